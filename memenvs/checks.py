@@ -107,8 +107,8 @@ def is_int(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def check_fields(settings: Any) -> None:
-    """Compare every field of a dataclass with its declared type.
+def check_fields(config: Any) -> None:
+    """Compare every field of a config dataclass with its declared type.
 
     An integer is allowed where a float is declared. True and False are no numbers, and NumPy's integers are no `int`,
     because settings are written as JSON.
@@ -117,9 +117,9 @@ def check_fields(settings: Any) -> None:
         TypeError: A field has another type.
         ValueError: A number is NaN or infinite, or a field is none of the choices of its `Literal`.
     """
-    hints = get_type_hints(type(settings))
-    for name in (each.name for each in fields(settings)):
-        value, hint = getattr(settings, name), hints[name]
+    hints = get_type_hints(type(config))
+    for name in (each.name for each in fields(config)):
+        value, hint = getattr(config, name), hints[name]
         if get_origin(hint) is Literal:
             if value not in get_args(hint):
                 raise ValueError(f"unknown {name} {value!r}; {choices_for(value, get_args(hint))}")

@@ -182,13 +182,13 @@ def _parse_int(digits: str) -> int:
 
 def _may_be_long(characters: np.ndarray) -> bool:
     """False if no integer certainly has too many digits; fractions count here too."""
-    others = np.flatnonzero(characters - np.uint8(ord("0")) > 9)
+    others = np.flatnonzero(characters - np.uint8(ord("0")) > 9)  # not a digit; below "0" uint8 wraps around to > 9
     return np.diff(others, prepend=-1, append=len(characters)).max() > MAX_DIGITS + 1
 
 
 def _may_be_deep(characters: np.ndarray) -> bool:
     """False if brackets are certainly not nested too deep; those inside strings count here too."""
-    folded = characters | 32  # [ as {, ] as }
+    folded = characters | 32  # setting this bit turns [ into { and ] into }
     levels = np.cumsum((folded == ord("{")).astype(np.int8) - (folded == ord("}")), dtype=np.int64)
     return levels.max(initial=0) > MAX_DEPTH
 

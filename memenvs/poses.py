@@ -15,14 +15,14 @@ def wrap_angle(angle: Angle) -> Angle:
 
 
 def relative_poses(poses: np.ndarray, origins: np.ndarray) -> np.ndarray:
-    """Express poses in the frames of others: x ahead, y to the left.
+    """Express poses relative to other poses.
 
     Args:
         poses: float, (..., 3); in any frame.
-        origins: float, (..., 3); in the same frame.
+        origins: float, (..., 3); the poses that become the origins, in the same frame.
 
     Returns:
-        float64, (..., 3); headings in [-pi, pi).
+        float64, (..., 3); x ahead of the origin, y to its left, heading in [-pi, pi) from its own.
     """
     dx, dy, turn = np.moveaxis(np.asarray(poses, np.float64) - origins, -1, 0)
     cos, sin = np.cos(origins[..., 2]), np.sin(origins[..., 2])

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from memenvs.__main__ import main
-from memenvs.cli.record import Film, _write_gif
+from memenvs.cli.record import Video, _write_gif
 from memenvs.core import TrialEnv
 from memenvs.files import atomic_replace
 from memenvs.registry import ENVIRONMENTS
@@ -180,18 +180,18 @@ def test_bad_house_files(capsys, tmp_path):
 
 
 def test_record_gif(capsys, tmp_path):
-    out = tmp_path / "film.gif"
+    out = tmp_path / "video.gif"
     result = document(capsys, "record", "Darkroom-v0", "--policy", "oracle", "--out", str(out), "--steps", "12")
     expected = {"id": "memenvs/Darkroom-v0", "policy": "oracle", "episodes": 1, "seconds": 1.3, "file": str(out)}
-    with Image.open(out) as film:
-        assert film.size == (320, 320)
-        assert film.info["duration"] == 100
-        assert result == {**expected, "frames": film.n_frames}
-        assert film.n_frames > 5
-    assert [each.name for each in tmp_path.iterdir()] == ["film.gif"]
+    with Image.open(out) as video:
+        assert video.size == (320, 320)
+        assert video.info["duration"] == 100
+        assert result == {**expected, "frames": video.n_frames}
+        assert video.n_frames > 5
+    assert [each.name for each in tmp_path.iterdir()] == ["video.gif"]
     printed = call(capsys, "record", "Darkroom-v0", "--out", str(out), "--steps", "12")
-    with Image.open(out) as film:
-        assert f"{film.n_frames} frames, 1.3 s, of 1 episode" in printed
+    with Image.open(out) as video:
+        assert f"{video.n_frames} frames, 1.3 s, of 1 episode" in printed
 
 
 def test_gifs_have_the_frame_rate_of_the_argument(tmp_path):
@@ -200,13 +200,13 @@ def test_gifs_have_the_frame_rate_of_the_argument(tmp_path):
     frames[5] = frames[4]
     frames[11] = frames[10]
     for fps in (0.3, 7.0, 10.0, 15.0, 24.0, 29.97, 30.0, 50.0):
-        _write_gif(frames, tmp_path / "film.gif", fps)
-        with Image.open(tmp_path / "film.gif") as film:
+        _write_gif(frames, tmp_path / "video.gif", fps)
+        with Image.open(tmp_path / "video.gif") as video:
             delays = []
-            for k in range(film.n_frames):
-                film.seek(k)
-                delays.append(film.info["duration"])
-        assert film.n_frames == 10
+            for k in range(video.n_frames):
+                video.seek(k)
+                delays.append(video.info["duration"])
+        assert video.n_frames == 10
         assert abs(sum(delays) - 1000 * len(frames) / fps) <= 5
         single = [delay for k, delay in enumerate(delays) if k not in (4, 9)]
         assert max(single) - min(single) in (0, 10)
@@ -222,10 +222,10 @@ def test_film_has_the_first_and_the_last_step_and_evenly_spaced_ones_between():
 
     for max_frames, num_steps in itertools.product((None, 2, 3, 8), range(1, 40)):
         env = Counter()
-        film = Film(env, max_frames)
+        video = Video(env, max_frames)
         for env.step in range(num_steps):
-            film.capture()
-        steps = [int(frame[0, 0, 0]) for frame in film.frames()]
+            video.capture()
+        steps = [int(frame[0, 0, 0]) for frame in video.frames()]
         assert (steps[0], steps[-1]) == (0, num_steps - 1)
         if max_frames is None:
             assert steps == list(range(num_steps))
@@ -235,12 +235,12 @@ def test_film_has_the_first_and_the_last_step_and_evenly_spaced_ones_between():
 
 
 def test_gif_of_many_steps_stays_small(capsys, tmp_path):
-    out = tmp_path / "film.gif"
+    out = tmp_path / "video.gif"
     home = {"max_episode_steps": 40, "modalities": ["pose"]}
     arguments = ("record", "Roaming-v0", "--kwargs", json.dumps(home), "--out", str(out))
     assert document(capsys, *arguments, "--frames", "10")["frames"] <= 10
-    with Image.open(out) as film:
-        assert film.size == (512, 256)
+    with Image.open(out) as video:
+        assert video.size == (512, 256)
     assert out.stat().st_size < 10 * 30_000  # a frame with its own palette and full size has 75,000 bytes
 
 
@@ -248,23 +248,23 @@ def test_gif_keeps_colours_of_few_pixels(tmp_path):
     rng = np.random.default_rng(0)
     frame = rng.integers(190, 250, (120, 160, 3), np.uint8)
     frame[50:52, 70:75] = 20, 160, 80
-    _write_gif([frame] * 2, tmp_path / "film.gif", 10.0)
-    with Image.open(tmp_path / "film.gif") as film:
-        pixels = np.asarray(film.convert("RGB"))[50:52, 70:75].astype(int)
+    _write_gif([frame] * 2, tmp_path / "video.gif", 10.0)
+    with Image.open(tmp_path / "video.gif") as video:
+        pixels = np.asarray(video.convert("RGB"))[50:52, 70:75].astype(int)
     assert np.abs(pixels - [20, 160, 80]).max() < 40
 
 
 def test_record_mp4(capsys, tmp_path):
     pytest.importorskip("imageio")
     ffmpeg = pytest.importorskip("imageio_ffmpeg")
-    out = tmp_path / "film.mp4"
+    out = tmp_path / "video.mp4"
     document(capsys, "record", "Darkroom-v0", "--out", str(out), "--steps", "8")
     assert ffmpeg.count_frames_and_secs(str(out)) == (9, pytest.approx(0.9))
-    assert [each.name for each in tmp_path.iterdir()] == ["film.mp4"]
+    assert [each.name for each in tmp_path.iterdir()] == ["video.mp4"]
 
 
 def test_failed_film_keeps_the_old_file(capsys, tmp_path, monkeypatch):
-    out = tmp_path / "film.gif"
+    out = tmp_path / "video.gif"
     out.write_bytes(b"old")
 
     def fail(*_args: object) -> None:
@@ -307,7 +307,7 @@ def test_missing_extra_is_named(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     for package, argv, extra in (
         ("pygame", ("play", "Darkroom-v0"), "memenvs[play]"),
-        ("imageio", ("record", "Darkroom-v0", "--out", "film.mp4"), "memenvs[video]"),
+        ("imageio", ("record", "Darkroom-v0", "--out", "video.mp4"), "memenvs[video]"),
         ("trimesh", ("house", "--seed", "3", "--out", "map.png", "--glb", "house.glb"), "memenvs[export]"),
     ):
         with monkeypatch.context() as patch:
@@ -394,10 +394,10 @@ def test_wrong_arguments(capsys):
         (("house", "--seed", "1", "--out", "no/such/map.png"), ("argument --out", "'no/such'")),
         (("house", "--seed", "1", "--glb", "house.obj"), ("argument --glb", ".glb", "'house.obj'")),
         (("record", "Darkroom-v0"), ("--out",)),
-        (("record", "Darkroom-v0", "--out", "film.avi"), ("argument --out", ".gif or .mp4", "'film.avi'")),
-        (("record", "Darkroom-v0", "--out", "film.gif", "--fps", "1e-9"), ("argument --fps", "0.1 to 50", "'1e-9'")),
-        (("record", "Darkroom-v0", "--out", "film.gif", "--fps", "many"), ("argument --fps", "'many'")),
-        (("record", "Darkroom-v0", "--out", "film.gif", "--frames", "1"), ("argument --frames", "at least 2", "'1'")),
+        (("record", "Darkroom-v0", "--out", "video.avi"), ("argument --out", ".gif or .mp4", "'video.avi'")),
+        (("record", "Darkroom-v0", "--out", "video.gif", "--fps", "1e-9"), ("argument --fps", "0.1 to 50", "'1e-9'")),
+        (("record", "Darkroom-v0", "--out", "video.gif", "--fps", "many"), ("argument --fps", "'many'")),
+        (("record", "Darkroom-v0", "--out", "video.gif", "--frames", "1"), ("argument --frames", "at least 2", "'1'")),
         (("play", "Lightroom-v0"), ("argument ID", "'Lightroom-v0'")),
     ):
         err = refuse(capsys, *argv)

@@ -55,7 +55,9 @@ def _make_parser() -> argparse.ArgumentParser:
     _add_rollout_arguments(
         add("rollout", "rollout", "play episodes; mean and standard error of every metric in the final info")
     )
-    _add_bench_arguments(add("bench", "bench", "speed of the vector form under random actions, compile time apart"))
+    _add_bench_arguments(
+        add("bench", "bench", "speed of the vector environment with random actions, compilation apart")
+    )
     _add_house_arguments(
         add("house", "house", "one home: statistics, a map, an export for other simulators; or a check of a file")
     )
@@ -72,7 +74,7 @@ def _make_parser() -> argparse.ArgumentParser:
     play = add("play", "play", "drive an environment by keyboard (needs memenvs[play])")
     _add_environment(play)
     play.add_argument("--seed", type=non_negative_int, default=0, metavar="S", help="seed (default: %(default)s)")
-    _add_record_arguments(add("record", "record", "record a policy as a film; .mp4 needs memenvs[video]"))
+    _add_record_arguments(add("record", "record", "record a policy as a video; .mp4 needs memenvs[video]"))
 
     add("warmup", "warmup", "compile what the environments need ahead of their first use; takes a minute or two, once")
 
@@ -95,8 +97,8 @@ def _add_rollout_arguments(rollout: argparse.ArgumentParser) -> None:
     rollout.add_argument(
         "--exact",
         action="store_true",
-        help=f"for {families}: each episode of the split once, in exact expectation over what the policy ({exact}) "
-        "draws; takes no --episodes and no --seed",
+        help=f"for {families} with the policy {exact}: play each episode of the split once and print exact "
+        "expectations over the random choices of the policy; takes no --episodes and no --seed",
     )
 
 
@@ -112,12 +114,12 @@ def _add_bench_arguments(bench: argparse.ArgumentParser) -> None:
 
 
 def _add_house_arguments(house: argparse.ArgumentParser) -> None:
-    which = house.add_mutually_exclusive_group(required=True)
-    which.add_argument("--seed", type=non_negative_int, metavar="S", help="the home with this number")
+    source = house.add_mutually_exclusive_group(required=True)
+    source.add_argument("--seed", type=non_negative_int, metavar="S", help="the home with this number")
     house.add_argument(
         "--world", choices=("procedural", "suncg_style"), help="which kind of home --seed makes (default: procedural)"
     )
-    which.add_argument("--file", metavar="F", help="a file of ProcTHOR houses (.jsonl, .json, either with .gz)")
+    source.add_argument("--file", metavar="F", help="a file of ProcTHOR houses (.jsonl, .json, either with .gz)")
     house.add_argument(
         "--index", type=non_negative_int, metavar="I", help="which house of the file, from 0 (default: 0)"
     )
@@ -145,7 +147,7 @@ def _add_record_arguments(record: argparse.ArgumentParser) -> None:
         "--out",
         required=True,
         metavar="FILE",
-        help="film to write: .gif (512 pixels wide at most, 128 colours) or .mp4",
+        help="video to write: .gif (512 pixels wide at most, 128 colours) or .mp4",
     )
     record.add_argument("--episodes", type=positive_int, default=1, metavar="N", help="episodes (default: %(default)s)")
     record.add_argument(
@@ -155,7 +157,7 @@ def _add_record_arguments(record: argparse.ArgumentParser) -> None:
         "--frames",
         type=_frame_count,
         metavar="N",
-        help="most frames to keep; longer films keep every second, fourth, ... step "
+        help="most frames to keep; longer videos keep every second, fourth, ... step "
         "(default: 300 in a .gif, no limit in an .mp4)",
     )
     record.add_argument(

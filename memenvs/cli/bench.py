@@ -13,9 +13,9 @@ from memenvs.core import TrialVectorEnv
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Step the vector form under random actions and print its speed.
+    """Step the vector environment with random actions and print its speed.
 
-    A step is one that the task made; a frame is one observation. An automatic reset gives a frame and no step.
+    A step is a step of the task, a frame an observation. An autoreset gives a frame but no step.
     """
     spec = environment_spec(arguments.id)
     num_envs = arguments.num_envs

@@ -23,7 +23,7 @@ GIF_COLOURS = 128
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Play episodes, and write the frames of `render` as a film."""
+    """Play episodes, and write the frames of `render` as a video."""
     spec = environment_spec(arguments.id)
     path = check_output("--out", arguments.out, ".gif", ".mp4")
     is_gif = path.suffix.lower() == ".gif"
@@ -32,9 +32,9 @@ def run(arguments: argparse.Namespace) -> None:
             _import_imageio()
     env = make_env(arguments, render_mode="rgb_array")
     policy = make_policy(arguments.policy, env, spec, np.random.default_rng(arguments.seed))
-    film = Film(env, GIF_FRAMES if arguments.frames is None and is_gif else arguments.frames)
-    num_episodes = record_episodes(env, policy, arguments.episodes, arguments.steps, arguments.seed, film)
-    frames = film.frames()
+    video = Video(env, GIF_FRAMES if arguments.frames is None and is_gif else arguments.frames)
+    num_episodes = record_episodes(env, policy, arguments.episodes, arguments.steps, arguments.seed, video)
+    frames = video.frames()
     env.close()
     with as_user_error("--out", OSError), atomic_replace(path) as temporary:
         write = _write_gif if is_gif else _write_mp4
@@ -48,12 +48,12 @@ def run(arguments: argparse.Namespace) -> None:
     print(f"wrote {path}: {num_frames} frames, {seconds} s, of {num_episodes} episode{'s' * (num_episodes > 1)}")
 
 
-class Film:
+class Video:
     """Frames of an environment, evenly spaced in time, with the first and the last one.
 
     Args:
-        env: The environment, single form, with `render_mode="rgb_array"`.
-        max_frames: Most frames to keep, >= 2. Longer films keep every second, fourth, ... step. None for no limit.
+        env: The environment, with `render_mode="rgb_array"`.
+        max_frames: Most frames to keep, >= 2. Longer videos keep every second, fourth, ... step. None for no limit.
     """
 
     def __init__(self, env: TrialEnv, max_frames: int | None = None) -> None:
@@ -89,8 +89,8 @@ class Film:
         return frame
 
 
-def record_episodes(env: TrialEnv, policy: EnvPolicy, episodes: int, steps: int | None, seed: int, film: Film) -> int:
-    """Play episodes and capture every step on a film.
+def record_episodes(env: TrialEnv, policy: EnvPolicy, episodes: int, steps: int | None, seed: int, video: Video) -> int:
+    """Play episodes and capture every step in a video.
 
     Args:
         env: The environment.
@@ -98,7 +98,7 @@ def record_episodes(env: TrialEnv, policy: EnvPolicy, episodes: int, steps: int 
         episodes: Number of episodes.
         steps: Number of steps after which to stop; None for no limit.
         seed: Seed of the first reset.
-        film: Where frames go.
+        video: Collects the frames.
 
     Returns:
         Number of episodes begun.
@@ -107,13 +107,13 @@ def record_episodes(env: TrialEnv, policy: EnvPolicy, episodes: int, steps: int 
     for k in range(episodes):
         reset_env(env, seed if k == 0 else None)
         policy.begin()
-        film.capture()
+        video.capture()
         is_over = False
         while not is_over:
             if steps is not None and num_steps >= steps:
                 return k + 1
             _, _, terminated, truncated, _ = env.step(policy.action())
-            film.capture()
+            video.capture()
             num_steps += 1
             is_over = terminated or truncated
     return episodes
@@ -122,7 +122,7 @@ def record_episodes(env: TrialEnv, policy: EnvPolicy, episodes: int, steps: int 
 def _write_gif(frames: list[np.ndarray], path: Path, fps: float) -> None:
     """Write a GIF with one palette, so that pixels that do not change between frames need not be stored again.
 
-    A GIF counts in hundredths of a second. Each frame ends at the hundredth nearest to its true end, so that the film
+    A GIF counts in hundredths of a second. Each frame ends at the hundredth nearest to its true end, so that the video
     keeps its length: 15 frames a second are 7, 6, 7, 7, ... hundredths long. A frame that equals the one before it is
     not stored; that one is shown longer.
     """
@@ -145,8 +145,8 @@ def _count_gif_frames(path: Path) -> int:
     """Number of frames that a GIF holds."""
     from PIL import Image
 
-    with Image.open(path) as film:
-        return int(getattr(film, "n_frames", 1))
+    with Image.open(path) as video:
+        return int(getattr(video, "n_frames", 1))
 
 
 def _write_mp4(frames: list[np.ndarray], path: Path, fps: float) -> None:

@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> None:
     metrics: MetricTable
     if extension is not None and extension.evaluate_exactly is not None:
         metrics, episodes = extension.evaluate_exactly(env, arguments.policy)
-        title = f"{episodes} episodes, exact expectation +- scatter of one pass over them"
+        title = f"{episodes} episodes, exact expectation +- standard error of one pass over them"
     else:
         episodes = DEFAULT_EPISODES if arguments.episodes is None else arguments.episodes
         seed = DEFAULT_SEED if arguments.seed is None else arguments.seed

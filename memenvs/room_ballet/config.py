@@ -48,7 +48,7 @@ class ShortStayConfig(BalletConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleConfig(BalletConfig):
-    """Settings of the tasks of the four strategies.
+    """Settings of the strategy tasks FIFO, LIFO and LVFO.
 
     Attributes:
         schedule: "histogram": 8 rooms with always 8, 3, 2, 1, 1, 1, 1 and 1 visits. "grid_walk": a random walk over 3 x
@@ -60,7 +60,7 @@ class ScheduleConfig(BalletConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class RoomsConfig(ScheduleConfig):
-    """Settings of the task with a free number of rooms.
+    """Settings of MVFO, the strategy task with a free number of rooms.
 
     Attributes:
         rooms: 4 ... 12; with `schedule="histogram"` only. The first of R rooms has 16 - R visits, the next two have 3

@@ -235,7 +235,7 @@ class NextBallet(RoomBallet):
     """Name the dance of the next room clockwise.
 
     The path has 40 visits, a random walk over 3 x 3 rooms; dancers stay in their rooms. Moves are 0 right, 1 left, 2
-    up, 3 down. Queried are dancers of the outer rooms whose next room was visited too.
+    up, 3 down. The query is the dancer of a visited outer room whose next room was visited too.
 
     Observation, Action, Reward, Termination, Options, Info: as `RoomBallet`.
     """
@@ -244,11 +244,11 @@ class NextBallet(RoomBallet):
 
 
 class ShortStay(RoomBallet):
-    """Name the dance of a dancer that was seen in pieces.
+    """Name the dance of a dancer that was seen a few steps at a time.
 
     The path has 1280 steps over 9, 16 or 25 rooms with a random move at each step; after a blocked move the agent
     stays. Dancers stay in their rooms and dance in step with each other. Moves are 0 up, 1 down, 2 left, 3 right.
-    Queried is the dancer of any room.
+    The query is the dancer of any room.
 
     Observation, Action, Reward, Termination, Options, Info: as `RoomBallet`.
     """
@@ -284,8 +284,8 @@ class LifoBallet(RoomBallet):
 class LvfoBallet(RoomBallet):
     """Name the dance of one visit to the most visited room.
 
-    There are 18 visits, each with a new dancer. A memory of 9 visits that evicts the oldest of the least visited room
-    has the answer.
+    There are 18 visits, each with a new dancer. A memory of 9 visits has the answer if it evicts the oldest visit of
+    the least visited room.
 
     Observation, Action, Reward, Termination, Options, Info: as `RoomBallet`.
     """
@@ -297,8 +297,8 @@ class LvfoBallet(RoomBallet):
 class MvfoBallet(RoomBallet):
     """Name the dance of the last visit to some room.
 
-    There are 18 visits to 4 ... 12 rooms, each with a new dancer. A memory of one visit more than rooms that evicts the
-    oldest of the most visited room has the answer.
+    There are 18 visits to R = 4 ... 12 rooms, each with a new dancer. A memory of R + 1 visits has the answer if it
+    evicts the oldest visit of the most visited room.
 
     Observation, Action, Reward, Termination, Options, Info: as `RoomBallet`.
     """

@@ -20,8 +20,8 @@ class ObserverScores:
     """Scores of an ideal observer in B episodes.
 
     Attributes:
-        retained: bool, (B,); True if the frames in memory rule out at least one dance. A memory of whole visits does if
-            it has the visits from which the answer follows.
+        retained: bool, (B,); True if the frames in memory rule out at least one dance. With whole visits in memory this
+            means that the visits from which the answer follows are among them.
         accuracy: float64, (B,); probability that the best answer is correct.
     """
 
@@ -188,15 +188,15 @@ def _rule_out(
 
 
 class _Encounters(NamedTuple):
-    """Dancers of one episode, numbered in the order in which the agent meets them; D of them.
+    """The K dancers of one episode, numbered in the order in which the agent meets them.
 
     Attributes:
         dancer_of_room: int64, (rooms,); -1 for rooms without a visit.
-        room_of_dancer: int64, (D,).
-        previous: int64, (D,); the dancer from whose room the agent first came to each one; unused for dancer 0.
-        first_move: int64, (D,); the move with which it came.
-        departures: int64, (D,); number of moves away from the room of each one.
-        move: int64, (D, D); the move from the room of one to that of the other; -1 if the agent made none.
+        room_of_dancer: int64, (K,).
+        previous: int64, (K,); the dancer from whose room the agent first came to each one; unused for dancer 0.
+        first_move: int64, (K,); the move with which it came.
+        departures: int64, (K,); number of moves away from the room of each one.
+        move: int64, (K, K); the move from the room of one to that of the other; -1 if the agent made none.
     """
 
     dancer_of_room: np.ndarray
@@ -253,7 +253,7 @@ def _trace_encounters(
 def _leads_to(
     neighbour: np.ndarray, room: int, goal: int, move: int, moves_known: bool
 ) -> bool:  # pragma: no cover  (compiled)
-    """Check that `move` (any move unless `moves_known`) leads from `room` to `goal`; True if `move` is -1, for none."""
+    """Check that a move leads from `room` to `goal`: `move` itself if `moves_known`, else any; True for -1, no move."""
     if move < 0:
         return True
     if moves_known:
@@ -280,7 +280,7 @@ def _best_answer_probability(
 
     Args:
         encounters: The episode.
-        dance_of_dancer: int8, (D,).
+        dance_of_dancer: int8, (K,).
         queried: Number of the queried dancer.
         answer_room: int64, (rooms,); room of the answer by queried room, -1 for none.
         neighbour: int64, (rooms, 4); room after each move, -1 if it is blocked.

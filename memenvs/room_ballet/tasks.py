@@ -27,7 +27,7 @@ from memenvs.room_ballet.episodes import CENTRE_CELL, NO_ACTION, NUM_CELLS, PERF
 #: of the earlier half, "lvfo" one to the most visited room, "mvfo" the last one to some room, "initial" one before the
 #: long stay.
 QueryRule = Literal["own", "next", "opposite", "fifo", "lifo", "lvfo", "mvfo", "initial"]
-#: Schedules of the tasks of the four strategies.
+#: Schedules of the strategy tasks.
 StrategySchedule = Literal["histogram", "grid_walk"]
 #: Rooms of the strategy tasks in the release, which balances dances for this number only.
 RELEASE_ROOMS = 8
@@ -181,7 +181,7 @@ class BalletTask:
         action = np.zeros((len(keys), self.steps), np.int8)
         visits = draws.place, draws.dancer, draws.dance, draws.action
         visit_schedules.expand_visits(*visits, PERFORMANCE_CELLS, frame, place, visit, action)
-        blank = np.zeros(len(keys), np.int16)
+        blank = np.zeros(len(keys), np.int16)  # `_set_query` below fills these four in
         episodes = Episodes(
             frame=frame,
             place=place,
@@ -286,7 +286,7 @@ class BalletTask:
         }
         valid = np.stack([by_rule[name] for name in STRATEGY_TASKS])[task_id, rows]
         if self.schedule == "grid_walk":
-            # Here even the strategy that solves the task may lose a candidate.
+            # Rooms of a random walk have any number of visits, so even the strategy of the task may evict some of them.
             valid &= retained(place, task_id, self.capacity)
         return valid
 

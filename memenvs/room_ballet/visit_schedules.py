@@ -58,9 +58,9 @@ def draw_histogram(
         place: int16, (B, 18), written; room of each visit.
         slot: int64, (B, 18), written; slot of each visit.
     """
-    room_of_group = np.zeros(rooms, np.int64)  # groups of slots, from the most visited room on
+    room_of_group = np.zeros(rooms, np.int64)  # a group is the slots of one room; group 0 is the most visited room's
     order = np.zeros(_HISTOGRAM_VISITS, np.int64)
-    most = 16 - rooms
+    most_visits = 16 - rooms
     for b in range(len(state)):
         _fill_range(order)
         _fill_range(room_of_group)
@@ -69,14 +69,14 @@ def draw_histogram(
         _shuffle(state, b, room_of_group, 0, rooms)
         for v in range(_HISTOGRAM_VISITS):
             s = order[v]
-            if s < most:
+            if s < most_visits:
                 group = 0
-            elif s < most + 3:
+            elif s < most_visits + 3:
                 group = 1
-            elif s < most + 5:
+            elif s < most_visits + 5:
                 group = 2
             else:
-                group = s - most - 2  # each single visit is a group
+                group = s - most_visits - 2  # each single visit is a group
             slot[b, v] = s
             place[b, v] = room_of_group[group]
 

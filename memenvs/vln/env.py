@@ -92,7 +92,7 @@ class GraphNavigation(BatchTask):
     @property
     @abstractmethod
     def _cut(self) -> str:
-        """End of a too long text that is cut off: "cut_end" or "cut_start"."""
+        """The end that is cut off from a text that is too long: "cut_end" or "cut_start"."""
 
     # ------------------------------------------------------------------ methods of BatchTask
 
@@ -178,9 +178,8 @@ class GraphNavigation(BatchTask):
         metrics = paths.metrics()
         position = self.graphs.position[paths.node, :2]
         return {
-            "pose": np.column_stack([position, wrap_angle(np.pi / 2 - heading)]).astype(
-                np.float32
-            ),  # from clockwise of y to anticlockwise of x
+            # From R2R's heading, clockwise from +y, to one counter-clockwise from +x.
+            "pose": np.column_stack([position, wrap_angle(np.pi / 2 - heading)]).astype(np.float32),
             "place": paths.node,
             "scan": self._scan,
             "viewpoint": self.graphs.viewpoints[paths.node],
@@ -210,8 +209,8 @@ class GraphNavigation(BatchTask):
     def oracle_actions(self) -> np.ndarray:
         """Return the first step of the shortest path to the target, or stop at the goal; int64 (N,).
 
-        The target is the end of the current leg. A path that reaches it goes on to the next leg at once, so that only
-        the goal is ever both target and present node.
+        The target is the end of the current leg. At the end of a leg the next one begins at once. So the present node
+        is the target at the goal only.
         """
         paths = self._paths
         return np.where(paths.node == paths.target, self.stop, self.graphs.next_candidate(paths.node, paths.target))
@@ -319,7 +318,7 @@ class GraphNavigation(BatchTask):
         count = int(self.possible_actions()[i, : self.stop].sum())
         raise ValueError(
             f"action {actions[i]} of environment {i} is masked: {self.graphs.viewpoints[self._paths.node[i]]} has "
-            f"candidates 0 ... {count - 1}, and {self.stop} stops; invalid='stop' takes masked actions for it"
+            f"candidates 0 ... {count - 1}, and {self.stop} stops; invalid='stop' lets masked actions stop too"
         )
 
     def _camera(self) -> tuple[np.ndarray, np.ndarray]:

@@ -20,7 +20,7 @@ COLUMNS, ROWS = 12, 3
 NUM_VIEWS = COLUMNS * ROWS
 STEP = math.pi / 6
 #: Half of the horizontal field of view, rad. A neighbour within it is visible.
-HALF_FIELD = math.radians(40.0)
+HALF_HFOV = math.radians(40.0)
 
 
 def nearest_column(heading: float | np.ndarray) -> np.ndarray:
@@ -33,7 +33,7 @@ def nearest_view(heading: np.ndarray, elevation: np.ndarray) -> np.ndarray:
 
     Source:
         MTVM's release: among the views within 40 degrees of the heading, the one with the smallest
-        sqrt(dh^2 + de^2); ties go to the lower one.
+        sqrt(dh^2 + de^2), the differences in heading and elevation; ties go to the lower one.
     """
     row = np.clip(np.ceil(elevation / STEP - 0.5) + 1, 0, ROWS - 1).astype(np.int64)
     return COLUMNS * row + nearest_column(heading)
@@ -113,11 +113,11 @@ class Graph:
     @cached_property
     def adjacency(self) -> np.ndarray:
         """float64, (V, V); edge lengths, m; 0 on the diagonal, infinite where there is no edge."""
-        found = np.full((len(self), len(self)), np.inf)
-        np.fill_diagonal(found, 0.0)
+        lengths = np.full((len(self), len(self)), np.inf)
+        np.fill_diagonal(lengths, 0.0)
         for u, v in (self.edges.T, self.edges.T[::-1]):
-            found[u, v] = np.linalg.norm(self.position[u] - self.position[v], axis=1)
-        return found
+            lengths[u, v] = np.linalg.norm(self.position[u] - self.position[v], axis=1)
+        return lengths
 
     @cached_property
     def distance(self) -> np.ndarray:
@@ -158,18 +158,19 @@ class Graph:
         x, y, z = (self.position[v] - self.position[u]).T
         heading, elevation = np.arctan2(x, y), np.arctan2(z, np.hypot(x, y))
         offset = np.abs(wrap_angle(heading[:, None] - np.arange(COLUMNS) * STEP))  # (directed edges, 12)
-        first_view = (offset <= HALF_FIELD).argmax(1)
+        first_view = (offset <= HALF_HFOV).argmax(1)
         from_centre = np.hypot(offset[np.arange(len(u)), first_view], elevation + STEP)
         # per node u: by view, then by distance from its centre, then by node number
         order = np.lexsort((v, from_centre, first_view, u))
         degree = np.bincount(u, minlength=len(self))
         slot = np.arange(len(u)) - np.repeat(np.cumsum(degree) - degree, degree)  # rank of an edge among those of u
-        found = Candidates.empty(len(self), int(degree.max(initial=0)))
+        candidates = Candidates.empty(len(self), int(degree.max(initial=0)))
         u, v = u[order], v[order]
-        found.node[u, slot], found.heading[u, slot], found.elevation[u, slot] = v, heading[order], elevation[order]
-        found.view[u, slot] = nearest_view(heading, elevation)[order]
-        found.length[u, slot] = self.adjacency[u, v]
-        return found
+        candidates.node[u, slot] = v
+        candidates.heading[u, slot], candidates.elevation[u, slot] = heading[order], elevation[order]
+        candidates.view[u, slot] = nearest_view(heading, elevation)[order]
+        candidates.length[u, slot] = self.adjacency[u, v]
+        return candidates
 
 
 def argmin_first(values: np.ndarray) -> int:
@@ -179,12 +180,12 @@ def argmin_first(values: np.ndarray) -> int:
 
 def _all_pairs(lengths: np.ndarray) -> np.ndarray:
     """Shortest path lengths between all pairs of nodes (Floyd-Warshall)."""
-    found = lengths.copy()
-    through = np.empty_like(found)
-    for k in range(len(found)):
-        np.add(found[:, k, None], found[k], out=through)
-        np.minimum(found, through, out=found)
-    return found
+    shortest = lengths.copy()
+    through = np.empty_like(shortest)  # lengths of paths through node k
+    for k in range(len(shortest)):
+        np.add(shortest[:, k, None], shortest[k], out=through)
+        np.minimum(shortest, through, out=shortest)
+    return shortest
 
 
 class Graphs:
@@ -233,7 +234,8 @@ class Graphs:
         sizes = np.diff(self.offset)
         starts = np.concatenate([[0], np.cumsum(sizes**2)])[:-1]
         within = np.arange(total) - np.repeat(self.offset[:-1], sizes)
-        #: Start of a node's row in the flat distance table, minus the first node of its house: row + v is the entry.
+        #: Row of each node in the flat tables `_distance` and `_hops`: entry `_row[u] + v` is that of the nodes u and v
+        #: of one house.
         self._row = np.repeat(starts - self.offset[:-1], sizes) + within * np.repeat(sizes, sizes)
 
     @cached_property

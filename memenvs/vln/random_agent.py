@@ -6,8 +6,9 @@ import numpy as np
 
 from memenvs.poses import wrap_angle
 from memenvs.vln.env import GraphNavigation
-from memenvs.vln.graph import COLUMNS, HALF_FIELD, STEP, Graphs, nearest_column
+from memenvs.vln.graph import COLUMNS, HALF_HFOV, STEP, Graphs, nearest_column
 from memenvs.vln.metrics import PathMetrics, ReferencePath
+from memenvs.vln.worlds.base import Episode
 
 #: It turns right 0 to 11 times, moves ahead five times, and stops. Where it cannot move ahead it turns right.
 #: It acts at most 30 times.
@@ -22,12 +23,12 @@ def nodes_ahead(graphs: Graphs) -> np.ndarray:
     Returns:
         int64, (V, 12); global node numbers, -1 where no neighbour is visible.
     """
-    found = graphs.candidates
-    offset = wrap_angle(found.heading[:, None] - np.arange(COLUMNS)[:, None] * STEP)  # (V, 12, K)
-    is_visible = (np.abs(offset) <= HALF_FIELD) & (found.node >= 0)[:, None]
-    from_centre = np.where(is_visible, np.hypot(offset, found.elevation[:, None]), np.inf)
+    candidates = graphs.candidates
+    offset = wrap_angle(candidates.heading[:, None] - np.arange(COLUMNS)[:, None] * STEP)  # (V, 12, K)
+    is_visible = (np.abs(offset) <= HALF_HFOV) & (candidates.node >= 0)[:, None]
+    from_centre = np.where(is_visible, np.hypot(offset, candidates.elevation[:, None]), np.inf)
     nearest = from_centre.argmin(2)
-    return np.where(is_visible.any(2), np.take_along_axis(found.node, nearest, 1), -1)
+    return np.where(is_visible.any(2), np.take_along_axis(candidates.node, nearest, 1), -1)
 
 
 def random_paths(ahead: np.ndarray, node: np.ndarray, column: np.ndarray, turns: np.ndarray) -> np.ndarray:
@@ -66,29 +67,29 @@ def exact_expectation(task: GraphNavigation) -> dict[str, dict[str, float]]:
     """
     graphs, world = task.graphs, task.world
     episodes = [world.episode(number) for number in range(world.num_episodes)]
-    same: dict[tuple[object, ...], list[int]] = {}  # instructions with the same path are computed once
-    for number, episode in enumerate(episodes):
+    by_path: dict[tuple[object, ...], list[Episode]] = {}  # instructions with the same path are computed once
+    for episode in episodes:
         key = (episode.house, episode.path, episode.leg_ends, episode.region, float(episode.heading))
-        same.setdefault(key, []).append(number)
-    firsts = [episodes[numbers[0]] for numbers in same.values()]
-    weights = np.array([len(numbers) for numbers in same.values()])
-    references = [ReferencePath.from_episode(graphs, episode) for episode in firsts]
+        by_path.setdefault(key, []).append(episode)
+    distinct = [same_path[0] for same_path in by_path.values()]
+    weights = np.array([len(same_path) for same_path in by_path.values()])
+    references = [ReferencePath.from_episode(graphs, episode) for episode in distinct]
     start = np.repeat([reference.path[0] for reference in references], COLUMNS)
-    column = np.repeat(nearest_column(np.array([episode.heading for episode in firsts])), COLUMNS)
+    column = np.repeat(nearest_column(np.array([episode.heading for episode in distinct])), COLUMNS)
     paths = random_paths(nodes_ahead(graphs), start, column, np.tile(np.arange(COLUMNS), len(references)))
     path_metrics = PathMetrics(graphs, len(paths))
     for i, reference in enumerate(np.repeat(np.array(references, object), COLUMNS)):
         path_metrics.begin(i, reference)
     for nodes in paths.T[1 : 1 + task.max_episode_steps]:
         path_metrics.move(nodes, np.ones(len(paths), bool))
-    found = {}
+    results = {}
     metrics = path_metrics.metrics()
     metrics |= {"success": metrics["sr"]} | ({"gp": path_metrics.progress} if "gp" in task.info() else {})
     for name, values in metrics.items():
         by_heading = values.reshape(-1, COLUMNS)
-        spread = np.sqrt((weights * by_heading.var(1)).sum()) / weights.sum()
-        found[name] = {"mean": float(np.average(by_heading.mean(1), weights=weights)), "stderr": float(spread)}
-    return found
+        stderr = np.sqrt((weights * by_heading.var(1)).sum()) / weights.sum()  # episodes draw independent headings
+        results[name] = {"mean": float(np.average(by_heading.mean(1), weights=weights)), "stderr": float(stderr)}
+    return results
 
 
 class RandomAgent:

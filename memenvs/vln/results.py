@@ -20,7 +20,7 @@ from memenvs.vln.metrics import METRICS, score
 from memenvs.vln.worlds.base import Episode, GraphWorld
 from memenvs.vln.worlds.mp3d import CVDN_SPLITS, R2R_SPLITS, load_cvdn, load_r2r
 
-#: By task, the key of an entry's id and the metrics of the score.
+#: By task, the key of an entry's id and the reported metrics.
 TASKS = {"r2r": ("instr_id", METRICS), "ndh": ("inst_idx", ("gp",))}
 #: By task, the splits that can be scored.
 SPLITS = {"r2r": R2R_SPLITS, "ndh": CVDN_SPLITS}
@@ -105,17 +105,17 @@ def read_paths(path: Path, world: GraphWorld, key: str) -> list[list[int]]:
 
 
 def _read_path(entry: Field, name: str, episode: Episode, graph: Graph) -> list[int]:
-    places = entry["trajectory"].items()
-    if not places:
+    steps = entry["trajectory"].items()
+    if not steps:
         raise ValueError(f"{entry.source}: {entry.path} ({name}): the trajectory is empty")
     nodes: list[int] = []
-    for k, place in enumerate(places):
-        viewpoint, *angles = place.value if isinstance(place.value, list) and len(place.value) == 3 else [None]
+    for k, step in enumerate(steps):
+        viewpoint, *angles = step.value if isinstance(step.value, list) and len(step.value) == 3 else [None]
         node = graph.node.get(viewpoint) if isinstance(viewpoint, str) and all(map(_is_angle, angles)) else None
         where = f"{entry.source}: {entry.path} ({name}), step {k}"
         if node is None:
             raise ValueError(
-                f"{where}: must be [viewpoint of scan {graph.name}, heading, elevation], got {str(place.value)[:80]}"
+                f"{where}: must be [viewpoint of scan {graph.name}, heading, elevation], got {str(step.value)[:80]}"
             )
         if not nodes and node != episode.path[0]:
             raise ValueError(f"{where}: begins at {viewpoint}, the instruction at {graph.viewpoints[episode.path[0]]}")

@@ -12,8 +12,8 @@ _SAME = 1e-9  # m; distances that differ by less are equal up to rounding
 def step_rewards(
     stopped: np.ndarray,
     success: np.ndarray,
-    before: np.ndarray,
-    after: np.ndarray,
+    distance_before: np.ndarray,
+    distance_after: np.ndarray,
     ndtw_before: np.ndarray,
     ndtw_after: np.ndarray,
 ) -> np.ndarray:
@@ -22,20 +22,21 @@ def step_rewards(
     Args:
         stopped: bool, (N,); agents that chose to stop. The others moved.
         success: bool, (N,); True where stopping is a success.
-        before: float64, (N,); distance to the goal before the step, m.
-        after: float64, (N,); distance to the goal after it, m.
+        distance_before: float64, (N,); distance d to the goal before the step, m.
+        distance_after: float64, (N,); distance to the goal after it, m.
         ndtw_before: float64, (N,); nDTW of the path before the step.
         ndtw_after: float64, (N,); nDTW of the path after it.
 
     Returns:
         float64, (N,). Stopping: 2 + 2 nDTW for a success, else -2. Moving: sign of the decrease of the distance, plus
-        the increase of nDTW. Moving away from within 1 m costs 2 (1 - before) more.
+        the increase of nDTW. Moving away from the goal from d <= 1 m costs 2 (1 - d) more.
 
     Source:
-        MTVM's release. There a move that leaves the distance unchanged is an error; here it is paid the increase of
+        MTVM's release. There a move that leaves the distance unchanged is an error; here its reward is the increase of
         nDTW.
     """
-    nearer = np.where(np.abs(before - after) > _SAME, np.sign(before - after), 0.0)
-    missed = np.where((before <= CLOSE) & (nearer < 0.0), 2.0 * (1.0 - before), 0.0)
-    moved = nearer + (ndtw_after - ndtw_before) - missed
+    decrease = distance_before - distance_after
+    sign = np.where(np.abs(decrease) > _SAME, np.sign(decrease), 0.0)
+    missed = np.where((distance_before <= CLOSE) & (sign < 0.0), 2.0 * (1.0 - distance_before), 0.0)
+    moved = sign + (ndtw_after - ndtw_before) - missed
     return np.where(stopped, np.where(success, 2.0 + 2.0 * ndtw_after, -2.0), moved)

@@ -38,17 +38,17 @@ def frequent_words(texts: Iterable[str], at_least: int = 5) -> tuple[str, ...]:
 
 
 class Tokenizer(ABC):
-    """Encode texts as numbers: 0 is padding, the last token of a text is the separator.
+    """Encode texts as token ids: 0 is padding, the last token of a text is the separator.
 
     Attributes:
-        tokens: Token of each number.
+        tokens: The vocabulary; a token's id is its index.
     """
 
     tokens: tuple[str, ...]
 
     def __init__(self, tokens: Sequence[str]) -> None:
         self.tokens = tuple(tokens)
-        self._number = {token: k for k, token in enumerate(tokens)}
+        self._ids = {token: k for k, token in enumerate(tokens)}
 
     @property
     def fingerprint(self) -> str:
@@ -57,7 +57,7 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def pieces(self, text: str) -> list[str]:
-        """Tokens of a text, without the separator."""
+        """Split a text into tokens, without the separator."""
 
     def encode(self, text: str, length: int, *, too_long: str = "cut_end") -> np.ndarray:
         """Encode a text.
@@ -68,7 +68,7 @@ class Tokenizer(ABC):
             too_long: For longer texts: "cut_end" drops the last tokens, "cut_start" the first ones, "error" raises.
 
         Returns:
-            int64, (length,); padded with 0.
+            Token ids, int64, (length,); padded with 0.
 
         Raises:
             ValueError: The text is too long.
@@ -80,14 +80,14 @@ class Tokenizer(ABC):
                     f"the text has {len(pieces) + 1} tokens with the separator, max_tokens is {length}: {text!r}"
                 )
             pieces = pieces[: length - 1] if too_long == "cut_end" else pieces[len(pieces) - length + 1 :]
-        unknown = self._number[UNKNOWN]
-        numbers = np.zeros(length, np.int64)
-        numbers[: len(pieces) + 1] = [self._number.get(each, unknown) for each in (*pieces, SEPARATOR)]
-        return numbers
+        unknown = self._ids[UNKNOWN]
+        ids = np.zeros(length, np.int64)
+        ids[: len(pieces) + 1] = [self._ids.get(each, unknown) for each in (*pieces, SEPARATOR)]
+        return ids
 
-    def decode(self, numbers: np.ndarray) -> str:
-        """Tokens of numbers, without padding, joined by spaces."""
-        return " ".join(self.tokens[number] for number in numbers.tolist() if number)
+    def decode(self, ids: np.ndarray) -> str:
+        """Join the tokens of these ids by spaces, without padding."""
+        return " ".join(self.tokens[id] for id in ids.tolist() if id)
 
 
 class WordTokenizer(Tokenizer):
@@ -148,7 +148,7 @@ class WordPieceTokenizer(Tokenizer):
         return [piece for word in split_words(text) for piece in self._pieces_of(word)]
 
     def _pieces_of(self, word: str) -> list[str]:
-        if word in self._number:
+        if word in self._ids:
             return [word]
         if len(word) > _LONGEST_WORD:
             return [UNKNOWN]
@@ -156,7 +156,7 @@ class WordPieceTokenizer(Tokenizer):
         while start < len(word):
             for end in range(len(word), start, -1):
                 piece = word[start:end] if start == 0 else "##" + word[start:end]
-                if piece in self._number:
+                if piece in self._ids:
                     pieces.append(piece)
                     start = end
                     break

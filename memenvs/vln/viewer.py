@@ -12,7 +12,7 @@ from memenvs.vln.graph import Graph
 #: Side of a map, and height of the text under it, pixels.
 SIDE, TEXT_HEIGHT = 512, 128
 _MARGIN = 24
-_LETTERS = (12, 11, 10, 9, 8)  # pixels; 8 can just be read
+_FONT_SIZES = (12, 11, 10, 9, 8)  # pixels; 8 can just be read
 _FACTOR = 2  # supersampling: drawn larger, then reduced
 _PAPER, _EDGE, _NODE, _INK = (250, 249, 246), (205, 204, 200), (150, 150, 155), (52, 52, 58)
 _REFERENCE, _START, _GOAL, _HERE = (66, 133, 214), (34, 160, 84), (214, 48, 49), (240, 150, 20)
@@ -66,13 +66,13 @@ def draw_map(graph: Graph, reference: Sequence[int], goals: Sequence[int], path:
 def draw_text(text: str) -> np.ndarray:
     """Draw a text, smaller if it is longer, cut if there is no room; uint8, (128, 512, 3)."""
     image = Image.new("RGB", (SIDE, TEXT_HEIGHT), _PAPER)
-    for size in _LETTERS:
-        font, room = ImageFont.load_default(size), (TEXT_HEIGHT - 8) // (size + 2)
+    for size in _FONT_SIZES:
+        font, max_lines = ImageFont.load_default(size), (TEXT_HEIGHT - 8) // (size + 2)
         lines = _wrapped(text, font)
-        if len(lines) <= room:
+        if len(lines) <= max_lines:
             break
     else:
-        lines = [*lines[: room - 1], lines[room - 1] + " ..."]
+        lines = [*lines[: max_lines - 1], lines[max_lines - 1] + " ..."]
     ImageDraw.Draw(image).multiline_text((8, 4), "\n".join(lines), _INK, font, spacing=2)
     return np.asarray(image)
 

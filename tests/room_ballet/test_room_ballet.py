@@ -242,9 +242,9 @@ def test_rollout_and_record(capsys, tmp_path):
     assert main(["rollout", "RoomBallet-LVFO-v0", "--policy", "oracle", "--episodes", "3", *settings, "--json"]) == 0
     metrics = json.loads(capsys.readouterr().out)["metrics"]
     assert {name: each["mean"] for name, each in metrics.items()} == {"num_steps": 577, "success": 1, "return": 1}
-    film = tmp_path / "dance.gif"
-    assert main(["record", "RoomBallet-Next-v0", "--out", str(film), "--steps", "40"]) == 0
-    with Image.open(film) as image:
+    video = tmp_path / "dance.gif"
+    assert main(["record", "RoomBallet-Next-v0", "--out", str(video), "--steps", "40"]) == 0
+    with Image.open(video) as image:
         assert image.n_frames > 16  # frames in which nothing changes are one
 
 

@@ -17,7 +17,7 @@ import pytest
 
 import memenvs  # noqa: F401  (registers)
 from memenvs.vln.features.file_features import FileFeatures, convert_features
-from memenvs.vln.features.synthetic import SyntheticFeatures, render_views
+from memenvs.vln.features.synthetic import SyntheticFeatures, compute_view_features
 from memenvs.vln.graph import Graph, Graphs
 from memenvs.vln.worlds.base import ViewpointContent
 from memenvs.vln.worlds.mp3d import load_r2r
@@ -296,9 +296,11 @@ def test_views_are_weighted_sums_of_visible_names():
     """
     names: tuple[tuple[str, ...], ...] = ((), ("piano",), ("stove",), ("bed",))
     size = 20_000
-    found = render_views(toy_graph(), ViewpointContent(names, visibility()), size)[0]
+    found = compute_view_features(toy_graph(), ViewpointContent(names, visibility()), size)[0]
     codes = {
-        name: render_views(toy_graph(), ViewpointContent(((name,), (), (), ()), np.eye(4, dtype=bool)), size)[0, 30]
+        name: compute_view_features(toy_graph(), ViewpointContent(((name,), (), (), ()), np.eye(4, dtype=bool)), size)[
+            0, 30
+        ]
         for name in ("piano", "stove", "bed")
     }
     np.testing.assert_allclose((found**2).mean(1), 1)
@@ -321,8 +323,8 @@ def test_views_are_weighted_sums_of_visible_names():
 def test_names_have_the_same_code_in_all_houses_and_viewpoints_do_not():
     names: tuple[tuple[str, ...], ...] = (("piano", "red"), (), (), ())
     houses = (toy_graph(), Graph("elsewhere", tuple("abcd"), toy_graph().position, toy_graph().edges))
-    full = [render_views(graph, ViewpointContent(names, visibility()), 4096)[0, 5] for graph in houses]
-    empty = [render_views(graph, ViewpointContent(((),) * 4, visibility()), 4096)[0, 5] for graph in houses]
+    full = [compute_view_features(graph, ViewpointContent(names, visibility()), 4096)[0, 5] for graph in houses]
+    empty = [compute_view_features(graph, ViewpointContent(((),) * 4, visibility()), 4096)[0, 5] for graph in houses]
     assert 0.9 < cosine(*full) < 0.99
     assert abs(cosine(*empty)) < 0.1
 
@@ -330,12 +332,12 @@ def test_names_have_the_same_code_in_all_houses_and_viewpoints_do_not():
 def test_views_include_geometry_if_heights_are_known():
     names = ((),) * 4
     heights = np.full(4, 1.5)
-    without = render_views(toy_graph(), ViewpointContent(names, visibility(), None), 512)
-    near = render_views(toy_graph(), ViewpointContent(names, visibility(), heights), 512)
+    without = compute_view_features(toy_graph(), ViewpointContent(names, visibility(), None), 512)
+    near = compute_view_features(toy_graph(), ViewpointContent(names, visibility(), heights), 512)
     assert not np.allclose(without, near)
     position = toy_graph().position * [[1, 1, 1], [1, 3, 1], [1, 1, 1], [1, 1, 1]]
     moved = Graph("house", tuple("abcd"), position, toy_graph().edges)
-    far = render_views(moved, ViewpointContent(names, visibility(), heights), 512)
+    far = compute_view_features(moved, ViewpointContent(names, visibility(), heights), 512)
     assert not np.allclose(near[0, 12], far[0, 12])  # b is farther away
     np.testing.assert_allclose(near[0, 15], far[0, 15])  # c has not moved
 

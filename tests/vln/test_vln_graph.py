@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from memenvs.poses import wrap_angle
 from memenvs.vln.features.base import angle_features, view_angles
-from memenvs.vln.graph import HALF_FIELD, STEP, Graph, Graphs, nearest_column, nearest_view
+from memenvs.vln.graph import HALF_HFOV, STEP, Graph, Graphs, nearest_column, nearest_view
 from tests.vln.toys import angle_between, dijkstra
 
 VIEWS = [(view % 12 * STEP, (view // 12 - 1) * STEP) for view in range(36)]
@@ -37,7 +37,7 @@ def reference_candidates(graph: Graph, u: int) -> tuple[list[int], list[int]]:
     heading = {v: math.atan2(x, y) for v, (x, y, _) in offset.items()}
     elevation = {v: math.atan2(z, math.hypot(x, y)) for v, (x, y, z) in offset.items()}
     for ahead, up in VIEWS:
-        visible = [v for v in neighbours if angle_between(heading[v], ahead) <= HALF_FIELD]
+        visible = [v for v in neighbours if angle_between(heading[v], ahead) <= HALF_HFOV]
         visible.sort(key=lambda v: math.hypot(angle_between(heading[v], ahead), elevation[v] - up))
         found += [v for v in visible if v not in found]
     for v in found:
@@ -106,7 +106,7 @@ def test_nearest_view(heading, elevation):
     costs = [math.hypot(angle_between(heading, ahead), elevation - up) for ahead, up in VIEWS]
     view = int(nearest_view(np.array(heading), np.array(elevation)))
     assert costs[view] == pytest.approx(min(costs))
-    assert angle_between(heading, VIEWS[view][0]) <= HALF_FIELD
+    assert angle_between(heading, VIEWS[view][0]) <= HALF_HFOV
 
 
 def test_nearest_column_prefers_the_lower_of_two():

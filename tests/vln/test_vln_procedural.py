@@ -14,7 +14,7 @@ from memenvs.vln.graph import STEP, Graphs
 from memenvs.vln.metrics import score
 from memenvs.vln.tokenizers import split_words
 from memenvs.vln.worlds.procedural.dialogues import load_dialogues
-from memenvs.vln.worlds.procedural.houses import Spot, make_house
+from memenvs.vln.worlds.procedural.houses import Landmark, make_house
 from memenvs.vln.worlds.procedural.texts import (
     AHEAD,
     BACK,
@@ -37,7 +37,7 @@ _TURN_WORDS = {
     LEFT: r"turn left|go left|take a left|make a left turn|head to your left|bear left|veer left|swing left",
 }
 _ANY_TURN = re.compile("|".join(f"(?P<{name}>{words})" for name, words in _TURN_WORDS.items()))
-_SPOT = re.compile(
+_LANDMARK = re.compile(
     r"the (?:door|opening) between (?P<a>.+?) and (?P<b>.+?)(?=$| and | to )"
     r"|the doorway (?:from (?P<c>.+?) to (?P<d>.+?)|that joins (?P<e>.+?) and (?P<f>.+?))(?=$| and )"
     r"|the (?:entrance that connects (?P<g>.+?) and (?P<h>.+?)|passage from (?P<i>.+?) to (?P<j>.+?))(?=$| and )"
@@ -53,15 +53,15 @@ def parse(text: str) -> list[Clause]:
         turn = _ANY_TURN.search(part)
         if turn is None:
             continue
-        spots = []
-        for found in _SPOT.finditer(part, turn.end()):
+        landmarks = []
+        for found in _LANDMARK.finditer(part, turn.end()):
             rooms = [found[name] for name in "abcdefghij" if found[name]]
             colour = found["colour"] or found["colour2"]
             item = found["item"] or found["item2"]
             room = found["room"] or found["room2"]
-            spots.append(Spot(tuple(sorted(rooms))) if rooms else Spot((room,), (colour, item)))
-        assert 1 <= len(spots) <= 2, part
-        clauses.append(Clause(str(turn.lastgroup), spots[0], spots[-1]))
+            landmarks.append(Landmark(tuple(sorted(rooms))) if rooms else Landmark((room,), (colour, item)))
+        assert 1 <= len(landmarks) <= 2, part
+        clauses.append(Clause(str(turn.lastgroup), landmarks[0], landmarks[-1]))
     return clauses
 
 
@@ -189,8 +189,8 @@ def test_rooms_are_joined_by_doors_alone():
     rooms = [set(each) for each in house.room.tolist()]
     assert all(rooms[u] & rooms[v] for u, v in house.graph.edges.tolist())
     assert sum(len(each) == 2 for each in rooms) >= len(set().union(*rooms)) - 1
-    for spot, room in zip(house.spots, rooms, strict=True):
-        assert (spot.item is None) == (len(room) == 2)
+    for landmark, room in zip(house.landmarks, rooms, strict=True):
+        assert (landmark.item is None) == (len(room) == 2)
     assert (house.is_visible == house.is_visible.T).all()
 
 
@@ -344,7 +344,7 @@ def test_ambiguous_paths_have_no_clauses():
         neighbours = [there for there in house.graph.candidates.node[node].tolist() if there >= 0]
         for there in neighbours:
             clauses = compile_clauses(house, (node, there), 0)
-            twins = [k for k in neighbours if k != there and house.spots[k] == house.spots[there]]
+            twins = [k for k in neighbours if k != there and house.landmarks[k] == house.landmarks[there]]
             assert clauses is not None or twins
             refused += clauses is None
             assert clauses is None or write_instruction(clauses, np.random.default_rng(0))

@@ -1,4 +1,4 @@
-"""Synthetic image features: a view is a sum of codes of the visible names."""
+"""Synthetic image features: sums of random codes, one for the name of each visible object."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from memenvs.vln.features.base import Features
-from memenvs.vln.graph import COLUMNS, HALF_FIELD, NUM_VIEWS, STEP, Graph, Graphs
+from memenvs.vln.graph import COLUMNS, HALF_HFOV, NUM_VIEWS, STEP, Graph, Graphs
 from memenvs.vln.worlds.base import GraphWorld, ViewpointContent
 
 #: Part of every hash. It changes with the features, so that codes of two versions are independent.
 _VERSION = "1"
-_REACH = 4.0  # m; weights decay by 1/e over this distance
+_DECAY_LENGTH = 4.0  # m; weights decay by 1/e over this distance
 _SHARPNESS = 8  # power of the cosine between a view and its content
-_PLACE, _NOISE = 0.3, 0.1  # weights of the code of the viewpoint itself, and of noise
-_NEAR = 5.0  # m, and number of viewpoints; unit of the geometry channels
+_VIEWPOINT_WEIGHT, _NOISE_WEIGHT = 0.3, 0.1  # of the code of the viewpoint itself, and of noise
+_GEOMETRY_SCALE = 5.0  # m, or viewpoints; geometry channels are divided by it
 
 
 class SyntheticFeatures(Features):
@@ -57,20 +57,21 @@ class SyntheticFeatures(Features):
         houses = self._house[node]
         for house in np.unique(houses[~self._is_made[houses]]).tolist():
             rows = slice(self._graphs.offset[house], self._graphs.offset[house + 1])
-            self._table[rows] = render_views(self._world.graphs[house], self._world.viewpoint_content(house), self.size)
+            self._table[rows] = compute_view_features(
+                self._world.graphs[house], self._world.viewpoint_content(house), self.size
+            )
             self._is_made[house] = True
         return self._table[node, view].astype(np.float32)
 
 
-def render_views(graph: Graph, content: ViewpointContent, size: int) -> np.ndarray:
+def compute_view_features(graph: Graph, content: ViewpointContent, size: int) -> np.ndarray:
     """Features of all views of a house, float64, (V, 36, D); see `SyntheticFeatures`."""
     offset = graph.position - graph.position[:, None]  # [v, u]: from v to u
     distance = np.linalg.norm(offset, axis=2)
     direction = np.divide(offset, distance[:, :, None], out=np.zeros_like(offset), where=distance[:, :, None] > 0)
     cosine = np.einsum("vuk,bk->vbu", direction, _view_directions())
-    weight = (
-        np.where(content.is_visible, np.exp(-distance / _REACH), 0.0)[:, None] * np.maximum(cosine, 0.0) ** _SHARPNESS
-    )
+    decay = np.where(content.is_visible, np.exp(-distance / _DECAY_LENGTH), 0.0)
+    weight = decay[:, None] * np.maximum(cosine, 0.0) ** _SHARPNESS  # (V, 36, V)
     here = np.arange(len(graph))
     weight[here, :, here] = 1.0
     codes = np.stack([_sum_of_codes(names, size) for names in content.names])
@@ -79,8 +80,9 @@ def render_views(graph: Graph, content: ViewpointContent, size: int) -> np.ndarr
         views += _geometry(cosine, distance, content.is_visible, content.height) @ np.stack(
             [_code(f"geometry {name}", size) for name in ("count", "mean", "least", "height")]
         )
-    views += _PLACE * np.stack([_code(f"viewpoint {graph.name} {name}", size) for name in graph.viewpoints])[:, None]
-    views += _NOISE * _generator(f"noise {graph.name}").standard_normal(views.shape)
+    own_codes = np.stack([_code(f"viewpoint {graph.name} {name}", size) for name in graph.viewpoints])
+    views += _VIEWPOINT_WEIGHT * own_codes[:, None]
+    views += _NOISE_WEIGHT * _generator(f"noise {graph.name}").standard_normal(views.shape)
     return views / np.sqrt((views**2).mean(2, keepdims=True))
 
 
@@ -90,20 +92,26 @@ def _view_directions() -> np.ndarray:
     return np.stack([np.sin(heading) * np.cos(elevation), np.cos(heading) * np.cos(elevation), np.sin(elevation)], 1)
 
 
-def _geometry(cosine: np.ndarray, distance: np.ndarray, seen: np.ndarray, height: np.ndarray) -> np.ndarray:
+def _geometry(cosine: np.ndarray, distance: np.ndarray, is_visible: np.ndarray, height: np.ndarray) -> np.ndarray:
     """Geometry channels of each view, divided by 5.
+
+    Args:
+        cosine: float64, (V, 36, V); of the angle between a view's direction and that to a viewpoint.
+        distance: float64, (V, V); m.
+        is_visible: bool, (V, V).
+        height: float64, (V,); of the camera above the floor, m.
 
     Returns:
         float64, (V, 36, 4); number of viewpoints in the view, their mean and smallest distance (m), height of the
         camera (m).
     """
-    is_in_view = (cosine > np.cos(HALF_FIELD)) & seen[:, None]
+    is_in_view = (cosine > np.cos(HALF_HFOV)) & is_visible[:, None]
     count = is_in_view.sum(2)
     distances = np.broadcast_to(distance[:, None], cosine.shape)
     mean = np.where(is_in_view, distances, 0.0).sum(2) / np.maximum(count, 1)
     least = np.where(count > 0, np.where(is_in_view, distances, np.inf).min(2), 0.0)
     camera_height = np.broadcast_to(height[:, None], count.shape)
-    return np.stack([count, mean, least, camera_height], 2) / _NEAR
+    return np.stack([count, mean, least, camera_height], 2) / _GEOMETRY_SCALE
 
 
 def _sum_of_codes(names: Sequence[str], size: int) -> np.ndarray:

@@ -69,6 +69,7 @@ def _unpack(path: Path, arrays: dict[str, np.ndarray]) -> dict[str, Scan]:
     _check_packed(path, arrays)
 
     def pairs(what: str, first: int, last: int) -> np.ndarray:
+        """Expand a relation between the viewpoints of a scan from CSR to bool, (V, V)."""
         starts, found = arrays[f"{what}_ptr"][first : last + 1], np.zeros((last - first, last - first), bool)
         others = arrays[f"{what}_idx"][starts[0] : starts[-1]]
         if others.size and (others.min() < 0 or others.max() >= last - first):

@@ -1,4 +1,4 @@
-"""CVDN in procedural houses: a simulated navigator searches an item and is given directions."""
+"""CVDN in procedural houses: a simulated navigator seeks an item and is given directions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from memenvs.vln.graph import COLUMNS, STEP
 from memenvs.vln.worlds.base import NAVIGATOR, ORACLE, Dialogue, Episode
-from memenvs.vln.worlds.procedural.houses import ProceduralHouse, Spot
+from memenvs.vln.worlds.procedural.houses import ProceduralHouse
 from memenvs.vln.worlds.procedural.texts import arrival_column, compile_clauses, write_answer, write_question
 from memenvs.vln.worlds.procedural.world import ProceduralGraphWorld
 
@@ -17,13 +17,14 @@ from memenvs.vln.worlds.procedural.world import ProceduralGraphWorld
 INSTANCES = {"train": range(78), "val_seen": range(78, 84), "val_unseen": range(82)}
 #: Largest number of edges of the path that an answer describes.
 ANSWER_EDGES = 5
-# Weights of choosing the path after 0, 1, ... exchanges of a search.
+# A search is a path of the navigator, an exchange, the next path, and so on. The instance is one of its paths, with the
+# exchanges before it: weights of the path after 0, 1, ... exchanges.
 _EXCHANGE_WEIGHTS = (0.1, 0.2, 0.25, 0.25, 0.24)
 #: Probabilities of a step along the shortest path after an answer, and before the first one; of moving on at its end.
 _FOLLOWS, _GUESSES, _GOES_ON = 0.8, 0.6, 0.4
 _PATIENCE = 7  # edges after which the navigator gives up before the end of the described path
-_FARTHER = 4  # largest number of edges beyond that end
-_AWAY = 40.0  # m; preferred distance of the item from the start
+_MAX_EDGES_BEYOND = 4  # that end
+_PREFERRED_DISTANCE = 40.0  # m; of the item from the start
 _STARTS, _TRIES = 120, 20
 _TOKENS = 300
 
@@ -104,7 +105,10 @@ def draw_dialogue(number: int, house: ProceduralHouse, seed: int, slot: int) -> 
 
 
 def _draw_search(house: ProceduralHouse, rng: np.random.Generator) -> tuple[int, str, tuple[int, ...]]:
-    """Draw start, item and the nodes of its room; the draw with a distance nearest to 40 m wins."""
+    """Draw start, item and the nodes of its room.
+
+    Of 120 draws, take the one whose distance is nearest to 40 m, so that most searches need several exchanges.
+    """
     inside = np.where(house.room[:, 0] == house.room[:, 1], house.room[:, 0], -1)
     found: list[tuple[float, int, str, tuple[int, ...]]] = []
     for _ in range(_STARTS):
@@ -112,11 +116,12 @@ def _draw_search(house: ProceduralHouse, rng: np.random.Generator) -> tuple[int,
         regions = [np.flatnonzero(inside == each.room) for each in house.items if each.name == item.name]
         region = min(regions, key=lambda nodes: house.graph.distance[node, nodes].min())
         distance = float(house.graph.distance[node, region].min())
-        found.append((abs(distance - _AWAY), node, item.name, tuple(region.tolist())))
+        found.append((abs(distance - _PREFERRED_DISTANCE), node, item.name, tuple(region.tolist())))
     return min(found)[1:]
 
 
 def _nearest(house: ProceduralHouse, node: int, region: tuple[int, ...]) -> int:
+    """Node of the region with the shortest path from a node."""
     return region[int(house.graph.distance[node, region].argmin())]
 
 
@@ -134,7 +139,7 @@ def _draw_player_path(
             onward = int(rng.choice(others)) if len(others) else onward
         path.append(onward)
     if path[-1] == goal and rng.random() < _GOES_ON:
-        path += house.path(goal, _nearest(house, goal, region), int(rng.integers(1, _FARTHER + 1)))[1:]
+        path += house.path(goal, _nearest(house, goal, region), int(rng.integers(1, _MAX_EDGES_BEYOND + 1)))[1:]
     return tuple(path)
 
 
@@ -146,9 +151,8 @@ def _exchange(
     clauses = compile_clauses(house, path, column)
     if clauses is None:
         return None
-    spot: Spot = house.spots[node]
     return [
-        (NAVIGATOR, write_question(spot, rng)),
+        (NAVIGATOR, write_question(house.landmarks[node], rng)),
         (ORACLE, write_answer(clauses, target, rng, arrives=path[-1] in region)),
     ]
 

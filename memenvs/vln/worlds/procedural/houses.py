@@ -30,19 +30,20 @@ COLOURS = ("black", "blue", "brown", "green", "grey", "orange", "pink", "purple"
 _SIDES = (18.0, 30.0), (14.0, 24.0)  # m; of the floor
 _ROOM_AREA = 24.0  # m^2; larger rooms are divided
 _EXTRA_DOORS = 0.35  # probability of a door between neighbours that are connected already
-_PLANS, _PLACES = 40, 400  # tries
+#: Tries: floor plans of a house, and positions for the viewpoints of a room.
+_PLAN_TRIES, _POSITION_TRIES = 40, 400
 _ITEMS_IN_A_ROOM = 2, 4
-_EYE = 1.5  # m
+_CAMERA_HEIGHT = 1.5  # m
 #: Smallest distances of viewpoints in a room: to each other, to doors, to walls, m.
 _SPACING, _FROM_DOOR, _FROM_WALL = 2.1, 0.7, 0.3
-_AREA_EACH, _MOST = 5.0, 8  # m^2 per viewpoint of a room, and the largest number of viewpoints
+_AREA_PER_VIEWPOINT, _MAX_VIEWPOINTS = 5.0, 8  # m^2; of a room
 _LONGEST_EDGE = 6.0  # m; only edges of the spanning tree may be longer
 _CLEAR = 0.7  # no third viewpoint is nearer to the middle of an edge than this fraction of half its length
 
 
 @dataclass(frozen=True)
-class Spot:
-    """Description of a viewpoint.
+class Landmark:
+    """Description of a viewpoint, as instructions name it.
 
     Attributes:
         rooms: Type of its room; in a door the types of both rooms, sorted.
@@ -77,13 +78,13 @@ class ProceduralHouse:
     Attributes:
         graph: Viewpoints and edges.
         room: int64, (V, 2); the room of each viewpoint twice, or the two rooms that its door joins.
-        spots: Description of each viewpoint.
+        landmarks: V descriptions, one of each viewpoint.
         items: Items of all rooms.
     """
 
     graph: Graph
     room: np.ndarray
-    spots: tuple[Spot, ...]
+    landmarks: tuple[Landmark, ...]
     items: tuple[Item, ...]
 
     @cached_property
@@ -103,10 +104,10 @@ class ProceduralHouse:
 
     @cached_property
     def num_edges(self) -> np.ndarray:
-        """int64, (V, V); number of edges of the shortest path, at most 7."""
+        """int64, (V, V); number of edges of the shortest path, 7 for 7 or more."""
         goal = np.arange(len(self.graph))
         node, found = np.repeat(goal[:, None], len(goal), 1), np.zeros((len(goal), len(goal)), np.int64)
-        for _ in range(7):
+        for _ in range(7):  # legs have at most 6
             found += node != goal
             node = self.next_node[node, goal]
         return found
@@ -130,7 +131,7 @@ def make_house(seed: int) -> ProceduralHouse:
     Raises:
         RuntimeError: No floor plan was found.
     """
-    for attempt in range(_PLANS):
+    for attempt in range(_PLAN_TRIES):
         rng = np.random.default_rng([seed, attempt])
         width, depth = (snap_to_grid(rng.uniform(*sides)) for sides in _SIDES)
         rooms = [
@@ -143,36 +144,37 @@ def make_house(seed: int) -> ProceduralHouse:
     raise RuntimeError(f"no house was found for seed {seed}")
 
 
-def _furnish(seed: int, parts: list[PlanRoom], doors: list[Opening], rng: np.random.Generator) -> ProceduralHouse:
+def _furnish(seed: int, rooms: list[PlanRoom], doors: list[Opening], rng: np.random.Generator) -> ProceduralHouse:
     """Draw types, items, viewpoints and edges for a floor plan."""
-    num_doors = np.bincount([room for door in doors for room in door.rooms], minlength=len(parts))
-    types = [ROOM_TYPES[k] for _ in range(0, len(parts), len(ROOM_TYPES)) for k in rng.permutation(len(ROOM_TYPES))][
-        : len(parts)
+    num_doors = np.bincount([room for door in doors for room in door.rooms], minlength=len(rooms))
+    types = [ROOM_TYPES[k] for _ in range(0, len(rooms), len(ROOM_TYPES)) for k in rng.permutation(len(ROOM_TYPES))][
+        : len(rooms)
     ]
     types[int(num_doors.argmax())] = HALLWAY
-    places = [np.array([door.centre, door.line] if door.axis == 0 else [door.line, door.centre]) for door in doors]
-    rooms = [door.rooms for door in doors]
-    spots = [Spot(tuple(sorted(types[room] for room in door.rooms))) for door in doors]
+    # One entry per viewpoint, those of the doors first.
+    positions = [np.array([door.centre, door.line] if door.axis == 0 else [door.line, door.centre]) for door in doors]
+    viewpoint_rooms = [door.rooms for door in doors]
+    landmarks = [Landmark(tuple(sorted(types[room] for room in door.rooms))) for door in doors]
     edges: list[tuple[int, int]] = []
     items: list[Item] = []
-    for number, room in enumerate(parts):
+    for number, room in enumerate(rooms):
         own = [_draw_item(rng, number, room) for _ in range(rng.integers(_ITEMS_IN_A_ROOM[0], _ITEMS_IN_A_ROOM[1] + 1))]
         members = [k for k, door in enumerate(doors) if number in door.rooms]
-        for place in _draw_viewpoints(rng, room, [places[k] for k in members]):
-            nearest = own[argmin_first(np.array([np.hypot(*(item.position - place)) for item in own]))]
-            members.append(len(places))
-            places.append(place)
-            rooms.append((number, number))
-            spots.append(Spot((types[number],), (nearest.colour, nearest.name)))
-        edges += [(members[i], members[j]) for i, j in _join(np.array([places[k] for k in members]))]
+        for position in _draw_viewpoints(rng, room, [positions[k] for k in members]):
+            nearest = own[argmin_first(np.array([np.hypot(*(item.position - position)) for item in own]))]
+            members.append(len(positions))
+            positions.append(position)
+            viewpoint_rooms.append((number, number))
+            landmarks.append(Landmark((types[number],), (nearest.colour, nearest.name)))
+        edges += [(members[i], members[j]) for i, j in _connect_viewpoints(np.array([positions[k] for k in members]))]
         items += own
     graph = Graph(
         f"procedural-{seed}",
-        tuple(f"{seed}-{k}" for k in range(len(places))),
-        np.column_stack([np.array(places), np.full(len(places), _EYE)]),
+        tuple(f"{seed}-{k}" for k in range(len(positions))),
+        np.column_stack([np.array(positions), np.full(len(positions), _CAMERA_HEIGHT)]),
         np.array(sorted(set(edges)), np.int64),
     )
-    return ProceduralHouse(graph, np.array(rooms), tuple(spots), tuple(items))
+    return ProceduralHouse(graph, np.array(viewpoint_rooms), tuple(landmarks), tuple(items))
 
 
 def _draw_item(rng: np.random.Generator, number: int, room: PlanRoom) -> Item:
@@ -183,9 +185,9 @@ def _draw_item(rng: np.random.Generator, number: int, room: PlanRoom) -> Item:
 
 def _draw_viewpoints(rng: np.random.Generator, room: PlanRoom, doors: list[np.ndarray]) -> list[np.ndarray]:
     """Draw viewpoints of a room, apart from each other and from its doors; at least one."""
-    wanted = int(np.clip(room.area / _AREA_EACH, 1, _MOST))
+    wanted = int(np.clip(room.area / _AREA_PER_VIEWPOINT, 1, _MAX_VIEWPOINTS))
     low, high = np.array(room.low) + _FROM_WALL, np.array(room.high) - _FROM_WALL
-    tries = rng.uniform(low, high, (_PLACES, 2))
+    tries = rng.uniform(low, high, (_POSITION_TRIES, 2))
     is_free = (_distances(tries, np.array(doors)) >= _FROM_DOOR).all(1)
     found: list[np.ndarray] = []
     while is_free.any() and len(found) < wanted:
@@ -194,17 +196,24 @@ def _draw_viewpoints(rng: np.random.Generator, room: PlanRoom, doors: list[np.nd
     return found or [(low + high) / 2]
 
 
-def _join(places: np.ndarray) -> list[tuple[int, int]]:
-    """Edges between the viewpoints of a room: minimum spanning tree and unobstructed pairs."""
-    count = len(places)
-    distance = _distances(places, places)
-    middle = (places[:, None] + places) / 2
-    from_middle = _distances(middle.reshape(-1, 2), places).reshape(count, count, count)
+def _connect_viewpoints(positions: np.ndarray) -> list[tuple[int, int]]:
+    """Choose edges between the viewpoints of a room.
+
+    They are the minimum spanning tree, so that the room is connected, and all unobstructed pairs: those nearer than 6 m
+    with no third viewpoint near the middle.
+
+    Args:
+        positions: float64, (K, 2); m.
+    """
+    count = len(positions)
+    distance = _distances(positions, positions)
+    middle = (positions[:, None] + positions) / 2
+    from_middle = _distances(middle.reshape(-1, 2), positions).reshape(count, count, count)  # [i, j, third]
     from_middle[np.arange(count), :, np.arange(count)] = np.inf
     from_middle[:, np.arange(count), np.arange(count)] = np.inf
     is_open = (distance < _LONGEST_EDGE) & (from_middle.min(2) >= _CLEAR * distance / 2)
     first, second = np.triu_indices(count, 1)
-    group = list(range(count))
+    group = list(range(count))  # Kruskal's algorithm: pairs by distance; an edge between two groups joins them
     found = []
     for k in np.argsort(distance[first, second], kind="stable"):
         i, j = int(first[k]), int(second[k])

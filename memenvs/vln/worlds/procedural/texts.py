@@ -1,4 +1,4 @@
-"""Instructions of the procedural world: clauses, their follower, their English.
+"""Instructions of the procedural world: clauses, their follower, their text in English.
 
 A clause gives a turn, a description of the next viewpoint, and a description of the viewpoint where going straight
 ends. A path is divided into clauses that the follower can execute; a path that it cannot execute is not used. So every
@@ -17,7 +17,7 @@ import numpy as np
 from memenvs.poses import wrap_angle
 from memenvs.vln.graph import COLUMNS, STEP
 from memenvs.vln.tokenizers import split_words
-from memenvs.vln.worlds.procedural.houses import COLOURS, HALLWAY, ITEMS, ROOM_TYPES, ProceduralHouse, Spot
+from memenvs.vln.worlds.procedural.houses import COLOURS, HALLWAY, ITEMS, ROOM_TYPES, Landmark, ProceduralHouse
 
 AHEAD, RIGHT, BACK, LEFT = "ahead", "right", "back", "left"
 #: Largest angle from straight ahead that counts as ahead, and as left or right, rad.
@@ -35,8 +35,8 @@ class Clause:
     """
 
     turn: str
-    first: Spot
-    last: Spot
+    first: Landmark
+    last: Landmark
 
 
 # ---------------------------------------------------------------------- following and compiling
@@ -58,7 +58,7 @@ def follow(house: ProceduralHouse, start: int, column: int, clauses: Sequence[Cl
     for clause in clauses:
         part, column = _follow_one(house, path[-1], column, clause)
         path += part[1:]
-        if len(part) == 1 or house.spots[path[-1]] != clause.last:
+        if len(part) == 1 or house.landmarks[path[-1]] != clause.last:
             break
     return path
 
@@ -74,7 +74,7 @@ def compile_clauses(house: ProceduralHouse, path: Sequence[int], column: int) ->
         while end < last and turns[end - at] == AHEAD:
             end += 1
         while True:
-            clause = Clause(turns[0], house.spots[path[at + 1]], house.spots[path[end]])
+            clause = Clause(turns[0], house.landmarks[path[at + 1]], house.landmarks[path[end]])
             followed, new_column = _follow_one(house, path[at], column, clause)
             agreed = _common_moves(followed, path[at : end + 1])
             if agreed == end - at:
@@ -98,7 +98,9 @@ def _follow_one(house: ProceduralHouse, node: int, column: int, clause: Clause) 
     """Path of one clause and the heading at its end; one node if not exactly one candidate fits."""
     seen = _seen_from(house, node, column)
     fits = [
-        there for there, (off, _) in seen.items() if _turn(off) == clause.turn and house.spots[there] == clause.first
+        there
+        for there, (offset, _) in seen.items()
+        if _turn(offset) == clause.turn and house.landmarks[there] == clause.first
     ]
     path = [node]
     if len(fits) != 1:
@@ -107,40 +109,47 @@ def _follow_one(house: ProceduralHouse, node: int, column: int, clause: Clause) 
     while True:
         column = seen[onward][1]
         path.append(onward)
-        if house.spots[onward] == clause.last:
+        if house.landmarks[onward] == clause.last:
             return path, column
         seen = _seen_from(house, onward, column)
-        ahead = {there: abs(off) for there, (off, _) in seen.items() if _turn(off) == AHEAD and there not in path}
+        ahead = {
+            there: abs(offset) for there, (offset, _) in seen.items() if _turn(offset) == AHEAD and there not in path
+        }
         if not ahead:
             return path, column
         onward = min(ahead, key=lambda there: ahead[there])
 
 
 def _seen_from(house: ProceduralHouse, node: int, column: int) -> dict[int, tuple[float, int]]:
-    """Map each neighbour to its direction relative to the camera (rad, to the right) and the next column."""
-    own = house.graph.candidates
-    count = int((own.node[node] >= 0).sum())
-    off = wrap_angle(own.heading[node, :count] - column * STEP)
-    columns = own.view[node, :count] % COLUMNS
-    return dict(zip(own.node[node, :count].tolist(), zip(off.tolist(), columns.tolist(), strict=True), strict=True))
+    """Map each neighbour to its direction relative to the camera and the camera's column after a move to it.
+
+    Directions are in rad, positive to the right.
+    """
+    candidates = house.graph.candidates
+    count = int((candidates.node[node] >= 0).sum())
+    offsets = wrap_angle(candidates.heading[node, :count] - column * STEP)
+    columns = candidates.view[node, :count] % COLUMNS
+    seen = zip(offsets.tolist(), columns.tolist(), strict=True)
+    return dict(zip(candidates.node[node, :count].tolist(), seen, strict=True))
 
 
 def _turns_of(house: ProceduralHouse, path: Sequence[int], at: int, column: int) -> list[str]:
     """Directions of the moves of a path from its node number `at` on."""
     turns = []
     for here, there in pairwise(path[at:]):
-        off, column_after = _seen_from(house, here, column)[there]
-        turns.append(_turn(off))
+        offset, column_after = _seen_from(house, here, column)[there]
+        turns.append(_turn(offset))
         column = column_after
     return turns
 
 
-def _turn(off: float) -> str:
-    if abs(off) <= _AHEAD_UP_TO:
+def _turn(offset: float) -> str:
+    """Name a direction relative to the camera, rad, positive to the right."""
+    if abs(offset) <= _AHEAD_UP_TO:
         return AHEAD
-    if abs(off) > _SIDE_UP_TO:
+    if abs(offset) > _SIDE_UP_TO:
         return BACK
-    return RIGHT if off > 0 else LEFT
+    return RIGHT if offset > 0 else LEFT
 
 
 def _common_moves(one: Sequence[int], other: Sequence[int]) -> int:
@@ -174,7 +183,7 @@ _ON = (
     "and keep on to", "and continue to", "and carry on until you reach", "and stay on course as far as",
     "and past it to", "and beyond it to", "and follow that line through to", "and do not stop before",
 )  # fmt: skip
-_SPOTS = (
+_LANDMARKS = (
     "the {colour} {item} in the {room}", "the {room} with the {colour} {item}", "the {room} by the {colour} {item}",
     "the {room} near the {colour} {item}", "the {room} beside the {colour} {item}",
     "the {colour} {item} inside the {room}",
@@ -195,8 +204,8 @@ _ENDS = (
 _QUESTIONS = (
     "Where should I go?",
     "Which way now?",  # word: ok
-    "I am at {spot}. Where to?", "I do not see it. What next?", "Should I leave {spot}?",
-    "I see {spot}. Is it near?", "Am I close?", "Can you help me?", "I am lost. How do I get there?",
+    "I am at {landmark}. Where to?", "I do not see it. What next?", "Should I leave {landmark}?",
+    "I see {landmark}. Is it near?", "Am I close?", "Can you help me?", "I am lost. How do I get there?",
 )  # fmt: skip
 _FOUND = (
     "It is in that room.",
@@ -223,9 +232,9 @@ def write_instruction(clauses: Sequence[Clause], rng: np.random.Generator, *, en
     """
     sentences: list[str] = []
     for k, clause in enumerate(clauses):
-        words = f"{_pick(rng, _TURNS[clause.turn])} {_pick(rng, _TO)} {describe_spot(clause.first, rng)}"
+        words = f"{_pick(rng, _TURNS[clause.turn])} {_pick(rng, _TO)} {describe_landmark(clause.first, rng)}"
         if clause.last != clause.first:
-            words += f" {_pick(rng, _ON)} {describe_spot(clause.last, rng)}"
+            words += f" {_pick(rng, _ON)} {describe_landmark(clause.last, rng)}"
         if k == 0:
             sentences.append(words)
         elif rng.random() < 0.4:
@@ -236,18 +245,18 @@ def write_instruction(clauses: Sequence[Clause], rng: np.random.Generator, *, en
     return f"{text} {_pick(rng, _ENDS)}" if ends else text
 
 
-def describe_spot(spot: Spot, rng: np.random.Generator) -> str:
+def describe_landmark(landmark: Landmark, rng: np.random.Generator) -> str:
     """Describe a viewpoint in English."""
-    if spot.item is None:
-        one, other = spot.rooms if rng.random() < 0.5 else spot.rooms[::-1]
+    if landmark.item is None:
+        one, other = landmark.rooms if rng.random() < 0.5 else landmark.rooms[::-1]
         return _pick(rng, _DOORS).format(one=one, other=other)
-    colour, name = spot.item
-    return _pick(rng, _SPOTS).format(room=spot.rooms[0], colour=colour, item=name)
+    colour, name = landmark.item
+    return _pick(rng, _LANDMARKS).format(room=landmark.rooms[0], colour=colour, item=name)
 
 
-def write_question(spot: Spot, rng: np.random.Generator) -> str:
+def write_question(landmark: Landmark, rng: np.random.Generator) -> str:
     """Write the question of a navigator at a viewpoint."""
-    return _pick(rng, _QUESTIONS).format(spot=describe_spot(spot, rng))
+    return _pick(rng, _QUESTIONS).format(landmark=describe_landmark(landmark, rng))
 
 
 def write_answer(clauses: Sequence[Clause], target: str, rng: np.random.Generator, *, arrives: bool) -> str:
@@ -262,7 +271,7 @@ def all_words() -> tuple[str, ...]:
     phrases = [
         *_TO,
         *_ON,
-        *_SPOTS,
+        *_LANDMARKS,
         *_DOORS,
         *_THEN,
         *_ENDS,
@@ -271,7 +280,7 @@ def all_words() -> tuple[str, ...]:
         *_MORE,
         *(each for turns in _TURNS.values() for each in turns),
     ]
-    fields = dict.fromkeys(("colour", "item", "room", "one", "other", "spot", "target"), "")
+    fields = dict.fromkeys(("colour", "item", "room", "one", "other", "landmark", "target"), "")
     texts = [phrase.format(**fields) for phrase in phrases]
     return tuple(
         sorted(

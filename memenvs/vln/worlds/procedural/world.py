@@ -41,9 +41,12 @@ Path = tuple[int, ...]
 class ProceduralGraphWorld(GraphWorld):
     """Houses of a split with equally many episodes each; subclasses make the episodes.
 
+    A slot is the number of a path (R2R) or dialogue (CVDN) within its house. Splits with the same houses have different
+    slots.
+
     Args:
         split: "train", "val_seen" or "val_unseen".
-        slots: Numbers of the paths of each house, by split.
+        slots: Slots of each house, by split.
         texts: Episodes per path.
 
     Attributes:
@@ -93,13 +96,13 @@ class ProceduralGraphWorld(GraphWorld):
 
     def viewpoint_content(self, house: int) -> ViewpointContent:
         """Rooms and items; they are visible within a room and from its doors."""
-        found = self.houses[house]
-        names = tuple((*spot.rooms, *(spot.item or ("door",))) for spot in found.spots)
-        return ViewpointContent(names, found.is_visible)
+        content = self.houses[house]
+        names = tuple((*landmark.rooms, *(landmark.item or ("door",))) for landmark in content.landmarks)
+        return ViewpointContent(names, content.is_visible)
 
     @abstractmethod
     def _make(self, house: int, slot: int, text: int) -> Episode:
-        """Make the episode of a house, a path and a text."""
+        """Make the episode of a house, a slot and a text."""
 
 
 class Tours(ProceduralGraphWorld):
@@ -132,10 +135,10 @@ class Tours(ProceduralGraphWorld):
         return self._path(house, self._slots[slot])[2]
 
     def repeated_moves(self, number: int) -> tuple[int, int]:
-        """Number of moves that the last leg repeats, and the decision where it differs.
+        """Count the moves that the last leg repeats; see the function `repeated_moves`.
 
-        Decisions are counted from 0 along the path. The longest run counts, the first of equal ones; (0, 0) for one
-        leg.
+        Returns:
+            Number of moves, and index along the whole path of the decision where it differs; (0, 0) for one leg.
         """
         house, slot = divmod(number // TEXTS, len(self._slots))
         *legs, last = self._path(house, self._slots[slot])[0]
@@ -158,7 +161,7 @@ class Tours(ProceduralGraphWorld):
     def _draw_path(self, number: int, slot: int) -> tuple[tuple[Path, ...], int, tuple[Clause, ...]]:
         """Draw legs, column at the start and clauses; first legs are unique in a house."""
         house, seed = self.houses[number], self._seeds[number]
-        ends = house_routes(seed)
+        ends = possible_legs(seed)
         rng = np.random.default_rng([seed, self.legs, slot, 0])
         for start, goal in ends[slot :: self._num_slots].tolist():
             column = int(rng.integers(COLUMNS))
@@ -171,7 +174,7 @@ class Tours(ProceduralGraphWorld):
     def _tours(
         self, house: ProceduralHouse, ends: np.ndarray, first: Path, slot: int, rng: np.random.Generator
     ) -> Iterator[tuple[Path, ...]]:
-        """Generate tours that begin with a leg, as tuples of legs."""
+        """Generate tours whose first leg is `first`, as tuples of legs."""
         if self.legs == 1:
             yield (first,)
         elif self.legs == 2:
@@ -199,11 +202,11 @@ def _join_legs(legs: Sequence[Path]) -> Path:
 
 
 def repeated_moves(before: Path, leg: Path) -> tuple[int, int]:
-    """Longest run of moves of a leg that the path before it has, then followed differently.
+    """Find the longest run of moves that a leg repeats from the path before it, then leaves.
 
     Returns:
-        Number of moves in the run, and the index of the node of the leg where the two differ. Of equally long runs the
-        first; (0, 0) if there is none.
+        Number of moves in the run, and the index of the leg's node from which the two moves differ. Of equally long
+        runs the first; (0, 0) if there is none.
     """
     longest = 0, 0
     for j, i in product(range(1, len(leg)), range(1, len(before) - 1)):
@@ -217,8 +220,8 @@ def repeated_moves(before: Path, leg: Path) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=256)
-def house_routes(seed: int) -> np.ndarray:
-    """Starts and goals of all possible legs of a house, in a fixed random order; int64, (R, 2)."""
+def possible_legs(seed: int) -> np.ndarray:
+    """Start and goal of each possible leg of a house, in a fixed random order; int64, (K, 2)."""
     house = make_house(seed)
     is_long = (house.num_edges >= _EDGES[0]) & (house.num_edges <= _EDGES[1]) & (house.graph.distance >= _SHORTEST)
     return np.random.default_rng([seed, 0]).permutation(np.argwhere(is_long))

@@ -166,6 +166,19 @@ class TrialVecEnv(VecEnv):
         }
 
 
+def check_observation_space(space: spaces.Space) -> None:
+    """Raise a ValueError if a policy cannot read the observations of a space, such as texts."""
+    keys = space.spaces if isinstance(space, spaces.Dict) else {"observation": space}
+    for key, each in keys.items():
+        if not isinstance(each, (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)):
+            others = [name for name in keys if name != key]
+            raise ValueError(
+                "observations must be numbers, of a Box, Discrete, MultiDiscrete or MultiBinary space or a Dict of "
+                f"such; {key!r} is of {each}; remove it, as with gymnasium.wrappers.FilterObservation(env, {others}), "
+                "or replace texts by token ids or an embedding of the sentence"
+            )
+
+
 def check_encoder(expected: str | None, env: VecEnv) -> None:
     """Raise a ValueError if another frozen encoder makes the observations of an environment.
 
@@ -242,7 +255,7 @@ def make_vec_env(
 
     Raises:
         ValueError: An unknown id or encoder, an encoder for an id that is not batch-native or whose observations have
-            no images, or a place in an environment without places.
+            no images, a place in an environment without places, or observations that are no numbers.
     """
     check_registered(id)
     if _is_batch_native(id):
@@ -258,7 +271,12 @@ def make_vec_env(
         raise ValueError(f"encoder must be None for {id!r}, which is not batch-native, got {encoder!r}")
     if seed is None:
         seed = int(np.random.default_rng().integers(2**31))
-    return make_sb3_vec_env(id, num_envs, seed=seed, env_kwargs=kwargs, wrapper_class=PlaceWrapper if place else None)
+
+    def prepared(env: gym.Env) -> gym.Env:
+        check_observation_space(env.observation_space)
+        return PlaceWrapper(env) if place else env
+
+    return make_sb3_vec_env(id, num_envs, seed=seed, env_kwargs=kwargs, wrapper_class=prepared)
 
 
 def _is_batch_native(id: str) -> bool:

@@ -33,12 +33,19 @@ def check_int(name: str, value: Any, at_least: int = 1, at_most: int | None = No
         raise ValueError(f"{name} must be an integer of {bounds}{' or None' * or_none}, got {value!r}")
 
 
+def plain(value: Any) -> Any:
+    """Replace NumPy's numbers and arrays by Python's numbers and lists, also within lists, tuples and dicts."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    return type(value)(plain(each) for each in value) if type(value) in (list, tuple) else value
+
+
 def plain_fields(settings: Any) -> None:
-    """Turn NumPy's numbers and arrays in the fields of a dataclass into numbers and lists."""
+    """Turn NumPy's numbers and arrays in the fields of a dataclass into numbers and lists; see `plain`."""
     for name in (each.name for each in fields(settings)):
-        value = getattr(settings, name)
-        if isinstance(value, (np.generic, np.ndarray)):
-            object.__setattr__(settings, name, value.tolist())
+        object.__setattr__(settings, name, plain(getattr(settings, name)))  # the dataclass may be frozen
 
 
 def check_pair(name: str, value: Any, what: str) -> tuple[int, int]:
@@ -110,13 +117,14 @@ def is_int(value: Any) -> bool:
 def check_fields(config: Any) -> None:
     """Compare every field of a config dataclass with its declared type.
 
-    An integer is allowed where a float is declared. True and False are no numbers, and NumPy's integers are no `int`,
-    because settings are written as JSON.
+    An integer is allowed where a float is declared. True and False are no numbers. NumPy's numbers are replaced by
+    those of Python, because settings are written as JSON.
 
     Raises:
         TypeError: A field has another type.
         ValueError: A number is NaN or infinite, or a field is none of the choices of its `Literal`.
     """
+    plain_fields(config)
     hints = get_type_hints(type(config))
     for name in (each.name for each in fields(config)):
         value, hint = getattr(config, name), hints[name]

@@ -19,12 +19,16 @@ def atomic_replace(path: Path) -> Iterator[Path]:
     """Yield a temporary path with the same suffix that replaces `path` at the end.
 
     After an exception the temporary file is deleted and `path` stays as it was. Other readers see the old file or the
-    new one, never a part.
+    new one, never a part. An error of the system that names no file, such as that of a full disk, gets this one.
     """
     temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     try:
         yield temporary
         temporary.replace(path)
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

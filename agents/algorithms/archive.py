@@ -1,6 +1,7 @@
 """Archives: JSON and safetensors files in one zip file. Reading one executes nothing.
 
-A file is written under a temporary name and renamed, so it is complete or not there.
+A file is written under a temporary name and renamed, so it is complete or not there. As in Stable-Baselines3, a name
+without a suffix gets `.zip`, and an open binary file does in place of a name.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 from torch import Tensor, nn
@@ -25,19 +26,24 @@ from memenvs.json_records import MAX_RATIO, MIN_UNPACKED
 FORMAT = 1
 """Number of the format, in `config.json` of each archive."""
 
+File = str | PathLike[str] | IO[bytes]
+"""Name of an archive, with or without its suffix `.zip`, or an open binary file such as `io.BytesIO`."""
 
-def write(path: str | PathLike[str], members: dict[str, bytes]) -> None:
+
+def write(path: File, members: dict[str, bytes]) -> None:
     """Write an archive of these members, name -> content."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name, data in members.items():
             archive.writestr(zipfile.ZipInfo(name), data)  # without a time stamp: equal learners give equal files
-    write_file(Path(path), buffer.getvalue())
+    if isinstance(path, (str, PathLike)):
+        path = Path(path)
+        write_file(path if path.suffix else path.with_suffix(".zip"), buffer.getvalue())
+    else:
+        path.write(buffer.getvalue())
 
 
-def read(
-    path: str | PathLike[str], required: Iterable[str], is_known: Callable[[str], bool] | None = None
-) -> dict[str, bytes]:
+def read(path: File, required: Iterable[str], is_known: Callable[[str], bool] | None = None) -> dict[str, bytes]:
     """Read the members of an archive, name -> content.
 
     Args:
@@ -49,18 +55,16 @@ def read(
         FileNotFoundError: There is no such file.
         ValueError: The file is cut short or not an archive of this format.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"no checkpoint at {path}")
+    data = _content(path)
     known = is_known or set(required).__contains__
     problem = ""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = [name for name in archive.namelist() if known(name)]
             unpacked = sum(archive.getinfo(name).file_size for name in names)
             if len(names) > len(set(names)):
                 problem = "has two members of one name, so it is no checkpoint"
-            elif unpacked > max(MIN_UNPACKED, MAX_RATIO * path.stat().st_size):
+            elif unpacked > max(MIN_UNPACKED, MAX_RATIO * len(data)):
                 problem = f"unpacks to more than {MAX_RATIO} times its size, so it is no checkpoint"
             else:
                 members = {name: archive.read(name) for name in names}
@@ -77,9 +81,18 @@ def read(
     return members
 
 
-def parse_json(
-    path: str | PathLike[str], members: dict[str, bytes], name: str, keys: Iterable[str] = ()
-) -> dict[str, Any]:
+def _content(path: File) -> bytes:
+    """Read a whole file; a FileNotFoundError if there is none of this name, with or without `.zip`."""
+    if not isinstance(path, (str, PathLike)):
+        path.seek(0)
+        return path.read()
+    for file in (Path(path), Path(f"{path}.zip")):
+        if file.is_file():
+            return file.read_bytes()
+    raise FileNotFoundError(f"no checkpoint at {path}")
+
+
+def parse_json(path: File, members: dict[str, bytes], name: str, keys: Iterable[str] = ()) -> dict[str, Any]:
     """Parse a JSON member.
 
     Raises:
@@ -94,7 +107,7 @@ def parse_json(
     return data
 
 
-def parse_config(path: str | PathLike[str], saved: dict[str, Any], config_type: type) -> Any:
+def parse_config(path: File, saved: dict[str, Any], config_type: type) -> Any:
     """Make a config of saved settings; settings newer than the file get their defaults.
 
     Args:

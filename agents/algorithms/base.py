@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import warnings
+from collections.abc import Callable
 from dataclasses import fields, replace
 from inspect import signature
 from os import PathLike
@@ -12,6 +14,7 @@ import numpy as np
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, PyTorchObs
 from stable_baselines3.common.utils import safe_mean
 from stable_baselines3.common.vec_env import VecEnv
@@ -21,11 +24,12 @@ from memenvs.agents.algorithms import checkpoint
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.algorithms.finite import check_finite
 from memenvs.agents.algorithms.saving import SavableAlgorithm
+from memenvs.agents.algorithms.sb3_settings import LEARNER_SETTINGS, POLICY_SETTINGS, check_no_schedule, unknown_setting
 from memenvs.agents.memory import State
 from memenvs.agents.policies.acting import ActingPolicy, PolicyOutput
 from memenvs.agents.policies.memory_policy import MemoryPolicy
-from memenvs.agents.vec_env import encoder_fingerprint, vocabulary_fingerprint
-from memenvs.checks import choices_for
+from memenvs.agents.vec_env import check_observation_space, encoder_fingerprint, vocabulary_fingerprint
+from memenvs.checks import plain
 
 
 class MemoryAlgorithm(SavableAlgorithm):
@@ -58,6 +62,8 @@ class MemoryAlgorithm(SavableAlgorithm):
 
     action_spaces: ClassVar[tuple[type[spaces.Space], ...]] = (spaces.Discrete,)
     """Types of action space that the algorithm supports."""
+    update_statistics: ClassVar[tuple[str, ...]] = ()
+    """Names under `train/` that an update logs and that callbacks can read at the end of the next rollout."""
     learns_in_processes: ClassVar[bool] = False
     """True if several processes can train one policy together."""
 
@@ -79,7 +85,12 @@ class MemoryAlgorithm(SavableAlgorithm):
         known = [field.name for field in fields(self.config_type)]
         for name in overrides:
             if name not in known:
-                raise TypeError(f"unknown setting {name!r}; {choices_for(name, known)}")
+                raise TypeError(unknown_setting(name, known, LEARNER_SETTINGS))
+            check_no_schedule(name, overrides[name], known)
+        if config is not None and not issubclass(type(config), self.config_type):
+            raise TypeError(
+                f"config must be a {self.config_type.__name__} or None, got {config!r}; single settings go by name"
+            )
         self.config = replace(self.config_type() if config is None else config, **overrides)
         self.processes = processes or Processes()
         if self.processes.count > 1 and not self.learns_in_processes:
@@ -118,6 +129,7 @@ class MemoryAlgorithm(SavableAlgorithm):
             self.policy.encoder_fingerprint = encoder_fingerprint(self.env)
             self.policy.vocabulary_fingerprint = vocabulary_fingerprint(self.env)
         self.policy.generator = torch.Generator(self.device)
+        self._is_update_logged = False  # True if the logger still has the statistics of an update that was logged
         self._has_trials = False  # True if several episodes form a trial; known after the first reset
         self._trial_start = torch.zeros(1, dtype=torch.bool)  # (N,); True where the latest observation starts a trial
         self._is_reset = False  # True if the environment was reset and has made no step since
@@ -130,18 +142,41 @@ class MemoryAlgorithm(SavableAlgorithm):
 
     def _new_policy(self, seed: int) -> ActingPolicy:
         """Make a policy with weights drawn from the seed; the global generator is left as it was."""
+        if not issubclass(self.policy_class, ActingPolicy):
+            raise TypeError(f"policy must be {self.default_policy} or a subclass, got {self.policy_class.__name__}")
+        self.policy_kwargs = plain(self.policy_kwargs)
         parameters = signature(self.policy_class).parameters.values()
         known = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
         for name in self.policy_kwargs:
             if name not in known and not any(each.kind is each.VAR_KEYWORD for each in parameters):
-                raise TypeError(f"unknown setting {name!r} of {self.policy_class.__name__}; {choices_for(name, known)}")
+                raise TypeError(unknown_setting(name, known, POLICY_SETTINGS, f" of {self.policy_class.__name__}"))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            policy = self.policy_class(
+            policy: ActingPolicy = self.policy_class(
                 self.observation_space, self.action_space, self.lr_schedule, **self.policy_kwargs
             ).to(self.device)
-        assert isinstance(policy, ActingPolicy)
+        for name, value in policy.json_kwargs().items():  # not after hours of learning, when it is saved
+            try:
+                json.dumps(value)
+            except (TypeError, ValueError) as error:
+                raise TypeError(
+                    f"{name} must be numbers, texts, lists and dicts, which a checkpoint can hold, got {value!r} "
+                    f"({error})"
+                ) from None
         return policy
+
+    @staticmethod
+    def _wrap_env(env: GymEnv, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
+        check_observation_space(env.observation_space)  # before the wrappers, whose error would name no key
+        return SavableAlgorithm._wrap_env(env, verbose, monitor_wrapper)
+
+    def _get_policy_from_name(self, policy_name: str) -> type[BasePolicy]:
+        if policy_name not in self.policy_aliases:
+            raise ValueError(
+                f"unknown policy {policy_name!r}; choose from {list(self.policy_aliases)} or pass a subclass; "
+                "policy_kwargs choose its features extractor and its memory"
+            )
+        return self.policy_aliases[policy_name]
 
     def _setup_env(self) -> None:
         """Check the environment and allocate what depends on it; called at the start and by `set_env`.
@@ -316,6 +351,31 @@ class MemoryAlgorithm(SavableAlgorithm):
     def _check_update(self, statistics: dict[str, float]) -> None:
         """Raise a ValueError if a loss or gradient of the current update is not finite."""
         check_finite(statistics, f"in update {self._n_updates + 1}, {self._progress()}")
+
+    def _dump_log(self, dump: Callable[[], None]) -> None:
+        """Write the log, and leave the statistics of the update in the logger.
+
+        Callbacks then find them there at the end of the next rollout, as in Stable-Baselines3, which writes the log of
+        an update only after that rollout.
+
+        Args:
+            dump: Writes the log and empties the logger.
+        """
+        logger = self.logger
+        names = [f"train/{name}" for name in self.update_statistics if f"train/{name}" in logger.name_to_value]
+        kept = {name: (logger.name_to_value[name], logger.name_to_excluded[name]) for name in names}
+        dump()
+        for name, (value, excluded) in kept.items():
+            logger.record(name, value, excluded)
+        self._is_update_logged = True
+
+    def _begin_update_log(self) -> None:
+        """Remove the statistics that `_dump_log` has left, so that each is logged once."""
+        if self._is_update_logged:
+            for name in self.update_statistics:
+                self.logger.name_to_value.pop(f"train/{name}", None)
+                self.logger.name_to_excluded.pop(f"train/{name}", None)
+        self._is_update_logged = False
 
     def _record_episodes(self) -> None:
         """Log return, length and success rate of the latest episodes."""

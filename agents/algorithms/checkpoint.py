@@ -22,7 +22,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, dataclass
-from os import PathLike
 from typing import Any
 
 from safetensors import SafetensorError
@@ -62,7 +61,7 @@ class Checkpoint:
     optimizer: dict[str, Tensor]
     learner: dict[str, Tensor]
 
-    def write(self, path: str | PathLike[str]) -> None:
+    def write(self, path: archive.File) -> None:
         """Write the file, in place of one that is there."""
         content = dict(
             zip(
@@ -85,7 +84,7 @@ class Checkpoint:
         archive.write(path, content)
 
     @classmethod
-    def read(cls, path: str | PathLike[str]) -> Checkpoint:
+    def read(cls, path: archive.File) -> Checkpoint:
         """Read a file.
 
         Raises:
@@ -117,7 +116,7 @@ class Checkpoint:
             raise ValueError(f"{path}: its tensors cannot be read ({error}); was it cut short?") from None
 
 
-def drop_training_state(source: str | PathLike[str], target: str | PathLike[str]) -> None:
+def drop_training_state(source: archive.File, target: archive.File) -> None:
     """Copy a file without optimizer and generators, as a policy-only file.
 
     Args:
@@ -152,7 +151,7 @@ def _is_member(name: str) -> bool:
     )
 
 
-def _read_members(path: str | PathLike[str]) -> dict[str, bytes]:
+def _read_members(path: archive.File) -> dict[str, bytes]:
     """Read all members of a file, those of all its processes among them."""
     members = archive.read(path, POLICY_ONLY, _is_member)
     config = archive.parse_json(path, members, "config.json")
@@ -171,7 +170,7 @@ def _read_members(path: str | PathLike[str]) -> dict[str, bytes]:
     return members
 
 
-def load_features(policy: MemoryPolicy, path: str | PathLike[str]) -> None:
+def load_features(policy: MemoryPolicy, path: archive.File) -> None:
     """Load the encoder of a checkpoint into a policy; nothing else changes.
 
     The encoder is the features extractor and the embedding of the previous action.
@@ -212,7 +211,7 @@ def load_features(policy: MemoryPolicy, path: str | PathLike[str]) -> None:
     policy.load_state_dict(weights, strict=False)
 
 
-def load_policy(policy: ActingPolicy, path: str | PathLike[str]) -> None:
+def load_policy(policy: ActingPolicy, path: archive.File) -> None:
     """Load all weights of a checkpoint into a policy; nothing else changes.
 
     Args:
@@ -234,9 +233,7 @@ def load_policy(policy: ActingPolicy, path: str | PathLike[str]) -> None:
     policy.load_state_dict(saved.policy)
 
 
-def check_settings(
-    path: str | PathLike[str], algorithm: str, config: Any, policy_kwargs: dict[str, Any], n_envs: int
-) -> None:
+def check_settings(path: archive.File, algorithm: str, config: Any, policy_kwargs: dict[str, Any], n_envs: int) -> None:
     """Raise a ValueError that names the first setting in which a checkpoint differs.
 
     Args:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from os import PathLike
 from typing import Any
 
+from memenvs.agents.algorithms.archive import File
 from memenvs.checks import is_int
 from memenvs.json_records import Field
 
@@ -23,7 +23,7 @@ MAX_COUNT = 2**62 - 1
 MAX_PROCESSES = 2**16
 
 
-def check_config(path: str | PathLike[str], config: dict[str, Any]) -> None:
+def check_config(path: File, config: dict[str, Any]) -> None:
     """Raise a ValueError that names the first wrong value of config.json.
 
     The settings of learner and policy, and the spaces, are checked where they are used.
@@ -43,7 +43,7 @@ def check_config(path: str | PathLike[str], config: dict[str, Any]) -> None:
         raise root["policy_only"].error("true or false")
 
 
-def check_state(path: str | PathLike[str], name: str, state: dict[str, Any]) -> None:
+def check_state(path: File, name: str, state: dict[str, Any]) -> None:
     """Raise a ValueError that names the first wrong value of a state.
 
     Args:

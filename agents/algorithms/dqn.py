@@ -8,10 +8,11 @@ from os import PathLike
 from typing import Any, Self
 
 import torch
-from stable_baselines3.common.type_aliases import MaybeCallback
+from stable_baselines3.common.type_aliases import MaybeCallback, TensorDict
 from torch import Tensor
 from torch.nn.functional import huber_loss
 
+from memenvs.agents.algorithms import archive
 from memenvs.agents.algorithms.off_policy import OffPolicyMemoryAlgorithm
 from memenvs.agents.algorithms.replay_buffer import EpisodeSteps, StepSample
 from memenvs.agents.algorithms.rollout_buffer import Observations
@@ -58,6 +59,7 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
     """
 
     rng_names = ("replay",)
+    update_statistics = (*STATISTICS, "n_updates")
 
     # ------------------------------------------------------------------ set-up
 
@@ -81,13 +83,30 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         super().load_features(path)
         self._polyak_update(1.0)
 
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        return ["policy", "policy.optimizer", "target"], []
+
+    def set_parameters(
+        self,
+        load_path_or_dict: archive.File | TensorDict,
+        exact_match: bool = True,
+        device: torch.device | str = "auto",
+    ) -> None:
+        """Replace weights; a policy that is given without its target network gives its weights to that too.
+
+        Arguments and errors are those of `SavableAlgorithm.set_parameters`.
+        """
+        super().set_parameters(load_path_or_dict, exact_match, device)
+        if isinstance(load_path_or_dict, dict) and "policy" in load_path_or_dict and "target" not in load_path_or_dict:
+            self._polyak_update(1.0)
+
     # ------------------------------------------------------------------ learning
 
     def learn(
         self,
         total_timesteps: int,
         callback: MaybeCallback = None,
-        log_interval: int = 1,
+        log_interval: int | None = 1,
         tb_log_name: str = "EpisodeDQN",
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
@@ -116,7 +135,7 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
             if self.filled_at >= 0 and self.replay.is_full:  # an interruption may have left rows empty
                 self.train()
             self._is_unfinished = False
-            if iteration % log_interval == 0:
+            if log_interval is not None and iteration % log_interval == 0:
                 self.dump_logs(iteration)
         callback.on_training_end()
         if self.filled_at < 0 and self.num_timesteps >= total_timesteps:
@@ -138,6 +157,7 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
             ValueError: Loss or gradient are not finite.
         """
         start = time.perf_counter()
+        self._begin_update_log()
         self.policy.set_training_mode(True)
         stats = torch.stack([self._update() for _ in range(self.config.updates_per_collect)]).mean(0)
         self.policy.set_training_mode(False)
@@ -273,7 +293,7 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         self.logger.record("time/fps", int((self.num_timesteps - self._num_timesteps_at_start) / seconds))
         self.logger.record("time/time_elapsed", int(seconds), exclude="tensorboard")
         self.logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")
-        self.logger.dump(step=self.num_timesteps)
+        self._dump_log(lambda: self.logger.dump(step=self.num_timesteps))
 
     def saved_tensors(self) -> dict[str, Tensor]:
         """Return the weights of the target network."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from os import PathLike
 
 import torch
 from torch import Tensor, nn
+
+from memenvs.agents.algorithms.archive import File
 
 
 def check_finite(values: Mapping[str, float], when: str) -> None:
@@ -37,7 +38,7 @@ def check_finite_tensors(member: str, tensors: Mapping[str, Tensor]) -> None:
             raise ValueError(f"{member}: {name!r} must be finite, got NaN or infinity")
 
 
-def check_finite_weights(module: nn.Module, path: str | PathLike[str], when: str) -> None:
+def check_finite_weights(module: nn.Module, path: File, when: str) -> None:
     """Raise a ValueError if a weight is NaN or infinite, before a checkpoint is written.
 
     Args:

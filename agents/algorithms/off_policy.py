@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 from torch import Tensor
 
@@ -19,6 +18,7 @@ from memenvs.agents.algorithms.on_policy import episode_horizon
 from memenvs.agents.algorithms.replay_buffer import EpisodeReplayBuffer
 from memenvs.agents.algorithms.rollout_buffer import Observations
 from memenvs.agents.memory import ExtraInputs
+from memenvs.agents.policies.acting import observation_tensors
 from memenvs.agents.policies.distributions import Categorical, check_action_mask
 from memenvs.agents.policies.memory_policy import MemoryPolicy
 
@@ -74,6 +74,11 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
                 self.policy.memory.required_inputs,
             )
         return self._replay
+
+    @property
+    def replay_buffer(self) -> EpisodeReplayBuffer:
+        """`replay` by the name under which Stable-Baselines3's `CheckpointCallback` looks for it."""
+        return self.replay
 
     # ------------------------------------------------------------------ collecting
 
@@ -131,7 +136,7 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
         running = np.ones(env.num_envs, bool)  # environments whose first episode goes on
         state = policy.initial_state(env.num_envs, max_steps=self.config.episode_steps + 1)
         for t in range(self.config.episode_steps):
-            observations = obs_as_tensor(self._last_obs, self.device)  # type: ignore[arg-type]
+            observations = observation_tensors(self._last_obs, self.device)
             actions = self._uniform_actions(env.num_envs, policy.action_mask(observations))
             if epsilon == 1.0:
                 stored, extra_inputs = self._stored_observations(observations)
@@ -177,7 +182,7 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
             stacked: Any = {key: np.stack([each[key] for each in last]) for key in last[0]}
         else:
             stacked = np.stack(last)
-        observations, extra_inputs = self._stored_observations(obs_as_tensor(stacked, self.device))
+        observations, extra_inputs = self._stored_observations(observation_tensors(stacked, self.device))
         terminated = torch.tensor([not info.get("TimeLimit.truncated", False) for info in infos])
         self.replay.end_episodes(rows, steps, observations, extra_inputs, terminated)
 

@@ -9,7 +9,6 @@ import torch
 from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
-from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 from torch import Tensor
 
@@ -17,6 +16,7 @@ from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.algorithms.ppo_config import PPOConfig
 from memenvs.agents.algorithms.rollout_buffer import TrialRolloutBuffer
 from memenvs.agents.memory import State
+from memenvs.agents.policies.acting import observation_tensors
 from memenvs.agents.policies.memory_policy import MemoryPolicy
 from memenvs.agents.vec_env import TrialVecEnv, episode_is_trial
 
@@ -120,7 +120,7 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
         continue_training = True
         with processes.fail_together():
             for _ in range(self.config.segment):
-                observations = obs_as_tensor(self._last_obs, self.device)  # type: ignore[arg-type]
+                observations = observation_tensors(self._last_obs, self.device)
                 episode_start = self._episode_start
                 trial_start = self._trial_start
                 output = self._act(observations, self._state, episode_start, trial_start)
@@ -199,7 +199,7 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
     def _value_of(self, observations: Any, episode_start: Tensor, trial_start: Tensor) -> Tensor:
         """Value of observations, float (N,); the state is not advanced."""
         with torch.no_grad():
-            tensors = obs_as_tensor(observations, self.device)
+            tensors = observation_tensors(observations, self.device)
             features = self.policy.features(tensors)
             extra_inputs = self.policy.extra_inputs(tensors)
             assert self._state is not None

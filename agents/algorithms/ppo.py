@@ -51,6 +51,15 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
         operations is that of its release.
     """
 
+    update_statistics = (
+        *STATISTICS,
+        "learning_rate",
+        "approx_kl_full",
+        "approx_kl_partial",
+        "explained_variance",
+        "n_updates",
+    )
+
     # ------------------------------------------------------------------ learning
 
     def train(self) -> None:
@@ -65,6 +74,7 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
         is_full = is_last and config.full_update
         begin = 0 if is_full else self._segment_begin
         end = buffer.pos
+        self._begin_update_log()
         learning_rate = self._set_learning_rate()
         advantages, returns = self._advantages(begin, end)
         self.policy.set_training_mode(True)
@@ -302,7 +312,7 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
         own_buffers = (self.ep_info_buffer, self.ep_success_buffer)
         buffers_of_all = zip(*self.processes.gather(own_buffers), strict=True)
         self.ep_info_buffer, self.ep_success_buffer = (deque(chain(*buffers)) for buffers in buffers_of_all)
-        super().dump_logs(iteration)
+        self._dump_log(lambda: super(PartialUpdatePPO, self).dump_logs(iteration))
         self.ep_info_buffer, self.ep_success_buffer = own_buffers
 
     def _record_update(self, stats: dict[str, float], learning_rate: float) -> None:

@@ -16,6 +16,7 @@ from torch import Tensor
 from memenvs.agents.algorithms.replay_file import ReplayContent, integer_bounds
 from memenvs.agents.algorithms.rollout_buffer import Observations
 from memenvs.agents.memory import EXTRA_INPUTS, ExtraInputs
+from memenvs.agents.policies.acting import tensor_type
 
 DEPTH = ("depth", torch.float32)
 """Key and dtype of observations that are stored as 16-bit integers."""
@@ -114,7 +115,7 @@ class EpisodeReplayBuffer:
         else:
             for key, space in parts.items():
                 shape = space.shape or ()
-                dtype = torch.as_tensor(np.zeros(0, space.dtype)).dtype
+                dtype = tensor_type(torch.as_tensor(np.zeros(0, space.dtype)).dtype)
                 if (key, dtype) == DEPTH:
                     dtype = torch.int16
                 self._stores[f"observation.{key}" if is_dict else "observation"] = zeros(*shape, dtype=dtype)

@@ -40,7 +40,10 @@ class ReplayContent:
         path.parent.mkdir(parents=True, exist_ok=True)
         metadata = {"stamp": str(self.stamp), "next": str(self.next), "checksum": self._checksum()}
         with atomic_replace(path) as temporary:
-            save_file(self.tensors, temporary, metadata)
+            try:
+                save_file(self.tensors, temporary, metadata)
+            except SafetensorError as error:  # such as a full disk
+                raise OSError(f"{path}: cannot be written ({error})") from None
 
     @classmethod
     def read(cls, path: Path, stamp: int) -> ReplayContent:

@@ -12,6 +12,7 @@ from numba import njit
 from torch import Tensor
 
 from memenvs.agents.memory import EXTRA_INPUTS, ExtraInputs
+from memenvs.agents.policies.acting import tensor_type
 
 Observations = Tensor | dict[str, Tensor]
 
@@ -79,7 +80,7 @@ class TrialRolloutBuffer:
             return torch.zeros(n_envs, n_steps, *shape, dtype=dtype, device=device)  # (N, T, ...)
 
         def zeros_of(space: spaces.Space) -> Tensor:
-            return zeros(*(space.shape or ()), dtype=torch.as_tensor(np.zeros(0, space.dtype)).dtype)
+            return zeros(*(space.shape or ()), dtype=tensor_type(torch.as_tensor(np.zeros(0, space.dtype)).dtype))
 
         self.observations: Observations | None = None
         self.embeddings: Tensor | None = None

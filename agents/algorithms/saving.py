@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import asdict
-from os import PathLike
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -13,7 +13,8 @@ import torch
 from gymnasium import Space
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.type_aliases import GymEnv
+from stable_baselines3.common.type_aliases import GymEnv, TensorDict
+from stable_baselines3.common.utils import get_system_info
 from torch import Tensor
 
 from memenvs.agents.algorithms import archive, checkpoint
@@ -24,6 +25,7 @@ from memenvs.agents.algorithms.spaces import space_from_json, space_to_json
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.policies.memory_policy import MemoryPolicy
 from memenvs.agents.vec_env import check_encoder, check_vocabulary
+from memenvs.checks import choices_for
 
 
 class SavableAlgorithm(BaseAlgorithm):
@@ -64,21 +66,73 @@ class SavableAlgorithm(BaseAlgorithm):
         """Return tensors besides the policy's that a checkpoint stores; restored in place."""
         return {}
 
-    def save(self, path: str | PathLike[str], *args: Any, **kwargs: Any) -> None:  # type: ignore[override]
+    # ------------------------------------------------------------------ parameters, as Stable-Baselines3 has them
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        return ["policy", "policy.optimizer"], []
+
+    def set_parameters(
+        self,
+        load_path_or_dict: archive.File | TensorDict,
+        exact_match: bool = True,
+        device: torch.device | str = "auto",
+    ) -> None:
+        """Replace weights and the state of optimizers by those of `get_parameters` or of a file.
+
+        Args:
+            load_path_or_dict: What `get_parameters` returns, or a file that `save` has written.
+            exact_match: If True, everything that `get_parameters` returns must be given; otherwise what is left out
+                stays as it is.
+            device: Ignored: the tensors are copied to the device of the learner.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            ValueError: A name is unknown or missing, or a file is of another learner or has only a policy.
+        """
+        if isinstance(load_path_or_dict, dict):
+            given: dict[str, Any] = load_path_or_dict
+        else:
+            path = load_path_or_dict
+            _check_resumable(path, Checkpoint.read(path).config, self.processes)
+            given = type(self).load(path, device=self.device, policy_kwargs=self.policy_kwargs).get_parameters()
+        known = self._get_torch_save_params()[0]
+        for name in given:
+            if name not in known:
+                raise ValueError(f"unknown parameters {name!r}; {choices_for(name, known)}")
+        missing = [name for name in known if name not in given]
+        if exact_match and missing:
+            raise ValueError(
+                f"parameters must have {known} with exact_match, {missing} missing; get_parameters returns all"
+            )
+        super().set_parameters(given, exact_match)
+
+    # ------------------------------------------------------------------ files
+
+    def save(  # type: ignore[override]
+        self, path: archive.File, exclude: Iterable[str] | None = None, include: Iterable[str] | None = None
+    ) -> None:
         """Write weights, optimizer, generators and settings to one file.
 
         Every process must call this. A learner that is saved at a rollout boundary resumes exactly. For the format see
         `memenvs.agents.algorithms.checkpoint`.
 
         Args:
-            path: The file; replaced if it is there.
-            *args: Ignored, as the next.
-            **kwargs: Arguments of Stable-Baselines3's `save`.
+            path: The file; replaced if it is there. A name without a suffix gets `.zip`.
+            exclude: Must be None or empty, as the next: the content of a checkpoint is fixed.
+            include: Arguments of Stable-Baselines3's `save`.
 
         Raises:
-            ValueError: A weight is NaN or infinite; a file that is there stays.
+            ValueError: A weight is NaN or infinite, or something is to be excluded or included; a file that is there
+                stays.
             OSError: The file cannot be written. In processes other than the first a RuntimeError.
         """
+        for name, given in (("exclude", exclude), ("include", include)):
+            if given is not None and (given := list(given)):
+                raise ValueError(
+                    f"{name} must be None: a checkpoint holds settings, weights, optimizer and generators and nothing "
+                    "else; memenvs.agents.algorithms.checkpoint.drop_training_state copies one without optimizer and "
+                    f"generators, got {given}"
+                )
         check_finite_weights(self.policy, path, self._progress())
         generators = {name: generator.get_state() for name, generator in self.policy.generators.items()}
         of_processes = self.processes.gather((self._process_state(), generators))
@@ -137,9 +191,12 @@ class SavableAlgorithm(BaseAlgorithm):
     @classmethod
     def load(  # type: ignore[override]
         cls,
-        path: str | PathLike[str],
+        path: archive.File,
         env: GymEnv | None = None,
         device: torch.device | str = "auto",
+        custom_objects: dict[str, Any] | None = None,
+        print_system_info: bool = False,
+        force_reset: bool = True,
         *,
         policy_kwargs: dict[str, Any] | None = None,
         processes: Processes | None = None,
@@ -150,10 +207,13 @@ class SavableAlgorithm(BaseAlgorithm):
         """Load a learner, ready to act, and to go on learning if an environment is given.
 
         Args:
-            path: File that `save` has written.
+            path: File that `save` has written, with or without its suffix `.zip`.
             env: Environment to go on in, with the spaces of the file; None to act only.
             device: Device of the learner. If it was saved on another kind of device, the generator of actions starts
                 again from the seed.
+            custom_objects: Must be None or empty: a checkpoint is plain data, in which nothing needs replacing.
+            print_system_info: If True, print the versions of Python and packages.
+            force_reset: Must be True: a rollout cannot go on in another environment.
             policy_kwargs: Changes to the saved settings of the policy; needed where the file names a features extractor
                 that is not in `FEATURES_EXTRACTORS`.
             processes: Processes that go on learning together, as many as wrote the file; None: this one alone.
@@ -164,8 +224,17 @@ class SavableAlgorithm(BaseAlgorithm):
         Raises:
             FileNotFoundError: There is no such file.
             ValueError: The file is cut short, not a checkpoint, of another algorithm or number of processes, or does
-                not fit the environment or the settings.
+                not fit the environment or the settings; `custom_objects` are given or `force_reset` is False.
         """
+        if custom_objects:
+            raise ValueError(
+                "custom_objects must be None: a checkpoint is plain data, in which nothing needs replacing; give "
+                f"settings to change by name, such as learning_rate=1e-4 or policy_kwargs=..., got {custom_objects}"
+            )
+        if not force_reset:
+            raise ValueError("force_reset must be True: a rollout cannot go on in another environment, got False")
+        if print_system_info:
+            get_system_info()
         processes = processes or Processes()
         saved = Checkpoint.read(path)
         config = saved.config
@@ -258,9 +327,7 @@ class SavableAlgorithm(BaseAlgorithm):
                 self._has_trials = True
 
     @classmethod
-    def check_checkpoint(
-        cls, path: str | PathLike[str], config: Any, policy_kwargs: dict[str, Any], n_envs: int
-    ) -> None:
+    def check_checkpoint(cls, path: archive.File, config: Any, policy_kwargs: dict[str, Any], n_envs: int) -> None:
         """Raise a ValueError unless a learner of this class with these settings wrote a checkpoint.
 
         Args:
@@ -274,7 +341,7 @@ class SavableAlgorithm(BaseAlgorithm):
         checkpoint.check_settings(path, cls.__name__, config, policy_class.resolve_kwargs(policy_kwargs), n_envs)
 
 
-def _read_space(path: str | PathLike[str], config: dict[str, Any], name: str) -> Space:
+def _read_space(path: archive.File, config: dict[str, Any], name: str) -> Space:
     """Read a space of config.json; a ValueError names the file if it is none."""
     try:
         return space_from_json(config[name])
@@ -282,7 +349,7 @@ def _read_space(path: str | PathLike[str], config: dict[str, Any], name: str) ->
         raise ValueError(f"{path}: config.json: {name} is no space ({error!r})") from None
 
 
-def _check_resumable(path: str | PathLike[str], config: dict[str, Any], processes: Processes) -> None:
+def _check_resumable(path: archive.File, config: dict[str, Any], processes: Processes) -> None:
     """Raise a ValueError if these processes cannot go on learning from a checkpoint."""
     if config.get("policy_only"):
         raise ValueError(

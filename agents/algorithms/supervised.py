@@ -6,7 +6,6 @@ import abc
 import json
 from collections.abc import Callable
 from dataclasses import asdict
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -179,7 +178,7 @@ class SupervisedLearner:
             if on_step is not None:
                 on_step(log)
 
-    def save(self, path: str | PathLike[str], settings: dict[str, Any]) -> None:
+    def save(self, path: archive.File, settings: dict[str, Any]) -> None:
         """Write weights, optimizer and step number to one file; every process must call this.
 
         Args:
@@ -208,7 +207,7 @@ class SupervisedLearner:
                 )
                 archive.write(path, dict(zip(MEMBERS, parts, strict=True)))
 
-    def load(self, path: str | PathLike[str], settings: dict[str, Any]) -> None:
+    def load(self, path: archive.File, settings: dict[str, Any]) -> None:
         """Go on from a file: restore weights, optimizer and step number.
 
         Args:
@@ -233,7 +232,7 @@ class SupervisedLearner:
         self.num_timesteps = state["num_timesteps"]
 
 
-def load_model(model: PredictionModel, path: str | PathLike[str], members: dict[str, bytes] | None = None) -> None:
+def load_model(model: PredictionModel, path: archive.File, members: dict[str, bytes] | None = None) -> None:
     """Load the weights of a checkpoint into a model.
 
     Args:
@@ -281,7 +280,7 @@ def evaluate_model(
     return {name: np.concatenate(values) for name, values in found.items()}
 
 
-def _check_equal(path: str | PathLike[str], saved: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> None:
+def _check_equal(path: archive.File, saved: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> None:
     """Raise a ValueError that names the first setting in which a file differs."""
     for key, value in wanted.items():
         if isinstance(value, dict) and isinstance(saved.get(key), dict):

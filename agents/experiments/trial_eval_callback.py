@@ -97,7 +97,9 @@ class TrialEvalCallback(EventCallback):
         self.best_mean_reward = -np.inf
         self.last_mean_reward = -np.inf
         self.last_results: TrialResults | None = None
-        self._evaluations: dict[str, list[object]] = {"timesteps": [], "results": [], "ep_lengths": []}
+        self._timesteps: list[int] = []
+        self._scores: list[np.ndarray] = []
+        self._lengths: list[np.ndarray] = []
 
     def _init_callback(self) -> None:
         if not isinstance(self.model, MemoryAlgorithm):
@@ -121,11 +123,12 @@ class TrialEvalCallback(EventCallback):
         score = self.model.processes.gather(float(np.mean(scores)))[0]
         self.last_results = results
         self.last_mean_reward = score
-        self._evaluations["timesteps"].append(self.num_timesteps)
-        self._evaluations["results"].append(scores)
-        self._evaluations["ep_lengths"].append(lengths)
+        self._timesteps.append(self.num_timesteps)
+        self._scores.append(scores)
+        self._lengths.append(lengths)
         if self.log_path is not None and self.model.processes.is_first:
-            np.savez(self.log_path / "evaluations", **{key: np.array(each) for key, each in self._evaluations.items()})
+            file = self.log_path / "evaluations.npz"
+            np.savez(file, timesteps=self._timesteps, results=self._scores, ep_lengths=self._lengths)
         if self.verbose >= 1:
             print(f"Eval num_timesteps={self.num_timesteps}, reward={score:.2f} +/- {np.std(scores):.2f} over trials")
         self.logger.record("eval/mean_reward", score)

@@ -110,7 +110,7 @@ class ImitationA2C(ImitationRolloutAlgorithm):
         self,
         total_timesteps: int,
         callback: MaybeCallback = None,
-        log_interval: int = 10,
+        log_interval: int | None = 10,
         tb_log_name: str = "ImitationA2C",
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
@@ -130,7 +130,8 @@ class ImitationA2C(ImitationRolloutAlgorithm):
             self.train()
             self._is_unfinished = False
             callback.on_rollout_end()
-            if self.num_timesteps % log_interval == 0 or self.num_timesteps == total_timesteps:
+            is_due = log_interval is not None and self.num_timesteps % log_interval == 0
+            if is_due or self.num_timesteps == total_timesteps:
                 self.dump_logs()
             if not callback.on_step():
                 break

@@ -11,7 +11,9 @@ import numpy as np
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.preprocessing import is_image_space
 from stable_baselines3.common.type_aliases import PyTorchObs
+from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 from torch import Tensor
 
@@ -177,16 +179,23 @@ class ActingPolicy(BasePolicy):
             Actions, and the state.
 
         Raises:
-            ValueError: The policy's outputs are not finite.
+            ValueError: The observation does not fit the observation space, the state or a start is of another number of
+                environments, or the policy's outputs are not finite.
         """
         self.set_training_mode(False)
+        batch = _batch_size(observation, self.observation_space)
         tensors, vectorized = self.obs_to_tensor(observation)
-        first = next(iter(tensors.values())) if isinstance(tensors, dict) else tensors
-        batch = first.shape[0]
+        tensors = widened(tensors)
         is_new = np.full(batch, state is None)
         if state is None:
             state = self.initial_state(batch)
-        episode = is_new if episode_start is None else np.asarray(episode_start, bool).reshape(batch)
+        for name, value in state.items():
+            if len(value) != batch:
+                raise ValueError(
+                    f"state must be of as many environments as the observation, {batch}, got {name!r} of {len(value)}; "
+                    "it is None at the start and then what the call before returned"
+                )
+        episode = is_new if episode_start is None else _flags("episode_start", episode_start, batch)
         if trial_start is None:
             trial_start = episode if self.episode_is_trial else is_new
             sees_trials = self.resets_with_episode or self.episode_is_trial or is_new.all()
@@ -199,7 +208,7 @@ class ActingPolicy(BasePolicy):
                     "empty memory, or pass trial_start to predict",
                     stacklevel=3,
                 )
-        starts = np.asarray(trial_start, bool).reshape(batch) | (episode & self.resets_with_episode)
+        starts = _flags("trial_start", trial_start, batch) | (episode & self.resets_with_episode)
         trial = torch.as_tensor(starts, device=self.device)
         output = self.act(
             tensors, state, torch.as_tensor(episode, device=self.device) | trial, trial, deterministic
@@ -226,5 +235,86 @@ class ActingPolicy(BasePolicy):
         assert isinstance(self.action_space, (spaces.Discrete, spaces.MultiDiscrete))
         return array + self.action_space.start
 
+    def save(self, path: Any) -> None:
+        """Refuse: a policy is saved with its learner.
+
+        Raises:
+            RuntimeError: Always.
+        """
+        raise RuntimeError(
+            "a policy is saved with its learner: use model.save(path), and model.load(path).policy to have it back; "
+            "memenvs.agents.algorithms.checkpoint.drop_training_state copies a file without what only learning needs"
+        )
+
+    @classmethod
+    def load(cls, path: Any, device: torch.device | str = "auto") -> Any:
+        """Refuse: a policy is loaded with its learner.
+
+        Raises:
+            RuntimeError: Always.
+        """
+        raise RuntimeError(
+            "a policy is loaded with its learner: use PartialUpdatePPO.load(path).policy, or that of the class that "
+            f"saved it, for {path}"
+        )
+
     def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> Tensor:
         raise RuntimeError("a policy with a state acts through predict, which carries its state")
+
+
+def observation_tensors(observations: Any, device: torch.device) -> Any:
+    """Copy observations, an array or a dict of arrays, to tensors on a device, in types that torch computes with."""
+    return widened(obs_as_tensor(observations, device))
+
+
+def widened(observations: Any) -> Any:
+    """Replace unsigned integers of 16 bits or more, with which torch does not compute, by wider signed ones."""
+    if isinstance(observations, dict):
+        return {key: widened(value) for key, value in observations.items()}
+    return observations.to(tensor_type(observations.dtype))
+
+
+def tensor_type(dtype: torch.dtype) -> torch.dtype:
+    """Return the type in which numbers of a type are computed with and stored; mostly the same."""
+    return {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}.get(dtype, dtype)
+
+
+def _batch_size(observation: Any, space: spaces.Space) -> int:
+    """Return the number of environments of an observation, 1 for a single one.
+
+    Raises:
+        ValueError: The observation does not fit the space.
+    """
+    if not isinstance(space, spaces.Dict):
+        if isinstance(observation, dict):
+            raise ValueError(f"observation must be an array, of {space}, got a dict with {list(observation)}")
+        return _rows("observation", observation, space)
+    if not isinstance(observation, dict):
+        raise ValueError(f"observation must be a dict with {list(space.spaces)}, got {type(observation).__name__}")
+    if observation.keys() != space.spaces.keys():
+        raise ValueError(f"observation must have the keys {sorted(space.spaces)}, got {sorted(observation)}")
+    rows = {key: _rows(f"observation {key!r}", observation[key], each) for key, each in space.spaces.items()}
+    if len(set(rows.values())) > 1:
+        raise ValueError(f"observation must have as many rows in each key, got {rows}")
+    return next(iter(rows.values()))
+
+
+def _rows(name: str, value: Any, space: spaces.Space) -> int:
+    """Return the number of environments of one array; a ValueError if its shape does not fit."""
+    shape, wanted = np.shape(value), tuple(space.shape or ())
+    fits = {wanted}
+    if isinstance(space, spaces.Box) and is_image_space(space):
+        fits.add((*wanted[1:], wanted[0]))  # channels last
+    if shape in fits:
+        return 1
+    if shape[1:] not in fits or len(shape) != len(wanted) + 1 or shape[0] == 0:
+        raise ValueError(f"{name} must be of shape {wanted}, or (B, ...) of B of them, got {shape}")
+    return shape[0]
+
+
+def _flags(name: str, value: Any, batch: int) -> np.ndarray:
+    """Convert a start flag of each environment to bool, (batch,); a ValueError if there are more or fewer."""
+    flags = np.asarray(value, bool).reshape(-1)
+    if len(flags) != batch:
+        raise ValueError(f"{name} must have a value for each of {batch} environments, got {len(flags)}")
+    return flags

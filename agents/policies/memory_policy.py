@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from gymnasium import spaces
-from stable_baselines3.common.preprocessing import preprocess_obs
+from stable_baselines3.common.preprocessing import is_image_space, preprocess_obs
 from stable_baselines3.common.torch_layers import (
     BaseFeaturesExtractor,
     CombinedExtractor,
@@ -20,17 +20,20 @@ from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from torch import Tensor, nn
 
 from memenvs.agents.encoders import DictEncoder, OptionsEncoder, SceneEncoder
+from memenvs.agents.encoders.dict_encoder import NATURE_CNN_SIZE, SmallCNN
 from memenvs.agents.memory import (
     EXTRA_INPUTS,
     ExtraInputs,
     State,
     StepInputs,
+    check_sizes,
     make_memory,
     memory_spec,
     required_inputs,
 )
 from memenvs.agents.policies.acting import ActingPolicy, PolicyOutput
 from memenvs.agents.policies.distributions import ActionDistribution, ActionHead, check_action_mask
+from memenvs.agents.vec_env import check_observation_space
 from memenvs.checks import choices_for
 
 #: Features extractors that a checkpoint can name.
@@ -41,6 +44,7 @@ FEATURES_EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
     "CombinedExtractor": CombinedExtractor,
     "FlattenExtractor": FlattenExtractor,
     "NatureCNN": NatureCNN,
+    "SmallCNN": SmallCNN,
 }
 PREVIOUS_ACTION = "previous_action"
 """Key of the previous action in a policy's state: int64, (B,); 0 for none, else 1 + the action."""
@@ -52,7 +56,15 @@ INPUT_FORMATS = {
     "move": "the number of a move",
 }
 """Format of each observation key that a memory can read directly, for messages."""
-ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
+ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "tanh": nn.Tanh,
+    "relu": nn.ReLU,
+    "elu": nn.ELU,
+    "gelu": nn.GELU,
+    "leaky_relu": nn.LeakyReLU,
+    "silu": nn.SiLU,
+}
+"""Activations that a checkpoint can name."""
 
 
 class MemoryPolicy(ActingPolicy):
@@ -85,7 +97,8 @@ class MemoryPolicy(ActingPolicy):
             first of SMT's two training stages learns the features extractor like this.
         net_arch: Hidden layers of actor and critic after the memory, as in Stable-Baselines3. None: two of width 64
             each for the memory "none", else no layer.
-        activation: Activation of these layers, "tanh" or "relu".
+        activation: Activation of these layers: a name in `ACTIVATIONS`, or its class, such as `nn.ReLU`.
+        activation_fn: Stable-Baselines3's name of `activation`; None leaves it.
         adam_eps: Epsilon of Adam.
 
     Raises:
@@ -111,15 +124,17 @@ class MemoryPolicy(ActingPolicy):
         freeze_previous_action: bool = False,
         single_steps: bool = False,
         net_arch: list[int] | dict[str, list[int]] | None = None,
-        activation: str = "tanh",
+        activation: str | type[nn.Module] = "tanh",
+        activation_fn: str | type[nn.Module] | None = None,
         adam_eps: float = 1e-5,
         use_sde: bool = False,
     ) -> None:
         if use_sde:
             raise ValueError("use_sde must be False: a MemoryPolicy has no state-dependent exploration")
         features_extractor_class = _features_extractor_class(features_extractor_class, observation_space)
-        if activation not in ACTIVATIONS:
-            raise ValueError(f"unknown activation {activation!r}; {choices_for(activation, ACTIVATIONS)}")
+        activation = _activation_name(activation if activation_fn is None else activation_fn)
+        for arch in net_arch.values() if isinstance(net_arch, dict) else [net_arch]:
+            check_sizes({"previous_action_dim": previous_action_dim, "net_arch": arch})
         _check_observations(observation_space, action_space, freeze_features)
         super().__init__(
             observation_space, action_space, features_extractor_class, features_extractor_kwargs, normalize_images=True
@@ -127,8 +142,9 @@ class MemoryPolicy(ActingPolicy):
         self._is_masked = isinstance(observation_space, spaces.Dict) and ACTION_MASK in observation_space.spaces
         settings = _with_default_places(memory, memory_kwargs or {}, observation_space)
         self.encoded_space = _encoded_space(observation_space, memory, settings)
+        _check_images(self.encoded_space, features_extractor_class)
         self.features_extractor = features_extractor_class(self.encoded_space, **self.features_extractor_kwargs)
-        self.features_dim = self.features_extractor.features_dim
+        self.features_dim = int(self.features_extractor.features_dim)  # a NumPy number for MultiDiscrete observations
         self.freeze_features = freeze_features
         if freeze_features:
             self.features_extractor.requires_grad_(False)
@@ -346,6 +362,15 @@ class MemoryPolicy(ActingPolicy):
         return state | {PREVIOUS_ACTION: actions.long() + 1}
 
 
+def _activation_name(given: str | type[nn.Module]) -> str:
+    """Return the name in `ACTIVATIONS` of an activation, given by its name or its class."""
+    names = {kind: name for name, kind in ACTIVATIONS.items()}
+    name = given if isinstance(given, str) else names.get(given)
+    if name not in ACTIVATIONS:
+        raise ValueError(f"unknown activation {given!r}; {choices_for(given, ACTIVATIONS)}")
+    return name
+
+
 def _features_extractor_class(
     given: type[BaseFeaturesExtractor] | str | None, space: spaces.Space
 ) -> type[BaseFeaturesExtractor]:
@@ -362,18 +387,12 @@ def _features_extractor_class(
 
 
 def _check_observations(space: spaces.Space, action_space: spaces.Space, freeze_features: bool) -> None:
-    """Refuse text observations, and an action mask that does not fit the actions or comes with frozen features.
+    """Refuse texts and the like, and an action mask that does not fit the actions or comes with frozen features.
 
     Raises:
         ValueError: There is one of these.
     """
-    keys = space.spaces if isinstance(space, spaces.Dict) else {"observation": space}
-    for key, each in keys.items():
-        if isinstance(each, spaces.Text):
-            raise ValueError(
-                f"observations must be numbers, {key!r} is text; remove it, or replace it by token ids or an "
-                "embedding of the sentence"
-            )
+    check_observation_space(space)
     if isinstance(space, spaces.Dict) and ACTION_MASK in space.spaces:
         mask = space[ACTION_MASK]
         if not isinstance(action_space, spaces.Discrete) or mask.shape != (int(action_space.n),):
@@ -383,6 +402,20 @@ def _check_observations(space: spaces.Space, action_space: spaces.Space, freeze_
             )
         if freeze_features:  # the buffers then store embeddings and no observation, so no mask either
             raise ValueError(f"freeze_features must be False with {ACTION_MASK!r} in observations, got True")
+
+
+def _check_images(space: spaces.Space, extractor: type[BaseFeaturesExtractor]) -> None:
+    """Raise a ValueError if images are too small for a features extractor of Stable-Baselines3."""
+    if not issubclass(extractor, (NatureCNN, CombinedExtractor)):
+        return
+    keys = space.spaces if isinstance(space, spaces.Dict) else {"observation": space}
+    for key, each in keys.items():
+        if is_image_space(each) and min(sides := (each.shape or ())[1:]) < NATURE_CNN_SIZE:
+            raise ValueError(
+                f"images for {extractor.__name__} must have at least {NATURE_CNN_SIZE} x {NATURE_CNN_SIZE} pixels, got "
+                f"{key!r} of {sides[0]} x {sides[1]}; use "
+                f"features_extractor_class={'DictEncoder' if isinstance(space, spaces.Dict) else 'SmallCNN'!r}"
+            )
 
 
 def _with_default_places(memory: str, settings: Mapping[str, Any], space: spaces.Space) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from memenvs.checks import check_fields, plain_fields
+from memenvs.checks import check_fields
 from memenvs.room_ballet.descriptions import Part
 from memenvs.room_ballet.tasks import RELEASE_ROOMS, BalletTask, StrategySchedule, make_ballet
 
@@ -26,7 +26,6 @@ class BalletConfig:
     obs: Obs = "pixels"
 
     def __post_init__(self) -> None:
-        plain_fields(self)
         check_fields(self)
 
     def make_ballet_task(self, name: str) -> BalletTask:

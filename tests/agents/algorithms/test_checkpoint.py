@@ -56,8 +56,8 @@ def damaged(path: Path, **members: bytes | None) -> Path:
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    learner("lstm").learn(N * SEGMENT).save(tmp_path / "model")
-    return tmp_path / "model"
+    learner("lstm").learn(N * SEGMENT).save(tmp_path / "model.zip")
+    return tmp_path / "model.zip"
 
 
 # ------------------------------------------------------------------ resuming
@@ -68,20 +68,20 @@ def test_resuming_in_a_new_process_gives_the_same_bits(tmp_path: Path) -> None:
     for name in names:
         half = learner(name, **settings(name)).learn(2 * ROLLOUT)
         assert half.at_rollout_boundary
-        half.save(tmp_path / f"{name} half")
-        learner(name, **settings(name)).learn(4 * ROLLOUT).save(tmp_path / f"{name} whole")
+        half.save(tmp_path / f"{name} half.zip")
+        learner(name, **settings(name)).learn(4 * ROLLOUT).save(tmp_path / f"{name} whole.zip")
     done = run_python("-c", RESUME, str(tmp_path), str(2 * ROLLOUT), *names)
     assert done.returncode == 0, done.stderr
     for name in names:
-        whole, resumed = (tmp_path / f"{name} {kind}" for kind in ("whole", "resumed"))
+        whole, resumed = (tmp_path / f"{name} {kind}.zip" for kind in ("whole", "resumed"))
         assert whole.read_bytes() == resumed.read_bytes(), name
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_resuming_in_this_process(memory: str, tmp_path: Path) -> None:
     whole = learner(memory, **settings(memory)).learn(2 * ROLLOUT)
-    learner(memory, **settings(memory)).learn(ROLLOUT).save(tmp_path / "model")
-    resumed = PartialUpdatePPO.load(tmp_path / "model", darkroom(), device="cpu")
+    learner(memory, **settings(memory)).learn(ROLLOUT).save(tmp_path / "model.zip")
+    resumed = PartialUpdatePPO.load(tmp_path / "model.zip", darkroom(), device="cpu")
     assert resumed.num_timesteps == ROLLOUT
     resumed.learn(ROLLOUT, reset_num_timesteps=False)
     assert torch.equal(weights(whole), weights(resumed))
@@ -94,8 +94,8 @@ def test_resuming_where_trials_end_with_the_rollout(tmp_path: Path) -> None:
         return make_vec_env("memenvs/Darkroom-v0", N, size=3, max_episode_steps=5, trial_steps=STEPS)
 
     whole = learner("relic", env=env()).learn(2 * ROLLOUT)
-    learner("relic", env=env()).learn(ROLLOUT).save(tmp_path / "model")
-    resumed = PartialUpdatePPO.load(tmp_path / "model", env(), device="cpu")
+    learner("relic", env=env()).learn(ROLLOUT).save(tmp_path / "model.zip")
+    resumed = PartialUpdatePPO.load(tmp_path / "model.zip", env(), device="cpu")
     resumed.learn(ROLLOUT, reset_num_timesteps=False)
     assert torch.equal(weights(whole), weights(resumed))
 
@@ -106,8 +106,8 @@ def test_resuming_single_environments(tmp_path: Path) -> None:
         return DummyVecEnv([lambda: gym.make("memenvs/Darkroom-v0", **kwargs)] * N)
 
     whole = learner("lstm", env=env()).learn(2 * ROLLOUT)
-    learner("lstm", env=env()).learn(ROLLOUT).save(tmp_path / "model")
-    resumed = PartialUpdatePPO.load(tmp_path / "model", env(), device="cpu")
+    learner("lstm", env=env()).learn(ROLLOUT).save(tmp_path / "model.zip")
+    resumed = PartialUpdatePPO.load(tmp_path / "model.zip", env(), device="cpu")
     resumed.learn(ROLLOUT, reset_num_timesteps=False)
     assert torch.equal(weights(whole), weights(resumed))
 
@@ -123,8 +123,8 @@ def test_settings_can_change_at_load(saved: Path) -> None:
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_acts_the_same_without_an_environment(memory: str, tmp_path: Path) -> None:
     model = learner(memory).learn(ROLLOUT)
-    model.save(tmp_path / "model")
-    loaded = PartialUpdatePPO.load(tmp_path / "model", device="cpu")
+    model.save(tmp_path / "model.zip")
+    loaded = PartialUpdatePPO.load(tmp_path / "model.zip", device="cpu")
     observation = {"position": np.array([1.0, 2.0], np.float32), "previous_reward": np.array([1.0], np.float32)}
     states: list[Any] = [None, None]
     for _ in range(6):
@@ -149,8 +149,8 @@ def test_the_file_has_json_and_safetensors_only(saved: Path) -> None:
 
 
 def test_equal_learners_give_equal_bytes(saved: Path) -> None:
-    learner("lstm").learn(N * SEGMENT).save(saved.with_name("again"))
-    assert saved.read_bytes() == saved.with_name("again").read_bytes()
+    learner("lstm").learn(N * SEGMENT).save(saved.with_name("again.zip"))
+    assert saved.read_bytes() == saved.with_name("again.zip").read_bytes()
     model = PartialUpdatePPO.load(saved, device="cpu")
     assert torch.equal(weights(model), weights(learner("lstm").learn(N * SEGMENT)))
 
@@ -187,7 +187,7 @@ def test_a_file_that_was_cut_short(saved: Path) -> None:
     data = saved.read_bytes()
     for share in (0.0, 0.1, 0.5, 0.99):
         saved.write_bytes(data[: int(share * len(data))])
-        with pytest.raises(ValueError, match=r"model: not a whole checkpoint .*cut short"):
+        with pytest.raises(ValueError, match=r"model\.zip: not a whole checkpoint .*cut short"):
             PartialUpdatePPO.load(saved)
 
 
@@ -195,7 +195,7 @@ def test_flipped_bytes(saved: Path) -> None:
     data = bytearray(saved.read_bytes())
     data[len(data) // 2] ^= 0xFF
     saved.write_bytes(data)
-    with pytest.raises(ValueError, match="model: not a whole checkpoint"):
+    with pytest.raises(ValueError, match=r"model\.zip: not a whole checkpoint"):
         PartialUpdatePPO.load(saved)
 
 
@@ -290,8 +290,8 @@ def test_weights_of_another_policy(saved: Path) -> None:
         ({"net_arch": [8]}, r"'mlp_extractor\..*' is missing", "net_arch"),
         ({"previous_action_dim": 0}, "", "previous_action_dim"),
         (widths, r"'features_extractor\..*' is missing", "features_extractor_kwargs"),
-        ({"memory": "relic"}, r"model: unknown setting 'hidden_dim' of the memory 'relic'.*", "memory"),
-        ({"nets": 3}, r"model: .*unknown setting 'nets' of MemoryPolicy; .*", "nets"),
+        ({"memory": "relic"}, r"model\.zip: unknown setting 'hidden_dim' of the memory 'relic'.*", "memory"),
+        ({"nets": 3}, r"model\.zip: .*unknown setting 'nets' of MemoryPolicy; .*", "nets"),
     ):
         with pytest.raises(ValueError, match=f"{message}; policy_kwargs changes the saved {changed}"):
             PartialUpdatePPO.load(saved, device="cpu", policy_kwargs=policy)
@@ -340,7 +340,7 @@ def test_a_subclass_is_another_algorithm(saved: Path) -> None:
     class Other(PartialUpdatePPO):
         pass
 
-    with pytest.raises(ValueError, match="model: algorithm must be 'Other', got 'PartialUpdatePPO'"):
+    with pytest.raises(ValueError, match=r"model\.zip: algorithm must be 'Other', got 'PartialUpdatePPO'"):
         Other.load(saved)
 
 
@@ -367,10 +367,10 @@ def test_a_file_of_another_kind_of_device_draws_anew(saved: Path) -> None:
 
 
 def test_other_spaces(saved: Path) -> None:
-    with pytest.raises(ValueError, match=r"model: observation_space must be that of the file, Dict.*, got Box"):
+    with pytest.raises(ValueError, match=r"model\.zip: observation_space must be that of the file, Dict.*, got Box"):
         PartialUpdatePPO.load(saved, make_vec_env("CartPole-v1", 1))
     larger = make_vec_env("memenvs/Darkroom-v0", N, size=4)
-    with pytest.raises(ValueError, match="model: observation_space must be that of the file"):
+    with pytest.raises(ValueError, match=r"model\.zip: observation_space must be that of the file"):
         PartialUpdatePPO.load(saved, larger)
 
 
@@ -382,9 +382,9 @@ def test_other_numbers_of_environments(saved: Path) -> None:
 
 @pytest.mark.parametrize("memory", ["lstm", "relic"])
 def test_an_environment_can_be_set_later(memory: str, tmp_path: Path) -> None:
-    learner(memory).learn(ROLLOUT).save(tmp_path / "model")
+    learner(memory).learn(ROLLOUT).save(tmp_path / "model.zip")
     for count in (1, 3):
-        model = PartialUpdatePPO.load(tmp_path / "model", device="cpu")
+        model = PartialUpdatePPO.load(tmp_path / "model.zip", device="cpu")
         model.set_env(darkroom(count, seed=5))
         before = weights(model)
         model.learn(count * STEPS, reset_num_timesteps=False)

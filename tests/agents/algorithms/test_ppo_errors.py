@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -40,12 +39,10 @@ def test_settings_out_of_range() -> None:
 
 
 def test_settings_of_wrong_types() -> None:
-    numpy_integer: Any = np.int64(4)  # could not be written as JSON
     for name, value, message in (
         ("n_steps", "128", "n_steps must be a whole number, got '128'"),
         ("n_steps", 128.0, "n_steps must be a whole number, got 128.0"),
         ("n_epochs", True, "n_epochs must be a whole number, got True"),
-        ("n_epochs", numpy_integer, r"n_epochs must be a whole number, got np\.int64\(4\)"),
         ("gamma", True, "gamma must be a number, got True"),
         ("clip_range", None, "clip_range must be a number, got None"),
         ("clip_range_vf", "0.2", "clip_range_vf must be a number or None, got '0.2'"),

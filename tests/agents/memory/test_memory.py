@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from memenvs.agents.memory import MEMORIES, Memory, State, StepInputs, make_memory
+from memenvs.agents.memory import MEMORIES, Memory, State, StepInputs, make_memory, memory_spec
 
 B, T, D = 3, 23, 10
 SMALL_READER = {"dim": 8, "layers": 2, "heads": 2, "mlp_dim": 6}
@@ -315,6 +315,18 @@ def test_registry() -> None:
         make_memory("none", 4, heads=2)
     with pytest.raises(ValueError, match=r"unknown reset_on 'never'; choose from \['trial', 'episode'\]"):
         make_memory("gru", 4, reset_on="never")
+
+
+def test_sizes_that_would_take_minutes_are_refused() -> None:
+    sizes = {"hidden_dim", "layers", "dim", "mlp_dim", "pose_dim", "cell_dim", "heads", "read_heads", "cells"}
+    sizes |= {"moves", "n_places", "max_episode_steps"}
+    seen = set()
+    for name in MEMORIES:
+        for setting in sizes & {field.name for field in dataclasses.fields(memory_spec(name).config)}:
+            seen.add(setting)
+            with pytest.raises(ValueError, match=f"{setting} must be at most [0-9]+, got 1000000"):
+                make_memory(name, 4, **{setting: 10**6})
+    assert seen == sizes
 
 
 def test_wrong_inputs_are_named() -> None:

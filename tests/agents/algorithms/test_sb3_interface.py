@@ -1,0 +1,411 @@
+"""What users of Stable-Baselines3 expect of any algorithm: files, parameters, names of settings, logs, errors."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from safetensors import SafetensorError
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback, EvalCallback
+from stable_baselines3.common.logger import KVWriter
+from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.torch_layers import FlattenExtractor
+from stable_baselines3.common.vec_env import DummyVecEnv
+from torch import nn
+
+from memenvs.agents import EpisodeDQN, PartialUpdatePPO, PPOConfig, TrialEvalCallback, make_vec_env
+from memenvs.agents.policies.memory_policy import ACTIVATIONS
+from tests.agents.learners import STEPS, N, darkroom, learner, weights
+
+VECTOR = spaces.Box(-1.0, 1.0, (3,), np.float32)
+DICT = spaces.Dict({"vector": VECTOR, "reward": spaces.Box(0.0, 1.0, (1,), np.float32)})
+SMALL_IMAGE = spaces.Box(0, 255, (25, 25, 3), np.uint8)
+
+
+class Noise(gym.Env):
+    """Random observations; episodes of 5 steps."""
+
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, observation_space: spaces.Space) -> None:
+        self.observation_space = observation_space
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        if seed is not None:
+            self.observation_space.seed(seed)
+        self.steps = 0
+        return self.observation_space.sample(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.steps += 1
+        return self.observation_space.sample(), float(action), False, self.steps >= 5, {}
+
+
+def noise(space: spaces.Space, n: int = 2) -> DummyVecEnv:
+    return DummyVecEnv([lambda: Noise(space)] * n)
+
+
+def replay_learner(env: Any = None, seed: int = 0, **settings: Any) -> EpisodeDQN:
+    policy = {"memory": "lstm", "memory_kwargs": {"hidden_dim": 8}}
+    base = {"capacity": 4, "batch_size": 2, "episode_steps": 5, "updates_per_collect": 3, "device": "cpu"}
+    return EpisodeDQN("MemoryPolicy", env or darkroom(2, seed=1), policy_kwargs=policy, seed=seed, **(base | settings))
+
+
+def trained_replay_learner(seed: int = 0) -> EpisodeDQN:
+    return replay_learner(seed=seed, target_rate=0.01, learning_rate=1e-2).learn(60)
+
+
+# ------------------------------------------------------------------ files
+
+
+def test_files_have_the_suffix_of_stable_baselines(tmp_path: Path) -> None:
+    model = learner("gru").learn(N * STEPS)
+    for name, written in (("abc", "abc.zip"), ("abc.zip", "abc.zip"), ("a/b.v1", "a/b.v1")):
+        model.save(str(tmp_path / name))
+        assert (tmp_path / written).is_file()
+        for given in (tmp_path / name, str(tmp_path / written)):
+            assert torch.equal(weights(PartialUpdatePPO.load(given, device="cpu")), weights(model))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "abc.zip"]
+    (tmp_path / "abc.zip").rename(tmp_path / "earlier")  # earlier versions added no suffix
+    PartialUpdatePPO.load(tmp_path / "earlier", device="cpu")
+    with pytest.raises(FileNotFoundError, match=r"no checkpoint at .*abc"):
+        PartialUpdatePPO.load(tmp_path / "abc", device="cpu")
+    callback = EvalCallback(darkroom(N), n_eval_episodes=N, eval_freq=STEPS, best_model_save_path=str(tmp_path))
+    learner("gru").learn(N * STEPS, callback)
+    assert (tmp_path / "best_model.zip").is_file()
+    PartialUpdatePPO.load(tmp_path / "best_model", device="cpu")
+
+
+def test_a_file_in_memory() -> None:
+    model = learner("gru").learn(N * STEPS)
+    file = io.BytesIO()
+    model.save(file)
+    loaded = PartialUpdatePPO.load(file, darkroom(), device="cpu")
+    assert torch.equal(weights(loaded), weights(model))
+    cut = io.BytesIO(file.getvalue()[:-100])
+    with pytest.raises(ValueError, match="not a whole checkpoint"):
+        PartialUpdatePPO.load(cut, device="cpu")
+
+
+def test_arguments_of_save_and_load_that_mean_nothing_here(tmp_path: Path, capsys: Any) -> None:
+    model = learner("gru")
+    model.save(tmp_path / "model", exclude=[], include=None)
+    for name in ("exclude", "include"):
+        with pytest.raises(ValueError, match=rf"{name} must be None: .*drop_training_state.*got \['policy'\]"):
+            model.save(tmp_path / "other", **{name: ["policy"]})
+    assert not (tmp_path / "other.zip").exists()
+    with pytest.raises(ValueError, match=r"custom_objects must be None.*such as learning_rate=1e-4"):
+        PartialUpdatePPO.load(tmp_path / "model", custom_objects={"clip_range": 0.1})
+    with pytest.raises(ValueError, match="force_reset must be True"):
+        PartialUpdatePPO.load(tmp_path / "model", force_reset=False)
+    PartialUpdatePPO.load(tmp_path / "model", None, "cpu", {}, True)
+    assert "Stable-Baselines3" in capsys.readouterr().out
+    with pytest.raises(RuntimeError, match=r"saved with its learner: use model\.save"):
+        model.policy.save(tmp_path / "policy")
+    with pytest.raises(RuntimeError, match=r"loaded with its learner: use PartialUpdatePPO\.load\(path\)\.policy"):
+        type(model.policy).load(tmp_path / "policy")
+
+
+def test_a_full_disk_names_the_file(tmp_path: Path, monkeypatch: Any) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    model, replay = learner("gru"), replay_learner().learn(30)
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match=r"No space left on device: .*model\.zip") as caught:
+        model.save(tmp_path / "model")
+    assert caught.value.errno == errno.ENOSPC
+
+    def full_for_safetensors(*_: Any) -> None:
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr("memenvs.agents.algorithms.replay_file.save_file", full_for_safetensors)
+    with pytest.raises(OSError, match=r"replay\.safetensors: cannot be written \(.*No space left"):
+        replay.save_replay_buffer(tmp_path / "replay.safetensors")
+    assert list(tmp_path.iterdir()) == []
+
+
+# ------------------------------------------------------------------ parameters
+
+
+def test_parameters_are_weights_optimizer_and_target(tmp_path: Path) -> None:
+    def next_update(model: EpisodeDQN) -> torch.Tensor:
+        replay = trained_replay_learner()
+        model._replay = replay.replay  # the same episodes
+        model.rngs["replay"] = np.random.default_rng(0)
+        model._setup_learn(1)  # makes the logger
+        model.train()
+        return weights(model)
+
+    source = trained_replay_learner()
+    assert list(source.get_parameters()) == ["policy", "policy.optimizer", "target"]
+    assert list(learner("gru").get_parameters()) == ["policy", "policy.optimizer"]
+    source.save(tmp_path / "source")
+    for given in (source.get_parameters(), tmp_path / "source"):
+        model = replay_learner(seed=5, target_rate=0.01, learning_rate=1e-2)
+        model.set_parameters(given)
+        for own, other in zip(model.target.parameters(), source.target.parameters(), strict=True):
+            assert torch.equal(own, other)
+        assert not torch.equal(weights(model), torch.cat([p.flatten() for p in model.target.parameters()]))
+        assert torch.equal(next_update(model), next_update(trained_replay_learner()))
+    alone = replay_learner(seed=5)
+    alone.set_parameters({"policy": source.policy.state_dict()}, exact_match=False)
+    assert torch.equal(torch.cat([p.flatten() for p in alone.target.parameters()]), weights(source))
+    before = weights(alone)
+    with pytest.raises(ValueError, match=r"\['policy.optimizer', 'target'\] missing"):
+        alone.set_parameters({"policy": trained_replay_learner(3).policy.state_dict()})
+    with pytest.raises(ValueError, match="unknown parameters 'q_net'; choose from"):
+        alone.set_parameters({"q_net": {}}, exact_match=False)
+    assert torch.equal(before, weights(alone))
+
+
+def test_checkpoint_callback_saves_the_replay(tmp_path: Path) -> None:
+    model = replay_learner()
+    model.learn(40, CheckpointCallback(15, str(tmp_path), save_replay_buffer=True))
+    loaded = EpisodeDQN.load(tmp_path / "rl_model_30_steps", darkroom(2, seed=1), device="cpu")
+    loaded.load_replay_buffer(tmp_path / "rl_model_replay_buffer_30_steps.pkl")
+    assert loaded.replay_buffer.count >= 2
+    loaded.learn(60)
+    assert loaded._n_updates > 0
+
+
+# ------------------------------------------------------------------ settings
+
+
+def refused(error: type[Exception], message: str, make: Callable[[], Any]) -> None:
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_settings_of_stable_baselines_that_are_others_here() -> None:
+    env = noise(VECTOR)
+
+    def ppo(policy: Any = "MemoryPolicy", *args: Any, **settings: Any) -> PartialUpdatePPO:
+        kwargs = {"memory": "none", **settings.pop("policy_kwargs", {})}
+        return PartialUpdatePPO(policy, env, *args, policy_kwargs=kwargs, device="cpu", **settings)
+
+    schedule = "got <function.*its schedule is made of warmup_steps, final_learning_rate"
+    refused(TypeError, f"learning_rate must be a number, .*{schedule}", lambda: ppo(learning_rate=lambda _: 1e-3))
+    refused(TypeError, "clip_range must be a number, as a checkpoint holds no", lambda: ppo(clip_range=lambda _: 0.1))
+    refused(TypeError, r"learning_rate must be .*<function.*>$", lambda: replay_learner(learning_rate=lambda _: 1.0))
+    refused(TypeError, "unknown setting 'target_kl'; no update ends early", lambda: ppo(target_kl=0.1))
+    refused(TypeError, "unknown setting 'buffer_size'; it is `capacity`", lambda: replay_learner(buffer_size=8))
+    refused(TypeError, "config must be a PPOConfig or None, got 0.001; single settings", lambda: ppo(config=1e-3))
+    refused(ValueError, r"unknown policy 'MlpPolicy'; choose from \['MemoryPolicy'\] or pass", lambda: ppo("MlpPolicy"))
+    refused(TypeError, "policy must be MemoryPolicy or a subclass, got ActorCr", lambda: ppo(ActorCriticPolicy))
+    refused(
+        TypeError, "'ortho_init' of MemoryPolicy; heads begin orth", lambda: ppo(policy_kwargs={"ortho_init": True})
+    )
+    refused(ValueError, "unknown activation .*Hardtanh", lambda: ppo(policy_kwargs={"activation_fn": nn.Hardtanh}))
+
+
+def test_activations_are_classes_or_names(tmp_path: Path) -> None:
+    for name, kind in ACTIVATIONS.items():
+        for settings in ({"activation": name}, {"activation": kind}, {"activation_fn": kind}):
+            model = learner("none", policy_kwargs={"net_arch": [4], **settings})
+            hidden = [type(module) for module in model.policy.mlp_extractor.policy_net]
+            assert hidden == [nn.Linear, kind]
+            assert model.policy.json_kwargs()["activation"] == name
+        model.save(tmp_path / name)
+        assert PartialUpdatePPO.load(tmp_path / name, device="cpu").policy.json_kwargs() == model.policy.json_kwargs()
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
+    config = PPOConfig(n_steps=np.int64(8), gamma=np.float32(0.5), full_update=np.bool_(True))  # type: ignore[arg-type]
+    assert [type(each) for each in (config.n_steps, config.gamma, config.full_update)] == [int, float, bool]
+    policy = {"memory": "gru", "memory_kwargs": {"hidden_dim": np.int64(4)}, "net_arch": [np.int32(4)]}
+    model = PartialUpdatePPO("MemoryPolicy", noise(VECTOR), config, n_updates=np.int16(2), policy_kwargs=policy)
+    model.save(tmp_path / "model")
+    assert PartialUpdatePPO.load(tmp_path / "model").policy.json_kwargs()["net_arch"] == [4]
+    refused(TypeError, "n_steps must be a whole number", lambda: PPOConfig(n_steps=np.float64(8.0)))  # type: ignore[arg-type]
+
+    class Reader(FlattenExtractor):
+        def __init__(self, space: spaces.Space, reads: Any) -> None:
+            super().__init__(space)
+
+    reader = {"features_extractor_class": Reader, "features_extractor_kwargs": {"reads": nn.Identity()}}
+    message = (
+        "features_extractor_kwargs must be numbers, texts, lists and dicts, which a checkpoint can hold, got .*Iden"
+    )
+    refused(TypeError, message, lambda: learner("none", env=noise(VECTOR), policy_kwargs=reader))
+
+
+# ------------------------------------------------------------------ observations
+
+
+def test_integer_observations() -> None:
+    for space in (
+        *(spaces.Box(0, 100, (3,), dtype) for dtype in (np.uint16, np.uint32, np.uint64, np.int16)),
+        spaces.MultiDiscrete([3, 4]),
+        spaces.Dict({"count": spaces.Box(0, 9, (1,), np.uint16), "kind": spaces.MultiDiscrete([2, 2])}),
+    ):
+        for memory in ("gru", "lstm"):
+            model = learner(memory, env=noise(space, N)).learn(N * STEPS)
+            assert model._n_updates == 3
+            observation = model.env.reset()  # type: ignore[union-attr]
+            model.predict(observation)
+        replay = replay_learner(noise(space)).learn(40)
+        assert replay._n_updates > 0
+        stored = replay.replay.read(torch.tensor([0]), torch.tensor([[0, 1]])).observations
+        assert stored is not None
+    large = spaces.Box(0, 2**32 - 1, (1,), np.uint32)
+    replay = replay_learner(env := noise(large))
+    replay.learn(20)
+    values = replay.replay.read(torch.arange(4), torch.arange(5).expand(4, -1)).observations
+    assert isinstance(values, torch.Tensor)
+    assert int(values.max()) > 2**31  # no value has wrapped around
+    assert env.observation_space == large
+
+
+def test_observations_that_do_not_fit_are_named() -> None:
+    model = learner("gru", env=noise(DICT, N), policy_kwargs={})
+    shown = {key: np.stack([space.sample()] * 2) for key, space in DICT.items()}
+    _, state = model.predict(shown)
+
+    def wrong(message: str, observation: Any, *args: Any) -> None:
+        refused(ValueError, message, lambda: model.predict(observation, *args))
+
+    wrong(r"must have the keys \['reward', 'vector'\], got \['vector'\]", {"vector": shown["vector"]})
+    wrong(r"must have the keys .*got \['more', 'reward', 'vector'\]", {**shown, "more": shown["reward"]})
+    wrong("must be a dict with", shown["vector"])
+    wrong(r"observation 'vector' must be of shape \(3,\), or .*got \(2, 2\)", {**shown, "vector": np.zeros((2, 2))})
+    wrong("as many rows in each key, got {.*'vector': 1}", {**shown, "vector": shown["vector"][:1]})
+    fewer = {key: value[:1] for key, value in shown.items()}
+    wrong("state must be of as many environments as the observation, 1, got 'hidden' of 2", fewer, state)
+    wrong("episode_start must have a value for each of 2 environments, got 3", shown, state, np.ones(3, bool))
+    with pytest.raises(ValueError, match="trial_start must have a value for each of 2 environments, got 1"):
+        model.predict(shown, state, trial_start=np.ones(1, bool))
+    plain = learner("gru", env=noise(VECTOR, N))
+    refused(ValueError, "observation must be an array", lambda: plain.predict(shown))
+    refused(ValueError, r"of shape \(3,\), or .*got \(0, 3\)", lambda: plain.predict(np.zeros((0, 3), np.float32)))
+    image = learner("none", env=noise(SMALL_IMAGE, N), policy_kwargs={"features_extractor_class": "SmallCNN"})
+    for shape in ((25, 25, 3), (3, 25, 25)):  # channels last, as the environment has them, or first
+        assert image.predict(np.zeros(shape, np.uint8))[0].shape == ()
+        assert image.predict(np.zeros((4, *shape), np.uint8))[0].shape == (4,)
+    refused(ValueError, r"must be of shape \(3, 25, 25\)", lambda: image.predict(np.zeros((24, 25, 3), np.uint8)))
+
+
+class Mission(spaces.Space):
+    """As MiniGrid's: a text that is no `Text`."""
+
+    def __init__(self) -> None:
+        super().__init__(None, str)  # type: ignore[arg-type]
+
+    def sample(self, mask: Any = None, probability: Any = None) -> str:
+        return "go"
+
+
+def test_observations_that_are_no_numbers_are_named() -> None:
+    message = r"'mission' is of .*Mission.*FilterObservation\(env, \['image'\]\)"
+    space = spaces.Dict({"image": SMALL_IMAGE, "mission": Mission()})
+    gym.register("Mission-v0", lambda: Noise(space))
+    try:
+        refused(ValueError, message, lambda: make_vec_env("Mission-v0", 2))
+        refused(ValueError, message, lambda: learner("none", env=Noise(space)))
+        refused(ValueError, message, lambda: learner("none", env="Mission-v0"))
+    finally:
+        gym.registry.pop("Mission-v0")
+
+
+def test_images_that_are_too_small_for_nature_cnn() -> None:
+    def make(env: Any, extractor: str) -> None:
+        learner("none", env=env, policy_kwargs={"features_extractor_class": extractor})
+
+    message = r"for {} must have at least 36 x 36 pixels, got '{}' of 25 x 25; use features_extractor_class='{}'"
+    boxes = make_vec_env("memenvs/FourBoxes-v0", 2, seed=0)
+    for extractor, env, key, use in (
+        ("NatureCNN", noise(SMALL_IMAGE), "observation", "SmallCNN"),
+        ("CombinedExtractor", boxes, "rgb", "DictEncoder"),
+    ):
+        refused(ValueError, message.format(extractor, key, use), lambda e=env, x=extractor: make(e, x))
+        make(env, use)
+
+
+# ------------------------------------------------------------------ logs
+
+
+class Logged(BaseCallback):
+    """Keep what the logger has at the end of each rollout, and what was written before it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at_end: list[dict[str, Any]] = []
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_end(self) -> None:
+        self.at_end.append(dict(self.logger.name_to_value))
+
+
+class Written(KVWriter):
+    """An output of the logger that keeps every row."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+
+    def write(self, values: dict[str, Any], excluded: Any, step: int = 0) -> None:
+        self.rows.append(dict(values))
+
+    def close(self) -> None:
+        pass
+
+
+def test_callbacks_find_the_latest_update_in_the_logger() -> None:
+    peer = Logged()
+    PPO("MlpPolicy", noise(VECTOR), n_steps=8, batch_size=8, device="cpu").learn(48, peer)
+    assert [bool(each) for each in peer.at_end] == [False, True, True]  # nothing was learned before the first
+    for model, steps in ((learner("gru"), 2 * N * STEPS), (replay_learner(), 50)):
+        seen, written = Logged(), Written()
+
+        class Setup(BaseCallback):
+            def _on_training_start(self, rows: Written = written) -> None:
+                self.logger.output_formats.append(rows)
+
+            def _on_step(self) -> bool:
+                return True
+
+        model.learn(steps, [Setup(), seen])
+        updates = [{k: v for k, v in row.items() if k.startswith("train/")} for row in written.rows]
+        assert sum(bool(each) for each in updates) >= 3
+        for before, at_end in zip(updates, seen.at_end[1:], strict=False):
+            assert {k: v for k, v in at_end.items() if k.startswith("train/")} == before
+        if isinstance(model, PartialUpdatePPO):  # a row has the statistics of its own update only
+            kinds = ["partial", "partial", "full"] * 2
+            for kind, row in zip(kinds, written.rows, strict=True):
+                assert [name for name in row if "approx_kl" in name] == [f"train/approx_kl_{kind}"]
+
+
+def test_no_log() -> None:
+    for model in (learner("gru"), replay_learner()):
+        written = Written()
+
+        class Setup(BaseCallback):
+            def _on_training_start(self, rows: Written = written) -> None:
+                self.logger.output_formats.append(rows)
+
+            def _on_step(self) -> bool:
+                return True
+
+        model.learn(N * STEPS, Setup(), log_interval=None)  # type: ignore[arg-type]
+        assert model._n_updates > 0
+        assert written.rows == []
+
+
+def test_an_evaluation_can_be_saved_and_loaded(tmp_path: Path) -> None:
+    callback = TrialEvalCallback(
+        darkroom(2), n_eval_trials=2, eval_freq=STEPS, best_model_save_path=str(tmp_path), verbose=0
+    )
+    learner("gru").learn(N * STEPS, callback)
+    PartialUpdatePPO.load(tmp_path / "best_model", device="cpu")

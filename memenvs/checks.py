@@ -34,7 +34,7 @@ def check_int(name: str, value: Any, at_least: int = 1, at_most: int | None = No
 
 
 def plain(value: Any) -> Any:
-    """Replace NumPy's numbers and arrays by Python's numbers and lists, also within lists, tuples and dicts."""
+    """Replace NumPy's numbers and arrays by Python's, also within lists, tuples and dicts."""
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
     if isinstance(value, dict):
@@ -43,7 +43,7 @@ def plain(value: Any) -> Any:
 
 
 def plain_fields(settings: Any) -> None:
-    """Turn NumPy's numbers and arrays in the fields of a dataclass into numbers and lists; see `plain`."""
+    """Replace NumPy's numbers and arrays in the fields of a dataclass; see `plain`."""
     for name in (each.name for each in fields(settings)):
         object.__setattr__(settings, name, plain(getattr(settings, name)))  # the dataclass may be frozen
 

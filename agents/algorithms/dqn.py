@@ -92,7 +92,7 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         exact_match: bool = True,
         device: torch.device | str = "auto",
     ) -> None:
-        """Replace weights; a policy that is given without its target network gives its weights to that too.
+        """Replace weights; a policy without its target network gives its weights to that too.
 
         Arguments and errors are those of `SavableAlgorithm.set_parameters`.
         """

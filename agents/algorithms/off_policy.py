@@ -77,7 +77,7 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
 
     @property
     def replay_buffer(self) -> EpisodeReplayBuffer:
-        """`replay` by the name under which Stable-Baselines3's `CheckpointCallback` looks for it."""
+        """`replay`, by the name that Stable-Baselines3's `CheckpointCallback` reads."""
         return self.replay
 
     # ------------------------------------------------------------------ collecting

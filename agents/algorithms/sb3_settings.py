@@ -1,4 +1,4 @@
-"""Settings of Stable-Baselines3 that have another name here, or no counterpart: what to use, for messages."""
+"""Settings of Stable-Baselines3 that are others here, and what to use in their place."""
 
 from __future__ import annotations
 

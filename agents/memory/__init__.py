@@ -202,7 +202,7 @@ _LARGEST = {
 
 
 def check_sizes(settings: Mapping[str, Any]) -> None:
-    """Raise a ValueError if a network of these settings, of a memory or a policy, would be too large to make."""
+    """Raise a ValueError if the network of a memory or policy would be too large to make."""
     for name, largest in _LARGEST.items():
         given = settings.get(name)
         sizes: list[Any] = given if isinstance(given, list) else [given]

@@ -263,12 +263,12 @@ class ActingPolicy(BasePolicy):
 
 
 def observation_tensors(observations: Any, device: torch.device) -> Any:
-    """Copy observations, an array or a dict of arrays, to tensors on a device, in types that torch computes with."""
+    """Copy observations to tensors on a device, of types that torch computes with."""
     return widened(obs_as_tensor(observations, device))
 
 
 def widened(observations: Any) -> Any:
-    """Replace unsigned integers of 16 bits or more, with which torch does not compute, by wider signed ones."""
+    """Replace unsigned integers of 16 bits or more by signed ones, as torch needs them."""
     if isinstance(observations, dict):
         return {key: widened(value) for key, value in observations.items()}
     return observations.to(tensor_type(observations.dtype))

@@ -1,4 +1,4 @@
-"""What users of Stable-Baselines3 expect of any algorithm: files, parameters, names of settings, logs, errors."""
+"""Learners as users of Stable-Baselines3 expect them: files, parameters, settings, logs."""
 
 from __future__ import annotations
 

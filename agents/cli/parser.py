@@ -29,6 +29,7 @@ def make_parser() -> Parser:
         _add_report,
         _add_pack,
         _add_presets,
+        _add_warmup,
     ):
         add(commands)
     return parser
@@ -173,6 +174,12 @@ def _add_presets(commands: Any) -> None:
         nargs="?",
         help="show this one; or list presets and variants whose names contain it or, with * or ?, match it, such as "
         "'darkroom:*'",
+    )
+
+
+def _add_warmup(commands: Any) -> None:
+    _command(
+        commands, "warmup", "warmup", "compile what learners need ahead of their first use; see also memenvs warmup"
     )
 
 

@@ -1,10 +1,10 @@
-"""Speed of Room Ballet: training steps, reads in chunks, questions and episodes.
+"""Speed of Room Ballet: training steps, reads in chunks, queries and episodes.
 
 - Training step: `BalletModel` against a straightforward one, which convolves every frame in memory and projects keys
   and values of every token. Both have the same batch and weights, and their gradients are compared in the same run.
 - Read in chunks: ours in closed form, against gathering the best chunks of each query and projecting keys and values
   from them, and beside reading all tokens at once ("flat").
-- Questions: answered from existing tokens, 32 episodes at a time, without gradient: flat, in chunks, and from the
+- Queries: answered from existing tokens, 32 episodes at a time, without gradient: flat, in chunks, and from the
   tables that tokens are sums of, where no token is built.
 - Episodes a second.
 
@@ -59,7 +59,7 @@ def plain_logits(model: BalletModel, batch: Episodes) -> Tensor:
 
 
 def gathered_read(layer: MemoryLayer, query: Tensor, values: Tensor, chunks: Chunks, top_k: int) -> Tensor:
-    """Read hierarchically by the equations: summaries, gather of the best chunks, attention.
+    """Read in chunks by the equations: summaries, gather of the best chunks, attention.
 
     Args:
         layer: Layer with the weights.
@@ -158,7 +158,7 @@ def peak(run: Callable[[], object]) -> float:
     return most / 2**20
 
 
-def hierarchical_read(batch_size: int, queries: int, turns: int) -> dict[str, object]:
+def chunked_read(batch_size: int, queries: int, turns: int) -> dict[str, object]:
     """Compare reads of 1280 frames in chunks of places by one layer.
 
     The time includes the gradients of weights, queries and tables.
@@ -198,8 +198,8 @@ def hierarchical_read(batch_size: int, queries: int, turns: int) -> dict[str, ob
 
 
 @torch.no_grad()
-def questions(size: int, batch_size: int, turns: int) -> dict[str, object]:
-    """Measure milliseconds of a question, and the speed-up over flat reading of tokens."""
+def query_times(size: int, batch_size: int, turns: int) -> dict[str, object]:
+    """Measure milliseconds of a query, and the speed-up over flat reading of tokens."""
     task, rng = make_ballet("ShortStay", size=size), np.random.default_rng(0)
     batch, runs = task.sample_batch(batch_size, rng), {}
     for name, memory in (("flat", "sat-fifo"), ("by time", "sat-fifo-th"), ("by place", "sat-pm-ph")):
@@ -235,11 +235,10 @@ def main() -> None:
     torch.set_num_threads(1)
     results = {
         "training_step": training_step(2 if args.smoke else 32, 1 if args.smoke else 5),
-        "hierarchical_read": [
-            hierarchical_read(*sizes, 2 if args.smoke else 20)
-            for sizes in ([(2, 1)] if args.smoke else [(32, 1), (8, 33)])
+        "chunked_read": [
+            chunked_read(*sizes, 2 if args.smoke else 20) for sizes in ([(2, 1)] if args.smoke else [(32, 1), (8, 33)])
         ],
-        "questions": [questions(size, 2 if args.smoke else 32, 2 if args.smoke else 50) for size in (3, 4, 5)],
+        "queries": [query_times(size, 2 if args.smoke else 32, 2 if args.smoke else 50) for size in (3, 4, 5)],
         "episodes_per_second": sampling(3 if args.smoke else 100),
         "machine": platform.machine(),
         "processor": platform.processor(),
@@ -250,10 +249,10 @@ def main() -> None:
     if not args.json:
         step = results["training_step"]
         print(f"training step of Ballet-MVFO, one thread: {step}")
-        for row in results["hierarchical_read"]:  # type: ignore[union-attr]
+        for row in results["chunked_read"]:  # type: ignore[union-attr]
             print(f"read of 1280 frames in chunks of 32, forward and backward: {row}")
-        for row in results["questions"]:  # type: ignore[union-attr]
-            print(f"questions about 1280 frames: {row}")
+        for row in results["queries"]:  # type: ignore[union-attr]
+            print(f"queries about 1280 frames: {row}")
         print(f"episodes a second: {results['episodes_per_second']}")
     print(json.dumps(results))
 

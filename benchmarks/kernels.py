@@ -61,12 +61,12 @@ def frmqn_iteration(is_small: bool) -> Run:
     config = find_preset("coverage-laptop:frmqn")
     assert isinstance(config.learner, DQNConfig)
     # a replay that one iteration fills, so that every iteration learns
-    settings = replace(config.learner, capacity=config.n_envs)
+    learner = replace(config.learner, capacity=config.n_envs)
     if is_small:
-        settings = replace(settings, updates_per_collect=2)
+        learner = replace(learner, updates_per_collect=2)
     env = make_vec_env(config.env, config.n_envs, **config.env_kwargs)
-    model = EpisodeDQN("MemoryPolicy", env, settings, policy_kwargs=config.policy, seed=0, device="cpu")
-    steps = config.n_envs * settings.episode_steps
+    model = EpisodeDQN("MemoryPolicy", env, learner, policy_kwargs=config.policy, seed=0, device="cpu")
+    steps = config.n_envs * learner.episode_steps
     return lambda: model.learn(steps, reset_num_timesteps=False, log_interval=10**9)
 
 

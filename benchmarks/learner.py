@@ -43,7 +43,7 @@ POSITIONS = [0, 2]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting:
+class PairConfig:
     """Settings that both learners of a pair share.
 
     Attributes:
@@ -63,9 +63,9 @@ class Setting:
     total: int
 
 
-SETTINGS = (
-    Setting(memory="none", n_steps=32, batch_size=8, n_epochs=10, width=64, total=200_000),
-    Setting(memory="lstm", n_steps=128, batch_size=4, n_epochs=10, width=64, total=250_000),
+PAIRS = (
+    PairConfig(memory="none", n_steps=32, batch_size=8, n_epochs=10, width=64, total=200_000),
+    PairConfig(memory="lstm", n_steps=128, batch_size=4, n_epochs=10, width=64, total=250_000),
 )
 
 
@@ -153,11 +153,11 @@ def make_env(kind: str, *, velocities: bool, seed: int) -> VecEnv:
     return make_vec_env("CartPole-v1", N, seed=seed, wrapper_class=None if velocities else NoVelocities)
 
 
-def make_learners(setting: Setting, kind: str, seed: int) -> dict[str, OnPolicyAlgorithm]:
+def make_learners(pair: PairConfig, kind: str, seed: int) -> dict[str, OnPolicyAlgorithm]:
     """Peer and ours, each with its own copies of the environment."""
     shared: dict[str, Any] = {
-        "n_steps": setting.n_steps,
-        "n_epochs": setting.n_epochs,
+        "n_steps": pair.n_steps,
+        "n_epochs": pair.n_epochs,
         "learning_rate": 1e-3,
         "gamma": 0.98,
         "gae_lambda": 0.8,
@@ -170,23 +170,23 @@ def make_learners(setting: Setting, kind: str, seed: int) -> dict[str, OnPolicyA
         "seed": seed,
         "device": "cpu",
     }
-    layers = [setting.width] * (2 if setting.memory == "none" else 1)
+    layers = [pair.width] * (2 if pair.memory == "none" else 1)
     arch = {"pi": layers, "vf": layers}
-    transitions = setting.batch_size * setting.n_steps
+    transitions = pair.batch_size * pair.n_steps
     peer_policy: dict[str, Any] = {"net_arch": arch}
-    our_policy: dict[str, Any] = {"net_arch": arch, "memory": setting.memory, "previous_action_dim": 0}
-    envs = [make_env(kind, velocities=setting.memory == "none", seed=seed) for _ in range(2)]
+    our_policy: dict[str, Any] = {"net_arch": arch, "memory": pair.memory, "previous_action_dim": 0}
+    envs = [make_env(kind, velocities=pair.memory == "none", seed=seed) for _ in range(2)]
     peer: OnPolicyAlgorithm
-    if setting.memory == "none":
+    if pair.memory == "none":
         peer = PPO("MlpPolicy", envs[0], batch_size=transitions, policy_kwargs=peer_policy, **shared)
     else:
-        peer_policy |= {"lstm_hidden_size": setting.width, "shared_lstm": True, "enable_critic_lstm": False}
-        our_policy["memory_kwargs"] = {"hidden_dim": setting.width}
+        peer_policy |= {"lstm_hidden_size": pair.width, "shared_lstm": True, "enable_critic_lstm": False}
+        our_policy["memory_kwargs"] = {"hidden_dim": pair.width}
         peer = RecurrentPPO("MlpLstmPolicy", envs[0], batch_size=transitions, policy_kwargs=peer_policy, **shared)
     ours = PartialUpdatePPO(
         "MemoryPolicy",
         envs[1],
-        batch_size=setting.batch_size,
+        batch_size=pair.batch_size,
         n_updates=1,
         bootstrap_truncated=True,
         policy_kwargs=our_policy,
@@ -195,10 +195,10 @@ def make_learners(setting: Setting, kind: str, seed: int) -> dict[str, OnPolicyA
     return {"peer": peer, "ours": ours}
 
 
-def compare(setting: Setting, kind: str, total: int, seed: int) -> dict[str, Any]:
+def compare(pair: PairConfig, kind: str, total: int, seed: int) -> dict[str, Any]:
     """Speeds and returns of a pair. The first rollout of each compiles and is not timed."""
-    learners = make_learners(setting, kind, seed)
-    rollout = N * setting.n_steps
+    learners = make_learners(pair, kind, seed)
+    rollout = N * pair.n_steps
     rates: dict[str, list[float]] = {name: [] for name in learners}
     solved: dict[str, int | None] = dict.fromkeys(learners)
     returns: dict[str, float] = {}
@@ -217,7 +217,7 @@ def compare(setting: Setting, kind: str, total: int, seed: int) -> dict[str, Any
     ratios = np.array(rates["ours"]) / np.array(rates["peer"])
     return {
         "env": kind,
-        **asdict(setting),
+        **asdict(pair),
         "total": learners["ours"].num_timesteps,
         "rollouts_timed": len(ratios),
         "steps_per_second": {name: round(float(np.median(each))) for name, each in rates.items()},
@@ -232,24 +232,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--smoke", action="store_true", help="two rollouts of one epoch each, to see that it runs")
     parser.add_argument("--json", action="store_true", help="print one line of JSON only")
-    parser.add_argument("--steps", type=int, help="environment steps of each learner instead of the settings' own")
-    parser.add_argument("--memory", choices=[setting.memory for setting in SETTINGS], help="only this pair")
+    parser.add_argument("--steps", type=int, help="environment steps of each learner instead of the pair's own")
+    parser.add_argument("--memory", choices=[pair.memory for pair in PAIRS], help="only this pair")
     parser.add_argument("--env", choices=["dummy", "batch"], help="only this kind of vector environment")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     torch.set_num_threads(1)
     rows = []
-    for setting in SETTINGS:
+    for pair in PAIRS:
         for kind in ("dummy", "batch"):
-            if args.memory not in (None, setting.memory) or args.env not in (None, kind):
+            if args.memory not in (None, pair.memory) or args.env not in (None, kind):
                 continue
-            total = 1 if args.smoke else setting.total if args.steps is None else args.steps
-            row = compare(replace(setting, n_epochs=1) if args.smoke else setting, kind, total, args.seed)
+            total = 1 if args.smoke else pair.total if args.steps is None else args.steps
+            row = compare(replace(pair, n_epochs=1) if args.smoke else pair, kind, total, args.seed)
             rows.append(row)
             if not args.json:
                 speed, returns, solved = row["steps_per_second"], row["mean_return"], row[f"steps_to_{SOLVED:.0f}"]
                 print(
-                    f"{setting.memory:4s} {kind:5s}  ours {speed['ours']} steps/s, peer {speed['peer']}: "
+                    f"{pair.memory:4s} {kind:5s}  ours {speed['ours']} steps/s, peer {speed['peer']}: "
                     f"{row['ratio']}x (quartiles {row['ratio_quartiles']}); return after {row['total']} steps: "
                     f"ours {returns['ours']}, peer {returns['peer']}; "
                     f"{SOLVED:.0f} reached at: ours {solved['ours']}, peer {solved['peer']}",

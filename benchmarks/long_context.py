@@ -1,7 +1,7 @@
 """Time, memory and operations of learning over trials of up to 65,536 steps, beside ReLIC.
 
 First, `PartialUpdatePPO` learns from whole rollouts of a trivial environment (random features), each in its own
-process. Printed are steps acted per second, seconds of the refreshes, of a partial update (a mean over the rollout) and
+process. Printed are steps acted per second, seconds of the refills, of a partial update (a mean over the rollout) and
 of the full update, and the peak of the resident memory. Seconds are CPU time of one epoch. Two numbers of updates K for
 each T show that memory does not depend on K.
 
@@ -9,7 +9,7 @@ Then operations are counted at the size of ReLIC's main network, with an update 
 Updates at four positions of the rollout go through the same learner, with matrix products and attention counted instead
 of computed. The counts are printed over closed forms (1.0 if equal), and the closed forms add up all updates of a
 rollout. The reference scheme passes gradients through the whole prefix in every layer, in each of 4 epochs of each
-update, and refreshes all of it.
+update, and refills all of it.
 
 The tiny rollouts take about half an hour on one free core; `--smoke` ends in a few seconds.
 """
@@ -142,7 +142,7 @@ class Cost:
         """Operations of acting once."""
         return sum(self.forward(1, past, 1))
 
-    def refresh(self, end: int, *, values: bool) -> float:
+    def refill(self, end: int, *, values: bool) -> float:
         """Operations of refilling the memory, chunk by chunk.
 
         The last layer and the heads count only if `values` are needed.
@@ -157,12 +157,12 @@ class Cost:
     def update(self, begin: int, end: int, scheme: str) -> tuple[float, float]:
         """Operations of an epoch of an update, and of the pass that measures the divergence."""
         start = {"full": 0, "window": max(0, begin - WINDOW), "detach": begin}[scheme]
-        prefix = 0.0 if scheme != "window" else self.refresh(start, values=False)
+        prefix = 0.0 if scheme != "window" else self.refill(start, values=False)
         matrices, attention = self.forward(end - start, start, end - begin)
-        again = self.again(end - start, end - begin) if end - start > relic.LONG_STEPS else 0
-        return 3 * matrices + 3.5 * attention + again + prefix, matrices + attention + prefix
+        recomputed = self.recomputed(end - start, end - begin) if end - start > relic.LONG_STEPS else 0
+        return 3 * matrices + 3.5 * attention + recomputed + prefix, matrices + attention + prefix
 
-    def again(self, steps: int, last: int) -> float:
+    def recomputed(self, steps: int, last: int) -> float:
         """Operations that a long pass does twice: the matrices of the blocks."""
         size = self.size
         return (size.block * (size.layers - 1) + size.key_value) * steps + (size.block - size.key_value) * last
@@ -170,7 +170,7 @@ class Cost:
     def rollout(self, steps: int, updates: int, scheme: str) -> dict[str, float]:
         """Operations for each environment step of a rollout, by purpose."""
         segment = steps // updates
-        parts = dict.fromkeys(("acting", "refresh", "partial", "full", "divergence"), 0.0)
+        parts = dict.fromkeys(("acting", "refill", "partial", "full", "divergence"), 0.0)
         parts["acting"] = sum(self.step(past) for past in range(steps))
         for n in range(1, updates + 1):
             end, is_full = n * segment, n == updates
@@ -178,7 +178,7 @@ class Cost:
             parts["full" if is_full else "partial"] += EPOCHS * epoch
             parts["divergence"] += divergence
             if not is_full:
-                parts["refresh"] += self.refresh(end, values=n == updates - 1)
+                parts["refill"] += self.refill(end, values=n == updates - 1)
         return {name: value / steps for name, value in parts.items()}
 
 
@@ -196,18 +196,18 @@ def reference(size: Size, steps: int, updates: int, *, matrices: float | None = 
         `detached`: all updates, with gradients through the segment only; each of its steps counts as many keys as the
             last one.
         `full`: one full update.
-        The first two include a refresh before each update.
+        The first two include a refill before each update.
     """
     if matrices is None:
         matrices = size.token + size.layers * size.block + size.heads_out
     segment, layer = steps // updates, 2 * size.layers * size.dim
     ends = segment * np.arange(1, updates + 1, dtype=np.float64)
-    refresh = (matrices * ends + layer * ends**2).sum()
+    refill = (matrices * ends + layer * ends**2).sum()
     through = 3 * matrices * ends + 3.5 * layer * ends**2
     new = 3 * matrices * segment + 3.5 * 2 * layer * segment * ends
     return {
-        "reference": float(EPOCHS * through.sum() + refresh),
-        "detached": float(EPOCHS * new.sum() + refresh),
+        "reference": float(EPOCHS * through.sum() + refill),
+        "detached": float(EPOCHS * new.sum() + refill),
         "full": float(EPOCHS * through[-1]),
     }
 
@@ -261,7 +261,7 @@ def make_learner(size: Size, steps: int, updates: int, scheme: str, device: str,
 def learn_rollout(size: Size, steps: int, updates: int, scheme: str, device: str, precision: str) -> dict[str, Any]:
     """Learn from a whole rollout and return times and memory."""
     model = make_learner(size, steps, updates, scheme, device, precision)
-    spent = dict.fromkeys(("act", "refresh", "last_refresh", "partial", "full"), 0.0)
+    spent = dict.fromkeys(("act", "refill", "last_refill", "partial", "full"), 0.0)
     on_gpu = model.device.type == "cuda"
 
     def now() -> float:
@@ -269,33 +269,33 @@ def learn_rollout(size: Size, steps: int, updates: int, scheme: str, device: str
             torch.cuda.synchronize()
         return time.perf_counter() if on_gpu else time.process_time()
 
-    refresh = model._refresh_memory
+    refill = model._refill_memory
 
-    def timed_refresh(end: int, *, rewrite: bool) -> None:
+    def timed_refill(end: int, *, rewrite: bool) -> None:
         began = now()
-        refresh(end, rewrite=rewrite)
-        spent["last_refresh"] = now() - began
-        spent["refresh"] += spent["last_refresh"]
+        refill(end, rewrite=rewrite)
+        spent["last_refill"] = now() - began
+        spent["refill"] += spent["last_refill"]
 
-    model._refresh_memory = timed_refresh  # type: ignore[method-assign]
+    model._refill_memory = timed_refill  # type: ignore[method-assign]
     _, callback = model._setup_learn(steps)
     assert model.env is not None
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for n in range(1, updates + 1):
-        times = [now(), spent["refresh"]]
+        times = [now(), spent["refill"]]
         model.collect_rollouts(model.env, callback, model.rollout_buffer, steps)
         times.append(now())
         model.train()
         spent["act"] += times[2] - times[0]
-        spent["full" if n == updates else "partial"] += now() - times[2] - (spent["refresh"] - times[1])
+        spent["full" if n == updates else "partial"] += now() - times[2] - (spent["refill"] - times[1])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {
         "act_steps_per_second": round(steps / spent["act"], 1),
-        "refresh_seconds": round(spent["refresh"] / max(1, updates - 1), 3),
-        "last_refresh_seconds": round(spent["last_refresh"], 3),
+        "refill_seconds": round(spent["refill"] / max(1, updates - 1), 3),
+        "last_refill_seconds": round(spent["last_refill"], 3),
         "partial_seconds": round(spent["partial"] / max(1, updates - 1), 3),
         "full_seconds": round(spent["full"], 3),
-        "rollout_seconds": round(spent["act"] + spent["refresh"] + spent["partial"] + spent["full"], 1),
+        "rollout_seconds": round(spent["act"] + spent["refill"] + spent["partial"] + spent["full"], 1),
         "peak_mib": round((torch.cuda.max_memory_allocated() if on_gpu else 1024 * peak) / 2**20),
         "before_mib": round(before / 1024),
     }
@@ -328,19 +328,19 @@ def at_update(size: Size, steps: int, updates: int, scheme: str, n: int) -> Iter
 
 
 def count_update(size: Size, steps: int, updates: int, scheme: str, n: int) -> dict[str, int]:
-    """Operations of the n-th update, with the divergence after it, and of its refresh."""
+    """Operations of the n-th update, with the divergence after it, and of its refill."""
     with at_update(size, steps, updates, scheme, n) as model:
-        refresh, counted = model._refresh_memory, {"refresh": 0}
+        refill, counted = model._refill_memory, {"refill": 0}
         with Flops(skip=True) as flops:
 
-            def counting_refresh(end: int, *, rewrite: bool) -> None:
+            def counting_refill(end: int, *, rewrite: bool) -> None:
                 before = flops.total
-                refresh(end, rewrite=rewrite)
-                counted["refresh"] = flops.total - before
+                refill(end, rewrite=rewrite)
+                counted["refill"] = flops.total - before
 
-            model._refresh_memory = counting_refresh  # type: ignore[method-assign]
+            model._refill_memory = counting_refill  # type: ignore[method-assign]
             model.train()
-        return {"update": flops.total - counted["refresh"], **counted}
+        return {"update": flops.total - counted["refill"], **counted}
 
 
 def count_step(size: Size, steps: int, past: int) -> int:
@@ -365,7 +365,7 @@ def count_rollout(name: str, steps: int, updates: int, scheme: str) -> dict[str,
         begin, how = (0, "full") if n == updates else (end - segment, scheme)
         expected = sum(cost.update(begin, end, how))
         if n < updates:
-            expected += cost.refresh(end, values=n == updates - 1)
+            expected += cost.refill(end, values=n == updates - 1)
         ratios[n] = sum(counted.values()) / expected
     parts = cost.rollout(steps, updates, scheme)
     total = sum(parts.values())
@@ -427,8 +427,8 @@ def main() -> None:
                 row |= json.loads(printed.splitlines()[-1])
                 rows.append(row)
                 print(
-                    f"{args.size} T {steps} K {updates} {scheme}: acts {row['act_steps_per_second']} steps/s; refresh "
-                    f"{row['refresh_seconds']} s (last {row['last_refresh_seconds']}), partial update "
+                    f"{args.size} T {steps} K {updates} {scheme}: acts {row['act_steps_per_second']} steps/s; refill "
+                    f"{row['refill_seconds']} s (last {row['last_refill_seconds']}), partial update "
                     f"{row['partial_seconds']} s, full {row['full_seconds']} s an epoch; rollout "
                     f"{row['rollout_seconds']} s; peak {row['peak_mib']} MiB",
                     flush=True,

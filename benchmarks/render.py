@@ -1,12 +1,12 @@
 """Frames/s of the renderer on one core, as a multiple of Miniworld in the same run.
 
-FourRooms is stepped with random actions as it comes (80 x 60 colour, drawn by OpenGL). Ours draws furnished homes from
+FourRooms is stepped with random actions as it comes (80 x 60 colour, drawn by OpenGL). Ours draws furnished houses from
 random positions where a robot fits. Both alternate; printed are medians over the turns and their range. Rows:
 
-1. frames/s of 64 x 48 colour + depth + class in a procedural home of at least 300 shapes, on one core
+1. frames/s of 64 x 48 colour + depth + class in a procedural house of about 400 shapes, on one core
 2. the same for 256 x 256 colour
 3. instance ids alone, 64 x 48
-4. seconds a frame of 64 x 48 colour + depth + class in four-room ProcTHOR houses, divided by that in a procedural home
+4. seconds a frame of 64 x 48 colour + depth + class in four-room ProcTHOR houses, divided by that in a procedural house
    with the same number of shapes
 
 Needs `pip install memenvs[miniworld]` and a display; without one: `xvfb-run -a python benchmarks/render.py` (`apt-get
@@ -41,10 +41,10 @@ SMALL = Camera(height=48, width=64)
 LARGE = Camera(height=256, width=256)
 
 
-def random_poses(home: House, count: int, seed: int) -> np.ndarray:
-    """Eyes 1.2 m above places where a robot fits, any heading, level; (count, 5)."""
+def random_poses(house: House, count: int, seed: int) -> np.ndarray:
+    """Draw level camera poses 1.2 m above positions where a robot fits; (count, 5)."""
     rng = np.random.default_rng(seed)
-    navmap = NavigationMap(home)
+    navmap = NavigationMap(house)
     rows, columns = np.nonzero(navmap.free)
     chosen = rng.integers(len(rows), size=count)
     poses = np.zeros((count, 5))
@@ -54,16 +54,16 @@ def random_poses(home: House, count: int, seed: int) -> np.ndarray:
     return poses
 
 
-def make_ours(homes: Sequence[House], camera: Camera, sensors: Sequence[str], *, batches: int = 8) -> Play:
+def make_ours(houses: Sequence[House], camera: Camera, sensors: Sequence[str], *, batches: int = 8) -> Play:
     """Return a function that draws for some seconds on one core and returns frames/s."""
     renderer = Renderer(camera, NUM_ENVS)
-    share = -(-NUM_ENVS // len(homes))
+    envs_per_house = -(-NUM_ENVS // len(houses))
     for env in range(NUM_ENVS):
-        renderer.set_scene(env, Scene.from_house(homes[env // share]))
+        renderer.set_scene(env, Scene.from_house(houses[env // envs_per_house]))
     poses = np.empty((batches, NUM_ENVS, 5))
-    for k, home in enumerate(homes):
-        envs = range(k * share, min((k + 1) * share, NUM_ENVS))
-        poses[:, envs] = random_poses(home, batches * len(envs), k).reshape(batches, len(envs), 5)
+    for k, house in enumerate(houses):
+        envs = range(k * envs_per_house, min((k + 1) * envs_per_house, NUM_ENVS))
+        poses[:, envs] = random_poses(house, batches * len(envs), k).reshape(batches, len(envs), 5)
     size = (NUM_ENVS, camera.height, camera.width)
     every = {
         "rgb": np.zeros((*size, 3), np.uint8),
@@ -98,17 +98,17 @@ def compare(first: Play, second: Play, turns: int, seconds: float) -> dict[str, 
     }
 
 
-def home_with_shapes(wanted: int, tries: int = 40) -> House:
-    """The procedural home, of some, whose number of shapes is nearest to `wanted`."""
-    homes = [procedural_house(seed, HouseConfig(rooms=(4, 14))) for seed in range(tries)]
-    return min(homes, key=lambda home: abs(len(home.shapes) - wanted))
+def house_with_shapes(wanted: int, tries: int = 40) -> House:
+    """Make procedural houses, and return the one whose number of shapes is nearest to `wanted`."""
+    houses = [procedural_house(seed, HouseConfig(rooms=(4, 14))) for seed in range(tries)]
+    return min(houses, key=lambda house: abs(len(house.shapes) - wanted))
 
 
 def compare_procthor(path: Path, turns: int, seconds: float) -> dict[str, float]:
-    """Row 4: time of a frame of ProcTHOR houses over that of a procedural home of the same size."""
+    """Row 4: time of a frame of ProcTHOR houses over that of a procedural house as large."""
     theirs = [load_procthor(path, index) for index in range(count_procthor(path))]
-    mean = round(np.mean([len(home.shapes) for home in theirs]))
-    ours = home_with_shapes(mean)
+    mean = round(np.mean([len(house.shapes) for house in theirs]))
+    ours = house_with_shapes(mean)
     sensors = ("rgb", "depth", "semantic")
     row = compare(make_ours([ours], SMALL, sensors), make_ours(theirs, SMALL, sensors), turns, seconds)
     return {**row, "procthor_shapes_mean": mean, "procedural_shapes": len(ours.shapes)}
@@ -116,7 +116,7 @@ def compare_procthor(path: Path, turns: int, seconds: float) -> dict[str, float]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shapes", type=int, default=400, help="of the procedural home, about (default: %(default)s)")
+    parser.add_argument("--shapes", type=int, default=400, help="of the procedural house, about (default: %(default)s)")
     parser.add_argument("--turns", type=int, default=9)
     parser.add_argument("--seconds", type=float, default=1.0, help="length of one turn")
     parser.add_argument("--json", action="store_true", help="print the JSON document alone")
@@ -124,7 +124,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.smoke:
         args.turns, args.seconds = 2, 0.1
-    home = home_with_shapes(args.shapes, tries=5 if args.smoke else 40)
+    house = house_with_shapes(args.shapes, tries=5 if args.smoke else 40)
     with contextlib.redirect_stdout(sys.stderr):  # it prints what the display cannot do
         miniworld_ = make_miniworld()
     rows: dict[str, dict[str, float]] = {}
@@ -133,14 +133,14 @@ def main() -> None:
         ("256x256 colour", LARGE, ("rgb",)),
         ("64x48 instance", SMALL, ("instance",)),
     ):
-        rows[name] = compare(make_ours([home], camera, sensors), miniworld_, args.turns, args.seconds)
+        rows[name] = compare(make_ours([house], camera, sensors), miniworld_, args.turns, args.seconds)
     data = os.environ.get("MEMENVS_DATA")
     path = Path(data or "") / "procthor" / "four_room.jsonl.gz"
     if data is not None and path.exists():
         rows["procedural over ProcTHOR"] = compare_procthor(path, args.turns, args.seconds)
     result = {
-        "shapes": len(home.shapes),
-        "home": home.name,
+        "shapes": len(house.shapes),
+        "house": house.name,
         "rows": rows,
         "turns": args.turns,
         "seconds": args.seconds,
@@ -151,7 +151,7 @@ def main() -> None:
         "commit": commit(),
     }
     if not args.json:
-        print(f"{home.name}: {len(home.shapes)} shapes, {len(home.rooms)} rooms; one core")
+        print(f"{house.name}: {len(house.shapes)} shapes, {len(house.rooms)} rooms; one core")
         for name, row in rows.items():
             print(
                 f"{name:26} {row['ours']:8.0f} frames/s against {row['theirs']:8.0f}: "

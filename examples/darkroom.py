@@ -29,7 +29,7 @@ from memenvs.agents.studies.study_results import metric_means
 from memenvs.agents.studies.sweep import SweepRun, group_seeds, run_sweep, sweep_options
 
 
-def settings(preset: str, steps: int | None, seed: int, smoke: bool) -> RunConfig:
+def make_config(preset: str, steps: int | None, seed: int, smoke: bool) -> RunConfig:
     """The preset with a seed and, if given, other steps; for seconds only if it is a smoke test."""
     config = replace(find_preset(preset), seed=seed)
     if steps is not None:
@@ -73,7 +73,7 @@ def main() -> int:
     options = sweep_options(parser, "runs/darkroom")
     runs = {}
     for seed, preset in itertools.product(options.seeds, options.presets):
-        config = settings(preset, options.steps, seed, options.smoke)
+        config = make_config(preset, options.steps, seed, options.smoke)
         name = preset if options.steps is None else f"{preset}-{options.steps}"
         runs[options.out / folder_name(name, seed)] = SweepRun(config, train_and_evaluate, ("evaluation",))
     found = group_seeds(run_sweep(parser, options, runs))

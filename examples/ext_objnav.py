@@ -36,7 +36,7 @@ DEMONSTRATIONS = (1, 2, 4, 8, 16)
 TITLES = {"fixed_goal": "relic, one goal a trial", "long": "relic, trials of 8 T", "procthor": "relic, real houses"}
 
 
-def settings(agent: str, seed: int, smoke: bool) -> RunConfig:
+def make_config(agent: str, seed: int, smoke: bool) -> RunConfig:
     """The preset of an agent with a seed; for seconds only if it is a smoke test."""
     preset = find_preset(PRESET if agent == "relic" else f"{PRESET}:{agent}")
     config = replace(preset, seed=seed, eval_trials=preset.eval_trials if agent == "rgb" else TRIALS)
@@ -108,7 +108,7 @@ def main() -> int:
         options.agents = options.agents[:1]
     runs = {}
     for seed, agent in itertools.product(options.seeds, options.agents):
-        config = settings(agent, seed, options.smoke)
+        config = make_config(agent, seed, options.smoke)
         work = partial(train_and_evaluate, agent=agent, smoke=options.smoke)
         names = ("evaluation", *evaluations(config, agent, options.smoke))
         runs[options.out / f"{agent}-{seed}"] = SweepRun(config, work, names)

@@ -22,29 +22,30 @@ from memenvs.houses.rendering.scene import Scene
 from memenvs.houses.rendering.topdown import draw_topdown, save_png
 from memenvs.houses.ycb import place_objects
 
-EYE = 1.4
-PITCH = -0.25
+EYE = 1.4  # m above the floor
+PITCH = -0.25  # rad
+MIN_PIXELS = 15  # of an object that counts as visible, in 60 x 80
 
 
 def best_view(house: House, room: int, rng: np.random.Generator, tries: int) -> tuple[np.ndarray, float]:
     """Pose (5,) in a room from which most objects can be seen, and their number."""
     navigation = NavigationMap(house)
-    spots = navigation.random_points(rng, 40 * tries)
-    spots = spots[points_in_polygon(spots, house.rooms[room].polygon)][:tries]
-    if len(spots) == 0:
+    positions = navigation.random_points(rng, 40 * tries)
+    positions = positions[points_in_polygon(positions, house.rooms[room].polygon)][:tries]
+    if len(positions) == 0:
         return np.zeros(5), 0.0
     middle = house.rooms[room].polygon.mean(0)
-    headings = np.arctan2(*(middle - spots).T[::-1]) + rng.uniform(-0.5, 0.5, len(spots))
-    poses = np.column_stack([spots, np.full(len(spots), EYE), headings, np.full(len(spots), PITCH)])
+    headings = np.arctan2(*(middle - positions).T[::-1]) + rng.uniform(-0.5, 0.5, len(positions))
+    poses = np.column_stack([positions, np.full(len(positions), EYE), headings, np.full(len(positions), PITCH)])
     camera = Camera(height=60, width=80)
-    renderer = Renderer(camera, len(spots))
+    renderer = Renderer(camera, len(positions))
     scene = Scene.from_house(house)
-    for i in range(len(spots)):
+    for i in range(len(positions)):
         renderer.set_scene(i, scene)
-    instance = np.zeros((len(spots), 60, 80), np.uint16)
-    depth = np.zeros((len(spots), 60, 80, 1), np.float32)
+    instance = np.zeros((len(positions), 60, 80), np.uint16)
+    depth = np.zeros((len(positions), 60, 80, 1), np.float32)
     renderer.render(poses, instance=instance, depth=depth)
-    seen = [sum((image == k).sum() >= 15 for k in np.unique(image) if k) for image in instance]
+    seen = [sum((image == k).sum() >= MIN_PIXELS for k in np.unique(image) if k) for image in instance]
     near = (depth[..., 0] < 0.7).mean((1, 2))  # a view into a cupboard shows nothing
     scores = np.array(seen) - 30.0 * near
     return poses[scores.argmax()], float(scores.max())

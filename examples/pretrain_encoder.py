@@ -1,7 +1,7 @@
 """Pre-train the visual encoder of this package to classify objects: 40 minutes on one core.
 
-That is with `--bfloat16`. It learns from layouts of the training homes; macro-F1 is measured in layouts of the
-validation homes. A training that was killed resumes when called again.
+The time is that with `--bfloat16`. The encoder learns from layouts of the training homes; macro-F1 is measured in
+layouts of the validation homes. A training that was killed resumes when called again.
 
     python examples/pretrain_encoder.py [--out runs/encoder] [--cut-out-epochs 45] [--whole-epochs 6] [--bfloat16]
         [--smoke]
@@ -64,12 +64,12 @@ def main() -> int:
         train = dataset(options.out / "train.safetensors", "train", n_train, options.seed, progress)
         path = options.out / "validation.safetensors"
         validation = dataset(path, "validation", n_validation, options.seed + 1, progress)
-        cut = round(len(train.images) * (1 - HELD_OUT))
-        learned = PresenceDataset(*(each[:cut] for each in train))
-        held_out = PresenceDataset(*(each[cut:] for each in train))
+        num_learned = round(len(train.images) * (1 - HELD_OUT))
+        learned = PresenceDataset(*(each[:num_learned] for each in train))
+        held_out = PresenceDataset(*(each[num_learned:] for each in train))
         epochs = {"epochs": crop_epochs + whole_epochs, "cut_out_epochs": crop_epochs}
         config = PretrainingConfig(**epochs, bfloat16=options.bfloat16, seed=options.seed)
-        steps = cut // config.batch_size
+        steps = num_learned // config.batch_size
         bar = progress.add_task("training", total=config.epochs * steps)
 
         def after_epoch(epoch: int, encoder: VisualEncoder) -> None:

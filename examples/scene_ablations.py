@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from scene_memory import SIZES, settings
+from scene_memory import SIZES, make_config
 
 from memenvs.agents.experiments.config import with_overrides
 from memenvs.agents.experiments.report import Report, add_table, figure_png
@@ -40,7 +40,7 @@ from memenvs.agents.studies.sweep import SweepRun, run_sweep, sweep_options
 
 def points_of(study: str, task: str, size: str, smoke: bool) -> list[Point]:
     """Points of a study; few of them in a smoke test."""
-    points = ABLATIONS[study].points(settings(task, size, ABLATIONS[study].method, 0, smoke))
+    points = ABLATIONS[study].points(make_config(task, size, ABLATIONS[study].method, 0, smoke))
     return smoke_points(points) if smoke else points
 
 
@@ -101,17 +101,17 @@ def main() -> int:
         point = next(iter(evaluated.values()))
         first = list(point.first_stage.items())  # changes of both stages need a first stage of their own
         source = out / "-".join([task, "encoder", *([point.name] if first else []), str(seed)])
-        encoder = with_overrides(settings(task, size, "encoder", seed, smoke), first)
+        encoder = with_overrides(make_config(task, size, "encoder", seed, smoke), first)
         encoders[source] = layout_run(encoder, TASKS[task].rewards)
         overrides = [*first, *point.overrides.items(), ("encoder_from", str(source))]
-        config = with_overrides(settings(task, size, point.method, seed, smoke), overrides)
+        config = with_overrides(make_config(task, size, point.method, seed, smoke), overrides)
         evaluations = tuple(each.evaluation for each in evaluated.values())
         runs[out / f"{task}-{run}-{seed}"] = layout_run(config, TASKS[task].rewards, evaluations)
     run_sweep(parser, options, {**encoders, **runs})
 
     report = Report(f"Scene Memory Transformer, {size}: ablations in 46 test homes", out)
     for task in dict.fromkeys(task for task, _ in seeds):
-        config, score = settings(task, size, "encoder", 0, smoke), TASKS[task].score
+        config, score = make_config(task, size, "encoder", 0, smoke), TASKS[task].score
         bounds = evaluate_random_and_oracle(out / task, config, TASKS[task].rewards, LayoutEvaluation())
         shown = (f"{name} {format_interval(layout_scores([folder], score))}" for name, folder in bounds.items())
         report.text(f"{task.capitalize()}, {score}: {', '.join(shown)}.")

@@ -43,7 +43,7 @@ WORLDS = {
 FIRST = "encoder"  # the first stage
 
 
-def settings(task: str, size: str, stage: str, seed: int, smoke: bool) -> RunConfig:
+def make_config(task: str, size: str, stage: str, seed: int, smoke: bool) -> RunConfig:
     """The preset of a stage with a seed; for seconds only if it is a smoke test."""
     config = replace(find_preset(f"{task}-{size}:{stage}"), seed=seed)
     return smoke_config(config) if smoke else config
@@ -92,7 +92,7 @@ def main() -> int:
         for task, seed, stage in itertools.product(options.tasks, options.seeds, stages):
             if f"{task}-{options.size}:{stage}" not in run_names():
                 continue
-            config = settings(task, options.size, stage, seed, options.smoke)
+            config = make_config(task, options.size, stage, seed, options.smoke)
             if stage != FIRST:
                 config = replace(config, encoder_from=str(folder_of(task, FIRST, seed)))
             runs[folder_of(task, stage, seed)] = layout_run(config, TASKS[task].rewards, evaluations)
@@ -106,7 +106,7 @@ def main() -> int:
             if folder in done and has_results(folder, evaluation.name):
                 agents.setdefault("first stage" if stage == FIRST else stage, []).append(folder)
         if agents:
-            config = settings(task, options.size, FIRST, 0, options.smoke)
+            config = make_config(task, options.size, FIRST, 0, options.smoke)
             bounds = evaluate_random_and_oracle(options.out / task, config, TASKS[task].rewards, evaluation)
             add_world(report, task, world, {"random": [bounds["random"]], **agents, "oracle": [bounds["oracle"]]})
     print(f"report: {report.write(options.out / 'report.html').resolve()}")

@@ -2,7 +2,7 @@
 
 Trains the laptop's MTVM with full memory, with the last three actions or none, and without language; each learns one
 leg, then, from its own weights, two, then three. The activation of an action is made while attending to older ones, so
-that the last three carry those too; agents that remember only the view of the option taken have a memory that ends.
+that the last three carry information of those too. Agents that store only the view of the option taken do not.
 Prints success rate (SR) and success weighted by nDTW (SDTW) in unseen houses; for three legs also by the number of
 repeated actions, with the accuracy of the one decision that needs memory (TURN), to which the teacher leads.
 
@@ -49,7 +49,7 @@ TABLE = ["all", "last3", "observations", "last3-observations", "recurrent", "non
 REPEATS = {"few": "1 to 3 repeated actions", "many": "4 or more"}
 
 
-def settings(out: Path, legs: int, agent: str, seed: int, smoke: bool) -> RunConfig:
+def make_config(out: Path, legs: int, agent: str, seed: int, smoke: bool) -> RunConfig:
     """The preset with a seed, starting with the run of one leg less; small in a smoke test."""
     variant = "-".join(filter(None, (f"tours{legs}" * (legs > 1), AGENTS[agent][0])))
     config = replace(find_preset("vln-laptop" + f":{variant}" * bool(variant)), seed=seed)
@@ -109,7 +109,7 @@ def main() -> int:
     runs: dict[Path, SweepRun] = {}
     for seed, last, agent in itertools.product(options.seeds, sorted(options.legs), options.agents):
         for legs in [last] if options.show else range(1, last + 1):  # first the run that it starts with
-            config = settings(options.out, legs, agent, seed, options.smoke)
+            config = make_config(options.out, legs, agent, seed, options.smoke)
             runs[options.out / f"{agent}-{legs}-{seed}"] = SweepRun(config, train_and_evaluate, ("evaluation",))
     found = group_seeds(run_sweep(parser, options, runs))
     print(f"report: {write_results(options.out, found, options.agents).resolve()}")

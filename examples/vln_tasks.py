@@ -59,7 +59,7 @@ AGENTS = {
 }
 
 
-def settings(agent: str, seed: int, smoke: bool) -> RunConfig:
+def make_config(agent: str, seed: int, smoke: bool) -> RunConfig:
     """The preset with a seed and a supervision; for seconds only if it is a smoke test."""
     config = replace(find_preset(AGENTS[agent].preset), seed=seed)
     if AGENTS[agent].supervision is not None:
@@ -109,7 +109,7 @@ def main() -> int:
         options.agents = list({AGENTS[agent].table: agent for agent in options.agents}.values())
     runs = {}
     for seed, agent in itertools.product(options.seeds, options.agents):
-        config = settings(agent, seed, options.smoke)
+        config = make_config(agent, seed, options.smoke)
         runs[options.out / f"{agent}-{seed}"] = SweepRun(config, train_and_evaluate, ("evaluation",))
     found = group_seeds(run_sweep(parser, options, runs))
     print(f"report: {write_results(options.out, found).resolve()}")

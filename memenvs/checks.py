@@ -42,10 +42,10 @@ def plain(value: Any) -> Any:
     return type(value)(plain(each) for each in value) if type(value) in (list, tuple) else value
 
 
-def plain_fields(settings: Any) -> None:
-    """Replace NumPy's numbers and arrays in the fields of a dataclass; see `plain`."""
-    for name in (each.name for each in fields(settings)):
-        object.__setattr__(settings, name, plain(getattr(settings, name)))  # the dataclass may be frozen
+def plain_fields(config: Any) -> None:
+    """Replace NumPy's numbers and arrays in the fields of a config; see `plain`."""
+    for name in (each.name for each in fields(config)):
+        object.__setattr__(config, name, plain(getattr(config, name)))  # the dataclass may be frozen
 
 
 def check_pair(name: str, value: Any, what: str) -> tuple[int, int]:

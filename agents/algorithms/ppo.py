@@ -90,11 +90,11 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
         if not is_last:
             if config.shuffle_episodes:
                 buffer.shuffle_episodes(end, self.rngs["shuffle"])
-            # The full update computes its advantages from the stored values. The last refresh before it computes these
+            # The full update computes its advantages from the stored values. The last refill before it computes these
             # again, so that all of them belong to the same weights and to the new order of episodes.
-            self._refresh_memory(end, rewrite=config.full_update and end + config.segment == config.n_steps)
+            self._refill_memory(end, rewrite=config.full_update and end + config.segment == config.n_steps)
         elif self._carries_memory:  # the next rollout goes on with this memory
-            self._refresh_memory(end, rewrite=False)
+            self._refill_memory(end, rewrite=False)
         self._is_unfinished = False
         if self._pending_log is not None:
             self._write_log(self._pending_log)
@@ -257,7 +257,7 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
         """Select environments of a policy's state, without the previous action: a state of the memory."""
         return {key: value[rows] for key, value in state.items() if key != PREVIOUS_ACTION}
 
-    def _refresh_memory(self, end: int, *, rewrite: bool) -> None:
+    def _refill_memory(self, end: int, *, rewrite: bool) -> None:
         """Refill the memory from positions 0 to `end`, with the current weights and order of episodes.
 
         Args:
@@ -287,7 +287,7 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
             rows: int64, (B,); environments.
             end: One after the last position.
             state: Memory before position 0; may be changed in place.
-            rewrite: As in `_refresh_memory`.
+            rewrite: As in `_refill_memory`.
         """
         buffer = self.rollout_buffer
         for begin in range(0, end, PREFILL_STEPS):

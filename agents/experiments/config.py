@@ -134,8 +134,8 @@ class RunConfig:
         given = [name for name in names if data.get(name) is not None]
         if len(given) != 1:
             raise ValueError(f"a run must have the settings of one learner of {names}, got {given}")
-        settings = find_learner_by_name(given[0]).config_type(**data[given[0]])
-        return RunConfig(**{key: data[key] for key in data if key in known}, learner=settings)
+        learner = find_learner_by_name(given[0]).config_type(**data[given[0]])
+        return RunConfig(**{key: data[key] for key in data if key in known}, learner=learner)
 
 
 CONFIG = "config.json"
@@ -251,9 +251,9 @@ def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig
     return replace(config, **changes)  # all at once, since the range of one setting may depend on another
 
 
-def _check_field(settings: Any, name: str) -> str:
+def _check_field(config: Any, name: str) -> str:
     """Return the name if the dataclass has such a field that can be set as a whole; raise a ValueError if not."""
-    names = sorted(each.name for each in fields(settings) if each.name != "learner")
+    names = sorted(each.name for each in fields(config) if each.name != "learner")
     if name not in names:
         raise ValueError(f"unknown setting {name!r}; {choices_for(name, names)}")
     return name

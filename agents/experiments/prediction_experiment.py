@@ -206,8 +206,8 @@ def evaluate_predictions(
 
 def _train_to_checkpoint(run: RunDirectory, learner: SupervisedLearner, logger: Logger) -> float:
     """Learn, log, validate and write the next checkpoint; return the accuracy in validation."""
-    settings = learner.config
-    steps = min(settings.checkpoint_steps, learner.total_steps - learner.num_timesteps)
+    config = learner.config
+    steps = min(config.checkpoint_steps, learner.total_steps - learner.num_timesteps)
     started_at = time.perf_counter()
 
     def log(numbers: dict[str, float]) -> None:
@@ -217,7 +217,7 @@ def _train_to_checkpoint(run: RunDirectory, learner: SupervisedLearner, logger: 
     learner.learn(steps, log)
     seconds = time.perf_counter() - started_at
     with learner.processes.fail_together():
-        scores = _means(evaluate_model(learner.model, settings.validation_episodes, VALIDATION_SEED))
+        scores = _means(evaluate_model(learner.model, config.validation_episodes, VALIDATION_SEED))
     for name, (mean, _) in scores.items():
         logger.record(f"validation/{name}", mean)
     logger.record("time/seconds", seconds)

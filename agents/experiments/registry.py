@@ -135,20 +135,20 @@ def learners() -> tuple[LearnerSpec, ...]:
     return tuple(_LEARNERS.values())
 
 
-def find_learner(settings: Any) -> LearnerSpec:
-    """Find the kind of learner by its settings.
+def find_learner(config: Any) -> LearnerSpec:
+    """Find the kind of learner by its config.
 
     Args:
-        settings: An instance of a learner's `config_type`.
+        config: An instance of a learner's `config_type`.
 
     Raises:
         TypeError: No learner has settings of this class.
     """
-    path = f"{type(settings).__module__}:{type(settings).__qualname__}"
+    path = f"{type(config).__module__}:{type(config).__qualname__}"
     for learner in _LEARNERS.values():
         if learner.config == path:
             return learner
-    raise TypeError(f"learner must be the settings of one of {list(_LEARNERS)}, got {settings!r}")
+    raise TypeError(f"learner must be the settings of one of {list(_LEARNERS)}, got {config!r}")
 
 
 def find_learner_by_name(name: str) -> LearnerSpec:

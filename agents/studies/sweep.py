@@ -91,8 +91,8 @@ def run_sweep(parser: argparse.ArgumentParser, options: argparse.Namespace, runs
         runs = {folder: run for folder, run in runs.items() if run.results and has_results(folder, *run.results)}
         if not runs:
             parser.error(f"--show: no run in {options.out} is done")
-    settings = {folder: run.config for folder, run in runs.items()}
-    problem = find_conflict(settings) or find_row_conflict(settings)
+    configs = {folder: run.config for folder, run in runs.items()}
+    problem = find_conflict(configs) or find_row_conflict(configs)
     if problem:
         parser.error(problem)
     if not options.show:

@@ -91,7 +91,7 @@ def environment_spec(id: str) -> EnvironmentSpec:
 def parse_settings(text: str) -> dict[str, Any]:
     """Parse the argument --kwargs."""
     with as_user_error("--kwargs", ValueError):
-        settings = parse_json(text, "must be a JSON object")
+        settings = parse_json(text, f"must be a JSON object, got {text!r}")
     if not isinstance(settings, dict):
         raise UserError(f"argument --kwargs: must be a JSON object, got {text!r}")
     for name in ("task", "id", "render_mode", "num_envs", "autoreset_mode", "copy"):

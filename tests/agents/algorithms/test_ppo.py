@@ -208,7 +208,7 @@ def test_normalized_advantages() -> None:
     assert float(seen[0][..., 2].std(correction=0)) == pytest.approx(1.0, abs=1e-4)
 
 
-# ------------------------------------------------------------------ prefix, shuffle, refresh
+# ------------------------------------------------------------------ prefix, shuffle, refill
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
@@ -245,12 +245,12 @@ def test_detach_where_a_trial_ends_inside_the_segment(memory: str) -> None:
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
-def test_refresh_with_the_same_weights_changes_nothing(memory: str) -> None:
+def test_refill_with_the_same_weights_changes_nothing(memory: str) -> None:
     model = act(learner(memory, shuffle_episodes=False))
     assert model._state is not None
     before = {key: value.clone() for key, value in model._state.items()}
     values = model.rollout_buffer.values.clone()
-    model._refresh_memory(SEGMENT, rewrite=True)
+    model._refill_memory(SEGMENT, rewrite=True)
     assert model._state.keys() == before.keys()
     for key, value in model._state.items():
         used = value[:, :, :, :, : SEGMENT + 1] if key == "cache" else value  # slots beyond are not used yet
@@ -261,7 +261,7 @@ def test_refresh_with_the_same_weights_changes_nothing(memory: str) -> None:
 
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_after_an_update_the_next_step_is_that_of_a_forward_pass(memory: str) -> None:
-    """B9: the refreshed memory is the valid prefix, in its new order, with the new weights."""
+    """B9: the refilled memory is the valid prefix, in its new order, with the new weights."""
     env = darkroom(horizon=2)  # 4 episodes in a segment of 8, so that 3 of them are shuffled
     model = act(learner(memory, env=env))
     old = weights(model)
@@ -283,7 +283,7 @@ def test_values_are_refreshed_before_the_full_update_and_log_probs_are_not() -> 
         act(model, 2, train=True)
         recorded = positions(model, 0, 2 * SEGMENT)
         slots = model.rollout_buffer.log_probs.clone()
-        model.train()  # the last refresh of the rollout
+        model.train()  # the last refill of the rollout
         stored = positions(model, 0, 2 * SEGMENT)
         log_probs, values, _ = outputs(model, ROWS, 0, 2 * SEGMENT)
         torch.testing.assert_close(stored["values"], values, atol=1e-5, rtol=1e-5)
@@ -293,7 +293,7 @@ def test_values_are_refreshed_before_the_full_update_and_log_probs_are_not() -> 
 
 
 @pytest.mark.parametrize("last", [False, True])
-def test_a_refresh_writes_in_place(last: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refill_writes_in_place(last: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The result does not depend on how many steps and environments are computed at once."""
     states, values = [], []
     for steps, tokens in ((1024, 1 << 20), (3, 1 << 20), (3, 3), (5, 10)):
@@ -306,7 +306,7 @@ def test_a_refresh_writes_in_place(last: bool, monkeypatch: pytest.MonkeyPatch) 
                 parameter.add_(0.2 * torch.randn(parameter.shape, generator=generator))
         model.rollout_buffer.shuffle_episodes(SEGMENT, np.random.default_rng(0))
         stored = dict(model._state)
-        model._refresh_memory(SEGMENT, rewrite=last)
+        model._refill_memory(SEGMENT, rewrite=last)
         assert all(model._state[key] is value for key, value in stored.items())
         states.append({key: value.clone() for key, value in stored.items()})
         values.append(model.rollout_buffer.values.clone())

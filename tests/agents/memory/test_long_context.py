@@ -57,7 +57,7 @@ def test_blocks_have_the_published_operations(benchmark: Any) -> None:
 def test_counted_operations_are_the_closed_forms(
     benchmark: Any, monkeypatch: pytest.MonkeyPatch, scheme: str, long_steps: int
 ) -> None:
-    """Partial, last partial and full updates with their refreshes."""
+    """Partial, last partial and full updates with their refills."""
     size = "three layers"
     monkeypatch.setitem(benchmark.SIZES, size, benchmark.Size(3, 2, 64, 96, features=10, previous=4))
     monkeypatch.setattr("memenvs.agents.memory.relic.LONG_STEPS", long_steps)

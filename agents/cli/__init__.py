@@ -13,7 +13,7 @@ from importlib import import_module
 import gymnasium as gym
 
 from memenvs.agents.cli.parser import make_parser
-from memenvs.cli.common import run_command
+from memenvs.cli.common import UserError, run_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,5 +37,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.json and result is not None:
             print(json.dumps(result))
 
-    user_errors = (ValueError, TypeError, OSError, RuntimeError, gym.error.Error)
+    user_errors = (UserError, ValueError, TypeError, OSError, RuntimeError, gym.error.Error)
     return run_command(f"{parser.prog} {options.command}", command, *user_errors)

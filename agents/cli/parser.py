@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import memenvs
-from memenvs.cli.common import Parser, non_negative_int, positive_int
+from memenvs.cli.common import Parser, frame_count, frame_rate, non_negative_int, positive_int
 
 SCRIPT = "memenvs-agents"
 """Name of the console script."""
@@ -26,6 +26,7 @@ def make_parser() -> Parser:
         _add_probe,
         _add_paths,
         _add_trajectories,
+        _add_record,
         _add_report,
         _add_pack,
         _add_presets,
@@ -142,6 +143,30 @@ def _add_trajectories(commands: Any) -> None:
     trajectories.add_argument("--split", help="split of the instructions (default that of the run's evaluation)")
     trajectories.add_argument("--seed", type=non_negative_int, default=1, help="seed of the evaluation (default 1)")
     trajectories.add_argument("--out", type=Path, help="the file; default trajectories_SPLIT.json in the run's folder")
+
+
+def _add_record(commands: Any) -> None:
+    record = _command(
+        commands,
+        "record",
+        "reports",
+        "record a video of a run's agent over a trial, with goal, episode and step in the picture",
+    )
+    record.add_argument("folder", type=Path, help="folder of the run")
+    record.add_argument("--steps", type=positive_int, help="most steps of the video (default those of the evaluation)")
+    record.add_argument("--layout", type=non_negative_int, help="number of the layout (default that of the evaluation)")
+    record.add_argument("--checkpoint", help="file in the folder (default the one that is evaluated)")
+    record.add_argument("--seed", type=non_negative_int, default=1, help="seed of the evaluation (default 1)")
+    record.add_argument(
+        "--frames",
+        type=frame_count,
+        help="most frames; longer videos keep every second, fourth, ... step (default 300 in a .gif, no limit in an "
+        ".mp4)",
+    )
+    record.add_argument("--fps", type=frame_rate, default=10.0, help="frames a second, 0.1 to 50 (default 10)")
+    record.add_argument(
+        "--out", type=Path, help="the video, .gif or .mp4, which needs memenvs[video]; default video.gif in the folder"
+    )
 
 
 def _add_report(commands: Any) -> None:

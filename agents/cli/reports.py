@@ -1,4 +1,4 @@
-"""`memenvs-agents probe`, `paths`, `trajectories` and `report`."""
+"""`memenvs-agents probe`, `paths`, `trajectories`, `record` and `report`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from memenvs.agents.experiments.config import CONFIG, read_config
 from memenvs.agents.experiments.seed_groups import check_same_task
+from memenvs.cli.record import check_video
 
 
 def probe(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, Any]:
@@ -77,6 +78,34 @@ def trajectories(options: argparse.Namespace, extra_arguments: list[str]) -> dic
     if not options.json:
         print(f"written: {path}")
     return {"trajectories": str(path)}
+
+
+def record(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, Any]:
+    """Record a video of a run's agent over a trial."""
+    config = read_config(options.folder)
+    if not config.kind.acts:
+        raise ValueError(f"run must be of an agent that acts, got one that learns to predict in {options.folder}")
+    path = check_video(str(options.out or options.folder / "video.gif"))
+
+    from memenvs.agents.experiments.directory import RunDirectory
+    from memenvs.agents.experiments.video import record_run
+
+    with RunDirectory(options.folder) as run:
+        result = record_run(
+            run,
+            path,
+            steps=options.steps,
+            layout=options.layout,
+            checkpoint=options.checkpoint,
+            seed=options.seed,
+            frames=options.frames,
+            fps=options.fps,
+        )
+    if not options.json:
+        for number, episode in enumerate(result["episodes"], 1):
+            print(f"episode {number}: return {episode['return']:.3g} in {episode['length']} steps")
+        print(f"wrote {path}: {result['frames']} frames")
+    return result
 
 
 def report(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, Any]:

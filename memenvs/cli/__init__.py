@@ -6,12 +6,20 @@ Each command is a module with a function `run`, imported only when the command r
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Sequence
 from importlib import import_module
 
 import memenvs
-from memenvs.cli.common import Parser, UserError, non_negative_int, positive_int, run_command
+from memenvs.cli.common import (
+    Parser,
+    UserError,
+    frame_count,
+    frame_rate,
+    non_negative_int,
+    positive_float,
+    positive_int,
+    run_command,
+)
 from memenvs.cli.extensions import load_extensions
 from memenvs.cli.policies import POLICIES
 from memenvs.compilation import COMPILATION
@@ -108,7 +116,7 @@ def _add_bench_arguments(bench: argparse.ArgumentParser) -> None:
         "--num-envs", type=positive_int, default=16, metavar="N", help="environments (default: %(default)s)"
     )
     bench.add_argument(
-        "--seconds", type=_positive_float, default=5.0, metavar="S", help="time to measure (default: %(default)s)"
+        "--seconds", type=positive_float, default=5.0, metavar="S", help="time to measure (default: %(default)s)"
     )
     bench.add_argument("--seed", type=non_negative_int, default=0, metavar="S", help="seed (default: %(default)s)")
 
@@ -155,13 +163,13 @@ def _add_record_arguments(record: argparse.ArgumentParser) -> None:
     )
     record.add_argument(
         "--frames",
-        type=_frame_count,
+        type=frame_count,
         metavar="N",
         help="most frames to keep; longer videos keep every second, fourth, ... step "
         "(default: 300 in a .gif, no limit in an .mp4)",
     )
     record.add_argument(
-        "--fps", type=_frame_rate, default=10.0, metavar="F", help="frames a second, 0.1 to 50 (default: %(default)s)"
+        "--fps", type=frame_rate, default=10.0, metavar="F", help="frames a second, 0.1 to 50 (default: %(default)s)"
     )
 
 
@@ -180,31 +188,3 @@ def _add_policy(
     command.add_argument(
         "--seed", type=non_negative_int, default=seed, metavar="S", help="seed of environment and policy (default: 0)"
     )
-
-
-def _frame_count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 2:
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 2, got {text!r}")
-    return int(text)
-
-
-def _positive_float(text: str) -> float:
-    value = _float(text)
-    if not 0.0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a number above 0, got {text!r}")
-    return value
-
-
-def _frame_rate(text: str) -> float:
-    value = _float(text)
-    if not 0.1 <= value <= 50.0:  # GIF counts in hundredths of a second, and viewers slow down what is below two
-        raise argparse.ArgumentTypeError(f"must be a number from 0.1 to 50, got {text!r}")
-    return value
-
-
-def _float(text: str) -> float:
-    """Parse a number; NaN if it is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan

@@ -82,6 +82,37 @@ def non_negative_int(text: str) -> int:
     return int(text)
 
 
+def frame_count(text: str) -> int:
+    """Parse an argument that must be an integer of at least 2."""
+    if not text.isdecimal() or int(text) < 2:
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 2, got {text!r}")
+    return int(text)
+
+
+def positive_float(text: str) -> float:
+    """Parse an argument that must be a finite number above 0."""
+    value = _float(text)
+    if not 0.0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a number above 0, got {text!r}")
+    return value
+
+
+def frame_rate(text: str) -> float:
+    """Parse an argument that must be a number from 0.1 to 50, frames a second."""
+    value = _float(text)
+    if not 0.1 <= value <= 50.0:  # GIF counts in hundredths of a second, and viewers slow down what is below two
+        raise argparse.ArgumentTypeError(f"must be a number from 0.1 to 50, got {text!r}")
+    return value
+
+
+def _float(text: str) -> float:
+    """Parse a number; NaN if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
 def environment_spec(id: str) -> EnvironmentSpec:
     """Find the row of the registry that the argument ID names."""
     with as_user_error("ID", ValueError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,24 +22,24 @@ GIF_WIDTH = 512
 GIF_COLOURS = 128
 
 
+class Rendered(Protocol):
+    """Anything that draws pictures."""
+
+    def render(self) -> np.ndarray | None:
+        """Return the present image, uint8, (H, W, 3)."""
+
+
 def run(arguments: argparse.Namespace) -> None:
     """Play episodes, and write the frames of `render` as a video."""
     spec = environment_spec(arguments.id)
-    path = check_output("--out", arguments.out, ".gif", ".mp4")
-    is_gif = path.suffix.lower() == ".gif"
-    if not is_gif:  # refuse before anything is played
-        with as_user_error("--out", ImportError):
-            _import_imageio()
+    path = check_video(arguments.out)
     env = make_env(arguments, render_mode="rgb_array")
     policy = make_policy(arguments.policy, env, spec, np.random.default_rng(arguments.seed))
-    video = Video(env, GIF_FRAMES if arguments.frames is None and is_gif else arguments.frames)
+    video = Video(env, max_frames(path, arguments.frames))
     num_episodes = record_episodes(env, policy, arguments.episodes, arguments.steps, arguments.seed, video)
     frames = video.frames()
     env.close()
-    with as_user_error("--out", OSError), atomic_replace(path) as temporary:
-        write = _write_gif if is_gif else _write_mp4
-        write(frames, temporary, arguments.fps)
-    num_frames = _count_gif_frames(path) if is_gif else len(frames)
+    num_frames = write_video(frames, path, arguments.fps)
     seconds = round(len(frames) / arguments.fps, 2)
     if arguments.json:
         document = {"id": spec.id, "policy": arguments.policy, "episodes": num_episodes}
@@ -48,15 +48,48 @@ def run(arguments: argparse.Namespace) -> None:
     print(f"wrote {path}: {num_frames} frames, {seconds} s, of {num_episodes} episode{'s' * (num_episodes > 1)}")
 
 
+def check_video(path: str) -> Path:
+    """Check the path of a video before anything is played.
+
+    Raises:
+        UserError: It cannot be written, or its format needs a package that is not installed.
+    """
+    found = check_output("--out", path, ".gif", ".mp4")
+    if found.suffix.lower() == ".mp4":
+        with as_user_error("--out", ImportError):
+            _import_imageio()
+    return found
+
+
+def max_frames(path: Path, given: int | None) -> int | None:
+    """Most frames of a video: as given, or the default of its format; None for no limit."""
+    return GIF_FRAMES if given is None and path.suffix.lower() == ".gif" else given
+
+
+def write_video(frames: list[np.ndarray], path: Path, fps: float) -> int:
+    """Write a video and return the number of frames that it holds.
+
+    Args:
+        frames: Images of the same size, uint8, (H, W, 3).
+        path: File to write, .gif or .mp4.
+        fps: Frames a second.
+    """
+    is_gif = path.suffix.lower() == ".gif"
+    with as_user_error("--out", OSError), atomic_replace(path) as temporary:
+        write = _write_gif if is_gif else _write_mp4
+        write(frames, temporary, fps)
+    return _count_gif_frames(path) if is_gif else len(frames)
+
+
 class Video:
     """Frames of an environment, evenly spaced in time, with the first and the last one.
 
     Args:
-        env: The environment, with `render_mode="rgb_array"`.
+        env: The environment, with `render_mode="rgb_array"`, or anything with its `render`.
         max_frames: Most frames to keep, >= 2. Longer videos keep every second, fourth, ... step. None for no limit.
     """
 
-    def __init__(self, env: TrialEnv, max_frames: int | None = None) -> None:
+    def __init__(self, env: Rendered, max_frames: int | None = None) -> None:
         self._env = env
         self._max_frames = max_frames
         self._frames: list[np.ndarray] = []

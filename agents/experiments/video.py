@@ -1,0 +1,145 @@
+"""Videos of trained agents: a whole trial, with goal, episode and step above the pictures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+from stable_baselines3.common.vec_env import VecEnv
+
+from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.evaluate import count_layouts, evaluation_env, trained_policy
+from memenvs.agents.experiments.play import play_trials, trial_options
+from memenvs.agents.vec_env import TrialVecEnv
+from memenvs.cli.record import Video, max_frames, write_video
+
+BAR = 28
+"""Height of the bar with the text, pixels."""
+MIN_WIDTH = 480
+"""Smaller pictures are enlarged by a whole number to this width or more, so that the text fits."""
+
+
+class Screen:
+    """The picture of the present step, with a line of text above it.
+
+    Attributes:
+        picture: uint8, (H, W, 3).
+        text: The line.
+    """
+
+    def __init__(self) -> None:
+        self.picture = np.zeros((1, 1, 3), np.uint8)
+        self.text = ""
+
+    def render(self) -> np.ndarray:
+        """Return the picture below its text, uint8, (H, W, 3)."""
+        scale = -(-MIN_WIDTH // self.picture.shape[1])
+        picture = Image.fromarray(self.picture.repeat(scale, 0).repeat(scale, 1))
+        canvas = Image.new("RGB", (picture.width, picture.height + BAR), "black")
+        canvas.paste(picture, (0, BAR))
+        ImageDraw.Draw(canvas).text((8, BAR // 2), self.text, "white", ImageFont.load_default(16), anchor="lm")
+        return np.asarray(canvas)
+
+
+def record_run(
+    run: RunDirectory,
+    path: Path,
+    *,
+    steps: int | None = None,
+    layout: int | None = None,
+    checkpoint: str | None = None,
+    seed: int = 1,
+    frames: int | None = None,
+    fps: float = 10.0,
+) -> dict[str, Any]:
+    """Video a run's agent over the first trial of its evaluation.
+
+    The picture after the last step of an episode is that of the step before, as the environment has begun the next one.
+
+    Args:
+        run: The folder.
+        path: File to write, .gif or .mp4.
+        steps: Steps after which the video ends if the trial goes on; None for the run's `eval_steps`.
+        layout: Layout of the trial; None for that of the evaluation.
+        checkpoint: Name of a checkpoint in the folder; None for the one that is evaluated.
+        seed: Seed of the evaluation environment and of the actions drawn.
+        frames: Most frames, >= 2, evenly spaced; None for the default of the format (`memenvs record`).
+        fps: Frames a second.
+
+    Returns:
+        `episodes` (return and length of each that has ended), `frames` and `file`.
+
+    Raises:
+        FileNotFoundError: The run has no checkpoint.
+        ValueError: The environment has no such layout or draws no pictures, or the checkpoint is not of this run.
+    """
+    policy = trained_policy(run, seed, checkpoint)
+    config = replace(run.config, eval_kwargs={**run.config.eval_kwargs, "render_mode": "rgb_array"})
+    env = evaluation_env(config, 1, seed)
+    try:
+        policy.check_env(env)
+        layouts = count_layouts(env)
+        if layout is not None and layouts is None:
+            raise ValueError(f"layout must be None for {config.env}, which has no layouts, got {layout}")
+        if layouts is not None:
+            if layout is not None and not 0 <= layout < layouts:
+                raise ValueError(f"layout must be from 0 to {layouts - 1}, got {layout}")
+            if layout is None and config.eval_all_layouts:
+                layout = 0
+            env.set_options(trial_options(0, 1, None if layout is None else [layout]))
+        screen = Screen()
+        video = Video(screen, max_frames(path, frames))
+        episodes = _play(policy, env, config.eval_steps if steps is None else steps, screen, video, config.kind)
+    finally:
+        env.close()
+    return {"episodes": episodes, "frames": write_video(video.frames(), path, fps), "file": str(path)}
+
+
+def _play(policy: Any, env: VecEnv, steps: int, screen: Screen, video: Video, kind: Any) -> list[dict[str, float]]:
+    """Play a trial in front of a camera; return and length of each episode that ends."""
+    episodes: list[dict[str, float]] = []
+    observation = env.reset()
+    title = _title(env, 1)
+    _show(env, screen, f"{title}step 0")
+    video.capture()
+    total, length = 0.0, 0
+    for number, step in enumerate(play_trials(policy, env, observation, deterministic=kind.deterministic), 1):
+        total += float(step.rewards[0])
+        length += 1
+        if not step.dones[0]:
+            _show(env, screen, f"{title}step {length}")
+            video.capture()
+        else:
+            episodes.append({"return": total, "length": length})
+            screen.text = f"{title}ended after {length} steps, return {total:.3g}"
+            video.capture()
+            if env.unwrapped.reset_infos[0].get("trial_start", True) or number >= steps:
+                break
+            title = _title(env, len(episodes) + 1)
+            total, length = 0.0, 0
+            _show(env, screen, f"{title}step 0")
+            video.capture()
+        if number >= steps:
+            break
+    return episodes
+
+
+def _show(env: VecEnv, screen: Screen, text: str) -> None:
+    """Put the present picture of an environment and a text on the screen."""
+    (picture,) = env.unwrapped.get_images()
+    if picture is None:
+        raise ValueError("render_mode 'rgb_array' must give pictures, got none")
+    screen.picture = np.asarray(picture)
+    screen.text = text
+
+
+def _title(env: VecEnv, episode: int) -> str:
+    """Goal of the episode that has just begun, if there is one, and its number."""
+    goal = env.unwrapped.reset_infos[0].get("goal")
+    if goal is not None and isinstance(env, TrialVecEnv):
+        names = env.env.task.goal_names
+        goal = names.get(int(goal)) if names else np.asarray(goal).tolist()
+    return (f"goal: {goal}   " if goal is not None else "") + f"episode {episode}   "

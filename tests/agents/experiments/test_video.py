@@ -1,0 +1,78 @@
+"""Videos of trained agents: the pictures of a trial and what is written above them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from memenvs.agents.__main__ import main
+from memenvs.agents.experiments.config import RunConfig
+from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.train import train_run
+from memenvs.agents.experiments.video import BAR, Screen, record_run
+from memenvs.agents.presets import find_preset
+
+
+def make_run(folder: Path, config: RunConfig) -> Path:
+    """A run with a checkpoint."""
+    with RunDirectory(folder, config) as run:
+        train_run(run, quiet=True)
+    return folder
+
+
+def test_a_trial_is_recorded_with_goal_episode_and_step(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two episodes of 16 steps; the trial goes on, the evaluation ends after 20 steps."""
+    folder = make_run(tmp_path / "run", replace(find_preset("ci-smoke"), total_steps=8, eval_steps=20))
+    texts: list[str] = []
+    render = Screen.render
+    monkeypatch.setattr(Screen, "render", lambda self: texts.append(self.text) or render(self))
+    assert main(["record", str(folder), "--layout", "2", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert [episode["length"] for episode in result["episodes"]] == [16]
+    begins = texts[0].removesuffix("episode 1   step 0")
+    assert begins.startswith("goal: [") and texts[0] != begins
+    ended = f"{begins}episode 1   ended after 16 steps, return {result['episodes'][0]['return']:.3g}"
+    second = [f"{begins}episode 2   step {t}" for t in range(5)]
+    assert texts == [f"{begins}episode 1   step {t}" for t in range(16)] + [ended] + second
+    with Image.open(folder / "video.gif") as video:
+        assert getattr(video, "n_frames", 1) == result["frames"] == 22
+        assert video.size == (512, round((2 * 320 + BAR) * 512 / 640))
+    texts.clear()
+    assert main(["record", str(folder), "--frames", "5", "--steps", "9", "--out", str(tmp_path / "video.mp4")]) == 0
+    assert (tmp_path / "video.mp4").stat().st_size > 1000
+    assert texts[-1].endswith("step 9") and len(texts) < 10
+    for arguments, message in (
+        (["--layout", "99"], "layout must be from 0 to 3, got 99"),
+        (["--out", "video.avi"], "argument --out: must end in .gif or .mp4, got 'video.avi'"),
+        (["--checkpoint", "other.zip"], "no checkpoint at"),
+    ):
+        assert main(["record", str(folder), *arguments]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_an_environment_without_trials_is_recorded_for_an_episode(tmp_path: Path) -> None:
+    config = replace(
+        find_preset("ci-smoke"), env="CartPole-v1", env_kwargs={}, eval_kwargs={}, eval_all_layouts=False,
+        eval_steps=500, total_steps=8, policy={"memory": "none"},
+    )  # fmt: skip
+    with RunDirectory(make_run(tmp_path / "run", config)) as run:
+        result = record_run(run, tmp_path / "video.gif")
+        assert len(result["episodes"]) == 1 and result["frames"] == result["episodes"][0]["length"] + 1
+        with pytest.raises(ValueError, match=r"layout must be None for CartPole-v1, which has no layouts, got 0"):
+            record_run(run, tmp_path / "video.gif", layout=0)
+
+
+def test_small_pictures_are_enlarged_below_the_text() -> None:
+    screen = Screen()
+    screen.picture = np.full((3, 200, 3), 7, np.uint8)
+    screen.text = "step 0"
+    image = screen.render()
+    assert image.shape == (3 * 3 + BAR, 600, 3)
+    assert (image[BAR:] == 7).all() and image[:BAR].max() > 200 and image[:BAR].min() == 0

@@ -81,10 +81,10 @@ class MinigridTruth:
         column, row = (int(value) for value in self._env.agent_pos)
         if not self._has_rooms:
             return column * self._env.height + row
-        wall = self._env.room_size - 1  # rooms share their walls
-        return min(row // wall, self._env.num_rows - 1) * self._env.num_cols + min(
-            column // wall, self._env.num_cols - 1
-        )
+        spacing = self._env.room_size - 1  # from one room to the next, as rooms share their walls
+        room_row = min(row // spacing, self._env.num_rows - 1)
+        room_column = min(column // spacing, self._env.num_cols - 1)
+        return room_row * self._env.num_cols + room_column
 
 
 class MiniworldTruth:

@@ -184,6 +184,7 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
         self._carries_memory = not resets
         if self._state is None or resets:
             self._start_trials(env)
+            # one step more than the rollout has: the observation after it gets a value
             self._state = self.policy.initial_state(env.num_envs, max_steps=config.n_steps + 1)
 
     def _all_at_trial_start(self) -> bool:

@@ -247,7 +247,10 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
     # ------------------------------------------------------------------ memory within a rollout
 
     def _carried_state(self, rows: Tensor) -> State | None:
-        """Return the memory that was carried over from the previous rollout; None if this one started empty."""
+        """Return the memory that was carried over from the previous rollout; None if this one started empty.
+
+        Only a rollout of one segment (K = 1) can begin with a memory, which is then the one before the segment.
+        """
         if self._segment_begin == 0 and not bool(self.rollout_buffer.trial_start[:, 0].all()):
             return self._state_rows(self._segment_state, rows)
         return None

@@ -38,7 +38,8 @@ class PPOConfig:
         full_update: If True, the last update of a rollout learns from all of it; otherwise from its segment.
         shuffle_episodes: If True, completed episodes are put into a random order after each partial update.
         refresh_log_probs: Old log probabilities in the ratio of the full update. If True, they are computed again at
-            the last refill of the memory, with its weights and order of episodes; otherwise they are those of acting.
+            the last refill of the memory, with the weights and the order of episodes at that time; otherwise they are
+            those of acting.
         bootstrap_truncated: If True, the last reward of an episode that the time limit truncated includes the
             discounted value of its last observation.
         credit_across_episodes: If True, advantages flow from an episode back into those before it in its trial, as in

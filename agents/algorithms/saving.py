@@ -185,8 +185,8 @@ class SavableAlgorithm(BaseAlgorithm):
         seeds = [int(info["seed"]) for info in infos]
         if seeds != list(range(seeds[0], seeds[0] + len(seeds))):
             return None
-        step = 0 if self._all_at_trial_start() else 1
-        return {"seed": seeds, "trial": [int(info["trial_id"]) + step for info in infos]}
+        ahead = 0 if self._all_at_trial_start() else 1  # a trial that has begun is not continued
+        return {"seed": seeds, "trial": [int(info["trial_id"]) + ahead for info in infos]}
 
     @classmethod
     def load(  # type: ignore[override]
@@ -323,7 +323,7 @@ class SavableAlgorithm(BaseAlgorithm):
         if trials is not None and (self.env is None or self.env.num_envs == len(trials["trial"])):
             self._resume_trials = trials
             if self.env is not None:
-                self.env.seed(trials["seed"][0])
+                self.env.seed(trials["seed"][0])  # the others follow: seeds are consecutive
                 self._has_trials = True
 
     @classmethod
@@ -367,8 +367,8 @@ def _restore_generators(generators: dict[str, torch.Generator], states: dict[str
     """Restore the torch generators of a policy."""
     current = {name: generator.get_state() for name, generator in generators.items()}
     if "sampling" in states and states["sampling"].shape != current["sampling"].shape:
-        # Saved on another kind of device, whose generators have states of another size: that of actions starts again
-        # from the seed.
+        # Saved on another kind of device, whose generators have states of another size. The generator that actions are
+        # drawn from starts again from the seed.
         states = {**states, "sampling": current["sampling"]}
     archive.check_tensors("generators.safetensors", states, current)
     for name, generator in generators.items():

@@ -11,7 +11,7 @@ def linear_schedule(initial: float, final: float | None, warmup: int, step: int,
     Args:
         initial: Learning rate that the decay starts from, > 0.
         final: Learning rate at the end; None for no decay.
-        warmup: Steps over which the rate first rises from 0; >= 0.
+        warmup: Steps of the warm-up, at the first of which the rate is `initial` / (warmup + 1); >= 0.
         step: Number of the step, from 0.
         total: Steps of the run, >= 1.
     """

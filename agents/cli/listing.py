@@ -19,7 +19,7 @@ def presets(options: argparse.Namespace, extra_arguments: list[str]) -> Any:
     pattern = options.name if set(options.name) & set("*?") else f"*{options.name}*"
     found = {name: about for name, about in names.items() if fnmatchcase(name, pattern)}
     if options.name in names or not found:
-        return _show_preset(options.name, options.json)
+        return _show_preset(options.name, options.json)  # an unknown name raises, with the nearest ones
     if not options.json:
         _print_names(found)
     return [{"name": name, "about": about} for name, about in found.items()]
@@ -44,7 +44,7 @@ def _list_families(as_json: bool) -> list[dict[str, Any]]:
 
 
 def _show_preset(name: str, as_json: bool) -> dict[str, Any]:
-    """Settings of a preset or a variant, after the variants of the preset."""
+    """Return the settings of a preset or a variant; print them, below the list of the preset's variants."""
     settings = find_preset(name).to_json()
     if not as_json:
         base, _, variant = name.partition(SEPARATOR)

@@ -149,5 +149,5 @@ def _print_curves(evaluation: dict[str, Any], score: str) -> None:
         if demonstrated:
             print(f"{'oracle':8} {score} by demonstration: " + " ".join(f"{value:.3g}" for value in demonstrated))
         curve = data["metrics"].get(score, {"mean": []})["mean"]
-        shown = " ".join(f"{value:.3g}" for value in curve) or "none that all trials have ended within these steps"
+        shown = " ".join(f"{value:.3g}" for value in curve) or "no episode has ended in all trials within these steps"
         print(f"{name:8} {score} by episode: {shown}")

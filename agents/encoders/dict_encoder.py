@@ -11,7 +11,7 @@ from stable_baselines3.common.preprocessing import get_flattened_obs_dim, is_ima
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, NatureCNN
 from torch import Tensor, nn
 
-#: Smallest image side, in pixels, after which the strides of `NatureCNN` leave at least one pixel.
+#: Smallest image side, in pixels, of which the convolutions of `NatureCNN` leave at least one pixel.
 NATURE_CNN_SIZE = 36
 
 

@@ -39,7 +39,7 @@ class FrameEncoder(nn.Module):
     """
 
     cells: Tensor
-    floor: Tensor
+    floor_mask: Tensor
     offset: Tensor
 
     def __init__(self, dim: int = 128, initialisation: Initialisation = "calibrated") -> None:
@@ -50,11 +50,11 @@ class FrameEncoder(nn.Module):
             )
         self.conv1 = nn.Conv2d(3, 16, CELL_PIXELS, CELL_PIXELS)
         self.conv2 = nn.Conv2d(16, 32, 3)
-        self.linear = nn.Linear(288, dim)
+        self.linear = nn.Linear(32 * 3 * 3, dim)
         empty = [np.full((CELL_PIXELS, CELL_PIXELS, 3), colour, np.uint8) for colour in (FLOOR, WALL)]
         cells = torch.from_numpy(np.stack([*sprites(), *empty])).permute(0, 3, 1, 2).flatten(1)
         self.register_buffer("cells", cells, persistent=False)  # uint8, (287, 243): dancers, floor, wall
-        self.register_buffer("floor", _floor_mask(), persistent=False)
+        self.register_buffer("floor_mask", _floor_mask(), persistent=False)
         self.register_buffer("offset", _dancer_offsets(), persistent=False)
         if initialisation == "calibrated":
             self.calibrate()
@@ -76,19 +76,19 @@ class FrameEncoder(nn.Module):
         """Encode frames by their rows in `memenvs.room_ballet.frames.frame_table()`.
 
         Args:
-            rows: int64, (U,), 0 to 2564.
+            rows: int64, (U,), 0 to 2564; U frames.
 
         Returns:
             float, (U, D).
         """
         pixels = self.cells.to(self.linear.weight.dtype) / 255
-        cells = F.relu(F.linear(pixels, self.conv1.weight.flatten(1), self.conv1.bias))  # (287, 16)
+        cell_features = F.relu(F.linear(pixels, self.conv1.weight.flatten(1), self.conv1.bias))  # (287, 16)
         # contribution of each cell image to an output of conv2, at each of the 9 positions under the kernel
         kernel = self.conv2.weight.permute(1, 2, 3, 0).flatten(1)  # (16, 9 * 32)
-        contribution = (cells @ kernel).view(-1, 9, 32)  # (287, 9, 32)
+        contribution = (cell_features @ kernel).view(-1, 9, 32)  # (287, 9, 32)
         floor, wall = contribution[-2], contribution[-1]  # (9, 32) each
         assert self.conv2.bias is not None
-        empty_room = self.floor @ (floor - wall) + (wall.sum(0) + self.conv2.bias)  # (9, 32), one row per output
+        empty_room = self.floor_mask @ (floor - wall) + (wall.sum(0) + self.conv2.bias)  # (9, 32), one row per output
         added = F.pad(
             contribution[:-2] - floor, (0, 0, 0, 1)
         )  # (285, 10, 32); the tenth row, 0, is for outputs whose kernel does not cover the dancer

@@ -1,4 +1,4 @@
-"""Frozen visual encoders by name; environments with one return features in place of images."""
+"""Frozen visual encoders by name: they replace the images in observations by features."""
 
 from __future__ import annotations
 
@@ -63,7 +63,11 @@ class FrozenEncoder:
         return spaces.Dict({**rest, FEATURE_KEY: spaces.Box(-np.inf, np.inf, (self.features_dim,), np.float16)})
 
     def encode_observations(self, observations: list[dict[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
-        """Replace images by features in batches of observations, with one call of the network."""
+        """Replace images by features, with one call of the network.
+
+        Args:
+            observations: Batches of observations, each a dict of arrays (batch, ...); their sizes may differ.
+        """
         features = self(np.concatenate([each[IMAGE_KEY] for each in observations]))
         parts = np.split(features, np.cumsum([len(each[IMAGE_KEY]) for each in observations])[:-1])
         rest = [{key: value for key, value in each.items() if key != IMAGE_KEY} for each in observations]

@@ -20,8 +20,8 @@ from memenvs.objectnav.robot import ladder_pitch
 PRESENCE_PIXELS = 10
 #: Largest angle between the robot's heading and its object, rad.
 MAX_YAW_OFFSET = np.pi / 6
-#: States of the camera's tilt, the angles of `ladder_pitch` in degrees: after one LOOK_UP, at the start of an episode,
-#: after one to three LOOK_DOWNs.
+#: Tilts of the camera, degrees: angles from the vertical to the point it is aimed at (see `ladder_pitch`), after one
+#: LOOK_UP, at the start of an episode, and after one to three LOOK_DOWNs.
 TILTS_DEG = np.array([20.0, 36.87, 66.87, 96.87, 100.0])
 
 
@@ -114,7 +114,7 @@ def render_dataset(
 
 
 def _camera_poses(layout: Layout, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw poses of the head camera in front of random objects; float64, (count, 5)."""
+    """Draw poses of the head camera in front of random objects; float64, (count, 5): x, y, z, heading, pitch."""
     objects = rng.integers(len(layout.category), size=count)
     cells = np.array([layout.viewpoints[each][rng.integers(len(layout.viewpoints[each]))] for each in objects])
     position = layout.navmap.points(cells)  # (count, 2)
@@ -122,6 +122,7 @@ def _camera_poses(layout: Layout, count: int, rng: np.random.Generator) -> np.nd
     ahead = target[:, :2] - position
     heading = np.arctan2(ahead[:, 1], ahead[:, 0]) + rng.uniform(-MAX_YAW_OFFSET, MAX_YAW_OFFSET, count)
     poses = head_camera_poses(position, heading, np.zeros(count))
+    # pitch at which the object would be in the centre
     wanted = np.arctan2(target[:, 2] - poses[:, 2], np.hypot(*(target[:, :2] - poses[:, :2]).T))
     pitches = ladder_pitch(TILTS_DEG)
     poses[:, 4] = pitches[np.abs(pitches - wanted[:, None]).argmin(1)]

@@ -66,7 +66,7 @@ class ResidualBlock(nn.Module):
             nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False),
             nn.GroupNorm(NORM_GROUPS, outputs),
         )
-        self.input = nn.Sequential()
+        self.input = nn.Sequential()  # the shortcut
         if stride > 1 or inputs != outputs:
             self.input = nn.Sequential(
                 nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.GroupNorm(NORM_GROUPS, outputs)
@@ -130,7 +130,7 @@ class SceneEncoder(BaseFeaturesExtractor):
 
     Args:
         observation_space: A `Dict` with some of these keys and no other, as Stable-Baselines3 passes it (`rgb` with
-            channels first).
+            channels first, and scaled to 0 to 1 in `forward`).
         network: Network for images: "resnet" (`QuarterResNet18`) or "small" (`SmallNetwork`).
         dim: Width that each of `rgb`, `depth`, `semantic` and the rays is encoded to; >= 1.
 
@@ -159,7 +159,7 @@ class SceneEncoder(BaseFeaturesExtractor):
         if channels > 0:
             rays = {shapes[key][0] for key in ("scan", "scan_class") if key in shapes}
             if len(rays) > 1:
-                raise ValueError(f"scan and scan_class must have as many rays, got {sorted(rays)}")
+                raise ValueError(f"scan and scan_class must have equally many rays, got {sorted(rays)}")
             parts["scan"] = ScanNetwork(channels, rays.pop(), dim)
         super().__init__(observation_space, features_dim=dim * len(parts) + 4 * ("pose" in shapes))
         self.parts = nn.ModuleDict(parts)
@@ -170,7 +170,7 @@ class SceneEncoder(BaseFeaturesExtractor):
         if "rgb" in observations:
             inputs["rgb"] = observations["rgb"] - 0.5  # (B, 3, H, W)
         if "depth" in observations:
-            inputs["depth"] = _with_validity(observations["depth"].flatten(3).squeeze(-1))  # (B, 2, H, W)
+            inputs["depth"] = _with_validity(observations["depth"].squeeze(-1))  # (B, 2, H, W)
         if "semantic" in observations:
             inputs["semantic"] = _one_hot(observations["semantic"])  # (B, 40, H, W)
         rays = []

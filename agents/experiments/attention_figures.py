@@ -21,7 +21,7 @@ def attention_figure(
     columns: int,
     title: str,
 ) -> Figure:
-    """Draw attention on the map, one panel each.
+    """Draw attention on the map, in one or more panels.
 
     Args:
         picture: uint8, (H, W, 3); the map.
@@ -32,8 +32,8 @@ def attention_figure(
         title: Title of the figure.
 
     Returns:
-        A figure with one disc per place, whose area is the attention to it. Attention to earlier episodes and to the
-        episode of the last of the S steps has different colours.
+        A figure with one disc per pixel that has steps, whose area is the attention to these. Attention to earlier
+        episodes and to the episode of the last of the S steps has different colours.
     """
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(2.6 * columns, 2.9 * rows), dpi=110, layout="constrained")
@@ -47,9 +47,9 @@ def attention_figure(
         axes.set_title(heading, fontsize=8)
         is_own = episodes[: len(mass)] == episodes[len(mass) - 1]
         for chosen, colour in ((~is_own, _EARLIER), (is_own, _OWN)):
-            places, index = np.unique(pixels[: len(mass)][chosen].round(), axis=0, return_inverse=True)
-            share = np.bincount(index.ravel(), mass[chosen], len(places))
-            axes.scatter(*places.T, s=900 * share, c=colour, alpha=0.7, linewidths=0)
+            centres, index = np.unique(pixels[: len(mass)][chosen].round(), axis=0, return_inverse=True)
+            share = np.bincount(index.ravel(), mass[chosen], len(centres))
+            axes.scatter(*centres.T, s=900 * share, c=colour, alpha=0.7, linewidths=0)
     figure.suptitle(title, fontsize=8)
     marks = [
         Line2D([], [], marker="o", linestyle="", color=colour, alpha=0.7, label=label)
@@ -64,7 +64,7 @@ def goals_figure(
 ) -> Figure:
     """Draw the attention of the head that depends on the goal most, one panel per goal.
 
-    The goals are shown after the trial.
+    Each goal is shown in the observation after the trial, in place of the real one.
 
     Args:
         picture: As in `attention_figure`.
@@ -72,7 +72,8 @@ def goals_figure(
         episodes: As there.
         goals: Name of a goal -> float, (layers, heads, T); attention to the steps of the trial with this goal shown.
     """
-    weights = np.stack(list(goals.values()))
+    weights = np.stack(list(goals.values()))  # (goals, layers, heads, T)
+    # total variation distance to the mean over goals, (layers, heads)
     change = 0.5 * np.abs(weights - weights.mean(0)).sum(-1).mean(0)
     layer, head = np.unravel_index(change.argmax(), change.shape)
     panels = [(f"goal {name}", attention[layer, head]) for name, attention in goals.items()]

@@ -10,7 +10,10 @@ from memenvs.json_records import Field, parse_json
 
 
 def read_evaluation(run: RunDirectory) -> dict[str, dict[str, Any]]:
-    """Policy name -> `TrialResults.to_json`; empty if the run was not evaluated.
+    """Read `evaluation.json`; empty if the run was not evaluated.
+
+    Returns:
+        Policy name -> `TrialResults.to_json`; where a run learns to predict, as `evaluate_predictions` returns it.
 
     Raises:
         ValueError: The file cannot be read or is no evaluation.

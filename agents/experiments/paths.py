@@ -191,7 +191,7 @@ def compare_paths(
     maps = min(maps, episodes)
     names = _check_players(runs, policies)
     metric = runs[0].config.score if metric is None else metric
-    copies = min(runs[0].config.n_envs, episodes)  # another number of environments plays other episodes
+    copies = min(runs[0].config.n_envs, episodes)  # as in `evaluate`: the number of copies decides which episodes come
     players = [
         (label, policy, run)
         for policy in policies
@@ -239,7 +239,11 @@ def _check_players(runs: Sequence[RunDirectory], policies: Sequence[str]) -> lis
 def _check_same_episodes(
     paths: Mapping[str, Sequence[EpisodePath]], runs: Mapping[str, RunDirectory], seed: int
 ) -> None:
-    """Raise a ValueError unless all paths are through the same episodes, with the same maps."""
+    """Raise a ValueError unless all paths are through the same episodes.
+
+    The numbers of an episode do not suffice: with other settings, the same layout is another home. So the maps of the
+    first episode are compared too, where there are several runs.
+    """
     first = next(iter(paths))
     maps = {label: _draw_start(run, paths[first][0], seed) for label, run in runs.items()}
     for label, each in paths.items():
@@ -274,9 +278,10 @@ def _play_policy(run: RunDirectory, name: str, episodes: int, metric: str, seed:
     try:
         if isinstance(agent, ActingPolicy):
             agent.check_env(env)
-        baseline = RandomPolicy(env.action_space, seed) if name == "random" else OraclePolicy(env)
         layouts = range(env.env.task.num_layouts) if config.eval_all_layouts else None
-        player = baseline if agent is None else agent
+        player = agent
+        if player is None:
+            player = RandomPolicy(env.action_space, seed) if name == "random" else OraclePolicy(env)
         return play_paths(player, env, episodes, metric, layouts=layouts, deterministic=config.kind.deterministic)
     finally:
         env.close()

@@ -110,7 +110,7 @@ class Experiment(ABC):
 
         Args:
             report: The page.
-            runs: All runs of the report whose kinds of learners share this implementation, for figures in common.
+            runs: All runs of the report whose `Experiment` classes share this method; they may be drawn in one figure.
         """
 
 

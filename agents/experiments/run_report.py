@@ -71,7 +71,7 @@ def add_runs(report: Report, runs: Runs) -> None:
     """Add scores of runs that act, where there is an evaluation, and their learning curves.
 
     Raises:
-        ValueError: An evaluation file cannot be read, or has no metric of the name that `score` has.
+        ValueError: An evaluation file cannot be read, or lacks the metric that the config's `score` names.
     """
     evaluations = _evaluations(runs)
     if evaluations:
@@ -214,7 +214,7 @@ def _add_learning(report: Report, runs: Runs) -> None:
     unit = units.pop() if len(units) == 1 else "environment steps"
     learning_curves = _learning_curves(runs)
     logged = [metric for metric in learning_curves if any(metric in run for each in metrics.values() for run in each)]
-    for metric in logged or list(learning_curves)[-1:]:
+    for metric in logged or list(learning_curves)[-1:]:  # without a log, an empty figure
         name, label = learning_curves[metric]
         report.picture(name, figure_png(learning_figure(metrics, metric, unit, label)))
     if any(VALIDATION in run for each in metrics.values() for run in each):

@@ -186,5 +186,5 @@ def _trials_end(env: VecEnv) -> bool:
 
 
 def _trial_means(values: np.ndarray) -> np.ndarray:
-    """Mean over the finished episodes of each trial, float64 (trials,), of a metric (trials, E)."""
+    """Mean over the finished episodes of each trial, float64 (trials,), of a metric (trials, episodes)."""
     return np.nanmean(values, axis=1)

@@ -86,7 +86,9 @@ def check_evaluations(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert set(json.loads((folder / "short.json").read_text())) == {"agent"}
     capsys.readouterr()
     assert main([*evaluate, "--steps", "1", "--trials", "2", "--name", "shorter"]) == 0  # than any episode
-    assert "agent    return by episode: none that all trials have ended within these steps" in capsys.readouterr().out
+    assert (
+        "agent    return by episode: no episode has ended in all trials within these steps" in capsys.readouterr().out
+    )
     assert main([*evaluate, "--ppo.n_epochs", "2"]) == 2
     assert "settings must come as --eval_kwargs.name value" in capsys.readouterr().err
     assert (folder / "evaluation.json").read_bytes() == before

@@ -151,7 +151,7 @@ def test_spaces_and_settings_are_checked() -> None:
     with pytest.raises(ValueError, match="network must be 'small' where there is no image"):
         SceneEncoder(rays, network="resnet")
     uneven = spaces.Dict({"scan": spaces.Box(0.0, 1.0, (8,)), "scan_class": spaces.Box(0, 40, (9,), np.uint8)})
-    with pytest.raises(ValueError, match=r"scan and scan_class must have as many rays, got \[8, 9\]"):
+    with pytest.raises(ValueError, match=r"scan and scan_class must have equally many rays, got \[8, 9\]"):
         SceneEncoder(uneven)
     with pytest.raises(ValueError, match="observations must have"):
         SceneEncoder(spaces.Dict({}))

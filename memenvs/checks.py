@@ -17,7 +17,7 @@ MAX_LISTED = 48
 
 
 #: Settings for which more would only fill the memory, or take hours: steps of an episode whose poses are kept, threads.
-MOST_STEPS, MOST_THREADS = 1_000_000, 1024
+MAX_STEPS, MAX_THREADS = 1_000_000, 1024
 
 
 def check_int(name: str, value: Any, at_least: int = 1, at_most: int | None = None, *, or_none: bool = False) -> None:

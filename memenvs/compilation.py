@@ -25,10 +25,10 @@ class CompilationLog:
     def __init__(self) -> None:
         self.num_functions = 0
         self._is_registered = False
-        self._depth = 0  # of functions that are being compiled; a function compiles those that it calls
-        self._start = 0.0  # of the outermost of them, s
-        self._seconds = 0.0  # spent on those before
-        self._reported = 0.0  # of these at the last message
+        self._depth = 0  # nesting: a function compiles those that it calls
+        self._start = 0.0  # of the outermost compilation in progress, s
+        self._seconds = 0.0  # duration of the finished outermost compilations
+        self._reported = 0.0  # seconds of compilation at the last message
 
     def register(self) -> None:
         """Begin to listen to numba, if it is imported; a second call does nothing.

@@ -98,13 +98,13 @@ def eviction_times(
     if count not in get_args(Count):
         raise ValueError(f"unknown count {count!r}; {choices_for(count, get_args(Count))}")
     quota = place_quota(strategies, capacity, n_places)
-    num_places = _check_places(places, n_places)
+    place_count = _check_places(places, n_places)
     if resets is None:
         resets = np.zeros(places.shape, bool)
     if capacity is None:  # large enough for all units of a sequence
         capacity = quota = places.shape[1]
     is_lifetime = count == "lifetime"
-    return _eviction_times(places, np.asarray(resets, bool), strategies, capacity, quota, is_lifetime, num_places)
+    return _eviction_times(places, np.asarray(resets, bool), strategies, capacity, quota, is_lifetime, place_count)
 
 
 def strategy_numbers(strategy: str | np.ndarray, batch: int) -> np.ndarray:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from memenvs.checks import (
-    MOST_STEPS,
-    MOST_THREADS,
+    MAX_STEPS,
+    MAX_THREADS,
     as_names,
     check_fields,
     check_int,
@@ -94,8 +94,8 @@ class ExplorationConfig(HomesConfig):
                 "pose_source must be 'truth' where modalities leave the pose out, "
                 f"got {self.pose_source!r} with {self.modalities!r}"
             )
-        check_int("max_episode_steps", self.max_episode_steps, at_most=MOST_STEPS)
-        check_int("threads", self.threads, at_most=MOST_THREADS)
+        check_int("max_episode_steps", self.max_episode_steps, at_most=MAX_STEPS)
+        check_int("threads", self.threads, at_most=MAX_THREADS)
 
     def home_check(self) -> HomeCheck:
         """Return the check of whether a home can be drawn and has floor for the robot."""

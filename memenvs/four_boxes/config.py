@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memenvs.checks import MOST_THREADS, check_int, check_pair, plain_fields
+from memenvs.checks import MAX_THREADS, check_int, check_pair, plain_fields
 from memenvs.four_boxes.room import VIEW_SIZE
 
 WORLDS = ("builtin", "miniworld")
@@ -36,4 +36,4 @@ class FourBoxesConfig:
             raise ValueError(f"image_size must be from (1, 1) to {VIEW_SIZE}, got {(height, width)}")
         object.__setattr__(self, "image_size", (height, width))
         check_int("max_episode_steps", self.max_episode_steps)
-        check_int("threads", self.threads, at_most=MOST_THREADS)
+        check_int("threads", self.threads, at_most=MAX_THREADS)

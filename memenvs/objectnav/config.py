@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memenvs.checks import MOST_STEPS, MOST_THREADS, check_int, check_pair
+from memenvs.checks import MAX_STEPS, MAX_THREADS, check_int, check_pair
 from memenvs.houses.classes import YCB_CLASSES
 from memenvs.houses.homes_config import HomesConfig, check_range
 from memenvs.houses.playable import HomeCheck
@@ -19,7 +19,7 @@ OBS_MODES = ("rgb", "symbolic")
 SENSORS = ("rgb", "depth", "semantic")
 GPS_FRAMES = ("layout", "episode")
 #: More objects find no place in a home, and more start poses take seconds to draw.
-MOST_OBJECTS, MOST_START_POSES = 1000, 10_000
+MAX_NUM_OBJECTS, MAX_START_POSES = 1000, 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,7 @@ class ExtObjNavConfig(HomesConfig):
                 object.__setattr__(self, name, default)
             elif self.obs_mode != "rgb" and getattr(self, name) is not None:
                 raise ValueError(f"{name} must be None in obs_mode 'symbolic', got {getattr(self, name)!r}")
-        object.__setattr__(self, "num_objects", check_range("num_objects", self.num_objects, MOST_OBJECTS))
+        object.__setattr__(self, "num_objects", check_range("num_objects", self.num_objects, MAX_NUM_OBJECTS))
         if self.sensors is not None:
             sensors = self.sensors
             is_list = isinstance(sensors, (list, tuple))
@@ -102,9 +102,9 @@ class ExtObjNavConfig(HomesConfig):
         for name in ("compass", "fixed_goal_per_trial"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}")
-        check_int("max_episode_steps", self.max_episode_steps, at_most=MOST_STEPS)
-        check_int("threads", self.threads, at_most=MOST_THREADS)
-        check_int("max_start_poses", self.max_start_poses, at_most=MOST_START_POSES, or_none=True)
+        check_int("max_episode_steps", self.max_episode_steps, at_most=MAX_STEPS)
+        check_int("threads", self.threads, at_most=MAX_THREADS)
+        check_int("max_start_poses", self.max_start_poses, at_most=MAX_START_POSES, or_none=True)
         check_int("layout_pool", self.layout_pool, or_none=True)
 
     def home_check(self) -> HomeCheck:

@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from memenvs.checks import MOST_STEPS, check_int, choices_for, is_int, plain_fields
+from memenvs.checks import MAX_STEPS, check_int, choices_for, is_int, plain_fields
 from memenvs.vln.features.base import FEATURES
 from memenvs.vln.features.file_features import ENDINGS
 from memenvs.vln.tokenizers import TOKENIZERS
@@ -18,7 +18,7 @@ INVALID = ("error", "stop")
 NDTW_UNITS = ("metres", "hops")
 TOO_LONG = ("cut", "error")
 #: More would only fill the memory.
-MOST_FEATURES, MOST_TOKENS, MOST_CANDIDATES = 16384, 65536, 256
+MAX_FEATURES, MAX_TOKENS, MAX_CANDIDATES = 16384, 65536, 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,10 +88,10 @@ class VLNConfig(ABC):
             )
         if not isinstance(self.panorama, bool):
             raise ValueError(f"panorama must be True or False, got {self.panorama!r}")
-        check_int("feature_size", self.feature_size, at_most=MOST_FEATURES, or_none=True)
-        check_int("max_tokens", self.max_tokens, 2, MOST_TOKENS, or_none=True)
-        check_int("max_candidates", self.max_candidates, at_most=MOST_CANDIDATES)
-        check_int("max_episode_steps", self.max_episode_steps, at_most=MOST_STEPS, or_none=True)
+        check_int("feature_size", self.feature_size, at_most=MAX_FEATURES, or_none=True)
+        check_int("max_tokens", self.max_tokens, 2, MAX_TOKENS, or_none=True)
+        check_int("max_candidates", self.max_candidates, at_most=MAX_CANDIDATES)
+        check_int("max_episode_steps", self.max_episode_steps, at_most=MAX_STEPS, or_none=True)
 
     @property
     @abstractmethod

@@ -45,4 +45,4 @@ class CVDN(GraphNavigation):
 
     def info(self) -> dict[str, np.ndarray]:
         """Truth; see the class."""
-        return super().info() | {"gp": self._paths.progress}
+        return super().info() | {"gp": self._path_metrics.progress}

@@ -75,14 +75,14 @@ class GraphNavigation(BatchTask):
         self.action_space = gym.spaces.Discrete(len(self.action_names))
         self.observation_space = self._make_space()
         self._view_angles = view_angles()
-        self._paths = PathMetrics(graphs, num_envs)
+        self._path_metrics = PathMetrics(graphs, num_envs)
         self._hop_warping = TimeWarping(num_envs, 1)  # nDTW in hops; not used if it is in metres
         self._view = np.zeros(num_envs, np.int64)  # view that the camera faces: 12 columns (headings) x 3 elevations
         self._layout_number = np.zeros(num_envs, np.int64)  # episode of the trial
         self._episode_number = np.zeros(num_envs, np.int64)  # episode being played; options may choose another one
         self._tokens = np.zeros((num_envs, self._max_tokens), np.int64)
         self._id, self._text, self._scan = (np.full(num_envs, "", object) for _ in range(3))
-        self._path: list[list[tuple[int, int]]] = [[] for _ in range(num_envs)]  # (node, view)
+        self._trajectories: list[list[tuple[int, int]]] = [[] for _ in range(num_envs)]  # (node, view) per step
         self._prepared: dict[int, _PreparedEpisode] = {}
 
     @abstractmethod
@@ -106,9 +106,9 @@ class GraphNavigation(BatchTask):
         number = int(self._layout_number[i]) if number is None else number
         prepared = self._prepare(number)
         episode = prepared.episode
-        self._paths.begin(i, prepared.reference)
+        self._path_metrics.begin(i, prepared.reference)
         if self._reward_in_hops:
-            self._hop_warping.widen(self._paths.reference.shape[1])
+            self._hop_warping.widen(self._path_metrics.reference.shape[1])
             self._hop_warping.begin(i, prepared.hops)
         self._episode_number[i] = number
         self._view[i] = prepared.view
@@ -116,14 +116,14 @@ class GraphNavigation(BatchTask):
         self._id[i] = episode.id
         self._text[i] = episode.text
         self._scan[i] = prepared.scan
-        self._path[i] = [(int(prepared.reference.path[0]), prepared.view)]
+        self._trajectories[i] = [(int(prepared.reference.path[0]), prepared.view)]
 
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Move to the chosen candidates, or stop; see `BatchTask.step`.
 
         A masked action stops too, or with `invalid="error"` raises a ValueError.
         """
-        paths = self._paths
+        paths = self._path_metrics
         candidates = self.graphs.candidates
         slot = np.minimum(actions, self.stop - 1)  # a valid index for "stop" too
         chosen = candidates.node[paths.node, slot]  # (N,); -1 where there is no such candidate
@@ -140,14 +140,14 @@ class GraphNavigation(BatchTask):
         if self._reward_in_hops:
             self._hop_warping.extend(self.graphs.hops(paths.node[rows, None], paths.reference[rows]), rows)
         for i, node, new_view in zip(rows.tolist(), paths.node[rows].tolist(), self._view[rows].tolist(), strict=True):
-            self._path[i].append((node, new_view))
+            self._trajectories[i].append((node, new_view))
         rewards = step_rewards(stopped, paths.success, old_remaining, paths.remaining, old_ndtw, self._path_ndtw())
         return np.where(active, rewards, 0.0), stopped
 
     def observe(self, out: Observation, env_mask: np.ndarray) -> None:
         """Write the text, the candidates relative to the camera, and the masks; see `BatchTask`."""
         rows: np.ndarray | slice = slice(None) if env_mask.all() else np.flatnonzero(env_mask)  # a slice is faster
-        node = self._paths.node[rows]
+        node = self._path_metrics.node[rows]
         column = self._view[rows] % COLUMNS  # heading of the camera, in steps of 30 degrees
         out["instruction"][rows] = self._tokens[rows]
         out["instruction_mask"][rows] = self._tokens[rows] > 0
@@ -173,7 +173,7 @@ class GraphNavigation(BatchTask):
 
     def info(self) -> dict[str, np.ndarray]:
         """Return the truth; the subclasses describe the keys."""
-        paths = self._paths
+        paths = self._path_metrics
         heading, elevation = self._camera()
         metrics = paths.metrics()
         position = self.graphs.position[paths.node, :2]
@@ -203,7 +203,7 @@ class GraphNavigation(BatchTask):
     def possible_actions(self) -> np.ndarray:
         """Mask of possible actions, int8 (N, actions); 1 for each candidate and for stop."""
         mask = np.ones((self.num_envs, self.stop + 1), np.int8)
-        mask[:, : self.stop] = self.graphs.candidates.node[self._paths.node] >= 0
+        mask[:, : self.stop] = self.graphs.candidates.node[self._path_metrics.node] >= 0
         return mask
 
     def oracle_actions(self) -> np.ndarray:
@@ -212,21 +212,21 @@ class GraphNavigation(BatchTask):
         The target is the end of the current leg. At the end of a leg the next one begins at once. So the present node
         is the target at the goal only.
         """
-        paths = self._paths
+        paths = self._path_metrics
         return np.where(paths.node == paths.target, self.stop, self.graphs.next_candidate(paths.node, paths.target))
 
     def trajectory(self, i: int) -> list[tuple[str, float, float]]:
         """Path of environment `i` as (viewpoint, heading rad, elevation rad) tuples."""
         return [
             (str(self.graphs.viewpoints[node]), view % COLUMNS * STEP, (view // COLUMNS - 1) * STEP)
-            for node, view in self._path[i]
+            for node, view in self._trajectories[i]
         ]
 
     # ------------------------------------------------------------------ pictures
 
     def render(self, i: int) -> np.ndarray:
         """Draw the map with annotated and own path, and the text; uint8, (640, 512, 3)."""
-        positions = self.graphs.position[[node for node, _ in self._path[i]]]
+        positions = self.graphs.position[[node for node, _ in self._trajectories[i]]]
         return np.concatenate([self.draw_map(i, positions), draw_text(self._text[i])])
 
     def draw_map(self, i: int, path: np.ndarray) -> np.ndarray:
@@ -316,8 +316,9 @@ class GraphNavigation(BatchTask):
             return
         i = int(wrong.argmax())
         count = int(self.possible_actions()[i, : self.stop].sum())
+        viewpoint = self.graphs.viewpoints[self._path_metrics.node[i]]
         raise ValueError(
-            f"action {actions[i]} of environment {i} is masked: {self.graphs.viewpoints[self._paths.node[i]]} has "
+            f"action {actions[i]} of environment {i} is masked: {viewpoint} has "
             f"candidates 0 ... {count - 1}, and {self.stop} stops; invalid='stop' lets masked actions stop too"
         )
 
@@ -328,5 +329,5 @@ class GraphNavigation(BatchTask):
     def _path_ndtw(self) -> np.ndarray:
         """Normalised dynamic time warping that the reward counts, in metres or hops; float64, (N,)."""
         if self._reward_in_hops:
-            return self._hop_warping.ndtw(self._paths.reference_nodes)
-        return self._paths.ndtw
+            return self._hop_warping.ndtw(self._path_metrics.reference_nodes)
+        return self._path_metrics.ndtw

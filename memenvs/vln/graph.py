@@ -269,8 +269,8 @@ class Graphs:
         Returns:
             int64, (N,); undefined where u is the goal or cannot reach it.
         """
-        own = self.candidates.node[u]
-        rest = self.distance(np.where(own >= 0, own, u[:, None]), goal[:, None])
+        neighbours = self.candidates.node[u]  # (N, K)
+        rest = self.distance(np.where(neighbours >= 0, neighbours, u[:, None]), goal[:, None])
         total = self.candidates.length[u] + rest
         is_least = total <= total.min(1, keepdims=True) + 1e-9
-        return np.where(is_least, own, np.iinfo(np.int64).max).argmin(1)
+        return np.where(is_least, neighbours, np.iinfo(np.int64).max).argmin(1)

@@ -95,10 +95,12 @@ class ProceduralHouse:
     @cached_property
     def next_node(self) -> np.ndarray:
         """int64, (V, V); [u, v]: next node on the shortest path from u to v; u where v is u."""
-        own = self.graph.candidates
-        total = np.where(own.node[:, :, None] >= 0, own.length[:, :, None] + self.graph.distance[own.node], np.inf)
+        candidates = self.graph.candidates
+        exists = candidates.node[:, :, None] >= 0
+        lengths = candidates.length[:, :, None] + self.graph.distance[candidates.node]  # (V, K, V)
+        total = np.where(exists, lengths, np.inf)
         least = total <= total.min(1, keepdims=True) + 1e-9
-        found = np.where(least, own.node[:, :, None], len(self.graph)).min(1)
+        found = np.where(least, candidates.node[:, :, None], len(self.graph)).min(1)
         np.fill_diagonal(found, np.arange(len(found)))
         return found
 

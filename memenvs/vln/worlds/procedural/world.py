@@ -124,7 +124,7 @@ class Tours(ProceduralGraphWorld):
         self.split = split
         self.legs = legs
         self.max_tokens = _TOKENS * legs
-        self._path = lru_cache(maxsize=4096)(self._draw_path)
+        self._cached_path = lru_cache(maxsize=4096)(self._draw_path)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return load_tours, (self.split, self.legs)  # a copy is made anew from the same arguments
@@ -132,7 +132,7 @@ class Tours(ProceduralGraphWorld):
     def clauses(self, number: int) -> tuple[Clause, ...]:
         """Clauses of the text of an episode."""
         house, slot = divmod(number // TEXTS, len(self._slots))
-        return self._path(house, self._slots[slot])[2]
+        return self._cached_path(house, self._slots[slot])[2]
 
     def repeated_moves(self, number: int) -> tuple[int, int]:
         """Count the moves that the last leg repeats; see the function `repeated_moves`.
@@ -141,13 +141,13 @@ class Tours(ProceduralGraphWorld):
             Number of moves, and index along the whole path of the decision where it differs; (0, 0) for one leg.
         """
         house, slot = divmod(number // TEXTS, len(self._slots))
-        *legs, last = self._path(house, self._slots[slot])[0]
+        *legs, last = self._cached_path(house, self._slots[slot])[0]
         before = _join_legs(legs) if legs else ()
         moves, index = repeated_moves(before, last)
         return moves, len(before) - 1 + index if moves else 0
 
     def _make(self, house: int, slot: int, text: int) -> Episode:
-        legs, column, clauses = self._path(house, slot)
+        legs, column, clauses = self._cached_path(house, slot)
         seed = self._seeds[house]
         return Episode(
             id=f"{seed}-{slot}_{text}",

@@ -158,7 +158,8 @@ def _map_array(path: Path, keys: list[str]) -> tuple[np.ndarray, np.ndarray]:
             f"{path}: must be an array of numbers, one row for each entry of {beside.name}, "
             f"got {array.dtype} {array.shape}"
         )
-    _check_shape(path, "viewpoints", array.shape[1:])
+    if not _is_views(array.shape[1:]):
+        raise _shape_error(path, "viewpoints", array.shape[1:])
     number: dict[str, int] = {}
     for k, key in enumerate(listed):
         if number.setdefault(key, k) != k:
@@ -209,9 +210,8 @@ def _is_views(shape: tuple[int, ...] | None) -> bool:
     return shape is not None and len(shape) == 2 and shape[0] == NUM_VIEWS and 1 <= shape[1] <= _WIDEST
 
 
-def _check_shape(path: Path, name: str, shape: tuple[int, ...] | None) -> None:
-    if not _is_views(shape):
-        raise ValueError(f"{path}: {name} must have {NUM_VIEWS} views of 1 to {_WIDEST} numbers, got the shape {shape}")
+def _shape_error(path: Path, name: str, shape: tuple[int, ...] | None) -> ValueError:
+    return ValueError(f"{path}: {name} must have {NUM_VIEWS} views of 1 to {_WIDEST} numbers, got the shape {shape}")
 
 
 def _read_tsv(path: Path, wanted: Collection[str] | None) -> Iterator[tuple[str, np.ndarray]]:
@@ -257,5 +257,6 @@ def _read_hdf5(path: Path, wanted: Collection[str] | None) -> Iterator[tuple[str
                 raise ValueError(f"{path}: {key} cannot be read ({error})") from error
             if not is_numbers:
                 raise ValueError(f"{path}: {key} is no dataset of floating point numbers")
-            _check_shape(path, key, shape)
+            if views is None:
+                raise _shape_error(path, key, shape)
             yield key, views

@@ -27,7 +27,7 @@ MAX_BLANK = 1000
 MAX_RATIO, MIN_UNPACKED = 100, 2**20
 
 _BUFFER = 1 << 18  # bytes
-_MAX_SHOWN = 60  # characters of a wrong value that a message repeats
+MAX_SHOWN = 60  # characters of a wrong value that a message repeats
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Field:
     def error(self, allowed: str) -> ValueError:
         """Make the error for a wrong value; `allowed` is what it must be."""
         shown = repr(self.value)
-        shown = shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}..."
+        shown = shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}..."
         return ValueError(f"{self.source}: {self.path or 'the record'} must be {allowed}, got {shown}")
 
     def __getitem__(self, key: str) -> Field:

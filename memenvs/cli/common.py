@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from memenvs.core import TrialEnv, TrialVectorEnv
-from memenvs.json_records import parse_json
+from memenvs.json_records import MAX_SHOWN, parse_json
 from memenvs.registry import EnvironmentSpec, find_environment
 
 
@@ -122,7 +122,7 @@ def environment_spec(id: str) -> EnvironmentSpec:
 def parse_settings(text: str) -> dict[str, Any]:
     """Parse the argument --kwargs."""
     with as_user_error("--kwargs", ValueError):
-        settings = parse_json(text, f"must be a JSON object, got {text!r}")
+        settings = parse_json(text, f"must be a JSON object, got {text[:MAX_SHOWN]!r}")
     if not isinstance(settings, dict):
         raise UserError(f"argument --kwargs: must be a JSON object, got {text!r}")
     for name in ("task", "id", "render_mode", "num_envs", "autoreset_mode", "copy"):

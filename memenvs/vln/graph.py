@@ -21,6 +21,8 @@ NUM_VIEWS = COLUMNS * ROWS
 STEP = math.pi / 6
 #: Half of the horizontal field of view, rad. A neighbour within it is visible.
 HALF_HFOV = math.radians(40.0)
+#: Largest coordinate of a viewpoint, m, as of houses; squares of much larger ones are infinite.
+MAX_COORDINATE = 10_000.0
 
 
 def nearest_column(heading: float | np.ndarray) -> np.ndarray:
@@ -92,9 +94,10 @@ class Graph:
         count = len(self.viewpoints)
         if len(set(self.viewpoints)) < count:
             raise ValueError(f"graph {self.name!r}: two viewpoints have the same id")
-        if self.position.shape != (count, 3) or not np.isfinite(self.position).all():
+        if self.position.shape != (count, 3) or not (np.abs(self.position) <= MAX_COORDINATE).all():
             raise ValueError(
-                f"graph {self.name!r}: position must be {count} x 3 finite numbers, got {self.position.shape}"
+                f"graph {self.name!r}: position must be {count} x 3 finite numbers of at most {MAX_COORDINATE:g} m, "
+                f"got {self.position.shape}"
             )
         low, high = np.sort(self.edges, 1).T if self.edges.shape[1:] == (2,) else (np.zeros(1), np.zeros(1))
         if (low >= high).any() or (len(low) and (low.min() < 0 or high.max() >= count)):

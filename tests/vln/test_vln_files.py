@@ -219,6 +219,7 @@ def test_packed_graphs_are_checked(tmp_path):
         ({"height": np.array([None] * 6, object)}, "array 'height' .*pickled objects are never read"),
         ({"pose": good["pose"][:, :15]}, r"pose must have the shape \(6, 16\), got \(6, 15\)"),
         ({"pose": np.full((6, 16), np.nan)}, "scan toy: graph 'toy': position must be .* finite"),
+        ({"pose": np.full((6, 16), 1e308)}, "position must be .* finite numbers of at most 10000 m"),
         ({"height": np.full(6, np.inf)}, "height must be finite"),
         ({"included": good["included"].astype(int)}, "included must be of kind b and shape .*, got int64"),
         ({"scan_ids": np.array([b"toy"])}, "scan_ids must be of kind U"),

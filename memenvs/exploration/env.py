@@ -179,6 +179,7 @@ class Exploration(BatchTask):
         self._commands[i] = 0.0
         self._is_stale[i] = True
         self._trail[0, i] = start
+        self._cost_maps[i] = None
 
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Drive the active robots, mark the cells that they enter, and detect targets.
@@ -339,7 +340,6 @@ class Exploration(BatchTask):
         """
         home, cached = self.home(i), self._cost_maps[i]
         robot = int(home.navmap.cells(self._sim.position[i : i + 1])[0])
-        key = (int(self._keys[0, i]), *key)  # the noise key differs from episode to episode
         if cached is None or cached[0] != key or cached[1][robot] == UNREACHABLE:
             costs = costs_to_go(home.costs, home.navmap.shape[1], find_goals(), robot)
             self._cost_maps[i] = cached = key, costs

@@ -21,6 +21,8 @@ from memenvs.houses.rendering.viewer import GOAL_COLOUR
 
 #: The oracle has arrived at a view pose at this distance from it, m.
 _ARRIVAL_DISTANCE = 0.15
+#: After all view poses have been rejected the oracle explores for this number of steps; then it tries them again.
+_RETRY_STEPS = 8
 _MARKER_RADIUS = 0.2  # m
 
 
@@ -34,8 +36,9 @@ class Search(Exploration):
     Observation (`Dict`): as `Roaming`.
     Action (`Discrete(3)`): forward 0.25 m, turn left, turn right by 45 degrees, with noise; as `Roaming`.
     Reward: 100 for each class found, 1 for entering a cell of 0.5 m for the first time, -1 for a collision.
-    Termination: the 51st collision terminates; 500 steps truncate. Success: all classes that are in the home have been
-    found.
+    Termination: the 51st collision terminates; 500 steps truncate. Success: all classes that are present have been
+    found. A class is present if it can be found, that is if it is detected from at least two cells of 10 cm of the
+    largest navigable island. A bed behind a door that is too narrow for the robot is not present.
     Layout: number of the home among those of its world that can be played. Options: `start` (x, y, heading) on the
     largest navigable island.
     Info: as `Roaming`, and `found` and `present`, bool (K,), for the K `targets` in order; `classes`, the number of
@@ -54,6 +57,7 @@ class Search(Exploration):
         super().__init__(num_envs, **kwargs)
         config = self.config
         self._targets = np.array([NYU40_INDEX[name] for name in config.targets or TARGETS], np.uint8)
+        self._scanner = VisibilityScanner(config.search_rule)
         if config.targets is not None:
             self._check_targets(config.targets)
         self._found = np.zeros((num_envs, len(self._targets)), bool)
@@ -71,16 +75,16 @@ class Search(Exploration):
             # Share the buffers of the images that are observed, and have the others rendered with them.
             self._images = {**self._detection_images, **self._images}
             self._detection_images = self._images
-        self._scanner = VisibilityScanner(config.search_rule)
         # For the oracle: a cache of the view poses of the missing classes, and the cells of rejected view poses. From
         # those the robot faced the object but did not detect it.
         self._view_poses: list[tuple[tuple, ViewPoses] | None] = [None] * num_envs
         self._rejected: list[set[int]] = [set() for _ in range(num_envs)]
+        self._retry_step = np.zeros(num_envs, np.int64)  # step at which rejected view poses are tried again
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Move the robot into a home."""
         super().begin_trial(i, layout, rng)
-        self._present[i] = self.home(i).has_label[self._targets]
+        self._present[i] = [self._scanner.can_be_found(self.home(i), label) for label in self._targets.tolist()]
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Start with nothing found."""
@@ -88,6 +92,7 @@ class Search(Exploration):
         self._found[i] = False
         self._found_step[i] = -1
         self._rejected[i] = set()
+        self._view_poses[i] = None
 
     def info(self) -> dict[str, np.ndarray]:
         """Return the truth and metrics; see the class."""
@@ -113,7 +118,7 @@ class Search(Exploration):
         semantic, depth = self._detection_images["semantic"], self._detection_images["depth"]
         rows = np.flatnonzero(active)
         detect_labels(semantic, depth, rows, self._targets, self.config.search_rule, self._detected)
-        new = self._detected & ~self._found & active[:, None]
+        new = self._detected & self._present & ~self._found & active[:, None]
         self._found |= new
         rows, columns = np.nonzero(new)
         self._found_step[rows, columns] = self._steps[rows]
@@ -121,46 +126,54 @@ class Search(Exploration):
         return new.sum(1)
 
     def _check_targets(self, targets: tuple[str, ...]) -> None:
-        """Raise a ValueError if there is a target that no home has; load homes until every target was found in one."""
+        """Raise a ValueError if a target can be found in no home; load homes until each can be found in one."""
         missing = set(targets)
         for number in range(self.num_layouts):
-            has_label = self._load_home(number).has_label
-            missing -= {name for name in missing if has_label[NYU40_INDEX[name]]}
+            home = self._load_home(number)
+            missing -= {name for name in missing if self._scanner.can_be_found(home, NYU40_INDEX[name])}
             if not missing:
                 return
         raise ValueError(
-            f"targets must be classes that some home has; none of the {self.num_layouts} homes has {sorted(missing)}, "
-            f"got {list(targets)}"
+            f"targets must be classes that can be found in some home; none of the {self.num_layouts} homes has "
+            f"{sorted(missing)} where the robot can see it, got {list(targets)}"
         )
 
     def _oracle_action(self, i: int) -> int:
         """Go to the nearest view pose of a missing class and face the object; when all are found, visit new cells."""
-        home = self.home(i)
+        navmap = self.home(i).navmap
         pose = self._sim.pose[i]
         views = self._remaining_view_poses(i)
-        if not len(views.cells):
-            return self._action_to_unvisited_cell(i)
-        navmap = home.navmap
-        points = navmap.points(views.cells)
-        distances = np.hypot(points[:, 0] - pose[0], points[:, 1] - pose[1])
-        nearest = int(distances.argmin())
-        if distances[nearest] > _ARRIVAL_DISTANCE:
-            goals = np.zeros(navmap.free.size, bool)
-            goals[views.cells] = True
-            # The goals change exactly when a class is found or a view pose is rejected, so this pair is the cache key.
-            costs = self._cost_map(i, (len(views.cells), int(self._found[i].sum())), lambda: goals)
-            return best_action(navmap, pose, costs)
-        x, y = views.targets[nearest]
-        turns = turns_to_heading(float(pose[2]), math.atan2(y - pose[1], x - pose[0]))
-        if turns == 0:  # the robot faces the object but does not detect it: try another view pose
+        if not len(views.cells) and self._rejected[i] and self._steps[i] >= self._retry_step[i]:
+            self._rejected[i] = set()
+            views = self._remaining_view_poses(i)
+        while len(views.cells):
+            points = navmap.points(views.cells)
+            distances = np.hypot(points[:, 0] - pose[0], points[:, 1] - pose[1])
+            nearest = int(distances.argmin())
+            if distances[nearest] > _ARRIVAL_DISTANCE:
+                return self._action_to_view_pose(i, views)
+            x, y = views.targets[nearest]
+            turns = turns_to_heading(float(pose[2]), math.atan2(y - pose[1], x - pose[0]))
+            if turns != 0:
+                return LEFT if turns > 0 else RIGHT
+            # The robot faces the object but does not detect it: try another view pose.
             self._rejected[i].add(int(views.cells[nearest]))
-            return self._oracle_action(i)
-        return LEFT if turns > 0 else RIGHT
+            self._retry_step[i] = self._steps[i] + _RETRY_STEPS
+            views = self._remaining_view_poses(i)
+        return self._action_to_unvisited_cell(i)
+
+    def _action_to_view_pose(self, i: int, views: ViewPoses) -> int:
+        """Choose the action towards the nearest view pose."""
+        navmap = self.home(i).navmap
+        goals = np.zeros(navmap.free.size, bool)
+        goals[views.cells] = True
+        # The goals change exactly when a class is found or a view pose is rejected, so this pair is the cache key.
+        costs = self._cost_map(i, (len(views.cells), int(self._found[i].sum())), lambda: goals)
+        return best_action(navmap, self._sim.pose[i], costs)
 
     def _remaining_view_poses(self, i: int) -> ViewPoses:
         """Return the view poses of the classes that are present and not found, without the rejected ones."""
-        # The key of the wheel noise differs from episode to episode.
-        key = int(self._keys[0, i]), self._found[i].tobytes(), len(self._rejected[i])
+        key = self._found[i].tobytes(), len(self._rejected[i])
         cached = self._view_poses[i]
         if cached is None or cached[0] != key:
             home = self.home(i)

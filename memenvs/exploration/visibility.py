@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 
-from memenvs.exploration.carmine import CAMERA_AHEAD, CAMERA_HEIGHT, IMAGE_SIZE, frame_camera
+from memenvs.exploration.carmine import CAMERA_AHEAD, CAMERA_HEIGHT, HFOV_DEG, IMAGE_SIZE, frame_camera
 from memenvs.exploration.nyu40 import LABELS
 from memenvs.exploration.planner import CLEARANCE_COSTS
 from memenvs.exploration.task_home import TaskHome
 from memenvs.houses.rendering.renderer import Renderer
 from memenvs.houses.simulator import head_camera_poses
+from memenvs.poses import wrap_angle
 
 SEARCH_RULES = ("near_pixels", "share_and_nearest", "share_and_mean")
 #: A class is detected on more than this share of the pixels.
@@ -27,6 +29,15 @@ _MIN_DISTANCE = 0.4
 _MAX_DISTANCE = 1.8
 #: The class must also be detected from headings this far to the left and right of the object, rad.
 _HEADING_MARGIN = 0.35
+#: Where that finds none, all poses are tried on every second row and column, with this number of headings. Nothing is
+#: detected from further away than the reach, m: the corners of an image are 1.22 times as far as their depth.
+_FINE_STRIDE = 2
+_NUM_HEADINGS = 16
+_REACH = 1.22 * MAX_DEPTH + CAMERA_AHEAD
+#: Half the horizontal field of view, rad; seen from the robot's axis, which is behind the camera, it is less.
+_HALF_VIEW = math.radians(HFOV_DEG / 2)
+#: What is detected from fewer cells cannot be found: a robot whose wheels slip does not come to a single pose.
+_MIN_CELLS = 2
 #: Number of pairs of home and label whose view poses are kept.
 _CACHE_SIZE = 2048
 
@@ -105,7 +116,7 @@ class ViewPoses:
 
     Attributes:
         cells: int64, (V,); flat indices of cells of the navigation map.
-        targets: float64, (V, 2); middle of the object to face from each cell, m.
+        targets: float64, (V, 2); point to face from there, mostly the middle of an object, m.
     """
 
     cells: np.ndarray
@@ -126,11 +137,22 @@ class VisibilityScanner:
         self._depth = np.zeros((1, *IMAGE_SIZE, 1), np.float32)
         self._instance = np.zeros((1, *IMAGE_SIZE), np.uint16)
         self._view_poses: OrderedDict[tuple[int, int], ViewPoses] = OrderedDict()
+        self._can_be_found: dict[tuple[int, int], bool] = {}
+
+    def can_be_found(self, home: TaskHome, label: int) -> bool:
+        """Find out whether a label is detected from two cells of the floor at least."""
+        key = home.number, label
+        if key not in self._can_be_found:
+            self._can_be_found[key] = bool(home.has_label[label]) and (
+                self._is_detected_facing_it(home, label) or len(self.view_poses(home, label).cells) > 0
+            )
+        return self._can_be_found[key]
 
     def view_poses(self, home: TaskHome, label: int) -> ViewPoses:
         """Find the view poses of a label in a home.
 
-        From each the label is detected even if the heading is somewhat off. There are none if the home lacks the label.
+        From each the label is detected even if the heading is somewhat off, if there are such poses. If not, they are
+        those with the most headings from which it is detected. There are none if it cannot be found.
         """
         key = home.number, label
         if key not in self._view_poses:
@@ -181,27 +203,69 @@ class VisibilityScanner:
 
     def _find_view_poses(self, home: TaskHome, label: int) -> ViewPoses:
         self._renderer.set_scene(0, home.scene)
-        shapes, navmap = home.house.shapes, home.navmap
-        has_label = LABELS[shapes.semantic] == label
         cells, targets = [], []
-        for instance in np.unique(shapes.instance[has_label]):
-            parts = shapes.centre[has_label & (shapes.instance == instance), :2].astype(np.float64)
-            target = (parts.min(0) + parts.max(0)) / 2
+        for target, _ in _objects(home, label):
             for cell in _cells_around(home, target):
-                if self._is_detected(navmap.points(np.array([cell]))[0], target, label):
+                position = home.navmap.points(np.array([cell]))[0]
+                if all(
+                    self._is_detected(position, _heading_to(position, target) + offset, label)
+                    for offset in (0.0, _HEADING_MARGIN, -_HEADING_MARGIN)
+                ):
                     cells.append(cell)
                     targets.append(target)
+        if not cells:
+            return self._search_all_poses(home, label)
         return ViewPoses(np.array(cells, np.int64), np.array(targets, np.float64).reshape(-1, 2))
 
-    def _is_detected(self, position: np.ndarray, target: np.ndarray, label: int) -> bool:
-        """True if a label is detected when facing the target, and when facing somewhat to either side of it."""
-        heading = np.arctan2(*(target - position)[::-1])
-        detected, labels = np.zeros((1, 1), bool), np.array([label], np.uint8)
-        for offset in (0.0, _HEADING_MARGIN, -_HEADING_MARGIN):
-            self._detect(position, heading + offset, labels, detected)
-            if not detected.item():
-                return False
-        return True
+    def _is_detected_facing_it(self, home: TaskHome, label: int) -> bool:
+        """True if a label is detected from two of the coarse cells; those at a middle distance are tried first."""
+        self._renderer.set_scene(0, home.scene)
+        cells: set[int] = set()
+        for target, _ in _objects(home, label):
+            around = _cells_around(home, target)
+            distances = np.hypot(*(home.navmap.points(around) - target).T)
+            for cell in around[np.argsort(np.abs(distances - (_MIN_DISTANCE + _MAX_DISTANCE) / 2), kind="stable")]:
+                position = home.navmap.points(np.array([cell]))[0]
+                if self._is_detected(position, _heading_to(position, target), label):
+                    cells.add(int(cell))
+                    if len(cells) >= _MIN_CELLS:
+                        return True
+        return False
+
+    def _search_all_poses(self, home: TaskHome, label: int) -> ViewPoses:
+        """Find the poses from which a label is detected that is hard to see.
+
+        Of these the cells clear of obstacles are taken, if there are any, and of them those with the most headings from
+        which the label is detected, or at least half as many.
+        """
+        objects = _objects(home, label)
+        spacing = 2 * math.pi / _NUM_HEADINGS
+        i, j = np.divmod(np.arange(home.navmap.free.size), home.navmap.shape[1])
+        on_grid = (i % _FINE_STRIDE == 0) & (j % _FINE_STRIDE == 0)
+        cells, headings, widths = [], [], []
+        for cell in np.flatnonzero(on_grid & (home.navmap.island.ravel() == 0)):
+            position = home.navmap.points(np.array([cell]))[0]
+            tried = _headings_to(position, objects)
+            detected = np.array([h for h in tried if self._is_detected(position, h, label)])
+            if len(detected):
+                # The best heading is the one with the most others beside it.
+                nearby = (np.abs(wrap_angle(detected[:, None] - detected)) < 1.01 * spacing).sum(1)
+                cells.append(cell)
+                headings.append(detected[nearby.argmax()])
+                widths.append(nearby.max())
+        found = np.array(cells if len(cells) >= _MIN_CELLS else [], np.int64)
+        is_clear = home.costs[found] <= CLEARANCE_COSTS[-1]
+        kept = np.flatnonzero(is_clear if is_clear.any() else np.ones(len(found), bool))
+        width = np.array(widths)[kept]
+        kept = kept[2 * width >= width.max(initial=0)]
+        ahead = np.array(headings)[kept]
+        return ViewPoses(found[kept], home.navmap.points(found[kept]) + np.stack([np.cos(ahead), np.sin(ahead)], 1))
+
+    def _is_detected(self, position: np.ndarray, heading: float, label: int) -> bool:
+        """True if a label is detected from a pose."""
+        detected = np.zeros((1, 1), bool)
+        self._detect(position, heading, np.array([label], np.uint8), detected)
+        return bool(detected.item())
 
     def _detect(self, position: np.ndarray, heading: float, labels: np.ndarray, detected: np.ndarray) -> None:
         """Detect labels (K,) from a pose; writes `detected`, bool (1, K)."""
@@ -218,6 +282,38 @@ class VisibilityScanner:
             height=CAMERA_HEIGHT,
         )
         self._renderer.render(poses, semantic=self._semantic, depth=self._depth, instance=self._instance)
+
+
+def _objects(home: TaskHome, label: int) -> list[tuple[np.ndarray, float]]:
+    """Middle (x, y) of each object with a label and radius of the circle around it, m."""
+    shapes = home.house.shapes
+    has_label = LABELS[shapes.semantic] == label
+    objects = []
+    for instance in np.unique(shapes.instance[has_label]):
+        parts = shapes.take(has_label & (shapes.instance == instance))
+        centres = parts.centre[:, :2].astype(np.float64)
+        middle = (centres.min(0) + centres.max(0)) / 2
+        radius = np.hypot(*(centres - middle).T) + np.hypot(parts.half[:, 0], parts.half[:, 1])
+        objects.append((middle, float(radius.max())))
+    return objects
+
+
+def _heading_to(position: np.ndarray, target: np.ndarray) -> float:
+    return float(np.arctan2(*(target - position)[::-1]))
+
+
+def _headings_to(position: np.ndarray, objects: list[tuple[np.ndarray, float]]) -> list[float]:
+    """Headings at a position with which an object within reach may be in the image: its middle, and a fixed set."""
+    headings: list[float] = []
+    around = wrap_angle(2 * math.pi / _NUM_HEADINGS * np.arange(_NUM_HEADINGS))
+    may_show = np.zeros(_NUM_HEADINGS, bool)
+    for middle, radius in objects:
+        distance = float(np.hypot(*(middle - position)))
+        if distance - radius < _REACH:
+            headings.append(_heading_to(position, middle))
+            half_angle = math.pi if distance <= radius else math.asin(radius / distance) + _HALF_VIEW
+            may_show |= np.abs(wrap_angle(around - headings[-1])) < half_angle
+    return headings + around[may_show].tolist()
 
 
 def _cells_around(home: TaskHome, target: np.ndarray) -> np.ndarray:

@@ -1,0 +1,128 @@
+"""Classes that count as present in Search; the oracle finds all of them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.exploration.nyu40 import NYU40_INDEX
+from memenvs.exploration.search import Search
+from memenvs.exploration.visibility import VisibilityScanner
+from tests.exploration.toy_world import ToyWorld
+
+DATA = os.environ.get("MEMENVS_DATA")
+EPISODES = 6  # in each home
+
+
+def make_env(**kwargs) -> TrialVectorEnv:
+    return TrialVectorEnv(Search, EPISODES, modalities=["pose"], autoreset_mode="Disabled", **kwargs)
+
+
+def play_oracle(env: TrialVectorEnv, layout: int) -> np.ndarray:
+    """Play until all that is present is found; return the ratios, float64 (EPISODES,)."""
+    _, info = env.reset(seed=1000 * layout, options={"layout": layout})
+    ratio = info["ratio"].copy()
+    for _ in range(env.max_episode_steps):
+        if (ratio == 1.0).all():
+            break
+        _, _, terminated, _, info = env.step(env.oracle_actions())
+        assert not terminated.any()
+        ratio = np.maximum(ratio, info["ratio"])
+    return ratio
+
+
+def test_what_is_behind_a_door_that_is_too_narrow_is_not_present():
+    """A wall at x = 8 has a gap of 0.4 m; the bed is 3 m behind it. The table is on the robot's side."""
+    walls = (("wall", (8.0, 0.9, 1.2), (0.05, 0.9, 1.2)), ("wall", (8.0, 3.1, 1.2), (0.05, 0.9, 1.2)))
+    furniture = (("coffee_table", (1.0, 2.0, 0.35), (0.1, 0.8, 0.35)), ("bed", (11.5, 2.0, 0.3), (0.5, 0.9, 0.3)))
+    for boxes, expected in (((*walls, *furniture), [True, False]), (furniture, [True, True])):
+        world = ToyWorld((13.0, 4.0), boxes)
+        env = TrialEnv(Search, world=world, obs_mode="scan", wheel_noise=0.0)
+        _, info = env.reset(seed=0, options={"start": (3.0, 2.0, np.pi)})
+        present = dict(
+            zip(("television", "refrigerator", "bookshelf", "table", "sofa", "bed"), info["present"], strict=True)
+        )
+        assert [present["table"], present["bed"]] == expected and sum(present.values()) == sum(expected)
+        while not info["found"].any():
+            info = env.step(env.oracle_action())[4]
+        assert (info["ratio"], info["success"]) == ((0.5, False) if expected[1] else (1.0, True))
+    with pytest.raises(ValueError, match=r"none of the 1 homes has \['bed'\] where the robot can see it"):
+        TrialEnv(Search, world=ToyWorld((13.0, 4.0), (*walls, *furniture)), targets=["bed", "table"])
+
+
+def test_what_is_seen_from_few_poses_is_present():
+    """A sofa of 6 m whose middle is hidden by a cupboard: a robot that faces the middle sees the cupboard alone."""
+    boxes = (
+        ("sofa", (4.0, 3.6, 0.3), (3.0, 0.3, 0.3)),
+        ("wardrobe", (4.0, 2.4, 1.0), (2.2, 0.8, 1.0)),
+    )
+    world = ToyWorld(boxes=boxes)
+    env = TrialEnv(Search, world=world, obs_mode="scan", targets=["sofa"])
+    env.reset(seed=0)
+    views = VisibilityScanner("near_pixels").view_poses(env.task.home(0), NYU40_INDEX["sofa"])
+    assert len(views.cells) > 0
+    middle = np.hypot(*(views.targets - (4.0, 3.6)).T)
+    assert (middle > 0.3).all()  # no coarse view pose, which would face the middle
+    for seed in range(3):
+        _, info = env.reset(seed=seed)
+        assert info["present"].tolist() == [True]
+        while not info["success"]:
+            _, _, terminated, truncated, info = env.step(env.oracle_action())
+            assert not terminated and not truncated
+
+
+@pytest.mark.parametrize(
+    ("settings", "layout"),
+    [
+        ({"world": "procedural"}, 3),  # a table that is detected only when the robot does not face it
+        ({"world": "procedural"}, 25),  # a table that is detected from three cells of 10 cm
+        ({"split": "test"}, 30),  # home 1030
+    ],
+)
+def test_the_oracle_finds_what_is_hard_to_see(settings, layout):
+    env = make_env(**settings)
+    assert play_oracle(env, layout).tolist() == [1.0] * EPISODES
+    env.close()
+
+
+@pytest.mark.skipif(not DATA, reason="MEMENVS_DATA is not set")
+def test_the_oracle_finds_what_is_hard_to_see_in_procthor_homes():
+    folder = Path(str(DATA)) / "procthor"
+    for file, layouts in (("four_room", (13,)), ("one_room_val", (92, 97))):
+        env = make_env(world="procthor", split="all", houses=str(folder / f"{file}.jsonl.gz"))
+        for layout in layouts:
+            assert play_oracle(env, layout).tolist() == [1.0] * EPISODES, (file, layout)
+        env.close()
+
+
+def test_the_oracle_of_an_episode_does_not_depend_on_those_before():
+    """The same seed in other homes, which have other maps; nothing is found yet."""
+    env = TrialEnv(Search, modalities=["pose"])
+    for layout in range(5):
+        alone = TrialEnv(Search, modalities=["pose"])
+        for each in (env, alone):
+            each.reset(seed=0, options={"layout": layout})
+        for _ in range(3):
+            action = env.oracle_action()
+            assert action == alone.oracle_action()
+            env.step(action)
+            alone.step(action)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("world", ["procedural", "suncg_style", "four_room", "one_room_val", "one_room_train"])
+def test_the_oracle_finds_all_that_is_present(world):
+    """In every home of every world."""
+    settings = {"world": world, "split": "all"}
+    if "room" in world:
+        if not DATA:
+            pytest.skip("MEMENVS_DATA is not set")
+        settings |= {"world": "procthor", "houses": f"{DATA}/procthor/{world}.jsonl.gz"}
+    env = make_env(**settings)
+    ratios = {layout: play_oracle(env, layout) for layout in range(env.task.num_layouts)}
+    env.close()
+    assert {layout: ratio.tolist() for layout, ratio in ratios.items() if (ratio < 1.0).any()} == {}

@@ -282,7 +282,7 @@ def make_vec_env(
 def _is_batch_native(id: str) -> bool:
     """True if an id is registered with `TrialVectorEnv`, or a subclass, as its vector form."""
     spec = gym.registry.get(id.rpartition(":")[2])
-    entry_point = None if spec is None else spec.vector_entry_point
+    entry_point: Any = None if spec is None else spec.vector_entry_point
     if isinstance(entry_point, str):
         try:
             entry_point = load_env_creator(entry_point)

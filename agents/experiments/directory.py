@@ -231,7 +231,8 @@ class TensorBoardWriter(TensorBoardOutputFormat):
     def __init__(self, folder: Path, step: int) -> None:
         super().__init__(str(folder))
         restart = Event(step=step + 1, session_log=SessionLog(status=SessionLog.START))
-        self.writer.file_writer.add_event(restart)
+        file_writer: Any = self.writer.file_writer
+        file_writer.add_event(restart)
 
 
 class MetricsWriter(KVWriter):

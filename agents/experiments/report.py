@@ -256,8 +256,8 @@ def _figure() -> tuple[Figure, Any]:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
     axes.tick_params(labelsize=12)
-    axes.xaxis.label.set_size(14)
-    axes.yaxis.label.set_size(14)
+    axes.xaxis.label.set_fontsize(14)
+    axes.yaxis.label.set_fontsize(14)
     return figure, axes
 
 

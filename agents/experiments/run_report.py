@@ -164,7 +164,8 @@ def _score_curve(seeds: Sequence[Evaluation], score: str, width: int) -> Interva
     count = _num_episodes(seeds, score)
     starts = np.arange(0, count, width)
     if not count:
-        return IntervalCurve(*(np.zeros(0) for _ in range(4)))
+        empty = np.zeros(0)
+        return IntervalCurve(empty, empty, empty, empty)
     sizes = np.diff([*starts, count])
 
     def binned(name: str) -> np.ndarray:
@@ -314,7 +315,7 @@ def add_predictions(report: Report, runs: Runs) -> None:
                 margin = NORMAL_95 * errors
                 interval = IntervalCurve(np.zeros(1), means, means - margin, means + margin)
             else:
-                interval = IntervalCurve(np.zeros(1), *(np.atleast_1d(each) for each in seed_interval(means)))
+                interval = IntervalCurve(np.zeros(1), *seed_interval(means[:, None]))
             total = int(episodes.sum())
             rows.append([name, who, metric, len(seeds), _with_interval(interval, 0), interquartile_mean(means), total])
     if rows:

@@ -133,3 +133,17 @@ def test_names_of_groups_are_those_of_folders(tmp_path: Path) -> None:
     assert [folder.name for folder in group_by_seed(runs)["x"]] == ["x-0", "x-1"]
     assert list(group_by_seed({tmp_path / "x-0": SMALL, tmp_path / "x": lstm})) == ["x-0", "x"]
     assert list(group_by_seed({Path("a/x"): SMALL, Path("b/x"): lstm})) == ["a/x", "b/x"]
+
+
+def test_predictions_of_several_seeds_are_shown_together(tmp_path: Path) -> None:
+    config = find_preset("ballet-smoke")
+    folders = [tmp_path / f"ballet-{seed}" for seed in (0, 1)]
+    for seed, folder in enumerate(folders):
+        with RunDirectory(folder, replace(config, seed=seed)):
+            answers = {"episodes": 50, "metrics": {"accuracy": {"mean": 0.5 + 0.25 * seed, "stderr": 0.1}}}
+            (folder / "evaluation.json").write_text(json.dumps({"agent": answers}))
+            (folder / METRICS).write_text("step,name,value\n10,validation/accuracy,0.5\n")
+    _, row = table(report(folders, tmp_path / "out"))
+    assert row == ["ballet", "agent", "accuracy", "2", "0.625 (0.5 to 0.75)", "0.625", "100"]
+    _, row = table(report(folders[:1], tmp_path / "out"))
+    assert row == ["agent", "agent", "accuracy", "1", "0.5 (0.304 to 0.696)", "0.5", "50"]

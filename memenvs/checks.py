@@ -20,6 +20,10 @@ MAX_LISTED = 48
 MAX_STEPS, MAX_THREADS = 1_000_000, 1024
 
 
+#: Largest numbers that tensors can hold, in single precision and as integers.
+LARGEST_FLOAT, LARGEST_INT = float(np.finfo(np.float32).max), 2**63 - 1
+
+
 def check_int(name: str, value: Any, at_least: int = 1, at_most: int | None = None, *, or_none: bool = False) -> None:
     """Check that a setting is an integer within bounds, or None where that is allowed.
 
@@ -122,7 +126,8 @@ def check_fields(config: Any) -> None:
 
     Raises:
         TypeError: A field has another type.
-        ValueError: A number is NaN or infinite, or a field is none of the choices of its `Literal`.
+        ValueError: A number is NaN, infinite or too large for PyTorch, or a field is none of the choices of its
+            `Literal`.
     """
     plain_fields(config)
     hints = get_type_hints(type(config))
@@ -138,6 +143,9 @@ def check_fields(config: Any) -> None:
             raise TypeError(f"{name} must be {allowed}, got {value!r}")
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{name} must be finite, got {value}")
+        if isinstance(value, int | float) and abs(value) > (LARGEST_FLOAT if float in kinds else LARGEST_INT):
+            shown = f"{value:g}" if isinstance(value, float) else f"an integer of {value.bit_length()} bits"
+            raise ValueError(f"{name} must fit a single-precision number or 64-bit integer, got {shown}")
 
 
 _TYPE_NAMES = {

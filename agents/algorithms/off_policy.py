@@ -16,7 +16,7 @@ from memenvs.agents.algorithms.checkpoint import Checkpoint
 from memenvs.agents.algorithms.dqn_config import DQNConfig
 from memenvs.agents.algorithms.on_policy import episode_horizon
 from memenvs.agents.algorithms.replay_buffer import EpisodeReplayBuffer
-from memenvs.agents.algorithms.rollout_buffer import Observations
+from memenvs.agents.algorithms.rollout_buffer import Observations, allocating
 from memenvs.agents.memory import ExtraInputs
 from memenvs.agents.policies.acting import observation_tensors
 from memenvs.agents.policies.distributions import Categorical, check_action_mask
@@ -64,15 +64,16 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
     def replay(self) -> EpisodeReplayBuffer:
         """The replay buffer, allocated on first use: a learner that only acts needs none."""
         if self._replay is None:
-            self._replay = EpisodeReplayBuffer(
-                self.config.capacity,
-                self.config.episode_steps,
-                self.observation_space,
-                int(self.action_space.n),  # type: ignore[attr-defined]
-                self.device,
-                self.policy.features_dim if self.policy.freeze_features else None,
-                self.policy.memory.required_inputs,
-            )
+            with allocating(f"capacity ({self.config.capacity}) times episode_steps ({self.config.episode_steps})"):
+                self._replay = EpisodeReplayBuffer(
+                    self.config.capacity,
+                    self.config.episode_steps,
+                    self.observation_space,
+                    int(self.action_space.n),  # type: ignore[attr-defined]
+                    self.device,
+                    self.policy.features_dim if self.policy.freeze_features else None,
+                    self.policy.memory.required_inputs,
+                )
         return self._replay
 
     @property

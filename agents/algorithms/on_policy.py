@@ -14,7 +14,7 @@ from torch import Tensor
 
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.algorithms.ppo_config import PPOConfig
-from memenvs.agents.algorithms.rollout_buffer import TrialRolloutBuffer
+from memenvs.agents.algorithms.rollout_buffer import TrialRolloutBuffer, allocating
 from memenvs.agents.memory import State
 from memenvs.agents.policies.acting import observation_tensors
 from memenvs.agents.policies.memory_policy import MemoryPolicy
@@ -61,15 +61,16 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
     def _setup_env(self) -> None:
         if self.env is not None:
             self._check_horizon(self.env)
-        self.rollout_buffer = TrialRolloutBuffer(
-            self.n_envs,
-            self.config.n_steps,
-            self.observation_space,
-            self.action_space,
-            self.device,
-            self.policy.features_dim if self.policy.freeze_features else None,
-            self.policy.memory.required_inputs,
-        )
+        with allocating(f"n_steps ({self.config.n_steps}) of {self.n_envs} environments"):
+            self.rollout_buffer = TrialRolloutBuffer(
+                self.n_envs,
+                self.config.n_steps,
+                self.observation_space,
+                self.action_space,
+                self.device,
+                self.policy.features_dim if self.policy.freeze_features else None,
+                self.policy.memory.required_inputs,
+            )
         self._state: State | None = None
 
     def _check_horizon(self, env: VecEnv) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,20 @@ from memenvs.agents.memory import EXTRA_INPUTS, ExtraInputs
 from memenvs.agents.policies.acting import tensor_type
 
 Observations = Tensor | dict[str, Tensor]
+
+
+@contextmanager
+def allocating(what: str) -> Iterator[None]:
+    """Raise a ValueError where a buffer does not fit into memory.
+
+    Args:
+        what: Settings that decide its size, for the message.
+    """
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"{what} must be fewer, so that the buffer fits into memory ({reason})") from None
 
 
 @dataclass(frozen=True)

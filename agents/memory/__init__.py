@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import Any
 
 from memenvs.agents.memory.base import EXTRA_INPUTS, ExtraInputs, Memory, State, StepInputs
-from memenvs.checks import choices_for, is_int
+from memenvs.agents.memory.sizes import check_largest
+from memenvs.checks import choices_for
 
 __all__ = [
     "EXTRA_INPUTS",
@@ -18,7 +18,7 @@ __all__ = [
     "MemorySpec",
     "State",
     "StepInputs",
-    "check_sizes",
+    "check_largest",
     "make_memory",
     "memory_spec",
     "required_inputs",
@@ -184,27 +184,4 @@ def _config(name: str, settings: dict[str, Any]) -> Any:
         if key not in choices:
             known = choices_for(key, choices) if choices else "it has none"
             raise ValueError(f"unknown setting {key!r} of the memory {name!r}; {known}")
-    check_sizes(settings)
     return config(**settings)
-
-
-_LARGEST = {
-    "layers": 1_000,
-    "max_episode_steps": 2**19,  # rows of a learned table
-    **dict.fromkeys(
-        ("hidden_dim", "dim", "mlp_dim", "pose_dim", "cell_dim", "heads", "read_heads", "cells", "moves", "n_places"),
-        2**16,
-    ),
-    "previous_action_dim": 2**16,
-    "net_arch": 2**16,
-}
-"""Largest value of settings that are sizes of a network; those above take minutes or all of a computer's memory."""
-
-
-def check_sizes(settings: Mapping[str, Any]) -> None:
-    """Raise a ValueError if the network of a memory or policy would be too large to make."""
-    for name, largest in _LARGEST.items():
-        given = settings.get(name)
-        sizes: list[Any] = given if isinstance(given, list) else [given]
-        if any(is_int(size) and size > largest for size in sizes):
-            raise ValueError(f"{name} must be at most {largest}, got {given}")

@@ -13,7 +13,8 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps, step_ranges
-from memenvs.checks import check_fields, check_int, choices_for
+from memenvs.agents.memory.sizes import check_sizes
+from memenvs.checks import choices_for
 
 TaskInput = Literal["first", "every"]
 """Steps of a `DNCReader` that are given the task."""
@@ -46,10 +47,7 @@ class DNCConfig:
     reset_on: ResetOn = "trial"
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        for name in ("hidden_dim", "cells", "cell_dim", "read_heads"):
-            check_int(name, getattr(self, name))
-        check_int("checkpoint", self.checkpoint, or_none=True)
+        check_sizes(self)
 
     @property
     def interface_parts(self) -> dict[str, int]:

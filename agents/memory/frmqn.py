@@ -12,8 +12,9 @@ from memenvs.agents.memory.attention import masked_softmax
 from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps, step_ranges
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.kernels.frmqn_cpu import FRMQNSequence
+from memenvs.agents.memory.sizes import check_sizes
 from memenvs.agents.memory.step_log import append, empty_log, view_log
-from memenvs.checks import check_fields, check_int
+from memenvs.checks import check_int
 
 RECURRENT = ("hidden", "cell", "read")
 """Entries of the state that the LSTM passes from step to step, float (B, D) each; `read` is the read vector."""
@@ -37,12 +38,10 @@ class FRMQNConfig:
     bptt: int | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        check_sizes(self)
         check_int("dim", self.dim, 2)
         if self.dim % 2:
             raise ValueError(f"dim must be even, got {self.dim}")
-        check_int("capacity", self.capacity)
-        check_int("bptt", self.bptt, or_none=True)
 
 
 class _Bank(NamedTuple):

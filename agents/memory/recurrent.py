@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps, step_ranges
-from memenvs.checks import check_fields, check_int
+from memenvs.agents.memory.sizes import check_sizes
 
 SATURATED = 1e4
 """Gate input that closes (negative) or opens (positive) a gate exactly: its sigmoid is 0 or 1 in any precision."""
@@ -33,10 +33,7 @@ class RecurrentConfig:
     bptt: int | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        for name in ("hidden_dim", "layers"):
-            check_int(name, getattr(self, name))
-        check_int("bptt", self.bptt, or_none=True)
+        check_sizes(self)
 
 
 class RecurrentMemory(Memory):

@@ -15,7 +15,6 @@ from memenvs.agents.memory.chunking import Chunks, chunks_by_key
 from memenvs.agents.memory.place_codes import PlaceCode, PlaceCodeKind, check_place_code, check_places
 from memenvs.agents.memory.token_memory import Timeline, TokenConfig, TokenMemory
 from memenvs.agents.memory.tokens import Tokens
-from memenvs.checks import check_int
 from memenvs.retention import Strategy, place_quota, strategy_numbers
 
 
@@ -31,7 +30,6 @@ class MoveConfig(TokenConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_int("moves", self.moves)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +68,6 @@ class ChunkConfig(SpatialConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_int("chunk", self.chunk)
-        check_int("top_k", self.top_k)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,8 +16,8 @@ from memenvs.agents.memory.attention import checkpointed
 from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.place_codes import sinusoid
+from memenvs.agents.memory.sizes import check_sizes
 from memenvs.agents.memory.step_log import append, empty_log, view_log
-from memenvs.checks import check_fields, check_int
 
 TimeEmbedding = Literal["exponential", "sinusoidal", "none"]
 POSITION_SCALE = 5.0
@@ -58,9 +58,7 @@ class SceneConfig:
     reset_on: ResetOn = "trial"
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        for name in ("dim", "capacity", "pose_dim"):
-            check_int(name, getattr(self, name))
+        check_sizes(self)
         are_numbers = all(isinstance(tau, (int, float)) and not isinstance(tau, bool) for tau in self.scales)
         if not self.scales or not are_numbers or not all(0 < tau < math.inf for tau in self.scales):
             raise ValueError(f"tau must be one or several numbers above 0, got {self.tau!r}")

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from memenvs.agents.memory.attention import attend, masked_softmax
 from memenvs.agents.memory.scene_memory import SceneConfig, SceneMemory
-from memenvs.checks import check_int
 
 Centres = Literal["fps", "static", "window"]
 
@@ -51,7 +50,6 @@ class FactorizedConfig(SceneConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_heads(self.dim, self.heads)
-        check_int("n_centres", self.n_centres)
 
 
 def check_heads(dim: int, heads: int) -> None:

@@ -13,10 +13,10 @@ from memenvs.agents.memory.attention import Window, attend, rotate
 from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.scene_memory import POSITION_SCALE
+from memenvs.agents.memory.sizes import check_sizes
 from memenvs.agents.memory.smt import AttentionBlock, check_heads
 from memenvs.agents.memory.step_log import append, empty_log, put, reserve, view_log
 from memenvs.agents.memory.transformer import Rotation
-from memenvs.checks import check_fields, check_int
 
 POSE_FEATURES = 6
 """Features of a pose that are stored with each key and value, see `pose_features`."""
@@ -50,9 +50,7 @@ class CausalConfig:
     reset_on: ResetOn = "trial"
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        for name in ("dim", "capacity", "layers"):
-            check_int(name, getattr(self, name))
+        check_sizes(self)
         check_heads(self.dim, self.heads)
         if self.dim // self.heads % 2:
             raise ValueError(f"dim must be an even multiple of heads ({self.heads}), got {self.dim}")

@@ -15,8 +15,8 @@ from memenvs.agents.memory.chunking import Chunks, ranks_within
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.place_codes import TIME_MODULUS, TimeIndex, query_time_indices, sinusoid, time_indices
 from memenvs.agents.memory.reader import MemoryReader
+from memenvs.agents.memory.sizes import check_sizes
 from memenvs.agents.memory.tokens import Tokens
-from memenvs.checks import check_fields, check_int
 from memenvs.retention import STRATEGY_NAMES, eviction_times
 
 MAX_ELEMENTS = 1 << 22
@@ -51,10 +51,9 @@ class TokenConfig:
     reset_on: ResetOn = "trial"
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        check_sizes(self)
         if self.dim < 2 or self.dim % 2:
             raise ValueError(f"dim must be even, got {self.dim}")
-        check_int("capacity", self.capacity, or_none=True)
 
 
 @dataclass(frozen=True)

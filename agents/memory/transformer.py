@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memenvs.agents.memory.attention import rotate
+from memenvs.agents.memory.sizes import check_sizes
 
 Rotation = tuple[Tensor, Tensor]
 """Cosine and sine, float (B, T, width / 2) each."""
@@ -31,9 +32,7 @@ class TransformerConfig:
     mlp_dim: int = 1024
 
     def __post_init__(self) -> None:
-        for name in ("layers", "heads", "mlp_dim"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        check_sizes(self)
         if self.dim < 2 or self.dim % (2 * self.heads):
             raise ValueError(f"dim must be an even multiple of heads ({self.heads}), got {self.dim}")
 

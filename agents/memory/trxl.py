@@ -31,8 +31,6 @@ class TransformerXLConfig(TransformerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.memory_length < 1:
-            raise ValueError(f"memory_length must be at least 1, got {self.memory_length}")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must be in [0, 1), got {self.dropout}")
 

@@ -26,7 +26,7 @@ from memenvs.agents.memory import (
     ExtraInputs,
     State,
     StepInputs,
-    check_sizes,
+    check_largest,
     make_memory,
     memory_spec,
     required_inputs,
@@ -34,7 +34,7 @@ from memenvs.agents.memory import (
 from memenvs.agents.policies.acting import ActingPolicy, PolicyOutput
 from memenvs.agents.policies.distributions import ActionDistribution, ActionHead, check_action_mask
 from memenvs.agents.vec_env import check_observation_space
-from memenvs.checks import choices_for
+from memenvs.checks import choices_for, plain
 
 #: Features extractors that a checkpoint can name.
 FEATURES_EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
@@ -134,7 +134,7 @@ class MemoryPolicy(ActingPolicy):
         features_extractor_class = _features_extractor_class(features_extractor_class, observation_space)
         activation = _activation_name(activation if activation_fn is None else activation_fn)
         for arch in net_arch.values() if isinstance(net_arch, dict) else [net_arch]:
-            check_sizes({"previous_action_dim": previous_action_dim, "net_arch": arch})
+            check_largest({"previous_action_dim": previous_action_dim, "net_arch": arch})
         _check_observations(observation_space, action_space, freeze_features)
         super().__init__(
             observation_space, action_space, features_extractor_class, features_extractor_kwargs, normalize_images=True
@@ -148,6 +148,7 @@ class MemoryPolicy(ActingPolicy):
         self.freeze_features = freeze_features
         if freeze_features:
             self.features_extractor.requires_grad_(False)
+        previous_action_dim = plain(previous_action_dim)
         if previous_action_dim is None:
             previous_action_dim = 16 if isinstance(action_space, spaces.Discrete) and memory != "none" else 0
         self.previous_action_dim = previous_action_dim
@@ -168,7 +169,7 @@ class MemoryPolicy(ActingPolicy):
         trained = [parameter for parameter in self.parameters() if parameter.requires_grad]
         self.optimizer = torch.optim.Adam(trained, lr=lr_schedule(1.0), eps=adam_eps, fused=True)
         # Resolved arguments, with which a checkpoint builds the policy again; see `json_kwargs`.
-        self._kwargs = {
+        kwargs = {
             "memory": memory,
             "memory_kwargs": dict(memory_kwargs or {}),
             "previous_action_dim": previous_action_dim,
@@ -181,6 +182,7 @@ class MemoryPolicy(ActingPolicy):
             "activation": activation,
             "adam_eps": adam_eps,
         }
+        self._kwargs = plain(kwargs)
 
     def _make_heads(self, net_arch: list[int] | dict[str, list[int]], activation: str) -> None:
         """Make actor and critic, with the hidden layers before them."""

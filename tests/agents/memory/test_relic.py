@@ -301,9 +301,9 @@ def test_depth_dropout() -> None:
 
 def test_settings_are_checked() -> None:
     for kwargs, message in (
-        ({"sink": "vk"}, "unknown sink 'vk'; choose from 'none', 'token'"),
+        ({"sink": "vk"}, r"unknown sink 'vk'; choose from .'none', 'token'"),
         ({"dim": 20, "heads": 4}, r"dim must be an even multiple of heads \(4\), got 20"),
-        ({"layers": 0}, "layers must be at least 1, got 0"),
+        ({"layers": 0}, "layers must be an integer of at least 1, got 0"),
         ({"depth_dropout": 1.0}, r"depth_dropout must be in \[0, 1\), got 1.0"),
         ({"cache_dtype": "int8"}, "unknown cache_dtype 'int8'"),
     ):

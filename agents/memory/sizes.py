@@ -1,0 +1,50 @@
+"""Upper bounds of the sizes of memories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+from memenvs.checks import check_fields, check_int, is_int
+
+LARGEST = {
+    "layers": 1000,
+    "max_episode_steps": 2**19,  # rows of a learned table
+    **dict.fromkeys(
+        ("hidden_dim", "dim", "mlp_dim", "pose_dim", "cell_dim", "heads", "read_heads", "cells", "moves", "n_places"),
+        2**16,
+    ),
+    **dict.fromkeys(("columns", "chunk", "top_k", "memory_length"), 2**16),
+    "n_centres": 2**20,
+    **dict.fromkeys(("capacity", "bptt", "checkpoint"), 2**31 - 1),
+    "previous_action_dim": 2**16,
+    "net_arch": 2**16,
+}
+"""Largest value of settings that are sizes of a network; those above take minutes or all of a computer's memory."""
+
+
+def check_largest(settings: Mapping[str, Any]) -> None:
+    """Raise a ValueError if the network of a memory or policy would be too large to make."""
+    for name, largest in LARGEST.items():
+        given = settings.get(name)
+        sizes: list[Any] = given if isinstance(given, list) else [given]
+        if any(is_int(size) and size > largest for size in sizes):
+            raise ValueError(f"{name} must be at most {largest}, got {given}")
+
+
+def check_sizes(settings: Any) -> None:
+    """Check the types of all settings of a memory, and the range of its sizes.
+
+    Args:
+        settings: Config of a memory, a frozen dataclass.
+
+    Raises:
+        TypeError: A setting has another type than is declared.
+        ValueError: A size is below 1 or above the largest one.
+    """
+    check_fields(settings)
+    hints = get_type_hints(type(settings))
+    for name in (each for each in LARGEST if each in hints):
+        check_int(name, getattr(settings, name), or_none=NoneType in get_args(hints[name]))
+    check_largest(vars(settings))

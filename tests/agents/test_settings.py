@@ -1,0 +1,183 @@
+"""Settings of memories and learners: any value works, or an error names the setting."""
+
+from __future__ import annotations
+
+import functools
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from memenvs.agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, PPOConfig
+from memenvs.agents.algorithms.supervised_config import SupervisedConfig
+from memenvs.agents.memory import MEMORIES, StepInputs, make_memory, memory_spec
+from memenvs.agents.mtvm.config import MTVMConfig
+from memenvs.agents.mtvm.imitation_config import ImitationConfig
+from memenvs.agents.sat.allocator import AllocatorConfig
+from memenvs.agents.sat.config import BalletModelConfig
+from tests.agents.learners import darkroom
+
+VALUES: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    0,
+    1,
+    2,
+    3,
+    4,
+    7,
+    10**6,
+    2**31,
+    2**63,
+    10**400,
+    0.5,
+    1.0,
+    -0.5,
+    1e-320,
+    1e300,
+    float("nan"),
+    float("inf"),
+    np.int64(2),
+    np.int8(-3),
+    np.float64(0.25),
+    np.float32(0.25),
+    np.bool_(True),
+    np.array(2),
+    np.array([1.0, 2.0]),
+    "",
+    "2",
+    "none",
+    [],
+    [1, 2],
+    {},
+    object(),
+)
+"""Values that a setting may be given."""
+LONGEST = 20.0
+"""Seconds after which a case has not been bounded."""
+SMALL: dict[str, Any] = {
+    "dim": 8,
+    "hidden_dim": 8,
+    "heads": 2,
+    "layers": 1,
+    "mlp_dim": 8,
+    "cells": 4,
+    "cell_dim": 4,
+    "read_heads": 2,
+    "capacity": 12,
+    "pose_dim": 4,
+    "n_centres": 2,
+    "memory_length": 3,
+    "max_episode_steps": 8,
+}
+"""Sizes that keep a case short."""
+
+
+def inputs(steps: int) -> StepInputs:
+    """Inputs of two sequences, with everything that a memory may need."""
+    start = torch.zeros(2, steps, dtype=torch.bool)
+    start[:, 0] = True
+    zeros = torch.zeros(2, steps, dtype=torch.int64)
+    return StepInputs(torch.ones(2, steps, 6), start, start, torch.zeros(2, steps, 3), zeros, zeros)
+
+
+def use_memory(name: str, settings: dict[str, Any]) -> None:
+    """Make a memory, act and learn with it."""
+    spec = {each.name for each in fields(memory_spec(name).config)}
+    memory = make_memory(name, 6, **{key: value for key, value in SMALL.items() if key in spec} | settings)
+    with torch.no_grad():
+        state = memory.initial_state(2, max_steps=4)
+        for _ in range(2):
+            _, state = memory.step(inputs(1), state)
+    memory(inputs(3))[0].sum().backward() if any(True for _ in memory.parameters()) else memory(inputs(3))
+
+
+def use_learner(learner: type, base: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Make a learner with its buffer."""
+    policy = {"memory": "none"}
+    model = learner("MemoryPolicy", darkroom(2), policy_kwargs=policy, device="cpu", seed=0, **base | settings)
+    if isinstance(model, EpisodeDQN):
+        assert model.replay.nbytes > 0  # allocated on first use
+
+
+CONFIGS: dict[str, tuple[type, Callable[[dict[str, Any]], None]]] = {
+    **{name: (memory_spec(name).config, functools.partial(use_memory, name)) for name in MEMORIES},
+    "PPO": (PPOConfig, functools.partial(use_learner, PartialUpdatePPO, {"n_steps": 8, "n_updates": 2})),
+    "DQN": (DQNConfig, functools.partial(use_learner, EpisodeDQN, {"capacity": 4, "batch_size": 2})),
+    **{
+        each.__name__: (each, lambda settings, each=each: each(**settings))
+        for each in (SupervisedConfig, ImitationConfig, MTVMConfig, AllocatorConfig, BalletModelConfig)
+    },
+}
+
+
+def failures(name: str, cases: Iterator[dict[str, Any]]) -> Iterator[str]:
+    """Try settings; yield what neither worked nor was refused by name."""
+    _, use = CONFIGS[name]
+    for settings in cases:
+        where = f"{name} with {settings}"
+        begin = time.perf_counter()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                use(settings)
+        except (ValueError, TypeError, OSError) as error:
+            if not any(setting in str(error) for setting in settings):
+                yield f"{where} does not name a setting: {error!r}"
+        except Exception as error:
+            yield f"{where}: {error!r}"
+        if time.perf_counter() - begin > LONGEST:
+            yield f"{where} took {time.perf_counter() - begin:.0f} s"
+
+
+def single(name: str) -> list[dict[str, Any]]:
+    """Each setting with each value."""
+    return [{each.name: value} for each in fields(CONFIGS[name][0]) for value in VALUES]
+
+
+def pairs(name: str, count: int) -> Iterator[dict[str, Any]]:
+    """Random values of two settings."""
+    names = [each.name for each in fields(CONFIGS[name][0])]
+    for i in range(count):
+        rng = np.random.default_rng(i)
+        chosen = rng.choice(names, min(2, len(names)), replace=False)
+        yield {str(each): VALUES[int(rng.integers(len(VALUES)))] for each in chosen}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_some_settings(name: str) -> None:
+    cases = single(name)
+    chosen = np.random.default_rng(0).permutation(len(cases))[:40]
+    assert not list(failures(name, (cases[i] for i in chosen)))
+
+
+def test_numbers_of_numpy_are_saved(tmp_path: Path) -> None:
+    memory = {"hidden_dim": np.int64(4), "layers": np.array(1)}
+    policy = {"memory": "gru", "memory_kwargs": memory, "previous_action_dim": np.int8(2), "net_arch": [np.int64(4)]}
+    model = PartialUpdatePPO("MemoryPolicy", darkroom(2), policy_kwargs=policy, n_steps=8, n_updates=1, device="cpu")
+    model.save(tmp_path / "model.zip")
+    loaded = PartialUpdatePPO.load(tmp_path / "model.zip", device="cpu")
+    assert loaded.policy.json_kwargs()["memory_kwargs"] == {"hidden_dim": 4, "layers": 1}
+
+
+def test_sizes_beyond_the_largest_are_named() -> None:
+    """Before, a million layers were made one after the other, and a million units filled the memory."""
+    for name, largest in (("hidden_dim", 65536), ("layers", 1000)):
+        with pytest.raises(ValueError, match=f"{name} must be at most {largest}, got 1000000"):
+            make_memory("gru", 6, **{name: 10**6})
+    with pytest.raises(ValueError, match=r"n_steps must fit .* 64-bit integer, got an integer of 64 bits"):
+        PPOConfig(n_steps=2**63)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", CONFIGS)
+def test_all_settings(name: str) -> None:
+    found = [*failures(name, iter(single(name))), *failures(name, pairs(name, 500))]
+    assert not found, "\n".join(found)

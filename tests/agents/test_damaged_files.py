@@ -184,25 +184,25 @@ TARGETS: dict[str, Target] = {
 def content(loaded: Any, folder: Path) -> bytes | None:
     """Saved content of a learner; None for files without a checksum."""
     if isinstance(loaded, EpisodeDQN) and loaded.replay.count > 0:
-        loaded.save_replay_buffer(folder / "again")
+        loaded.save_replay_buffer(folder / "again.zip")
     elif isinstance(loaded, (PartialUpdatePPO, EpisodeDQN)):
-        loaded.save(folder / "again")
+        loaded.save(folder / "again.zip")
     else:
         return None
-    return (folder / "again").read_bytes()
+    return (folder / "again.zip").read_bytes()
 
 
 def failures(name: str, count: int, seed: int, folder: Path) -> Iterator[str]:
     """Damage a file again and again; yield what was neither right nor refused by name."""
     target = TARGETS[name]
-    target.write(folder / "good")
-    good = (folder / "good").read_bytes()
-    original = content(target.load(folder / "good"), folder)
+    target.write(folder / "good.zip")
+    good = (folder / "good.zip").read_bytes()
+    original = content(target.load(folder / "good.zip"), folder)
     for i in range(count):
         rng = np.random.default_rng([seed, i])
         damage = target.damages[i % len(target.damages)]
         where = f"{name}, seed {seed}, case {i} ({damage.__name__})"
-        path = folder / f"file{i}"
+        path = folder / f"file{i}.zip"
         path.write_bytes(damage(good, rng))
         begin = time.perf_counter()
         loaded = None

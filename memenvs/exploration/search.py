@@ -75,8 +75,8 @@ class Search(Exploration):
             # Share the buffers of the images that are observed, and have the others rendered with them.
             self._images = {**self._detection_images, **self._images}
             self._detection_images = self._images
-        # For the oracle: a cache of the view poses of the missing classes, and the cells of rejected view poses. From
-        # those the robot faced the object but did not detect it.
+        # For the oracle: a cache of the view poses of the missing classes, and the cells of rejected view poses. One is
+        # rejected when the robot has faced the object from it and has not detected it.
         self._view_poses: list[tuple[tuple, ViewPoses] | None] = [None] * num_envs
         self._rejected: list[set[int]] = [set() for _ in range(num_envs)]
         self._retry_step = np.zeros(num_envs, np.int64)  # step at which rejected view poses are tried again

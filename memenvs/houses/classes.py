@@ -31,7 +31,7 @@ MATERIALS = (
     "wood", "fabric", "leather", "metal", "glass", "paper", "stripes", "label", "books", "leaves",
     "grass", "screen", "ceramic",
 )  # fmt: skip
-#: A shape of class "painting" made of one of these shows a picture instead of the material, each a different one.
+#: A shape of class "painting" made of one of these shows a picture in its place; each stands for another picture.
 PAINTING_MATERIALS = ("label", "leaves", "checker", "marble", "stripes")
 MATERIAL_INDEX = {name: index for index, name in enumerate(MATERIALS)}
 

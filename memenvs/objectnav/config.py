@@ -28,7 +28,8 @@ class ExtObjNavConfig(HomesConfig):
 
     Attributes:
         num_objects: Fewest and most objects to place, before invisible ones are removed; 1 to 1000. The paper places 30
-            to 40, of which 22 stay on average. Here more objects are visible, so fewer are placed and 22 stay.
+            to 40, of which 22 stay on average. Here more objects are visible, so fewer are placed and 22 stay. A
+            category with 10 or more visible objects is never a goal, so few categories need few objects.
         categories: Names or numbers of the categories to place, each once; None for all 20.
         obs_mode: "rgb" (images of `sensors`) or "symbolic" (52 numbers, see `memenvs.objectnav.symbolic`).
         sensors: Images to observe, any of "rgb", "depth" and "semantic"; None for "rgb" alone. None in
@@ -108,7 +109,7 @@ class ExtObjNavConfig(HomesConfig):
         check_int("layout_pool", self.layout_pool, or_none=True)
 
     def home_check(self) -> HomeCheck:
-        """Return the check of whether a layout can be made in a home."""
+        """Return the check of whether an object can be seen in a home."""
         return LayoutCheck(self.num_objects, self.categories, self.tilt_mode)  # type: ignore[arg-type]
 
 

@@ -48,7 +48,7 @@ class Layout:
         navmap: Map for navigation.
         scene: The house prepared for rendering.
         category: int64, (M,); index into `YCB_CLASSES`.
-        position: float64, (M, 3); m.
+        position: float64, (M, 3); middle of each object's bounding box, m.
         instance: int64, (M,); instance id in images.
         viewpoints: As given.
         goals: int64, (G,), G >= 1; categories that can be goals, ascending.
@@ -162,7 +162,7 @@ def make_layout(
         home_index: Number of the home in its world; None for `number` modulo the number of homes.
 
     Raises:
-        ValueError: The home cannot be made or has no receptacles, or no visible object could be placed in it.
+        ValueError: The home cannot be made or has no receptacles, or in no attempt a category can be a goal.
 
     Source:
         ReLIC, building a layout: 30 to 40 objects on random surfaces; an object stays if a robot in front of it passes
@@ -182,14 +182,18 @@ def make_layout(
             house = replace(house, shapes=house.shapes.take(~np.isin(house.shapes.instance, removed)))
             visible_from = tuple(viewpoints[k] for k in visible)
             return Layout(number, home_index, home, house, objects, visible_from, view_cells[visible])
-    raise _nothing_visible(home)
+    raise ValueError(
+        f"no category can be a goal in house {home.house.name!r}: in each of {MAX_ATTEMPTS} attempts all had no "
+        f"visible object or at least {MAX_OBJECTS}; if there are too many, lower num_objects or add categories"
+    )
 
 
 @dataclass(frozen=True)
 class LayoutCheck:
     """Check of a home: the first layout in it has an object that is visible.
 
-    It ends at the first such object, so that it takes less time than a layout.
+    It ends at the first such object, so that it takes less time than a layout. It does not find out whether there are
+    too many objects of every category for one to be a goal; `make_layout` does.
 
     Attributes:
         count_range: As in `make_layout`.
@@ -214,7 +218,7 @@ class LayoutCheck:
                 cells = find_viewpoints(home.navmap, house.shapes, np.array(each.position), each.instance)
                 if _find_view_cells(home, scene, (each,), [cells], self.tilt_mode, counter)[0] >= 0:
                     return
-        raise _nothing_visible(home)
+        raise ValueError(f"no visible object could be placed in house {home.house.name!r} in {MAX_ATTEMPTS} attempts")
 
 
 def _placements(
@@ -224,10 +228,6 @@ def _placements(
     rng = np.random.default_rng(number)
     for _ in range(MAX_ATTEMPTS):
         yield world.place_objects(home.house, rng, count_range, categories)
-
-
-def _nothing_visible(home: Home) -> ValueError:
-    return ValueError(f"no visible object could be placed in house {home.house.name!r} in {MAX_ATTEMPTS} attempts")
 
 
 def _find_view_cells(
@@ -276,7 +276,11 @@ def _candidate_cells(home: Home, target: np.ndarray, cells: np.ndarray) -> np.nd
 
 
 def _tilt_states(mode: str) -> np.ndarray:
-    """All states of the tilt that an episode can reach by only tilting up or only down, float64, degrees."""
+    """All states of the tilt that an episode can reach by only tilting up or only down, float64, degrees.
+
+    The ends of the range cut steps short, so tilting to and fro reaches more states. They lie between these, and the
+    success test needs only one that shows the object.
+    """
     states = [np.array([start_tilt(mode)])]
     for steps in (1, -1):
         state = states[0]

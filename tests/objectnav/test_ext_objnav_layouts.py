@@ -177,6 +177,15 @@ def test_a_home_where_nothing_can_be_seen_is_named():
         make_table_env(TableWorld(objects=((APPLE, 40.0, 2.0),)))
 
 
+def test_a_home_with_too_many_objects_of_every_category_is_named():
+    apples = tuple((APPLE, 6.6 + 0.2 * (k % 5), 1.8 + 0.4 * (k // 5)) for k in range(MAX_OBJECTS))
+    env = make_table_env(TableWorld(objects=apples))
+    problem = r"no category can be a goal in house 'toy': .* at least 10; .* num_objects"
+    with pytest.warns(UserWarning, match=problem), pytest.raises(ValueError, match=problem):
+        env.reset(seed=0)
+    make_table_env(TableWorld(objects=apples[1:])).reset(seed=0)
+
+
 def test_distances_are_zero_on_viewpoints_and_made_once(small):
     small.reset(seed=0)
     layout = small.task.layout(0)

@@ -1,1 +1,1 @@
-"""Houses read from ProcTHOR files."""
+"""Houses read from files of ProcTHOR and Holodeck."""

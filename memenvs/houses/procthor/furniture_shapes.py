@@ -38,7 +38,7 @@ def side_table(asset: AssetBuilder) -> None:
 
 def desk(asset: AssetBuilder) -> None:
     """A top on side panels with drawers under it; a high one has shelves along its back."""
-    top = asset.height if asset.height <= 1.0 else asset.support_height(0.6, 0.95, min(0.75, asset.height))
+    top = asset.height if asset.height <= 1.0 else asset.support_height(0.6, 0.95, 0.75)
     asset.box(asset.x_span, asset.y_span, (top - _BOARD, top))
     for x in ((-asset.half_width, -asset.half_width + _BOARD), (asset.half_width - _BOARD, asset.half_width)):
         asset.box(x, asset.y_span, (0, top - _BOARD), colour=asset.shade(0.85))
@@ -84,8 +84,9 @@ def counter(asset: AssetBuilder) -> None:
     count = max(1, round(2 * asset.half_width / 0.6))
     width = 2 * asset.half_width / count
     front = runs[0][1][1]
-    doors = range(count) if len(runs) == 1 else range(len(runs) > 2, count - 1)
-    for i in doors:
+    # The back run has no doors in the corners: at the right if there are two runs, at both ends if there are three.
+    first, end = int(len(runs) == 3), count - int(len(runs) > 1)
+    for i in range(first, end):
         x = (-asset.half_width + i * width + 0.02, -asset.half_width + (i + 1) * width - 0.02)
         asset.box(x, (front - 0.02, front - 0.005), (0.1, asset.height - 0.07), "plain", asset.shade(1.12))
         asset.box(
@@ -220,7 +221,10 @@ def drawers(asset: AssetBuilder) -> None:
 
 
 def shelf(asset: AssetBuilder) -> None:
-    """Boards between two sides in front of a back; one wherever an object of the house stands."""
+    """Boards between two sides in front of a back.
+
+    They are more than 0.2 m apart, first at the heights at which objects of the house stand, then at even distances.
+    """
     for x in ((-asset.half_width, -asset.half_width + _BOARD), (asset.half_width - _BOARD, asset.half_width)):
         asset.box(x, asset.y_span, (0, asset.height), colour=asset.shade(0.85))
     inner = asset.half_width - _BOARD

@@ -139,7 +139,7 @@ class Search(Exploration):
         )
 
     def _oracle_action(self, i: int) -> int:
-        """Go to the nearest view pose of a missing class and face the object; when all are found, visit new cells."""
+        """Go to the nearest view pose of a missing class and face the object; without any, visit new cells."""
         navmap = self.home(i).navmap
         pose = self._sim.pose[i]
         views = self._remaining_view_poses(i)
@@ -168,6 +168,7 @@ class Search(Exploration):
         goals = np.zeros(navmap.free.size, bool)
         goals[views.cells] = True
         # The goals change exactly when a class is found or a view pose is rejected, so this pair is the cache key.
+        # Rejected view poses are tried again only after steps to unvisited cells, which replace the cached map.
         costs = self._cost_map(i, (len(views.cells), int(self._found[i].sum())), lambda: goals)
         return best_action(navmap, self._sim.pose[i], costs)
 

@@ -15,7 +15,7 @@ def warmup(options: argparse.Namespace, extra_arguments: list[str]) -> Any:
     start = time.perf_counter()
     COMPILATION.register()
     env = make_vec_env("memenvs/Darkroom-v0", 2, seed=0)
-    sizes = {"n_steps": 8, "n_updates": 2, "batch_size": 2, "n_epochs": 1}
+    sizes: dict[str, Any] = {"n_steps": 8, "n_updates": 2, "batch_size": 2, "n_epochs": 1}
     # With the advantages of PPO and the memory of FRMQN this runs every compiled function of the agents.
     policy = {"memory": "frmqn"}
     PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy, device="cpu", seed=0, **sizes).learn(16)

@@ -90,7 +90,7 @@ class MinigridTruth:
 class MiniworldTruth:
     """Truth of a Miniworld environment.
 
-    Its floor plan is (x, z) with z towards the viewer of the plan: here (x, y) = (x, -z).
+    Its floor plan is (x, z); seen from above with x to the right, z points down the page: here (x, y) = (x, -z).
     A place is a room, in the order in which the environment made them; between rooms it is the nearest one.
     """
 

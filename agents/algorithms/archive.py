@@ -1,7 +1,7 @@
 """Archives: JSON and safetensors files in one zip file. Reading one executes nothing.
 
 A file is written under a temporary name and renamed, so it is complete or not there. As in Stable-Baselines3, a name
-without a suffix gets `.zip`, and an open binary file does in place of a name.
+without a suffix gets `.zip`, and an open binary file can stand in place of a name.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def unknown_setting(name: str, known: Iterable[str], hints: dict[str, str], of: 
         name: Name of the setting.
         known: Settings that exist.
         hints: `LEARNER_SETTINGS` or `POLICY_SETTINGS`.
-        of: What the setting is of.
+        of: Put after the name of the setting as it is, such as " of MemoryPolicy".
     """
     hint = f"{hints[name]}; " if name in hints else ""
     return f"unknown setting {name!r}{of}; {hint}{choices_for(name, known)}"

@@ -22,10 +22,10 @@ NORM_GROUPS = 16
 
 
 class QuarterResNet18(nn.Sequential):
-    """ResNet-18 with a quarter of its channels; 1,095,376 parameters for images of 3 x 48 x 64.
+    """ResNet-18 with a quarter of its channels.
 
     There is no stride and no pooling before the end of the first stage. A linear layer over the whole last feature map
-    replaces the mean.
+    replaces the mean. For images of 3 x 48 x 64 and 64 features it has 1,095,376 parameters.
 
     Args:
         channels: Channels of the input.
@@ -73,7 +73,7 @@ class ResidualBlock(nn.Module):
             )
 
     def forward(self, x: Tensor) -> Tensor:
-        """float, (B, inputs, H, W) -> (B, outputs, H / stride, W / stride)."""
+        """float, (B, inputs, H, W) -> (B, outputs, H / stride, W / stride), rounded up."""
         return (self.layers(x) + self.input(x)).relu()
 
 
@@ -129,8 +129,8 @@ class SceneEncoder(BaseFeaturesExtractor):
     | `pose` | float32 (3,), x m, y m, heading rad | x / 5, y / 5, cosine, sine | none |
 
     Args:
-        observation_space: A `Dict` with some of these keys and no other, as Stable-Baselines3 passes it (`rgb` with
-            channels first, and scaled to 0 to 1 in `forward`).
+        observation_space: A `Dict` with some of these keys and no other, as Stable-Baselines3 passes it: `rgb` has
+            channels first, and `forward` gets it as floats from 0 to 1.
         network: Network for images: "resnet" (`QuarterResNet18`) or "small" (`SmallNetwork`).
         dim: Width that each of `rgb`, `depth`, `semantic` and the rays is encoded to; >= 1.
 

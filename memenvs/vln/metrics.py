@@ -123,7 +123,7 @@ class ReferencePath:
         if not np.isfinite(leg_lengths).all():
             raise ValueError(f"episode {episode.id!r}: its goal cannot be reached from its start")
         edge_lengths = graphs.distance(path[:-1], path[1:])
-        # cumulative sums add in order, where `np.sum` adds pairwise: the same bits as a path that grows step by step
+        # cumulative sums add in order, while `np.sum` adds pairwise: the same bits as a path that grows step by step
         return cls(
             path=path,
             leg_ends=leg_ends,
@@ -152,11 +152,11 @@ class PathMetrics:
         node: int64, (N,); last node of each path.
         reference: int64, (N, M); the annotated path, padded with its last node.
         reference_nodes: int64, (N,); number of nodes of the annotated path.
-        leg: int64, (N,); index of the current leg. A leg ends exactly at its node, where `success` allows 3 m.
+        leg: int64, (N,); index of the current leg. A leg ends only at its node, though `success` allows 3 m.
 
     Source:
         R2R's evaluation (NE, SR, OSR, SPL), Ilharco et al. 2019 (nDTW, SDTW), Jain et al. 2019 (CLS), CVDN (goal
-        progress). Success is less than 3 m in all of them. SPL divides by the shortest path, not by the annotated one.
+        progress). Success is less than 3 m in all of them. SPL compares with the shortest path, not the annotated one.
     """
 
     def __init__(self, graphs: Graphs, num: int) -> None:
@@ -173,8 +173,8 @@ class PathMetrics:
         self._regions = np.zeros((num, 1), np.int64)
         self._alignment = TimeWarping(num, 1)
         self._nearest = np.zeros((num, 1))  # distance of each reference node to the path, m
-        self._reference_length = np.zeros(num)
-        self._shortest_length = np.zeros(num)  # from the start to the goal, m
+        self._reference_length = np.zeros(num)  # m
+        self._shortest_length = np.zeros(num)  # from the start through all legs to the goal, m
         self._length = np.zeros(num)  # of the path so far, m
         self._closest = np.zeros(num)  # distance from the goal to the nearest node of the path so far, m
         self._region_distance = np.zeros(num)  # at the start, m

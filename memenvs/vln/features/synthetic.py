@@ -27,13 +27,14 @@ class SyntheticFeatures(Features):
     The view from v in direction b is
 
         sum over visible u of max(0, cos(b, u))^8 exp(-distance / 4 m) code(content of u)
-        + 0.3 code(v) + noise(v, b),
+        + 0.3 code(v) + 0.1 noise(v, b),
 
-    scaled to root mean square 1. v itself has weight 1 in the sum. Codes are normal numbers from a counter-based
+    scaled to root mean square 1. v itself has weight 1 in the sum. Where the content gives heights, a code for each
+    number of `_geometry`, times this number, is added before the scaling. Codes are normal numbers from a counter-based
     generator whose key is a hash of the name. Object names have the same code in all houses, so that what is learned
     about them generalises. The code of a viewpoint is unique, so it does not.
 
-    Features of a house are computed when first needed, rounded to float16 and kept: 36 D 2 bytes per viewpoint.
+    Features of a house are computed when first needed, rounded to float16 and kept: 72 D bytes per viewpoint.
 
     Args:
         world: The world of the houses.

@@ -6,6 +6,8 @@ of them. `smt` gives the same numbers, which is checked here. The other memories
 
 An update computes the features of some decisions of whole episodes, and their gradients. "packed" computes decisions
 with about equally many elements together. "padded" computes all decisions at once, each padded to the longest.
+"one by one" computes each decision alone. The baseline of these three is "packed"; that of updates of different
+memories is `smt`.
 
 All rows of a table are timed in turn, in one process and on one thread. The ratio to the baseline is taken within a
 turn; medians over turns are printed. Times are CPU time on a CPU, so that other processes do not count, and wall-clock

@@ -405,7 +405,7 @@ class MemoryAlgorithm(SavableAlgorithm):
     def at_rollout_boundary(self) -> bool:
         """True if a learner that is saved now resumes exactly.
 
-        It is between rollouts, the next one begins with trials, and a checkpoint can name these.
+        It is between rollouts, the next one begins with new trials, and a checkpoint can name these.
         """
         return self.is_between_rollouts and self.has_resumable_trials
 

@@ -33,8 +33,8 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
     refilled with the new weights. The last update of a rollout learns from all T steps: a full update. The next
     rollout starts with a new trial and an empty memory. K = 1 is ordinary PPO.
 
-    Several processes together make the optimizer steps of one process that has all their environments and the same
-    `batch_size`; each takes its share of a batch from its own environments.
+    Several processes make the same optimizer steps as one process with all their environments and the same
+    `batch_size` would; each takes its share of a batch from its own environments.
 
     Args:
         policy: "MemoryPolicy" or a subclass of `MemoryPolicy`.
@@ -144,7 +144,8 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
             rows: int64, (B,); environments of this process.
             begin: First position of the loss.
             end: One after the last position.
-            targets: float32, (N, end - begin, 4); log probability and value while acting, advantage, return.
+            targets: float32, (N, end - begin, 4); log probability and value (while acting, or as the last refill has
+                recomputed them), advantage, return.
 
         Returns:
             float32, (len(STATISTICS),).
@@ -337,7 +338,9 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
 
     @torch.no_grad()
     def _approximate_kl(self, begin: int, end: int) -> float:
-        """Estimate the KL divergence of the current policy from the one that acted, on one batch.
+        """Estimate the KL divergence of the current policy from that of the stored log probabilities, on one batch.
+
+        These are of the policy that acted, unless `refresh_log_probs` has recomputed them.
 
         Source:
             Schulman, "Approximating KL divergence", 2020: the mean of (r - 1) - log r, r the probability ratio.

@@ -244,7 +244,7 @@ class EpisodeReplayBuffer:
 
         Args:
             episodes: Number of episodes, B; at most `count`.
-            steps: Number of steps of each, S.
+            steps: Number of steps of each, S; fewer if all drawn episodes are shorter: S is then the longest length.
             rng: Draws both.
         """
         rows = rng.choice(np.flatnonzero(self.lengths.numpy()), episodes, replace=False)

@@ -118,8 +118,8 @@ class SavableAlgorithm(BaseAlgorithm):
 
         Args:
             path: The file; replaced if it is there. A name without a suffix gets `.zip`.
-            exclude: Must be None or empty, as the next: the content of a checkpoint is fixed.
-            include: Arguments of Stable-Baselines3's `save`.
+            exclude: Argument of Stable-Baselines3's `save`; must be None or empty, as a checkpoint's content is fixed.
+            include: As `exclude`.
 
         Raises:
             ValueError: A weight is NaN or infinite, or something is to be excluded or included; a file that is there

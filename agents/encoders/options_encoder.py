@@ -14,10 +14,10 @@ from memenvs.checks import check_int
 class OptionsEncoder(BaseFeaturesExtractor):
     """Encodes every option with one network, gated by the text, and concatenates the results.
 
-    An option o becomes ReLU(W2 ReLU(W1 o * (1 + W3 t))). Here t is the sum of the embeddings of the text's L words,
-    in any order, divided by sqrt(L). The product lets a word select a feature of the option; a concatenation of o and
-    t would need one more layer for that. Keys that end in "_mask" only mark padding of another key and are left out.
-    Every other key is flattened and concatenated as it is.
+    An option o becomes ReLU(W2 ReLU(W1 o * (1 + W3 t))). Here t is the sum of the embeddings of the text's n words
+    (without padding), in any order, divided by sqrt(n). The product lets a word select a feature of the option; a
+    concatenation of o and t would need one more layer for that. Keys that end in "_mask" only mark padding of another
+    key and are left out. Every other key is flattened and concatenated as it is.
 
     Args:
         observation_space: With `options` and `text` among its keys.

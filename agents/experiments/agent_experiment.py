@@ -193,6 +193,7 @@ class AgentExperiment(Experiment):
             return model
         model = self.algorithm.load(run.path / CHECKPOINT, env, device, processes=run.processes)
         # A finished run has no replay any more and needs none; one that is extended collects a new one.
+        # A run that was interrupted needs its replay: if the file is missing, loading it raises the error.
         if isinstance(model, OffPolicyMemoryAlgorithm) and model.num_timesteps < config.total_steps:
             replay = run.replay_path(model.num_timesteps)
             if replay.is_file() or model.num_timesteps < run.written_steps:

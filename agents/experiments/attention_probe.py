@@ -172,9 +172,10 @@ def _attention(policy: MemoryPolicy, observation: dict[str, np.ndarray], state: 
     tensors, _ = policy.obs_to_tensor(observation)
     episode = torch.as_tensor(start, device=policy.device)
     previous = torch.where(episode, 0, state[PREVIOUS_ACTION])
+    no_trial_start = torch.zeros_like(episode)  # the trial goes on, or `state` is empty and thereby begins one
     with torch.no_grad():
         x = policy.memory_inputs(
-            policy.features(tensors)[:, None], previous[:, None], episode[:, None], torch.zeros_like(episode)[:, None]
+            policy.features(tensors)[:, None], previous[:, None], episode[:, None], no_trial_start[:, None]
         )
     return attention_weights(policy.memory, x, state).cpu().numpy()
 
@@ -187,9 +188,10 @@ class Head:
         layer: From 0.
         head: From 0.
         sink: Mean mass on the sink.
-        sink_first: Mean mass on the sink over the first episode.
+        sink_first: Mean mass on the sink over the first episode; NaN if no step of it was recorded.
         sink_later: Mean mass on the sink over later episodes; `sink_first` if there are none.
-        own: Of the mass off the sink in later episodes, the share on steps of the same episode.
+        own: Of the mass off the sink in later episodes, the share on steps of the same episode; 1 if there is
+            no such mass.
         earlier: Of the mass off the sink in later episodes, the share on steps of earlier episodes; 1 - `own`.
         evenness: Overlap (sum of minima) with uniform attention to all steps of the trial, both scaled to 1 off the
             sink. Mean over the recorded steps of later episodes with at least `MIN_MASS` off the sink; 0 if there are
@@ -284,7 +286,10 @@ def _invariance(scaled: dict[int, np.ndarray], episodes: np.ndarray) -> float:
 
 
 def _figures(picture: np.ndarray, pixels: np.ndarray, recording: Recording, heads: Sequence[Head]) -> dict[str, Figure]:
-    """Draw each head, averaged over recorded steps of the last episode; and the head that depends on the goal most."""
+    """Draw each head, averaged over recorded steps of the last episode; and the head that depends on the goal most.
+
+    For `picture` and `pixels` see `attention_figure`.
+    """
     sinks = recording.sinks
     episodes = recording.episodes
     last = max(recording.weights)

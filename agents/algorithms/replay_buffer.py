@@ -107,6 +107,7 @@ class EpisodeReplayBuffer:
 
         self._stores = {"action": zeros(dtype=torch.int64), "reward": zeros(dtype=torch.float32)}
         is_dict = isinstance(observation_space, spaces.Dict)
+        self._depth_is_scaled = False  # True where `depth` is stored in millimetres
         parts: dict[str, spaces.Space] = {"": observation_space}
         if isinstance(observation_space, spaces.Dict):
             parts = dict(observation_space.spaces)
@@ -117,6 +118,7 @@ class EpisodeReplayBuffer:
                 shape = space.shape or ()
                 dtype = tensor_type(torch.as_tensor(np.zeros(0, space.dtype)).dtype)
                 if (key, dtype) == DEPTH:
+                    self._depth_is_scaled = True
                     dtype = torch.int16
                 self._stores[f"observation.{key}" if is_dict else "observation"] = zeros(*shape, dtype=dtype)
         for key in required_inputs:
@@ -229,7 +231,7 @@ class EpisodeReplayBuffer:
             self._stores["embedding"][rows, t] = observations.to(torch.bfloat16)
         elif isinstance(observations, dict):
             for key, value in observations.items():
-                if (key, value.dtype) == DEPTH:
+                if key == "depth" and self._depth_is_scaled:
                     value = (value.clamp(0.0, MAX_DEPTH) * DEPTH_SCALE).round().to(torch.int16)
                 self._stores[f"observation.{key}"][rows, t] = value
         else:
@@ -279,7 +281,7 @@ class EpisodeReplayBuffer:
         elif "embedding" not in self._stores:
             keys = [name.partition(".")[2] for name in self._stores if name.startswith("observation.")]
             observations = {key: get(f"observation.{key}") for key in keys}
-            if "depth" in observations and observations["depth"].dtype == torch.int16:
+            if self._depth_is_scaled:
                 observations["depth"] = observations["depth"].float() / DEPTH_SCALE
         return EpisodeSteps(
             observations=observations,

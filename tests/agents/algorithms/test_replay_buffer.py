@@ -212,3 +212,15 @@ def test_broken_and_foreign_files_are_named(tmp_path: Path) -> None:
     assert before.lengths.tolist() == [0, 0, 0]
     with pytest.raises(FileNotFoundError, match=r"no file .* with a replay"):
         replay.load(tmp_path / "nowhere", 7)
+
+
+def test_depth_in_millimetres_stays_as_it_is() -> None:
+    """Only float32 depth is converted; a sensor that gives int16 is stored and read unchanged."""
+    replay = make(space=spaces.Dict({"depth": spaces.Box(0, 30_000, (1,), np.int16)}))
+    view = {"depth": torch.tensor([[1234]], dtype=torch.int16)}
+    row, yes = replay.start_episodes(1), torch.ones(1, dtype=torch.bool)
+    replay.add(row, yes, 0, view, {}, torch.zeros(1, dtype=torch.int64), torch.zeros(1))
+    replay.end_episodes(row, 1, view, {}, yes)
+    observations = replay.read(row, torch.tensor([[0, 1]])).observations
+    assert isinstance(observations, dict)
+    assert torch.equal(observations["depth"], torch.full((1, 2, 1), 1234, dtype=torch.int16))

@@ -231,8 +231,8 @@ class NavigationMap:
             distance: Length of the next move, m.
 
         Returns:
-            Number of turns, positive to the left, and the gain: the decrease of the distance by that move, m. With a
-            gain of 0 or less no move leads nearer, so the path ends here.
+            Number of turns, positive to the left, and the gain: the decrease of the interpolated distance by that move,
+            m. With a gain of 0 or less no move leads nearer, so the path ends here.
         """
         count = math.floor(math.pi / turn + 1e-6)  # at most half a circle to either side
         free = self.free.ravel()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,7 @@ def check_kill(config: RunConfig, whole: Path, folder: Path, name: str, count: i
     assert done.returncode == -9, done.stderr
     hidden = [file for file in folder.glob(".*") if file.name != ".lock"]
     assert bool(hidden) == (moment == "before")
+    time.sleep(1.0)  # TensorBoard orders files by the second in which they begin
     with RunDirectory(folder) as run:
         assert not any(file.exists() for file in hidden)
         train_run(run, quiet=True)

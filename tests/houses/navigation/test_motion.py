@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from memenvs.houses.navigation.arcs import ARC_STEP, arc_end, drive_many, is_arc_free
+from memenvs.houses.navigation.geodesic import interpolate_field
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.navigation.sliding import SUBSTEP, TURN_COST
 from tests.houses.navigation.test_navmap import cluttered
@@ -44,10 +45,13 @@ def test_steering_tries_all_turns():
     turn = math.radians(30)
     for position in navmap.random_points(rng, 30):
         heading = rng.uniform(0, 6)
-        here = navmap.distances(field, position[None])[0]
         turns = np.array([0, *(sign * k for k in range(1, 7) for sign in (1, -1))])
         ends, _ = navmap.move(np.repeat(position[None], len(turns), 0), heading + turns * turn, 0.25)
-        gains = here - navmap.distances(field, ends)
+        here, *there = (
+            interpolate_field(field, navmap.shape[1], *(point - navmap.origin) / navmap.cell_size)
+            for point in (position, *ends)
+        )
+        gains = here - np.array(there)
         best = np.argmax(gains - TURN_COST * abs(turns))
         found, gain = navmap.steer(field, position, heading, turn, 0.25)
         assert (found, round(gain, 9)) == (turns[best], round(gains[best], 9))

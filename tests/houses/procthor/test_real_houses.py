@@ -15,9 +15,10 @@ from memenvs.houses.classes import CLASS_INDEX, FIRST_YCB_CLASS
 from memenvs.houses.house import House, ShapeBuilder, points_in_polygon, polygon_area
 from memenvs.houses.procthor import loader
 from memenvs.houses.procthor.asset_builder import AssetBuilder
+from memenvs.houses.procthor.asset_sizes import AssetSizes
 from memenvs.houses.procthor.assets import ASSET_TYPES
 from memenvs.houses.procthor.loader import count_procthor, load_procthor
-from memenvs.json_records import each_record, read_json
+from memenvs.json_records import each_record
 from tests.houses.solids import occupancy_grid, span
 
 
@@ -35,13 +36,13 @@ def real(folder) -> list[tuple[dict, House]]:
     Each file is read once; `load_procthor` alone would go through it again for every house.
     """
     pairs = []
-    sizes = read_json(folder / "asset_sizes.json.gz")
+    sizes = AssetSizes.read(folder / "asset_sizes.json.gz")
     for name in ("four_room", "one_room_train", "one_room_val"):
         path = folder / f"{name}.jsonl.gz"
         records = [read() for read in each_record(path)]
         with gzip.open(path, "rt") as file, pytest.MonkeyPatch.context() as patch:
             patch.setattr(loader, "read_record", lambda _, index, records=records: records[index])
-            patch.setattr(loader, "read_json", lambda _: sizes)
+            patch.setattr(loader.AssetSizes, "read", lambda _: sizes)
             pairs += [(json.loads(line), load_procthor(path, index)) for index, line in enumerate(file)]
     return pairs
 

@@ -1,4 +1,4 @@
-"""An HTML page with its pictures beside it, its tables (also printed), and the figures of reports."""
+"""An HTML page with its pictures beside it, its tables (also printed) and its figures."""
 
 from __future__ import annotations
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import version
 from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 import pytest
-import torch
 
 import memenvs
 from memenvs.agents.__main__ import main
@@ -33,7 +33,7 @@ def test_a_run_from_training_to_report(tmp_path: Path, capsys: pytest.CaptureFix
         assert (folder / name).stat().st_size > 0, name
     assert any((folder / "tensorboard").iterdir())
     installed = json.loads((folder / "versions.json").read_text())
-    assert installed["torch"] == torch.__version__ and installed["gymnasium"] == gym.__version__
+    assert installed["torch"] == version("torch") and installed["gymnasium"] == gym.__version__
     assert f"memenvs {memenvs.__version__}, gymnasium {gym.__version__}" in page
     weights = (folder / CHECKPOINT).read_bytes()
     check_evaluations(folder, capsys)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import hashlib
 import os
 import shutil
 import subprocess
@@ -64,18 +65,30 @@ def find_tests(module: str) -> list[str]:
     return [str(test)]
 
 
+def tracked_files() -> list[str]:
+    """Paths of the files in Git that are there, relative to the root."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [name for name in listed.splitlines() if (ROOT / name).is_file()]
+
+
 def copy_tree(tree: Path) -> dict[str, str]:
     """Copy the tracked files; return the environment variables that import the copy."""
-    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for name in tracked.splitlines():
-        if (ROOT / name).is_file():
-            (tree / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, tree / name)
+    for name in tracked_files():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, tree / name)
     package = tree / "build" / "mapped" / "memenvs"  # the import tree as links, as `make mapped` builds it
     package.mkdir(parents=True)
     for path in [*(tree / "memenvs").iterdir(), tree / "agents", tree / "wrappers"]:
         (package / path.name).symlink_to(path)
     return {**os.environ, "PYTHONPATH": str(package.parent)}
+
+
+def hash_of(command: str, every: int) -> str:
+    """Compute a hash of the tracked files and the arguments; a new one needs a new run."""
+    sha = hashlib.sha256(f"{command} {every}".encode())
+    for name in tracked_files():
+        sha.update(name.encode() + (ROOT / name).read_bytes())
+    return sha.hexdigest()
 
 
 def annotations(path: Path) -> set[tuple[int, int]]:
@@ -92,14 +105,15 @@ def annotations(path: Path) -> set[tuple[int, int]]:
     return found
 
 
-def skip(session: Path, tree: Path, every: int) -> None:
+def skip(session: Path, tree: Path, module: str, every: int) -> None:
     """Leave out mutants in annotations, and all but each `every`-th of the others."""
     skipped = WorkResult(worker_outcome=WorkerOutcome.SKIPPED)
     with use_db(session) as database:
         kept = 0
+        unused = annotations(tree / module)
         for item in database.work_items:
             mutation = item.mutations[0]
-            if tuple(mutation.start_pos) in annotations(tree / mutation.module_path):
+            if tuple(mutation.start_pos) in unused:
                 database.set_result(item.job_id, skipped)
                 continue
             if kept % every:
@@ -150,13 +164,16 @@ def main() -> None:
         tests = [*pytest, "-m", "not learning and not programs and not nightly", *(options.tests or find_tests(module))]
         command = " ".join(f"'{each}'" if " " in each else each for each in [sys.executable, "-m", "pytest", *tests])
 
-        if not session.is_file():
+        wanted = hash_of(command, options.every)
+        key = folder / "key"
+        if not key.is_file() or key.read_text() != wanted:  # else a run that was stopped goes on
             shutil.rmtree(folder, ignore_errors=True)
             environ = copy_tree(tree)
             (folder / "config.toml").write_text(CONFIG.format(module=module, timeout=600.0, command=command))
             cosmic_ray("baseline", str(folder / "config.toml"), tree=tree, environ=environ)
             cosmic_ray("init", str(folder / "config.toml"), str(session), tree=tree, environ=environ)
-            skip(session, tree, options.every)
+            skip(session, tree, module, options.every)
+            key.write_text(wanted)
         environ = {**os.environ, "PYTHONPATH": str(tree / "build" / "mapped")}
         cosmic_ray("exec", str(folder / "config.toml"), str(session), tree=tree, environ=environ)
         report(session, module)

@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
-from gymnasium.envs.registration import load_env_creator
+from gymnasium.envs.registration import find_highest_version, get_env_id, load_env_creator, parse_env_id
 from gymnasium.vector import AutoresetMode, VectorEnv
 from stable_baselines3.common.env_util import make_vec_env as make_sb3_vec_env
 from stable_baselines3.common.vec_env import VecEnv
@@ -166,16 +166,19 @@ class TrialVecEnv(VecEnv):
         }
 
 
+_NUMERIC = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
+
+
 def check_observation_space(space: spaces.Space) -> None:
     """Raise a ValueError if a policy cannot read the observations of a space, such as texts."""
     keys = space.spaces if isinstance(space, spaces.Dict) else {"observation": space}
     for key, each in keys.items():
-        if not isinstance(each, (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)):
-            others = [name for name in keys if name != key]
+        if not isinstance(each, _NUMERIC):
+            others = [name for name in keys if isinstance(keys[name], _NUMERIC)]
+            remove = f"remove it, as with gymnasium.wrappers.FilterObservation(env, {others}), or " if others else ""
             raise ValueError(
                 "observations must be numbers, of a Box, Discrete, MultiDiscrete or MultiBinary space or a Dict of "
-                f"such; {key!r} is of {each}; remove it, as with gymnasium.wrappers.FilterObservation(env, {others}), "
-                "or replace texts by token ids or an embedding of the sentence"
+                f"such; {key!r} is of {each}; {remove}replace texts by token ids or an embedding of the sentence"
             )
 
 
@@ -279,9 +282,15 @@ def make_vec_env(
     return make_sb3_vec_env(id, num_envs, seed=seed, env_kwargs=kwargs, wrapper_class=prepared)
 
 
+def full_id(id: str) -> str:
+    """Return an id as registered: without `module:`, with its highest version if it has none."""
+    namespace, name, version = parse_env_id(id.rpartition(":")[2])
+    return get_env_id(namespace, name, find_highest_version(namespace, name) if version is None else version)
+
+
 def _is_batch_native(id: str) -> bool:
     """True if an id is registered with `TrialVectorEnv`, or a subclass, as its vector form."""
-    spec = gym.registry.get(id.rpartition(":")[2])
+    spec = gym.registry.get(full_id(id))
     entry_point: Any = None if spec is None else spec.vector_entry_point
     if isinstance(entry_point, str):
         try:

@@ -169,8 +169,8 @@ def parse_json(content: str | bytes, source: str) -> Any:
         raise ValueError(f"{source}: lists and objects must be at most {MAX_DEPTH} levels deep") from None
     except ValueError as error:
         raise ValueError(f"{source}: {error}") from None
-    if _may_be_deep(characters) and _depth(value) > MAX_DEPTH:
-        raise ValueError(f"{source}: lists and objects must be at most {MAX_DEPTH} levels deep, got {_depth(value)}")
+    if (depth := _depth(value)) > MAX_DEPTH:
+        raise ValueError(f"{source}: lists and objects must be at most {MAX_DEPTH} levels deep, got {depth}")
     return value
 
 
@@ -184,13 +184,6 @@ def _may_be_long(characters: np.ndarray) -> bool:
     """False if no integer certainly has too many digits; fractions count here too."""
     others = np.flatnonzero(characters - np.uint8(ord("0")) > 9)  # not a digit; below "0" uint8 wraps around to > 9
     return np.diff(others, prepend=-1, append=len(characters)).max() > MAX_DIGITS + 1
-
-
-def _may_be_deep(characters: np.ndarray) -> bool:
-    """False if brackets are certainly not nested too deep; those inside strings count here too."""
-    folded = characters | 32  # setting this bit turns [ into { and ] into }
-    levels = np.cumsum((folded == ord("{")).astype(np.int8) - (folded == ord("}")), dtype=np.int64)
-    return levels.max(initial=0) > MAX_DEPTH
 
 
 def _depth(value: Any) -> int:

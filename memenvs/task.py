@@ -133,7 +133,11 @@ class BatchTask(ABC):
 
     @abstractmethod
     def oracle_actions(self) -> np.ndarray:
-        """Return the actions of a policy that knows the ground truth; int64, (N,)."""
+        """Return the actions of a policy that knows the ground truth; int64, (N,).
+
+        Raises:
+            NotImplementedError: The task has no oracle.
+        """
 
     @abstractmethod
     def render(self, i: int) -> np.ndarray:
@@ -149,6 +153,9 @@ class BatchTask(ABC):
 
         Returns:
             uint8, (H, W, 3).
+
+        Raises:
+            NotImplementedError: The task has no map.
         """
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:

@@ -55,9 +55,11 @@ def display() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the files that train agents first.
+    """Run the files that train agents first, then those that run whole programs.
 
     They take longest. Handed out first, they let several workers end at the same time.
     """
-    long_files = {item.path for item in items if item.get_closest_marker("learning")}
-    items.sort(key=lambda item: item.path not in long_files)
+    learning, programs = (
+        {item.path for item in items if item.get_closest_marker(marker)} for marker in ("learning", "programs")
+    )
+    items.sort(key=lambda item: (item.path not in learning, item.path not in programs))

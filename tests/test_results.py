@@ -12,6 +12,8 @@ import pytest
 
 from tests.processes import run_python
 
+pytestmark = pytest.mark.programs
+
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
 PAGES = {page.name: page.read_text() for page in (ROOT / "docs").glob("*.md")}

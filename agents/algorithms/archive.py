@@ -72,13 +72,18 @@ def read(path: File, required: Iterable[str], is_known: Callable[[str], bool] | 
         problem = f"not a whole checkpoint ({error}); was it cut short?"
     if problem:
         raise ValueError(f"{path}: {problem}")
-    for name in required:
-        if name not in members:
-            raise ValueError(f"{path}: a checkpoint of this kind must have {list(required)}, {name!r} is missing")
+    require(path, members, required)
     config = parse_json(path, members, "config.json")
     if config.get("format") != FORMAT:
         raise ValueError(f"{path}: format must be {FORMAT}, got {config.get('format')}")
     return members
+
+
+def require(path: File, members: dict[str, bytes], names: Iterable[str]) -> None:
+    """Raise a ValueError if an archive lacks one of these members."""
+    for name in names:
+        if name not in members:
+            raise ValueError(f"{path}: a checkpoint of this kind must have {list(names)}, {name!r} is missing")
 
 
 def _content(path: File) -> bytes:

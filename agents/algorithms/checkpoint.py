@@ -157,9 +157,7 @@ def _read_members(path: archive.File) -> dict[str, bytes]:
     config = archive.parse_json(path, members, "config.json")
     if config.get("policy_only"):
         return members
-    for name in MEMBERS:
-        if name not in members:
-            raise ValueError(f"{path}: a checkpoint of this kind must have {list(MEMBERS)}, {name!r} is missing")
+    archive.require(path, members, MEMBERS)
     count = config.get("processes", 1)  # files of early versions have no number
     if not is_int(count):
         raise ValueError(f"{path}: processes must be a whole number, got {count!r}")

@@ -51,6 +51,7 @@ class SavableAlgorithm(BaseAlgorithm):
     processes: Processes
     rngs: dict[str, np.random.Generator]
     _has_trials: bool
+    _is_reset: bool
     _resume_trials: dict[str, list[int]] | None
     """Seeds and trials with which a loaded learner goes on; None where it starts at the first trial."""
 
@@ -185,7 +186,7 @@ class SavableAlgorithm(BaseAlgorithm):
         seeds = [int(info["seed"]) for info in infos]
         if seeds != list(range(seeds[0], seeds[0] + len(seeds))):
             return None
-        ahead = 0 if self._all_at_trial_start() else 1  # a trial that has begun is not continued
+        ahead = 0 if self._is_reset or self._all_at_trial_start() else 1  # a trial that has begun is not continued
         return {"seed": seeds, "trial": [int(info["trial_id"]) + ahead for info in infos]}
 
     @classmethod
@@ -288,7 +289,7 @@ class SavableAlgorithm(BaseAlgorithm):
                 name for name, value in (policy_kwargs or {}).items() if config["policy_kwargs"].get(name) != value
             ]
             hint = f"; policy_kwargs changes the saved {', '.join(changed)}" if changed else ""
-            raise ValueError(f"{path}: {error}{hint}") from None
+            raise ValueError(f"{path}: {error}{hint}") from error
         return model
 
     def _restore(self, saved: Checkpoint, rank: int) -> None:

@@ -111,6 +111,8 @@ def record(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str,
 
 def report(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, Any]:
     """Write the report of one or more runs."""
+    if len(set(options.folders)) < len(options.folders):
+        raise ValueError(f"folders must differ, got one of them twice: {', '.join(map(str, options.folders))}")
     check_same_task({folder: read_config(folder) for folder in options.folders})
     _check_out(options)
 

@@ -13,7 +13,6 @@ def warmup(options: argparse.Namespace, extra_arguments: list[str]) -> Any:
     from memenvs.compilation import COMPILATION
 
     start = time.perf_counter()
-    COMPILATION.register()
     env = make_vec_env("memenvs/Darkroom-v0", 2, seed=0)
     sizes: dict[str, Any] = {"n_steps": 8, "n_updates": 2, "batch_size": 2, "n_epochs": 1}
     # With the advantages of PPO and the memory of FRMQN this runs every compiled function of the agents.

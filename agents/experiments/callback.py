@@ -38,7 +38,8 @@ class RunCallback(BaseCallback):
         self._rollouts = 0
         self._shown = 0  # steps that the progress bar shows
         self._env: VecEnv | None = None  # the same in all validations, since it takes long to make its homes
-        self._best = max((score for _, score in run.metrics().get(VALIDATION, [])), default=float("-inf"))
+        scores = [score for _, score in run.metrics().get(VALIDATION, [])]
+        self._best = max((score for score in scores if np.isfinite(score)), default=float("-inf"))
 
     def _on_training_start(self) -> None:
         self._shown = self.model.num_timesteps
@@ -74,6 +75,8 @@ class RunCallback(BaseCallback):
             model: The learner, between two rollouts.
             is_last: True if nothing is learned afterwards, so that no replay is written.
         """
+        if model.processes.is_first:
+            self._run.drop_results()  # first: a run that is killed below has no results of another checkpoint
         if self._run.config.validation_trials > 0 and model._n_updates > 0:
             with model.processes.fail_together():
                 if model.processes.is_first:

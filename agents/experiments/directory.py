@@ -31,6 +31,8 @@ from memenvs.files import remove_leftovers, write_file
 BEST = "best.zip"
 METRICS = "metrics.csv"
 VERSIONS = "versions.json"
+RESULTS = ("evaluation.json", "demonstrations_*.json", "episode_*.png", "words_*.png")
+"""Files that the report shows of the evaluated checkpoint."""
 LOCK = ".lock"
 PACKAGES = ("gymnasium", "numpy", "stable-baselines3", "torch")
 """Packages that the numbers of a run depend on besides this one."""
@@ -159,6 +161,12 @@ class RunDirectory:
         """Delete the replays of earlier checkpoints."""
         for file in self.path.glob("replay_*.safetensors"):
             if file != but:
+                file.unlink()
+
+    def drop_results(self) -> None:
+        """Delete what the report shows of the agent of a checkpoint that is about to be replaced."""
+        for pattern in RESULTS:
+            for file in self.path.glob(pattern):
                 file.unlink()
 
     def metrics(self) -> dict[str, list[tuple[int, float]]]:

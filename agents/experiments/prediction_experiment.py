@@ -224,6 +224,8 @@ def _train_to_checkpoint(run: RunDirectory, learner: SupervisedLearner, logger: 
     logger.record("time/steps_per_second", steps / seconds)
     # before the checkpoint: a run that is killed in between drops these lines and logs them again
     logger.dump(learner.num_timesteps)
+    if learner.processes.is_first:
+        run.drop_results()
     learner.save(run.path / CHECKPOINT, _checkpoint_settings(run.config))
     run.write_extension()
     return scores["accuracy"][0]

@@ -202,7 +202,8 @@ def _add_metrics_table(report: Report, evaluations: Mapping[str, Sequence[Evalua
         row = [policy, *([len(seeds)] if several else []), sum(data["trials"] for data in seeds)]
         rows.append([*row, *(_with_interval(curve, 0) if len(curve.x) else "-" for curve in curves)])
         if several:
-            rows[-1].insert(3, interquartile_mean(np.array([part[0] for part in curves[0].parts] or curves[0].mean)))
+            parts = np.array([part[0] for part in curves[0].parts] or curves[0].mean)
+            rows[-1].insert(3, interquartile_mean(parts) if len(parts) else "-")
     more = (["seeds"], [f"interquartile mean, {score}"]) if several else ([], [])
     report.table(["policy", *more[0], "episodes", *more[1], *names], rows)
 

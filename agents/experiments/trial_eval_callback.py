@@ -151,7 +151,7 @@ class TrialEvalCallback(EventCallback):
         """Play the trials with the policy's generators, which are seeded before and restored afterwards.
 
         Raises:
-            ValueError: A trial has no finished episode, or the environment has no trials.
+            ValueError: A trial has no finished episode.
         """
         policy = self.model.policy
         before = {name: generator.get_state() for name, generator in policy.generators.items()}
@@ -160,7 +160,11 @@ class TrialEvalCallback(EventCallback):
             for generator in policy.generators.values():
                 generator.manual_seed(self.seed)
             evaluator = TrialEvaluator(
-                self.eval_env, self.trial_steps or ENDLESS, self.n_eval_trials, deterministic=self.deterministic
+                self.eval_env,
+                self.trial_steps or ENDLESS,
+                self.n_eval_trials,
+                deterministic=self.deterministic,
+                seed=self.seed,
             )
             results = evaluator.run(policy)
         finally:

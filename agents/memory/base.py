@@ -151,7 +151,10 @@ class Memory(nn.Module, abc.ABC):
         Returns:
             As `forward`; the state is never None.
         """
+        was_training = self.training
+        self.eval()
         features, after = self(x, state, last)
+        self.train(was_training)
         assert after is not None
         return features, after
 

@@ -28,9 +28,6 @@ class MoveConfig(TokenConfig):
 
     moves: int = 4
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-
 
 @dataclass(frozen=True, kw_only=True)
 class SpatialConfig(TokenConfig):
@@ -65,9 +62,6 @@ class ChunkConfig(SpatialConfig):
 
     chunk: int = 32
     top_k: int = 4
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -133,8 +133,9 @@ class MemoryPolicy(ActingPolicy):
             raise ValueError("use_sde must be False: a MemoryPolicy has no state-dependent exploration")
         features_extractor_class = _features_extractor_class(features_extractor_class, observation_space)
         activation = _activation_name(activation if activation_fn is None else activation_fn)
+        check_largest({"previous_action_dim": previous_action_dim})
         for arch in net_arch.values() if isinstance(net_arch, dict) else [net_arch]:
-            check_largest({"previous_action_dim": previous_action_dim, "net_arch": arch})
+            check_largest({"net_arch": arch})
         _check_observations(observation_space, action_space, freeze_features)
         super().__init__(
             observation_space, action_space, features_extractor_class, features_extractor_kwargs, normalize_images=True

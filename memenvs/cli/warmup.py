@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> None:
         try:
             for settings in ({}, *SETTINGS.get(spec.name, ())):
                 play(spec, settings)
-        except (ImportError, FileNotFoundError, ValueError) as error:  # an extra or a data set is missing
+        except (ImportError, FileNotFoundError) as error:  # an extra or a data set is missing
             skipped[spec.id] = " ".join(str(error).split())
         if not arguments.json:
             result = f"skipped: {skipped[spec.id]}" if spec.id in skipped else f"{time.perf_counter() - begun:.1f} s"

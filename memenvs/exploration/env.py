@@ -288,7 +288,7 @@ class Exploration(BatchTask):
         self._sim.close()
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_task_homes": OrderedDict()}  # homes that are not in use are loaded again when needed
+        return {**self.__dict__, "_task_homes": OrderedDict()}  # a cache: homes are loaded again when needed
 
     # ------------------------------------------------------------------ beyond BatchTask
 

@@ -213,7 +213,7 @@ class VisibilityScanner:
                 ):
                     cells.append(cell)
                     targets.append(target)
-        if not cells:
+        if len(set(cells)) < _MIN_CELLS:
             return self._search_all_poses(home, label)
         return ViewPoses(np.array(cells, np.int64), np.array(targets, np.float64).reshape(-1, 2))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -18,7 +19,7 @@ Pose = tuple[float, float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class HomesConfig:
+class HomesConfig(ABC):
     """The settings that all tasks in houses share.
 
     Attributes:
@@ -61,9 +62,9 @@ class HomesConfig:
         if not isinstance(self.strict, bool):
             raise ValueError(f"strict must be True or False, got {self.strict!r}")
 
+    @abstractmethod
     def home_check(self) -> HomeCheck:
         """Return the check of whether the task can play a home."""
-        raise NotImplementedError(f"{type(self).__name__} does not define home_check")
 
     def playable_homes(self, task: str) -> PlayableHomes:
         """Make the world and find the homes in it that the task can play.

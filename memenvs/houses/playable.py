@@ -16,6 +16,8 @@ from memenvs.houses.worlds import HouseWorld
 #: Homes that are checked when an environment is made: 3 to 15 seconds in files of ProcTHOR, once in a process. Those
 #: after them are checked when a layout needs them.
 CHECKED_HOMES = 512
+#: Homes that are tried for a layout. Where all of them fail, a setting is wrong and not the homes.
+MAX_TRIED = 16
 
 #: Raises a ValueError where a task cannot play home `index` of a world. Equal checks have equal results.
 HomeCheck = Callable[[HouseWorld, int], None]
@@ -71,11 +73,12 @@ class PlayableHomes:
             make: Makes it for a home, given by its number in the world; raises a ValueError where that fails.
 
         Raises:
-            ValueError: It fails for all homes; or for this one, and `strict` is True or homes are generated.
+            ValueError: It fails for `MAX_TRIED` homes in a row; or for this one, and `strict` is True or homes are
+                generated.
         """
         first = layout % len(self)
         error = None
-        for number in chain(self.numbers[first:], self.numbers[:first]):
+        for number in islice(chain(self.numbers[first:], self.numbers[:first]), MAX_TRIED):
             try:
                 return make(number)
             except ValueError as failure:
@@ -89,7 +92,9 @@ class PlayableHomes:
                         f"its place: {failure}",
                         stacklevel=2,
                     )
-        raise ValueError(f"no home can be played in layout {layout} of {self._task}: {error}") from error
+        raise ValueError(
+            f"none of the homes tried can be played in layout {layout} of {self._task}: {error}"
+        ) from error
 
 
 def find_unplayable(world: HouseWorld, check: HomeCheck, count: int) -> Mapping[int, str]:

@@ -190,7 +190,7 @@ def make_layout(
 
 @dataclass(frozen=True)
 class LayoutCheck:
-    """Check of a home: the first layout in it has an object that is visible.
+    """Check of a home: some object placed in it, with its number as seed, is visible.
 
     It ends at the first such object, so that it takes less time than a layout. It does not find out whether there are
     too many objects of every category for one to be a goal; `make_layout` does.

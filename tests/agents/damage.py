@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import zipfile
@@ -88,7 +89,7 @@ def edit_json(data: bytes, rng: np.random.Generator) -> bytes:
         elif kind == 1 and isinstance(container, dict):
             container[str(key) + "x"] = container.pop(key)
         elif kind == 2 and isinstance(container[key], (list, dict)):
-            value = VALUES[int(rng.integers(len(VALUES)))]
+            value = copy.deepcopy(VALUES[int(rng.integers(len(VALUES)))])
             if isinstance(container[key], list):
                 container[key].append(value)
             else:
@@ -97,7 +98,7 @@ def edit_json(data: bytes, rng: np.random.Generator) -> bytes:
             for _ in range(int(rng.choice([1, 90, 3000]))):
                 container[key] = [container[key]]
         else:
-            container[key] = VALUES[int(rng.integers(len(VALUES)))]
+            container[key] = copy.deepcopy(VALUES[int(rng.integers(len(VALUES)))])
     try:
         return json.dumps(root[0]).encode()
     except RecursionError:

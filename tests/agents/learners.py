@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import gymnasium as gym
+import numpy as np
 import torch
+from gymnasium import spaces
 from torch import Tensor
 
 from memenvs.agents import PartialUpdatePPO, make_vec_env
@@ -18,6 +21,29 @@ MEMORIES: dict[str, dict[str, Any]] = {
 }
 STEPS, SEGMENT, N = 24, 8, 4
 ROWS = torch.arange(N)
+
+
+class Noise(gym.Env):
+    """Random observations, rewards for large actions; episodes of `horizon` steps."""
+
+    def __init__(
+        self, observation_space: spaces.Space, action_space: spaces.Space | None = None, horizon: int = 5
+    ) -> None:
+        self.observation_space = observation_space
+        self.action_space = spaces.Discrete(2) if action_space is None else action_space
+        self.horizon = horizon
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        if seed is not None:
+            self.observation_space.seed(seed)
+        self.steps = 0
+        return self.observation_space.sample(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        assert self.action_space.contains(action), action
+        self.steps += 1
+        return self.observation_space.sample(), float(np.sum(action)), False, self.steps >= self.horizon, {}
 
 
 def darkroom(n: int = N, *, horizon: int = 5, episodes: int = 10, seed: int | None = None) -> Any:

@@ -12,6 +12,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 import memenvs  # noqa: F401  (registers)
 from memenvs.agents import TrialVecEnv, make_vec_env
+from memenvs.agents.vec_env import full_id
 from tests.agents.learners import darkroom
 from tests.rollouts import same
 
@@ -140,6 +141,16 @@ def test_third_party_ids() -> None:
     expected = np.stack([gym.make("CartPole-v1").reset(seed=4 + i)[0] for i in range(3)])
     np.testing.assert_array_equal(first, expected)
     env.close()
+
+
+@pytest.mark.filterwarnings("ignore:.*Using the latest versioned environment")  # Gymnasium says which one it takes
+def test_ids_without_version_or_with_their_module_are_the_same_environments() -> None:
+    for id in ("memenvs/Darkroom", "memenvs:memenvs/Darkroom-v0", "memenvs:memenvs/Darkroom"):
+        assert full_id(id) == "memenvs/Darkroom-v0"
+        env = make_vec_env(id, 2)
+        assert isinstance(env, TrialVecEnv), id
+        env.close()
+    assert full_id("CartPole-v0") == "CartPole-v0"
 
 
 def test_without_a_seed_no_global_generator_is_read() -> None:

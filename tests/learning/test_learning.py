@@ -107,11 +107,13 @@ def test_none_learns_cartpole() -> None:
     assert cartpole(120_000, n_steps=64, batch_size=4, policy_kwargs={"memory": "none"}) > 300.0
 
 
+@pytest.mark.nightly  # two minutes; tests/agents/memory/test_baselines.py shows the same of a shorter task
 def test_lstm_learns_cartpole_without_velocities() -> None:
     policy = {"memory": "lstm", "memory_kwargs": {"hidden_dim": 64}, "net_arch": [64], "previous_action_dim": 0}
     assert cartpole(300_000, NoVelocities, n_steps=128, batch_size=4, policy_kwargs=policy) > 200.0
 
 
+@pytest.mark.nightly
 def test_none_does_not_learn_cartpole_without_velocities() -> None:
     """Control of the test above: the task needs a memory."""
     assert cartpole(60_000, NoVelocities, n_steps=64, batch_size=4, policy_kwargs={"memory": "none"}) < 120.0

@@ -1,6 +1,6 @@
-"""Room Ballet is learned if the strategy keeps what is needed, and not if it is evicted.
+"""Room Ballet is learned, with a fifth of the batches of the preset: a minute of a core.
 
-A fifth of the batches of the presets, a minute of a core each.
+That an evicted visit cannot be answered is in `tests/agents/sat/test_ballet_model.py`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from memenvs.agents.presets import find_preset
 pytestmark = pytest.mark.learning
 
 
-@pytest.mark.parametrize(("preset", "least", "most"), [("ballet-fifo", 0.8, 1.0), ("ballet-fifo:lifo", 0.0, 0.2)])
-def test_ballet_is_learned_if_it_is_kept(tmp_path: Path, preset: str, least: float, most: float) -> None:
-    config = with_overrides(find_preset(preset), [("total_steps", 1000), ("supervised.warmup_steps", 200)])
-    with RunDirectory(tmp_path / preset, config) as run:
+def test_ballet_is_learned(tmp_path: Path) -> None:
+    config = with_overrides(find_preset("ballet-fifo"), [("total_steps", 1000), ("supervised.warmup_steps", 200)])
+    with RunDirectory(tmp_path / "run", config) as run:
         train_run(run, quiet=True)
         result = evaluate_predictions(run, episodes=2000)
     accuracy, best = (result[who]["metrics"]["accuracy"]["mean"] for who in ("agent", "ideal"))
-    assert least < accuracy <= most
+    assert accuracy > 0.8
     assert accuracy < best + 0.02

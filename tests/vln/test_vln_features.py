@@ -50,7 +50,7 @@ def write_tsv(path: Path, views: dict[str, np.ndarray]) -> Path:
 
 
 def write_hdf5(path: Path, views: dict[str, np.ndarray]) -> Path:
-    h5py = pytest.importorskip("h5py")
+    h5py = pytest.importorskip("h5py", reason="needs the extra hdf5")
     with h5py.File(path, "w") as file:
         for key, each in views.items():
             file.create_dataset(key, data=each, compression="gzip")
@@ -182,7 +182,7 @@ def test_broken_files(tmp_path, views, graphs):
 
 
 def test_damaged_hdf5(tmp_path, views, graphs):
-    h5py = pytest.importorskip("h5py")
+    h5py = pytest.importorskip("h5py", reason="needs the extra hdf5")
 
     def soft_link(file):
         file["toy_c"] = h5py.SoftLink("/nowhere")

@@ -102,7 +102,6 @@ class AssetFinder:
     """
 
     def __init__(self, sizes: AssetSizes, unknown: str) -> None:
-        check_unknown_assets(unknown)
         self._sizes = sizes
         self._unknown = unknown
         self._estimated: list[str] = []
@@ -121,7 +120,7 @@ class AssetFinder:
         if self._unknown == "error":
             raise item["assetId"].error(f"one of the {len(self._sizes.assets)} assets of {self._sizes.source}")
         name = object_type(_names(item, id)) if self._unknown == "class" else None
-        size = self._sizes.class_sizes.get(name or "")
+        size = None if name is None else self._sizes.class_sizes.get(name)
         (self._dropped if size is None else self._estimated).append(id)
         return None if size is None else Asset(str(name), size, is_estimated=True)
 

@@ -14,7 +14,7 @@ from memenvs.agents import EpisodeDQN, PartialUpdatePPO, make_vec_env
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from tests.agents.algorithms.q_worlds import q_learner
 from tests.agents.interruptions import POINTS, learn_interrupted
-from tests.agents.learners import MEMORIES, SEGMENT, N, darkroom, learner, weights
+from tests.agents.learners import MEMORIES, SEGMENT, STEPS, N, darkroom, learner, weights
 
 DQN = {"capacity": 12, "batch_size": 6, "updates_per_collect": 3, "final_epsilon": 0.1}
 CARRIES = {"n_updates": 1, "n_steps": 8, "reset_each_rollout": False}
@@ -137,3 +137,26 @@ def test_a_carried_memory_is_saved_between_trials_only(
         resumed = PartialUpdatePPO.load(tmp_path / f"{steps}.zip", trials(trial_steps), device="cpu")
         resumed.learn(192 - steps, reset_num_timesteps=False)
         assert torch.equal(weights(resumed), weights(whole)), steps
+
+
+def test_a_trial_without_a_step_is_the_next_one(tmp_path: Path) -> None:
+    """A learner that is saved as learning starts, or is resumed, goes on with the trial that it has just begun."""
+
+    class Save(BaseCallback):
+        def _on_training_start(self) -> None:
+            assert self.model.at_rollout_boundary
+            self.model.save(tmp_path / "start")
+            self.begun = [info["trial_id"] for info in self.model.env.unwrapped.reset_infos]
+
+        def _on_step(self) -> bool:
+            return True
+
+    model = learner("lstm", env=darkroom(seed=0))
+    for _ in range(2):
+        save = Save()
+        model.learn(N * STEPS, callback=save, reset_num_timesteps=False)
+        resumed = PartialUpdatePPO.load(tmp_path / "start", env=darkroom())
+        _, callback = resumed._setup_learn(10**6, reset_num_timesteps=False)
+        resumed.collect_rollouts(resumed.env, callback, resumed.rollout_buffer, STEPS)
+        assert [info["trial_id"] for info in resumed.env.unwrapped.reset_infos] == save.begun
+        model = PartialUpdatePPO.load(tmp_path / "start", env=darkroom())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 import torch
@@ -22,6 +21,7 @@ from tests.agents.learners import (
     SEGMENT,
     STEPS,
     N,
+    Noise,
     act,
     darkroom,
     learner,
@@ -29,25 +29,6 @@ from tests.agents.learners import (
 )
 
 # ------------------------------------------------------------------ spaces
-
-
-class Noise(gym.Env):
-    """Random observations, rewards for large actions; episodes of 6 steps."""
-
-    def __init__(self, observation_space: spaces.Space, action_space: spaces.Space) -> None:
-        self.observation_space, self.action_space = observation_space, action_space
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        super().reset(seed=seed)
-        if seed is not None:
-            self.observation_space.seed(seed)
-        self.steps = 0
-        return self.observation_space.sample(), {}
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        assert self.action_space.contains(action), action
-        self.steps += 1
-        return self.observation_space.sample(), float(np.sum(action)), False, self.steps >= 6, {}
 
 
 VECTOR = spaces.Box(-1.0, 1.0, (3,), np.float32)
@@ -78,7 +59,7 @@ SPACES = {
 @pytest.mark.parametrize("name", SPACES)
 def test_spaces(name: str) -> None:
     observations, actions, policy = SPACES[name]
-    env = DummyVecEnv([lambda: Noise(observations, actions)] * 2)
+    env = DummyVecEnv([lambda: Noise(observations, actions, horizon=6)] * 2)
     model = learner("relic", env=env, n_steps=16, n_updates=2, policy_kwargs=policy, learning_rate=1e-3)
     act(model)
     distribution, values, taken = model.evaluate(torch.arange(2), 0, 8)

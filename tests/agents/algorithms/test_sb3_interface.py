@@ -25,31 +25,11 @@ from torch import nn
 
 from memenvs.agents import EpisodeDQN, PartialUpdatePPO, PPOConfig, TrialEvalCallback, make_vec_env
 from memenvs.agents.policies.memory_policy import ACTIVATIONS
-from tests.agents.learners import STEPS, N, darkroom, learner, weights
+from tests.agents.learners import STEPS, N, Noise, darkroom, learner, weights
 
 VECTOR = spaces.Box(-1.0, 1.0, (3,), np.float32)
 DICT = spaces.Dict({"vector": VECTOR, "reward": spaces.Box(0.0, 1.0, (1,), np.float32)})
 SMALL_IMAGE = spaces.Box(0, 255, (25, 25, 3), np.uint8)
-
-
-class Noise(gym.Env):
-    """Random observations; episodes of 5 steps."""
-
-    action_space = spaces.Discrete(2)
-
-    def __init__(self, observation_space: spaces.Space) -> None:
-        self.observation_space = observation_space
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        super().reset(seed=seed)
-        if seed is not None:
-            self.observation_space.seed(seed)
-        self.steps = 0
-        return self.observation_space.sample(), {}
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        self.steps += 1
-        return self.observation_space.sample(), float(action), False, self.steps >= 5, {}
 
 
 def noise(space: spaces.Space, n: int = 2) -> DummyVecEnv:

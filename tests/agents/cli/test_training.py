@@ -115,10 +115,18 @@ def test_a_finished_run_is_extended(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert json.loads(capsys.readouterr().out)["steps"] == steps
     for name in (CHECKPOINT, "config.json"):
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    shown = ("evaluation.json", "demonstrations_2.json", "episode_1.png")
+    for name in (*shown, "mine.json"):
+        (tmp_path / "run" / name).write_text("{}")
+    assert main(["train", "ci-smoke", "--out", str(tmp_path / "run"), "--total_steps", "3072", *small, "--resume"]) == 0
+    assert all((tmp_path / "run" / name).exists() for name in shown)  # nothing was left to train
+    assert main(["train", "ci-smoke", "--out", str(tmp_path / "run"), "--total_steps", "4096", *small, "--resume"]) == 0
+    assert not any((tmp_path / "run" / name).exists() for name in shown)  # of the agent before
+    assert (tmp_path / "run" / "mine.json").exists()
     with RunDirectory(tmp_path / "run") as run:
-        run.extend(4096)
+        run.extend(5120)
     with RunDirectory(tmp_path / "run") as run:  # killed before the next checkpoint
-        assert run.config.total_steps == 3072
+        assert run.config.total_steps == 4096
 
 
 def test_mistakes_are_one_line_and_leave_nothing(

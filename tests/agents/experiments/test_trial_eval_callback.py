@@ -206,4 +206,10 @@ def test_refusals(tmp_path: Path) -> None:
     alone = callback(cartpole, eval_freq=16)
     model.learn(16, alone)
     assert alone.last_results is not None
-    assert alone.last_results.metrics["return"].shape == (3, 1)  # without trials each episode is one
+    returns = alone.last_results.metrics["return"]
+    assert returns.shape == (3, 1)  # without trials each episode is one
+    again, other = callback(cartpole, eval_freq=16), callback(cartpole, eval_freq=16, seed=9)
+    for each in (again, other):
+        each.init_callback(model)
+        each.last_results = each._play()
+    assert not np.array_equal(again.last_results.metrics["return"], other.last_results.metrics["return"])

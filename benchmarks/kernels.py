@@ -63,8 +63,9 @@ def frmqn_iteration(is_small: bool) -> Run:
     # a replay that one iteration fills, so that every iteration learns
     learner = replace(config.learner, capacity=config.n_envs)
     if is_small:
-        learner = replace(learner, updates_per_collect=2)
-    env = make_vec_env(config.env, config.n_envs, **config.env_kwargs)
+        learner = replace(learner, updates_per_collect=2, episode_steps=20)
+    kwargs = {**config.env_kwargs, "max_episode_steps": learner.episode_steps}
+    env = make_vec_env(config.env, config.n_envs, **kwargs)
     model = EpisodeDQN("MemoryPolicy", env, learner, policy_kwargs=config.policy, seed=0, device="cpu")
     steps = config.n_envs * learner.episode_steps
     return lambda: model.learn(steps, reset_num_timesteps=False, log_interval=10**9)
@@ -72,7 +73,7 @@ def frmqn_iteration(is_small: bool) -> Run:
 
 def lstm_iteration(is_small: bool) -> Run:
     """A rollout of 64 CartPoles and the updates of an LSTM, with starts within sequences."""
-    env, n_steps = make_sb3_vec_env("CartPole-v1", 64, seed=0), 128
+    env, n_steps = make_sb3_vec_env("CartPole-v1", 64, seed=0), 16 if is_small else 128
     policy = {
         "memory": "lstm",
         "memory_kwargs": {"hidden_dim": 64},

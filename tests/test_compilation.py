@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numba
@@ -58,13 +59,12 @@ def test_warmup_plays_every_environment(monkeypatch: pytest.MonkeyPatch, capsys:
     darkroom = next(spec for spec in ENVIRONMENTS if spec.name == "Darkroom-v0")
     missing = EnvironmentSpec(
         name="Missing-v0",
-        task="memenvs.darkroom.env:Darkroom",
-        family="darkroom",
+        task="memenvs.missing:Missing",
+        family="missing",
         remembers="",
         score_key="return",
         oracle_at_least=0.0,
         random_below=0.0,
-        defaults={"size": -1},
     )
     monkeypatch.setattr(warmup, "ENVIRONMENTS", (darkroom, missing))
     assert main(["warmup", "--json"]) == 0
@@ -72,6 +72,10 @@ def test_warmup_plays_every_environment(monkeypatch: pytest.MonkeyPatch, capsys:
     assert list(result["skipped"]) == ["memenvs/Missing-v0"]
     assert main(["warmup"]) == 0
     assert "memenvs/Missing-v0" in (printed := capsys.readouterr().out) and "skipped: " in printed
+    broken = replace(darkroom, defaults={"size": -1})
+    monkeypatch.setattr(warmup, "ENVIRONMENTS", (broken,))
+    with pytest.raises(ValueError, match="size must be an integer"):  # a fault, not something to install
+        main(["warmup"])
     assert set(warmup.SETTINGS) <= {spec.name for spec in ENVIRONMENTS}
 
 

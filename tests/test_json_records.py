@@ -16,6 +16,7 @@ HOSTILE = {
     '{"a":' * (MAX_DEPTH + 1) + "1" + "}" * (MAX_DEPTH + 1): f"at most {MAX_DEPTH} levels deep, got {MAX_DEPTH + 1}",
     '{"a": 1' + "0" * 400 + "}": f"at most {MAX_DIGITS} digits, got 100000000000... with 401",
     '{"a": -1' + "0" * 5000 + "}": f"at most {MAX_DIGITS} digits",
+    '["' + "}" * 300 + '", ' + "[" * MAX_DEPTH + "]" * MAX_DEPTH + "]": f"levels deep, got {MAX_DEPTH + 1}",
     "{": "not JSON",
 }
 

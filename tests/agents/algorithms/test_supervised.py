@@ -344,6 +344,8 @@ def test_command_line(tmp_path, capsys):
         assert json.loads(capsys.readouterr().out)["steps"] == 6
     assert main(["evaluate", str(tmp_path / "run"), "--trials", "10", "--name", "other", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads((tmp_path / "run" / "other.json").read_text())
+    assert not (tmp_path / "run" / "evaluation.json").exists()  # it was of the checkpoint before
+    assert main(["evaluate", str(tmp_path / "run")]) == 0
     assert main(["report", str(tmp_path / "run")]) == 0
     assert "right answers" not in (page := (tmp_path / "run" / "report.html").read_text())  # it is in the picture
     assert "accuracy_kept" in page and "<img" in page

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from memenvs.agents.experiments.callback import RunCallback
 from memenvs.agents.experiments.config import CONFIG
-from memenvs.agents.experiments.directory import METRICS, RunDirectory, find_conflict, has_files
+from memenvs.agents.experiments.directory import METRICS, VALIDATION, RunDirectory, find_conflict, has_files
 from memenvs.agents.presets import find_preset
 from tests.processes import Python
 
@@ -102,6 +103,12 @@ def test_a_line_of_the_log_cut_by_a_kill_is_dropped(tmp_path: Path) -> None:
         assert run.metrics() == {"a": [(1, 2.0), (2, 3.0)]}
         run.drop_metrics_after(1)
         assert (tmp_path / METRICS).read_bytes() == b"step,name,value\n1,a,2.0\n"
+
+
+def test_a_validation_without_an_episode_is_not_the_best(tmp_path: Path) -> None:
+    with RunDirectory(tmp_path, SMALL) as run:
+        (tmp_path / METRICS).write_text(f"step,name,value\n1,{VALIDATION},nan\n2,{VALIDATION},0.5\n")
+        assert RunCallback(run, None)._best == 0.5
 
 
 def test_files_that_a_kill_left_half_written_are_removed(tmp_path: Path) -> None:

@@ -13,9 +13,10 @@ import memenvs  # noqa: F401  (registers the ids)
 from memenvs.cli import main
 from memenvs.data import UNKNOWN_ASSETS
 from memenvs.houses.navigation.navmap import NavigationMap
-from memenvs.houses.procthor.asset_sizes import Asset, AssetSizes, convert_databases, object_type
+from memenvs.houses.procthor.asset_sizes import Asset, AssetFinder, AssetSizes, convert_databases, object_type
 from memenvs.houses.procthor.loader import load_procthor
 from memenvs.houses.worlds import make_house_world
+from memenvs.json_records import Field
 from memenvs.objectnav.config import ExtObjNavConfig
 from tests.houses.procthor.made_houses import SIZES, make_object, two_rooms, write_houses
 from tests.houses.solids import span
@@ -135,6 +136,8 @@ def test_assets_without_a_size(tmp_path: Path) -> None:
         assert load_procthor(path, 0, unknown_assets="drop").instances[4:] == loaded.instances[4:7]
     with pytest.raises(ValueError, match=r"line 1: objects\[2\].assetId must be one of the 4 assets of .*, got '3bed"):
         load_procthor(path, 0, unknown_assets="error")
+    nameless = AssetFinder(AssetSizes("F", {"a": Asset("", (1.0, 1.0, 1.0))}), "drop")
+    assert nameless.find(Field({"assetId": "b"}, "F")) is None  # the asset without a type is no class of others
     with pytest.raises(ValueError, match=r"unknown_assets 'size' is none of the choices; choose from \['class'"):
         load_procthor(path, 0, unknown_assets="size")
     with warnings.catch_warnings():

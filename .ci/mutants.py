@@ -1,33 +1,61 @@
 """Break a module on purpose, again and again, and see whether its tests fail.
 
-This is mutation testing, with Cosmic Ray.
+This is mutation testing, with the operators of Cosmic Ray.
 
     make mutants MODULE=memenvs/resets.py
     python .ci/mutants.py MODULE [MODULE ...] [--tests TEST ...] [--every K]
 
-Works in a copy of the tracked files below build/mutants. Changes in annotations are left out, as they change nothing.
-Prints the share of mutants that some test notices, and every mutant that none does. A run that was stopped goes on
-where it was.
+Works in a copy of the tracked files below build/mutants. A first run of the tests records which of them reach which
+line. Each change then runs only the tests of its line, in a fork of a process that has imported PyTorch and the like.
+Prints the share of mutants that some test notices, and every mutant that none does. Changes that say nothing are left
+out (`annotations`, `says_nothing`). Needs os.fork: Linux or macOS.
+
+A run that was stopped goes on where it was. As long as the module does not change, another run tests again only what
+survived: write a test, and run it again. `.ci/equivalent_mutants.tsv` lists changes that change nothing, with reasons.
 """
 
 from __future__ import annotations
 
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # as tests/conftest.py sets it; before torch is imported
+
 import argparse
 import ast
-import hashlib
-import os
+import contextlib
+import difflib
+import importlib
+import json
+import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
+import traceback
+from collections.abc import Iterator
 from pathlib import Path
 
-from cosmic_ray.work_db import use_db
-from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkItem, WorkResult
+import cosmic_ray.plugins
+import pytest
+from cosmic_ray.commands import init
+from cosmic_ray.mutating import use_mutation
+from cosmic_ray.work_db import WorkDB, use_db
+from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkerOutcome, WorkResult
+from coverage import Coverage
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "mutants"
-#: Beginning of a module's path -> its tests; the longest beginning counts. Others have the tests of their own name.
+RECORD = "reached.json"
+EQUIVALENT = ROOT / ".ci" / "equivalent_mutants.tsv"
+#: Imported before the forks: a fork then starts its tests at once, where a new process would take seconds.
+PRELOADED = (
+    *("gymnasium", "numba", "PIL.Image", "torch.utils.tensorboard", "stable_baselines3", "sb3_contrib", "accelerate"),
+    *("safetensors.torch", "scipy.ndimage", "scipy.stats", "matplotlib.pyplot", "hypothesis", "h5py", "rich.progress"),
+)
+FAST = "not learning and not programs and not nightly"
 CONTRACT = "tests/test_contract.py"
+#: Beginning of a module's path -> its tests; the longest beginning counts. Others have the tests of their own name.
 TESTS = {
     "memenvs/core": ["tests/test_core.py", CONTRACT, "-k", "not _v0 and not -v0 or Darkroom"],
     "memenvs/resets": ["tests/test_core.py", CONTRACT, "-k", "not -v0 or Darkroom"],
@@ -42,15 +70,6 @@ TESTS = {
     "agents/memory": ["tests/agents/memory"],
     "agents/algorithms": ["tests/agents/algorithms", "tests/agents/memory/test_baselines.py"],
 }
-CONFIG = """[cosmic-ray]
-module-path = [{module!r}]
-timeout = {timeout}
-excluded-modules = []
-test-command = {command!r}
-
-[cosmic-ray.distributor]
-name = "local"
-"""
 
 
 def find_tests(module: str) -> list[str]:
@@ -71,24 +90,19 @@ def tracked_files() -> list[str]:
     return [name for name in listed.splitlines() if (ROOT / name).is_file()]
 
 
-def copy_tree(tree: Path) -> dict[str, str]:
-    """Copy the tracked files; return the environment variables that import the copy."""
-    for name in tracked_files():
+def copy_tree(tree: Path) -> None:
+    """Copy the tracked files, and link them as they are installed, as `make mapped` does."""
+    compiled = [
+        str(path.relative_to(ROOT)) for folder in ("memenvs", "agents") for path in (ROOT / folder).rglob("*.nb?")
+    ]
+    shutil.rmtree(tree, ignore_errors=True)
+    for name in [*tracked_files(), *compiled]:
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(ROOT / name, tree / name)
-    package = tree / "build" / "mapped" / "memenvs"  # the import tree as links, as `make mapped` builds it
+        shutil.copy2(ROOT / name, tree / name)  # with its time, by which numba knows what it has compiled
+    package = tree / "build" / "mapped" / "memenvs"
     package.mkdir(parents=True)
     for path in [*(tree / "memenvs").iterdir(), tree / "agents", tree / "wrappers"]:
         (package / path.name).symlink_to(path)
-    return {**os.environ, "PYTHONPATH": str(package.parent)}
-
-
-def hash_of(command: str, every: int) -> str:
-    """Compute a hash of the tracked files and the arguments; a new one needs a new run."""
-    sha = hashlib.sha256(f"{command} {every}".encode())
-    for name in tracked_files():
-        sha.update(name.encode() + (ROOT / name).read_bytes())
-    return sha.hexdigest()
 
 
 def annotations(path: Path) -> set[tuple[int, int]]:
@@ -105,47 +119,225 @@ def annotations(path: Path) -> set[tuple[int, int]]:
     return found
 
 
-def skip(session: Path, tree: Path, module: str, every: int) -> None:
-    """Leave out mutants in annotations, and all but each `every`-th of the others."""
+def says_nothing(mutation: MutationSpec, lines: list[str]) -> bool:
+    """Whether a change is of a kind that tests need not notice.
+
+    In place of arithmetic an operator on bits or a power (- in place of + says as much), in place of == or `is` anything
+    but its opposite, and the star before keyword-only arguments, which Cosmic Ray takes for a product.
+    """
+    kind, old, new = [*mutation.operator_name.split("/")[-1].split("_"), "", ""][:3]
+    bits = {"LShift", "RShift", "BitOr", "BitAnd", "BitXor", "Pow"}
+    row, column = mutation.start_pos
+    if kind == "ReplaceBinaryOperator":
+        return (new in bits and old not in bits) or lines[row - 1][column:].startswith(("*,", "**"))
+    if kind == "ReplaceComparisonOperator":
+        pairs = ({"Eq", "NotEq"}, {"Is", "IsNot"})
+        return any((old in pair) != (new in pair) for pair in pairs)
+    return False
+
+
+def skip(database: WorkDB, tree: Path, module: str, every: int) -> None:
+    """Leave out mutants that say nothing, and all but each `every`-th of the others."""
     skipped = WorkResult(worker_outcome=WorkerOutcome.SKIPPED)
-    with use_db(session) as database:
-        kept = 0
-        unused = annotations(tree / module)
-        for item in database.work_items:
-            mutation = item.mutations[0]
-            if tuple(mutation.start_pos) in unused:
-                database.set_result(item.job_id, skipped)
-                continue
-            if kept % every:
-                database.set_result(item.job_id, skipped)
-            kept += 1
+    kept = 0
+    unused = annotations(tree / module)
+    lines = (tree / module).read_text(encoding="utf-8").splitlines()
+    for item in database.work_items:
+        mutation = item.mutations[0]
+        is_kept = tuple(mutation.start_pos) not in unused and not says_nothing(mutation, lines)
+        kept += is_kept
+        if not is_kept or kept % every:
+            database.set_result(item.job_id, skipped)
 
 
-def report(session: Path, module: str) -> None:
+def compiled_users(tree: Path, module: str) -> list[Path]:
+    """Files whose compiled functions may contain some of the module's: numba's cache would hide a change of it."""
+    paths = [path for folder in ("memenvs", "agents") for path in (tree / folder).rglob("*.py")]
+    compiled = {path: text for path in paths if "jit" in (text := path.read_text(encoding="utf-8"))}
+    found, waiting = {tree / module} & set(compiled), [tree / module] if tree / module in compiled else []
+    while waiting:
+        parts = waiting.pop().relative_to(tree).with_suffix("").parts
+        package, stem = ".".join(parts[:-1]), parts[-1]
+        imports = re.compile(rf"{re.escape(package)}\.{stem} import|{re.escape(package)} import .*\b{stem}\b")
+        users = {path for path, text in compiled.items() if imports.search(text)} - found
+        found |= users
+        waiting += users
+    return sorted(found - {tree / module})
+
+
+class Recorder:
+    """Plugin of pytest that records which tests reach which lines of a file, and how long each takes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.coverage = Coverage(data_file=None, include=[str(path)])
+        self.coverage.start()
+        self.seconds: dict[str, float] = {}
+
+    def _within(self, context: str) -> Iterator[None]:
+        self.coverage.switch_context(context)
+        yield
+        self.coverage.switch_context("")
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
+        """Count what fixtures reach for all tests of the file: they may share them."""
+        yield from self._within(item.nodeid.split("::")[0])
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
+        """Count the lines for this test."""
+        yield from self._within(item.nodeid)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add up the seconds of a test's set-up, call and teardown."""
+        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        """Write both beside the tree."""
+        self.coverage.stop()
+        lines = self.coverage.get_data().contexts_by_lineno(str(self.path))
+        Path("..", RECORD).write_text(json.dumps({"seconds": self.seconds, "lines": lines}))
+
+
+class Chosen:
+    """Plugin of pytest that runs some tests only, quick files and tests first."""
+
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self.seconds = seconds
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Leave the chosen ones."""
+        files: dict[Path, float] = {}
+        items[:] = [item for item in items if item.nodeid in self.seconds]
+        for item in items:
+            files[item.path] = files.get(item.path, 0.0) + self.seconds[item.nodeid]
+        items.sort(key=lambda item: (files[item.path], str(item.path), self.seconds[item.nodeid]))
+
+
+class Reached:
+    """Which tests reach which lines of a module, as a `Recorder` wrote it."""
+
+    def __init__(self, record: Path, module: Path) -> None:
+        content = json.loads(record.read_text())
+        self.seconds: dict[str, float] = content["seconds"]
+        self.lines = {int(line): set(contexts) for line, contexts in content["lines"].items()}
+        self.statements = [
+            node for node in ast.walk(ast.parse(module.read_text("utf-8"))) if isinstance(node, ast.stmt)
+        ]
+
+    def tests(self, line: int) -> dict[str, float]:
+        """Find the tests of the innermost statement at a line, and their seconds; all, if it ran at the import."""
+        around = [node for node in self.statements if node.lineno <= line <= (node.end_lineno or node.lineno)]
+        inner = max(around, key=lambda node: node.lineno)
+        body = getattr(inner, "body", None)
+        last = max(inner.lineno, body[0].lineno - 1) if body else (inner.end_lineno or inner.lineno)
+        contexts: set[str] = set().union(*(self.lines.get(each, set()) for each in range(inner.lineno, last + 1)))
+        if "" in contexts or not contexts:
+            return self.seconds
+        return {test: time for test, time in self.seconds.items() if {test, test.split("::")[0]} & contexts}
+
+
+def run_tests(tree: Path, arguments: list[str], timeout: float, plugin: Recorder | Chosen | Path) -> str:
+    """Run pytest in a fork of this process.
+
+    Args:
+        tree: Folder to run in; `build/mapped` below it is what the tests import.
+        arguments: Arguments of pytest.
+        timeout: Seconds after which it is killed.
+        plugin: Which tests to run; or a module whose lines and tests are recorded.
+
+    Returns:
+        "passed", "failed" or "timeout".
+    """
+    child = os.fork()
+    if child == 0:
+        status = 70
+        try:
+            os.setsid()  # so that what the tests start can be killed with them
+            log = os.open(tree.parent / "tests.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            os.chdir(tree)
+            sys.path[:0] = [str(tree / "build" / "mapped"), str(tree)]
+            os.environ["PYTHONPATH"] = str(tree / "build" / "mapped")
+            if isinstance(plugin, Path):
+                plugin = Recorder(plugin)
+            else:  # what is compiled of a changed module must not be stored
+                sys.dont_write_bytecode = True
+                os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+            status = int(pytest.main(arguments, plugins=[plugin]))
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    end = time.monotonic() + timeout
+    try:
+        while time.monotonic() < end:
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                return "failed" if status else "passed"
+            time.sleep(0.02)
+        os.killpg(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        return "timeout"
+    finally:
+        with contextlib.suppress(ProcessLookupError):  # what the tests left running
+            os.killpg(child, signal.SIGKILL)
+
+
+def change_of(before: str, after: str) -> str:
+    """Write the lines that differ in one line: those before, "->", those after."""
+    lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm=""))[3:]
+    old, new = (" ".join(line[1:].strip() for line in lines if line[0] == sign) for sign in "-+")
+    return f"{old} -> {new}".replace("\t", " ")
+
+
+def test(mutation: MutationSpec, tree: Path, arguments: list[str], reached: Reached, users: list[Path]) -> WorkResult:
+    """Apply one change to the copy, run the tests of its line, and take it back."""
+    operator = cosmic_ray.plugins.get_operator(mutation.operator_name)(**mutation.operator_args)
+    chosen = reached.tests(mutation.start_pos[0])
+    files = sorted({name.split("::")[0] for name in chosen})
+    with use_mutation(tree / mutation.module_path, operator, mutation.occurrence) as (before, after):
+        if after is None:
+            return WorkResult(worker_outcome=WorkerOutcome.NO_TEST)
+        for path in users:
+            path.touch()  # to numba, another file
+        timeout = 60 + 5 * sum(chosen.values())
+        is_noticed = run_tests(tree, [*arguments, *files], timeout, Chosen(chosen)) != "passed"
+    outcome = TestOutcome.KILLED if is_noticed else TestOutcome.SURVIVED
+    return WorkResult(worker_outcome=WorkerOutcome.NORMAL, test_outcome=outcome, diff=change_of(before, after))
+
+
+def equivalent(module: str) -> set[str]:
+    """Read the changes of a module that are known to change nothing, as `change_of` writes them."""
+    if not EQUIVALENT.is_file():
+        return set()
+    rows = (line.split("\t") for line in EQUIVALENT.read_text(encoding="utf-8").splitlines())
+    return {change for name, change, _ in rows if name == module}
+
+
+def report(database: WorkDB, module: str) -> None:
     """Print the share that was killed, and the others as changes of the text."""
-    killed, survivors = 0, []
-    items: dict[str, WorkItem] = {}
-    with use_db(session) as database:
-        items = {item.job_id: item for item in database.work_items}
-        for job, result in database.results:
-            if result.worker_outcome == WorkerOutcome.SKIPPED:
-                continue
-            if result.test_outcome == TestOutcome.SURVIVED:
-                survivors.append((items[job].mutations[0], result.diff or ""))
-            else:
-                killed += 1
-    for mutation, diff in sorted(survivors, key=lambda each: each[0].start_pos):
-        changes = [line for line in diff.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")]
-        print(f"{module}:{mutation.start_pos[0]} survives\n    " + "\n    ".join(changes))
-    count = killed + len(survivors)
-    print(f"{module}: {killed} of {count} mutants killed ({100 * killed / max(count, 1):.1f} %)")
-
-
-def cosmic_ray(*arguments: str, tree: Path, environ: dict[str, str]) -> None:
-    """Run Cosmic Ray in the copy of the tree."""
-    command = [sys.executable, "-m", "cosmic_ray.cli", *arguments]
-    if subprocess.run(command, cwd=tree, env=environ, stdout=subprocess.DEVNULL).returncode:
-        raise SystemExit(f"cosmic-ray {arguments[0]} failed in {tree}; do the tests pass there?")
+    mutations = {item.job_id: item.mutations[0] for item in database.work_items}
+    known = equivalent(module)
+    num_killed = num_equivalent = num_survivors = 0
+    for job, result in sorted(database.results, key=lambda each: mutations[each[0]].start_pos):
+        if result.worker_outcome != WorkerOutcome.NORMAL:
+            continue
+        num_killed += result.is_killed
+        if not result.is_killed and result.diff in known:
+            num_equivalent += 1
+        elif not result.is_killed:
+            num_survivors += 1
+            print(f"{module}:{mutations[job].start_pos[0]}\t{result.diff}")
+    share = 100 * num_killed / max(num_killed + num_survivors, 1)
+    print(
+        f"{module}: {num_killed} of {num_killed + num_survivors} mutants killed ({share:.1f} %), "
+        f"{num_equivalent} equivalent",
+        flush=True,
+    )
 
 
 def main() -> None:
@@ -158,25 +350,42 @@ def main() -> None:
     for module in options.modules:
         if not (ROOT / module).is_file():
             raise SystemExit(f"no such module: {module}")
+    for name in PRELOADED:
+        with contextlib.suppress(ImportError):  # of an extra
+            importlib.import_module(name)
+    for module in options.modules:
         folder = BUILD / module.removesuffix(".py").replace("/", ".")
-        tree, session = folder / "tree", folder / "session.sqlite"
-        pytest = ["-x", "-q", "-n0", "-p", "no:cacheprovider"]
-        tests = [*pytest, "-m", "not learning and not programs and not nightly", *(options.tests or find_tests(module))]
-        command = " ".join(f"'{each}'" if " " in each else each for each in [sys.executable, "-m", "pytest", *tests])
-
-        wanted = hash_of(command, options.every)
-        key = folder / "key"
-        if not key.is_file() or key.read_text() != wanted:  # else a run that was stopped goes on
+        tree, session, key = folder / "tree", folder / "session.sqlite", folder / "key"
+        arguments = ["-x", "-q", "-n0", "-p", "no:cacheprovider", f"--basetemp={folder / 'tmp'}"]
+        arguments += ["-W", "ignore::pytest.PytestAssertRewriteWarning", "-m", FAST]
+        tests = options.tests or find_tests(module)
+        wanted = f"every {options.every}\n{(ROOT / module).read_text(encoding='utf-8')}"
+        is_known = key.is_file() and key.read_text(encoding="utf-8") == wanted
+        if not is_known:
             shutil.rmtree(folder, ignore_errors=True)
-            environ = copy_tree(tree)
-            (folder / "config.toml").write_text(CONFIG.format(module=module, timeout=600.0, command=command))
-            cosmic_ray("baseline", str(folder / "config.toml"), tree=tree, environ=environ)
-            cosmic_ray("init", str(folder / "config.toml"), str(session), tree=tree, environ=environ)
-            skip(session, tree, module, options.every)
-            key.write_text(wanted)
-        environ = {**os.environ, "PYTHONPATH": str(tree / "build" / "mapped")}
-        cosmic_ray("exec", str(folder / "config.toml"), str(session), tree=tree, environ=environ)
-        report(session, module)
+        copy_tree(tree)
+        if (result := run_tests(tree, [*arguments, *tests], 3600, tree / module)) != "passed":
+            raise SystemExit(f"{module}: its tests {result} before any change; see {folder / 'tests.log'}")
+        if not is_known:
+            with use_db(session) as database:
+                with contextlib.chdir(tree):
+                    init([Path(module)], database, {})
+                skip(database, tree, module, options.every)
+            key.write_text(wanted, encoding="utf-8")
+        reached = Reached(folder / RECORD, tree / module)
+        users = compiled_users(tree, module)
+        with use_db(session) as database:
+            waiting = list(database.pending_work_items)
+            if is_known:
+                known = equivalent(module)
+                waiting += [
+                    item
+                    for item, result in database.completed_work_items
+                    if result.test_outcome == TestOutcome.SURVIVED and result.diff not in known
+                ]
+            for item in waiting:
+                database.set_result(item.job_id, test(item.mutations[0], tree, arguments, reached, users))
+            report(database, module)
 
 
 if __name__ == "__main__":

@@ -122,8 +122,8 @@ def annotations(path: Path) -> set[tuple[int, int]]:
 def says_nothing(mutation: MutationSpec, lines: list[str]) -> bool:
     """Whether a change is of a kind that tests need not notice.
 
-    In place of arithmetic an operator on bits or a power (- in place of + says as much), in place of == or `is` anything
-    but its opposite, and the star before keyword-only arguments, which Cosmic Ray takes for a product.
+    In place of arithmetic an operator on bits or a power (- for + says as much). In place of == or `is` anything
+    but its opposite. The star before keyword-only arguments, which Cosmic Ray takes for a product.
     """
     kind, old, new = [*mutation.operator_name.split("/")[-1].split("_"), "", ""][:3]
     bits = {"LShift", "RShift", "BitOr", "BitAnd", "BitXor", "Pow"}

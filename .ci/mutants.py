@@ -55,6 +55,8 @@ PRELOADED = (
 )
 FAST = "not learning and not programs and not nightly"
 CONTRACT = "tests/test_contract.py"
+MEMORY = "tests/agents/memory"
+MEMORIES = f"{MEMORY}/test_memory.py"  # the contract; below, it is tested for the memories that use the module
 #: Beginning of a module's path -> its tests; the longest beginning counts. Others have the tests of their own name.
 TESTS = {
     "memenvs/core": ["tests/test_core.py", CONTRACT, "-k", "not _v0 and not -v0 or Darkroom"],
@@ -67,7 +69,31 @@ TESTS = {
     "memenvs/exploration": ["tests/exploration", CONTRACT, "-k", "not -v0 or Coverage or Search"],
     "memenvs/vln": ["tests/vln", CONTRACT, "-k", "not -v0 or VLN"],
     "wrappers": ["tests/wrappers"],
-    "agents/memory": ["tests/agents/memory"],
+    "agents/memory": [MEMORY],
+    "agents/memory/base": [MEMORIES, "-k", "none or gru or lstm or trxl or frmqn or wrong"],
+    "agents/memory/clock": [f"{MEMORY}/test_clock.py"],
+    "agents/memory/chunking": [f"{MEMORY}/test_reader.py"],
+    "agents/memory/sizes": [f"{MEMORY}/test_sizes.py"],
+    "agents/memory/step_log": [f"{MEMORY}/test_step_log.py"],
+    "agents/memory/tokens": [f"{MEMORY}/test_reader.py"],
+    "agents/memory/token_memory": [f"{MEMORY}/test_sat.py", MEMORIES, "-k", "test_sat or t-fifo or sat-pm-ph"],
+    "agents/memory/recurrent": [f"{MEMORY}/test_recurrent.py", MEMORIES, "-k", "recurrent or gru or lstm"],
+    "agents/memory/relic": [f"{MEMORY}/test_relic.py", MEMORIES, "-k", "relic"],
+    "agents/memory/transformer": [f"{MEMORY}/test_relic.py", f"{MEMORY}/test_trxl.py"],
+    "agents/memory/trxl": [f"{MEMORY}/test_trxl.py", MEMORIES, "-k", "trxl"],
+    "agents/memory/attention": [f"{MEMORY}/test_attention.py", f"{MEMORY}/test_relic.py"],
+    "agents/memory/smt": [f"{MEMORY}/test_scene_memory.py", MEMORIES, "-k", "scene or smt and not causal"],
+    "agents/memory/smt_causal": [f"{MEMORY}/test_smt_causal.py", MEMORIES, "-k", "causal"],
+    "agents/memory/scene_memory": [f"{MEMORY}/test_scene_memory.py", MEMORIES, "-k", "scene or pooling or factorized"],
+    "agents/memory/sat": [f"{MEMORY}/test_sat.py", MEMORIES, "-k", "test_sat or sat-"],
+    "agents/memory/reader": [f"{MEMORY}/test_reader.py"],
+    "agents/memory/place_codes": [f"{MEMORY}/test_sat.py"],
+    "agents/memory/frmqn": [f"{MEMORY}/test_frmqn.py", MEMORIES, "-k", "frmqn"],
+    "agents/memory/kernels/frmqn_cpu": [f"{MEMORY}/test_frmqn.py"],
+    "agents/memory/dnc": [f"{MEMORY}/test_dnc.py", MEMORIES, "-k", "dnc"],
+    "agents/memory/none": [MEMORIES, "-k", "none or wrong"],
+    "agents/memory/__init__": [MEMORIES, "-k", "registry or sizes"],
+    "agents/sat": ["tests/agents/sat"],
     "agents/algorithms": ["tests/agents/algorithms", "tests/agents/memory/test_baselines.py"],
 }
 
@@ -267,6 +293,7 @@ def run_tests(tree: Path, arguments: list[str], timeout: float, plugin: Recorder
             else:  # what is compiled of a changed module must not be stored
                 sys.dont_write_bytecode = True
                 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+            importlib.import_module("memenvs")  # the mapped one: pytest puts `tree` first, where it has no agents
             status = int(pytest.main(arguments, plugins=[plugin]))
         except BaseException:
             traceback.print_exc()

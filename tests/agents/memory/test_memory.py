@@ -102,7 +102,6 @@ STARTS = {
 
 
 MIXED = (["one trial", "trials", "goes on"], ["episodes", "trials of single steps", "trials"])
-ALL_STARTS = (*STARTS, *MIXED)
 
 
 def make(name: str, seed: int = 0, **kwargs: object) -> Memory:
@@ -172,7 +171,7 @@ def check_chunks(memory: Memory, x: StepInputs, expected: Tensor, *case: object)
 @pytest.mark.parametrize("name", MEMORIES)
 def test_steps_chunks_and_the_sequence_are_equal(name: str) -> None:
     for kwargs, memory in variants(name):
-        for starts in ALL_STARTS:
+        for starts in (*MIXED, *(STARTS if not kwargs else ["trials"])):  # all that rows can share once, then one
             x = inputs(starts)
             with torch.no_grad():
                 expected, _ = one_by_one(memory, x, memory.initial_state(B, max_steps=2))

@@ -146,7 +146,7 @@ def annotations(path: Path) -> set[tuple[int, int]]:
 
 
 def says_nothing(mutation: MutationSpec, lines: list[str]) -> bool:
-    """Whether a change is of a kind that tests need not notice.
+    """Return True for a change of a kind that tests need not notice.
 
     In place of arithmetic an operator on bits or a power (- for + says as much). In place of == or `is` anything
     but its opposite. The star before keyword-only arguments, which Cosmic Ray takes for a product.
@@ -177,7 +177,7 @@ def skip(database: WorkDB, tree: Path, module: str, every: int) -> None:
 
 
 def compiled_users(tree: Path, module: str) -> list[Path]:
-    """Files whose compiled functions may contain some of the module's: numba's cache would hide a change of it."""
+    """Find files whose compiled functions may contain the module's, which numba would not see."""
     paths = [path for folder in ("memenvs", "agents") for path in (tree / folder).rglob("*.py")]
     compiled = {path: text for path in paths if "jit" in (text := path.read_text(encoding="utf-8"))}
     found, waiting = {tree / module} & set(compiled), [tree / module] if tree / module in compiled else []
@@ -192,7 +192,7 @@ def compiled_users(tree: Path, module: str) -> list[Path]:
 
 
 class Recorder:
-    """Plugin of pytest that records which tests reach which lines of a file, and how long each takes."""
+    """Plugin of pytest that records which tests reach which lines, and their seconds."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -243,7 +243,7 @@ class Chosen:
 
 
 class Reached:
-    """Which tests reach which lines of a module, as a `Recorder` wrote it."""
+    """Tests that reach the lines of a module, as a `Recorder` wrote them."""
 
     def __init__(self, record: Path, module: Path) -> None:
         content = json.loads(record.read_text())
@@ -254,7 +254,7 @@ class Reached:
         ]
 
     def tests(self, line: int) -> dict[str, float]:
-        """Find the tests of the innermost statement at a line, and their seconds; all, if it ran at the import."""
+        """Find the tests of the statement at a line, with seconds; all, if an import runs it."""
         around = [node for node in self.statements if node.lineno <= line <= (node.end_lineno or node.lineno)]
         inner = max(around, key=lambda node: node.lineno)
         body = getattr(inner, "body", None)

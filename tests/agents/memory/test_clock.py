@@ -15,7 +15,7 @@ def test_last_reset_by_hand() -> None:
 
 
 def count_plainly(episode_start: list[bool], trial_start: list[bool]) -> list[tuple[int, int, int, int]]:
-    """(episode of the trial, step of the episode, first step of the trial, first step of the episode) of each step."""
+    """Episode of the trial, step of the episode, and the first step of each, for all steps."""
     episode, episode_first, trial_first, counts = 0, 0, 0, []
     for t, (starts_episode, starts_trial) in enumerate(zip(episode_start, trial_start, strict=True)):
         if starts_trial or t == 0:

@@ -242,6 +242,11 @@ class Chosen:
         items.sort(key=lambda item: (files[item.path], str(item.path), self.seconds[item.nodeid]))
 
 
+def first_line(node: ast.stmt) -> int:
+    """Return the line at which a statement begins, its decorators included."""
+    return min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
+
+
 class Reached:
     """Tests that reach the lines of a module, as a `Recorder` wrote them."""
 
@@ -255,11 +260,12 @@ class Reached:
 
     def tests(self, line: int) -> dict[str, float]:
         """Find the tests of the statement at a line, with seconds; all, if an import runs it."""
-        around = [node for node in self.statements if node.lineno <= line <= (node.end_lineno or node.lineno)]
-        inner = max(around, key=lambda node: node.lineno)
+        around = [node for node in self.statements if first_line(node) <= line <= (node.end_lineno or node.lineno)]
+        inner = max(around, key=first_line)
         body = getattr(inner, "body", None)
-        last = max(inner.lineno, body[0].lineno - 1) if body else (inner.end_lineno or inner.lineno)
-        contexts: set[str] = set().union(*(self.lines.get(each, set()) for each in range(inner.lineno, last + 1)))
+        last = max(inner.lineno, first_line(body[0]) - 1) if body else (inner.end_lineno or inner.lineno)
+        lines = range(first_line(inner), last + 1)
+        contexts: set[str] = set().union(*(self.lines.get(each, set()) for each in lines))
         if "" in contexts or not contexts:
             return self.seconds
         return {test: time for test, time in self.seconds.items() if {test, test.split("::")[0]} & contexts}

@@ -1,4 +1,5 @@
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -6,10 +7,13 @@ import pytest
 import memenvs  # noqa: F401  (registers the ids)
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.houses.house import BOX, House, ShapeBuilder, Shapes
+from memenvs.houses.navigation.viewpoints import find_viewpoints
+from memenvs.houses.rendering.scene import Scene
+from memenvs.houses.simulator import PixelCounter, head_camera_poses
 from memenvs.houses.worlds import make_house_world
-from memenvs.objectnav.env import ExtObjNav
-from memenvs.objectnav.layout import MAX_OBJECTS, goal_categories
-from memenvs.objectnav.robot import FORWARD, STOP
+from memenvs.objectnav.env import SPARE_LAYOUTS, ExtObjNav
+from memenvs.objectnav.layout import MAX_OBJECTS, LayoutCheck, goal_categories, make_layout
+from memenvs.objectnav.robot import FORWARD, STOP, pitch_of
 from tests.objectnav.table_world import APPLE, BOWL, MUG, TableWorld, make_table_env
 
 # ---------------------------------------------------------------- rules on random play
@@ -199,7 +203,7 @@ def test_distances_are_zero_on_viewpoints_and_made_once(small):
 
 
 def test_pool_of_layouts():
-    env = TrialVectorEnv(ExtObjNav, 2, rooms=(2, 2), num_objects=(3, 4), obs_mode="symbolic", layout_pool=3)
+    env = TrialVectorEnv(ExtObjNav, 2, world=TableWorld(), obs_mode="symbolic", layout_pool=3)
     _, info = env.reset(seed=0)
     seen = set(info["layout_id"].tolist())
     for _ in range(8):
@@ -218,8 +222,10 @@ def test_fields_of_a_long_trial_are_computed_in_the_background():
     layout = task.layout(0)
     goals = layout.goals.tolist()
     assert len(goals) > 4
-    for goal in goals[:3]:
-        env.reset(options={"goal": goal})
+    others = [goal for goal in goals if goal not in layout._fields]  # than that of the first episode
+    env.reset(options={"goal": others[0]})
+    assert len(layout._fields) == 2
+    env.reset(options={"goal": others[1]})
     task._background.submit(int).result()  # runs after the tasks submitted before
     env.close()
     assert set(layout._fields) == set(goals)
@@ -227,3 +233,83 @@ def test_fields_of_a_long_trial_are_computed_in_the_background():
     for goal in goals:
         cells = np.unique(np.concatenate([layout.viewpoints[k] for k in layout.objects_of(goal)]))
         np.testing.assert_array_equal(layout._fields[goal], again.distance_field(cells))
+
+
+TILTS = {"ladder": (20.0, *(36.8699 + 30 * k for k in range(3)), 100.0), "nominal": (10.0, 8.2, -21.8, -51.8, -55.0)}
+
+
+def reference_view_cell(navmap, scene, tilt_mode, position, instance, viewpoints) -> int:
+    """First viewpoint that passes the success test, of those nearest to 1 m in each sixth."""
+    best = {}
+    for cell in viewpoints.tolist():
+        x, y = navmap.points(np.array([cell]))[0] - position[:2]
+        sixth = int(math.atan2(y, x) / (2 * math.pi) % 1.0 * 6)
+        best[sixth] = min(best.get(sixth, (math.inf, -1)), (abs(math.hypot(x, y) - 1.0), cell))
+    for _, cell in sorted(best.values()):
+        point = navmap.points(np.array([cell]))
+        heading = np.array([math.atan2(position[1] - point[0, 1], position[0] - point[0, 0])])
+        pose = head_camera_poses(point, heading, np.zeros(1))
+        elevation = math.atan2(position[2] - pose[0, 2], math.dist(position[:2], pose[0, :2]))
+        pose[0, 4] = min(pitch_of(tilt_mode, np.array(TILTS[tilt_mode])), key=lambda pitch: abs(pitch - elevation))
+        if PixelCounter().count(scene, pose, np.array([instance]))[0] >= 10:
+            return cell
+    return -1
+
+
+@pytest.mark.parametrize("tilt_mode", ["ladder", "nominal"])
+def test_layouts_equal_the_reference(tilt_mode):
+    """Objects stay where some viewpoint passes the success test; the first that does is the view cell."""
+    world = make_house_world("procedural", rooms=(2, 2))
+    number, home = 4, world.home(4)
+    categories = tuple(range(20))
+    layout = make_layout(
+        world, number, count_range=(9, 12), categories=categories, tilt_mode=tilt_mode, counter=PixelCounter()
+    )
+    house, placed = world.place_objects(home.house, np.random.default_rng(number), (9, 12), categories)
+    scene, expected = Scene.from_house(house), {}
+    for each in placed:
+        viewpoints = find_viewpoints(home.navmap, house.shapes, np.array(each.position), each.instance)
+        cell = reference_view_cell(home.navmap, scene, tilt_mode, each.position, each.instance, viewpoints)
+        if cell >= 0:
+            expected[each.instance] = (each.category, cell, viewpoints.tolist())
+    columns = zip(layout.category.tolist(), layout._view_cells.tolist(), layout.viewpoints, strict=True)
+    found = {
+        key: (category, cell, cells.tolist())
+        for key, (category, cell, cells) in zip(layout.instance, columns, strict=True)
+    }
+    assert found == expected
+    assert set(layout.house.shapes.instance) == set(house.shapes.instance) - {
+        each.instance for each in placed if each.instance not in expected
+    }
+    assert (layout.number, layout.home_index) == (4, 4)
+    LayoutCheck((9, 12), categories, tilt_mode)(world, 4)
+
+
+def test_a_layout_is_small_in_a_file(small):
+    """Its fields are left out, and computed again."""
+    small.reset(seed=0)
+    layout = small.task.layout(0)
+    goal = int(layout.goals[0])
+    fields = layout.distance_field(goal), layout.view_cell_distance_field(0)
+    assert layout.view_cell_distance_field(0) is fields[1]
+    assert fields[1][layout._view_cells[0]] == 0.0
+    layout.compute_fields()
+    again = pickle.loads(pickle.dumps(layout))
+    assert not again._fields and not again._view_cell_fields
+    np.testing.assert_array_equal(again.distance_field(goal), fields[0])
+    np.testing.assert_array_equal(again.view_cell_distance_field(0), fields[1])
+
+
+def test_layouts_used_last_are_kept():
+    """One for each environment and 16 more."""
+    env = make_table_env()
+    for number in (0, 1):
+        env.reset(seed=0, options={"layout": number})
+    first, second = env.task._layouts[0], env.task._layouts[1]
+    for number in range(2, SPARE_LAYOUTS + 1):
+        env.reset(options={"layout": number})
+    env.reset(options={"layout": 0})
+    assert env.task.layout(0) is first and env.task._layouts[1] is second
+    env.reset(options={"layout": SPARE_LAYOUTS + 1})
+    assert 0 in env.task._layouts and 1 not in env.task._layouts
+    assert len(env.task._layouts) == SPARE_LAYOUTS + 1

@@ -57,6 +57,15 @@ FAST = "not learning and not programs and not nightly"
 CONTRACT = "tests/test_contract.py"
 MEMORY = "tests/agents/memory"
 MEMORIES = f"{MEMORY}/test_memory.py"  # the contract; below, it is tested for the memories that use the module
+QUICK = ("-k", "not miniworld and not home")  # they take seconds to start
+BY_HAND = "not world and not home and not every and not ahead"
+LEARNERS = "tests/agents/algorithms"
+ON_POLICY = [
+    f"{LEARNERS}/test_{name}.py" for name in ("ppo", "ppo_rollouts", "ppo_errors", "action_mask", "interruptions")
+]
+OFF_POLICY = [f"{LEARNERS}/test_{name}.py" for name in ("q_targets", "episode_dqn", "action_mask")]
+DAMAGED = "tests/agents/test_damaged_files.py"
+CHECKPOINTS = [f"{LEARNERS}/test_checkpoint.py", DAMAGED]
 #: Beginning of a module's path -> its tests; the longest beginning counts. Others have the tests of their own name.
 TESTS = {
     "memenvs/core": ["tests/test_core.py", CONTRACT, "-k", "not _v0 and not -v0 or Darkroom"],
@@ -69,6 +78,14 @@ TESTS = {
     "memenvs/exploration": ["tests/exploration", CONTRACT, "-k", "not -v0 or Coverage or Search"],
     "memenvs/vln": ["tests/vln", CONTRACT, "-k", "not -v0 or VLN"],
     "wrappers": ["tests/wrappers"],
+    "wrappers/clustering": ["tests/wrappers/test_place.py", *QUICK],
+    "wrappers/place": ["tests/wrappers/test_place.py", *QUICK],
+    "wrappers/pose": ["tests/wrappers/test_pose.py", "tests/wrappers/test_dead_reckoning.py", "-k", BY_HAND],
+    "wrappers/noise": ["tests/wrappers/test_pose.py", "tests/wrappers/test_dead_reckoning.py", "-k", BY_HAND],
+    "wrappers/truth": ["tests/wrappers/test_place.py", "tests/wrappers/test_pose.py", *QUICK],
+    "wrappers/trial": ["tests/wrappers/test_trial.py", *QUICK],
+    "wrappers/previous_action": ["tests/wrappers/test_previous_action.py", *QUICK],
+    "wrappers/key": ["tests/wrappers/test_all.py", "tests/wrappers/test_pose.py", *QUICK],
     "agents/memory": [MEMORY],
     "agents/memory/base": [MEMORIES, "-k", "none or gru or lstm or trxl or frmqn or wrong"],
     "agents/memory/clock": [f"{MEMORY}/test_clock.py"],
@@ -95,6 +112,32 @@ TESTS = {
     "agents/memory/__init__": [MEMORIES, "-k", "registry or sizes"],
     "agents/sat": ["tests/agents/sat"],
     "agents/algorithms": ["tests/agents/algorithms", "tests/agents/memory/test_baselines.py"],
+    "agents/algorithms/ppo.": [*ON_POLICY[:2], "-k", "not trxl and not whole_rollouts"],
+    "agents/algorithms/ppo_config": [*ON_POLICY[1:3], "-k", "settings or rate or numbers"],
+    "agents/algorithms/on_policy": [*ON_POLICY[1:], "-k", "not trxl and not learning_goes_on and not Q"],
+    "agents/algorithms/rollout_buffer": [f"{LEARNERS}/test_rollout_buffer.py"],
+    "agents/algorithms/dqn": [*OFF_POLICY, "-k", "not trxl and not smt- and not without_end and not Gymnasium"],
+    "agents/algorithms/dqn_config": [*OFF_POLICY[1:2], "-k", "settings"],
+    "agents/algorithms/off_policy": [*OFF_POLICY, "-k", "not trxl and not smt and not end and not gymnasium"],
+    "agents/algorithms/replay_buffer": [f"{LEARNERS}/test_replay_buffer.py"],
+    "agents/algorithms/replay_file": [f"{LEARNERS}/test_replay_buffer.py", DAMAGED, "-k", "file or replay"],
+    "agents/algorithms/base": [
+        *(f"{LEARNERS}/test_{name}.py" for name in ("ppo_rollouts", "ppo_errors", "ppo_interface", "sb3_interface")),
+        *("-k", "not integer_observations and not spaces and not parameters"),
+    ],
+    "agents/algorithms/saving": [
+        *(f"{LEARNERS}/test_{name}.py" for name in ("checkpoint", "checkpoint_spaces", "sb3_interface")),
+        *("-k", "not trxl and not integer_observations"),
+    ],
+    "agents/algorithms/checkpoint": [*CHECKPOINTS, "-k", "not trxl and not report"],
+    "agents/algorithms/archive": [f"{LEARNERS}/test_checkpoint.py", f"{LEARNERS}/test_sb3_interface.py"],
+    "agents/algorithms/schedules": [f"{LEARNERS}/test_ppo_rollouts.py", f"{LEARNERS}/test_supervised.py", "-k", "rate"],
+    "agents/algorithms/spaces": [f"{LEARNERS}/test_checkpoint_spaces.py", f"{LEARNERS}/test_checkpoint.py"],
+    "agents/algorithms/supervised": [f"{LEARNERS}/test_supervised.py", "-k", "not command_line"],
+    "agents/algorithms/distributed": [f"{LEARNERS}/test_distributed.py"],
+    "agents/algorithms/finite": [f"{LEARNERS}/test_ppo_errors.py", DAMAGED, "-k", "finite"],
+    "agents/algorithms/sb3_settings": [f"{LEARNERS}/test_sb3_interface.py", "-k", "settings"],
+    "agents/policies": ["tests/agents/policies"],
 }
 
 
@@ -391,6 +434,8 @@ def main() -> None:
         tree, session, key = folder / "tree", folder / "session.sqlite", folder / "key"
         arguments = ["-x", "-q", "-n0", "-p", "no:cacheprovider", f"--basetemp={folder / 'tmp'}"]
         arguments += ["-W", "ignore::pytest.PytestAssertRewriteWarning", "-m", FAST]
+        # pytest puts this before all else; "." has a `memenvs` whose agents and wrappers would be those installed
+        arguments += ["-o", "pythonpath=build/mapped"]
         tests = options.tests or find_tests(module)
         wanted = f"every {options.every}\n{(ROOT / module).read_text(encoding='utf-8')}"
         is_known = key.is_file() and key.read_text(encoding="utf-8") == wanted

@@ -90,9 +90,7 @@ class PoseWrapper(KeyWrapper, RecordConstructorArgs):
         self._noise: PoseNoise = NoNoise() if noise == DEAD_RECKONING else NOISES[noise](**sds)
         self._truth = truth_of(env)
         self._seed: int | None = None
-        self._episode = 0
-        self._start = np.zeros(3)
-        self._previous_pose = np.zeros(3)
+        self._start = np.zeros(3)  # where the environment is wrapped in the middle of a trial
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

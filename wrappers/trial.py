@@ -74,9 +74,6 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
         self._same_world = same_world
         self._lasting_options: dict[str, Any] = {}
         self._seed: int | None = None
-        self._trial = 0
-        self._episode = 0
-        self._num_steps = 0
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

@@ -146,6 +146,22 @@ def test_noise_has_the_stated_size_and_is_seeded():
     np.testing.assert_allclose(first.mean(0), 0, atol=0.02)
     np.testing.assert_array_equal(walk(env, 4000, seed=7), first)
     assert (walk(env, 10, seed=8) != first[:11]).all()
+    rng = np.random.default_rng([7, 0, 0, 0x9053])  # seed, trial, episode, and a number for this generator
+    expected = rng.standard_normal((4001, 3)) * [0.3, 0.3, 0.1]
+    np.testing.assert_allclose(first, expected, atol=1e-6)
+    expected = np.random.default_rng([7, 0, 1, 0x9053]).standard_normal(3) * [0.3, 0.3, 0.1]
+    walk(env, 1, seed=7)
+    np.testing.assert_allclose(env.reset()[0]["pose"], expected, atol=1e-6)
+    drawn = [PoseWrapper(Walker(poses), noise="gaussian", position_sd=1.0) for _ in range(2)]
+    assert (walk(drawn[0], 3, seed=None) != walk(drawn[1], 3, seed=None)).any()
+
+
+def test_origin_of_an_environment_that_is_wrapped_within_a_trial(make):
+    """The start of that trial is unknown: poses are those of the world until the next trial."""
+    inner = make("darkroom")
+    inner.reset(seed=0, options={"start": (1, 2)})
+    env = PoseWrapper(inner, origin="trial")
+    np.testing.assert_array_equal(env.reset(options={"start": (6, 7)})[0]["pose"], [6, 7, 0])
 
 
 def test_noise_of_an_episode_depends_on_its_number_alone(make):

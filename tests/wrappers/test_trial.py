@@ -41,6 +41,7 @@ def play(env, seed=0):
     observation, info = env.reset(seed=seed)
     rows = [(int(observation["observation"][0]), 0.0, int(observation["episode_start"]), False, False)]
     while not (rows[-1][3] or rows[-1][4]):
+        assert len(rows) < 20, "the trial does not end"
         observation, reward, terminated, truncated, info = env.step(0)
         assert info["episode_start"] == bool(observation["episode_start"])
         rows.append(
@@ -84,6 +85,7 @@ def test_every_trial_has_all_its_steps_and_episodes():
 
 def test_info():
     env = TrialWrapper(Countdown(2), trial_episodes=2)
+    assert env.observation_space["episode_start"] == gym.spaces.Discrete(2)
     _, info = env.reset(seed=0)
     assert (info["trial_start"], info["episode_start"], info["trial_id"], info["episode_index"]) == (True, True, 0, 0)
     _, _, _, _, info = env.step(0)
@@ -92,7 +94,8 @@ def test_info():
     assert (info["trial_start"], info["episode_start"], info["trial_id"], info["episode_index"]) == (False, True, 0, 1)
     assert info["final_obs"]["observation"][0] == 2
     assert info["final_obs"]["episode_start"] == 0
-    assert info["final_info"]["episode_index"] == 0
+    own = ("trial_start", "episode_start", "trial_id", "episode_index")
+    assert [info["final_info"][key] for key in own] == [False, False, 0, 0]
     _, info = env.reset()
     assert (info["trial_id"], info["episode_index"]) == (1, 0)
 
@@ -104,10 +107,16 @@ def test_world_of_a_trial():
     env.step(0)
     first, second = env.unwrapped.seeds[:2], env.unwrapped.seeds[2:]
     assert first == [5, 5]
-    assert second[0] == second[1] != 5
+    assert second == [np.random.default_rng([5, 1]).integers(2**31)] * 2
     other = TrialWrapper(Countdown(1), trial_episodes=2, same_world=False)
     play(other, seed=5)
     assert other.unwrapped.seeds == [5, None]
+    drawn = [TrialWrapper(Countdown(1), trial_episodes=2) for _ in range(2)]
+    for env in drawn:
+        play(env, seed=None)
+        play(env, seed=None)
+    (first, again, third, _), (another, *_) = (env.unwrapped.seeds for env in drawn)
+    assert first == again and len({first, third, another}) == 3
 
 
 def test_options_hold_for_every_inner_episode():

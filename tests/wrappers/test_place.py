@@ -64,7 +64,7 @@ def test_miniworld_truth(make):
 
 
 class Rooms(gym.Env):
-    """What Miniworld shows of itself: an agent and rooms, (x, z) on the floor plan."""
+    """Attributes that Miniworld has: an agent and rooms, (x, z) on the floor plan."""
 
     observation_space = action_space = gym.spaces.Discrete(2)
     rooms = tuple(

@@ -54,7 +54,7 @@ PRELOADED = (
     *("safetensors.torch", "scipy.ndimage", "scipy.stats", "matplotlib.pyplot", "hypothesis", "h5py", "rich.progress"),
 )
 FAST = "not learning and not programs and not nightly"
-CONTRACT = "tests/test_contract.py"
+CONTRACT, LIBRARIES = "tests/test_contract.py", "tests/test_other_libraries.py"
 MEMORY = "tests/agents/memory"
 MEMORIES = f"{MEMORY}/test_memory.py"  # the contract; below, it is tested for the memories that use the module
 QUICK = ("-k", "not miniworld and not home")  # they take seconds to start
@@ -68,12 +68,25 @@ DAMAGED = "tests/agents/test_damaged_files.py"
 CHECKPOINTS = [f"{LEARNERS}/test_checkpoint.py", DAMAGED]
 #: Beginning of a module's path -> its tests; the longest beginning counts. Others have the tests of their own name.
 TESTS = {
-    "memenvs/core": ["tests/test_core.py", CONTRACT, "-k", "not _v0 and not -v0 or Darkroom"],
-    "memenvs/resets": ["tests/test_core.py", CONTRACT, "-k", "not -v0 or Darkroom"],
+    "memenvs/core": ["tests/test_core.py", CONTRACT, LIBRARIES, "-k", "(not -v0 or Darkroom) and not maskable"],
+    "memenvs/resets": ["tests/test_core.py", LIBRARIES, "-k", "(not -v0 or Darkroom) and not maskable"],
     "memenvs/task": ["tests/test_core.py", CONTRACT, "-k", "not -v0 or Darkroom"],
     "memenvs/darkroom": ["tests/darkroom", CONTRACT, "-k", "not -v0 or Darkroom"],
-    "memenvs/four_boxes": ["tests/four_boxes", CONTRACT, "-k", "not -v0 or FourBoxes"],
-    "memenvs/room_ballet": ["tests/room_ballet", CONTRACT, "-k", "not -v0 or FIFO or ShortStay"],
+    "memenvs/four_boxes": [
+        "tests/four_boxes",
+        CONTRACT,
+        "-k",
+        "(not test_miniworld or without) and (not -v0 or FourBoxes)",
+    ],
+    "memenvs/room_ballet/config": ["tests/room_ballet/test_room_ballet.py"],
+    "memenvs/room_ballet/dances": ["tests/room_ballet/test_dances_and_frames.py"],
+    "memenvs/room_ballet/descriptions": ["tests/room_ballet/test_descriptions.py"],
+    "memenvs/room_ballet/env": ["tests/room_ballet/test_room_ballet.py", CONTRACT, "-k", "not -v0 or FIFO"],
+    "memenvs/room_ballet/episodes": ["tests/room_ballet"],
+    "memenvs/room_ballet/frames": ["tests/room_ballet/test_dances_and_frames.py"],
+    "memenvs/room_ballet/observer": ["tests/room_ballet/test_observer.py"],
+    "memenvs/room_ballet/tasks": ["tests/room_ballet/test_ballet_tasks.py", "tests/room_ballet/test_observer.py"],
+    "memenvs/room_ballet/visit_schedules": ["tests/room_ballet/test_ballet_tasks.py"],
     "memenvs/objectnav": ["tests/objectnav", CONTRACT, "-k", "not -v0 or ExtObjNav"],
     "memenvs/exploration": ["tests/exploration", CONTRACT, "-k", "not -v0 or Coverage or Search"],
     "memenvs/vln": ["tests/vln", CONTRACT, "-k", "not -v0 or VLN"],

@@ -18,7 +18,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from memenvs.checks import check_int
-from memenvs.resets import split_options, split_seed
+from memenvs.resets import SEED_LIMIT, split_options, split_seed
 from memenvs.task import (
     ONE_RESET_OPTIONS,
     TRIAL_OPTIONS,
@@ -172,7 +172,7 @@ class TrialVectorEnv(VectorEnv):
                 self._trial[i] = -1  # the trial that begins now adds 1
                 self._new_trial_due[i] = True
             elif self._seed[i] < 0:  # as in Gymnasium, a first reset without a seed draws one
-                self._seed[i] = np.random.default_rng().integers(2**62)
+                self._seed[i] = np.random.default_rng().integers(SEED_LIMIT)
             self._persistent_options[i] = {
                 key: value for key, value in per_env[i].items() if key not in ONE_RESET_OPTIONS
             }

@@ -47,7 +47,7 @@ def split_seed(seed: int | Sequence[int | None] | None, num_envs: int) -> list[i
 
 def _below_limit(seed: int) -> int:
     """The seed below `SEED_LIMIT` that a seed stands for: itself, or a hash of it."""
-    return seed if seed < SEED_LIMIT else int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]) % SEED_LIMIT
+    return seed if seed < SEED_LIMIT else np.random.SeedSequence(seed).generate_state(1, np.uint64).item() % SEED_LIMIT
 
 
 def split_options(

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from memenvs.core import BatchTask, TrialEnv, TrialVectorEnv, load_task
+from memenvs.task import make_task, metric_values, setting_names
 
 
 class Corridor(BatchTask):
@@ -165,6 +166,24 @@ def test_trial_steps_truncate_the_episode_in_progress():
     assert cells(env, [0] * 6)[-1] == (0, False, True)
 
 
+def test_reasons_for_the_end_of_a_trial_may_coincide():
+    for settings in ({"trial_episodes": 1}, {"trial_episodes": 1, "trial_steps": 2}, {"trial_steps": 2}):
+        env = TrialEnv(Corridor, max_episode_steps=2, **settings)
+        env.reset(seed=0)
+        assert cells(env, [0, 0]) == [(0, False, False), (0, False, True)]
+        env.new_trial()
+        assert env.trial_over
+        with pytest.raises(RuntimeError, match="after the end of the episode"):
+            env.step(0)
+        assert trial_numbers(env, 1) == [(1, 0, True)]
+    env = TrialVectorEnv(Corridor, 2)
+    env.reset(seed=0)
+    env.new_trial(np.array([False, True]))
+    env.new_trial(np.array([False, True]))
+    assert env.trial_over.tolist() == [False, True]
+    assert env.reset()[1]["trial_id"].tolist() == [0, 1]
+
+
 def test_trial_options():
     env = TrialEnv(Corridor, trial_episodes=5)
     env.reset(seed=0)
@@ -181,6 +200,10 @@ def test_trial_options():
     assert numbers(episode_index=4) == (7, 4, False)
     assert numbers() == (8, 0, True)
     assert numbers(trial=3, episode_index=2) == (3, 2, True)
+    last = 2**62 - 1
+    assert numbers(trial=last, episode_index=last) == (last, last, True)
+    assert env.trial_over  # it is beyond the last episode of the trial
+    assert numbers(trial=0) == (0, 0, True)
 
 
 def test_options_apply_until_the_next_explicit_reset():
@@ -245,6 +268,22 @@ def test_same_step_by_hand():
     assert (rewards.tolist(), terminated.tolist()) == ([1.0, 0.0], [True, False])
 
 
+def test_task_and_time_limit_may_end_an_episode_together():
+    for mode, now in (("SameStep", [3, 3]), ("NextStep", [4, 3])):
+        env = TrialVectorEnv(Corridor, 2, max_episode_steps=1, autoreset_mode=mode)
+        env.reset(seed=0, options={"start": 3})
+        observation, _, terminated, truncated, info = env.step(np.array([1, 0]))
+        assert (terminated.tolist(), truncated.tolist()) == ([True, False], [True, True])
+        assert observation["cell"][:, 0].tolist() == now
+        assert info["num_steps"].tolist() == ([0, 0] if mode == "SameStep" else [1, 1])
+        if mode == "SameStep":
+            assert [each["cell"].tolist() for each in info["final_obs"]] == [[4], [3]]
+        else:
+            observation, _, terminated, truncated, info = env.step(np.array([1, 1]))
+            assert (info["num_steps"].tolist(), (terminated | truncated).tolist()) == ([0, 0], [False, False])
+            assert observation["cell"][:, 0].tolist() == [3, 3]
+
+
 def test_disabled_by_hand():
     env = TrialVectorEnv(Corridor, 2, autoreset_mode="Disabled")
     env.reset(seed=0, options=[{"start": 3}, {}])
@@ -254,8 +293,9 @@ def test_disabled_by_hand():
     observation, info = env.reset(options={"reset_mask": np.array([True, False]), "start": 2})
     assert observation["cell"][:, 0].tolist() == [2, 1]
     assert info["num_steps"].tolist() == [0, 1]
-    with pytest.raises(ValueError, match=r"reset_mask must be a bool array of shape \(2,\) with a True in it"):
-        env.reset(options={"reset_mask": np.zeros(2, bool)})
+    for mask in (np.zeros(2, bool), np.ones(3, bool), np.ones((2, 1), bool), np.array([1, 0]), True):
+        with pytest.raises(ValueError, match=r"reset_mask must be a bool array of shape \(2,\) with a True in it"):
+            env.reset(options={"reset_mask": mask})
     with pytest.raises(ValueError, match="reset_mask must be all True at the first reset"):
         TrialVectorEnv(Corridor, 2).reset(options={"reset_mask": np.array([True, False])})
 
@@ -340,6 +380,10 @@ def test_bad_settings():
         TrialVectorEnv(Corridor, autoreset_mode="Always")
     with pytest.raises(ValueError, match="unknown render_mode 'ascii'; choose from None, 'rgb_array'"):
         TrialVectorEnv(Corridor, render_mode="ascii")
+    for value in (["rgb_array"], np.array(["rgb_array"] * 2), 0):
+        for name in ("autoreset_mode", "render_mode"):
+            with pytest.raises(ValueError, match=f"unknown {name} "):
+                TrialVectorEnv(Corridor, **{name: value})
     with pytest.raises(TypeError, match="width"):
         TrialVectorEnv(Corridor, width=3)
 
@@ -349,6 +393,8 @@ def test_bad_options():
         ({"layout": 3}, r"option 'layout' must be an integer in 0 \.\.\. 2, got 3"),
         ({"layout": "kitchen"}, "option 'layout' must be an integer in 0 "),
         ({"trial": -1}, "option 'trial' must be an integer"),
+        ({"trial": 2**62}, rf"option 'trial' must be an integer in 0 \.\.\. {2**62 - 1}, got {2**62}"),
+        ({"layout": 1.0}, "option 'layout' must be an integer"),
         ({"episode_index": True}, "option 'episode_index' must be an integer"),
         ({"new_trial": 1}, "option 'new_trial' must be True or False, got 1"),
         ({"start": 9}, r"option 'start' must be in 0 \.\.\. 4, got 9"),
@@ -369,6 +415,9 @@ def test_bad_seeds():
     for wrong in (env, TrialEnv(Corridor)):
         with pytest.raises(ValueError, match="seed must be at least 0, got -1"):
             wrong.reset(seed=-1)
+    assert TrialEnv(Corridor).reset(seed=[0])[1]["seed"] == 0
+    with pytest.raises(ValueError, match="seed must be an int or 1 of them, got 2"):
+        TrialEnv(Corridor).reset(seed=[1, 2])
     with pytest.raises(ValueError, match="seed must be an int or 2 of them, got 3"):
         env.reset(seed=[1, 2, 3])
     for seed in (True, 0.5, "7", [1, 0.5], {1, 2}, np.float32(2)):
@@ -382,12 +431,15 @@ def test_bad_seeds():
 
 
 def test_refused_reset_needs_another_one():
-    for env, action in ((TrialEnv(Corridor), 0), (TrialVectorEnv(Corridor, 2), np.zeros(2, int))):
+    vector = TrialVectorEnv(Corridor, 2)
+    for env, action in ((TrialEnv(Corridor), 0), (vector, np.zeros(2, int))):
         env.reset(seed=0)
         with pytest.raises(ValueError, match="option 'start'"):
             env.reset(options={"start": 9})
         with pytest.raises(RuntimeError, match="step was called before reset"):
             env.step(action)
+        with pytest.raises(ValueError, match="reset_mask must be all True at the first reset"):
+            vector.reset(options={"reset_mask": np.array([True, False])})
         env.reset(seed=0)
         env.step(action)
 
@@ -400,3 +452,29 @@ def test_task_receives_max_episode_steps():
 def test_load_task():
     assert load_task(Corridor) is Corridor
     assert load_task("memenvs.darkroom.env:Darkroom").__name__ == "Darkroom"
+    assert setting_names(Corridor) == []
+    assert setting_names("memenvs.darkroom.env:Darkroom") == ["split", "size", "max_episode_steps"]
+    assert make_task("memenvs.darkroom.env:Darkroom", 2, {"size": 3}).num_envs == 2
+    with pytest.raises(TypeError, match=r"'sise'; choose from \['cells', .*'split'\]\. Did you mean 'size'"):
+        make_task("memenvs.darkroom.env:Darkroom", 2, {"size": 3, "sise": 3}, ("cells",))
+
+
+def test_what_a_task_must_define_and_what_it_need_not():
+    methods = "begin_trial", "begin_episode", "step", "observe", "info", "oracle_actions", "render", "draw_map"
+    assert BatchTask.__abstractmethods__ == {"__init__", *methods}
+    task = Corridor(2)
+    assert (task.possible_actions(), task.num_places, dict(task.goal_names)) == (None, None, {})
+    with pytest.raises(NotImplementedError, match="Corridor does not define map_pixels"):
+        task.map_pixels(0, np.zeros((1, 3)))
+    env = TrialEnv(Corridor, trial_episodes=3, trial_steps=7)
+    assert (env.num_places, env.trial_episodes, env.trial_steps, env.max_episode_steps) == (None, 3, 7, 10)
+    env.reset(seed=0)
+    assert env.action_masks().tolist() == [True, True]
+
+
+def test_metrics_are_numbers_of_info():
+    info = {"seed": 1, "goal_id": 2, "collision": True, "num_steps": 5, "success": np.True_, "return": np.float32(0.5)}
+    others = {"pose": np.zeros(3), "instruction": "go", "start": 4, "label": 3, "trial_start": False}
+    metrics = metric_values({**info, **others}, ("start",))
+    assert metrics == {"num_steps": 5.0, "success": 1.0, "return": 0.5}
+    assert all(type(value) is float for value in metrics.values())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -25,21 +27,37 @@ def test_draw_below_takes_the_numbers_of_its_stream_in_turn():
     assert stats.chisquare(counts).pvalue > 0.001
 
 
-def test_normal_numbers_are_normal():
+def test_draw_below_reaches_all_of_2_to_the_32():
+    states = np.array([3], np.uint64)
+    assert draw_below(states, 0, 2**32) == int(random_bits(np.uint64(3), np.uint64(0))) >> 32
+
+
+def test_keys_have_64_random_bits():
+    keys = draw_keys(np.random.default_rng(0), 1000)
+    assert keys.dtype == np.uint64 and len(set(keys.tolist())) == 1000
+    shares = [((keys >> np.uint64(k)) & np.uint64(1)).mean() for k in range(64)]
+    assert np.abs(np.array(shares) - 0.5).max() < 0.06
+
+
+def test_normal_numbers_by_the_formula_of_box_and_muller():
     key = draw_keys(np.random.default_rng(5), 1)[0]
-    pairs = np.array([normal_pair(key, np.uint64(k)) for k in range(50_000)])
+    for k in range(20):
+        first, second = (int(random_bits(key, np.uint64(2 * k + j))) >> 11 for j in (0, 1))  # 53 bits
+        radius, angle = math.sqrt(-2 * math.log((first + 0.5) / 2**53)), 2 * math.pi * second / 2**53
+        expected = radius * math.cos(angle), radius * math.sin(angle)
+        assert normal_pair(key, np.uint64(k)) == pytest.approx(expected, rel=1e-12)
+    pairs = np.array([normal_pair(key, np.uint64(k)) for k in range(20_000)])
     assert stats.kstest(pairs.ravel(), "norm").pvalue > 0.001
     assert abs(np.corrcoef(pairs.T)[0, 1]) < 0.02
     assert abs(np.corrcoef(pairs[:-1, 0], pairs[1:, 0])[0, 1]) < 0.02
 
 
-def test_table_normal_numbers_are_normal():
-    assert NORMAL_TABLE.std() == pytest.approx(1.0, abs=1e-6)
-    numbers = np.zeros(100_003, np.float32)
-    fill_table_normals(np.uint64(77), np.uint64(10), numbers)
-    assert stats.kstest(numbers, "norm").pvalue > 0.001
-    assert numbers.std() == pytest.approx(1.0, abs=0.01)
-    assert np.abs(np.corrcoef(numbers[:100_000].reshape(-1, 4).T) - np.eye(4)).max() < 0.02
-    later = np.zeros(7, np.float32)
-    fill_table_normals(np.uint64(77), np.uint64(12), later)
-    assert (later == numbers[8:15]).all()
+def test_table_normal_numbers_are_quantiles_chosen_by_eleven_bits_of_sixteen():
+    quantiles = stats.norm.ppf((np.arange(2048) + 0.5) / 2048)
+    np.testing.assert_allclose(NORMAL_TABLE, quantiles / quantiles.std(), rtol=1e-6)
+    assert NORMAL_TABLE.dtype == np.float32
+    for length in (*range(10), 1001):  # four numbers are made of 64 bits
+        numbers = np.zeros(length, np.float32)
+        fill_table_normals(np.uint64(77), np.uint64(10), numbers)
+        bits = [int(random_bits(np.uint64(77), np.uint64(10 + k // 4))) >> 16 * (k % 4) for k in range(length)]
+        assert numbers.tolist() == [NORMAL_TABLE[(each & 0xFFFF) >> 5] for each in bits]

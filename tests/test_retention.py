@@ -55,31 +55,42 @@ def test_lifetime_counts_evicted_units() -> None:
     assert kept(places, "mvfo", 3, count="lifetime") == [3, 4, 5]
 
 
-sequences = st.lists(st.integers(0, 4), min_size=1, max_size=40)
+def reference_times(places: list[int], resets: list[bool], strategy: str, capacity: int, lifetime: bool) -> list[int]:
+    """Compute `eviction_times` of one sequence with 5 places by the reference."""
+    times = [len(places)] * len(places)
+    stored: list[int] = []
+    for i, place in enumerate(places):
+        if i == 0 or resets[i]:
+            memory, written = ReferenceMemory(strategy, capacity, 5, lifetime), []
+            now: list[int] = []
+        if place >= 0:
+            written.append(i)
+            now = [written[k] for k in memory.write(place)]
+        for evicted in {*stored, i} - set(now):
+            times[evicted] = i
+        stored = now
+    return times
 
 
-@settings(max_examples=100, deadline=None)
-@given(sequences, st.sampled_from(STRATEGY_NAMES), st.integers(5, 9))
-def test_eviction_times_give_the_memory_after_every_prefix(places: list[int], strategy: str, capacity: int) -> None:
-    evicted_at = eviction_times(np.array([places]), strategy, capacity, n_places=5)[0]
-    for newest in range(len(places)):
-        stored = [i for i in range(newest + 1) if newest < evicted_at[i]]
-        assert stored == kept(places[: newest + 1], strategy, capacity, n_places=5)
-
-
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_equals_the_reference(data: st.DataObject) -> None:
+    """With gaps and resets."""
     count, capacity = data.draw(st.sampled_from(["occupancy", "lifetime"])), data.draw(st.integers(5, 14))
-    batch = 16
-    units = data.draw(st.integers(1, 40))
+    batch, units = 16, data.draw(st.integers(1, 40))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    gaps, breaks = data.draw(st.sampled_from([0, 0.2])), data.draw(st.sampled_from([0, 0.1]))
     places, strategy = rng.integers(0, 5, (batch, units)), rng.integers(0, 5, batch)
-    stored = retained(places, strategy, capacity, n_places=5, count=count)  # type: ignore[arg-type]
+    places[rng.random(places.shape) < gaps] = -1
+    resets = rng.random(places.shape) < breaks
+    times = eviction_times(places, strategy, capacity, n_places=5, count=count, resets=resets)  # type: ignore[arg-type]
     for row in range(batch):
-        memory = ReferenceMemory(STRATEGY_NAMES[strategy[row]], capacity, 5, count == "lifetime")
-        expected = [memory.write(place) for place in places[row].tolist()][-1]
-        assert np.flatnonzero(stored[row]).tolist() == expected
+        name = STRATEGY_NAMES[strategy[row]]
+        expected = reference_times(places[row].tolist(), resets[row].tolist(), name, capacity, count == "lifetime")
+        assert times[row].tolist() == expected
+    if not breaks:
+        stored = retained(places, strategy, capacity, n_places=5, count=count)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(stored, times == units)
 
 
 def ballet_like(rng: np.random.Generator) -> tuple[np.ndarray, dict[str, list[int]]]:

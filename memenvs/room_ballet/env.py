@@ -111,10 +111,7 @@ class RoomBallet(BatchTask):
         if query is not None:
             if key is None:
                 raise ValueError(f"option 'query' must come with 'key', the number of the episode, got {query!r} alone")
-            # The episode's own query is always allowed, even if it is about a room of Short Stay that was never
-            # visited.
-            if not is_int(query) or query != self._query_numbers(episode)[0]:
-                episode = self.ballet.with_query(episode, np.array([query]))
+            episode = self.ballet.with_query(episode, np.array([query]))
         for name, values in vars(episode).items():
             getattr(self._episodes, name)[i] = values[0]
         self._step[i] = 0

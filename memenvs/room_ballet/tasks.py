@@ -210,7 +210,8 @@ class BalletTask:
                 that the task itself would query.
 
         Raises:
-            ValueError: There is no such visit or room, or the room or that of the answer was never visited.
+            ValueError: There is no such visit or room, or (but in Short Stay) the room or that of the answer was never
+                visited.
         """
         query = np.asarray(query)
         unit = "room" if self.queries_rooms else "visit"
@@ -254,10 +255,7 @@ class BalletTask:
             visit_schedules.draw_dancers_of_rooms(state, room_dancer, room_dance)
             dancer = np.take_along_axis(room_dancer, place.astype(np.intp), 1)
             dance = np.take_along_axis(room_dance, place.astype(np.intp), 1)
-            if self.schedule == "short_stay":
-                valid_queries = np.ones((len(state), self.rooms), bool)
-            else:
-                valid_queries = self._valid_query_rooms(place)
+            valid_queries = self._valid_query_rooms(place)
         else:
             dancer = np.zeros(place.shape, np.int16)
             dance = np.zeros(place.shape, np.int8)
@@ -291,7 +289,9 @@ class BalletTask:
         return valid
 
     def _valid_query_rooms(self, place: np.ndarray) -> np.ndarray:
-        """Mark the rooms that were visited and whose answer was, bool, (B, rooms)."""
+        """Mark the rooms that were visited and whose answer was, bool, (B, rooms); in Short Stay all rooms."""
+        if self.schedule == "short_stay":
+            return np.ones((len(place), self.rooms), bool)
         is_visited = np.zeros((len(place), self.rooms), bool)
         is_visited[np.arange(len(place))[:, None], place] = True
         return (self.answer_room >= 0) & is_visited & is_visited[:, self.answer_room]

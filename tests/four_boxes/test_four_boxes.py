@@ -4,10 +4,13 @@ import math
 
 import numpy as np
 import pytest
+from gymnasium.spaces import Box, Dict, Discrete
 
 from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.four_boxes.config import FourBoxesConfig
 from memenvs.four_boxes.env import FourBoxes
 from memenvs.four_boxes.room import BOX_POSITIONS, BoxRoom, make_room
+from memenvs.houses.classes import CLASS_INDEX, MATERIAL_INDEX
 from tests.four_boxes.rooms import CEILINGS, FORWARD, LEFT, RIGHT, STAY, one_for_each_goal, returns
 
 # ---------------------------------------------------------------- rules
@@ -154,15 +157,58 @@ def test_places_are_the_quarters_of_the_room():
     assert env.num_places == 4
 
 
+def test_spaces():
+    for rows, columns in ((25, 25), (1, 1), (60, 80)):
+        env = TrialEnv(FourBoxes, image_size=(rows, columns))
+        spaces = {
+            "rgb": Box(0, 255, (rows, columns, 3), np.uint8),
+            "heading": Box(-1.0, 1.0, (2,), np.float32),
+            "previous_reward": Box(0.0, 1.0, (1,), np.float32),
+        }
+        assert env.observation_space == Dict(spaces)
+    assert env.action_space == Discrete(4)
+    assert FourBoxesConfig() == FourBoxesConfig(world="builtin", image_size=(25, 25), max_episode_steps=50, threads=1)
+
+
+def test_starts_up_to_the_walls():
+    """Headings go from 0 to 2 pi, also those of options and after turns."""
+    env = TrialEnv(FourBoxes)
+    for x, y in ((0.4, -3), (5.6, -3), (3, -0.4), (3, -5.6)):
+        info = env.reset(seed=0, options={"start": (x, y, -1.0), "goal": np.int64(3)})[1]
+        np.testing.assert_allclose(info["start"], (x, y, 2 * math.pi - 1))
+        np.testing.assert_allclose(info["pose"], info["start"], rtol=1e-6)
+        assert (info["goal"], info["goal_id"]) == (3, 3)
+        outside = 3 + (x - 3) * 1.001, -3 + (y + 3) * 1.001
+        with pytest.raises(ValueError, match=r"option 'start' must be at least 0\.4 m from the walls"):
+            env.reset(options={"start": (*outside, 0.0)})
+    env.reset(seed=0)
+    headings = [env.step(RIGHT)[4]["pose"][2] for _ in range(24)]
+    np.testing.assert_allclose(headings, np.radians(360 - 15 * np.arange(1, 25)), atol=1e-6)
+    distance = 0.4 + 0.8 / math.sqrt(2)  # of the robot from the middle of a solid box
+    for slack in (1e-9, -1e-9):
+        start = (*(BOX_POSITIONS[2] + (-distance - slack, 0)), 0.0)
+        if slack > 0:
+            env.reset(options={"goal": "green", "start": start})
+        else:
+            with pytest.raises(ValueError, match=r"0\.966 m from the middle of the green box"):
+                env.reset(options={"goal": "green", "start": start})
+
+
 def test_bad_settings():
     for settings, message in (
         ({"world": "habitat"}, r"unknown world 'habitat'; choose from \['builtin', 'miniworld'\]"),
         ({"image_size": (61, 25)}, r"image_size must be from \(1, 1\) to \(60, 80\), got \(61, 25\)"),
+        ({"image_size": (25, 81)}, r"image_size must be from \(1, 1\) to \(60, 80\), got \(25, 81\)"),
+        ({"image_size": (0, 25)}, r"image_size must be from \(1, 1\) to \(60, 80\), got \(0, 25\)"),
+        ({"image_size": (25, 0)}, r"image_size must be from \(1, 1\) to \(60, 80\), got \(25, 0\)"),
         ({"image_size": 25}, "image_size must be two integers, rows and columns, got 25"),
         ({"threads": 0}, "threads must be an integer of at least 1 and at most 1024, got 0"),
+        ({"threads": 1025}, "threads must be an integer of at least 1 and at most 1024, got 1025"),
+        ({"max_episode_steps": 0}, "max_episode_steps must be an integer of at least 1, got 0"),
     ):
         with pytest.raises(ValueError, match=message):
-            TrialEnv(FourBoxes, **settings)
+            FourBoxesConfig(**settings)
+    FourBoxesConfig(threads=1024, max_episode_steps=1)
 
 
 def test_bad_options():
@@ -213,6 +259,46 @@ def test_box_is_where_a_pinhole_camera_projects_it():
     assert abs(rows.min() - (30 + focal * 0.7 / top)) <= 1  # the farthest corner of its top
 
 
+def views_from_the_middle() -> np.ndarray:
+    """Images along +x, +y, -x, -y, then towards the four boxes; int, (8, 60, 80, 3)."""
+    room = BoxRoom(8)
+    for i in range(8):
+        room.place(i, (3.0, -3.0, i * math.pi / 2 + (i >= 4) * math.pi / 4), 0)
+    views = np.zeros((8, 60, 80, 3), np.uint8)
+    room.render(views, np.ones(8, bool))
+    return views.astype(int)
+
+
+def test_colours_of_walls_ceiling_and_boxes():
+    views = views_from_the_middle()
+    np.testing.assert_allclose(views[:4, 20:40, 30:50].mean((1, 2, 3)), [99.1, 127.1, 127.0, 98.7], atol=0.5)
+    np.testing.assert_allclose(views[:4, :6, 10:70].mean((1, 2, 3)), [103.4, 103.9, 102.8, 103.2], atol=0.5)
+    for view, left, right, top in (
+        (views[4], (183, 0, 0), (214, 0, 0), (242, 0, 0)),
+        (views[5], (0, 0, 212), (0, 0, 206), (0, 0, 242)),
+        (views[6], (205, 205, 0), (177, 177, 0), (242, 242, 0)),
+        (views[7], (0, 176, 0), (0, 185, 0), (0, 242, 0)),
+    ):
+        np.testing.assert_allclose([view[48, 36], view[48, 44], view[40, 40]], [left, right, top], atol=1)
+
+
+def test_walls_and_floor_are_where_a_pinhole_camera_projects_them():
+    """From 3 m before each wall and 1.5 m above the floor; the ceiling is at 2.74 m, squares have sides of 0.25 m."""
+    views = views_from_the_middle()[:4, ..., 0]
+    focal = 30 / math.tan(math.radians(30))
+    top, foot = 30 - focal * 1.24 / 3, 30 + focal * 1.5 / 3
+    for i in (1, 2):  # walls that are brighter than the ceiling
+        assert np.flatnonzero(views[i, :30, 40] > 115)[0] == round(top)
+    for i in (1, 3):  # walls before which a white square lies in the middle
+        assert np.flatnonzero(views[i, :, 40] > 150)[0] == round(foot)
+    ahead = focal * 1.5 / 29.5  # distance of the floor in the last row, m
+    aside = (39.5 - np.arange(80)) / focal * ahead
+    for i, (dx, dy) in enumerate(((1, 0), (0, 1), (-1, 0), (0, -1))):
+        x, y = 3 + ahead * dx - aside * dy, -3 + ahead * dy + aside * dx
+        is_white = (np.floor(x / 0.25) + np.floor(y / 0.25)) % 2 == 1
+        assert (is_white == (views[i, 59] > 130)).mean() > 0.96
+
+
 def test_map_and_render_show_the_goal():
     env = TrialEnv(FourBoxes, render_mode="rgb_array")
     frames = []
@@ -220,10 +306,22 @@ def test_map_and_render_show_the_goal():
         env.reset(seed=0, options={"goal": goal})
         frames.append(env.render())
         assert frames[-1].shape == (384, 768, 3)
-    assert (frames[0][:, :384] == frames[1][:, :384]).all()  # the view
+    view = frames[0][:, :384]
+    assert (view == frames[1][:, :384]).all()
+    assert not view[:48].any() and not view[336:].any()
+    room = BoxRoom(1)
+    np.testing.assert_array_equal(view[48:336], room.render_large(0))
+    small = np.zeros((1, 60, 80, 3), np.uint8)
+    room.render(small, np.ones(1, bool))  # the same view; blocks of 4.8 x 4.8 pixels
+    blocks = view[48:336].reshape(12, 24, 16, 24, 3).mean((1, 3)) - small[0].reshape(12, 5, 16, 5, 3).mean((1, 3))
+    assert np.abs(blocks).max() < 12
     assert (frames[0][:, 384:] != frames[1][:, 384:]).any()  # the map
+    env.step(FORWARD)
+    assert (env.render()[:, 384:] != frames[1][:, 384:]).any()  # the path
     image = env.task.draw_map(0, np.array([[3.0, -3.0, 0.0], [4.0, -3.0, 0.0]]))
     assert image.shape == (264, 264, 3)
+    corners = env.task.map_pixels(0, np.array([[0.0, 0.0, 0.0], [6.0, -6.0, 0.0]]))
+    np.testing.assert_allclose(corners, [[12, 12], [252, 252]])  # 40 pixels per metre, a margin of 0.3 m
     column, row = round((0.3 + 0.566 - 0.3) * 40), round((0.3 + 0.566 - 0.3) * 40)  # in a corner of the blue box
     assert image[row, column].argmax() == 2
 
@@ -231,6 +329,21 @@ def test_map_and_render_show_the_goal():
 def test_house_of_the_room():
     house = make_room()
     assert house.instances == ("building", "blue", "red", "green", "yellow")
-    np.testing.assert_allclose(house.shapes.centre[-4:, :2], BOX_POSITIONS, atol=1e-6)
     np.testing.assert_allclose(house.bounds, [[0, -6], [6, 0]])
-    assert house.area == 36
+    assert (house.area, house.height) == (36, pytest.approx(2.84))
+    s, q = house.shapes, math.sqrt(0.32)
+    boxes = [
+        (x - 0.4, y - 0.4, 0, x + 0.4, y + 0.4, 0.8) for x, y in ((q, -q), (6 - q, -q), (6 - q, q - 6), (q, q - 6))
+    ]
+    walls = [
+        (-0.1, 0, 0, 6.1, 0.1, 2.74),
+        (-0.1, -6.1, 0, 6.1, -6, 2.74),
+        (-0.1, -6, 0, 0, 0, 2.74),
+        (6, -6, 0, 6.1, 0, 2.74),
+    ]
+    ceiling = (-0.1, -6.1, 2.74, 6.1, 0.1, 2.84)
+    np.testing.assert_allclose(np.hstack([s.centre - s.half, s.centre + s.half]), [*walls, ceiling, *boxes], atol=1e-6)
+    assert s.semantic.tolist() == [CLASS_INDEX[name] for name in [*["wall"] * 4, "ceiling", *["box"] * 4]]
+    assert s.material.tolist() == [MATERIAL_INDEX[name] for name in [*["plaster"] * 4, "tiles", *["plain"] * 4]]
+    assert s.instance.tolist() == [0] * 5 + [1, 2, 3, 4]
+    assert [room.floor_material for room in house.rooms] == [MATERIAL_INDEX["checker"]]

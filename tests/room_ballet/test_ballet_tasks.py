@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -68,10 +71,37 @@ def test_a_batch_equals_its_episodes_made_alone(batch, seed):
 
 
 def test_tasks_follow_each_other_in_a_batch():
-    task, episodes = sample("MultiTask", 32)
-    assert (np.diff(episodes.task_id) % 4 == 1).all()
-    starts = {int(task.sample_batch(1, np.random.default_rng(seed)).task_id[0]) for seed in range(40)}
-    assert starts == {0, 1, 2, 3}
+    keys = np.random.default_rng(0).integers(2**63, size=32)
+    np.testing.assert_array_equal(sample("FIFO", 32)[1].key, keys)
+    _, episodes = sample("MultiTask", 32)
+    np.testing.assert_array_equal(episodes.key // 4, keys // 4)
+    np.testing.assert_array_equal(episodes.key % 4, (keys[0] + np.arange(32)) % 4)
+    np.testing.assert_array_equal(episodes.task_id, episodes.key % 4)
+
+
+SHOWN = ("frame", "place", "visit", "action", "query", "label", "task_id", "query_place", "query_visit")
+#: First 16 digits of the hash of 50 episodes.
+EPISODES = (
+    ("Next", {}, "7ef626550b81a7b1"),
+    ("ShortStay", {}, "2e327675fb67c123"),
+    ("FIFO", {}, "6f6587fddaefd86f"),
+    ("LIFO", {}, "350718eb7ac9ecf0"),
+    ("MVFO", {}, "7df90f230cf5b456"),
+    ("LVFO", {}, "c3266109fc089422"),
+    ("MultiTask", {}, "3c89b2cf7aea8fff"),
+    ("Opposite", {}, "25a61df07dae94ec"),
+    ("ABA", {}, "edb3140756773d38"),
+    ("ShortStay", {"size": 5}, "e40f2728e1ce1c03"),
+    ("MVFO", {"rooms": 12}, "d21decf44b0381db"),
+    ("MultiTask", {"schedule": "grid_walk"}, "93d80166e9466d41"),
+)
+
+
+def test_a_key_gives_the_same_episode_in_every_version():
+    for name, kwargs, expected in EPISODES:
+        episodes = make_ballet(name, **kwargs).make_episodes(np.arange(50) ** 11)  # keys up to 2^62
+        content = b"".join(getattr(episodes, field).astype("<i8").tobytes() for field in SHOWN)
+        assert hashlib.sha256(content).hexdigest()[:16] == expected, (name, kwargs)
 
 
 # ---------------------------------------------------------------- every episode
@@ -264,6 +294,10 @@ def test_other_queries_in_the_same_episodes():
     task, episodes = sample("Opposite", 8)
     queried = task.with_query(episodes, np.arange(8))
     np.testing.assert_array_equal(queried.label, [episodes.room_dance[b, 7 - b] for b in range(8)])
+    task, episodes = sample("ShortStay", 9)  # queries any room, also one that was never visited
+    nowhere_else = replace(episodes, visit_place=np.zeros_like(episodes.visit_place))
+    queried = task.with_query(nowhere_else, np.arange(9))
+    np.testing.assert_array_equal(queried.label, episodes.room_dance[np.arange(9), np.arange(9)])
 
 
 def test_invalid_queries():
@@ -285,6 +319,22 @@ def test_invalid_queries():
 
 
 # ---------------------------------------------------------------- settings
+
+
+def test_rooms_on_the_map():
+    """Row by row; in the ring without the middle one."""
+    ring = [(0, 0), (1, 0), (2, 0), (0, 1), (2, 1), (0, 2), (1, 2), (2, 2)]
+    for name, kwargs, side, positions in (
+        ("Next", {}, 3, [(k % 3, k // 3) for k in range(9)]),
+        ("Opposite", {}, 3, ring),
+        ("FIFO", {}, 3, [(k % 3, k // 3) for k in range(8)]),
+        ("LIFO", {"schedule": "grid_walk"}, 3, [(k % 3, k // 3) for k in range(9)]),
+        ("MVFO", {"rooms": 4}, 2, [(0, 0), (1, 0), (0, 1), (1, 1)]),
+        ("MVFO", {"rooms": 12}, 4, [(k % 4, k // 4) for k in range(12)]),
+        ("ShortStay", {"size": 5}, 5, [(k % 5, k // 5) for k in range(25)]),
+    ):
+        task = make_ballet(name, **kwargs)
+        assert (task.side, [tuple(each) for each in task.positions.tolist()]) == (side, positions)
 
 
 def test_invalid_settings():
@@ -315,6 +365,8 @@ def test_invalid_batches_and_keys():
         task.sample_batch(0, np.random.default_rng(0))
     with pytest.raises(TypeError, match=r"rng must be a numpy Generator .*, got 7"):
         task.sample_batch(4, 7)  # type: ignore[arg-type]
+    keys = np.array([0, 2**63 - 1])
+    assert equal(task.make_episodes(keys), task.make_episodes(keys.astype(np.uint64)))
     for keys in ([-1], [0.5], [[1]], np.array([2**63], np.uint64)):
         with pytest.raises(ValueError, match=r"keys must be integers \(B,\) in 0 \.\.\. 2\^63 - 1, got"):
             task.make_episodes(np.array(keys))

@@ -104,9 +104,9 @@ def write(path: Path, content: Any) -> Path:
 
 def test_other_files(tmp_path: Path) -> None:
     changed = content()
-    changed["lifo"][3] = "Begin with the nine that began."
+    changed["lifo"][3:5] = "Begin with the nine that began.", "x" * 120
     loaded = load_descriptions(write(tmp_path / "mine.json", changed))
-    assert loaded.texts[1][3] == "Begin with the nine that began."
+    assert loaded.texts[1][3:5] == ("Begin with the nine that began.", "x" * 120)
 
 
 def with_text(task: str, number: int, text: Any) -> dict[str, Any]:

@@ -27,7 +27,7 @@ TABLE = {
 def test_retention_and_ideal_accuracy():
     for name, of_strategy in TABLE.items():
         task = make_ballet(name)
-        episodes = task.sample_batch(30_000, np.random.default_rng(1))
+        episodes = task.sample_batch(10_000, np.random.default_rng(1))
         for strategy in STRATEGIES:
             ideal = ideal_observer(task, episodes, strategy)
             kept, accuracy = of_strategy[strategy]
@@ -35,10 +35,10 @@ def test_retention_and_ideal_accuracy():
                 assert ideal.retained.all()
                 assert (ideal.accuracy == 1).all()
             else:
-                assert ideal.retained.mean() == pytest.approx(kept, abs=0.01)
-                assert ideal.accuracy.mean() == pytest.approx(accuracy, abs=0.01)
+                assert ideal.retained.mean() == pytest.approx(kept, abs=0.015)
+                assert ideal.accuracy.mean() == pytest.approx(accuracy, abs=0.015)
             np.testing.assert_array_equal(
-                ideal.retained, retained(episodes.visit_place, strategy, 9)[np.arange(30_000), episodes.query_visit]
+                ideal.retained, retained(episodes.visit_place, strategy, 9)[np.arange(10_000), episodes.query_visit]
             )
 
 

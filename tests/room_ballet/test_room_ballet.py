@@ -7,10 +7,11 @@ import json
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.spaces import Box, Dict, Discrete
 from PIL import Image
 
 from memenvs.__main__ import main
-from memenvs.room_ballet.descriptions import STRATEGY_TASKS, load_descriptions
+from memenvs.room_ballet.descriptions import CHARACTERS, STRATEGY_TASKS, load_descriptions
 from memenvs.room_ballet.episodes import Episodes
 from memenvs.room_ballet.frames import empty_room, frame_table
 from memenvs.room_ballet.tasks import BALLET_NAMES, make_ballet
@@ -45,9 +46,8 @@ def test_an_episode_is_the_batch_of_one_of_its_generator():
             observation, info = env.reset(seed=7 if trial == episode == 0 else None)
             batch = task.sample_batch(1, np.random.default_rng([7, trial, 1 + episode]))
             assert info["key"] == batch.key[0]
-            assert agree(play(env, observation, info), batch, 0)
-            if name in ("Next", "ShortStay", "Opposite"):
-                break  # long ones
+            if trial == episode == 0:
+                assert agree(play(env, observation, info), batch, 0)
 
 
 def test_a_move_is_observed_once():
@@ -78,9 +78,9 @@ def test_a_move_is_observed_once():
 
 def test_any_episode_of_a_batch_can_be_played():
     for settings in ({}, {"schedule": "grid_walk"}):
-        batch = make_ballet("MultiTask", **settings).sample_batch(6, np.random.default_rng(3))
+        batch = make_ballet("MultiTask", **settings).sample_batch(4, np.random.default_rng(3))
         env = make("MultiTask", obs="symbols", **settings)
-        for b in range(6):
+        for b in range(4):
             observation, info = env.reset(seed=0, options={"key": int(batch.key[b])})
             assert agree(play(env, observation, info), batch, b)
 
@@ -120,6 +120,22 @@ def test_info_has_dancers_and_rooms():
     assert info["room_dance"][7 - info["query_place"]] == info["label"]
     assert info["query_visit"] == -1
     assert info["room_dancer"].shape == (8,)
+
+
+def test_spaces():
+    for name, settings in (("Next", {}), ("MVFO", {"rooms": 4}), ("ShortStay", {"size": 4}), ("MultiTask", {})):
+        others: dict = {"phase": Discrete(2), "move": Discrete(5)}
+        if name == "MultiTask":
+            others["task"] = Box(0, 1, (4,), np.float32)
+        task = make(name, **settings).unwrapped.task
+        image = Box(0, 255, (45, 45, 3), np.uint8)
+        assert task.observation_space == Dict({"rgb": image, "query": image, **others})
+        assert (task.action_space, task.num_layouts) == (Discrete(8), 1)
+        symbols = make(name, obs="symbols", **settings).unwrapped
+        assert symbols.observation_space == Dict({"frame": Discrete(2566), "query": Discrete(2566), **others})
+        assert symbols.num_places == make_ballet(name, **settings).rooms
+    space = make("MultiTask", task_as="language").observation_space["task"]
+    assert (space.min_length, space.max_length, space.character_set) == (1, 120, frozenset(CHARACTERS))
 
 
 def test_place_wrapper():
@@ -199,12 +215,14 @@ def test_another_query_in_the_same_episode():
 def test_invalid_options():
     for options, message in (
         ({"key": -1}, r"option 'key' must be an integer in 0 \.\.\. 9223372036854775807, got -1"),
+        ({"key": 2**63}, rf"option 'key' must be an integer in .*, got {2**63}"),
         ({"key": "x"}, "option 'key' must be an integer"),
         ({"query": 3}, "option 'query' must come with 'key', .*, got 3 alone"),
         ({"key": 0, "query": 18}, r"query must be the number of a visit, 0 \.\.\. 17"),
     ):
         with pytest.raises(ValueError, match=message):
             make("FIFO").reset(seed=0, options=options)
+    assert make("FIFO").reset(seed=0, options={"key": 2**63 - 1})[1]["key"] == 2**63 - 1
 
 
 def test_a_room_without_a_visit_cannot_be_queried():

@@ -21,8 +21,7 @@ def last_reset(resets: Tensor, past: Tensor) -> Tensor:
         int64, (B, T); counted from the first of the T steps, so -`past` where none of them has reset yet.
     """
     now = torch.arange(resets.shape[1], device=resets.device)
-    index = torch.where(resets, now, -1).cummax(1).values
-    return torch.where(index >= 0, index, -past[:, None])
+    return torch.where(resets, now, -past[:, None]).cummax(1).values
 
 
 @dataclass(frozen=True)
@@ -54,10 +53,8 @@ class StepClock:
         batch, steps = trial_start.shape
         if before is None:
             before = StepClock.zeros(batch, trial_start.device)
-        length = before["length"]
-        trial_start = torch.cat([trial_start[:, :1] | (length[:, None] == 0), trial_start[:, 1:]], dim=1)
         episode_start = episode_start | trial_start
-        trial_first = last_reset(trial_start, length)
+        trial_first = last_reset(trial_start, before["length"])
         episode_first = last_reset(episode_start, before["episode_step"])
         now = torch.arange(steps, device=trial_start.device)
         episodes = episode_start.cumsum(1)

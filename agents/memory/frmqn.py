@@ -14,7 +14,6 @@ from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.kernels.frmqn_cpu import FRMQNSequence
 from memenvs.agents.memory.sizes import check_sizes
 from memenvs.agents.memory.step_log import append, empty_log, view_log
-from memenvs.checks import check_int
 
 RECURRENT = ("hidden", "cell", "read")
 """Entries of the state that the LSTM passes from step to step, float (B, D) each; `read` is the read vector."""
@@ -39,7 +38,6 @@ class FRMQNConfig:
 
     def __post_init__(self) -> None:
         check_sizes(self)
-        check_int("dim", self.dim, 2)
         if self.dim % 2:
             raise ValueError(f"dim must be even, got {self.dim}")
 

@@ -31,7 +31,7 @@ def sinusoid(index: Tensor, dim: int) -> Tensor:
     Source:
         Vaswani et al., 2017, sines before cosines as in the release of the Spatially-Aware Transformer.
     """
-    if dim < 2 or dim % 2:
+    if dim % 2:
         raise ValueError(f"dim must be even for a sinusoid, got {dim}")
     angle = index if index.dtype == torch.float64 else index.float()
     pairs = torch.arange(0, dim, 2, device=index.device, dtype=angle.dtype)

@@ -54,7 +54,7 @@ class FactorizedConfig(SceneConfig):
 
 def check_heads(dim: int, heads: int) -> None:
     """Raise a ValueError unless the heads divide the width."""
-    if heads < 1 or dim % heads:
+    if dim % heads:
         raise ValueError(f"heads must divide dim ({dim}), got {heads}")
 
 

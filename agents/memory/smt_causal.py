@@ -14,7 +14,7 @@ from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.scene_memory import POSITION_SCALE
 from memenvs.agents.memory.sizes import check_sizes
-from memenvs.agents.memory.smt import AttentionBlock, check_heads
+from memenvs.agents.memory.smt import AttentionBlock
 from memenvs.agents.memory.step_log import append, empty_log, put, reserve, view_log
 from memenvs.agents.memory.transformer import Rotation
 
@@ -51,8 +51,7 @@ class CausalConfig:
 
     def __post_init__(self) -> None:
         check_sizes(self)
-        check_heads(self.dim, self.heads)
-        if self.dim // self.heads % 2:
+        if self.dim % (2 * self.heads):
             raise ValueError(f"dim must be an even multiple of heads ({self.heads}), got {self.dim}")
         if self.rope_base <= 1:
             raise ValueError(f"rope_base must be above 1, got {self.rope_base}")

@@ -52,7 +52,7 @@ class TokenConfig:
 
     def __post_init__(self) -> None:
         check_sizes(self)
-        if self.dim < 2 or self.dim % 2:
+        if self.dim % 2:
             raise ValueError(f"dim must be even, got {self.dim}")
 
 

@@ -33,7 +33,7 @@ class TransformerConfig:
 
     def __post_init__(self) -> None:
         check_sizes(self)
-        if self.dim < 2 or self.dim % (2 * self.heads):
+        if self.dim % (2 * self.heads):
             raise ValueError(f"dim must be an even multiple of heads ({self.heads}), got {self.dim}")
 
     @property

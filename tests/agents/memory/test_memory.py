@@ -316,6 +316,43 @@ def test_registry() -> None:
         make_memory("gru", 4, reset_on="never")
 
 
+RECURRENT = {"hidden_dim": 256, "layers": 1, "reset_on": "trial", "bptt": None}
+TRANSFORMER = {"layers": 4, "heads": 8, "dim": 256, "mlp_dim": 1024}
+SCENE = {"dim": 128, "capacity": 500, "reset_on": "trial"}
+POSES = {**SCENE, "poses": True, "pose_dim": 16, "time": "exponential", "tau": 1.0, "rectified": False}
+TOKENS = {"dim": 128, "layers": 4, "heads": 2, "mlp_dim": 128, "capacity": None, "reset_on": "trial"}
+TOKENS |= {"time_index": "step", "query_codes": True}
+PLACES = {**TOKENS, "strategy": "fifo", "n_places": 9, "place_code": "sine1d", "columns": None}
+RELIC = {"sink": "kv0", "inter_episode": True, "max_episode_steps": 511, "depth_dropout": 0.1, "rope_base": 10_000.0}
+CHUNKS = {"chunk": 32, "top_k": 4}
+DEFAULTS = {
+    "none": {},
+    "gru": RECURRENT,
+    "lstm": RECURRENT,
+    "relic": {**TRANSFORMER, **RELIC, "cache_dtype": "float32"},
+    "trxl": {**TRANSFORMER, "memory_length": 256, "dropout": 0.1},
+    "smt": {**POSES, "heads": 8, "encoder": True},
+    "smt-factorized": {**POSES, "heads": 8, "centres": "fps", "n_centres": 100},
+    "smt-causal": {**SCENE, "layers": 2, "heads": 8, "rope_base": 10_000.0},
+    "sm-pooling": POSES,
+    "frmqn": {**SCENE, "bptt": None},
+    "t-fifo": TOKENS,
+    "t-fifo+a": {**TOKENS, "moves": 4},
+    "sat-fifo": PLACES,
+    "sat-fifo-th": {**PLACES, **CHUNKS},
+    "sat-pm": {**PLACES, "strategy": "quota"},
+    "sat-pm-ph": {**PLACES, **CHUNKS, "strategy": "quota"},
+    "dnc": {"hidden_dim": 128, "cells": 288, "cell_dim": 128, "read_heads": 4, "links": True, "checkpoint": 24}
+    | {"reset_on": "trial"},
+}
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+def test_defaults(name: str) -> None:
+    """Results of runs and papers rest on them."""
+    assert dataclasses.asdict(memory_spec(name).config()) == DEFAULTS[name]
+
+
 def test_sizes_that_would_take_minutes_are_refused() -> None:
     sizes = {"hidden_dim", "layers", "dim", "mlp_dim", "pose_dim", "cell_dim", "heads", "read_heads", "cells"}
     sizes |= {"moves", "n_places", "max_episode_steps"}

@@ -16,8 +16,21 @@ class Sizes:
     name: str = "x"
 
 
+#: Largest value -> settings.
+BY_HAND = {
+    1_000: "layers",
+    65_536: "hidden_dim dim mlp_dim pose_dim cell_dim heads read_heads cells moves n_places columns chunk top_k "
+    "memory_length previous_action_dim net_arch",
+    524_288: "max_episode_steps",
+    1_048_576: "n_centres",
+    2_147_483_647: "capacity bptt checkpoint",
+}
+
+
 def test_the_largest_size_passes_and_one_more_is_named() -> None:
-    for name, largest in LARGEST.items():
+    by_hand = {name: largest for largest, names in BY_HAND.items() for name in names.split()}
+    assert by_hand == LARGEST
+    for name, largest in by_hand.items():
         check_largest({name: largest})
         check_largest({name: [1, largest], "other": largest + 1})
         for given in (largest + 1, [1, largest + 1]):

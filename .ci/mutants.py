@@ -63,6 +63,7 @@ LEARNERS = "tests/agents/algorithms"
 ON_POLICY = [
     f"{LEARNERS}/test_{name}.py" for name in ("ppo", "ppo_rollouts", "ppo_errors", "action_mask", "interruptions")
 ]
+BASELINES = "tests/agents/memory/test_baselines.py"
 OFF_POLICY = [f"{LEARNERS}/test_{name}.py" for name in ("q_targets", "episode_dqn", "action_mask")]
 DAMAGED = "tests/agents/test_damaged_files.py"
 CHECKPOINTS = [f"{LEARNERS}/test_checkpoint.py", DAMAGED]
@@ -124,13 +125,14 @@ TESTS = {
     "agents/memory/none": [MEMORIES, "-k", "none or wrong"],
     "agents/memory/__init__": [MEMORIES, "-k", "registry or sizes"],
     "agents/sat": ["tests/agents/sat"],
-    "agents/algorithms": ["tests/agents/algorithms", "tests/agents/memory/test_baselines.py"],
-    "agents/algorithms/ppo.": [*ON_POLICY[:2], "-k", "not trxl and not whole_rollouts"],
-    "agents/algorithms/ppo_config": [*ON_POLICY[1:3], "-k", "settings or rate or numbers"],
-    "agents/algorithms/on_policy": [*ON_POLICY[1:], "-k", "not trxl and not learning_goes_on and not Q"],
+    "agents/algorithms": [LEARNERS, BASELINES],
+    "agents/algorithms/ppo.": [*ON_POLICY[:2], BASELINES, "-k", "not trxl and not whole_rollouts and not chunk"],
+    "agents/algorithms/ppo_config": [f"{LEARNERS}/test_learner_settings.py", ON_POLICY[1], "-k", "settings or rate"],
+    "agents/algorithms/on_policy": [*ON_POLICY[1:], BASELINES, "-k", "not trxl and not learning_goes_on and not chunk"],
     "agents/algorithms/rollout_buffer": [f"{LEARNERS}/test_rollout_buffer.py"],
     "agents/algorithms/dqn": [*OFF_POLICY, "-k", "not trxl and not smt- and not without_end and not Gymnasium"],
-    "agents/algorithms/dqn_config": [*OFF_POLICY[1:2], "-k", "settings"],
+    "agents/algorithms/dqn_config": [f"{LEARNERS}/test_learner_settings.py"],
+    "agents/algorithms/supervised_config": [f"{LEARNERS}/test_learner_settings.py"],
     "agents/algorithms/off_policy": [*OFF_POLICY, "-k", "not trxl and not smt and not end and not gymnasium"],
     "agents/algorithms/replay_buffer": [f"{LEARNERS}/test_replay_buffer.py"],
     "agents/algorithms/replay_file": [f"{LEARNERS}/test_replay_buffer.py", DAMAGED, "-k", "file or replay"],
@@ -150,7 +152,8 @@ TESTS = {
     "agents/algorithms/distributed": [f"{LEARNERS}/test_distributed.py"],
     "agents/algorithms/finite": [f"{LEARNERS}/test_ppo_errors.py", DAMAGED, "-k", "finite"],
     "agents/algorithms/sb3_settings": [f"{LEARNERS}/test_sb3_interface.py", "-k", "settings"],
-    "agents/policies": ["tests/agents/policies"],
+    "agents/policies": ["tests/agents/policies", f"{LEARNERS}/test_sb3_interface.py", "-k", "not integer and not find"],
+    "agents/policies/distributions": ["tests/agents/policies", "-k", "not episode and not one_"],
 }
 
 

@@ -82,9 +82,7 @@ class MinigridTruth:
         if not self._has_rooms:
             return column * self._env.height + row
         spacing = self._env.room_size - 1  # from one room to the next, as rooms share their walls
-        room_row = min(row // spacing, self._env.num_rows - 1)
-        room_column = min(column // spacing, self._env.num_cols - 1)
-        return room_row * self._env.num_cols + room_column
+        return row // spacing * self._env.num_cols + column // spacing
 
 
 class MiniworldTruth:

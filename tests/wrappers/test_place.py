@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 
 import gymnasium as gym
@@ -42,12 +43,17 @@ def test_minigrid_truth(make):
     observation, _ = cells.reset(seed=0)
     column, row = cells.unwrapped.agent_pos
     assert observation["place"] == column * cells.unwrapped.height + row
+    assert cells.observation_space["place"].n == cells.unwrapped.width * cells.unwrapped.height
     rooms = PlaceWrapper(make("minigrid rooms"))
     assert rooms.observation_space["place"].n == 9
     observation, _ = rooms.reset(seed=0)
     env = rooms.unwrapped
-    number = [room for line in env.room_grid for room in line].index(env.room_from_pos(*env.agent_pos))
-    assert observation["place"] == number
+    numbers = [room for line in env.room_grid for room in line]
+    assert observation["place"] == numbers.index(env.room_from_pos(*env.agent_pos))
+    truth = truth_of(env)
+    for cell in itertools.product(range(env.width - 1), range(env.height - 1)):
+        env.agent_pos = cell
+        assert truth.place({}) == numbers.index(env.room_from_pos(*env.agent_pos))
 
 
 def test_miniworld_truth(make):
@@ -73,7 +79,7 @@ class Rooms(gym.Env):
     agent = SimpleNamespace(pos=np.zeros(3), dir=0.5)
 
 
-def test_miniworld_by_hand():
+def test_rooms_of_a_floor_plan_by_hand():
     env = Rooms()
     truth = truth_of(env)
     assert isinstance(truth, MiniworldTruth) and truth.num_places() == 3

@@ -358,6 +358,45 @@ def test_bfloat16_learns_through_whole_rollouts(memory: str, device: str) -> Non
         assert bool(torch.isfinite(weights(model)).all())
 
 
+def test_logs_by_hand() -> None:
+    """Statistics of an update of one step; the divergence is of the rows that go through the network at once."""
+    for batch, tokens, kl_rows in ((N, 1 << 15, N), (3, 1 << 15, 3), (N, 2 * SEGMENT + 1, 2), (N, 1, 1)):
+        settings = {"n_epochs": 1, "batch_size": batch, "micro_batch_tokens": tokens, "shuffle_episodes": False}
+        model = act(learner("lstm", **settings))
+        noise = torch.randn(N, SEGMENT, generator=torch.Generator().manual_seed(0))
+        model.rollout_buffer.log_probs[:, :SEGMENT] += 0.2 * noise  # some ratios are beyond the clip
+        stored = positions(model, 0, SEGMENT)
+        advantages, returns = model._advantages(0, SEGMENT)
+        log_probs, values, entropy = (each.detach() for each in outputs(model, ROWS, 0, SEGMENT))
+        model.train()
+        logged = dict(model.logger.name_to_value)
+        log_ratio = (outputs(model, ROWS, 0, SEGMENT)[0] - stored["log_probs"]).detach()[:kl_rows]
+        ratio = (log_probs - stored["log_probs"]).exp()
+        is_clipped = (ratio < 0.8) | (ratio > 1.2)
+        assert 0.1 < is_clipped.float().mean() < 0.9
+        expected = {
+            "approx_kl_partial": (log_ratio.exp() - 1 - log_ratio).mean(),
+            "explained_variance": 1 - (returns - stored["values"]).var() / returns.var(),
+            "n_updates": 1,
+        }
+        if batch == N:
+            expected |= {
+                "policy_gradient_loss": -torch.min(ratio * advantages, ratio.clamp(0.8, 1.2) * advantages).mean(),
+                "value_loss": ((values - returns) ** 2).mean(),
+                "entropy": entropy.mean(),
+                "clip_fraction": is_clipped.float().mean(),
+            }
+        for name, value in expected.items():
+            assert logged[f"train/{name}"] == pytest.approx(float(value), rel=1e-3), (name, batch, tokens)
+    buffer = model.rollout_buffer
+    buffer.rewards.zero_()
+    buffer.values.zero_()
+    model._last_values = torch.zeros(N)
+    model.train()  # nothing to explain
+    assert math.isnan(model.logger.name_to_value["train/explained_variance"])
+    assert model.logger.name_to_value["train/n_updates"] == 2
+
+
 def test_kl_is_logged_for_each_kind_of_update_without_dropout() -> None:
     """B6, B7: after an update with no step size the divergence is 0, although blocks are dropped in training."""
     model = learner("relic", memory_kwargs={"depth_dropout": 0.5}, learning_rate=1e-30, shuffle_episodes=False)

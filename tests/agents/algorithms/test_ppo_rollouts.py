@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
@@ -10,16 +11,20 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
 from stable_baselines3.common.vec_env import DummyVecEnv, VecTransposeImage
 
 from memenvs.agents import PartialUpdatePPO, PPOConfig, make_vec_env
+from memenvs.agents.algorithms.on_policy import episode_horizon
 from tests.agents.learners import (
     ROWS,
     SEGMENT,
     STEPS,
     N,
+    Noise,
     act,
     act_next,
+    darkroom,
     learner,
     positions,
 )
@@ -110,7 +115,12 @@ def test_trials_are_seen_through_wrappers_of_the_environment() -> None:
 
 def test_truncated_episodes_are_credited_by_hand() -> None:
     """B8: `bootstrap_truncated` adds gamma times the value of the last observation; by default nothing is added."""
-    plain, model = (learner("lstm", bootstrap_truncated=flag) for flag in (False, True))
+    for env in (darkroom, lambda: DummyVecEnv([lambda: Noise(spaces.Box(-1.0, 1.0, (3,), np.float32))] * N)):
+        check_truncated_episodes(env)
+
+
+def check_truncated_episodes(env: Callable[[], Any]) -> None:
+    plain, model = (learner("lstm", env=env(), bootstrap_truncated=flag) for flag in (False, True))
     act(plain)
     values_of_last: list[float] = []
     original = model._truncated_values
@@ -119,7 +129,11 @@ def test_truncated_episodes_are_credited_by_hand() -> None:
         state = {key: value.clone() for key, value in model._state.items()}
         values = original(dones, infos)
         for i in np.flatnonzero(dones).tolist():
-            last = {key: torch.as_tensor(value)[None] for key, value in infos[i]["terminal_observation"].items()}
+            last = infos[i]["terminal_observation"]
+            if isinstance(last, dict):
+                last = {key: torch.as_tensor(value)[None] for key, value in last.items()}
+            else:
+                last = torch.as_tensor(last)[None]
             row = {key: value[i : i + 1] for key, value in state.items()}
             no_start = torch.zeros(1, dtype=torch.bool)
             with torch.no_grad():
@@ -136,6 +150,17 @@ def test_truncated_episodes_are_credited_by_hand() -> None:
     assert not extra[:, [t for t in range(STEPS) if t != 4]].any()
     stored, expected = (positions(each, 0, SEGMENT)["log_probs"] for each in (model, plain))
     assert torch.equal(stored, expected)  # evaluating the last observation does not change the memory
+
+
+def test_horizon_of_an_environment() -> None:
+    assert episode_horizon(darkroom(2, horizon=7)) == 7
+    assert episode_horizon(make_vec_env("CartPole-v1", 2)) == 500
+    limits = [lambda: gym.make("CartPole-v1", max_episode_steps=20), lambda: gym.make("CartPole-v1")]
+    assert episode_horizon(DummyVecEnv(limits)) == 500
+    plain, endless = (Noise(spaces.Box(-1.0, 1.0, (4,), np.float32)) for _ in range(2))
+    endless.spec = EnvSpec("Endless-v0")  # registered without a limit
+    assert episode_horizon(DummyVecEnv([lambda: plain, lambda: endless])) is None
+    assert episode_horizon(DummyVecEnv([lambda: endless, limits[0], lambda: plain])) == 20
 
 
 def test_learning_rate_by_hand() -> None:

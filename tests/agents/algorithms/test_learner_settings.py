@@ -1,4 +1,4 @@
-"""Settings of the learners: defaults of the papers, bounds that are allowed, values just beyond that are not."""
+"""Settings of the learners: defaults of the papers, and bounds, with values just beyond."""
 
 from __future__ import annotations
 

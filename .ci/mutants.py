@@ -67,22 +67,21 @@ BASELINES = "tests/agents/memory/test_baselines.py"
 OFF_POLICY = [f"{LEARNERS}/test_{name}.py" for name in ("q_targets", "episode_dqn", "action_mask")]
 DAMAGED = "tests/agents/test_damaged_files.py"
 CHECKPOINTS = [f"{LEARNERS}/test_checkpoint.py", DAMAGED]
+DARKROOM = "(not -v0 or Darkroom) and not process"
+FIFO = "(not -v0 or FIFO) and not process"
+FOUR_BOXES = "not test_miniworld and not -v0 or FourBoxes and not process or without"
 #: Beginning of a module's path -> its tests; the longest beginning counts. Others have the tests of their own name.
 TESTS = {
-    "memenvs/core": ["tests/test_core.py", CONTRACT, LIBRARIES, "-k", "(not -v0 or Darkroom) and not maskable"],
-    "memenvs/resets": ["tests/test_core.py", LIBRARIES, "-k", "(not -v0 or Darkroom) and not maskable"],
-    "memenvs/task": ["tests/test_core.py", CONTRACT, "-k", "not -v0 or Darkroom"],
-    "memenvs/darkroom": ["tests/darkroom", CONTRACT, "-k", "not -v0 or Darkroom"],
-    "memenvs/four_boxes": [
-        "tests/four_boxes",
-        CONTRACT,
-        "-k",
-        "(not test_miniworld or without) and (not -v0 or FourBoxes)",
-    ],
+    "memenvs/core": ["tests/test_core.py", CONTRACT, LIBRARIES, "-k", f"{DARKROOM} and not maskable"],
+    "memenvs/resets": ["tests/test_core.py", LIBRARIES, "-k", f"{DARKROOM} and not maskable"],
+    "memenvs/task": ["tests/test_core.py", CONTRACT, "-k", DARKROOM],
+    "memenvs/darkroom": ["tests/darkroom", CONTRACT, "-k", DARKROOM],
+    "memenvs/registry": ["tests/test_registry.py", "-k", "not import and not made"],
+    "memenvs/four_boxes": ["tests/four_boxes", CONTRACT, "-k", FOUR_BOXES],
     "memenvs/room_ballet/config": ["tests/room_ballet/test_room_ballet.py"],
     "memenvs/room_ballet/dances": ["tests/room_ballet/test_dances_and_frames.py"],
     "memenvs/room_ballet/descriptions": ["tests/room_ballet/test_descriptions.py"],
-    "memenvs/room_ballet/env": ["tests/room_ballet/test_room_ballet.py", CONTRACT, "-k", "not -v0 or FIFO"],
+    "memenvs/room_ballet/env": ["tests/room_ballet/test_room_ballet.py", CONTRACT, "-k", FIFO],
     "memenvs/room_ballet/episodes": ["tests/room_ballet"],
     "memenvs/room_ballet/frames": ["tests/room_ballet/test_dances_and_frames.py"],
     "memenvs/room_ballet/observer": ["tests/room_ballet/test_observer.py"],

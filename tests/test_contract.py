@@ -483,4 +483,3 @@ def test_row_is_complete(spec, make):
     assert task.config_type.__doc__
     env = make()
     assert len(env.unwrapped.task.action_names) == env.action_space.n
-    assert spec.random_below < spec.oracle_at_least

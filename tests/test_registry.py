@@ -7,7 +7,7 @@ import gymnasium as gym
 import pytest
 
 from memenvs.checks import choices_for
-from memenvs.registry import ENVIRONMENTS, find_environment, register_all
+from memenvs.registry import ENVIRONMENTS, check_registered, find_environment, register_all
 
 HEAVY = (
     "torch",
@@ -72,6 +72,30 @@ def test_ids_are_unique_and_registering_again_changes_nothing():
     before = dict(gym.registry)
     register_all()
     assert gym.registry == before
+
+
+def test_rows():
+    for spec in ENVIRONMENTS:
+        assert spec.id == f"memenvs/{spec.name}" and spec.needs == ""
+        assert 0 <= spec.random_below < spec.oracle_at_least
+        assert spec.oracle_at_least <= 1 or spec.score_key in ("return", "cells", "gp")
+        trial = {"ExtObjNav-v0": {"trial_steps": 4096}}
+        trial |= dict.fromkeys(("Darkroom-v0", "FourBoxes-v0"), {"trial_episodes": 10})
+        assert spec.defaults == trial.get(spec.name, {"trial_episodes": 1})
+        assert gym.registry[spec.id].kwargs == {"task": spec.task, **spec.defaults}
+
+
+def test_ids_of_any_package_are_checked():
+    for id in ("memenvs/Darkroom-v0", "memenvs:memenvs/Darkroom-v0", "memenvs/Darkroom", "CartPole-v1", "CartPole"):
+        check_registered(id)
+    for id, message in (
+        ("CartPol", r"unknown id 'CartPol'; .*'CartPole-v1'"),
+        ("CartPole-v1-v1", "unknown id 'CartPole-v1-v1'"),
+        ("memenvs:memenvs/Darkrom-v0", "unknown id 'memenvs:memenvs/Darkrom-v0'; did you mean 'memenvs/Darkroom-v0'"),
+        ("no_such_module:Maze-v0", "id 'no_such_module:Maze-v0': module 'no_such_module' cannot be imported"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            check_registered(id)
 
 
 def test_suggestion_for_a_shortened_name():

@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memenvs.retention import STRATEGIES, STRATEGY_NAMES, eviction_times, retained
+from memenvs.retention import (
+    FIFO,
+    LIFO,
+    QUOTA,
+    STRATEGIES,
+    STRATEGY_NAMES,
+    eviction_times,
+    place_quota,
+    retained,
+)
 from tests.reference_retention import ReferenceMemory
 
 A, B, C, D = range(4)
@@ -129,6 +138,17 @@ def test_rows_have_their_own_strategies_gaps_and_resets() -> None:
     assert eviction_times(np.array([[A, B, B, A, A, B]]), "lifo", 2, resets=resets).tolist() == [[3, 3, 2, 6, 6, 5]]
 
 
+def test_quota_of_a_place() -> None:
+    for strategies, capacity, n_places, quota in (
+        ([QUOTA, FIFO], 14, 5, 2),
+        ([FIFO, QUOTA], 5, 5, 1),
+        ([FIFO, LIFO], 14, 5, 0),
+        ([FIFO], 14, None, 0),
+        ([QUOTA], None, 5, 0),
+    ):
+        assert place_quota(np.array(strategies), capacity, n_places) == quota
+
+
 def test_no_capacity_keeps_all() -> None:
     for strategy in STRATEGY_NAMES:
         assert kept([A, B, A], strategy, None, n_places=2) == [0, 1, 2]
@@ -154,8 +174,8 @@ def test_bad_input() -> None:
         retained(places, "quota", 3)
     with pytest.raises(ValueError, match=r"places must be 0 \.\.\. 1 \(-1 for none\), got 2"):
         retained(places, "fifo", 2, n_places=2)
-    with pytest.raises(ValueError, match=r"places must be .* \(-1 for none\), got -3"):
-        retained(places - 3, "fifo", 2)
+    with pytest.raises(ValueError, match=r"places must be .* \(-1 for none\), got -2"):
+        retained(places - 2, "fifo", 2)
     with pytest.raises(ValueError, match="unknown count 'visits'; choose from"):
         retained(places, "mvfo", 2, count="visits")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"places must be integers \(B, V\), got int64 \(3,\)"):

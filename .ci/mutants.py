@@ -55,6 +55,7 @@ PRELOADED = (
 )
 FAST = "not learning and not programs and not nightly"
 CONTRACT, LIBRARIES = "tests/test_contract.py", "tests/test_other_libraries.py"
+OBJECTNAV, EXPLORATION, VLN = "tests/objectnav", "tests/exploration", "tests/vln"
 MEMORY = "tests/agents/memory"
 MEMORIES = f"{MEMORY}/test_memory.py"  # the contract; below, it is tested for the memories that use the module
 QUICK = ("-k", "not miniworld and not home")  # they take seconds to start
@@ -87,9 +88,29 @@ TESTS = {
     "memenvs/room_ballet/observer": ["tests/room_ballet/test_observer.py"],
     "memenvs/room_ballet/tasks": ["tests/room_ballet/test_ballet_tasks.py", "tests/room_ballet/test_observer.py"],
     "memenvs/room_ballet/visit_schedules": ["tests/room_ballet/test_ballet_tasks.py"],
-    "memenvs/objectnav": ["tests/objectnav", CONTRACT, "-k", "not -v0 or ExtObjNav"],
-    "memenvs/exploration": ["tests/exploration", CONTRACT, "-k", "not -v0 or Coverage or Search"],
-    "memenvs/vln": ["tests/vln", CONTRACT, "-k", "not -v0 or VLN"],
+    "memenvs/objectnav": [OBJECTNAV],
+    "memenvs/objectnav/config": [f"{OBJECTNAV}/test_ext_objnav_settings.py"],
+    "memenvs/objectnav/expert": [f"{OBJECTNAV}/test_ext_objnav_expert.py", f"{OBJECTNAV}/test_ext_objnav.py"],
+    "memenvs/objectnav/robot": [f"{OBJECTNAV}/test_ext_objnav_expert.py", f"{OBJECTNAV}/test_ext_objnav.py"],
+    "memenvs/objectnav/symbolic": [OBJECTNAV, "-k", "symbolic or sensors"],
+    "memenvs/exploration": [EXPLORATION, "-k", "not random_policy and not Search-oracle and not settings"],
+    "memenvs/exploration/carmine": [f"{EXPLORATION}/test_carmine.py"],
+    "memenvs/exploration/config": [EXPLORATION, "-k", "bad_settings"],
+    "memenvs/exploration/coverage": [EXPLORATION, "-k", "cells or Coverage"],
+    "memenvs/exploration/drive": [f"{EXPLORATION}/test_drive.py", f"{EXPLORATION}/test_exploration_maps.py"],
+    "memenvs/exploration/env": [f"{EXPLORATION}/test_exploration.py", f"{EXPLORATION}/test_exploration_maps.py"],
+    "memenvs/exploration/planner": [f"{EXPLORATION}/test_planner.py"],
+    "memenvs/exploration/roaming": [EXPLORATION, "-k", "hand or terminates or Roaming"],
+    "memenvs/exploration/task_home": [f"{EXPLORATION}/test_planner.py", f"{EXPLORATION}/test_exploration_maps.py"],
+    "memenvs/exploration/visibility": [f"{EXPLORATION}/test_visibility.py", f"{EXPLORATION}/test_search.py"],
+    "memenvs/vln": [VLN, "-k", "not procedural"],
+    "memenvs/vln/config": [f"{VLN}/test_vln_environments.py", f"{VLN}/test_vln_procedural.py", "-k", "settings or end"],
+    "memenvs/vln/graph": [f"{VLN}/test_vln_graph.py"],
+    "memenvs/vln/metrics": [f"{VLN}/test_vln_metrics.py", f"{VLN}/test_vln_environments.py"],
+    "memenvs/vln/rewards": [f"{VLN}/test_vln_metrics.py"],
+    "memenvs/vln/results": [f"{VLN}/test_vln_results.py"],
+    "memenvs/vln/random_agent": [f"{VLN}/test_vln_results.py"],
+    "memenvs/vln/tokenizers": [f"{VLN}/test_vln_tokenizers.py"],
     "wrappers": ["tests/wrappers"],
     "wrappers/clustering": ["tests/wrappers/test_place.py", *QUICK],
     "wrappers/place": ["tests/wrappers/test_place.py", *QUICK],

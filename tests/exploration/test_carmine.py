@@ -109,6 +109,25 @@ def test_noise_of_a_step_depends_on_key_and_step_alone():
     assert (again[0] == out[0]).all() and (again[1] != out[1]).mean() > 0.9
 
 
+def test_no_two_pixels_or_steps_share_noise():
+    """In images of every size the first pixels have the same noise, and four pixels take one number of the stream."""
+    pixels = 480 * 640
+    true, out = np.full((1, pixels), 2.0, np.float32), np.zeros((1, pixels), np.float32)
+    seen: set[bytes] = set()
+    for step in (0, 1, 2):
+        sense_depth(true, np.zeros(1, int), np.array([5], np.uint64), np.array([step]), out)
+        fours = {four.tobytes() for four in out.reshape(-1, 4)}
+        assert len(fours) == pixels // 4
+        assert not fours & seen
+        seen |= fours
+        few = np.zeros((1, 1301), np.float32)
+        sense_depth(true[:, :1301], np.zeros(1, int), np.array([5], np.uint64), np.array([step]), few)
+        assert (few == out[:, :1301]).all()
+    assert few[0, :4] == pytest.approx(
+        [1.9970293, 1.9991735, 2.0248268, 2.0402138], abs=1e-6
+    )  # of step 2 in each version
+
+
 def test_every_class_has_a_label():
     assert set(NYU40_OF) == set(CLASSES)
     assert len(NYU40) == 41

@@ -19,7 +19,7 @@ from memenvs.exploration.planner import (
     costs_to_go,
     turns_to_heading,
 )
-from memenvs.exploration.task_home import TaskHome
+from memenvs.exploration.task_home import TaskHome, enter_cells
 from memenvs.houses.navigation.arcs import is_arc_free
 from memenvs.houses.worlds import make_house_world
 from tests.exploration.toy_world import ToyWorld
@@ -160,3 +160,39 @@ def test_a_robot_without_a_free_step_turns_around():
     """A room of 0.65 m, in which the robot can only turn."""
     navmap = ToyWorld((0.75, 0.75)).home(0).navmap
     assert {best_action(navmap, np.array([0.375, 0.375, heading]), None) for heading in range(6)} == {LEFT}
+
+
+def test_coverage_cells_that_count_by_hand():
+    """A room of 8 x 4 m for a robot of 0.28 m; the map gives a wall up to a cell of 5 cm.
+
+    The middles of the outer coverage cells are 0.25 m from the walls. The map rounds in favour of the low sides.
+    """
+    task_home = TaskHome.of(3, ToyWorld((8.0, 4.0)).home(0))
+    expected = np.zeros((64, 64), bool)
+    expected[:7, :15] = True
+    np.testing.assert_array_equal(task_home.counted_cells, expected)
+    assert (task_home.number, task_home.corner.tolist()) == (3, [0.0, 0.0])
+    assert [len(TaskHome.of(0, ToyWorld(size).home(0)).counted_cells) for size in ((32.0, 3.0), (3.0, 32.1))] == [
+        64,
+        65,
+    ]
+    # Cells of the map of 5 cm: the middle 0.4 m of each coverage cell.
+    cell_of = task_home.coverage_cell.reshape(task_home.navmap.shape)
+    points = task_home.navmap.points(np.arange(cell_of.size)).reshape(*cell_of.shape, 2)
+    is_open = task_home.navmap.island.ravel() == 0
+    for (x, y), reached, found in zip(points.reshape(-1, 2), is_open, cell_of.ravel(), strict=True):
+        column, row = int(x // 0.5), int(y // 0.5)
+        is_inside = 0.05 < x % 0.5 < 0.45 and 0.05 < y % 0.5 < 0.45
+        counts = 0 <= row < 64 and 0 <= column < 64 and expected[row, column]
+        assert found == (row * 64 + column if is_inside and counts and reached else -1), (x, y)
+
+
+def test_cells_are_entered_by_the_robots_of_the_mask():
+    corners = np.array([[0.0, 0.0], [-1.0, 2.0], [0.0, 0.0]])
+    positions = np.array([[0.6, 1.2], [-0.4, 3.9], [0.1, 0.1]])  # cells [2, 1], [3, 1] and [0, 0]
+    counted, visited, is_new = np.ones((3, 4, 4), bool), np.zeros((3, 4, 4), bool), np.ones(3, bool)
+    counted[1, 3, 1] = False
+    for expected in ([True, False, False], [False] * 3):  # new, does not count, not in the mask; then nothing is new
+        enter_cells(positions, corners, counted, np.array([True, True, False]), visited, is_new)
+        assert is_new.tolist() == expected
+        assert np.argwhere(visited).tolist() == [[0, 2, 1], [1, 3, 1]]

@@ -20,20 +20,21 @@ PAPER_SEARCH = {"classes": (1.79, 0.25), "ratio": (0.363, 0.04)}
 
 def play_random(task: str, homes: range, *names: str) -> dict[str, np.ndarray]:
     """Metrics at the end of each episode, float64 (homes, episodes); only Search renders images."""
-    env = gym.make_vec(f"memenvs/{task}-v0", num_envs=EPISODES, world="suncg_style", split="test", modalities=("pose",))
+    count = len(homes) * EPISODES
+    env = gym.make_vec(f"memenvs/{task}-v0", num_envs=count, world="suncg_style", split="test", modalities=("pose",))
     rng = np.random.default_rng(0)
-    ends = {name: np.full((len(homes), EPISODES), np.nan) for name in names}
-    for row, home in enumerate(homes):
-        env.reset(seed=[10_000 + 100 * home + k for k in range(EPISODES)], options={"layout": home})
-        running = np.ones(EPISODES, bool)
-        while running.any():
-            _, _, terminated, truncated, info = env.step(rng.integers(3, size=EPISODES))
-            ended = (terminated | truncated) & running
-            for name, values in ends.items():
-                values[row, ended] = info[name][ended]
-            running &= ~ended
+    ends = {name: np.full(count, np.nan) for name in names}
+    episodes = [(home, 10_000 + 100 * home + k) for home in homes for k in range(EPISODES)]
+    env.reset(seed=[seed for _, seed in episodes], options=[{"layout": home} for home, _ in episodes])
+    running = np.ones(count, bool)
+    while running.any():
+        _, _, terminated, truncated, info = env.step(rng.integers(3, size=count))
+        ended = (terminated | truncated) & running
+        for name, values in ends.items():
+            values[ended] = info[name][ended]
+        running &= ~ended
     env.close()
-    return ends
+    return {name: values.reshape(len(homes), EPISODES) for name, values in ends.items()}
 
 
 def check_bands(

@@ -184,3 +184,58 @@ def test_bad_settings():
             make_env(targets=targets)
     with pytest.raises(ValueError, match="unknown search_rule 'near'; choose from"):
         make_env(search_rule="near")
+
+
+def test_ratio_and_success_where_no_class_is_present():
+    env = TrialEnv(Search, world=ToyWorld(), obs_mode="scan", wheel_noise=0.0)
+    _, info = env.reset(seed=0)
+    assert (info["classes"], info["ratio"], info["success"]) == (0, 1.0, True)
+    assert env.step(FORWARD)[4]["ratio"] == 1.0
+    assert env.oracle_action() in (FORWARD, LEFT, RIGHT)  # it visits cells
+
+
+def test_targets_may_be_in_different_homes():
+    """Each in some home, not all in one."""
+
+    class TwoHomes(ToyWorld):
+        def __len__(self) -> int:
+            return 2
+
+        def make_house(self, index: int):
+            return ToyWorld(boxes=((("sofa", "bed")[index], (6.0, 2.0, 0.4), (0.5, 0.9, 0.4)),)).make_house(0)
+
+    env = make_env(world=TwoHomes(), targets=["bed", "sofa"])
+    found = [env.reset(seed=0, options={"layout": k})[1]["present"].tolist() for k in range(2)]
+    assert found == [[False, True], [True, False]]
+    with pytest.raises(ValueError, match=r"none of the 2 homes has \['table'\] where .* got \['bed', 'table'\]"):
+        make_env(world=TwoHomes(), targets=["bed", "table"])
+
+
+def test_the_oracle_turns_to_the_object_and_rejects_what_it_does_not_see():
+    env = make_env(targets=["sofa"], modalities=["pose"])
+    env.reset(seed=0)
+    task = env.task
+    views = task._scanner.view_poses(task.home(0), SOFA)
+    points = task.home(0).navmap.points(views.cells)
+    k = int(np.abs(points - (4.5, 2.0)).sum(1).argmin())
+    (x, y), (to_x, to_y) = points[k], views.targets[k]
+    ahead = math.atan2(to_y - y, to_x - x)
+    for turns, action in ((0.6, RIGHT), (-0.6, LEFT), (2.0, RIGHT), (-2.0, LEFT)):
+        for shift in (0.0, 0.07):  # at the pose, and within 0.15 m of it
+            env.reset(options={"start": (x + shift, y + shift, ahead + turns * math.pi / 4)})
+            assert env.oracle_action() == action, turns
+            assert not task._rejected[0]
+    # It faces the sofa, which is not detected before the first step: another pose is next.
+    env.reset(options={"start": (x, y, ahead + 0.4 * math.pi / 4)})
+    action = env.oracle_action()
+    assert task._rejected[0] == {int(views.cells[k])}
+    assert int(views.cells[k]) not in task._remaining_view_poses(0).cells
+    env.reset(options={"start": (x, y, ahead + 0.4 * math.pi / 4)})
+    assert not task._rejected[0] and env.oracle_action() == action
+    # Far from all poses it drives to them; where all are rejected, to new cells, and after eight steps to them again.
+    env.reset(options={"start": (1.5, 3.5, -math.pi / 4)})
+    task._rejected[0], task._retry_step[0] = set(views.cells.tolist()), 8
+    for step in range(10):
+        env.step(env.oracle_action() if step < 7 else LEFT)
+        env.oracle_action()
+        assert bool(task._rejected[0]) is (step < 7), step

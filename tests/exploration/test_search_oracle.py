@@ -11,7 +11,6 @@ import pytest
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.exploration.nyu40 import NYU40_INDEX
 from memenvs.exploration.search import Search
-from memenvs.exploration.visibility import VisibilityScanner
 from tests.exploration.toy_world import ToyWorld
 
 DATA = os.environ.get("MEMENVS_DATA")
@@ -63,7 +62,7 @@ def test_what_is_seen_from_few_poses_is_present():
     world = ToyWorld(boxes=boxes)
     env = TrialEnv(Search, world=world, obs_mode="scan", targets=["sofa"])
     env.reset(seed=0)
-    views = VisibilityScanner("near_pixels").view_poses(env.task.home(0), NYU40_INDEX["sofa"])
+    views = env.task._scanner.view_poses(env.task.home(0), NYU40_INDEX["sofa"])
     assert len(views.cells) > 0
     middle = np.hypot(*(views.targets - (4.0, 3.6)).T)
     assert (middle > 0.3).all()  # no coarse view pose, which would face the middle

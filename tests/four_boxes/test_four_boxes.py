@@ -273,13 +273,20 @@ def test_colours_of_walls_ceiling_and_boxes():
     views = views_from_the_middle()
     np.testing.assert_allclose(views[:4, 20:40, 30:50].mean((1, 2, 3)), [99.1, 127.1, 127.0, 98.7], atol=0.5)
     np.testing.assert_allclose(views[:4, :6, 10:70].mean((1, 2, 3)), [103.4, 103.9, 102.8, 103.2], atol=0.5)
-    for view, left, right, top in (
-        (views[4], (183, 0, 0), (214, 0, 0), (242, 0, 0)),
-        (views[5], (0, 0, 212), (0, 0, 206), (0, 0, 242)),
-        (views[6], (205, 205, 0), (177, 177, 0), (242, 242, 0)),
-        (views[7], (0, 176, 0), (0, 185, 0), (0, 242, 0)),
+    blue, red = np.array([0, 0, 1]), np.array([1, 0, 0])
+    green, yellow = np.array([0, 1, 0]), np.array([1, 1, 0])
+    for view, colour, left, right in (
+        (views[4], red, 178.5, 206.9),
+        (views[5], blue, 206.8, 199.4),
+        (views[6], yellow, 199.3, 171.1),
+        (views[7], green, 171.0, 178.7),
     ):
-        np.testing.assert_allclose([view[48, 36], view[48, 44], view[40, 40]], [left, right, top], atol=1)
+        for rows, columns, brightness in (
+            (slice(44, 54), slice(33, 39), left),
+            (slice(44, 54), slice(41, 47), right),
+            (slice(40, 41), slice(38, 42), 242),  # the top
+        ):
+            np.testing.assert_allclose(view[rows, columns].mean((0, 1)), brightness * colour, atol=0.3)
 
 
 def test_walls_and_floor_are_where_a_pinhole_camera_projects_them():
@@ -293,10 +300,12 @@ def test_walls_and_floor_are_where_a_pinhole_camera_projects_them():
         assert np.flatnonzero(views[i, :, 40] > 150)[0] == round(foot)
     ahead = focal * 1.5 / 29.5  # distance of the floor in the last row, m
     aside = (39.5 - np.arange(80)) / focal * ahead
+    floor = views[:, 59]
+    assert (floor[floor > 130].mean(), floor[floor <= 130].mean()) == pytest.approx((182.1, 82.7), abs=0.4)
     for i, (dx, dy) in enumerate(((1, 0), (0, 1), (-1, 0), (0, -1))):
         x, y = 3 + ahead * dx - aside * dy, -3 + ahead * dy + aside * dx
         is_white = (np.floor(x / 0.25) + np.floor(y / 0.25)) % 2 == 1
-        assert (is_white == (views[i, 59] > 130)).mean() > 0.96
+        assert (is_white == (floor[i] > 130)).mean() > 0.96
 
 
 def test_map_and_render_show_the_goal():

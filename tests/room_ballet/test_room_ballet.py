@@ -278,4 +278,9 @@ def test_pictures_before_and_at_the_query():
         at_query = env.render()
         query = make_ballet(name.upper()).make_episodes(np.array([info["key"]])).query[0]
         np.testing.assert_array_equal(at_query[::8, 360:720:8], frame_table()[query])
-        assert (at_query[:, 720:] == (60, 170, 90)).all(-1).any()
+        np.testing.assert_array_equal(at_query[::8, :360:8], empty_room())
+        rooms = [image[:, 720:].reshape(3, 120, 3, 120, 3) == (60, 170, 90) for image in (before, at_query)]
+        before, green = (each.all(-1).mean((1, 3)) for each in rooms)  # share of green in each room
+        assert not before.any() and np.flatnonzero(green) == info["query_place"] and green.max() > 0.3
+        middle = env.unwrapped.task.map_pixels(0, np.array([[2.0, 0.0, 0.0]]))
+        assert middle.tolist() == [[300, 300]]

@@ -222,8 +222,11 @@ def test_bad_settings(make):
         PlaceWrapper(make("cartpole"))
     with pytest.raises(ValueError, match=r"the place of .*CartPole.* is unknown"):
         PlaceWrapper(make("cartpole"), num_places=3).reset()
-    with pytest.raises(RuntimeError, match=r"place 99 is outside 0 \.\.\. 4"):
-        PlaceWrapper(env, num_places=5).reset(seed=0, options={"start": (9, 9)})
+    fewer = PlaceWrapper(env, num_places=5)
+    assert fewer.reset(seed=0, options={"start": (0, 4)})[0]["place"] == 4
+    for place in (5, 99):
+        with pytest.raises(RuntimeError, match=rf"place {place} is outside 0 \.\.\. 4"):
+            fewer.reset(seed=0, options={"start": divmod(place, 10)})
     for value in (0, 2.5):
         with pytest.raises(ValueError, match=f"num_steps must be an integer of at least 1, got {value}"):
             collect_positions(env, value, seed=0)

@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 
 from memenvs.agents import PartialUpdatePPO
 from memenvs.agents.__main__ import main
-from memenvs.agents.algorithms.distributed import Processes, launched_processes
+from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.experiments.directory import CHECKPOINT, METRICS
 from memenvs.agents.experiments.train import check_config
 from tests.agents.algorithms.two_processes import CHANGES, RUN, one_step, rollout_of
@@ -191,12 +191,3 @@ def test_numbers_that_cannot_be_split_are_named():
         check_config(replace(RUN, learner=replace(RUN.learner, batch_size=3)), TWO)
     with pytest.raises(ValueError, match="batch_size must be divisible by the number of processes, 2, got 3"):
         learner(batch_size=3, processes=TWO)
-
-
-def test_a_launcher_that_starts_one_process_of_several_is_named(monkeypatch):
-    assert launched_processes().count == 1
-    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "no")
-    assert launched_processes().count == 1  # `accelerate launch --num_processes 1`
-    monkeypatch.setenv("MASTER_PORT", "29500")
-    with pytest.raises(ValueError, match="accelerate launch has started one process of several"):
-        launched_processes()

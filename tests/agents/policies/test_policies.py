@@ -132,6 +132,43 @@ def test_settings_are_checked() -> None:
         policy()._predict(torch.zeros(1))
 
 
+def test_networks_by_hand() -> None:
+    """Sizes and first weights: heads are orthogonal with gain 0.01 and 1, hidden layers with the root of 2."""
+    made = policy("lstm", adam_eps=1e-3)
+    assert made.previous_action.weight.shape == (6, 16)
+    assert made.actor.linear.weight.shape == (5, 8) and made.net_arch == []
+    assert made.memory.initial_state(1)["hidden"].shape[-1] == 8
+    group = made.optimizer.param_groups[0]
+    assert (group["eps"], group["lr"], len(group["params"])) == (1e-3, 1e-3, len(list(made.parameters())))
+    assert policy("lstm").optimizer.param_groups[0]["eps"] == 1e-5
+    torch.testing.assert_close(made.critic.weight.norm(), torch.tensor(1.0))
+    assert not made.critic.bias.any()
+    plain = policy("none")
+    assert plain.net_arch == {"pi": [64, 64], "vf": [64, 64]} and plain.previous_action_dim == 0
+    hidden = [module for module in plain.mlp_extractor.modules() if isinstance(module, torch.nn.Linear)]
+    assert [each.weight.shape for each in hidden] == [(64, 3), (64, 64)] * 2
+    for each in hidden:
+        assert not each.bias.any()
+        torch.testing.assert_close(each.weight.T @ each.weight, 2.0 * torch.eye(each.in_features))
+    for actions in (spaces.MultiDiscrete([2, 3]), spaces.Box(-1.0, 1.0, (2,))):
+        assert policy("lstm", actions=actions).previous_action_dim == 0
+    with_dim = policy("lstm", previous_action_dim=3, freeze_previous_action=True)
+    assert with_dim.previous_action.weight.shape == (6, 3)
+    assert not with_dim.previous_action.weight.requires_grad
+    assert len(with_dim.optimizer.param_groups[0]["params"]) == len(list(with_dim.parameters())) - 1
+
+
+def test_a_frozen_extractor_gives_what_the_buffers_store() -> None:
+    extractor = {"features_extractor_kwargs": {"widths": {"position": 4}}}
+    frozen, trained = policy(freeze_features=True, **extractor), policy(**extractor)
+    shown = {key: torch.as_tensor(value) for key, value in batches(1, 3)[0].items()}
+    exact = trained.features(shown)
+    assert exact.requires_grad and exact.shape == (3, 5)
+    rounded = frozen.features(shown)
+    assert not rounded.requires_grad and rounded.dtype == torch.float32
+    assert torch.equal(rounded, exact.bfloat16().float()) and not torch.equal(rounded, exact)
+
+
 # ------------------------------------------------------------------ distributions
 
 
@@ -156,7 +193,13 @@ def test_multi_categorical() -> None:
     actions = torch.tensor([[0, 2], [1, 1], [1, 0], [0, 0]])
     torch.testing.assert_close(made.log_prob(actions), first.log_prob(actions[:, 0]) + second.log_prob(actions[:, 1]))
     torch.testing.assert_close(made.entropy(), first.entropy() + second.entropy())
-    assert made.sample(torch.Generator()).shape == made.mode().shape == (4, 2)
+    best = [[int(row[:2].argmax()), int(row[2:].argmax())] for row in logits]
+    assert made.mode().tolist() == best
+    generator = torch.Generator().manual_seed(0)
+    drawn = MultiCategorical(logits[:1].expand(20_000, 5), (2, 3)).sample(generator)
+    for choice, distribution in enumerate((first, second)):
+        shares = torch.bincount(drawn[:, choice]) / 20_000
+        torch.testing.assert_close(shares, distribution.probs[0], atol=0.015, rtol=0)
 
 
 def test_diagonal_gaussian() -> None:
@@ -166,6 +209,7 @@ def test_diagonal_gaussian() -> None:
     actions = mean + 0.5
     torch.testing.assert_close(made.log_prob(actions), expected.log_prob(actions))
     torch.testing.assert_close(made.entropy(), expected.entropy())
+    assert torch.equal(made.mode(), mean)
     draws = DiagonalGaussian(mean[:1].expand(20_000, 2), log_std).sample(torch.Generator().manual_seed(0))
     torch.testing.assert_close(draws.mean(0), mean[0], atol=0.05, rtol=0)
     torch.testing.assert_close(draws.std(0), log_std.exp(), atol=0.03, rtol=0)
@@ -174,6 +218,14 @@ def test_diagonal_gaussian() -> None:
 def test_the_first_policy_is_nearly_uniform() -> None:
     head = ActionHead(8, spaces.Discrete(4))
     torch.testing.assert_close(head(torch.randn(3, 8)).log_probs.exp(), torch.full((3, 4), 0.25), atol=0.02, rtol=0)
+    for space, width in ((spaces.Discrete(4), 4), (spaces.MultiDiscrete([2, 3]), 5), (spaces.Box(-1, 1, (3,)), 3)):
+        head = ActionHead(8, space)
+        torch.testing.assert_close(head.linear.weight @ head.linear.weight.T, 1e-4 * torch.eye(width))
+        assert not head.linear.bias.any()
+    assert head.log_std.tolist() == [0.0] * 3 and head(torch.zeros(2, 8)).entropy().shape == (2,)
+    for space in (spaces.MultiBinary(3), spaces.Box(-1, 1, (2, 2)), spaces.MultiDiscrete([[2, 2]])):
+        with pytest.raises(ValueError, match="action space must be Discrete, or a MultiDiscrete or Box with one axis"):
+            ActionHead(8, space)
 
 
 # ------------------------------------------------------------------ encoders

@@ -79,7 +79,7 @@ class DeadReckoning:
         the commands.
     """
 
-    def __init__(self, *, collision_known: bool, position_sd: float = 0.0, heading_sd: float = 0.0) -> None:
+    def __init__(self, *, collision_known: bool, position_sd: float, heading_sd: float) -> None:
         for name, value in (("position_sd", position_sd), ("heading_sd", heading_sd)):
             if value != 0.0:
                 raise ValueError(f"{name} must be 0 with noise 'dead_reckoning', got {value}")

@@ -91,15 +91,15 @@ def test_a_lost_process_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_work_that_fails_in_one_process_stops_all() -> None:
-    told: list[Any] = []
+    messages: list[Any] = []
 
     def others(*reasons: str | None) -> Others:
-        return Others(1, lambda own: told.append(own) or list(reasons))
+        return Others(1, lambda own: messages.append(own) or list(reasons))
 
     done = []
     with others(None, None).fail_together():
         done.append(1)
-    assert done == [1] and told == [None]
+    assert done == [1] and messages == [None]
     for reasons, message in ((("broken", None), "process 0"), ((None, "broken"), "process 2")):
         with (
             pytest.raises(RuntimeError, match=rf"^stopped with {message} \(of 0 \.\.\. 2\): broken$"),
@@ -109,7 +109,7 @@ def test_work_that_fails_in_one_process_stops_all() -> None:
     for error, reason in ((ValueError("own"), "own"), (ValueError(), "ValueError()")):
         with pytest.raises(ValueError), others("broken", None).fail_together():
             raise error
-        assert told[-1] == reason
+        assert messages[-1] == reason
 
 
 def test_numbers_are_split_evenly() -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from memenvs.agents.memory import MEMORIES, Memory, State, StepInputs, make_memory, memory_spec
+from memenvs.agents.memory import MEMORIES, Memory, State, StepInputs, make_memory, memory_spec, required_inputs
 
 B, T, D = 3, 23, 10
 SMALL_READER = {"dim": 8, "layers": 2, "heads": 2, "mlp_dim": 6}
@@ -184,17 +184,19 @@ def test_steps_chunks_and_the_sequence_are_equal(name: str) -> None:
 
 @pytest.mark.parametrize("name", MEMORIES)
 def test_dropout_is_in_forward_only(name: str) -> None:
-    """In training mode too, acting and refilling give the features of evaluation mode."""
+    """In training mode too, acting and refilling give the features of evaluation mode, without gradient."""
     dropout = {"relic": "depth_dropout", "trxl": "dropout"}
     memory, x = make(name, **({dropout[name]: 0.9} if name in dropout else {})), inputs("trials")
     with torch.no_grad():
         expected, _ = one_by_one(memory, x, memory.initial_state(B, max_steps=T))
-        memory.train()
-        acting, _ = one_by_one(memory, x, memory.initial_state(B, max_steps=T))
-        refilling, _ = memory.prefill(x, memory.initial_state(B, max_steps=T))
-        learning, _ = memory(x, None)
+    memory.train()
+    acting, _ = one_by_one(memory, x, memory.initial_state(B, max_steps=T))
+    refilling, state = memory.prefill(x, memory.initial_state(B, max_steps=T))
+    learning, _ = memory(x, None)
     assert_close(acting, expected, 1e-12)
     assert_close(refilling, expected, 1e-6)
+    assert memory.training and not any(value.requires_grad for value in (refilling, *state.values()))
+    assert not acting.requires_grad or name in ("gru", "lstm")
     assert torch.allclose(learning, expected, atol=1e-6) == (name not in dropout)
 
 
@@ -345,6 +347,23 @@ DEFAULTS = {
     "dnc": {"hidden_dim": 128, "cells": 288, "cell_dim": 128, "read_heads": 4, "links": True, "checkpoint": 24}
     | {"reset_on": "trial"},
 }
+
+
+def test_each_row_of_the_table_is_a_memory_with_its_config() -> None:
+    needed = {"smt": ("pose",), "sm": ("pose",), "sat": ("place",), "t": ()}
+    for name in MEMORIES:
+        memory, spec = make(name), memory_spec(name)
+        assert type(memory) is spec.memory and type(memory.config) is spec.config
+        assert memory.input_dim == D
+        by_hand = ("move",) if name == "t-fifo+a" else needed.get(name.split("-")[0], ())
+        assert required_inputs(name) == memory.required_inputs == by_hand
+        capacity = {"capacity": 5} if name.startswith(("sat-fifo", "t-")) else {}
+        assert memory.bounded == (not capacity and name != "relic" and not name.startswith("sat-pm")), name
+        assert not capacity or make(name, **capacity).bounded
+        if "poses" in DEFAULTS[name]:
+            assert required_inputs(name, poses=False) == make(name, poses=False).required_inputs == ()
+    with pytest.raises(ValueError, match=r"unknown memory 'smtt'.* Did you mean 'smt'"):
+        required_inputs("smtt")
 
 
 @pytest.mark.parametrize("name", MEMORIES)

@@ -1,0 +1,111 @@
+"""What all memories share: inputs of steps, their checks, and the calls that a memory inherits."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from memenvs.agents.memory import EXTRA_INPUTS, StepInputs, make_memory
+from memenvs.agents.memory.base import check_inputs, n_last_steps, step_ranges
+
+B, T, D = 2, 5, 3
+
+
+def inputs(**changed: Any) -> StepInputs:
+    """Numbered inputs of all kinds."""
+    number = torch.arange(B * T).view(B, T)
+    embedding, pose = (number[..., None] + 0.25 * torch.arange(width) for width in (D, 3))
+    x = StepInputs(embedding, number % 2 == 0, number % 4 == 0, pose, number + 100, number + 200)
+    return replace(x, **changed)
+
+
+def test_steps_are_sliced_in_every_field() -> None:
+    x = inputs()
+    for begin, end in ((0, 5), (1, 4), (4, 5)):
+        part = x.steps(begin, end)
+        for name in ("embedding", "episode_start", "trial_start", "pose", "place", "move"):
+            assert torch.equal(getattr(part, name), getattr(x, name)[:, begin:end])
+    assert inputs(pose=None, move=None).steps(0, 2).pose is None
+
+
+def test_an_episode_or_a_trial_empties_the_memory() -> None:
+    flags = torch.tensor([[False, False, True, True]])
+    x = StepInputs(torch.zeros(1, 4, D), flags, torch.tensor([[False, True, False, True]]))
+    assert x.resets("trial").tolist() == [[False, True, False, True]]
+    assert x.resets("episode").tolist() == [[False, True, True, True]]
+
+
+def test_last_steps_and_segments_by_hand() -> None:
+    assert [n_last_steps(4, last) for last in (None, 1, 3, 4)] == [4, 1, 3, 4]
+    for last in (0, -1, 5):
+        with pytest.raises(ValueError, match=rf"^last must be between 1 and the number of steps \(4\), got {last}$"):
+            n_last_steps(4, last)
+    assert step_ranges(7, None) == step_ranges(7, 7) == step_ranges(7, 9) == [(0, 7)]
+    assert step_ranges(7, 3) == [(0, 3), (3, 6), (6, 7)]
+    assert step_ranges(4, 2) == [(0, 2), (2, 4)]
+
+
+def test_inputs_of_a_wrong_shape_or_type_are_named() -> None:
+    assert check_inputs(inputs(), D, uses_pose=True, uses_place=True, uses_move=True) == (B, T)
+    assert check_inputs(inputs(pose=None, place=None, move=None), D) == (B, T)
+    odd = torch.zeros(B, T + 1)
+    assert check_inputs(inputs(pose=odd, place=odd, move=odd), D) == (B, T)  # what is not used may be anything
+    one = torch.zeros(1, 1, dtype=torch.bool)
+    assert check_inputs(StepInputs(torch.zeros(1, 1, D), one, one), D) == (1, 1)
+
+    x, shape = inputs(), r"\(2, 5\)"
+    embeddings = (x.embedding[0], x.embedding[..., :2], x.embedding[:, :0], x.embedding[..., None])
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"embedding": each}, re.escape(f"embedding must be (B, T, 3) with T >= 1, got {tuple(each.shape)}"))
+        for each in embeddings
+    ]
+    for name in ("episode_start", "trial_start"):
+        flag = getattr(x, name)
+        wrong += [
+            ({name: flag[:, 1:]}, rf"{name} must be bool {shape}, got torch.bool \(2, 4\)"),
+            ({name: flag[1:]}, rf"{name} must be bool {shape}, got torch.bool \(1, 5\)"),
+            ({name: flag.float()}, rf"{name} must be bool {shape}, got torch.float32 \(2, 5\)"),
+        ]
+    assert x.pose is not None
+    for pose, got in ((None, "None"), (x.pose[..., :2], r"\(2, 5, 2\)"), (x.pose[:, 1:], r"\(2, 4, 3\)")):
+        wrong.append(({"pose": pose}, rf"pose must be \(2, 5, 3\), got {got}"))
+    for name in ("place", "move"):
+        value = getattr(x, name)
+        for given, got in (
+            (None, "None"),
+            (value[:, 1:], r"torch.int64 \(2, 4\)"),
+            (value.int(), r"torch.int32 \(2, 5\)"),
+        ):
+            wrong.append(({name: given}, rf"{name} must be int64 {shape}, got {got}"))
+    for changed, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            check_inputs(inputs(**changed), D, uses_pose=True, uses_place=True, uses_move=True)
+
+
+def test_required_inputs_are_those_that_a_memory_uses() -> None:
+    by_hand = {"pose": (torch.float32, (3,)), "place": (torch.int64, ()), "move": (torch.int64, ())}
+    assert by_hand == EXTRA_INPUTS
+    memory = make_memory("none", D)
+    for used in itertools.product([True, False], repeat=3):
+        memory.uses_pose, memory.uses_place, memory.uses_move = used
+        assert memory.required_inputs == tuple(itertools.compress(by_hand, used))
+
+
+def test_inherited_calls() -> None:
+    """Refilling needs no gradient, draws no dropout and leaves the mode; decisions are those of all steps."""
+    memory, x = make_memory("lstm", D, hidden_dim=4), inputs()
+    expected, after = memory(x)
+    for is_training in (True, False):
+        memory.train(is_training)
+        features, state = memory.prefill(x, memory.initial_state(B), last=2)
+        assert memory.training == is_training
+        assert torch.equal(features, expected[:, 3:])
+        assert not features.requires_grad and not state["cell"].requires_grad
+        assert torch.equal(state["cell"], after["cell"])
+    decisions = memory.features_at(x, torch.tensor([[4, 0], [1, 1]]))
+    assert torch.equal(decisions, torch.stack([expected[0, [4, 0]], expected[1, [1, 1]]]))

@@ -24,6 +24,7 @@ import argparse
 import ast
 import contextlib
 import difflib
+import gc
 import importlib
 import json
 import re
@@ -52,6 +53,7 @@ EQUIVALENT = ROOT / ".ci" / "equivalent_mutants.tsv"
 PRELOADED = (
     *("gymnasium", "numba", "PIL.Image", "torch.utils.tensorboard", "stable_baselines3", "sb3_contrib", "accelerate"),
     *("safetensors.torch", "scipy.ndimage", "scipy.stats", "matplotlib.pyplot", "hypothesis", "h5py", "rich.progress"),
+    "torch.nn.attention.bias",  # imports the compiler of PyTorch
 )
 FAST = "not learning and not programs and not nightly"
 CONTRACT, LIBRARIES = "tests/test_contract.py", "tests/test_other_libraries.py"
@@ -465,10 +467,11 @@ def main() -> None:
     for name in PRELOADED:
         with contextlib.suppress(ImportError):  # of an extra
             importlib.import_module(name)
+    gc.freeze()  # pytest collects garbage at its end, which in a fork would copy everything
     for module in options.modules:
         folder = BUILD / module.removesuffix(".py").replace("/", ".")
         tree, session, key = folder / "tree", folder / "session.sqlite", folder / "key"
-        arguments = ["-x", "-q", "-n0", "-p", "no:cacheprovider", f"--basetemp={folder / 'tmp'}"]
+        arguments = ["-x", "-q", "-n0", "-p", "no:cacheprovider", "-p", "no:anyio", f"--basetemp={folder / 'tmp'}"]
         arguments += ["-W", "ignore::pytest.PytestAssertRewriteWarning", "-m", FAST]
         # pytest puts this before all else; "." has a `memenvs` whose agents and wrappers would be those installed
         arguments += ["-o", "pythonpath=build/mapped"]

@@ -1,4 +1,4 @@
-"""What all memories share: inputs of steps, their checks, and the calls that a memory inherits."""
+"""Inputs of steps, their checks, and the calls that a memory inherits."""
 
 from __future__ import annotations
 

@@ -252,3 +252,8 @@ def test_render_shows_the_path_of_this_episode_only(monkeypatch):
         env.render()
         for path, own in zip(paths, poses, strict=True):
             np.testing.assert_allclose(path, own, atol=1e-5)
+    for _ in range(9):  # robot 0 waits for its reset, longer than an episode lasts: no old pose shows up again
+        env.task.step(np.array([FORWARD, LEFT]), np.array([False, True]))
+    paths.clear()
+    env.task.render(0)
+    np.testing.assert_allclose(paths[0], [poses[0][-1]] * 5, atol=1e-5)

@@ -138,6 +138,10 @@ def test_broken_graphs():
         ({"viewpoints": ("a", "a", "c")}, "two viewpoints have the same id"),
         ({"position": np.zeros((2, 3))}, "position must be 3 x 3 finite numbers"),
         ({"position": np.full((3, 3), np.nan)}, "position must be 3 x 3 finite numbers"),
+        ({"position": np.full((3, 3), -10_001.0)}, "position must be 3 x 3 finite numbers of at most 10000 m"),
+        ({"edges": np.array([[0, 1, 2]])}, "pairs of different nodes"),
+        ({"edges": np.array([[-1, 1]])}, "pairs of different nodes"),
+        ({"edges": np.array([[0, 1], [1, 2], [2, 1]])}, "an edge is given twice"),
         ({"edges": np.array([[0, 3]])}, r"pairs of different nodes in 0 \.\.\. 2"),
         ({"edges": np.array([[1, 1]])}, "pairs of different nodes"),
         ({"edges": np.array([[0, 1], [1, 0]])}, "an edge is given twice"),
@@ -145,6 +149,38 @@ def test_broken_graphs():
     for change, message in cases:
         with pytest.raises(ValueError, match=f"graph 'g': .*{message}"):
             Graph(**(valid | change))
+
+
+def test_graphs_at_the_limits():
+    far = np.array([[10_000.0, 0, 0], [-10_000.0, 0, 0], [0, 0, 10_000.0]])
+    graph = Graph("far", tuple("abc"), far, np.array([[2, 0], [1, 2], [0, 1]]))
+    assert graph.distance[0, 1] == 20_000.0
+    assert (len(graph), graph.node) == (3, {"a": 0, "b": 1, "c": 2})
+    lonely = Graph("lonely", ("d",), np.zeros((1, 3)), np.zeros((0, 2), int))
+    assert (lonely.distance.tolist(), lonely.candidates.node.shape) == ([[0.0]], (1, 0))
+    table = Graphs([graph, lonely, graph])
+    assert table.offset.tolist() == [0, 3, 4, 7]
+    assert table.viewpoints.tolist() == list("abcdabc")
+    assert (table.position[[3, 4]] == [[0, 0, 0], [10_000, 0, 0]]).all()
+    assert table.candidates.node[3].tolist() == [-1, -1]
+    assert set(table.candidates.node[4].tolist()) == {5, 6}
+    assert table.hops(np.array([4, 0]), np.array([[6], [2]])[:, 0]).tolist() == [1.0, 1.0]
+    with pytest.raises(ValueError, match="graphs must hold at least one graph"):
+        Graphs([])
+
+
+def test_of_two_shortest_paths_the_one_over_the_lower_node():
+    """A square: its corner 3 is two edges from 0, over 1 or 2. Rounding does not decide."""
+    for shift in (0.0, 1e-12, -1e-12):
+        corners = np.array([[0, 0, 0], [1.0 + shift, 0, 0], [0, 1.0, 0], [1, 1, 0]])
+        graph = Graph("square", tuple("abcd"), corners, np.array([[0, 2], [0, 1], [2, 3], [1, 3]]))
+        assert graph.shortest_path(0, 3) == (0, 1, 3)
+        assert graph.shortest_path(3, 0) == (3, 1, 0)
+        assert graph.shortest_path(2, 2) == (2,)
+        table = Graphs([graph])
+        for start in (0, 3):
+            slot = table.next_candidate(np.array([start]), np.array([3 - start]))[0]
+            assert table.candidates.node[start, slot] == 1
 
 
 def test_too_many_candidates():

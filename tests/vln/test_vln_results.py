@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from memenvs.__main__ import main
+from memenvs.core import TrialEnv
+from memenvs.vln.cvdn import CVDN
 from memenvs.vln.graph import Graph, Graphs
 from memenvs.vln.metrics import METRICS
 from memenvs.vln.r2r import R2R
-from memenvs.vln.random_agent import exact_expectation, nodes_ahead, random_paths
+from memenvs.vln.random_agent import RandomAgent, exact_expectation, nodes_ahead, random_paths
 from memenvs.vln.results import score_file
 from tests.vln.toys import angle_between, reference_metrics, write_json
 
@@ -174,6 +176,47 @@ def test_exact_expectation_is_the_mean_over_headings(toy_data):
         values.append([reference_metrics(graph, episode, path)["ne"] for path in paths])
     assert found["ne"]["mean"] == pytest.approx(np.mean(values))
     assert found["ne"]["stderr"] == pytest.approx(np.sqrt(np.var(values, axis=1).sum()) / 3)
+
+
+def test_exact_expectation_of_dialogues(toy_data):
+    """All metrics, goal progress too."""
+    task = CVDN(1, world="mp3d", data_dir=str(toy_data))
+    found = exact_expectation(task)
+    graph = task.world.graphs[0]
+    values: dict[str, list[list[float]]] = {name: [[], []] for name in (*METRICS, "gp")}
+    for number in range(2):
+        episode = task.world.episode(number)
+        for k in range(12):
+            path = reference_path(graph, episode.path[0], round(episode.heading / (np.pi / 6)), k)
+            for name, value in reference_metrics(graph, episode, path).items():
+                values[name][number].append(value)
+    assert set(found) == {*METRICS, "gp", "success"}
+    for name, expected in values.items():
+        assert found[name]["mean"] == pytest.approx(np.mean(expected)), name
+        assert found[name]["stderr"] == pytest.approx(np.sqrt(np.var(expected, axis=1).sum()) / 2), name
+    assert found["success"] == found["sr"]
+    assert "gp" not in exact_expectation(R2R(1, world="mp3d", data_dir=str(toy_data)))
+
+
+def test_the_random_agent_acts_along_its_path(toy_data):
+    env = TrialEnv(R2R, world="mp3d", features="none", data_dir=str(toy_data))
+    task = env.task
+    graph, agent, lengths = task.world.graphs[0], RandomAgent(task, np.random.default_rng(4)), set()
+    draws = np.random.default_rng(4)
+    for number in [0, 1, 2] * 8:
+        episode = task.world.episode(number)
+        env.reset(seed=0, options={"episode_number": number})
+        agent.begin()
+        turns = int(draws.integers(12, size=1)[0])
+        is_over = False
+        while not is_over:
+            _, _, terminated, truncated, info = env.step(agent.action())
+            is_over = terminated or truncated
+        assert terminated
+        expected = reference_path(graph, episode.path[0], round(episode.heading / (np.pi / 6)), turns)
+        assert [graph.node[name] for name, *_ in task.trajectory(0)] == expected
+        lengths.add(info["num_steps"])
+    assert lengths == {5, 6}  # with the stop; turns may leave no time for the fifth move
 
 
 def test_exact_expectation_ends_at_the_limit(toy_data):

@@ -46,6 +46,30 @@ def test_word_pieces_take_the_longest_that_fits(tmp_path):
     assert pieces.encode("[TAR] un", 4).tolist() == [len(vocabulary) + 2, 3, 2, 0]
 
 
+def test_words_of_more_than_a_hundred_letters_are_unknown():
+    """But for those of the vocabulary, as in BERT."""
+    pieces = WordPieceTokenizer(["[PAD]", "[UNK]", "[SEP]", "a", "##a", "b" * 101])
+    assert pieces.pieces("a" * 100) == ["a"] + ["##a"] * 99
+    assert pieces.pieces("a" * 101) == ["[UNK]"]
+    assert pieces.pieces("b" * 101) == ["b" * 101]
+
+
+def test_vocabularies_differ_in_their_fingerprints():
+    one, same, other = (WordTokenizer(words) for words in (("go", "on"), ["go", "on"], ("on", "go")))
+    assert one.fingerprint == same.fingerprint != other.fingerprint
+    assert one.fingerprint == "6a54dbeed0eb7e23"  # in checkpoints
+    assert frequent_words(["a b a b a", "a b a b c"]) == ("a",)  # by default those that occur five times
+
+
+def test_the_last_line_of_a_vocabulary_may_have_no_end(tmp_path):
+    for text in ("[PAD]\n[UNK]\n[SEP]\ngo", "[PAD]\n[UNK]\n[SEP]\ngo\n"):
+        (tmp_path / "vocab.txt").write_text(text)
+        assert WordPieceTokenizer.from_file(tmp_path / "vocab.txt").tokens[:4] == ("[PAD]", "[UNK]", "[SEP]", "go")
+    for tokens in ((), ("[UNK]", "[PAD]", "[SEP]"), ("[PAD]", "[UNK]"), ("[PAD]", "[SEP]")):
+        with pytest.raises(ValueError, match=r"begins with \[PAD\] and has \[UNK\] and \[SEP\]"):
+            WordPieceTokenizer(tokens)
+
+
 def test_files_that_are_no_vocabulary(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no file .*vocab.txt.gz.*tokenizer 'words' needs nothing"):
         WordPieceTokenizer.from_file(tmp_path / "vocab.txt.gz")

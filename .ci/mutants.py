@@ -157,7 +157,7 @@ TESTS = {
     "agents/algorithms/supervised_config": [f"{LEARNERS}/test_learner_settings.py"],
     "agents/algorithms/off_policy": [*OFF_POLICY, "-k", "not trxl and not smt and not end and not gymnasium"],
     "agents/algorithms/replay_buffer": [f"{LEARNERS}/test_replay_buffer.py"],
-    "agents/algorithms/replay_file": [f"{LEARNERS}/test_replay_buffer.py", DAMAGED, "-k", "file or replay"],
+    "agents/algorithms/replay_file": [f"{LEARNERS}/test_replay_file.py", f"{LEARNERS}/test_replay_buffer.py"],
     "agents/algorithms/base": [
         *(f"{LEARNERS}/test_{name}.py" for name in ("ppo_rollouts", "ppo_errors", "ppo_interface", "sb3_interface")),
         *("-k", "not integer_observations and not spaces and not parameters"),

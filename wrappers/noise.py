@@ -54,7 +54,6 @@ class GaussianNoise:
             if not isinstance(value, (int, float, np.number)) or not 0.0 <= value < np.inf:
                 raise ValueError(f"{name} must be finite and at least 0, got {value!r}")
         self._sd = np.array([position_sd, position_sd, heading_sd])
-        self._rng = np.random.default_rng(0)
 
     def begin(self, rng: np.random.Generator) -> None:
         """Keep the generator of the episode."""
@@ -84,7 +83,6 @@ class DeadReckoning:
             if value != 0.0:
                 raise ValueError(f"{name} must be 0 with noise 'dead_reckoning', got {value}")
         self._collision_known = collision_known
-        self._estimate = np.zeros(3)
 
     def start(self, pose: np.ndarray, info: Mapping[str, Any]) -> np.ndarray:
         """Start at a pose, float64, (3,), and return it.

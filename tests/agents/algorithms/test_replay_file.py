@@ -1,0 +1,106 @@
+"""The file of a replay buffer: what it must hold, at the edges."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from safetensors.torch import save_file
+
+from memenvs.agents.algorithms.replay_file import ReplayContent, integer_bounds
+
+CAPACITY, STEPS = 3, 4
+STORES = {"action": torch.zeros(CAPACITY, STEPS + 1, dtype=torch.int64), "reward": torch.zeros(CAPACITY, STEPS + 1)}
+
+
+def content(lengths: list[int], next: int = 0) -> ReplayContent:
+    """Episodes of some lengths, 0 for none; each has one position more than steps."""
+    positions = sum(length + 1 for length in lengths if length > 0)
+    tensors = {
+        "lengths": torch.tensor(lengths, dtype=torch.int64),
+        "terminated": torch.zeros(len(lengths), dtype=torch.bool),
+        "action": torch.arange(positions) % 2,
+        "reward": torch.arange(float(positions)),
+    }
+    return ReplayContent(tensors, next, 5)
+
+
+def test_content_of_this_buffer() -> None:
+    for lengths, next in (([STEPS, 1, 0], CAPACITY - 1), ([0, 0, 0], 0), ([1, 1, 1], 1)):
+        content(lengths, next).check(Path("file"), CAPACITY, STEPS, STORES)
+    for lengths, next in (([STEPS + 1, 1, 0], 0), ([-1, 1, 0], 0), ([1, 1, 1], CAPACITY), ([1, 1], 0), ([], 0)):
+        with pytest.raises(ValueError, match=r"^file: is of another replay: must be of 3 episodes of at most 4 steps"):
+            content(lengths, next).check(Path("file"), CAPACITY, STEPS, STORES)
+    wrong = {
+        "'lengths' must be torch.int64 with one axis": {"lengths": torch.zeros(CAPACITY)},
+        "'lengths' must be torch.int64 with": {"lengths": torch.zeros(CAPACITY, 1, dtype=torch.int64)},
+        "'terminated' must be torch.bool with": {"terminated": torch.zeros(CAPACITY)},
+        "another replay: must be of 3 episodes": {"terminated": torch.zeros(2, dtype=torch.bool)},
+        r"'reward' must be \(\(4,\), torch.float32\), got \(\(3,\)": {"reward": torch.zeros(3)},
+        r"'reward' must be .*, got \(\(4,\), torch.float64\)": {"reward": torch.zeros(4, dtype=torch.float64)},
+        "must have .*'action'.*, got .*'more'": {"more": torch.zeros(4)},
+    }
+    for message, change in wrong.items():
+        good = content([1, 1, 0])
+        with pytest.raises(ValueError, match=f"^file: .*{message}"):
+            replace(good, tensors=good.tensors | change).check(Path("file"), CAPACITY, STEPS, STORES)
+
+
+def test_values_are_within_their_spaces() -> None:
+    good = content([STEPS, 1, 0])
+    good.check_values(Path("file"), {"action": (np.asarray(0), np.asarray(1)), "reward": None})
+    content([0, 0, 0]).check_values(Path("file"), {"action": (np.asarray(7), np.asarray(9))})  # none is there
+    for low, high in ((1, 1), (0, 0)):
+        with pytest.raises(ValueError, match=f"^file: 'action' must be from {low} to {high}, got 0 to 1"):
+            good.check_values(Path("file"), {"action": (np.asarray(low), np.asarray(high))})
+    good.tensors["reward"][1] = torch.inf
+    with pytest.raises(ValueError, match=r"^file: 'reward' must be finite, got NaN or infinity"):
+        good.check_values(Path("file"), {})
+
+
+def test_bounds_of_spaces() -> None:
+    for space, low, high in (
+        (spaces.Discrete(4, start=-1), -1, 2),
+        (spaces.MultiDiscrete([2, 5], start=[1, -3]), [1, -3], [2, 1]),
+        (spaces.MultiBinary(3), 0, 1),
+        (spaces.Box(-2, 7, (2,), np.int16), [-2, -2], [7, 7]),
+        (spaces.Box(0, 255, (1,), np.uint8), [0], [255]),
+    ):
+        bounds = integer_bounds(space)
+        assert bounds is not None and [each.tolist() for each in bounds] == [low, high]
+    assert integer_bounds(spaces.Box(-1.0, 1.0, (2,), np.float32)) is None
+    assert integer_bounds(spaces.Dict()) is None
+
+
+def test_entries_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "replay"
+    good = content([2, 1, 0], next=2)
+    good.write(path)
+    assert ReplayContent.read(path, 5).next == 2
+    tensors = {name: value.contiguous() for name, value in good.tensors.items()}
+    entries = {"stamp": "5", "next": "2", "checksum": good._checksum()}
+    largest = 10**18 - 1
+    save_file(tensors, path, {"stamp": "5", "next": str(largest)})
+    assert ReplayContent.read(path, 5).next == largest
+    for change, message in (
+        ({"next": str(largest + 1)}, "'next' must be the number of a row, got '1000000000000000000'"),
+        ({"next": "-1"}, "'next' must be the number of a row, got '-1'"),
+        ({"next": "\u0662"}, "'next' must be the number of a row"),  # a digit of another script
+        ({"stamp": "6"}, "must be the replay of environment step 5, got that of 6"),
+        ({"next": "1"}, "does not have the checksum"),
+        ({"more": "1"}, r"must have the entries stamp, next and checksum, got \['checksum', 'more', 'next', 'stamp'\]"),
+    ):
+        save_file(tensors, path, entries | change)
+        with pytest.raises(ValueError, match=f"replay: {message}"):
+            ReplayContent.read(path, 5)
+    for name, value in (("reward", good.tensors["reward"] + 1), ("terminated", ~good.tensors["terminated"])):
+        save_file(tensors | {name: value}, path, entries)
+        with pytest.raises(ValueError, match="does not have the checksum"):
+            ReplayContent.read(path, 5)
+    save_file(tensors, path)
+    with pytest.raises(ValueError, match="must be the replay of environment step 5, got that of None"):
+        ReplayContent.read(path, 5)

@@ -97,7 +97,7 @@ TESTS = {
     "memenvs/objectnav/symbolic": [OBJECTNAV, "-k", "symbolic or sensors"],
     "memenvs/exploration": [EXPLORATION, "-k", "not random_policy and not Search-oracle and not settings"],
     "memenvs/exploration/carmine": [f"{EXPLORATION}/test_carmine.py"],
-    "memenvs/exploration/config": [EXPLORATION, "-k", "bad_settings"],
+    "memenvs/exploration/config": [EXPLORATION, "-k", "settings"],
     "memenvs/exploration/coverage": [EXPLORATION, "-k", "cells or Coverage"],
     "memenvs/exploration/drive": [f"{EXPLORATION}/test_drive.py", f"{EXPLORATION}/test_exploration_maps.py"],
     "memenvs/exploration/env": [f"{EXPLORATION}/test_exploration.py", f"{EXPLORATION}/test_exploration_maps.py"],

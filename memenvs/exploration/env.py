@@ -138,7 +138,7 @@ class Exploration(BatchTask):
         self._reachable = np.zeros(num_envs, np.int64)  # cells that can still be entered at the start of the episode
         self._steps = np.zeros(num_envs, np.int64)
         self._scene_id = np.full(num_envs, "", object)  # of any length
-        # Poses of the episode for `render`, a ring buffer: the poses after step t are in row t % number of rows.
+        # Poses of the episode for `render`: those after step t are in row t.
         self._trail = np.zeros((config.max_episode_steps + 1, num_envs, 3))
         # The oracle's cache for each environment: a key that identifies the goals, and the cost map towards them.
         self._cost_maps: list[tuple[tuple, np.ndarray] | None] = [None] * num_envs
@@ -199,7 +199,7 @@ class Exploration(BatchTask):
         self._steps += active
         self._is_stale |= active
         rows = np.flatnonzero(active)
-        self._trail[self._steps[rows] % len(self._trail), rows] = sim.pose[rows]
+        self._trail[self._steps[rows], rows] = sim.pose[rows]
         enter_cells(sim.position, self._corner, self._counted_cells, active, self._visited, self._is_new)
         terms = np.column_stack([is_forward & ~collided, self._is_new, self._find_targets(active), collided])
         self._totals += terms  # those of inactive environments are 0
@@ -251,9 +251,7 @@ class Exploration(BatchTask):
 
     def render(self, i: int) -> np.ndarray:
         """Render the robot's view and, to its right, a map with its path; uint8 (384, 768, 3)."""
-        count = int(self._steps[i])
-        steps = np.arange(max(0, count + 1 - len(self._trail)), count + 1)
-        path = self._trail[steps % len(self._trail), i]
+        path = self._trail[: self._steps[i] + 1, i]
         overlay = self._overlay(i, path, self._markers(i))
         return draw_view_and_map(render_view(self._sim, i), self.home(i).house, path, overlay)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import pickle
 
 import gymnasium as gym
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 import memenvs  # noqa: F401  (registers the ids)
 from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.exploration import env as exploration_env
 from memenvs.exploration.coverage import Coverage
 from memenvs.exploration.drive import FORWARD, LEFT, RIGHT
 from memenvs.exploration.env import REWARD_TERMS
@@ -149,6 +151,54 @@ def test_low_and_high_objects_are_no_obstacles():
         env = make_toy(world=ToyWorld(boxes=(("box", (4.0, 2.0, z), (0.2, 0.2, height)),)))
         env.reset(seed=0, options={"start": (2.5, 2.0, 0.0)})
         assert (take_actions(env, *[FORWARD] * 8)[4]["collisions"] > 0) is hits
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_inactive_robots_stay_as_they_are(task):
+    """Whatever their action is; nothing is counted, found, entered or estimated."""
+    world = ToyWorld(boxes=(("sofa", (6.0, 2.0, 0.4), (0.5, 0.9, 0.4)),))
+    targets = {"targets": ["sofa"]} if task is Search else {}
+    env = TrialVectorEnv(task, 2, world=world, pose_source="dead_reckoning", image_size=(24, 32), **targets)
+    env.reset(seed=0, options={"start": (4.1, 2.0, 0.0)})
+    observation, _, _, _, before = env.step(np.array([LEFT, LEFT]))
+    observation = {name: value[0].copy() for name, value in observation.items()}
+    before = {name: value.copy() for name, value in before.items()}
+    for action in (RIGHT, FORWARD, LEFT, FORWARD):
+        rewards, terminated = env.task.step(np.array([action, RIGHT]), np.array([False, True]))
+        assert (rewards[0], terminated.tolist()) == (0.0, [False, False])
+        for name, value in env.task.info().items():
+            np.testing.assert_array_equal(value[0], before[name][0], err_msg=name)
+        out = {name: np.zeros_like(value) for name, value in env.observation_space.sample().items()}
+        env.task.observe(out, np.array([True, True]))
+        for name, value in observation.items():
+            np.testing.assert_array_equal(out[name][0], value, err_msg=name)
+        assert (out["pose"][1] != out["pose"][0]).any()
+
+
+class FourHomes(ToyWorld):
+    """Four homes of other sizes."""
+
+    def __len__(self) -> int:
+        return 4
+
+    def make_house(self, index: int) -> House:
+        return ToyWorld((4.0 + index, 4.0)).make_house(0)
+
+
+def test_homes_used_last_are_kept(monkeypatch):
+    monkeypatch.setattr(exploration_env, "HOME_CACHE_SIZE", 2)
+    env = make_toy(Coverage, FourHomes())
+    with pytest.raises(RuntimeError, match="home was called before reset"):
+        env.task.home(0)
+    for layout, kept in ((0, [0]), (1, [0, 1]), (0, [1, 0]), (2, [0, 2]), (3, [2, 3]), (3, [2, 3])):
+        env.reset(seed=0, options={"layout": layout})
+        assert list(env.task._task_homes) == kept
+        assert env.task.home(0).number == layout and env.task._task_homes[layout] is env.task.home(0)
+        assert env.task.home(0).house.bounds[1, 0] == 4.0 + layout
+    assert not pickle.loads(pickle.dumps(env.task))._task_homes
+    many = TrialVectorEnv(Coverage, 3, world=FourHomes(), obs_mode="scan", modalities=["pose"])
+    many.reset(seed=0, options=[{"layout": layout} for layout in (2, 1, 3)])
+    assert list(many.task._task_homes) == [2, 1, 3]  # one for each environment at least
 
 
 # ---------------------------------------------------------------- identities
@@ -392,6 +442,29 @@ def test_bad_settings():
     ):
         with pytest.raises(error, match=message):
             TrialEnv(Coverage, **kwargs)
+
+
+def test_settings_at_their_limits():
+    config = Coverage.config_type
+    for name, accepted, refused in (
+        ("wheel_noise", (0, 0.0, 9.5), (-1e-9,)),
+        ("action_seconds", (1e-9, 3), (0, -1.0)),
+        ("max_episode_steps", (1, 1_000_000), (0, 1_000_001)),
+        ("threads", (1, 1024), (0, 1025)),
+        ("image_size", ((480, 640), [24, 32]), ((47, 64), (0, 0))),
+    ):
+        for value in accepted:
+            assert getattr(config(**{name: value}), name) == (tuple(value) if isinstance(value, list) else value)
+        for value in refused:
+            with pytest.raises(ValueError, match=name):
+                config(**{name: value})
+    assert (config().image_size, config().modalities) == ((48, 64), ("rgb", "depth", "semantic", "pose"))
+    scan = config(obs_mode="scan")
+    assert (scan.image_size, scan.modalities) == (None, ("scan", "scan_class", "pose"))
+    assert config(modalities=["pose", "rgb"]).modalities == ("pose", "rgb")
+    assert config(pose_source="dead_reckoning", collision_known=True).collision_known
+    search = Search.config_type
+    assert search(targets=["sofa", "bed"]).targets == ("sofa", "bed") and search().targets is None
 
 
 def test_bad_starts():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.exploration import env as exploration_env
 from memenvs.exploration.coverage import Coverage
 from memenvs.exploration.drive import FORWARD, ROBOT_RADIUS, collision_points
 from memenvs.exploration.roaming import Roaming
@@ -101,6 +102,22 @@ def test_render_shows_collisions():
     assert not is_colour(env.render(), CROSS).any()
     assert env.step(FORWARD)[4]["collision"]
     assert is_colour(env.render(), CROSS).any()
+
+
+def test_render_shows_the_path_of_this_episode_only(monkeypatch):
+    paths = []
+    monkeypatch.setattr(exploration_env, "draw_view_and_map", lambda view, house, path, overlay: paths.append(path))
+    env = TrialVectorEnv(Coverage, 2, world=ToyWorld(), max_episode_steps=4, modalities=["pose"])
+    _, info = env.reset(seed=0)
+    poses = [[pose] for pose in info["pose"]]
+    for step in range(11):
+        _, _, _, _, info = env.step(np.array([FORWARD, step % 3]))
+        for own, pose, steps in zip(poses, info["pose"], info["num_steps"], strict=True):
+            own[:] = [*own, pose] if steps else [pose]
+        paths.clear()
+        for i, own in enumerate(poses):
+            env.task.render(i)
+            np.testing.assert_allclose(paths[i], own, atol=1e-5)
 
 
 def test_counts_of_the_tasks_follow_from_the_path():

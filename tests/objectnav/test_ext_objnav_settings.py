@@ -124,6 +124,35 @@ def test_settings_are_checked():
             ExtObjNavConfig(**kwargs)
 
 
+def test_settings_at_their_limits():
+    for name, accepted, refused in (
+        ("num_objects", ((1, 1000), [7, 7]), ((0, 3), (1, 1001))),
+        ("turn_deg", (180, 0.1, np.float32(30)), (180.1, -1, True)),
+        ("max_start_poses", (1, 10_000, None), (10_001,)),
+        ("layout_pool", (1, None), (-1,)),
+        ("max_episode_steps", (1, 1_000_000), (1_000_001,)),
+        ("threads", (1, 1024), (1025,)),
+        ("image_size", ((1, 1), [8, 4]), ()),
+        ("sensors", (["semantic"], ("rgb", "depth", "semantic")), ((None,),)),
+        ("categories", ((0, 19), [3], range(3)), ((1, 2, 1),)),
+    ):
+        for value in accepted:
+            expected = tuple(value) if isinstance(value, (list, range)) else value
+            assert getattr(ExtObjNavConfig(**{name: value}), name) == expected, name
+        for value in refused:
+            with pytest.raises(ValueError, match=f"{name} must"):
+                ExtObjNavConfig(**{name: value})
+    for value in (20, -1):
+        with pytest.raises(ValueError, match=rf"unknown category {value}; choose from 0 \.\.\. 19 or \['002_"):
+            ExtObjNavConfig(categories=(0, value))
+    config = ExtObjNavConfig()
+    assert (config.sensors, config.image_size, config.categories) == (("rgb",), (256, 256), tuple(range(20)))
+    symbolic = ExtObjNavConfig(obs_mode="symbolic")
+    assert (symbolic.sensors, symbolic.image_size) == (None, None)
+    check = ExtObjNavConfig(num_objects=(2, 3), categories=[5], tilt_mode="nominal").home_check()
+    assert (check.count_range, check.categories, check.tilt_mode) == ((2, 3), (5,), "nominal")
+
+
 def test_categories_by_name_or_number():
     assert ExtObjNavConfig(categories=["025_mug", 10]).categories == (APPLE, MUG)
     assert category_number(np.int64(3)) == 3

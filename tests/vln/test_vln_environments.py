@@ -271,6 +271,32 @@ def test_wrong_settings(toy_data):
             R2R(1, world="mp3d", **{name: value})
 
 
+def test_settings_at_their_limits():
+    config = R2R.config_type
+    for name, accepted, refused in (
+        ("max_tokens", (2, 65536, None), (1, 65537, 2.5)),
+        ("feature_size", (1, 16384, None), (0, 16385)),
+        ("max_candidates", (1, 256), (0, 257, None)),
+        ("max_episode_steps", (1, 1_000_000, None), (0, 1_000_001)),
+        ("legs", (1, 3), (0, 4, True, None)),
+        ("panorama", (True,), (0, None)),
+        ("features", ("none", "any.tsv"), ("tsv",)),
+    ):
+        for value in accepted:
+            assert getattr(config(**{name: value}), name) == value
+        for value in refused:
+            with pytest.raises(ValueError, match=rf"{name}.* got {value}|unknown features 'tsv': a file must end in"):
+                config(**{name: value})
+    assert [config(legs=legs).step_limit for legs in (1, 2)] == [15, 30]
+    assert config(legs=2, max_episode_steps=7).step_limit == 7
+    limits = {name: CVDN.config_type(supervision=name).step_limit for name in ("oracle", "navigator", "mixed")}
+    assert limits == {"oracle": 20, "navigator": 40, "mixed": 40}
+    assert CVDN.config_type(max_episode_steps=7).step_limit == 7
+    assert config(world="mp3d", data_dir="a").data_dir == config(tokenizer="wordpiece", data_dir="a").data_dir == "a"
+    with pytest.raises(ValueError, match=r"data_dir must be None with world 'procedural' and .*, got 'a'"):
+        config(data_dir="a")
+
+
 def test_pictures_show_annotated_and_own_path(make):
     env = make(render_mode="rgb_array")
     env.reset(options={"episode_number": 0})

@@ -37,6 +37,21 @@ def dense(tokens: Tokens) -> Tokens:
     return Tokens(values=torch.stack(parts).sum(0), mask=tokens.mask)
 
 
+def test_tokens_are_counted_by_values_or_by_rows() -> None:
+    rows = torch.zeros(2, 5, dtype=torch.int64)
+    table = torch.zeros(3, D)
+    for tokens in (
+        Tokens(torch.zeros(2, 5, D)),
+        Tokens(None, (table,), (rows,)),
+        Tokens(torch.zeros(2, 5, D), (table,), (rows,)),
+    ):
+        assert (tokens.batch, tokens.count, tokens.query_mask()) == (2, 5, None)
+    by_query = Tokens(None, (table,), (rows[:, None].expand(-1, 4, -1),), torch.ones(2, 4, 5, dtype=torch.bool))
+    assert (by_query.batch, by_query.count) == (2, 5)
+    mask = by_query.query_mask()
+    assert mask is not None and mask.shape == (2, 4, 5)
+
+
 def test_tokens_as_vectors_by_hand() -> None:
     tables = (torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([[10.0, 20.0], [30.0, 40.0]]))
     rows = (torch.tensor([[0, 1, 1]]), torch.tensor([[1, 0, 1]]))
@@ -184,20 +199,34 @@ def test_independent_queries_learn_as_one_by_one() -> None:
 
 
 def test_masks_and_rows_of_a_query_are_its_own() -> None:
-    """Independent queries with their own masks and rows give what as many sequences give."""
-    made, tokens, queries = reader(), summed(), 5
+    """Independent queries with their own masks and rows read what as many sequences would read."""
+    made, tokens = reader(), summed()
     generator = torch.Generator().manual_seed(2)
-    query = torch.randn(B, queries, D, generator=generator, dtype=torch.float64)
-    mask = torch.rand(B, queries, N, generator=generator) < 0.5
-    rows = (*tokens.rows[:2], torch.randint(K[2], (B, queries, N), generator=generator))
-    values = torch.randn(B, N, D, generator=generator, dtype=torch.float64)
     everything = torch.ones(B, N, dtype=torch.bool)
-    for chunks in (None, chunks_by_time(everything, 4)):
-        got = made(query, Tokens(values, tokens.tables, rows, mask), chunks, 2, independent=True)
-        for q in range(queries):
-            own = (*rows[:2], rows[2][:, q])
-            expected = made(query[:, q : q + 1], Tokens(values, tokens.tables, own, mask[:, q]), chunks, 2)
-            torch.testing.assert_close(got[:, q : q + 1], expected, atol=1e-12, rtol=0)
+    for queries, has_tables in ((2, False), (5, True)):
+        query = torch.randn(B, queries, D, generator=generator, dtype=torch.float64)
+        mask = torch.rand(B, queries, N, generator=generator) < 0.5
+        values = torch.randn(B, N, D, generator=generator, dtype=torch.float64)
+        tables, rows = tokens.tables * has_tables, tokens.rows[:2] * has_tables
+        own_rows = torch.randint(K[2], (B, queries, N), generator=generator)
+        read = Tokens(values, tables, (*rows, own_rows) if has_tables else (), mask)
+        for size, top_k in ((1, N), (4, 2)):
+            chunks = None if size == 1 else chunks_by_time(everything, size)
+            got = made(query, read, chunks, top_k, independent=True)
+            for q in range(queries):
+                own = Tokens(values, tables, (*rows, own_rows[:, q]) if has_tables else ()).as_vectors()
+                kept = [
+                    [
+                        run
+                        for run in ([i for i in range(c, min(c + size, N)) if row[i]] for c in range(0, N, size))
+                        if run
+                    ]
+                    for row in mask[:, q].tolist()
+                ]
+                expected = read_plainly(made, query[:, q : q + 1], own, kept, top_k)
+                torch.testing.assert_close(got[:, q : q + 1], expected, atol=1e-12, rtol=0)
+    in_memory = Tokens(values, mask=everything)
+    torch.testing.assert_close(made(query, Tokens(values), chunks, 2), made(query, in_memory, chunks, 2))
 
 
 def test_fewer_chunks_than_top_k_and_no_token_at_all() -> None:

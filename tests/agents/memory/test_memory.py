@@ -368,8 +368,11 @@ def test_each_row_of_the_table_is_a_memory_with_its_config() -> None:
 
 @pytest.mark.parametrize("name", MEMORIES)
 def test_defaults(name: str) -> None:
-    """Results of runs and papers rest on them."""
-    assert dataclasses.asdict(memory_spec(name).config()) == DEFAULTS[name]
+    """Results of runs and papers rest on them; settings do not change once they are checked."""
+    config = memory_spec(name).config()
+    assert dataclasses.asdict(config) == DEFAULTS[name]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.dim = 3
 
 
 def test_sizes_that_would_take_minutes_are_refused() -> None:

@@ -9,6 +9,7 @@ from gymnasium.envs.registration import EnvSpec
 from stable_baselines3.common.env_checker import check_env
 
 from memenvs.wrappers import PlaceWrapper, PoseWrapper, PreviousActionWrapper, TrialWrapper
+from memenvs.wrappers.key import observation_key
 
 
 def wrap(env: gym.Env) -> gym.Env:
@@ -50,6 +51,16 @@ def test_observations_become_dictionaries(make, name, inner_key):
     observation, _ = env.reset(seed=0)
     assert isinstance(env.observation_space, gym.spaces.Dict)
     assert {inner_key, "previous_action", "episode_start"} <= set(observation)
+
+
+def test_images_are_known_by_their_space():
+    for space, key in (
+        (gym.spaces.Box(0, 255, (5, 6, 3), np.uint8), "rgb"),
+        (gym.spaces.Box(0, 255, (5, 6), np.uint8), "observation"),
+        (gym.spaces.Box(0, 1, (5, 6, 3), np.float32), "observation"),
+        (gym.spaces.Discrete(3), "observation"),
+    ):
+        assert observation_key(space) == key
 
 
 def test_stable_baselines3_takes_them(make):

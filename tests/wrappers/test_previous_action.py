@@ -62,6 +62,9 @@ def test_other_action_spaces():
     env.reset(seed=0)
     assert [int(env.step(action)[0]["previous_action"]) for action in (-1, 0, 1)] == [1, 2, 3]
     env = PreviousActionWrapper(Other(gym.spaces.Box(1.0, 2.0, (2,), np.float32)))
+    negative = PreviousActionWrapper(Other(gym.spaces.Box(-2.0, -1.0, (2,), np.float32)))
+    assert negative.observation_space["previous_action"] == gym.spaces.Box(-2.0, 0.0, (2,), np.float32)
+    assert env.observation_space["previous_action"] == gym.spaces.Box(0.0, 2.0, (2,), np.float32)
     observation, _ = env.reset(seed=0)
     assert env.observation_space.contains(observation)
     observation = env.step(np.array([1.5, 2.0], np.float32))[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,7 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 from stable_baselines3.common.vec_env import DummyVecEnv, VecTransposeImage
 
-from memenvs.agents import PartialUpdatePPO, PPOConfig, make_vec_env
+from memenvs.agents import PartialUpdatePPO, make_vec_env
 from memenvs.agents.algorithms.on_policy import episode_horizon
 from tests.agents.learners import (
     ROWS,
@@ -161,18 +160,6 @@ def test_horizon_of_an_environment() -> None:
     endless.spec = EnvSpec("Endless-v0")  # registered without a limit
     assert episode_horizon(DummyVecEnv([lambda: plain, lambda: endless])) is None
     assert episode_horizon(DummyVecEnv([lambda: endless, limits[0], lambda: plain])) == 20
-
-
-def test_learning_rate_by_hand() -> None:
-    config = PPOConfig(learning_rate=2.0, warmup_steps=100, final_learning_rate=0.5)
-    assert config.learning_rate_at(0, 1100) == pytest.approx(0.002)
-    assert config.learning_rate_at(50, 1100) == pytest.approx(2.0 * (0.001 + 0.999 * 0.5))
-    assert config.learning_rate_at(100, 1100) == pytest.approx(2.0)
-    assert config.learning_rate_at(600, 1100) == pytest.approx(1.25)
-    assert config.learning_rate_at(350, 1100) == pytest.approx(0.5 + 0.75 * (1 + math.cos(math.pi / 4)))
-    assert config.learning_rate_at(1100, 1100) == pytest.approx(0.5)
-    assert config.learning_rate_at(5000, 1100) == pytest.approx(0.5)
-    assert PPOConfig(learning_rate=2.0, warmup_steps=10).learning_rate_at(10**6, 100) == 2.0
 
 
 def test_learning_rate_lags_by_one_update() -> None:

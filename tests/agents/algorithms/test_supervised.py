@@ -109,13 +109,6 @@ def test_learner_overfits_one_batch():
     assert losses[-1] < 0.1 < losses[0]
 
 
-def test_learning_rate_rises_and_falls():
-    config = SupervisedConfig(learning_rate=1.0, final_learning_rate=0.0, warmup_steps=3)
-    rates = [config.learning_rate_at(step, 100) for step in (0, 1, 3, 50, 100)]
-    np.testing.assert_allclose(rates, [0.25, 0.5 * 0.99, 0.97, 0.5, 0.0])
-    assert SupervisedConfig(learning_rate=1.0).learning_rate_at(70, 100) == 1.0
-
-
 def test_mixed_precision_is_near_and_not_the_same():
     losses = []
     for precision in ("float32", "bfloat16"):

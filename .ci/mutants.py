@@ -149,7 +149,7 @@ TESTS = {
     "agents/sat": ["tests/agents/sat"],
     "agents/algorithms": [LEARNERS, BASELINES],
     "agents/algorithms/ppo.": [*ON_POLICY[:2], BASELINES, "-k", "not trxl and not whole_rollouts and not chunk"],
-    "agents/algorithms/ppo_config": [f"{LEARNERS}/test_learner_settings.py", ON_POLICY[1], "-k", "settings or rate"],
+    "agents/algorithms/ppo_config": [f"{LEARNERS}/test_learner_settings.py", f"{LEARNERS}/test_schedules.py"],
     "agents/algorithms/on_policy": [*ON_POLICY[1:], BASELINES, "-k", "not trxl and not learning_goes_on and not chunk"],
     "agents/algorithms/rollout_buffer": [f"{LEARNERS}/test_rollout_buffer.py"],
     "agents/algorithms/dqn": [*OFF_POLICY, "-k", "not trxl and not smt- and not without_end and not Gymnasium"],

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium import spaces
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 import memenvs  # noqa: F401  (registers)
 from memenvs.agents import TrialVecEnv, make_vec_env
-from memenvs.agents.vec_env import full_id
+from memenvs.agents.vec_env import (
+    check_encoder,
+    check_vocabulary,
+    encoder_fingerprint,
+    episode_is_trial,
+    full_id,
+    vocabulary_fingerprint,
+)
+from memenvs.wrappers import PlaceWrapper, TrialWrapper
 from tests.agents.learners import darkroom
 from tests.rollouts import same
 
@@ -158,3 +168,122 @@ def test_without_a_seed_no_global_generator_is_read() -> None:
     make_vec_env("memenvs/Darkroom-v0", 2).reset()
     make_vec_env("CartPole-v1", 2).reset()
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+# ------------------------------------------------------------------ places and encoders
+
+
+class Doubled:
+    """A stand-in for a frozen encoder: twice the position."""
+
+    fingerprint = "abc"
+
+    def encoded_space(self, space: spaces.Dict) -> spaces.Dict:
+        rest = {key: value for key, value in space.spaces.items() if key != "position"}
+        return spaces.Dict({**rest, "visual": spaces.Box(0, 20, (2,), np.float32)})
+
+    def encode_observations(self, observations: list[dict[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
+        found = [{key: value for key, value in each.items() if key != "position"} for each in observations]
+        return [each | {"visual": 2 * of["position"]} for each, of in zip(found, observations, strict=True)]
+
+
+def batch(**kwargs: Any) -> Any:
+    settings = {**KWARGS, **kwargs}
+    return gym.make_vec(
+        "memenvs/Darkroom-v0", 2, vectorization_mode="vector_entry_point", autoreset_mode="SameStep", **settings
+    )
+
+
+def test_places_and_features_come_with_the_observations() -> None:
+    """Also with the last one of an episode."""
+    plain = darkroom(2, episodes=3, seed=3)
+    placed = make_vec_env("memenvs/Darkroom-v0", 2, seed=3, place=True, **KWARGS)
+    encoded = TrialVecEnv(batch(), Doubled(), place=True)  # type: ignore[arg-type]
+    encoded.seed(3)
+    single = PlaceWrapper(singles(1)[0])
+    assert placed.observation_space["place"] == single.observation_space["place"]  # type: ignore[index]
+    assert list(encoded.observation_space.spaces) == ["place", "previous_reward", "visual"]  # type: ignore[attr-defined]
+
+    def compare(shown: Any, place: Any, features: Any) -> None:
+        position = shown["position"]
+        number = (position[..., 0] * 3 + position[..., 1]).astype(np.int64)
+        assert same(place, {**shown, "place": number if number.ndim else np.int64(number)})
+        assert same(features["visual"], 2 * position) and "position" not in features
+        assert same(features["place"], place["place"])
+
+    compare(plain.reset(), placed.reset(), encoded.reset())
+    rng = np.random.default_rng(0)
+    for _ in range(11):
+        actions = rng.integers(5, size=2)
+        steps = [env.step(actions) for env in (plain, placed, encoded)]
+        compare(*(observations for observations, *_ in steps))
+        for i in np.flatnonzero(steps[0][2]):
+            compare(*(infos[i]["terminal_observation"] for *_, infos in steps))
+    cart = make_vec_env("CartPole-v1", 1)
+    assert encoder_fingerprint(encoded) == "abc" and encoder_fingerprint(plain) is None
+    assert encoder_fingerprint(cart) is None
+    check_encoder("abc", encoded)
+    check_encoder(None, cart)
+    for expected, env in (("abc", plain), ("x", encoded), (None, encoded)):
+        with pytest.raises(ValueError, match=f"encoder must be the one .* of weights {expected}, got one of weights"):
+            check_encoder(expected, env)
+
+
+def test_places_and_encoders_that_there_are_not() -> None:
+    env = batch()
+    for change in ({"num_places": None}, {"num_places": 9, "space": spaces.Discrete(3)}):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(env.task), "num_places", change["num_places"])
+            if "space" in change:
+                patch.setattr(env, "single_observation_space", change["space"])
+            with pytest.raises(ValueError, match=rf"place must be False where there are {change['num_places']} places"):
+                TrialVecEnv(env, place=True)
+    with pytest.raises(
+        ValueError, match="encoder must be None for 'CartPole-v1', which is not batch-native, got 'cnn'"
+    ):
+        make_vec_env("CartPole-v1", 1, encoder="cnn")
+    with pytest.raises(ValueError, match="an encoder needs observations with 'rgb'"):
+        make_vec_env("memenvs/Darkroom-v0", 1, encoder="cnn", encoder_kwargs={"device": "cpu"})
+    with pytest.raises(ValueError, match=r"the number of places of .* is unknown"):
+        make_vec_env("CartPole-v1", 1, place=True)
+
+
+def test_the_vocabulary_is_that_of_the_task() -> None:
+    env, cart = darkroom(1), make_vec_env("CartPole-v1", 1)
+    for each in (env, cart):
+        assert vocabulary_fingerprint(each) is None
+        check_vocabulary(None, each)
+        with pytest.raises(ValueError, match="vocabulary must be the one that was learned with, words, got None"):
+            check_vocabulary("words", each)
+    env.env.task.tokenizer = SimpleNamespace(fingerprint="words")
+    assert vocabulary_fingerprint(env) == "words"
+    check_vocabulary("words", env)
+    check_vocabulary(None, env)  # of an early version
+
+
+def test_an_episode_is_a_trial() -> None:
+    assert episode_is_trial(darkroom(2, episodes=1))
+    assert not episode_is_trial(darkroom(2, episodes=2))
+    assert not episode_is_trial(make_vec_env("CartPole-v1", 2))
+    fused = [lambda: TrialWrapper(gym.make("CartPole-v1"), trial_episodes=2)] * 2
+    assert episode_is_trial(DummyVecEnv(fused))
+    assert not episode_is_trial(DummyVecEnv([*fused, lambda: gym.make("CartPole-v1")]))
+
+
+def test_masks_and_methods_of_some() -> None:
+    env = darkroom(3, seed=0)
+    env.reset()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(env.env), "action_masks", lambda _: np.eye(3, dtype=bool), raising=False)
+        assert [each.tolist() for each in env.env_method("action_masks", indices=[2, 0])] == np.eye(3)[[2, 0]].tolist()
+        patch.setattr(env.env, "added", lambda a, b=0: a + b, raising=False)
+        assert env.env_method("added", 2, b=3) == [5] * 3
+    np.testing.assert_array_equal(env.oracle_actions(), env.env.oracle_actions())
+
+
+def test_a_vector_form_that_cannot_be_imported() -> None:
+    gym.register("Broken-v0", lambda: gym.make("CartPole-v1"), vector_entry_point="no_such_module:Nothing")
+    try:
+        assert isinstance(make_vec_env("Broken-v0", 2), DummyVecEnv)  # its single form does
+    finally:
+        gym.registry.pop("Broken-v0")

@@ -70,6 +70,12 @@ BASELINES = "tests/agents/memory/test_baselines.py"
 OFF_POLICY = [f"{LEARNERS}/test_{name}.py" for name in ("q_targets", "episode_dqn", "action_mask")]
 DAMAGED = "tests/agents/test_damaged_files.py"
 CHECKPOINTS = [f"{LEARNERS}/test_checkpoint.py", DAMAGED]
+SETTINGS, BOXES, BALLET = (
+    "tests/test_settings.py",
+    "tests/four_boxes/test_four_boxes",
+    "tests/room_ballet/test_room_ballet",
+)
+BALLET_SETTINGS = "invalid_settings or spaces or task_as or configs or ShortStayC or RoomsC or MultiTaskC"
 DARKROOM = "(not -v0 or Darkroom) and not process"
 FIFO = "(not -v0 or FIFO) and not process"
 FOUR_BOXES = "not test_miniworld and not -v0 or FourBoxes and not process or without"
@@ -79,9 +85,16 @@ TESTS = {
     "memenvs/resets": ["tests/test_core.py", LIBRARIES, "-k", f"{DARKROOM} and not maskable"],
     "memenvs/task": ["tests/test_core.py", CONTRACT, "-k", DARKROOM],
     "memenvs/darkroom": ["tests/darkroom", CONTRACT, "-k", DARKROOM],
+    "memenvs/darkroom/config": ["tests/darkroom", SETTINGS, "-k", "test_darkroom or configs or DarkroomConfig"],
     "memenvs/registry": ["tests/test_registry.py", "-k", "not import"],
     "memenvs/four_boxes": ["tests/four_boxes", CONTRACT, "-k", FOUR_BOXES],
-    "memenvs/room_ballet/config": ["tests/room_ballet/test_room_ballet.py"],
+    "memenvs/four_boxes/config": [
+        f"{BOXES}.py",
+        SETTINGS,
+        "-k",
+        "bad_settings or spaces or configs or FourBoxesConfig",
+    ],
+    "memenvs/room_ballet/config": [f"{BALLET}.py", SETTINGS, "-k", BALLET_SETTINGS],
     "memenvs/room_ballet/dances": ["tests/room_ballet/test_dances_and_frames.py"],
     "memenvs/room_ballet/descriptions": ["tests/room_ballet/test_descriptions.py"],
     "memenvs/room_ballet/env": ["tests/room_ballet/test_room_ballet.py", CONTRACT, "-k", FIFO],

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import FrozenInstanceError
 
 import gymnasium as gym
 import pytest
@@ -78,6 +79,8 @@ def test_rows():
         is_long = spec.name == "ExtObjNav-v0"
         assert spec.defaults == ({"trial_steps": 4096} if is_long else {"trial_episodes": trial_episodes})
         assert gym.registry[spec.id].kwargs == {"task": spec.task, **spec.defaults}
+        with pytest.raises(FrozenInstanceError):
+            spec.name = "Maze-v0"
 
 
 def test_ids_of_any_package_are_checked():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields, replace
+from dataclasses import FrozenInstanceError, fields, replace
 from typing import Any
 
 import gymnasium as gym
@@ -64,6 +64,17 @@ def test_numbers(config, name):
         with pytest.raises((TypeError, ValueError), match=rf"\b{name}\b"):
             task = next(task for task in TASKS.values() if task.config_type is config)
             task(1, **{name: each, **kwargs})
+
+
+def test_configs_are_frozen_and_have_keywords_only():
+    for task in TASKS.values():
+        first = fields(task.config_type)[0]
+        value = getattr(task.config_type(), first.name)
+        with pytest.raises(FrozenInstanceError):
+            setattr(task.config_type(), first.name, value)
+        with pytest.raises(TypeError, match="positional argument"):
+            task.config_type(value)
+        assert all(field.kw_only for field in fields(task.config_type))
 
 
 def test_arguments_of_all_environments():

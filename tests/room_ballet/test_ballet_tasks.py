@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
@@ -141,6 +141,16 @@ def check_steps(name: str, **kwargs: object) -> None:
         np.testing.assert_array_equal(episodes.query_place, episodes.visit_place[queried])
         assert (episodes.room_dance == -1).all()
         assert all(len(set(dancers)) == 18 for dancers in episodes.visit_dancer.tolist())
+
+
+def test_episodes_and_tasks_do_not_change():
+    task, episodes = sample("FIFO", 2)
+    for each, name in ((episodes, "label"), (task, "rooms")):
+        with pytest.raises(FrozenInstanceError):
+            setattr(each, name, getattr(each, name))
+    assert len({episodes, task.make_episodes(episodes.key)}) == 2  # arrays have no one truth value
+    with pytest.raises(TypeError, match="positional argument"):
+        BalletTask("ring")
 
 
 def test_moves_lead_from_place_to_place():

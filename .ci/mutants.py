@@ -199,7 +199,7 @@ TESTS = {
     "agents/algorithms/spaces": [f"{LEARNERS}/test_checkpoint_spaces.py", f"{LEARNERS}/test_checkpoint.py"],
     "agents/algorithms/supervised": [f"{LEARNERS}/test_supervised.py", "-k", "not command_line"],
     "agents/algorithms/distributed": [f"{LEARNERS}/test_processes.py"],
-    "agents/algorithms/finite": [f"{LEARNERS}/test_ppo_errors.py", DAMAGED, "-k", "finite"],
+    "agents/algorithms/finite": [f"{LEARNERS}/test_finite.py"],
     "agents/algorithms/sb3_settings": [f"{LEARNERS}/test_sb3_interface.py", "-k", "settings"],
     "agents/policies": ["tests/agents/policies", f"{LEARNERS}/test_sb3_interface.py", "-k", "not integer and not find"],
     "agents/policies/distributions": ["tests/agents/policies", "-k", "not episode and not one_"],

@@ -160,6 +160,8 @@ TESTS = {
     "agents/memory/none": [MEMORIES, "-k", "none or table"],
     "agents/memory/__init__": [MEMORIES, "-k", "registry or table"],
     "agents/sat": ["tests/agents/sat"],
+    "agents/sat/model": ["tests/agents/sat/test_ballet_model.py"],
+    "agents/sat/tables": ["tests/agents/sat/test_tables.py"],
     "agents/algorithms": [LEARNERS, BASELINES],
     "agents/algorithms/ppo.": [*ON_POLICY[:2], BASELINES, "-k", "not trxl and not whole_rollouts and not chunk"],
     "agents/algorithms/ppo_config": [f"{LEARNERS}/test_learner_settings.py", f"{LEARNERS}/test_schedules.py"],

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
 import pytest
 import torch
 
-from memenvs.agents.memory import EXTRA_INPUTS, StepInputs, make_memory
+from memenvs.agents.memory import EXTRA_INPUTS, Memory, StepInputs, make_memory
 from memenvs.agents.memory.base import check_inputs, n_last_steps, step_ranges
 
 B, T, D = 2, 5, 3
@@ -31,6 +31,8 @@ def test_steps_are_sliced_in_every_field() -> None:
         for name in ("embedding", "episode_start", "trial_start", "pose", "place", "move"):
             assert torch.equal(getattr(part, name), getattr(x, name)[:, begin:end])
     assert inputs(pose=None, move=None).steps(0, 2).pose is None
+    with pytest.raises(FrozenInstanceError):
+        x.pose = None  # type: ignore[misc]
 
 
 def test_an_episode_or_a_trial_empties_the_memory() -> None:
@@ -91,9 +93,15 @@ def test_required_inputs_are_those_that_a_memory_uses() -> None:
     by_hand = {"pose": (torch.float32, (3,)), "place": (torch.int64, ()), "move": (torch.int64, ())}
     assert by_hand == EXTRA_INPUTS
     memory = make_memory("none", D)
+    assert memory.required_inputs == ()
     for used in itertools.product([True, False], repeat=3):
         memory.uses_pose, memory.uses_place, memory.uses_move = used
         assert memory.required_inputs == tuple(itertools.compress(by_hand, used))
+
+
+def test_a_memory_needs_its_three_calls() -> None:
+    with pytest.raises(TypeError, match=r"abstract methods '?forward'?, '?initial_state'?, '?step'?$"):
+        type("Forgetful", (Memory,), {})()
 
 
 def test_inherited_calls() -> None:

@@ -147,6 +147,12 @@ def test_a_flat_read_equals_chunks_of_one_token() -> None:
             leaves = [query, *tokens.tables, *made.parameters()]
             assert_same(made(query, tokens), expected, leaves)
             assert_same(made(query, dense(tokens)), expected, leaves)
+            first = Tokens(
+                tables=tokens.tables,
+                rows=tuple(rows[:1] for rows in tokens.rows),
+                mask=None if tokens.mask is None else tokens.mask[:1],
+            )
+            torch.testing.assert_close(made(query[:1], first), expected[:1])
 
 
 LAYOUTS = {
@@ -256,6 +262,11 @@ def test_attention_can_be_read_out() -> None:
         torch.testing.assert_close(weights.sum(-1), torch.ones(3, B, 2, dtype=torch.float64))
         assert not weights[:, ~tokens.mask[:, None].expand(B, 2, N)].any()
         assert chunks is None or ((weights > 0).sum(-1) <= 6).all()
+    chunks = chunks_by_time(tokens.mask, 2)
+    for read in (made, made.attention):  # by default, four chunks are read, and queries attend to each other
+        torch.testing.assert_close(read(query, tokens, chunks), read(query, tokens, chunks, 4, False))
+        assert not torch.allclose(read(query, tokens, chunks), read(query, tokens, chunks, 4, True))
+        assert not torch.allclose(read(query, tokens, chunks), read(query, tokens, chunks, 3))
     layer = made.layers[0]  # its output is that of its weights: values and output projection of the weighted mean
     flat = query.flatten(0, 1)
     x = layer.read_norm(flat + layer.attend_to_queries(layer.local_norm(flat), (B, 2), independent=False))

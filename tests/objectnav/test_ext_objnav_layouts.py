@@ -12,7 +12,7 @@ from memenvs.houses.rendering.scene import Scene
 from memenvs.houses.simulator import PixelCounter, head_camera_poses
 from memenvs.houses.worlds import make_house_world
 from memenvs.objectnav.env import SPARE_LAYOUTS, ExtObjNav
-from memenvs.objectnav.layout import MAX_OBJECTS, LayoutCheck, goal_categories, make_layout
+from memenvs.objectnav.layout import MAX_OBJECTS, LayoutCheck, _candidate_cells, goal_categories, make_layout
 from memenvs.objectnav.robot import FORWARD, STOP, pitch_of
 from tests.objectnav.table_world import APPLE, BOWL, MUG, TableWorld, make_table_env
 
@@ -239,14 +239,30 @@ def test_fields_of_a_long_trial_are_computed_in_the_background():
 TILTS = {"ladder": (20.0, *(36.8699 + 30 * k for k in range(3)), 100.0), "nominal": (10.0, 8.2, -21.8, -51.8, -55.0)}
 
 
-def reference_view_cell(navmap, scene, tilt_mode, position, instance, viewpoints) -> int:
-    """First viewpoint that passes the success test, of those nearest to 1 m in each sixth."""
+def reference_candidates(navmap, position, viewpoints) -> list[int]:
+    """Of the viewpoints in each sixth of a circle that nearest to 1 m, the nearest to 1 m first."""
     best = {}
     for cell in viewpoints.tolist():
         x, y = navmap.points(np.array([cell]))[0] - position[:2]
         sixth = int(math.atan2(y, x) / (2 * math.pi) % 1.0 * 6)
         best[sixth] = min(best.get(sixth, (math.inf, -1)), (abs(math.hypot(x, y) - 1.0), cell))
-    for _, cell in sorted(best.values()):
+    return [cell for _, cell in sorted(best.values())]
+
+
+def test_candidates_for_a_view_cell_equal_the_reference():
+    home, rng = TableWorld().home(0), np.random.default_rng(0)
+    cells = np.flatnonzero(home.navmap.island.ravel() == 0)
+    for count in (1, 5, 30, 400):
+        for target in ((4.0, 2.0, 0.7), (2.0, 2.5, 0.2)):
+            chosen = rng.choice(cells, count, replace=False)
+            found = _candidate_cells(home, np.array(target), chosen).tolist()
+            assert found == reference_candidates(home.navmap, target, chosen)
+    assert len(found) == 6
+
+
+def reference_view_cell(navmap, scene, tilt_mode, position, instance, viewpoints) -> int:
+    """First candidate that passes the success test."""
+    for cell in reference_candidates(navmap, position, viewpoints):
         point = navmap.points(np.array([cell]))
         heading = np.array([math.atan2(position[1] - point[0, 1], position[0] - point[0, 0])])
         pose = head_camera_poses(point, heading, np.zeros(1))

@@ -459,6 +459,8 @@ def test_settings_at_their_limits():
             with pytest.raises(ValueError, match=name):
                 config(**{name: value})
     assert (config().image_size, config().modalities) == ((48, 64), ("rgb", "depth", "semantic", "pose"))
+    published = config()
+    assert (published.wheel_noise, published.action_seconds, published.max_episode_steps) == (0.5, 1.0, 500)
     scan = config(obs_mode="scan")
     assert (scan.image_size, scan.modalities) == (None, ("scan", "scan_class", "pose"))
     assert config(modalities=["pose", "rgb"]).modalities == ("pose", "rgb")

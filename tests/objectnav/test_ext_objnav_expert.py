@@ -85,9 +85,12 @@ def test_it_faces_the_object_whose_viewpoint_it_reached():
     env = make_table_env(TableWorld(tables=((1.0, 2.0), (7.0, 2.0)), objects=((BOWL, 1.0, 2.0), (BOWL, 7.0, 2.0))))
     env.reset(seed=0)
     layout = env.task.layout(0)
-    for x, left, right in ((2.0, math.pi / 2, -math.pi / 2), (6.0, -math.pi / 2, math.pi / 2)):
-        assert act(layout, x, 2.0, left, category=BOWL) == LEFT
-        assert act(layout, x, 2.0, right, category=BOWL) == RIGHT
+    for x, left, right in ((2.075, math.pi / 2, -math.pi / 2), (5.975, -math.pi / 2, math.pi / 2)):
+        assert layout.navmap.distances(layout.distance_field(BOWL), np.array([[x, 1.975]])) == pytest.approx(
+            0, abs=1e-6
+        )
+        assert act(layout, x, 1.975, left, category=BOWL) == LEFT
+        assert act(layout, x, 1.975, right, category=BOWL) == RIGHT
 
 
 def test_symbolic_numbers_equal_the_reference():

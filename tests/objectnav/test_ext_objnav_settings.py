@@ -147,6 +147,8 @@ def test_settings_at_their_limits():
             ExtObjNavConfig(categories=(0, value))
     config = ExtObjNavConfig()
     assert (config.sensors, config.image_size, config.categories) == (("rgb",), (256, 256), tuple(range(20)))
+    published = (config.num_objects, config.turn_deg, config.tilt_mode, config.gps_frame, config.max_episode_steps)
+    assert published == ((20, 27), 30.0, "ladder", "layout", 500)
     symbolic = ExtObjNavConfig(obs_mode="symbolic")
     assert (symbolic.sensors, symbolic.image_size) == (None, None)
     check = ExtObjNavConfig(num_objects=(2, 3), categories=[5], tilt_mode="nominal").home_check()

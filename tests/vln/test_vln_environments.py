@@ -16,7 +16,7 @@ from memenvs.vln.cvdn import CVDN
 from memenvs.vln.metrics import METRICS
 from memenvs.vln.r2r import R2R
 from memenvs.vln.viewer import draw_text
-from tests.vln.toys import reference_metrics
+from tests.vln.toys import connectivity, reference_metrics, write_data, write_json
 
 STOP = 16
 
@@ -32,10 +32,10 @@ def make(toy_data):
     return _make
 
 
-def candidates(env: gym.Env) -> dict[str, int]:
-    """Action by name of the neighbour."""
+def candidates(env: gym.Env | TrialVectorEnv, i: int = 0) -> dict[str, int]:
+    """Action by name of the neighbour, for agent i."""
     task = env.unwrapped.task
-    here = task.info()["place"][0]
+    here = task.info()["place"][i]
     return {
         str(task.graphs.viewpoints[node]): k for k, node in enumerate(task.graphs.candidates.node[here]) if node >= 0
     }
@@ -95,6 +95,51 @@ def test_camera_faces_the_view_of_the_chosen_candidate(make):
     observation, *_, info = env.step(order["e"])
     assert info["heading"] == pytest.approx(math.pi / 6)  # 45 degrees are as near to 30 as to 60: the lower view wins
     assert not observation["candidates"][2:].any()
+
+
+def test_camera_faces_up_and_down(tmp_path):
+    """e is 2 m above a, 35 degrees up; b is as high as a."""
+    house = connectivity()
+    house["abcdex".index("e")]["pose"][11] += 2.0
+    write_json(write_data(tmp_path) / "connectivity" / "toy_connectivity.json", house)
+    env = TrialVectorEnv(R2R, 2, world="mp3d", features="none", feature_size=1, data_dir=str(tmp_path))
+    observation, _ = env.reset(seed=0, options={"episode_number": 0})
+    up = math.atan2(2.0, math.sqrt(8.0))
+    east, north = math.radians(45) - math.pi / 6, 0.0  # e, from the camera's heading
+    order = candidates(env)
+    angles = observation["candidates"][0][order["e"], 1:5]
+    np.testing.assert_allclose(angles, [math.sin(east), math.cos(east), math.sin(up), math.cos(up)], atol=1e-6)
+    observation, *_, info = env.step(np.array([order["e"], order["b"]]))
+    assert info["viewpoint"].tolist() == ["e", "b"]
+    assert info["elevation"] == pytest.approx([math.pi / 6, 0.0])
+    for i, (heading, elevation) in enumerate(((math.pi / 6, math.pi / 6), (north, 0.0))):
+        direction = [math.sin(heading), math.cos(heading), math.sin(elevation), math.cos(elevation)]
+        np.testing.assert_allclose(observation["direction"][i], direction, atol=1e-6)
+    back = candidates(env)["a"]
+    heading = math.radians(225) - math.pi / 6
+    angles = observation["candidates"][0][back, 1:5]
+    np.testing.assert_allclose(angles, [math.sin(heading), math.cos(heading), -math.sin(up), math.cos(up)], atol=1e-6)
+    info = env.step(np.array([back, STOP]))[4]
+    assert info["elevation"] == pytest.approx([-math.pi / 6, 0.0])
+    names, headings, elevations = zip(*env.task.trajectory(0), strict=True)
+    assert names == ("a", "e", "a")
+    assert headings == pytest.approx([math.pi / 6, math.pi / 6, math.radians(210)])  # 225 is as near: the lower view
+    assert elevations == pytest.approx([0.0, math.pi / 6, -math.pi / 6])
+
+
+def test_ndtw_in_hops_of_a_batch(make, toy_data):
+    """Each agent has the reward that it has alone; their references have two and four nodes."""
+    kwargs = {"world": "mp3d", "features": "none", "data_dir": str(toy_data), "reward_ndtw": "hops"}
+    env = TrialVectorEnv(R2R, 2, **kwargs)
+    env.reset(options=[{"episode_number": 2}, {"episode_number": 0}])
+    rewards = []
+    for names in ("ae", "bb", "cc", ".b"):
+        actions = [STOP if name == "." else candidates(env, i)[name] for i, name in enumerate(names)]
+        rewards.append(env.step(np.array(actions))[1].tolist())
+    for i, (number, path) in enumerate(((2, "abc."), (0, "ebcb"))):
+        alone = make(reward_ndtw="hops")
+        alone.reset(options={"episode_number": number})
+        assert [each[i] for each in rewards] == follow(alone, path)
 
 
 def test_episodes_end(make):
@@ -287,6 +332,8 @@ def test_settings_at_their_limits():
         for value in refused:
             with pytest.raises(ValueError, match=rf"{name}.* got {value}|unknown features 'tsv': a file must end in"):
                 config(**{name: value})
+    default = config()
+    assert (default.max_candidates, default.reward_ndtw, default.invalid) == (16, "metres", "error")
     assert [config(legs=legs).step_limit for legs in (1, 2)] == [15, 30]
     assert config(legs=2, max_episode_steps=7).step_limit == 7
     limits = {name: CVDN.config_type(supervision=name).step_limit for name in ("oracle", "navigator", "mixed")}

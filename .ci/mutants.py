@@ -70,11 +70,8 @@ BASELINES = "tests/agents/memory/test_baselines.py"
 OFF_POLICY = [f"{LEARNERS}/test_{name}.py" for name in ("q_targets", "episode_dqn", "action_mask")]
 DAMAGED = "tests/agents/test_damaged_files.py"
 CHECKPOINTS = [f"{LEARNERS}/test_checkpoint.py", DAMAGED]
-SETTINGS, BOXES, BALLET = (
-    "tests/test_settings.py",
-    "tests/four_boxes/test_four_boxes",
-    "tests/room_ballet/test_room_ballet",
-)
+SETTINGS, COMPILED = "tests/test_settings.py", "tests/test_compilation.py"
+BOXES_SETTINGS = "bad_settings or spaces or configs or FourBoxesConfig"
 BALLET_SETTINGS = "invalid_settings or spaces or task_as or configs or ShortStayC or RoomsC or MultiTaskC"
 DARKROOM = "(not -v0 or Darkroom) and not process"
 FIFO = "(not -v0 or FIFO) and not process"
@@ -86,23 +83,26 @@ TESTS = {
     "memenvs/task": ["tests/test_core.py", CONTRACT, "-k", DARKROOM],
     "memenvs/darkroom": ["tests/darkroom", CONTRACT, "-k", DARKROOM],
     "memenvs/darkroom/config": ["tests/darkroom", SETTINGS, "-k", "test_darkroom or configs or DarkroomConfig"],
+    "memenvs/random": ["tests/test_random.py", COMPILED, "-k", "test_random or stored"],
+    "memenvs/retention": ["tests/test_retention.py", COMPILED, "-k", "test_retention or stored"],
     "memenvs/registry": ["tests/test_registry.py", "-k", "not import"],
     "memenvs/four_boxes": ["tests/four_boxes", CONTRACT, "-k", FOUR_BOXES],
-    "memenvs/four_boxes/config": [
-        f"{BOXES}.py",
-        SETTINGS,
-        "-k",
-        "bad_settings or spaces or configs or FourBoxesConfig",
-    ],
-    "memenvs/room_ballet/config": [f"{BALLET}.py", SETTINGS, "-k", BALLET_SETTINGS],
+    "memenvs/four_boxes/resize": ["tests/four_boxes/test_resize.py", COMPILED, "-k", "resize or stored"],
+    "memenvs/four_boxes/config": ["tests/four_boxes/test_four_boxes.py", SETTINGS, "-k", BOXES_SETTINGS],
+    "memenvs/room_ballet/config": ["tests/room_ballet/test_room_ballet.py", SETTINGS, "-k", BALLET_SETTINGS],
     "memenvs/room_ballet/dances": ["tests/room_ballet/test_dances_and_frames.py"],
     "memenvs/room_ballet/descriptions": ["tests/room_ballet/test_descriptions.py"],
     "memenvs/room_ballet/env": ["tests/room_ballet/test_room_ballet.py", CONTRACT, "-k", FIFO],
     "memenvs/room_ballet/episodes": ["tests/room_ballet"],
     "memenvs/room_ballet/frames": ["tests/room_ballet/test_dances_and_frames.py"],
-    "memenvs/room_ballet/observer": ["tests/room_ballet/test_observer.py"],
+    "memenvs/room_ballet/observer": ["tests/room_ballet/test_observer.py", COMPILED, "-k", "test_observer or stored"],
     "memenvs/room_ballet/tasks": ["tests/room_ballet/test_ballet_tasks.py", "tests/room_ballet/test_observer.py"],
-    "memenvs/room_ballet/visit_schedules": ["tests/room_ballet/test_ballet_tasks.py"],
+    "memenvs/room_ballet/visit_schedules": [
+        "tests/room_ballet/test_ballet_tasks.py",
+        COMPILED,
+        "-k",
+        "ballet or stored",
+    ],
     "memenvs/objectnav": [OBJECTNAV],
     "memenvs/objectnav/config": [f"{OBJECTNAV}/test_ext_objnav_settings.py"],
     "memenvs/objectnav/expert": [f"{OBJECTNAV}/test_ext_objnav_expert.py", f"{OBJECTNAV}/test_ext_objnav.py"],

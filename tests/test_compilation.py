@@ -1,5 +1,6 @@
 """Messages while numba compiles, and the command that compiles ahead."""
 
+import ast
 import json
 import os
 import subprocess
@@ -77,6 +78,21 @@ def test_warmup_plays_every_environment(monkeypatch: pytest.MonkeyPatch, capsys:
     with pytest.raises(ValueError, match="size must be an integer"):  # a fault, not something to install
         main(["warmup"])
     assert set(warmup.SETTINGS) <= {spec.name for spec in ENVIRONMENTS}
+
+
+def test_compiled_functions_are_stored_and_let_other_threads_run() -> None:
+    root = Path(__file__).resolve().parents[1]
+    found = set()
+    for path in [path for folder in ("memenvs", "agents") for path in (root / folder).rglob("*.py")]:
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if "njit" in text else ():
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("njit", "numba.njit"):
+                options = {each.arg: ast.literal_eval(each.value) for each in node.keywords}
+                assert options.get("cache") is True, path
+                assert options.get("nogil") is True or "agents" in path.parts, path
+                found.add(path.name)
+            assert not (isinstance(node, ast.FunctionDef) and "njit" in map(ast.unparse, node.decorator_list)), path
+    assert {"random.py", "retention.py", "simd.py"} <= found
 
 
 @pytest.mark.programs

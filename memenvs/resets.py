@@ -42,10 +42,10 @@ def split_seed(seed: int | Sequence[int | None] | None, num_envs: int) -> list[i
         raise ValueError(f"seed must be an int or {num_envs} of them, got {len(seeds)}")
     if any(value is not None and value < 0 for value in seeds):
         raise ValueError(f"seed must be at least 0, got {seed}")
-    return [None if value is None else _below_limit(value) for value in seeds]
+    return [None if value is None else below_limit(value) for value in seeds]
 
 
-def _below_limit(seed: int) -> int:
+def below_limit(seed: int) -> int:
     """The seed below `SEED_LIMIT` that a seed stands for: itself, or a hash of it."""
     return seed if seed < SEED_LIMIT else np.random.SeedSequence(seed).generate_state(1, np.uint64).item() % SEED_LIMIT
 

@@ -375,7 +375,9 @@ def test_wrong_arguments(capsys):
         (("rollout", "Darkroom-v0", "--episodes", "0"), ("argument --episodes", "at least 1", "'0'")),
         (("rollout", "Darkroom-v0", "--episodes", "many"), ("argument --episodes", "'many'")),
         (("rollout", "Darkroom-v0", "--seed", "-1"), ("argument --seed", "at least 0")),
-        (("rollout", "Darkroom-v0", "--seed", str(2**70)), ("argument --seed", "below 2^62", str(2**70))),
+        (("rolout", "Darkroom-v0"), ("argument COMMAND: unknown 'rolout'", "Did you mean 'rollout'?")),
+        (("rollout", "Darkroom-v0", "--sede=3"), ("unknown option '--sede=3'", "Did you mean '--seed'?")),
+        (("rollout", "Darkroom-v0", "--policy", "orcle"), ("argument --policy: unknown 'orcle'", "mean 'oracle'?")),
         (("rollout", "Darkroom-v0", "--kwargs", "{"), ("argument --kwargs", "JSON object", "'{'")),
         (("rollout", "Darkroom-v0", "--kwargs", "[1]"), ("argument --kwargs", "JSON object", "'[1]'")),
         (

@@ -27,8 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = make_parser()
     options, extra_arguments = parser.parse_known_args(arguments)
-    if extra_arguments and options.command not in ("train", "evaluate"):
-        parser.error(f"unrecognized arguments: {' '.join(extra_arguments)}")
+    if extra_arguments and not options.takes_settings:
+        parser.error(f"unknown arguments: {' '.join(extra_arguments)}")
 
     def command() -> None:
         result = getattr(import_module(f"memenvs.agents.cli.{options.module}"), options.command)(

@@ -17,7 +17,7 @@ SCRIPT = "memenvs-agents"
 def make_parser() -> Parser:
     """Make the parser of all commands, under the name by which the program was called."""
     program = SCRIPT if Path(sys.argv[0]).stem == SCRIPT else "python -m memenvs.agents"
-    parser = Parser(prog=program, description="Train, evaluate and report agents with memory.")
+    parser = Parser(prog=program, description="Train, evaluate and report agents with memory.", takes_settings=True)
     parser.add_argument("--version", action="version", version=f"memenvs {memenvs.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for add in (
@@ -37,7 +37,9 @@ def make_parser() -> Parser:
 
 
 def _add_train(commands: Any) -> None:
-    train = _command(commands, "train", "training", "train a preset, evaluate it and write its report")
+    train = _command(
+        commands, "train", "training", "train a preset, evaluate it and write its report", takes_settings=True
+    )
     train.add_argument(
         "preset",
         help="name, or NAME:VARIANT such as darkroom:k1; `presets` lists all, `presets NAME` the variants of one",
@@ -55,7 +57,8 @@ def _add_train(commands: Any) -> None:
     train.epilog = (
         "Any setting of the preset can be changed by its dotted name, the value as JSON: "
         "--seed 3  --ppo.n_epochs 2  --policy.memory_kwargs.layers 4  --env_kwargs.size 8. See `presets NAME`. "
-        "total_steps counts environment steps of all copies together where a preset learns with ppo or dqn, "
+        "Training ends with the first whole rollout that reaches total_steps, which "
+        "counts environment steps of all copies together where a preset learns with ppo or dqn, "
         "batches with supervised, updates with imitation."
     )
 
@@ -66,6 +69,7 @@ def _add_evaluate(commands: Any) -> None:
         "evaluate",
         "training",
         "evaluate a run in its evaluation trials, beside random and oracle, or on its prediction task",
+        takes_settings=True,
     )
     evaluate.add_argument("folder", type=Path, help="folder of the run")
     evaluate.add_argument("--steps", type=positive_int, help="steps of a trial; default the preset's")
@@ -208,11 +212,19 @@ def _add_warmup(commands: Any) -> None:
     )
 
 
-def _command(commands: Any, name: str, module: str, text: str) -> argparse.ArgumentParser:
+def _command(
+    commands: Any, name: str, module: str, text: str, *, takes_settings: bool = False
+) -> argparse.ArgumentParser:
     """Add a command, which is the function of this name in a module of `memenvs.agents.cli`."""
-    parser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False)
+    parser = commands.add_parser(
+        name,
+        help=text,
+        description=text[0].upper() + text[1:] + ".",
+        allow_abbrev=False,
+        takes_settings=takes_settings,
+    )
     parser.add_argument(
         "--json", action="store_true", help="print one JSON document on standard output and nothing else there"
     )
-    parser.set_defaults(module=module)
+    parser.set_defaults(module=module, takes_settings=takes_settings)
     return parser

@@ -86,19 +86,22 @@ def evaluate(options: argparse.Namespace, extra_arguments: list[str]) -> dict[st
     )
     given = {"eval_steps": options.steps, "eval_trials": options.trials, "eval_kwargs": eval_kwargs}
     changes = {key: value for key, value in given.items() if value is not None}
-    name = options.name or (f"demonstrations_{options.demonstrations}" if options.demonstrations else OWN_EVALUATION)
+    shown = f"demonstrations_{options.demonstrations}" if options.demonstrations else OWN_EVALUATION
+    name = options.name or shown
+    if name == OWN_EVALUATION != shown:
+        raise ValueError(f"{OWN_EVALUATION}.json has no demonstrations; leave out --name, or choose another")
     if options.checkpoint is not None and not (options.folder / options.checkpoint).is_file():
         raise FileNotFoundError(f"no checkpoint at {options.folder / options.checkpoint}")
     if eval_kwargs is not None:
         config.kind.make_experiment().check_eval_kwargs(replace(config, eval_kwargs=eval_kwargs))
-    if name == OWN_EVALUATION:
-        _check_own_settings(config, changes)
+    if name == shown:
+        _check_own_settings(name, config, changes)
 
     from memenvs.agents.experiments.directory import RunDirectory, best_checkpoint
 
     best = best_checkpoint(options.folder).name
-    if name == OWN_EVALUATION and options.checkpoint not in (None, best):
-        raise ValueError(f"{OWN_EVALUATION}.json is for {best}, got --checkpoint {options.checkpoint}; choose a --name")
+    if name == shown and options.checkpoint not in (None, best):
+        raise ValueError(f"{name}.json is for {best}, got --checkpoint {options.checkpoint}; choose a --name")
     if config.kind.acts:
         changes |= {"checkpoint": options.checkpoint, "demonstrations": options.demonstrations}
     with RunDirectory(options.folder) as run:
@@ -110,31 +113,35 @@ def evaluate(options: argparse.Namespace, extra_arguments: list[str]) -> dict[st
     return result
 
 
-def _check_own_settings(config: RunConfig, changes: dict[str, Any]) -> None:
+def _check_own_settings(name: str, config: RunConfig, changes: dict[str, Any]) -> None:
     """Raise a ValueError if an evaluation changes settings that the report shows beside it."""
     differs = difference(config, replace(config, **changes))
     if differs is not None:
         raise ValueError(
-            f"{OWN_EVALUATION}.json is for the run's own settings, which the report shows beside it: {differs}; "
-            "choose a --name"
+            f"{name}.json is for the run's own settings, which the report shows beside it: {differs}; choose a --name"
         )
 
 
 def _parse_settings(extra_arguments: list[str], prefix: str = "") -> list[tuple[str, Any]]:
-    """("name", value) of each `--name value`; a value that is not JSON is text.
+    """("name", value) of each `--name value` or `--name=value`; a value that is not JSON is text.
 
     Raises:
         ValueError: The arguments have another form, or a name does not begin with the prefix.
     """
     pairs = []
-    for i in range(0, len(extra_arguments), 2):
-        if not extra_arguments[i].startswith(f"--{prefix}") or i + 1 == len(extra_arguments):
-            raise ValueError(f"settings must come as --{prefix}name value, got {' '.join(extra_arguments[i:])!r}")
+    waiting = list(extra_arguments)
+    while waiting:
+        name, separator, text = waiting[0].partition("=")
+        if not name.startswith(f"--{prefix}") or (not separator and len(waiting) == 1):
+            raise ValueError(f"settings must come as --{prefix}name value, got {' '.join(waiting)!r}")
+        if not separator:
+            text = waiting[1]
+        waiting = waiting[1 if separator else 2 :]
         try:
-            value = json.loads(extra_arguments[i + 1])
+            value = json.loads(text)
         except (ValueError, RecursionError):
-            value = extra_arguments[i + 1]
-        pairs.append((extra_arguments[i][2:], value))
+            value = text
+        pairs.append((name[2:], value))
     return pairs
 
 

@@ -237,26 +237,35 @@ def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig
         if head in learner_names and rest:
             if head != own:
                 raise ValueError(f"{name!r} cannot be set: this run learns with {own}")
-            learner_changes[_check_field(config.learner, rest)] = value
+            names = {f"{own}.{each.name}" for each in fields(config.learner)}
+            if f"{own}.{rest}" not in names:
+                raise ValueError(f"unknown setting {name!r}; {choices_for(f'{own}.{rest}', sorted(names))}")
+            learner_changes[rest] = value
         elif rest:
             table = changes.get(head, getattr(config, head, None))
             if not isinstance(table, dict):
-                parts = sorted({*learner_names, "env_kwargs", "eval_kwargs", "policy", "validation_kwargs"})
-                raise ValueError(f"unknown setting {name!r}; only {', '.join(parts)} have parts")
+                parts = ("env_kwargs", "eval_kwargs", "policy", own, "validation_kwargs")
+                near = _with_part(config, head, f".{rest}") or f"only {', '.join(parts)} have parts"
+                raise ValueError(f"unknown setting {name!r}; {near}")
             changes[head] = _with_entry(table, rest.split("."), value)
         else:
-            changes[_check_field(config, head)] = value
+            names = {each.name for each in fields(config)} - {"learner"}
+            if head not in names:
+                near = _with_part(config, head, "") or choices_for(head, sorted(names))
+                raise ValueError(f"unknown setting {name!r}; {near}")
+            changes[head] = value
     if learner_changes:
         changes["learner"] = replace(config.learner, **learner_changes)
     return replace(config, **changes)  # all at once, since the range of one setting may depend on another
 
 
-def _check_field(config: Any, name: str) -> str:
-    """Return the name if the dataclass has such a field that can be set as a whole; raise a ValueError if not."""
-    names = sorted(each.name for each in fields(config) if each.name != "learner")
-    if name not in names:
-        raise ValueError(f"unknown setting {name!r}; {choices_for(name, names)}")
-    return name
+def _with_part(config: RunConfig, head: str, rest: str) -> str:
+    """Suggest the whole name of a setting that was given without the part it belongs to; "" if there is none."""
+    parts = {config.kind.name: {each.name for each in fields(config.learner)}, "policy": {*config.policy, "memory"}}
+    parts |= {"env_kwargs": set(config.env_kwargs)}
+    if rest and f"{head}_kwargs" in config.policy:
+        head = f"{head}_kwargs"
+    return next((f"did you mean {f'{part}.{head}{rest}'!r}?" for part, names in parts.items() if head in names), "")
 
 
 def _with_entry(table: dict[str, Any], keys: list[str], value: Any) -> dict[str, Any]:

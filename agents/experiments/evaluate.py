@@ -20,6 +20,7 @@ from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
 from memenvs.checks import check_int
 from memenvs.files import write_file
+from memenvs.resets import below_limit
 from memenvs.task import metric_values
 
 EVALUATION_SEED = 1_000_000
@@ -72,7 +73,7 @@ def policy_from_checkpoint(file: Path, config: RunConfig, seed: int) -> ActingPo
     config.use_threads()
     algorithm.check_checkpoint(file, config.learner, config.policy, config.n_envs)
     policy = algorithm.load(file, device=config.device).policy
-    policy.generator.manual_seed(seed)
+    policy.generator.manual_seed(below_limit(seed))
     return policy
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -62,19 +63,26 @@ def group_by_seed(runs: Mapping[Path, RunConfig]) -> dict[str, list[Path]]:
         runs: Folder -> settings.
 
     Returns:
-        Name of the group -> its folders, by seed. The name is that of the folders without "-SEED", or with it where two
-        groups would have the same name.
+        Name of the group -> its folders, by seed. The name is the beginning that the folders share, without "-SEED", or
+        the whole name of the first where two groups would have the same name.
     """
     groups: dict[str, list[Path]] = {}
     for folder in sorted(runs, key=lambda folder: runs[folder].seed):
         groups.setdefault(_settings(runs[folder], "device", "threads", "seed"), []).append(folder)
     ordered = sorted(groups.values(), key=lambda folders: min(list(runs).index(folder) for folder in folders))
-    names = [folders[0].resolve().name.removesuffix(f"-{runs[folders[0]].seed}") for folders in ordered]
+    names = [_group_name([(folder.resolve().name, runs[folder].seed) for folder in folders]) for folders in ordered]
     if len(set(names)) < len(names):
         names = [folders[0].resolve().name for folders in ordered]
     if len(set(names)) < len(names):
         names = [str(folders[0]) for folders in ordered]
     return dict(zip(names, ordered, strict=True))
+
+
+def _group_name(folders: list[tuple[str, int]]) -> str:
+    """Name runs by the beginning that their folders share; one run by its folder, without the seed."""
+    names = [name.removesuffix(f"-{seed}") for name, seed in folders]
+    shared = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
+    return "".join(letters[0] for letters in shared).rstrip("-_") or names[0]
 
 
 def _task(config: RunConfig) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor, is
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
 from memenvs.checks import check_int
+from memenvs.resets import below_limit
 from memenvs.wrappers import TrialWrapper
 
 SUCCESS = ("is_success", "success")
@@ -158,7 +159,7 @@ class TrialEvalCallback(EventCallback):
         self.eval_env.seed(self.seed)
         try:
             for generator in policy.generators.values():
-                generator.manual_seed(self.seed)
+                generator.manual_seed(below_limit(self.seed))
             evaluator = TrialEvaluator(
                 self.eval_env,
                 self.trial_steps or ENDLESS,

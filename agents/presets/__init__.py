@@ -71,7 +71,8 @@ def find_preset(name: str) -> RunConfig:
     try:
         return preset.variant(variant)
     except ValueError as error:
-        raise ValueError(f"preset {base!r}: {error} (`memenvs-agents presets {base}` lists them)") from None
+        more = f" (`memenvs-agents presets {base}` lists them)" * bool(preset.variants)
+        raise ValueError(f"preset {base!r}: {error}{more}") from None
 
 
 def folder_name(name: str, seed: int) -> str:

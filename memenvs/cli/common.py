@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
+from memenvs.checks import choices_for
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.json_records import MAX_SHOWN, parse_json
 from memenvs.registry import EnvironmentSpec, find_environment
@@ -22,7 +23,29 @@ class UserError(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports a wrong argument in one line."""
+    """Reports a wrong argument in one line, with the nearest right ones.
+
+    Args:
+        takes_settings: Whether options that are not declared are settings, which the command reads itself.
+        **kwargs: As of `argparse.ArgumentParser`.
+    """
+
+    def __init__(self, *, takes_settings: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.takes_settings = takes_settings
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, and refuse an unknown option of this command."""
+        namespace, extras = super().parse_known_args(args, namespace)
+        unknown = next((each for each in extras if each.startswith("-")), None)
+        if unknown is not None and not self.takes_settings:
+            options = [option for action in self._actions for option in action.option_strings]
+            self.error(f"unknown option {unknown!r}; {choices_for(unknown.split('=')[0], options)}")
+        return namespace, extras
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            raise argparse.ArgumentError(action, f"unknown {value!r}; {choices_for(value, action.choices)}")
 
     def error(self, message: str) -> NoReturn:
         """Print the message and end the process with status 2."""
@@ -77,8 +100,8 @@ def positive_int(text: str) -> int:
 
 def non_negative_int(text: str) -> int:
     """Parse an argument, such as a seed, that must be an integer of at least 0."""
-    if not text.isdecimal() or int(text) >= 2**62:
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 0 and below 2^62, got {text!r}")
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 0, got {text!r}")
     return int(text)
 
 

@@ -125,6 +125,8 @@ class ExtObjNav(BatchTask):
         self._first_step = np.zeros(num_envs, np.int64)  # step at which the episode began
         self._scene_id = np.full(num_envs, "", object)  # of any length
         self._expert = Expert(num_envs, turn=turn, tilt_mode=config.tilt_mode)
+        if MAX_OBJECTS * len(goals) <= config.num_objects[0]:
+            self._make_layout(0)  # categories may all have too many objects to be goals: fail now, not at a reset
 
     # ------------------------------------------------------------------ methods of BatchTask
 

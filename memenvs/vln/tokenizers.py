@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import re
 import unicodedata
-import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from memenvs.json_records import read_lines
 from memenvs.vln.worlds.base import NAVIGATOR, ORACLE, TARGET
 
 PAD, UNKNOWN, SEPARATOR = "[PAD]", "[UNK]", "[SEP]"
@@ -136,11 +135,10 @@ class WordPieceTokenizer(Tokenizer):
                 f"no file {str(path)!r}: tokenizer 'wordpiece' needs the vocabulary of bert-base-uncased there; "
                 "tokenizer 'words' needs nothing"
             )
-        data = path.read_bytes()
+        tokens = [line.rstrip("\n") for _, line in read_lines(path)]
         try:
-            text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
-            return cls(text.split("\n")[:-1] if text.endswith("\n") else text.split("\n"))
-        except (OSError, EOFError, zlib.error, ValueError) as error:
+            return cls(tokens)
+        except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
     def pieces(self, text: str) -> list[str]:

@@ -79,3 +79,6 @@ def test_files_that_are_no_vocabulary(tmp_path):
     (tmp_path / "vocab.gz").write_bytes(b"\x1f\x8bno")
     with pytest.raises(ValueError, match=r"vocab\.gz: "):
         WordPieceTokenizer.from_file(tmp_path / "vocab.gz")
+    (tmp_path / "vocab.gz").write_bytes(gzip.compress(b"a\n" * 10**6))
+    with pytest.raises(ValueError, match=r"vocab\.gz: unpacks to more than 100 times its size"):
+        WordPieceTokenizer.from_file(tmp_path / "vocab.gz")

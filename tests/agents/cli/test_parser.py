@@ -22,7 +22,10 @@ def test_help_explains_the_steps(capsys: pytest.CaptureFixture[str]) -> None:
         main(["train", "--help"])
     assert end.value.code == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "total_steps counts environment steps of all copies together where a preset learns with ppo or dqn, " in text
+    assert (
+        "total_steps, which counts environment steps of all copies together where a preset learns with ppo or dqn, "
+        in text
+    )
     assert "batches with supervised, updates with imitation" in text
 
 
@@ -59,12 +62,14 @@ def test_a_reader_that_leaves_early() -> None:
 def test_wrong_arguments_are_named_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     for command, message in {
         "evaluate run --trials 0": "evaluate: error: argument --trials: must be an integer of at least 1, got '0'",
-        "evaluate run --demonstrations -1": "argument --demonstrations: must be an integer of at least 0 and below",
-        "paths run --seed x": "argument --seed: must be an integer of at least 0 and below 2^62, got 'x'",
+        "evaluate run --demonstrations -1": "argument --demonstrations: must be an integer of at least 0, got '-1'",
+        "paths run --seed x": "argument --seed: must be an integer of at least 0, got 'x'",
         "probe run --count 1.5": "argument --count: must be an integer of at least 1, got '1.5'",
         "report": "the following arguments are required: folder; see python -m memenvs.agents report --help",
-        "tarin demo": "python -m memenvs.agents: error: argument COMMAND: invalid choice: 'tarin'",
-        "report run --nope": "python -m memenvs.agents: error: unrecognized arguments: --nope",
+        "tarin demo": "argument COMMAND: unknown 'tarin'; choose from ['train', ",
+        "report run --ot x": "Did you mean '--out'?",
+        "presets demo darkroom": "python -m memenvs.agents: error: unknown arguments: darkroom",
+        "report run --nope": "python -m memenvs.agents report: error: unknown option '--nope'; choose from ['-h', ",
     }.items():
         with pytest.raises(SystemExit) as end:
             main(command.split())

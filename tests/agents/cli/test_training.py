@@ -72,12 +72,16 @@ def check_evaluations(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own = ["--steps", str(find_preset("ci-smoke").eval_steps), "--checkpoint", CHECKPOINT]
     assert main([*evaluate, *own]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == f"written: {folder / 'evaluation.json'}"
-    assert main([*evaluate, *short, "--demonstrations", "1"]) == 0
+    assert main([*evaluate, *short, "--demonstrations", "1"]) == 2
+    assert "demonstrations_1.json is for the run's own settings" in capsys.readouterr().err
+    assert main([*evaluate, "--demonstrations", "1", "--name", "evaluation"]) == 2
+    assert "evaluation.json has no demonstrations" in capsys.readouterr().err
+    assert main([*evaluate, *short, "--demonstrations", "1", "--name", "taught", "--seed", str(2**70)]) == 0
     *bars, demonstrated, played, _ = capsys.readouterr().out.splitlines()
     assert "playing the agent" in bars[-1] and "100%" in bars[-1]
     assert demonstrated.startswith("oracle   return by demonstration: ")
     assert played.startswith("agent    return by episode: ")
-    assert len(json.loads((folder / "demonstrations_1.json").read_text())["agent"]["demonstrations"]["return"]) == 1
+    assert len(json.loads((folder / "taught.json").read_text())["agent"]["demonstrations"]["return"]) == 1
     assert main([*evaluate, "--checkpoint", "checkpoint_512.zip", "--name", "early"]) == 2
     assert "checkpoint_512.zip" in capsys.readouterr().err
     assert main([*evaluate, *short, "--name", "short", "--eval_kwargs.max_episode_steps", "8"]) == 0
@@ -139,6 +143,8 @@ def test_mistakes_are_one_line_and_leave_nothing(
         "--env_kwargs.colour 1": "unexpected keyword argument 'colour'",
         "--eval_kwargs.split val": "memenvs/Darkroom-v0 with these eval_kwargs: unknown split 'val'",
         "--policy.memory lstmm": "unknown memory 'lstmm'",
+        "--memory=lstm": "unknown setting 'memory'; did you mean 'policy.memory'?",
+        "--env_kwargs.split=val": "unknown split 'val'",
         "--policy.memry lstm": "unknown setting 'memry' of MemoryPolicy; choose from ['memory',",
         "--device gpu": "device must be 'auto', 'cpu', 'cuda' or 'cuda:0' and so on, got 'gpu'",
         "--policy.memory_kwargs.layer 2": "unknown setting 'layer'",
@@ -154,6 +160,7 @@ def test_mistakes_are_one_line_and_leave_nothing(
         "evaluate nowhere": "no run in nowhere",
         "probe nowhere": "no run in nowhere",
         "presets nope": "unknown preset 'nope'",
+        "presets ci-smoke:k1": "preset 'ci-smoke': unknown variant 'k1'; this preset has none\n",
     }
     for command, message in {**{f"train ci-smoke {each}": train[each] for each in train}, **others}.items():
         assert main(command.split()) == 2, command

@@ -44,12 +44,16 @@ def test_overrides_are_checked_together():
 
 def test_wrong_overrides_are_named():
     for name, value, message in (
-        ("ppo.n_epoch", 2, r"unknown setting 'n_epoch'; choose from .*\. Did you mean 'n_epochs'\?"),
+        ("ppo.n_epoch", 2, r"unknown setting 'ppo.n_epoch'; choose from .*\. Did you mean 'ppo.n_epochs'\?"),
         ("seeds", 2, "unknown setting 'seeds'"),
         ("n_envs", 0, "n_envs must be at least 1, got 0"),
         ("ppo.gamma", 2.0, r"gamma must be in \[0, 1\], got 2.0"),
         ("ppo.prefix_grad", "half", "unknown prefix_grad 'half'"),
-        ("score.mean", 1, "unknown setting 'score.mean'; only dqn, env_kwargs, .* have parts"),
+        ("score.mean", 1, "unknown setting 'score.mean'; only env_kwargs, .*, ppo, .* have parts"),
+        ("n-epochs", 2, r"unknown setting 'n-epochs'; did you mean 'ppo.n_epochs'\?"),
+        ("memory", "lstm", r"unknown setting 'memory'; did you mean 'policy.memory'\?"),
+        ("memory.layers", 2, r"unknown setting 'memory.layers'; did you mean 'policy.memory_kwargs.layers'\?"),
+        ("size", 2, r"unknown setting 'size'; did you mean 'env_kwargs.size'\?"),
         ("ppo", 1, "unknown setting 'ppo'"),
         ("learner", 1, "unknown setting 'learner'"),
         ("dqn.gamma", 0.5, "'dqn.gamma' cannot be set: this run learns with ppo"),

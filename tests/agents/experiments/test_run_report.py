@@ -131,6 +131,8 @@ def test_names_of_groups_are_those_of_folders(tmp_path: Path) -> None:
     runs = {tmp_path / "b" / "x-1": replace(SMALL, seed=1), tmp_path / "b" / "x-0": SMALL, tmp_path / "y": lstm}
     assert list(group_by_seed(runs)) == ["x", "y"]
     assert [folder.name for folder in group_by_seed(runs)["x"]] == ["x-0", "x-1"]
+    seeds = {tmp_path / "lstm-first": SMALL, tmp_path / "lstm-second": replace(SMALL, seed=1)}
+    assert list(group_by_seed({**seeds, tmp_path / "y": lstm})) == ["lstm", "y"]
     assert list(group_by_seed({tmp_path / "x-0": SMALL, tmp_path / "x": lstm})) == ["x-0", "x"]
     assert list(group_by_seed({Path("a/x"): SMALL, Path("b/x"): lstm})) == ["a/x", "b/x"]
 

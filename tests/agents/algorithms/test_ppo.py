@@ -152,9 +152,13 @@ def test_micro_batches_add_up(memory: str) -> None:
     model = double(act(learner(memory), 2, train=True))
     disable_clip_and_step(model)
     whole = step_gradients(model, ROWS, SEGMENT, 2 * SEGMENT)
-    for tokens in (1, 2 * SEGMENT, 3 * 2 * SEGMENT):  # 4 x 1, 4 x 1, 3 + 1
+    evaluate, seen = model.evaluate, []
+    model.evaluate = lambda rows, *args: seen.append(len(rows)) or evaluate(rows, *args)  # type: ignore[method-assign]
+    for tokens, sizes in ((1, [1] * 4), (2 * SEGMENT, [1] * 4), (3 * 2 * SEGMENT, [3, 1]), (1 << 15, [4])):
         model.config = PPOConfig(**{**vars(model.config), "micro_batch_tokens": tokens})
+        seen.clear()
         torch.testing.assert_close(step_gradients(model, ROWS, SEGMENT, 2 * SEGMENT), whole, atol=1e-9, rtol=1e-7)
+        assert seen == sizes
 
 
 def test_sums_with_a_larger_clip_are_means_with_a_smaller_one() -> None:

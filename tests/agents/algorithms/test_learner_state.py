@@ -1,0 +1,136 @@
+"""Seeds, generators, trials to resume and logged episodes of a learner, by hand."""
+
+from __future__ import annotations
+
+import io
+from collections import deque
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from stable_baselines3.common.vec_env import VecEnv
+
+from memenvs.agents import PartialUpdatePPO, make_vec_env
+from memenvs.agents.algorithms.base import MemoryAlgorithm
+from memenvs.agents.algorithms.distributed import Processes
+from memenvs.agents.policies.memory_policy import MemoryPolicy
+from tests.agents.algorithms.q_worlds import Ring, copies, q_learner
+from tests.agents.learners import MEMORIES, STEPS, N, darkroom, learner, weights
+
+
+def env_of(model: MemoryAlgorithm) -> VecEnv:
+    assert model.env is not None
+    return model.env
+
+
+def saved(model: MemoryAlgorithm) -> io.BytesIO:
+    file = io.BytesIO()
+    model.save(file)
+    return file
+
+
+def test_seeds_of_environments() -> None:
+    """Environment i of process r of P with N environments each has the seed (seed P + r) N + i."""
+    for processes, first in ((Processes(), 3 * N), (Processes(0, 2), 6 * N), (Processes(1, 2), 7 * N)):
+        model = learner("none")
+        model.processes = processes
+        model.set_random_seed(3)
+        env_of(model).reset()
+        assert [info["seed"] for info in env_of(model).reset_infos] == [first + i for i in range(N)]  # type: ignore[attr-defined]
+
+
+def test_generators_follow_from_the_seed_and_the_process() -> None:
+    model = learner("relic", seed=5)
+    for processes, key in ((Processes(), ()), (Processes(0, 2), ()), (Processes(1, 2), (1,))):
+        model.processes = processes
+        model.set_random_seed(9)
+        draws = np.random.SeedSequence(9, spawn_key=key).generate_state(4)
+        seeds = [generator.initial_seed() for generator in model.policy.generators.values()]
+        assert seeds == draws[: len(seeds)].tolist() and len(seeds) == 2
+        for name, draw in (("order", draws[2]), ("shuffle", draws[3])):
+            assert model.rngs[name].integers(2**62) == np.random.default_rng(int(draw)).integers(2**62)
+    before = model.policy.generator.get_state()
+    model.set_random_seed(None)  # changes nothing
+    assert torch.equal(model.policy.generator.get_state(), before)
+    model.processes = Processes()
+    PartialUpdatePPO.load(saved(model), device="cpu").set_random_seed(1)  # without an environment
+
+
+def test_weights_follow_from_the_seed() -> None:
+    model = learner("lstm", seed=4)
+    torch.manual_seed(4)
+    settings = {"memory": "lstm", "memory_kwargs": MEMORIES["lstm"]}
+    expected = MemoryPolicy(model.observation_space, model.action_space, lambda _: 1e-2, **settings)  # type: ignore[arg-type]
+    assert torch.equal(weights(model), torch.cat([each.detach().flatten() for each in expected.parameters()]))
+    drawn = [learner("lstm", seed=None) for _ in range(2)]  # type: ignore[arg-type]
+    assert not torch.equal(*map(weights, drawn))
+
+
+def test_trials_to_resume() -> None:
+    model = learner("gru", env=darkroom(episodes=2, seed=8), seed=None)  # type: ignore[arg-type]
+    assert model.has_resumable_trials and model.at_rollout_boundary  # nothing was played
+    model.learn(N * STEPS)
+    assert model._next_trials() == {"seed": [8, 9, 10, 11], "trial": [3] * N}  # the third, of 10 steps, has begun
+    infos = env_of(model).reset_infos  # type: ignore[attr-defined]
+    for change in ({"seed": 99}, {"seed": None, "trial_id": None}):
+        kept = dict(infos[2])
+        for key, value in change.items():
+            infos[2].pop(key)
+            if value is not None:
+                infos[2][key] = value
+        assert model._next_trials() is None  # seeds that are not consecutive, or none
+        assert not model.has_resumable_trials and not model.at_rollout_boundary
+        infos[2].update(kept)
+    assert model.at_rollout_boundary
+    cart = learner("gru", env=make_vec_env("CartPole-v1", N, seed=0)).learn(N * STEPS)
+    assert not cart.has_resumable_trials
+    loaded = PartialUpdatePPO.load(saved(model), darkroom(N, episodes=2), device="cpu")
+    assert loaded._next_trials() == {"seed": [8, 9, 10, 11], "trial": [3] * N}
+    other = PartialUpdatePPO.load(saved(model), darkroom(N - 1, episodes=2), device="cpu")
+    assert other._resume_trials is None  # of another number of environments
+
+
+def test_the_state_of_a_process() -> None:
+    model = learner("gru", env=darkroom(episodes=1, seed=8)).learn(N * STEPS)
+    model.ep_success_buffer = deque([True, np.bool_(False)], maxlen=100)
+    state = model._process_state()
+    assert (state["num_timesteps"], state["n_updates"], state["seed"]) == (N * STEPS, 3, 0)
+    assert state["resets_with_episode"] is False and state["episode_is_trial"] is True
+    assert state["recent_successes"] == [True, False] and all(type(each) is bool for each in state["recent_successes"])
+    assert [each["l"] for each in state["recent_episodes"]] == [5] * (N * STEPS // 5 - N * STEPS // 5 % N)
+    loaded = PartialUpdatePPO.load(saved(model), device="cpu")
+    assert loaded._process_state() == state
+    assert loaded.ep_info_buffer.maxlen == loaded.ep_success_buffer.maxlen == 100  # type: ignore[union-attr]
+
+
+def test_logged_episodes() -> None:
+    model = q_learner(copies(Ring), updates_per_collect=1)
+    model._setup_learn(1)
+    for buffer in (model.ep_info_buffer, model.ep_success_buffer):
+        assert buffer is not None and len(buffer) == 0
+    model.dump_logs()
+    assert "rollout/ep_rew_mean" not in model.logger.name_to_value
+    model.ep_info_buffer.extend([{"r": 1.0, "l": 4}, {"r": 4.0, "l": 8}])  # type: ignore[union-attr]
+    model.ep_success_buffer.extend([True, False, False, False])  # type: ignore[union-attr]
+    model._record_episodes()
+    logged = model.logger.name_to_value
+    found = [logged[f"rollout/{name}"] for name in ("ep_rew_mean", "ep_len_mean", "success_rate")]
+    assert found == [2.5, 6.0, 0.25]
+
+
+def test_a_checkpoint_is_that_of_these_settings(tmp_path: Path) -> None:
+    model = learner("gru")
+    model.save(tmp_path / "model")
+    file, policy = tmp_path / "model.zip", {"memory": "gru", "memory_kwargs": MEMORIES["gru"]}
+    PartialUpdatePPO.check_checkpoint(file, model.config, policy, N)
+    for settings, n_envs, message in (
+        (policy, N + 1, "n_envs must be 5, got 4"),
+        (policy | {"memory": "lstm"}, N, "memory must be lstm, got gru"),
+        (policy | {"memory_kwargs": {"hidden_dim": 9}}, N, r"memory_kwargs\.hidden_dim must be 9, got 8"),
+        (policy | {"memory_kwargs": {"layers": 1}}, N, r"memory_kwargs\.\w+ must be (1|left out), got (8|left out)"),
+    ):
+        with pytest.raises(ValueError, match=rf"model\.zip: is of another run: {message}"):
+            PartialUpdatePPO.check_checkpoint(file, model.config, settings, n_envs)
+    with pytest.raises(ValueError, match="algorithm must be 'EpisodeDQN', got 'PartialUpdatePPO'"):
+        q_learner(copies(Ring)).check_checkpoint(file, model.config, policy, N)

@@ -135,10 +135,10 @@ def test_observed_images_do_not_change_what_is_found():
     """Found classes are the same with full images, small ones, scans and none."""
     results = []
     for kwargs in ({}, {"image_size": (24, 32), "modalities": ["rgb"]}, {"obs_mode": "scan"}, {"modalities": ["pose"]}):
-        env = TrialVectorEnv(Search, 6, world="procedural", max_episode_steps=80, copy=False, **kwargs)
+        env = TrialVectorEnv(Search, 6, world="procedural", max_episode_steps=40, copy=False, **kwargs)
         env.reset(seed=3)
         rng = np.random.default_rng(1)
-        results.append([env.step(rng.integers(3, size=6))[4]["found"].copy() for _ in range(80)])
+        results.append([env.step(rng.integers(3, size=6))[4]["found"].copy() for _ in range(40)])
         env.close()
     assert np.any(results[0][-2])
     for other in results[1:]:

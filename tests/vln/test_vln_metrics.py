@@ -113,14 +113,20 @@ def test_a_tour_needs_its_leg_ends_in_order():
 
 
 def test_remaining_length_and_target_on_a_tour():
+    """From d to a, on to c and to e; in a batch with an episode of one leg, from b to e."""
     graphs = Graphs([TOY])
-    metrics = PathMetrics(graphs, 1)
-    metrics.begin(0, ReferencePath.from_episode(graphs, episode("dcbabc", legs="ac")))
+    metrics = PathMetrics(graphs, 2)
+    metrics.begin(0, ReferencePath.from_episode(graphs, episode("dcbabcbe", legs="ace")))
+    metrics.begin(1, ReferencePath.from_episode(graphs, episode("be")))
     found = [(metrics.remaining[0], NAMES[metrics.target[0]])]
-    for name in "cbabc":
-        metrics.move(np.array(nodes(name)), np.ones(1, bool))
+    for name in "cbabcbe":
+        metrics.move(np.array(nodes(f"{name}a")), np.array([True, False]))
         found.append((metrics.remaining[0], NAMES[metrics.target[0]]))
-    assert found == [(8.5, "a"), (8.0, "a"), (6.0, "a"), (4.0, "c"), (2.0, "c"), (0.0, "c")]
+        assert (metrics.remaining[1], NAMES[metrics.target[1]], metrics.success[1]) == (2.0, "e", True)
+    lengths, targets = zip(*found, strict=True)
+    assert lengths == (12.5, 12.0, 10.0, 8.0, 6.0, 4.0, 2.0, 0.0)
+    assert "".join(targets) == "aaacceee"
+    assert [NAMES[node] for node in metrics.goal] == ["e", "e"]
 
 
 @st.composite

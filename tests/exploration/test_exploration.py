@@ -15,12 +15,15 @@ from hypothesis import strategies as st
 import memenvs  # noqa: F401  (registers the ids)
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.exploration import env as exploration_env
+from memenvs.exploration.carmine import sense_depth
 from memenvs.exploration.coverage import Coverage
-from memenvs.exploration.drive import FORWARD, LEFT, RIGHT
+from memenvs.exploration.drive import COMMANDS, FORWARD, LEFT, RIGHT, WHEEL_RADIUS, noisy_motions
 from memenvs.exploration.env import REWARD_TERMS
 from memenvs.exploration.roaming import Roaming
 from memenvs.exploration.search import Search
+from memenvs.houses.homes_config import draw_start_pose
 from memenvs.houses.house import House
+from memenvs.random import draw_keys
 from tests.exploration.toy_world import ToyWorld
 
 TASKS = (Roaming, Coverage, Search)
@@ -323,6 +326,25 @@ def test_wheel_noise_is_independent_between_steps():
     noise = (np.diff(headings) - math.pi / 4 + math.pi) % (2 * math.pi) - math.pi
     assert noise.std() == pytest.approx(math.radians(7.02), rel=0.15)  # 4 standard deviations, as the next
     assert abs(np.corrcoef(noise[:-1], noise[1:])[0, 1]) < 0.2
+
+
+def test_noise_follows_from_the_seed_of_the_episode():
+    """After the start pose each episode draws the key of its wheels, then that of its depths."""
+    env = make_toy(wheel_noise=0.5, obs_mode="frames", modalities=["depth"])
+    observation, info = env.reset(seed=7, options={"trial": 2, "episode_index": 3})
+    rng = np.random.default_rng([7, 2, 1 + 3])
+    start = draw_start_pose(env.task.home(0).navmap, rng)
+    assert info["start"] == pytest.approx(start)
+    keys = draw_keys(rng, 2)
+    heading, motion, depth = start[2], np.zeros((1, 2)), np.zeros((1, 48 * 64), np.float32)
+    for step in range(4):
+        true = env.task._images["depth"].reshape(1, -1)
+        sense_depth(true, np.zeros(1, int), keys[1:], np.array([step]), depth)
+        np.testing.assert_array_equal(observation["depth"].ravel(), depth[0])
+        noisy_motions(COMMANDS[[LEFT]], WHEEL_RADIUS * 0.5, keys[:1], np.array([step]), motion)
+        heading += motion[0, 1]
+        observation, *_, info = env.step(LEFT)
+        assert math.remainder(info["pose"][2] - heading, 2 * math.pi) == pytest.approx(0.0, abs=1e-5)
 
 
 def test_noise_grows_with_the_duration_of_actions():

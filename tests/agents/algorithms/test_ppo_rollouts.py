@@ -112,21 +112,32 @@ def test_trials_are_seen_through_wrappers_of_the_environment() -> None:
     assert model.rollout_buffer.episode_start[0].nonzero()[:, 0].tolist() == [0, 3, 6, 9]
 
 
-def test_truncated_episodes_are_credited_by_hand() -> None:
+class Ending(Noise):
+    """Episodes that terminate after three steps; no time limit truncates them."""
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        observation, reward, *_ = super().step(action)
+        return observation, reward, self.steps == 3, False, {}
+
+
+def unequal() -> DummyVecEnv:
+    """Episodes of different lengths."""
+    vector = spaces.Box(-1.0, 1.0, (3,), np.float32)
+    return DummyVecEnv(
+        [lambda: Ending(vector), *(lambda steps=steps: Noise(vector, None, steps) for steps in (5, 7, 9))]
+    )
+
+
+@pytest.mark.parametrize(("env", "ends"), [(darkroom, [(4, 0), (4, 1), (4, 2), (4, 3)]), (unequal, [(4, 1), (6, 2)])])
+def test_truncated_episodes_are_credited_by_hand(env: Callable[[], Any], ends: list[tuple[int, int]]) -> None:
     """B8: `bootstrap_truncated` adds gamma times the value of the last observation; by default nothing is added."""
-    for env in (darkroom, lambda: DummyVecEnv([lambda: Noise(spaces.Box(-1.0, 1.0, (3,), np.float32))] * N)):
-        check_truncated_episodes(env)
-
-
-def check_truncated_episodes(env: Callable[[], Any]) -> None:
     plain, model = (learner("lstm", env=env(), bootstrap_truncated=flag) for flag in (False, True))
     act(plain)
-    values_of_last: list[float] = []
+    values_of_last: dict[tuple[int, int], float] = {}
     original = model._truncated_values
 
     def watch(dones: np.ndarray, infos: list[dict[str, Any]]) -> np.ndarray:
         state = {key: value.clone() for key, value in model._state.items()}
-        values = original(dones, infos)
         for i in np.flatnonzero(dones).tolist():
             last = infos[i]["terminal_observation"]
             if isinstance(last, dict):
@@ -136,19 +147,21 @@ def check_truncated_episodes(env: Callable[[], Any]) -> None:
             row = {key: value[i : i + 1] for key, value in state.items()}
             no_start = torch.zeros(1, dtype=torch.bool)
             with torch.no_grad():
-                values_of_last.append(float(model.policy.step(model.policy.features(last), row, no_start, no_start)[1]))
-            assert values[i] == pytest.approx(values_of_last[-1], abs=1e-6)
-        assert not values[~dones].any()
-        return values
+                value = model.policy.step(model.policy.features(last), row, no_start, no_start)[1]
+            if infos[i]["TimeLimit.truncated"]:
+                values_of_last[model.rollout_buffer.pos, i] = float(value)
+        return original(dones, infos)
 
     model._truncated_values = watch  # type: ignore[method-assign]
     act(model)
-    assert len(values_of_last) == N  # one episode of 5 steps each in a segment of 8
+    assert sorted(values_of_last) == ends
+    expected = np.zeros((N, STEPS))
+    for (t, i), value in values_of_last.items():
+        expected[i, t] = 0.99 * value
     extra = model.rollout_buffer.rewards - plain.rollout_buffer.rewards
-    np.testing.assert_allclose(extra[:, 4], 0.99 * np.array(values_of_last), atol=1e-6)
-    assert not extra[:, [t for t in range(STEPS) if t != 4]].any()
-    stored, expected = (positions(each, 0, SEGMENT)["log_probs"] for each in (model, plain))
-    assert torch.equal(stored, expected)  # evaluating the last observation does not change the memory
+    np.testing.assert_allclose(extra, expected, atol=1e-6)
+    stored, others = (positions(each, 0, SEGMENT)["log_probs"] for each in (model, plain))
+    assert torch.equal(stored, others)  # evaluating the last observation does not change the memory
 
 
 def test_horizon_of_an_environment() -> None:

@@ -143,7 +143,8 @@ def check_place_code(kind: str, n_places: int, columns: int | None) -> None:
 
 def check_places(places: Tensor, n_places: int) -> None:
     """Raise a ValueError if a place is outside the table of `n_places`."""
-    low, high = (int(places.min()), int(places.max())) if places.numel() else (0, 0)
-    if low < 0 or high >= n_places:
-        wrong = low if low < 0 else high
-        raise ValueError(f"place must be 0 ... {n_places - 1}, as many as the table has (n_places), got {wrong}")
+    wrong = places[(places < 0) | (places >= n_places)]
+    if len(wrong):
+        raise ValueError(
+            f"place must be 0 ... {n_places - 1}, as many as the table has (n_places), got {int(wrong[0])}"
+        )

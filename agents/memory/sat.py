@@ -102,10 +102,10 @@ class MoveMemory(TokenMemory):
     def _check(self, x: StepInputs) -> tuple[int, int]:
         shape = super()._check(x)
         assert x.move is not None
-        if not (int(x.move.min()) >= 0 and int(x.move.max()) <= self.config.moves):
-            wrong = int(x.move.min()) if int(x.move.min()) < 0 else int(x.move.max())
+        wrong = x.move[(x.move < 0) | (x.move > self.config.moves)]
+        if len(wrong):
             raise ValueError(
-                f"move must be 0 ... {self.config.moves - 1}, or {self.config.moves} for none, got {wrong}"
+                f"move must be 0 ... {self.config.moves - 1}, or {self.config.moves} for none, got {int(wrong[0])}"
             )
         return shape
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -12,7 +12,14 @@ from torch import Tensor
 
 from memenvs.agents.memory import Memory, StepInputs, make_memory, place_codes, token_memory
 from memenvs.agents.memory.chunking import chunks_by_place, chunks_by_time
-from memenvs.agents.memory.place_codes import PlaceCode, check_places, sinusoid, time_indices
+from memenvs.agents.memory.place_codes import (
+    PlaceCode,
+    TimeIndex,
+    check_places,
+    query_time_indices,
+    sinusoid,
+    time_indices,
+)
 from memenvs.agents.memory.sat import ChunkedMemory, MoveMemory, SpatialMemory
 from memenvs.agents.memory.token_memory import TokenMemory
 from memenvs.agents.memory.tokens import Tokens
@@ -215,6 +222,9 @@ def test_sinusoid_by_hand() -> None:
     expected = [[0, 0, 1, 1], [math.sin(3), math.sin(0.03), math.cos(3), math.cos(0.03)]]
     torch.testing.assert_close(got, torch.tensor(expected, dtype=torch.float64))
     torch.testing.assert_close(sinusoid(torch.arange(50), 128).norm(dim=1), torch.full((50,), 8.0))
+    assert sinusoid(torch.arange(3), 4).dtype == sinusoid(torch.arange(3).half(), 4).dtype == torch.float32
+    with pytest.raises(ValueError, match="dim must be even for a sinusoid, got 7"):
+        sinusoid(torch.arange(3), 7)
 
 
 def test_place_codes() -> None:
@@ -239,6 +249,15 @@ def test_times_by_hand() -> None:
     assert time_indices("age", number, newest, in_memory).tolist() == [[[4, 3, 2, 1, 0], [6, 5, 4, 3, 2]]]
     assert time_indices("slot", number, newest, in_memory)[0, 0, [0, 2, 3, 4]].tolist() == [3, 2, 1, 0]
     assert time_indices("mod32", 31 + number, newest, in_memory).tolist() == [[31, 0, 1, 2, 3]]
+    nowhere = number - 9  # no longer in memory
+    for kind in get_args(TimeIndex):
+        found = time_indices(kind, nowhere, newest, in_memory & False)
+        assert found.min() >= 0 and found.shape == ((1, 5) if kind in ("step", "mod32") else (1, 2, 5))
+    now = torch.tensor([[4, 70]])
+    found = [query_time_indices(kind, now).tolist() for kind in get_args(TimeIndex)]
+    assert found == [[[4, 70]], [[0, 0]], [[0, 0]], [[4, 6]]]
+    with pytest.raises(ValueError, match=r"unknown time_index 'rank'; choose from \['step', 'age', 'slot', 'mod32'\]"):
+        time_indices("rank", number, newest, in_memory)  # type: ignore[arg-type]
 
 
 # ------------------------------------------------------------------ bad input
@@ -277,6 +296,8 @@ def test_wrong_places_and_moves_are_named() -> None:
         memory(StepInputs(x.embedding, *flags, place=x.place + 1))
     with pytest.raises(ValueError, match=r"place must be 0 \.\.\. 3, .*, got -1"):
         check_places(torch.tensor([0, -1]), 4)
+    check_places(torch.tensor([[0, 3]]), 4)
+    check_places(torch.zeros(0, dtype=torch.int64), 4)
     with pytest.raises(ValueError, match=r"place must be int64 \(2, 26\), got None"):
         memory(StepInputs(x.embedding, *flags))
     with pytest.raises(ValueError, match=r"place must be int64 \(2, 26\), got torch.int32 \(2, 26\)"):
@@ -284,5 +305,8 @@ def test_wrong_places_and_moves_are_named() -> None:
     moving: Memory = make("t-fifo+a")
     with pytest.raises(ValueError, match=r"move must be 0 \.\.\. 3, or 4 for none, got 5"):
         moving(StepInputs(x.embedding, *flags, move=x.move.clamp(min=4) + 1))
+    with pytest.raises(ValueError, match=r"move must be 0 \.\.\. 3, or 4 for none, got -1"):
+        moving(StepInputs(x.embedding, *flags, move=x.move.clamp(max=0) - 1))
+    moving(StepInputs(x.embedding, *flags, move=torch.tensor([0, 4]).repeat(2, 13)))
     with pytest.raises(ValueError, match=r"move must be int64 \(2, 26\), got None"):
         moving(StepInputs(x.embedding, *flags))

@@ -223,6 +223,7 @@ def test_sinusoid_by_hand() -> None:
     torch.testing.assert_close(got, torch.tensor(expected, dtype=torch.float64))
     torch.testing.assert_close(sinusoid(torch.arange(50), 128).norm(dim=1), torch.full((50,), 8.0))
     assert sinusoid(torch.arange(3), 4).dtype == sinusoid(torch.arange(3).half(), 4).dtype == torch.float32
+    assert sinusoid(torch.zeros(2, 3, 5), 4).shape == (2, 3, 5, 4)
     with pytest.raises(ValueError, match="dim must be even for a sinusoid, got 7"):
         sinusoid(torch.arange(3), 7)
 
@@ -295,7 +296,7 @@ def test_wrong_places_and_moves_are_named() -> None:
     with pytest.raises(ValueError, match=r"place must be 0 \.\.\. 3, as many as the table has \(n_places\), got 4"):
         memory(StepInputs(x.embedding, *flags, place=x.place + 1))
     with pytest.raises(ValueError, match=r"place must be 0 \.\.\. 3, .*, got -1"):
-        check_places(torch.tensor([0, -1]), 4)
+        check_places(torch.tensor([0, -1, 9]), 4)
     check_places(torch.tensor([[0, 3]]), 4)
     check_places(torch.zeros(0, dtype=torch.int64), 4)
     with pytest.raises(ValueError, match=r"place must be int64 \(2, 26\), got None"):

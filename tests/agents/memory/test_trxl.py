@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from memenvs.agents.memory import StepInputs, make_memory
-from memenvs.agents.memory.trxl import TransformerXLConfig, TransformerXLMemory
+from memenvs.agents.memory.trxl import RelativePositionBlock, TransformerXLConfig, TransformerXLMemory
 
 B, T, D = 2, 17, 8
 TRIALS = (0, 10)
@@ -166,6 +166,15 @@ def test_parameter_count() -> None:
     memory = TransformerXLMemory(800, TransformerXLConfig())
     counts = {name: sum(p.numel() for p in part.parameters()) for name, part in memory.named_children()}
     assert counts == {"input": 205_056, "blocks": 4_196_352 + 4 * (256 * 256 + 2 * 256), "norm": 256, "output": 65_792}
+
+
+def test_initial_weights() -> None:
+    torch.manual_seed(0)
+    block = RelativePositionBlock(TransformerXLConfig())
+    for name, weight in block.named_parameters():
+        if "norm" not in name:
+            assert weight.std().item() == pytest.approx(0.02, rel=0.1), name
+            assert abs(weight.mean().item()) < 0.003, name
 
 
 def test_settings_are_checked() -> None:

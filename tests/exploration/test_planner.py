@@ -196,3 +196,35 @@ def test_cells_are_entered_by_the_robots_of_the_mask():
         enter_cells(positions, corners, counted, np.array([True, True, False]), visited, is_new)
         assert is_new.tolist() == expected
         assert np.argwhere(visited).tolist() == [[0, 2, 1], [1, 3, 1]]
+
+
+def test_in_a_corridor_too_narrow_for_slips_any_free_step_is_taken():
+    """The robot fits into one row of the map; a step that slips leaves it."""
+    task_home = TaskHome.of(0, ToyWorld((4.0, 0.55)).home(0))
+    navmap = task_home.navmap
+    assert navmap.free.any(1).sum() == 1
+    goals = np.zeros(navmap.free.size, bool)
+    robot, goal = navmap.cells(np.array([[1.575, 0.275], [3.0, 0.275]])).tolist()
+    goals[goal] = True
+    costs = costs_to_go(task_home.costs, navmap.shape[1], goals, robot)
+    for heading in (0.0, math.pi, 1.5, -1.5):
+        pose = np.array([1.575, 0.275, heading])
+        for each in (None, costs):
+            assert best_action(navmap, pose, each) == reference_action(navmap, pose, each), heading
+    for heading, each in ((0.0, None), (math.pi, None), (0.0, costs)):
+        assert best_action(navmap, np.array([1.575, 0.275, heading]), each) == FORWARD
+
+
+def test_goals_beyond_the_window_are_left_out_until_no_other_is_near():
+    """The window is 50 cells of 5 cm to each side."""
+    task_home = TaskHome.of(0, ToyWorld((8.0, 8.0)).home(0))
+    navmap = task_home.navmap
+    for x, y in ((7.025, 1.025), (1.025, 7.025)):
+        robot, near, far, beside = navmap.cells(np.array([[1.025, 1.025], [1.3, 1.3], [x, y], [x + 0.05, y]])).tolist()
+        goals = np.zeros(navmap.free.size, bool)
+        goals[[near, far]] = True
+        costs = costs_to_go(task_home.costs, navmap.shape[1], goals, robot)
+        assert (costs[far], costs[beside]) == (0, UNREACHABLE)  # goals cost nothing; nothing was found from the far one
+        goals[near] = False
+        costs = costs_to_go(task_home.costs, navmap.shape[1], goals, robot)
+        assert costs[robot] == 1200 and costs[beside] == 10

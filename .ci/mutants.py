@@ -199,7 +199,7 @@ TESTS = {
     ],
     "agents/algorithms/checkpoint": [*CHECKPOINTS, "-k", "not trxl and not report"],
     "agents/algorithms/checkpoint_json": [f"{LEARNERS}/test_checkpoint_json.py"],
-    "agents/algorithms/archive": [f"{LEARNERS}/test_checkpoint.py", f"{LEARNERS}/test_sb3_interface.py"],
+    "agents/algorithms/archive": [f"{LEARNERS}/test_archive.py"],
     "agents/algorithms/schedules": [f"{LEARNERS}/test_schedules.py"],
     "agents/algorithms/spaces": [f"{LEARNERS}/test_checkpoint_spaces.py", f"{LEARNERS}/test_checkpoint.py"],
     "agents/algorithms/supervised": [f"{LEARNERS}/test_supervised.py", "-k", "not command_line"],

@@ -68,8 +68,6 @@ ON_POLICY = [
 ]
 BASELINES = "tests/agents/memory/test_baselines.py"
 OFF_POLICY = [f"{LEARNERS}/test_{name}.py" for name in ("q_targets", "episode_dqn", "action_mask")]
-DAMAGED = "tests/agents/test_damaged_files.py"
-CHECKPOINTS = [f"{LEARNERS}/test_checkpoint.py", DAMAGED]
 SETTINGS, COMPILED = "tests/test_settings.py", "tests/test_compilation.py"
 BOXES_SETTINGS = "bad_settings or spaces or configs or FourBoxesConfig"
 BALLET_SETTINGS = "invalid_settings or spaces or task_as or configs or ShortStayC or RoomsC or MultiTaskC"
@@ -197,7 +195,10 @@ TESTS = {
         *(f"{LEARNERS}/test_{name}.py" for name in ("checkpoint", "learner_state", "sb3_interface")),
         *("-k", "not trxl and not lstm and not integer and not find and not activations"),
     ],
-    "agents/algorithms/checkpoint": [*CHECKPOINTS, "-k", "not trxl and not report"],
+    "agents/algorithms/checkpoint": [
+        *(f"{LEARNERS}/test_{name}.py" for name in ("checkpoint_file", "learner_state", "checkpoint")),
+        *("-k", "not resuming and not trxl and not set"),
+    ],
     "agents/algorithms/checkpoint_json": [f"{LEARNERS}/test_checkpoint_json.py"],
     "agents/algorithms/archive": [f"{LEARNERS}/test_archive.py"],
     "agents/algorithms/schedules": [f"{LEARNERS}/test_schedules.py"],

@@ -1,0 +1,140 @@
+"""Members of a checkpoint, policy-only files, and parts of a checkpoint that another policy loads."""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+import zipfile
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from memenvs.agents import PartialUpdatePPO
+from memenvs.agents.algorithms import archive, checkpoint
+from memenvs.agents.algorithms.checkpoint import LEARNER, MEMBERS, POLICY_ONLY, Checkpoint
+from tests.agents.learners import N, darkroom, learner, weights
+
+WIDTHS = {"features_extractor_kwargs": {"widths": {"position": 4}}}
+
+
+def small(seed: int = 0, **policy: Any) -> PartialUpdatePPO:
+    return learner("gru", seed=seed, n_epochs=1, policy_kwargs=WIDTHS | policy)
+
+
+@functools.cache
+def written() -> bytes:
+    """A learner after an update."""
+    file = io.BytesIO()
+    small().learn(N * 8).save(file)
+    return file.getvalue()
+
+
+def members(file: io.BytesIO) -> dict[str, bytes]:
+    with zipfile.ZipFile(file) as source:
+        return {name: source.read(name) for name in source.namelist()}
+
+
+def test_each_process_has_members_of_its_own() -> None:
+    one = Checkpoint.read(io.BytesIO(written()))
+    states = [{**one.states[0], "num_timesteps": rank} for rank in range(3)]
+    generators = [{"sampling": torch.full((4,), float(rank))} for rank in range(3)]
+    learner_tensors = {"target.weight": torch.ones(2)}
+    config = {**one.config, "processes": 3}
+    file = io.BytesIO()
+    replace(one, config=config, states=states, generators=generators, learner=learner_tensors).write(file)
+    own = ["state.1.json", "generators.1.safetensors", "state.2.json", "generators.2.safetensors"]
+    assert list(members(file)) == [*MEMBERS, LEARNER, *own]
+    found = Checkpoint.read(file)
+    assert [state["num_timesteps"] for state in found.states] == [0, 1, 2]
+    assert [each["sampling"][0] for each in found.generators] == [0, 1, 2]
+    assert found.learner["target.weight"].tolist() == [1, 1] and one.learner == {}
+    for tensors, others in ((found.policy, one.policy), (found.optimizer, one.optimizer)):
+        assert tensors.keys() == others.keys() and all(torch.equal(tensors[name], others[name]) for name in tensors)
+    for name in own:
+        other = io.BytesIO()
+        archive.write(other, {key: value for key, value in members(file).items() if key != name})
+        with pytest.raises(ValueError, match=rf"a checkpoint of 3 processes must have '{name}', which is missing"):
+            Checkpoint.read(other)
+    for count in (2.0, "2", True):
+        other = io.BytesIO()
+        archive.write(
+            other, members(file) | {"config.json": json.dumps(config | {"processes": count, "format": 1}).encode()}
+        )
+        with pytest.raises(ValueError, match="processes must be a whole number"):
+            Checkpoint.read(other)
+    before = io.BytesIO()  # of an early version, which wrote no number
+    del config["processes"]
+    archive.write(before, members(file) | {"config.json": json.dumps(config | {"format": 1}).encode()})
+    assert Checkpoint.read(before).config["processes"] == 1
+    bad = io.BytesIO()
+    archive.write(bad, members(file) | {"state.2.json": json.dumps(states[2] | {"n_updates": -1}).encode()})
+    with pytest.raises(ValueError, match=r"state\.2\.json: n_updates must be an integer from 0"):
+        Checkpoint.read(bad)
+    names = [*MEMBERS, LEARNER, *own, "state.12.json", "generators.305.safetensors"]
+    others = ["state.0.json", "state.01.json", "state.json.json", "astate.1.json", "generators.0.safetensors", "other"]
+    assert [name for name in names + others if checkpoint._is_member(name)] == names
+
+
+def test_a_policy_only_file_acts_and_does_not_learn() -> None:
+    source, target = io.BytesIO(written()), io.BytesIO()
+    checkpoint.drop_training_state(source, target)
+    assert sorted(members(target)) == sorted(POLICY_ONLY)
+    model, whole = (PartialUpdatePPO.load(file, device="cpu") for file in (target, source))
+    assert torch.equal(weights(model), weights(whole)) and model.num_timesteps == N * 8
+    for use in (
+        lambda: PartialUpdatePPO.load(target, darkroom(), device="cpu"),
+        lambda: small().set_parameters(target),
+    ):
+        with pytest.raises(ValueError, match="holds a policy without the state of its optimizer and generators"):
+            use()
+    again = io.BytesIO()
+    checkpoint.drop_training_state(target, again)
+    assert members(again) == members(target)
+
+
+def test_an_encoder_is_loaded_alone() -> None:
+    saved = PartialUpdatePPO.load(io.BytesIO(written()), device="cpu").policy.state_dict()
+    model = small(seed=1)
+    before = {name: value.clone() for name, value in model.policy.state_dict().items()}
+    model.load_features(io.BytesIO(written()))
+    for name, value in model.policy.state_dict().items():
+        is_encoder = name.startswith(("features_extractor.", "previous_action."))
+        assert torch.equal(value, (saved if is_encoder else before)[name]), name
+    assert not torch.equal(before["previous_action.weight"], saved["previous_action.weight"])
+    without = small(seed=1, previous_action_dim=0)
+    without.load_features(io.BytesIO(written()))  # has no previous action to load
+    for change, message in (
+        (
+            {"features_extractor_class": "CombinedExtractor", "features_extractor_kwargs": {}},
+            "must be 'CombinedExtractor'",
+        ),
+        ({"features_extractor_kwargs": {"widths": {"position": 5}}}, "does not fit the policy"),
+    ):
+        with pytest.raises(ValueError, match=f"weights of another encoder: .*{message}"):
+            small(seed=1, **change).load_features(io.BytesIO(written()))
+    model.policy.encoder_fingerprint = "abc"
+    with pytest.raises(ValueError, match="weights of another encoder: frozen encoder must be abc, got None"):
+        model.load_features(io.BytesIO(written()))
+    frozen = io.BytesIO()
+    small(freeze_features=True).save(frozen)
+    with pytest.raises(ValueError, match="must be of a learner that has learned its encoder"):
+        small().load_features(frozen)
+
+
+def test_a_policy_is_loaded_alone() -> None:
+    model = small(seed=1)
+    checkpoint.load_policy(model.policy, io.BytesIO(written()))
+    assert torch.equal(weights(model), weights(PartialUpdatePPO.load(io.BytesIO(written()), device="cpu")))
+    assert model.num_timesteps == 0 and not model.policy.optimizer.state
+    with pytest.raises(ValueError, match=r"weights of another policy: .*does not fit the policy"):
+        checkpoint.load_policy(small(net_arch=[4]).policy, io.BytesIO(written()))
+    worded = io.BytesIO()
+    one = Checkpoint.read(io.BytesIO(written()))
+    replace(one, config=one.config | {"vocabulary": "words"}).write(worded)
+    with pytest.raises(ValueError, match="vocabulary must be None, got words"):
+        checkpoint.load_policy(model.policy, worded)
+    model.policy.vocabulary_fingerprint = "words"
+    checkpoint.load_policy(model.policy, worded)

@@ -1,4 +1,4 @@
-"""Members of a checkpoint, policy-only files, and parts of a checkpoint that another policy loads."""
+"""Members of a checkpoint, policy-only files, and parts that another policy loads."""
 
 from __future__ import annotations
 

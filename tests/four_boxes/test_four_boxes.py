@@ -355,4 +355,8 @@ def test_house_of_the_room():
     assert s.semantic.tolist() == [CLASS_INDEX[name] for name in [*["wall"] * 4, "ceiling", *["box"] * 4]]
     assert s.material.tolist() == [MATERIAL_INDEX[name] for name in [*["plaster"] * 4, "tiles", *["plain"] * 4]]
     assert s.instance.tolist() == [0] * 5 + [1, 2, 3, 4]
-    assert [room.floor_material for room in house.rooms] == [MATERIAL_INDEX["checker"]]
+    greys = [[grey] * 3 for grey in (146, 137, 151, 132, 171)]
+    assert s.colour.tolist() == [*greys, [0, 0, 245], [245, 0, 0], [0, 245, 0], [245, 245, 0]]
+    assert [(room.floor_material, room.floor_colour) for room in house.rooms] == [
+        (MATERIAL_INDEX["checker"], (134,) * 3)
+    ]

@@ -123,7 +123,7 @@ def test_info_has_dancers_and_rooms():
 
 
 def test_spaces():
-    for name, settings in (("Next", {}), ("MVFO", {"rooms": 4}), ("ShortStay", {"size": 4}), ("MultiTask", {})):
+    for name, settings in (("Next", {}), ("MVFO", {"rooms": 4}), ("ShortStay", {}), ("MultiTask", {})):
         others: dict = {"phase": Discrete(2), "move": Discrete(5)}
         if name == "MultiTask":
             others["task"] = Box(0, 1, (4,), np.float32)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from memenvs.room_ballet.dances import DANCES, PERFORMANCE_CELLS
-from memenvs.room_ballet.frames import COLOURS, SHAPES, frame_table, sprites
+from memenvs.room_ballet.frames import COLOURS, SHAPES, empty_room, frame_table, sprites
 
 #: Drawn by hand from the table of masks in the release.
 BY_HAND = {
@@ -118,6 +118,8 @@ def test_a_frame_is_walls_floor_and_one_dancer():
     walls = np.ones((45, 45), bool)
     walls[9:36, 9:36] = False
     assert (frame[walls] == 40).all()
+    empty = empty_room()
+    assert (empty[walls] == 40).all() and (empty[~walls] == 0).all()
 
 
 def test_frames_are_rendered_once_and_cannot_be_spoilt():

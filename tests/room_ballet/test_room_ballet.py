@@ -107,6 +107,10 @@ def test_vector_form_and_pixels():
     assert terminated.all()
     assert not truncated.any()
     assert info["final_info"]["success"].tolist() == [True, False, True]
+    for i, final in enumerate(info["final_obs"]):  # the query, as before the answer
+        assert final["phase"] == 1
+        for name in ("rgb", "query"):
+            np.testing.assert_array_equal(final[name], observation[name][i])
     assert (info["final_info"]["num_steps"] == 577).all()
 
 

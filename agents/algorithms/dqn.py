@@ -132,7 +132,7 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         while self.num_timesteps < total_timesteps and self._collect_episodes(self.env, callback):
             iteration += 1
             self._update_current_progress_remaining(self.num_timesteps, total_timesteps)
-            if self.filled_at >= 0 and self.replay.is_full:  # an interruption may have left rows empty
+            if self.replay.is_full:
                 self.train()
             self._is_unfinished = False
             if log_interval is not None and iteration % log_interval == 0:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 import torch
@@ -139,3 +141,61 @@ def test_the_target_network_follows() -> None:
     expected = 0.75 * before + 0.25 * model.policy.actor.linear.weight
     torch.testing.assert_close(model.target.actor.linear.weight, expected)
     assert not torch.equal(before, expected)
+
+
+def test_logs_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Means over two updates, and the speed, with a clock of ours."""
+    model = q_learner(copies(Ring), updates_per_collect=2)
+    model._setup_learn(1)
+    updates = iter([torch.tensor([1.0, 2.0, 3.0]), torch.tensor([3.0, 6.0, 9.0])])
+    monkeypatch.setattr(model, "_update", lambda: next(updates))
+    clock = iter([10.0, 10.5])
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
+    model._n_updates = 7
+    model.train()
+    monkeypatch.undo()
+    logged = model.logger.name_to_value
+    names = ("train/loss", "train/q", "train/grad_norm", "train/n_updates", "time/updates_per_second")
+    assert [logged[name] for name in names] == [2, 4, 6, 7, 4]
+    assert not model.policy.training
+    monkeypatch.setattr(model.logger, "dump", lambda step: logged.update(step=step))
+    monkeypatch.setattr(time, "time_ns", lambda: 5 * 10**9)
+    model.start_time, model.num_timesteps, model._num_timesteps_at_start = 3 * 10**9, 50, 9
+    model.dump_logs(4)
+    names = ("rollout/epsilon", "time/iterations", "time/fps", "time/time_elapsed", "time/total_timesteps", "step")
+    assert [logged[name] for name in names] == [1, 4, 20, 2, 50, 50]
+    assert logged["train/loss"] == 2  # for callbacks, until the next update
+    model._begin_update_log()
+    assert "train/loss" not in logged
+
+
+def test_every_second_iteration_is_logged(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = q_learner(copies(Ring), capacity=4, batch_size=4, updates_per_collect=1)
+    dumped: list[int] = []
+    monkeypatch.setattr(model, "dump_logs", lambda iteration: dumped.append(iteration))
+    model.learn(5 * 32, log_interval=2)
+    assert dumped == [2, 4] and model._n_updates == 5
+    model.learn(2 * 32, reset_num_timesteps=False)
+    assert dumped == [2, 4, 1, 2]
+    assert (model.num_timesteps, model.filled_at) == (7 * 32, 32)
+    model.learn(32)  # steps are counted anew, and epsilon falls from the start
+    assert (model.num_timesteps, model.filled_at) == (32, 0)
+
+
+def test_a_frozen_network_follows_only_where_it_is_trained() -> None:
+    policy = {"memory": "gru", "memory_kwargs": {"hidden_dim": 4}, "freeze_previous_action": True}
+    model = q_learner(copies(Ring), policy, target_rate=0.25)
+    for one, other in zip(model.policy.parameters(), model.target.parameters(), strict=True):
+        assert torch.equal(one, other) and not other.requires_grad
+    before = [each.clone() for each in model.target.parameters()]
+    with torch.no_grad():
+        for each in model.policy.parameters():
+            each.add_(1.0)
+    model._polyak_update(0.25)
+    for (name, own), old in zip(model.target.named_parameters(), before, strict=True):
+        torch.testing.assert_close(own, old if name.startswith("previous_action") else old + 0.25, msg=name)
+    model._polyak_update(1.0)
+    for one, other in zip(model.policy.parameters(), model.target.parameters(), strict=True):
+        assert torch.equal(one, other)
+    assert not any(each is model.policy.critic.weight for each in model._trained)
+    assert len(model._trained) == len(list(model.policy.parameters())) - 3  # the critic and the embedding

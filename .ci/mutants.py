@@ -176,7 +176,7 @@ TESTS = {
     "agents/algorithms/dqn": [
         *OFF_POLICY,
         "-k",
-        "not trxl and not scene and not relic and not lstm and not without_end",
+        "not trxl and not scene and not relic and not lstm and not without_end and not full_board",
     ],
     "agents/algorithms/dqn_config": [f"{LEARNERS}/test_learner_settings.py"],
     "agents/algorithms/supervised_config": [f"{LEARNERS}/test_learner_settings.py"],

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import Tensor
 
-from memenvs.agents.memory.attention import QUERY_BLOCK, Window, attend, masked_softmax, rotate
+from memenvs.agents.memory.attention import QUERY_BLOCK, Window, _has_flex_kernel, attend, masked_softmax, rotate
 
 #: Precision and head width.
 CASES = [(torch.float64, 6), (torch.float32, 8), (torch.float32, 32)]
@@ -83,6 +85,7 @@ def test_masked_softmax_by_hand() -> None:
     mask = torch.tensor([[True, True, False], [False, False, False]])
     expected = torch.tensor([[0.25, 0.75, 0.0], [0.0, 0.0, 0.0]], dtype=torch.float64)
     torch.testing.assert_close(masked_softmax(scores, mask), expected)
+    torch.testing.assert_close(masked_softmax(scores[None, :, None], mask[None, :, None]), expected[None, :, None])
     torch.testing.assert_close(masked_softmax(scores, None), scores.softmax(-1))
 
 
@@ -93,6 +96,15 @@ def test_rotation_is_that_of_complex_numbers() -> None:
     pairs = torch.complex(*x.chunk(2, -1)) * torch.polar(torch.ones_like(angle), angle)[:, :, None, None]
     got = rotate(x, angle.cos(), angle.sin())
     torch.testing.assert_close(got, torch.cat([pairs.real, pairs.imag], -1), atol=1e-5, rtol=0)
+
+
+def test_windows_on_a_gpu_have_a_kernel_for_wide_heads_and_several_queries() -> None:
+    for queries, width, dtype, is_cuda in itertools.product(
+        (1, 2, 9), (15, 16, 64), (torch.float32, torch.bfloat16, torch.float64), (True, False)
+    ):
+        like = SimpleNamespace(shape=(1, 1, queries, width), dtype=dtype, is_cuda=is_cuda)
+        expected = is_cuda and queries > 1 and width > 15 and dtype != torch.float64
+        assert _has_flex_kernel(like) == expected  # type: ignore[arg-type]
 
 
 def random_windows(queries: int, keys: int, sinks: int) -> tuple[Window, Tensor]:

@@ -104,10 +104,10 @@ class BalletTask:
     def answer_room(self) -> np.ndarray:
         """Room of the answer by queried room, int64, (rooms,); -1 for rooms that cannot be queried."""
         answer = np.arange(self.rooms)
-        if self.query_rules[0] == "next":
+        if self.query_rules == ("next",):
             answer[:] = -1  # the middle room has no next one
             answer[list(_RING)] = np.roll(_RING, -1)
-        elif self.query_rules[0] == "opposite":
+        elif self.query_rules == ("opposite",):
             answer = answer[::-1].copy()  # rooms of the ring are numbered row by row
         return answer
 
@@ -146,10 +146,8 @@ class BalletTask:
         if not isinstance(rng, np.random.Generator):
             raise TypeError(f"rng must be a numpy Generator (np.random.default_rng(0)), got {rng!r}")
         keys = rng.integers(2**63, size=batch)
-        count = len(self.query_rules)
-        if count > 1:  # the remainder of a key is its task
-            keys = keys - keys % count + (keys[0] % count + np.arange(batch)) % count
-        return self.make_episodes(keys)
+        count = len(self.query_rules)  # the remainder of a key by it is the task
+        return self.make_episodes(keys - keys % count + (keys[0] % count + np.arange(batch)) % count)
 
     def make_episodes(self, keys: np.ndarray) -> Episodes:
         """Make the episodes of these keys.

@@ -203,7 +203,7 @@ TESTS = {
     "agents/algorithms/archive": [f"{LEARNERS}/test_archive.py"],
     "agents/algorithms/schedules": [f"{LEARNERS}/test_schedules.py"],
     "agents/algorithms/spaces": [f"{LEARNERS}/test_checkpoint_spaces.py", f"{LEARNERS}/test_checkpoint.py"],
-    "agents/algorithms/supervised": [f"{LEARNERS}/test_supervised.py", "-k", "not command_line"],
+    "agents/algorithms/supervised": [f"{LEARNERS}/test_supervised_learner.py"],
     "agents/algorithms/distributed": [f"{LEARNERS}/test_processes.py"],
     "agents/algorithms/finite": [f"{LEARNERS}/test_finite.py"],
     "agents/algorithms/sb3_settings": [f"{LEARNERS}/test_sb3_interface.py", "-k", "settings"],

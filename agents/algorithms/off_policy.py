@@ -196,7 +196,6 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
         n_actions = int(self.action_space.n)  # type: ignore[attr-defined]
         return torch.randint(n_actions, (count,), generator=self.policy.generator, device=self.device)
 
-    @torch.no_grad()
     def _stored_observations(self, observations: Any) -> tuple[Observations | Tensor, ExtraInputs]:
         """Return observations as the replay stores them (embeddings if frozen), and the memory's other inputs."""
         stored = self.policy.features(observations) if self.policy.freeze_features else observations

@@ -62,6 +62,39 @@ def test_uniform_and_softmax_actions() -> None:
         assert float(taken) == pytest.approx(share, abs=0.08)  # 3.6 standard deviations
 
 
+def test_the_policy_is_not_asked_until_the_buffer_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = q_learner(copies(Ring), capacity=8, batch_size=1, updates_per_collect=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(model.policy, "act", None)
+        model.learn(2 * 32)
+    assert model.filled_at == 64
+
+
+def test_uniform_actions_are_available_ones() -> None:
+    model = q_learner(copies(Ring))
+    mask = torch.tensor([[True, False, True], [False, True, False]]).repeat(2000, 1)
+    actions = model._uniform_actions(4000, mask).view(2000, 2)
+    assert set(actions[:, 0].tolist()) == {0, 2} and set(actions[:, 1].tolist()) == {1}
+    assert float(actions[:, 0].float().mean()) == pytest.approx(1.0, abs=0.1)
+    free = model._uniform_actions(4000, None)
+    assert free.shape == (4000,) and float(free.float().mean()) == pytest.approx(0.5, abs=0.05)
+
+
+def test_an_episode_whose_info_names_no_time_limit_has_terminated(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = q_learner(env := copies(Ring), capacity=4, updates_per_collect=1, batch_size=1)
+    model.learn(32)
+    assert not model.replay.terminated.any()  # a time limit ended them
+    step = env.step_wait
+
+    def unnamed() -> Any:
+        *rest, infos = step()
+        return *rest, [{key: value for key, value in each.items() if key != "TimeLimit.truncated"} for each in infos]
+
+    monkeypatch.setattr(env, "step_wait", unnamed)
+    model.learn(32, reset_num_timesteps=False)
+    assert model.replay.terminated.all()
+
+
 def test_the_previous_action_is_the_one_that_was_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the actions are uniform instead of the policy's; acting and learning must use these."""
     policy = {"memory": "gru", "memory_kwargs": {"hidden_dim": 8}}

@@ -35,6 +35,8 @@ def test_content_of_this_buffer() -> None:
     for lengths, next in (([STEPS + 1, 1, 0], 0), ([-1, 1, 0], 0), ([1, 1, 1], CAPACITY), ([1, 1], 0), ([], 0)):
         with pytest.raises(ValueError, match=r"^file: is of another replay: must be of 3 episodes of at most 4 steps"):
             content(lengths, next).check(Path("file"), CAPACITY, STEPS, STORES)
+    with pytest.raises(ValueError, match="got 0 of at most 0"):
+        content([]).check(Path("file"), CAPACITY, STEPS, STORES)
     wrong = {
         "'lengths' must be torch.int64 with one axis": {"lengths": torch.zeros(CAPACITY)},
         "'lengths' must be torch.int64 with": {"lengths": torch.zeros(CAPACITY, 1, dtype=torch.int64)},
@@ -77,7 +79,7 @@ def test_bounds_of_spaces() -> None:
 
 
 def test_entries_of_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "replay"
+    path = tmp_path / "very" / "deep" / "replay"
     good = content([2, 1, 0], next=2)
     good.write(path)
     assert ReplayContent.read(path, 5).next == 2

@@ -27,10 +27,10 @@ class Line(PredictionModel):
         super().__init__()
         self.slope, self.bias = nn.Parameter(torch.zeros(1)), nn.Parameter(torch.ones(1))
         self.source = source
-        self.asked: list[tuple[int, int | None]] = []
+        self.requests: list[tuple[int, int | None]] = []
 
     def sample(self, count: int, rng: np.random.Generator, step: int | None) -> Tensor:
-        self.asked.append((count, step))
+        self.requests.append((count, step))
         return torch.as_tensor(rng.normal(size=count), dtype=torch.float32)
 
     def shard(self, batch: Tensor, rank: int, count: int) -> Tensor:
@@ -70,7 +70,7 @@ def test_steps_by_hand() -> None:
     learner.learn(4, logs.append)
     learner.learn(1)
     assert learner.num_timesteps == 5 and len(logs) == 4 and model.training
-    assert model.asked == [(6, step) for step in range(5)]
+    assert model.requests == [(6, step) for step in range(5)]
     weight, first, second = np.array([0.0, 1.0]), np.zeros(2), np.zeros(2)
     for step in range(5):
         x = points(0, 4, step, 6).astype(float)
@@ -148,7 +148,7 @@ def test_evaluation_by_hand() -> None:
     found = evaluate_model(model, 600, seed=7)
     np.testing.assert_allclose(found["accuracy"], 2 * expected)
     np.testing.assert_allclose(found["positive"], expected[expected > 0])
-    assert model.asked == [(250, None), (250, None), (100, None)]
+    assert model.requests == [(250, None), (250, None), (100, None)]
     ideal = evaluate_model(model, 600, seed=7, ideal=True)
     assert list(ideal) == ["accuracy"]
     np.testing.assert_allclose(ideal["accuracy"], 3 * expected)

@@ -62,7 +62,7 @@ def test_uniform_and_softmax_actions() -> None:
         assert float(taken) == pytest.approx(share, abs=0.08)  # 3.6 standard deviations
 
 
-def test_the_policy_is_not_asked_until_the_buffer_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_actions_that_fill_the_buffer_need_no_policy(monkeypatch: pytest.MonkeyPatch) -> None:
     model = q_learner(copies(Ring), capacity=8, batch_size=1, updates_per_collect=1)
     with monkeypatch.context() as patch:
         patch.setattr(model.policy, "act", None)

@@ -114,6 +114,7 @@ TESTS = {
     "memenvs/exploration/env": [f"{EXPLORATION}/test_exploration.py", f"{EXPLORATION}/test_exploration_maps.py"],
     "memenvs/exploration/planner": [f"{EXPLORATION}/test_planner.py"],
     "memenvs/exploration/roaming": [EXPLORATION, "-k", "hand or terminates or Roaming"],
+    "memenvs/exploration/search": [*(f"{EXPLORATION}/test_{name}.py" for name in ("search", "exploration_maps"))],
     "memenvs/exploration/task_home": [f"{EXPLORATION}/test_planner.py", f"{EXPLORATION}/test_exploration_maps.py"],
     "memenvs/exploration/visibility": [f"{EXPLORATION}/test_visibility.py", f"{EXPLORATION}/test_search.py"],
     "memenvs/vln": [VLN, "-k", "not procedural"],

@@ -229,6 +229,7 @@ def test_the_oracle_turns_to_the_object_and_rejects_what_it_does_not_see():
     env.reset(options={"start": (x, y, ahead + 0.4 * math.pi / 4)})
     action = env.oracle_action()
     assert task._rejected[0] == {int(views.cells[k])}
+    assert task._retry_step[0] == 8
     assert int(views.cells[k]) not in task._remaining_view_poses(0).cells
     env.reset(options={"start": (x, y, ahead + 0.4 * math.pi / 4)})
     assert not task._rejected[0] and env.oracle_action() == action

@@ -158,6 +158,7 @@ def test_metrics_equal_the_reference(make):
         env = make(task)
         for number, path in ((0, "aebcbc"), (1, "cbab" if task == "CVDN" else "abab")):
             _, info = env.reset(options={"episode_number": number})
+            assert info["success"] is False and info["sr"] == 0.0  # 4.5 and 4 m away
             graph = env.unwrapped.task.world.graphs[0]
             for name in path[1:]:
                 info = env.step(candidates(env)[name])[4]

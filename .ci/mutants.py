@@ -447,13 +447,16 @@ def test(mutation: MutationSpec, tree: Path, arguments: list[str], reached: Reac
     operator = cosmic_ray.plugins.get_operator(mutation.operator_name)(**mutation.operator_args)
     chosen = reached.tests(mutation.start_pos[0])
     files = sorted({name.split("::")[0] for name in chosen})
-    with use_mutation(tree / mutation.module_path, operator, mutation.occurrence) as (before, after):
-        if after is None:
-            return WorkResult(worker_outcome=WorkerOutcome.NO_TEST)
-        for path in users:
-            path.touch()  # to numba, another file
-        timeout = 60 + 5 * sum(chosen.values())
-        is_noticed = run_tests(tree, [*arguments, *files], timeout, Chosen(chosen)) != "passed"
+    try:
+        with use_mutation(tree / mutation.module_path, operator, mutation.occurrence) as (before, after):
+            if after is None:
+                return WorkResult(worker_outcome=WorkerOutcome.NO_TEST)
+            for path in users:
+                path.touch()  # to numba, another file
+            timeout = 60 + 5 * sum(chosen.values())
+            is_noticed = run_tests(tree, [*arguments, *files], timeout, Chosen(chosen)) != "passed"
+    except AttributeError:  # of Cosmic Ray, which cannot replace a name with a dot, as in `except zlib.error`
+        return WorkResult(worker_outcome=WorkerOutcome.NO_TEST)
     outcome = TestOutcome.KILLED if is_noticed else TestOutcome.SURVIVED
     return WorkResult(worker_outcome=WorkerOutcome.NORMAL, test_outcome=outcome, diff=change_of(before, after))
 

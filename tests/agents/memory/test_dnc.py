@@ -273,6 +273,27 @@ def test_a_calibrated_dnc_writes_to_one_cell_and_reads_it_from_the_start(links: 
         assert (found.float().mean() > 0.9) == is_calibrated
 
 
+def test_calibration_changes_keys_strengths_and_gates_alone() -> None:
+    memory = make()
+    before = memory._split(memory.interface.bias.detach().clone())
+    before_weight = memory.interface.weight.detach().clone()
+    memory.calibrate()
+    after = memory._split(memory.interface.bias.detach())
+    raised = {"read_strengths": 8.0, "write_strength": 8.0, "write_gate": 3.0, "allocation_gate": 3.0}
+    heads = memory.config.read_heads
+    for name, bias in before.items():
+        expected = bias + raised.get(name, 0.0)
+        if name.endswith("_key") or name == "read_keys":
+            expected = before["write_vector"].repeat(heads if name == "read_keys" else 1)
+        torch.testing.assert_close(after[name], expected, rtol=0, atol=0)
+    rows = memory._split(torch.arange(len(before_weight)))
+    for name, own in rows.items():
+        expected = before_weight[own]
+        if name.endswith("_key") or name == "read_keys":
+            expected = before_weight[rows["write_vector"]].repeat(heads if name == "read_keys" else 1, 1)
+        torch.testing.assert_close(memory.interface.weight[own], expected, rtol=0, atol=0)
+
+
 def test_wrong_settings_are_named() -> None:
     for settings, message in [
         ({"cells": 0}, "cells must be an integer of at least 1, got 0"),

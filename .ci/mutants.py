@@ -381,7 +381,9 @@ class Reached:
         last = max(inner.lineno, first_line(body[0]) - 1) if body else (inner.end_lineno or inner.lineno)
         lines = range(first_line(inner), last + 1)
         contexts: set[str] = set().union(*(self.lines.get(each, set()) for each in lines))
-        if "" in contexts or not contexts:
+        functions = (node for node in around if isinstance(node, ast.FunctionDef))
+        is_called = any(first_line(node.body[0]) <= line for node in functions)  # else it runs as a test imports it
+        if "" in contexts or not contexts or not is_called:
             return self.seconds
         return {test: time for test, time in self.seconds.items() if {test, test.split("::")[0]} & contexts}
 

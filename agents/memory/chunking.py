@@ -52,7 +52,7 @@ def chunks_by_key(keys: Tensor, in_memory: Tensor, size: int) -> Chunks:
     """Group tokens with the same key; chunks are in the order of keys.
 
     Args:
-        keys: int64, (B, N); at most `size` tokens in memory share one.
+        keys: int64, (B, N), N >= 1; at most `size` tokens in memory share one.
         in_memory: bool, (B, N).
         size: n.
     """
@@ -62,7 +62,7 @@ def chunks_by_key(keys: Tensor, in_memory: Tensor, size: int) -> Chunks:
     exists = in_memory.gather(1, order)
     chunk = F.pad((keys[:, 1:] != keys[:, :-1]).cumsum(1), (1, 0))  # (B, N): number of the chunk of each sorted token
     rank = torch.arange(tokens, device=keys.device) - _first_of_run(keys)  # place within the chunk
-    count = max(1, int(chunk.masked_fill(~exists, -1).max()) + 1) if tokens else 1
+    count = int(chunk.masked_fill(~exists, 0).max()) + 1
     slot = torch.where(exists, chunk * size + rank, count * size)  # one slot more for what is not in memory
     index = order.new_zeros(batch, count * size + 1).scatter(1, slot, order)[:, :-1]
     mask = exists.new_zeros(batch, count * size + 1).scatter(1, slot, True)[:, :-1]
@@ -80,5 +80,5 @@ def ranks_within(keys: Tensor, in_memory: Tensor) -> Tensor:
 def _first_of_run(ordered: Tensor) -> Tensor:
     """Position at which the run of equal keys around each sorted key begins, int64 (B, N)."""
     position = torch.arange(ordered.shape[1], device=ordered.device)
-    is_first = F.pad(ordered[:, 1:] != ordered[:, :-1], (1, 0), value=True)
-    return torch.where(is_first, position, 0).cummax(1).values
+    begins = F.pad(ordered[:, 1:] != ordered[:, :-1], (1, 0))  # a new run; the first one begins at 0 in any case
+    return torch.where(begins, position, 0).cummax(1).values

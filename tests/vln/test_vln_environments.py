@@ -360,6 +360,24 @@ def test_pictures_show_annotated_and_own_path(make):
     assert (picture[512:] < 128).any()  # there is text
 
 
+def test_map_by_hand(make):
+    """The house is 2 m wide and 4.5 m long, which fills 464 of 512 pixels; d is at the top."""
+    env = make(render_mode="rgb_array")
+    env.reset(options={"episode_number": 0})
+    task, scale = env.unwrapped.task, 464 / 4.5
+    corners = task.map_pixels(0, np.array([[0.0, 0.0, 9.9], [2.0, 4.5, 9.9], [1.0, 2.25, 9.9]]))
+    np.testing.assert_allclose(corners, [[256 - scale, 488], [256 + scale, 24], [256, 256]])
+    picture = task.draw_map(0, np.array([[0.0, 0.0], [2.0, 2.0]])).astype(int)
+    for point, radius, colour in (
+        ((0.0, 0.0), 5, (34, 160, 84)),  # ring around the start a
+        ((0.0, 4.5), 7, (214, 48, 49)),  # ring around the goal d
+        ((2.0, 2.0), 0, (240, 150, 20)),  # disc at the end e of the path
+    ):
+        ((column, row),) = task.map_pixels(0, np.array([point])).round().astype(int)
+        assert np.abs(picture[row, column + radius] - colour).max() < 60, point
+    assert (picture[4, 4] == (250, 249, 246)).all()
+
+
 def test_pictures_show_the_end_of_long_texts():
     """A text of three legs (1,300 letters) fits, so a different last word is visible. Twice its length does not."""
     words = " ".join(["turn around and walk past the lamp"] * 38)

@@ -106,7 +106,8 @@ class ExplorationConfig(HomesConfig):
         modalities = known if self.modalities is None else self.modalities
         for each in modalities:
             if each not in known:
-                raise ValueError(f"unknown modality {each!r} in obs_mode {self.obs_mode!r}; {choices_for(each, known)}")
+                where = f"modalities: unknown modality {each!r} in obs_mode {self.obs_mode!r}"
+                raise ValueError(f"{where}; {choices_for(each, known)}")
         if not modalities or len(set(modalities)) < len(modalities):
             raise ValueError(f"modalities must be None or some of {list(known)}, each once, got {self.modalities!r}")
         object.__setattr__(self, "modalities", tuple(modalities))

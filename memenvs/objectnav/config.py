@@ -113,8 +113,12 @@ class ExtObjNavConfig(HomesConfig):
         return LayoutCheck(self.num_objects, self.categories, self.tilt_mode)  # type: ignore[arg-type]
 
 
-def category_number(value: object) -> int:
+def category_number(value: object, argument: str = "categories") -> int:
     """Convert a category, given as number or name, to its number.
+
+    Args:
+        value: The number or name.
+        argument: Where it was given, for the message.
 
     Raises:
         ValueError: No such category.
@@ -123,4 +127,5 @@ def category_number(value: object) -> int:
         return YCB_CLASSES.index(value)
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= value < len(YCB_CLASSES):
         return int(value)
-    raise ValueError(f"unknown category {value!r}; choose from 0 ... {len(YCB_CLASSES) - 1} or {list(YCB_CLASSES)}")
+    choices = f"choose from 0 ... {len(YCB_CLASSES) - 1} or {list(YCB_CLASSES)}"
+    raise ValueError(f"{argument}: unknown category {value!r}; {choices}")

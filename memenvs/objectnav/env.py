@@ -362,7 +362,7 @@ class ExtObjNav(BatchTask):
     @staticmethod
     def _check_goal(layout: Layout, value: object) -> int:
         """Convert the option `goal` to a category of the layout."""
-        goal = category_number(value)
+        goal = category_number(value, "option 'goal'")
         if goal not in layout.goals:
             names = [YCB_CLASSES[k] for k in layout.goals]
             raise ValueError(f"option 'goal' must be a category of this layout, one of {names}, got {value!r}")

@@ -27,7 +27,8 @@ from memenvs.agents.experiments.run_report import write_report
 from memenvs.agents.presets import find_preset
 from memenvs.agents.studies.study_results import metric_means
 from tests.agents.algorithms.q_worlds import q_learner
-from tests.agents.damage import (
+from tests.agents.learners import MEMORIES, STEPS, N, darkroom, learner
+from tests.damage import (
     cut,
     damage_member,
     edit_json,
@@ -37,7 +38,6 @@ from tests.agents.damage import (
     move_block,
     zipped,
 )
-from tests.agents.learners import MEMORIES, STEPS, N, darkroom, learner
 
 OBSERVATION = {"position": np.array([1.0, 2.0], np.float32), "previous_reward": np.array([1.0], np.float32)}
 Damage = Callable[[bytes, np.random.Generator], bytes]

@@ -1,0 +1,261 @@
+"""Damaged files, odd settings and odd reset options of environments: right, or refused by name.
+
+A part runs on every change, all of it nightly. `tests/agents/test_damaged_files.py` and `test_settings.py` there do the
+same for checkpoints, run directories, memories and learners.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from memenvs.houses.procthor.asset_sizes import AssetSizes, convert_databases
+from memenvs.houses.procthor.loader import count_procthor, load_procthor
+from memenvs.registry import ENVIRONMENTS
+from memenvs.task import TRIAL_OPTIONS, load_task
+from memenvs.vln.features.file_features import FileFeatures, convert_features
+from memenvs.vln.graph import Graphs
+from memenvs.vln.results import score_paths
+from memenvs.vln.tokenizers import WordPieceTokenizer
+from memenvs.vln.worlds.mp3d import load_cvdn, load_r2r
+from tests.damage import VALUES, cut, edit_json, flip_bits, move_block
+from tests.houses.procthor.made_houses import SIZES, two_rooms, write_houses
+from tests.rollouts import any_action
+from tests.vln.test_vln_features import write_hdf5, write_tsv
+from tests.vln.toys import NDH, R2R, connectivity, write_data, write_json
+
+LONGEST = 20.0  # seconds; a fault of this kind once took minutes
+BYTES = (flip_bits, cut, move_block)
+TEXTS = (*BYTES, edit_json, edit_json, edit_json)
+Damage = Callable[[bytes, np.random.Generator], bytes]
+ODD: tuple[Any, ...] = (
+    *VALUES,
+    10**400,
+    np.int64(2),
+    np.int8(-3),
+    np.float32(0.25),
+    np.bool_(True),
+    np.array(2),
+    np.array([1.0, 2.0]),
+    np.array(["a"]),
+    (1, 2),
+    [1, 2, 3],
+    {1},
+    object(),
+)
+
+
+class File(NamedTuple):
+    """A kind of file: its name, what writes a whole one into a folder, what reads it, and how it is damaged."""
+
+    name: str
+    write: Callable[[Path], object]
+    read: Callable[[Path], object]
+    damages: tuple[Damage, ...] = TEXTS
+
+
+def read_houses(folder: Path) -> None:
+    for index in range(count_procthor(folder / "made.jsonl")):
+        load_procthor(folder / "made.jsonl", index)
+
+
+def write_vocabulary(folder: Path) -> None:
+    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[SEP]", "go", "##ing"]) + "\n")
+
+
+def write_database(folder: Path) -> None:
+    box = {"x": 1.0, "y": 0.5, "z": 2.0}
+    write_json(folder / "asset-database.json", {"Table_1": {"objectType": "Table", "boundingBox": box}})
+
+
+def write_results(folder: Path) -> None:
+    write_data(folder)
+    paths = {"7": "abcd", "8": "eb"}
+    steps = {id: [[name, 0.0, 0.0] for name in path] for id, path in paths.items()}
+    counts = {str(each["path_id"]): len(each["instructions"]) for each in R2R}
+    results = [{"instr_id": f"{id}_{k}", "trajectory": each} for id, each in steps.items() for k in range(counts[id])]
+    write_json(folder / "results.json", results)
+
+
+def some_views() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return {f"toy_{name}": rng.normal(size=(36, 3)).astype(np.float32) for name in "abcde"}
+
+
+def write_array(folder: Path) -> None:
+    convert_features(write_tsv(folder / "features.tsv", some_views()), folder / "features.npy")
+
+
+def read_features(name: str) -> Callable[[Path], object]:
+    def read(folder: Path) -> object:
+        write_data(folder)
+        return FileFeatures(folder / name, Graphs(load_r2r(folder, "train").graphs), None)
+
+    return read
+
+
+FILES = (
+    File("made.jsonl", lambda folder: write_houses(folder, two_rooms()), read_houses),
+    File(
+        "sizes.json",
+        lambda folder: (folder / "sizes.json").write_text(json.dumps(SIZES)),
+        lambda folder: AssetSizes.read(folder / "sizes.json"),
+    ),
+    File(
+        "asset-database.json",
+        write_database,
+        lambda folder: convert_databases([folder / "asset-database.json"], folder / "out.json"),
+    ),
+    File("R2R_train.json", lambda folder: write_data(folder), lambda folder: load_r2r(folder, "train")),
+    File(
+        "ndh_val_unseen.json",
+        lambda folder: write_json(write_data(folder) / "ndh_val_unseen.json", NDH),
+        lambda folder: load_cvdn(folder, "val_unseen", "mixed", "all"),
+    ),
+    File(
+        "connectivity/toy_connectivity.json",
+        lambda folder: write_json(write_data(folder) / "connectivity/toy_connectivity.json", connectivity()),
+        lambda folder: load_r2r(folder, "train"),
+    ),
+    File(
+        "results.json",
+        write_results,
+        lambda folder: score_paths("r2r", folder / "results.json", load_r2r(folder, "train")),
+    ),
+    File("f.tsv", lambda folder: write_tsv(folder / "f.tsv", some_views()), read_features("f.tsv"), BYTES),
+    File("f.tsv.gz", lambda folder: write_tsv(folder / "f.tsv.gz", some_views()), read_features("f.tsv.gz"), BYTES),
+    File("f.hdf5", lambda folder: write_hdf5(folder / "f.hdf5", some_views()), read_features("f.hdf5"), BYTES),
+    File("features.npy", write_array, read_features("features.npy"), BYTES),
+    File("features.npy.json", write_array, read_features("features.npy"), TEXTS),
+    File(
+        "vocab.txt",
+        write_vocabulary,
+        lambda folder: WordPieceTokenizer.from_file(folder / "vocab.txt"),
+        BYTES,
+    ),
+)
+
+
+def attempt(where: str, name: str, call: Callable[[], object]) -> Iterator[str]:
+    """Call; yield a line if it neither works nor is refused by the name, or takes too long."""
+    begin = time.perf_counter()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            call()
+    except (ValueError, TypeError, OSError) as error:
+        if name not in str(error):
+            yield f"{where} does not name it: {error!r}"
+    except Exception as error:
+        yield f"{where}: {error!r}"
+    if time.perf_counter() - begin > LONGEST:
+        yield f"{where} took {time.perf_counter() - begin:.0f} s"
+
+
+def file_failures(file: File, count: int, seed: int, folder: Path) -> Iterator[str]:
+    file.write(folder)
+    good = (folder / file.name).read_bytes()
+    file.read(folder)
+    for i in range(count):
+        damage = file.damages[i % len(file.damages)]
+        into = folder / str(i)  # another one each time: what was read of a file is kept until it changes
+        into.mkdir()
+        file.write(into)
+        (into / file.name).write_bytes(damage(good, np.random.default_rng([seed, i])))
+        where = f"{file.name}, seed {seed}, case {i} ({damage.__name__})"
+        yield from attempt(where, Path(file.name).name, lambda folder=into: file.read(folder))
+
+
+def settings_failures(config: Any, cases: Iterator[dict[str, Any]]) -> Iterator[str]:
+    for settings in cases:
+        name, *others = settings
+        for each in attempt(f"{config.__name__} with {settings}", name, lambda given=settings: config(**given)):
+            if not any(other in each.partition("does not name it")[2] for other in others):
+                yield each
+
+
+def single(config: Any) -> list[dict[str, Any]]:
+    return [{each.name: value} for each in fields(config) for value in ODD]
+
+
+def pairs(config: Any, count: int) -> Iterator[dict[str, Any]]:
+    names = [each.name for each in fields(config)]
+    for i in range(count):
+        rng = np.random.default_rng(i)
+        chosen = rng.choice(names, min(2, len(names)), replace=False)
+        yield {str(each): ODD[int(rng.integers(len(ODD)))] for each in chosen}
+
+
+def option_failures(spec: Any, cases: list[tuple[str, Any]]) -> Iterator[str]:
+    """Reset with odd options; an environment that refused one goes on as if it had not been asked."""
+    env = gym.make(spec.id, **any_action(spec), max_episode_steps=5)
+    try:
+        env.reset(seed=0)
+        for name, value in cases:
+            where = f"{spec.id}, option {name}={value!r}"
+            yield from attempt(where, name, lambda name=name, value=value: env.reset(options={name: value}))
+            try:
+                env.reset(seed=1)
+                env.step(env.action_space.sample())
+            except Exception as error:
+                yield f"{where}, then a reset: {error!r}"
+    finally:
+        env.close()
+
+
+def options(spec: Any) -> list[tuple[str, Any]]:
+    names = [*load_task(spec.task).option_names, *TRIAL_OPTIONS, "unknown"]
+    return [(name, value) for name in names for value in ODD]
+
+
+CONFIGS = list({load_task(spec.task).config_type: None for spec in ENVIRONMENTS})
+BY_NAME = {"argnames": "spec", "argvalues": ENVIRONMENTS, "ids": lambda spec: spec.name}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_some_damaged_files(file: File, tmp_path: Path) -> None:
+    assert not list(file_failures(file, 12, 0, tmp_path))
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_some_settings(config: Any) -> None:
+    cases = single(config)
+    chosen = np.random.default_rng(0).permutation(len(cases))[:100]
+    assert not list(settings_failures(config, (cases[i] for i in chosen)))
+
+
+@pytest.mark.parametrize(**BY_NAME)
+def test_some_options(spec: Any) -> None:
+    cases = options(spec)
+    chosen = np.random.default_rng(0).permutation(len(cases))[:10]
+    assert not list(option_failures(spec, [cases[i] for i in chosen]))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_many_damaged_files(file: File, tmp_path: Path) -> None:
+    found = list(file_failures(file, 2000, 1, tmp_path))
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("config", CONFIGS)
+def test_all_settings(config: Any) -> None:
+    found = [*settings_failures(config, iter(single(config))), *settings_failures(config, pairs(config, 3000))]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(**BY_NAME)
+def test_all_options(spec: Any) -> None:
+    found = list(option_failures(spec, options(spec)))
+    assert not found, "\n".join(found)

@@ -87,7 +87,7 @@ def check_start(value: Any) -> tuple[float, float, float]:
     """
     try:
         start = np.asarray(value, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         start = np.zeros(0)
     if start.shape != (3,) or not np.isfinite(start).all():
         raise ValueError(f"option 'start' must be three finite numbers (x m, y m, heading rad), got {value!r}")

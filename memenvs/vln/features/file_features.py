@@ -165,7 +165,7 @@ def _map_array(path: Path, keys: list[str]) -> tuple[np.ndarray, np.ndarray]:
         if number.setdefault(key, k) != k:
             raise ValueError(f"{beside}: {key} is there twice, at {number[key]} and {k}")
     row = np.array([number.get(key, -1) for key in keys])
-    _check_all_there(path, keys, row >= 0)
+    _check_all_there(beside, keys, row >= 0)
     return array, row
 
 

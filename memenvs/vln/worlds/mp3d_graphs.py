@@ -133,7 +133,7 @@ def _read_scan(path: Path) -> Scan:
         return found
 
     pose = [[each.number() for each in row["pose"].items(16)[:16]] for row in rows]
-    return _make_scan(
+    content = (
         path.name.removesuffix("_connectivity.json"),
         [row["image_id"].text() for row in rows],
         np.array(pose, np.float64).reshape(-1, 16),
@@ -142,6 +142,10 @@ def _read_scan(path: Path) -> Scan:
         np.array([flags(row, "unobstructed") for row in rows], bool).reshape(len(rows), -1),
         np.array([flags(row, "visible") for row in rows], bool).reshape(len(rows), -1),
     )
+    try:
+        return _make_scan(*content)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def _make_scan(

@@ -1,4 +1,4 @@
-"""Damaged files, odd settings and odd reset options of environments: right, or refused by name.
+"""Damaged files, odd settings and odd reset options: right, or refused by name.
 
 A part runs on every change, all of it nightly. `tests/agents/test_damaged_files.py` and `test_settings.py` there do the
 same for checkpoints, run directories, memories and learners.
@@ -156,7 +156,7 @@ FILES = (
 
 
 def attempt(where: str, names: Iterable[str], call: Callable[[], object]) -> Iterator[str]:
-    """Call; yield a line if it neither works nor is refused by one of the names, or takes too long."""
+    """Call; yield a line if it neither works nor is refused by a name, or takes too long."""
     begin = time.perf_counter()
     try:
         with warnings.catch_warnings():
@@ -204,7 +204,7 @@ def pairs(config: Any, count: int) -> Iterator[dict[str, Any]]:
 
 
 def option_failures(spec: Any, cases: list[tuple[str, Any]]) -> Iterator[str]:
-    """Reset with odd options; an environment that refused one goes on as if it had not been asked."""
+    """Reset with odd options; the next reset is as if there had been none."""
     env = gym.make(spec.id, **any_action(spec), max_episode_steps=5)
     try:
         env.reset(seed=0)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.learning
 
 @cache
 def agreement(agent: str) -> float:
-    """Share of the teacher's decisions in unseen houses that are the agent's own, after training."""
+    """Train an agent; share of the teacher's decisions in unseen houses that it makes."""
     config = find_preset("vln-laptop" + agent)
     env = make_vec_env(config.env, 16, **config.env_kwargs)
     env.seed(0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import FrozenInstanceError, asdict
 from typing import Any
 
 import pytest
@@ -95,7 +95,12 @@ INTERVALS: list[tuple[Config, str, tuple[float, ...], tuple[float, ...]]] = [
 
 def test_defaults() -> None:
     for config, expected in DEFAULTS.items():
-        assert asdict(config()) == expected
+        made = config()
+        assert asdict(made) == expected
+        with pytest.raises(FrozenInstanceError):
+            made.learning_rate = 1.0  # type: ignore[misc]
+        with pytest.raises(TypeError, match="positional"):
+            config(1.0)  # type: ignore[misc]
     assert PPOConfig().segment == 128
     assert DQNConfig().lowest_reward == -math.inf
     assert DQNConfig(min_reward=-2.5).lowest_reward == -2.5

@@ -25,8 +25,8 @@ def test_one_step_targets_reach_the_optimal_values_of_a_task_without_end() -> No
     for _ in range(100):
         optimal = np.array([[Ring.REWARDS[s][a] + 0.5 * optimal[(s + a) % 3].max() for a in (0, 1)] for s in range(3)])
     for temperature in (1.0, 0.25):
-        model = q_learner(copies(Ring), temperature=temperature)
-        model.learn(32 * 8 + 640)
+        model = q_learner(copies(Ring), temperature=temperature, learning_rate=0.05, target_rate=0.2)
+        model.learn(32 * 8 + 256)
         np.testing.assert_allclose(temperature * table(model, 3), optimal, atol=1e-3)
 
 

@@ -205,7 +205,7 @@ TESTS = {
     "agents/algorithms/checkpoint_json": [f"{LEARNERS}/test_checkpoint_json.py"],
     "agents/algorithms/archive": [f"{LEARNERS}/test_archive.py"],
     "agents/algorithms/schedules": [f"{LEARNERS}/test_schedules.py"],
-    "agents/algorithms/spaces": [f"{LEARNERS}/test_checkpoint_spaces.py", f"{LEARNERS}/test_checkpoint.py"],
+    "agents/algorithms/spaces": [f"{LEARNERS}/test_checkpoint_spaces.py"],
     "agents/algorithms/supervised": [f"{LEARNERS}/test_supervised_learner.py"],
     "agents/algorithms/distributed": [f"{LEARNERS}/test_processes.py"],
     "agents/algorithms/finite": [f"{LEARNERS}/test_finite.py"],

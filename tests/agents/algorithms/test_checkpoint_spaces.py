@@ -14,7 +14,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor
 
 from memenvs.agents import PartialUpdatePPO, make_vec_env
-from memenvs.agents.algorithms.spaces import space_from_json, space_to_json
+from memenvs.agents.algorithms.spaces import MAX_ELEMENTS, space_from_json, space_to_json
 
 SPACES = [
     spaces.Discrete(4),
@@ -38,6 +38,21 @@ def test_spaces_that_cannot_be_written() -> None:
         space_to_json(spaces.Text(5))
     with pytest.raises(ValueError, match="unknown kind of space 'Text'"):
         space_from_json({"kind": "Text"})
+
+
+def test_bounds_are_one_number_where_they_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    image = space_to_json(spaces.Box(0, 255, (4, 5, 3), np.uint8))
+    assert image == {"kind": "Box", "shape": [4, 5, 3], "dtype": "uint8", "low": 0.0, "high": 255.0}
+    uneven = space_to_json(spaces.Box(np.array([[0, 1]], np.int16), np.array([[7, 9]], np.int16)))
+    assert uneven == {"kind": "Box", "shape": [1, 2], "dtype": "int16", "low": [[0.0, 1.0]], "high": [[7.0, 9.0]]}
+    empty = spaces.Box(np.zeros((0,), np.float32), np.ones((0,), np.float32))
+    assert space_from_json(space_to_json(empty)) == empty
+    assert MAX_ELEMENTS == 2**28
+    monkeypatch.setattr("memenvs.agents.algorithms.spaces.MAX_ELEMENTS", 6)
+    data = {"kind": "Box", "dtype": "float32", "low": 0, "high": 1}
+    assert space_from_json(data | {"shape": [2, 3]}).shape == (2, 3)
+    with pytest.raises(ValueError, match=r"a Box must have at most 6 elements, got the shape \(7, 1\)"):
+        space_from_json(data | {"shape": [7, 1]})
 
 
 class Tripled(BaseFeaturesExtractor):

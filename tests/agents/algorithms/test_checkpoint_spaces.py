@@ -43,7 +43,7 @@ def test_spaces_that_cannot_be_written() -> None:
 def test_bounds_are_one_number_where_they_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
     image = space_to_json(spaces.Box(0, 255, (4, 5, 3), np.uint8))
     assert image == {"kind": "Box", "shape": [4, 5, 3], "dtype": "uint8", "low": 0.0, "high": 255.0}
-    uneven = space_to_json(spaces.Box(np.array([[0, 1]], np.int16), np.array([[7, 9]], np.int16)))
+    uneven = space_to_json(spaces.Box(np.array([[0, 1]]), np.array([[7, 9]]), dtype=np.int16))
     assert uneven == {"kind": "Box", "shape": [1, 2], "dtype": "int16", "low": [[0.0, 1.0]], "high": [[7.0, 9.0]]}
     empty = spaces.Box(np.zeros((0,), np.float32), np.ones((0,), np.float32))
     assert space_from_json(space_to_json(empty)) == empty

@@ -152,7 +152,7 @@ TESTS = {
     "agents/memory/smt": [f"{MEMORY}/test_scene_memory.py", MEMORIES, "-k", "scene or defaults"],
     "agents/memory/smt_causal": [f"{MEMORY}/test_smt_causal.py", MEMORIES, "-k", "causal"],
     "agents/memory/scene_memory": [f"{MEMORY}/test_scene_memory.py", MEMORIES, "-k", "scene or defaults"],
-    "agents/memory/sat": [f"{MEMORY}/test_sat.py", MEMORIES, "-k", "test_sat or defaults"],
+    "agents/memory/sat": [f"{MEMORY}/test_sat.py", MEMORIES, "-k", "test_sat or defaults or mid and sat-"],
     "agents/memory/reader": [f"{MEMORY}/test_reader.py"],
     "agents/memory/place_codes": [f"{MEMORY}/test_sat.py"],
     "agents/memory/frmqn": [f"{MEMORY}/test_frmqn.py", MEMORIES, "-k", "frmqn"],

@@ -373,6 +373,8 @@ def test_defaults(name: str) -> None:
     assert dataclasses.asdict(config) == DEFAULTS[name]
     with pytest.raises(dataclasses.FrozenInstanceError):
         config.dim = 3
+    with pytest.raises(TypeError, match="positional argument"):  # nothing hangs on the order of settings
+        type(config)(1)
 
 
 def test_sizes_that_would_take_minutes_are_refused() -> None:

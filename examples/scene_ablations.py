@@ -33,7 +33,7 @@ from memenvs.agents.studies.layout_evaluation import (
     layout_scores,
 )
 from memenvs.agents.studies.smt_ablations import ABLATIONS, Point, smoke_points
-from memenvs.agents.studies.study_figures import interval_figure
+from memenvs.agents.studies.study_figures import bootstrap_figure
 from memenvs.agents.studies.study_results import has_results
 from memenvs.agents.studies.sweep import SweepRun, run_sweep, sweep_options
 
@@ -68,7 +68,7 @@ def add_study(report: Report, out: Path, task: str, study: str, points: list[Poi
     header = ["", *([axis] if axis else []), "run", *columns, f"{score} over smt"]
     add_table(report, title, header, list(rows.values()))
     report.text(ABLATIONS[study].note)
-    drawn = interval_figure([(point.line, point.at, values(point)) for point in points], axis, score)
+    drawn = bootstrap_figure([(point.line, point.at, values(point)) for point in points], axis, score)
     report.picture(f"{task}_{study}", figure_png(drawn))
 
 

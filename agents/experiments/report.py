@@ -134,10 +134,7 @@ def in_context_figure(curves: Mapping[str, Mapping[str, Sequence[float]]], metri
         curves: Name -> {"mean", "stderr"}, as in `TrialResults.to_json`.
         metric: Name of the metric.
     """
-    figure, axes = _bands(curves, 1, marker="o", markersize=3)
-    axes.set_xlabel("episode of the trial")
-    axes.set_ylabel(metric)
-    return figure
+    return interval_figure(_standard_errors(curves, 1), "episode of the trial", metric)
 
 
 def step_figure(curves: Mapping[str, Mapping[str, Sequence[float]]], metric: str) -> Figure:
@@ -147,10 +144,7 @@ def step_figure(curves: Mapping[str, Mapping[str, Sequence[float]]], metric: str
         curves: Name -> {"mean", "stderr"}, from the start on, as in `memenvs.agents.experiments.paths.curve_by_step`.
         metric: Name of the metric.
     """
-    figure, axes = _bands(curves, 0)
-    axes.set_xlabel("step of the episode")
-    axes.set_ylabel(metric)
-    return figure
+    return interval_figure(_standard_errors(curves, 0), "step of the episode", metric)
 
 
 def figure_png(figure: Figure) -> bytes:
@@ -261,18 +255,10 @@ def _figure() -> tuple[Figure, Any]:
     return figure, axes
 
 
-def _bands(curves: Mapping[str, Mapping[str, Sequence[float]]], first: int, **style: Any) -> tuple[Figure, Any]:
-    """Draw lines with bands of a standard error, over indices from `first` on."""
-    figure, axes = _figure()
-    axes.set_prop_cycle(color=COLOURS)
+def _standard_errors(curves: Mapping[str, Mapping[str, Sequence[float]]], first: int) -> dict[str, IntervalCurve]:
+    """Lines with a standard error around them, over indices from `first` on."""
+    found = {}
     for name, curve in curves.items():
-        mean = np.array(curve["mean"])
-        stderr = np.array(curve["stderr"], float)
-        x = np.arange(first, first + len(mean))
-        (line,) = axes.plot(x, mean, label=name, **style)
-        axes.fill_between(x, mean - stderr, mean + stderr, alpha=0.2, color=line.get_color(), linewidth=0)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    if not any(value < 0 for curve in curves.values() for value in curve["mean"]):
-        axes.set_ylim(bottom=0)
-    axes.legend(frameon=False)
-    return figure, axes
+        mean, stderr = np.array(curve["mean"]), np.array(curve["stderr"], float)
+        found[name] = IntervalCurve(np.arange(first, first + len(mean)), mean, mean - stderr, mean + stderr)
+    return found

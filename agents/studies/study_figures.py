@@ -12,7 +12,7 @@ from matplotlib.ticker import EngFormatter
 from memenvs.agents.experiments.statistics import bootstrap_interval, mean_and_stderr
 
 
-def interval_figure(points: Sequence[tuple[str, float | None, np.ndarray]], label: str, score: str) -> Figure:
+def bootstrap_figure(points: Sequence[tuple[str, float | None, np.ndarray]], label: str, score: str) -> Figure:
     """Draw means with 95 % bootstrap intervals: lines over an axis, or bars.
 
     Args:

@@ -1,4 +1,4 @@
-"""`ActingPolicy`: starts of episodes and trials, environments that fit, types of observations."""
+"""`ActingPolicy`: starts of episodes and trials, environments that fit, types."""
 
 from __future__ import annotations
 

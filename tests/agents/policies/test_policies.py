@@ -215,6 +215,25 @@ def test_diagonal_gaussian() -> None:
     torch.testing.assert_close(draws.std(0), log_std.exp(), atol=0.03, rtol=0)
 
 
+def test_sequences_are_batches_of_steps() -> None:
+    """Whatever axes come first: (2, 3, ...) is (6, ...)."""
+    generator = torch.Generator().manual_seed(0)
+    numbers = torch.randn(2, 3, 5, generator=generator)
+    for make in (
+        Categorical,
+        lambda x: MultiCategorical(x, (2, 3)),
+        lambda x: DiagonalGaussian(x, torch.tensor([0.1, -0.5, 0.0, 0.2, 1.0])),
+    ):
+        sequences, steps = make(numbers), make(numbers.flatten(0, 1))
+        drawn = sequences.sample(torch.Generator().manual_seed(1))
+        assert torch.equal(drawn.flatten(0, 1), steps.sample(torch.Generator().manual_seed(1)))
+        assert torch.equal(sequences.mode().flatten(0, 1), steps.mode())
+        log_probs, entropy = sequences.log_prob(drawn), sequences.entropy()
+        assert log_probs.shape == entropy.shape == (2, 3)
+        torch.testing.assert_close(log_probs.flatten(), steps.log_prob(drawn.flatten(0, 1)))
+        torch.testing.assert_close(entropy.flatten(), steps.entropy())
+
+
 def test_the_first_policy_is_nearly_uniform() -> None:
     head = ActionHead(8, spaces.Discrete(4))
     torch.testing.assert_close(head(torch.randn(3, 8)).log_probs.exp(), torch.full((3, 4), 0.25), atol=0.02, rtol=0)

@@ -253,7 +253,8 @@ class TokenMemory(Memory):
         if "visits" in state:
             is_since_reset = timeline.reset_count == timeline.reset_count[:, -1:]
             is_since_reset[:, : timeline.past] = False  # `visits` counts them already
-            visits = torch.zeros_like(state["visits"]).scatter_add(1, timeline.steps["place"], is_since_reset.long())
+            place = timeline.steps["place"].clamp(min=0)  # -1 behind the end of a row with a shorter past
+            visits = torch.zeros_like(state["visits"]).scatter_add(1, place, is_since_reset.long())
             after["visits"] = visits + state["visits"] * (timeline.reset_count[:, -1:] == 0)
         step_index = timeline.steps["step_index"].masked_fill(~in_memory, -1)
         fields = {name: value.detach() for name, value in timeline.steps.items() if name != "step_index"}

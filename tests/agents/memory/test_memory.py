@@ -261,6 +261,32 @@ def test_rows_of_a_state_are_independent() -> None:
         assert_close(got, expected[order, 11:], 1e-12, name)
 
 
+def test_rows_of_different_states_make_a_state() -> None:
+    """Also of sequences that have lasted for different numbers of steps."""
+    x = inputs(["one trial", "trials", "episodes"])
+    lengths, more = (8, 10, 2), 3
+
+    def rows(of: list[StepInputs]) -> StepInputs:
+        values = {each.name: torch.cat([getattr(one, each.name) for one in of]) for each in dataclasses.fields(x)}
+        return StepInputs(**values)
+
+    own = [
+        StepInputs(**{each.name: getattr(x, each.name)[b : b + 1] for each in dataclasses.fields(x)}) for b in range(B)
+    ]
+    later = rows([one.steps(length, length + more) for one, length in zip(own, lengths, strict=True)])
+    for name in MEMORIES:
+        capacity = {"capacity": 7} if "capacity" in DEFAULTS[name] else {}
+        memory = make(name, **capacity)
+        states, expected = [], []
+        for one, length in zip(own, lengths, strict=True):
+            _, state = one_by_one(memory, one.steps(0, length), memory.initial_state(1, max_steps=T))
+            states.append({key: value.clone() for key, value in state.items()})
+            expected.append(one_by_one(memory, one.steps(length, length + more), state)[0])
+        together = {key: torch.cat([state[key] for state in states]) for key in states[0]}
+        got, _ = one_by_one(memory, later, together)
+        assert_close(got, torch.cat(expected), 1e-9, name)
+
+
 @pytest.mark.parametrize("name", MEMORIES)
 def test_decisions_equal_the_sequence(name: str) -> None:
     memory, x = make(name), inputs(["one trial", "trials", "episodes"])

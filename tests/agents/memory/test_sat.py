@@ -173,6 +173,14 @@ def test_attention_goes_to_the_steps_in_memory() -> None:
         kept = retained(x.place[:1].numpy(), strategy, 7, n_places=4)[0]
         assert torch.equal(weights[0, 0, 0] > 0, torch.as_tensor(kept))
         assert not weights[:, 1, :, :9].any()  # of the trial before
+    memory = make("t-fifo+a", capacity=7)
+    at = torch.tensor([[T - 1, 3]] * B)
+    weights = memory.attention(x, at)
+    assert weights.shape == (2, B, 2, T)
+    assert (weights[:, 0, 0] > 0).nonzero()[:, 1].unique().tolist() == list(range(T - 7, T))
+    timeline = memory._timeline(x, None)
+    tokens = memory.reader.attention(*memory._reader_arguments(timeline, at, 0, T), independent=True)
+    torch.testing.assert_close(weights, tokens[..., :T] + tokens[..., T:])  # of each step and of its action
 
 
 def test_strategies_of_rows_can_be_chosen() -> None:

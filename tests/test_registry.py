@@ -8,7 +8,7 @@ import gymnasium as gym
 import pytest
 
 from memenvs.checks import choices_for
-from memenvs.registry import ENVIRONMENTS, check_registered, find_environment, register_all
+from memenvs.registry import ENVIRONMENTS, EnvironmentSpec, check_registered, find_environment, register_all
 
 HEAVY = (
     "torch",
@@ -81,6 +81,8 @@ def test_rows():
         assert gym.registry[spec.id].kwargs == {"task": spec.task, **spec.defaults}
         with pytest.raises(FrozenInstanceError):
             spec.name = "Maze-v0"
+    with pytest.raises(TypeError, match="positional argument"):
+        EnvironmentSpec("Maze-v0", "memenvs.maze:Maze", "maze", "the exit", "success", 1.0, 0.1)
 
 
 def test_ids_of_any_package_are_checked():

@@ -88,14 +88,14 @@ class TaskHome:
 
         -1 for cells of the map near the border of their coverage cell, or in one that does not count.
         """
-        in_cells = (self.navmap.points(np.arange(self.navmap.free.size)) - self.corner) / COVERAGE_CELL_SIZE
-        column, row = np.floor(in_cells).astype(np.int64).T
         size = len(self.counted_cells)
-        on_grid = (row >= 0) & (row < size) & (column >= 0) & (column < size)
-        index = np.where(on_grid, row * size + column, 0)
+        reachable = np.flatnonzero(self.navmap.island.ravel() == 0)
+        in_cells = (self.navmap.points(reachable) - self.corner) / COVERAGE_CELL_SIZE
+        column, row = np.floor(in_cells).astype(np.int64).T
         is_within = (np.abs(in_cells % 1.0 - 0.5) < 0.5 - _ENTRY_MARGIN / COVERAGE_CELL_SIZE).all(1)
-        is_open = (self.navmap.island.ravel() == 0) & self.counted_cells.ravel()[index]
-        return np.where(on_grid & is_within & is_open, index, -1).astype(np.int32)
+        index = np.full(self.navmap.free.size, -1, np.int32)
+        index[reachable] = np.where(is_within & self.counted_cells[row, column], row * size + column, -1)
+        return index
 
     def unvisited(self, visited: np.ndarray) -> np.ndarray:
         """Find the cells of the map that lie in coverage cells not visited so far.

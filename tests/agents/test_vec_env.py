@@ -231,6 +231,7 @@ def test_places_and_features_come_with_the_observations() -> None:
 
 def test_places_and_encoders_that_there_are_not() -> None:
     env = batch()
+    assert "place" not in TrialVecEnv(env).observation_space.spaces  # type: ignore[attr-defined]
     for change in ({"num_places": None}, {"num_places": 9, "space": spaces.Discrete(3)}):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(type(env.task), "num_places", change["num_places"])

@@ -214,6 +214,10 @@ TESTS = {
     "agents/algorithms/finite": [f"{LEARNERS}/test_finite.py"],
     "agents/algorithms/sb3_settings": [f"{LEARNERS}/test_sb3_interface.py", "-k", "settings"],
     "agents/policies": ["tests/agents/policies", f"{LEARNERS}/test_sb3_interface.py", "-k", "not integer and not find"],
+    "agents/policies/memory_policy": [
+        *("tests/agents/policies", f"{LEARNERS}/test_sb3_interface.py", f"{MEMORY}/test_places.py"),
+        *("-k", "not integer and not find and not learning and not goes_on and not parameters"),
+    ],
     "agents/policies/distributions": ["tests/agents/policies", "-k", "not episode and not one_"],
 }
 

@@ -70,6 +70,24 @@ def test_actions_that_fill_the_buffer_need_no_policy(monkeypatch: pytest.MonkeyP
     assert model.filled_at == 64
 
 
+def test_the_memory_reads_an_episode_from_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All steps up to the last one that is needed."""
+    model = q_learner(copies(Ring), {"memory": "gru", "memory_kwargs": {"hidden_dim": 4}}, capacity=4, batch_size=1)
+    model.learn(32)
+    read: list[Tensor] = []
+    features_at = model.policy.memory.features_at
+
+    def watched(x: Any, steps: Tensor) -> Tensor:
+        assert torch.equal(x.episode_start, x.trial_start)
+        read.append(x.episode_start)
+        return features_at(x, steps)
+
+    monkeypatch.setattr(model.policy.memory, "features_at", watched)
+    for last in (0, 4, 8):
+        model.q_values(model.policy, torch.arange(2), torch.tensor([[0, last], [0, 0]]))
+        assert read[-1].tolist() == [[True] + [False] * last] * 2
+
+
 def test_uniform_actions_are_available_ones() -> None:
     model = q_learner(copies(Ring))
     mask = torch.tensor([[True, False, True], [False, True, False]]).repeat(2000, 1)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
+from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor
 from torch import Tensor
 
 from memenvs.agents.encoders import DictEncoder
@@ -156,6 +157,47 @@ def test_networks_by_hand() -> None:
     assert with_dim.previous_action.weight.shape == (6, 3)
     assert not with_dim.previous_action.weight.requires_grad
     assert len(with_dim.optimizer.param_groups[0]["params"]) == len(list(with_dim.parameters())) - 1
+
+
+def test_defaults_of_the_network() -> None:
+    vector = spaces.Box(-1.0, 1.0, (3,), np.float32)
+    for space, given, extractor in (
+        (OBSERVATIONS, None, DictEncoder),
+        (vector, None, FlattenExtractor),
+        (OBSERVATIONS, "CombinedExtractor", CombinedExtractor),
+        (vector, FlattenExtractor, FlattenExtractor),
+    ):
+        made = policy("none", observations=space, features_extractor_class=given)
+        assert type(made.features_extractor) is extractor
+        assert made.json_kwargs()["features_extractor_class"] == extractor.__name__
+        assert made.action_mask(torch.zeros(1)) is None and made.extra_inputs({}) == {}
+    assert isinstance(made.mlp_extractor.policy_net[1], torch.nn.Tanh)
+    torch.manual_seed(0)
+    default = MemoryPolicy(OBSERVATIONS, spaces.Discrete(2), lambda _: 1e-3)
+    assert default.memory_name == "relic"
+    kwargs = default.json_kwargs()
+    expected = {"memory": "relic", "memory_kwargs": {}, "previous_action_dim": 16, "net_arch": [], "adam_eps": 1e-5}
+    assert {name: kwargs[name] for name in expected} == expected
+    assert not any(kwargs[name] for name in ("freeze_features", "freeze_previous_action", "single_steps"))
+
+
+def test_inputs_of_the_memory() -> None:
+    features, flags = torch.randn(2, 3, 3), torch.tensor([[True, False, False], [False, True, False]])
+    previous, no = torch.tensor([[0, 2, 1], [1, 0, 5]]), torch.zeros(2, 3, dtype=torch.bool)
+    made = policy("gru", previous_action_dim=4)
+    x = made.memory_inputs(features, previous, flags, no)
+    assert torch.equal(x.embedding[..., :3], features)
+    assert torch.equal(x.embedding[..., 3:], made.previous_action.weight[previous])
+    assert torch.equal(x.episode_start, flags) and torch.equal(x.trial_start, no)
+    single = policy("gru", previous_action_dim=0, single_steps=True)
+    x = single.memory_inputs(features, previous, flags, no)
+    assert torch.equal(x.embedding, features) and bool(x.episode_start.all()) and bool(x.trial_start.all())
+    state = single.initial_state(2)
+    assert single.update_previous_action(state, np.array([1, 2])) is state  # no input
+    masked_policy = policy("none", observations=MASKED, actions=spaces.Discrete(4))
+    shown = {"candidate_mask": torch.tensor([[0.0, 0.5, 2.0, -1.0]])}
+    mask = masked_policy.action_mask(shown)
+    assert mask is not None and mask.tolist() == [[False, True, True, False]]
 
 
 def test_a_frozen_extractor_gives_what_the_buffers_store() -> None:

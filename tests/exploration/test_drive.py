@@ -55,6 +55,20 @@ def test_eight_left_turns_are_a_full_circle():
     np.testing.assert_allclose(pose[0, :2], [1 + 0.25 * math.cos(0.3), 2 + 0.25 * math.sin(0.3)], atol=1e-12)
 
 
+def test_estimates_of_a_batch():
+    """Each robot by its own command; headings stay in [-pi, pi)."""
+    poses = np.array([[1.0, 2.0, 0.5], [0.0, 0.0, 3.0], [5.0, 5.0, -3.0], [7.0, 7.0, 1.0]])
+    commands = np.array([[0.25, 0.0], [0.0, math.pi / 4], [0.0, -math.pi / 4], [0.0, 0.0]])
+    dead_reckon(poses, commands)
+    expected = [
+        [1.0 + 0.25 * math.cos(0.5), 2.0 + 0.25 * math.sin(0.5), 0.5],
+        [0.0, 0.0, 3.0 + math.pi / 4 - 2 * math.pi],
+        [5.0, 5.0, -3.0 - math.pi / 4 + 2 * math.pi],
+        [7.0, 7.0, 1.0],
+    ]
+    np.testing.assert_allclose(poses, expected, atol=1e-12)
+
+
 def test_noise_has_the_size_of_the_specification():
     """Compare with the table of section 3.4, and with drawn motions."""
     for seconds, distance_cm, degrees in ((1.0, 2.30, 7.02), (0.5, 1.15, 3.51), (0.25, 0.57, 1.76)):

@@ -338,6 +338,7 @@ def test_without_copies_final_observations_are_still_right():
 
 
 def test_render_and_oracle():
+    assert TrialEnv.metadata == TrialVectorEnv.metadata == {"render_modes": ["rgb_array"], "render_fps": 10}
     env = TrialVectorEnv(Corridor, 2, render_mode="rgb_array")
     for call, name in ((env.render, "render"), (env.oracle_actions, "oracle_actions")):
         with pytest.raises(RuntimeError, match=f"{name} was called before reset"):

@@ -164,7 +164,10 @@ TESTS = {
     "agents/memory/none": [MEMORIES, "-k", "none or table"],
     "agents/memory/__init__": [MEMORIES, "-k", "registry or table"],
     "agents/sat": ["tests/agents/sat"],
-    "agents/sat/allocator": ["tests/agents/sat/test_allocator.py", "tests/agents/sat/test_config.py"],
+    "agents/sat/allocator": [
+        *("tests/agents/sat/test_allocator.py", "tests/agents/sat/test_config.py"),
+        *("-k", "not are_learned and not held_out and not better and not cue"),  # quick ones
+    ],
     "agents/sat/config": ["tests/agents/sat/test_config.py"],
     "agents/sat/prediction": ["tests/agents/sat/test_prediction.py", "tests/agents/sat/test_config.py"],
     "agents/sat/model": ["tests/agents/sat/test_ballet_model.py"],

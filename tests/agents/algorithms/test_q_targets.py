@@ -159,11 +159,11 @@ def test_logs_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [logged[name] for name in names] == [2, 4, 6, 7, 4]
     assert not model.policy.training
     monkeypatch.setattr(model.logger, "dump", lambda step: logged.update(step=step))
-    monkeypatch.setattr(time, "time_ns", lambda: 5 * 10**9)
+    monkeypatch.setattr(time, "time_ns", lambda: 55 * 10**8)
     model.start_time, model.num_timesteps, model._num_timesteps_at_start = 3 * 10**9, 50, 9
     model.dump_logs(4)
     names = ("rollout/epsilon", "time/iterations", "time/fps", "time/time_elapsed", "time/total_timesteps", "step")
-    assert [logged[name] for name in names] == [1, 4, 20, 2, 50, 50]
+    assert [logged[name] for name in names] == [1, 4, 16, 2, 50, 50]
     assert logged["train/loss"] == 2  # for callbacks, until the next update
     model._begin_update_log()
     assert "train/loss" not in logged

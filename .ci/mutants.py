@@ -201,7 +201,7 @@ TESTS = {
         *("-k", "not integer and not spaces and not parameters and not callbacks_of"),
     ],
     "agents/algorithms/saving": [
-        *(f"{LEARNERS}/test_{name}.py" for name in ("checkpoint", "learner_state", "sb3_interface")),
+        *(f"{LEARNERS}/test_{name}.py" for name in ("checkpoint", "learner_state", "processes", "sb3_interface")),
         *("-k", "not trxl and not lstm and not relic and not none and not integer and not find and not activations"),
     ],
     "agents/algorithms/checkpoint": [

@@ -8,11 +8,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import accelerate
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from memenvs.agents import PartialUpdatePPO
+from memenvs.agents.algorithms.checkpoint import Checkpoint
 from memenvs.agents.algorithms.distributed import COUNT_VARIABLES, TIMEOUT, Processes, launched_processes
 from tests.agents.learners import STEPS, N, darkroom, learner, weights
 
@@ -123,10 +125,10 @@ def test_numbers_are_split_evenly() -> None:
 
 
 class Twins(Processes):
-    """The first of two processes that do the same."""
+    """One of two processes that do the same."""
 
-    def __init__(self) -> None:
-        super().__init__(0, 2)
+    def __init__(self, rank: int = 0) -> None:
+        super().__init__(rank, 2)
 
     def gather(self, value: Any) -> list[Any]:
         return [value, value]
@@ -152,6 +154,29 @@ def test_twins_learn_what_one_learns() -> None:
     with pytest.raises(ValueError, match="number of processes must be that of the file, 2, to go on learning, got 1"):
         PartialUpdatePPO.load(file, darkroom(), device="cpu")
     assert torch.equal(weights(PartialUpdatePPO.load(file, device="cpu")), weights(twin))  # to act
+
+
+def test_each_process_goes_on_with_its_own_state(capsys: pytest.CaptureFixture[str]) -> None:
+    file, second = io.BytesIO(), io.BytesIO()
+    learner("gru", processes=Twins()).save(file)
+    learner("gru", processes=Twins(1)).save(second)
+    assert second.getvalue() == b""  # the first writes for both
+    saved = Checkpoint.read(file)
+    saved.states[1] |= {"num_timesteps": 7, "n_updates": 3}
+    state = torch.Generator().manual_seed(99).get_state()
+    saved.generators[1]["sampling"] = state
+    saved.states[1]["order_rng"] = np.random.default_rng(99).bit_generator.state
+    saved.write(both := io.BytesIO())
+    for rank, steps in ((0, 0), (1, 7)):
+        loaded = PartialUpdatePPO.load(both, darkroom(), device="cpu", processes=Twins(rank))
+        assert (loaded.num_timesteps, loaded._n_updates) == (steps, 3 * rank)
+        assert torch.equal(loaded.policy.generator.get_state(), state) is (rank == 1)
+        drawn = int(loaded.rngs["order"].integers(2**62))
+        assert (drawn == np.random.default_rng(99).integers(2**62)) == (rank == 1)
+        assert loaded.processes.rank == rank
+    acting = PartialUpdatePPO.load(both, device="cpu", processes=Twins(1))
+    assert acting.num_timesteps == 0 and acting.n_envs == 1
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize("name", COUNT_VARIABLES)

@@ -47,6 +47,7 @@ __all__ = [
     "make_vec_env",
 ]
 
+#: Public name -> module of this package from which it is imported.
 _MODULES = {
     "MEMORIES": "memory",
     "AdaptiveAllocator": "sat.allocator",
@@ -68,7 +69,6 @@ _MODULES = {
     "make_memory": "memory",
     "make_vec_env": "vec_env",
 }
-"""Public name -> module of this package that defines it."""
 
 
 def __getattr__(name: str) -> Any:

@@ -24,7 +24,7 @@ ASSET_SIZES_HELP = (
     "procthor/databases/asset-database.json (github.com/allenai/procthor), what ai2thor's action GetAssetDatabase "
     "returns, or, for houses of Holodeck, Objathor's annotations.json.gz; several are put together."
 )
-#: What may be done about assets without a size: take the size of their class, leave them out, or refuse the house.
+#: What may be done about assets without a size: take the median of their object type, drop them, or refuse the house.
 UNKNOWN_ASSETS = ("class", "drop", "error")
 
 #: Files of world "mp3d", where to get them and where to put them; the end of every message about a missing one.

@@ -23,7 +23,8 @@ MAX_DIGITS = 39
 MAX_RECORD, MAX_DOCUMENT = 2**26, 2**29
 #: Most blank lines in a row.
 MAX_BLANK = 1000
-#: A gzip file may unpack to this many times its size, and to MIN_UNPACKED bytes in any case. Houses have 6 to 20.
+#: A gzip file may unpack to MAX_RATIO times its size, and to MIN_UNPACKED bytes in any case. Files of houses have
+#: ratios of 6 to 20.
 MAX_RATIO, MIN_UNPACKED = 100, 2**20
 
 _BUFFER = 1 << 18  # bytes
@@ -79,8 +80,8 @@ class Field:
             raise ValueError(f"{self.source}: {self.path} must have at most {at_most} entries, got {len(self.value)}")
         return [Field(inner, self.source, f"{self.path}[{i}]") for i, inner in enumerate(self.value)]
 
-    def children(self, key: str, at_most: int | None = None) -> list[Field]:
-        """Return the values of the list `key`; none if there is no such key."""
+    def optional_items(self, key: str, at_most: int | None = None) -> list[Field]:
+        """Return the values of the list `key`; an empty list if the key is missing or null."""
         found = self.get(key)
         return [] if found is None else found.items(at_most=at_most)
 
@@ -115,24 +116,28 @@ class Field:
 
 
 def read_record(path: Path, index: int) -> Field:
-    """Read record number `index` of a file of JSON lines, or of one JSON object or list.
+    """Read one record of a file of JSON lines, or of a .json file with one record or a list.
+
+    Args:
+        path: A .jsonl or .json file, gzipped (.gz) or not.
+        index: Number of the record, from 0.
 
     Raises:
         FileNotFoundError: There is no such file.
         ValueError: The file cannot be read as such, holds no record, or has no record `index`.
     """
     count = 0
-    for count, (line, text) in enumerate(_records(path), start=1):
+    for count, (position, record) in enumerate(_records(path), start=1):
         if count == index + 1:
-            return _field(path, line, text)
+            return _field(path, position, record)
     if count == 0:
         raise ValueError(f"{path}: holds no house; expected one JSON object a line, or a .json file with one or a list")
     raise ValueError(f"{path}: index must be from 0 to {count - 1}, got {index}")
 
 
 def each_record(path: Path) -> Iterator[Callable[[], Field]]:
-    """Read a file once; yield a function for each record that parses it, see `read_record`."""
-    return (partial(_field, path, line, text) for line, text in _records(path))
+    """Read a file once, and yield for each record a function that parses it; see `read_record`."""
+    return (partial(_field, path, position, record) for position, record in _records(path))
 
 
 def count_records(path: Path) -> int:
@@ -146,7 +151,7 @@ def read_json(path: Path) -> Field:
 
 
 def parse_json(content: str | bytes, source: str) -> Any:
-    """Parse JSON that may come from anyone; a byte-order mark before it is skipped.
+    """Parse JSON from an untrusted source; a byte-order mark before it is skipped.
 
     Args:
         content: Text, or bytes in UTF-8.
@@ -160,7 +165,7 @@ def parse_json(content: str | bytes, source: str) -> Any:
         text = content.decode("utf-8-sig") if isinstance(content, bytes) else content.removeprefix("\ufeff")
         characters = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
         # A hook for integers makes parsing slower, so only texts that may need it get it.
-        value = json.loads(text, parse_int=_parse_int) if _may_be_long(characters) else json.loads(text)
+        value = json.loads(text, parse_int=_parse_int) if _has_long_digit_run(characters) else json.loads(text)
     except UnicodeDecodeError as error:
         raise ValueError(f"{source}: not UTF-8 text: {error}") from None
     except json.JSONDecodeError as error:
@@ -180,14 +185,14 @@ def _parse_int(digits: str) -> int:
     return int(digits)
 
 
-def _may_be_long(characters: np.ndarray) -> bool:
-    """False if no integer certainly has too many digits; fractions count here too."""
+def _has_long_digit_run(characters: np.ndarray) -> bool:
+    """Test UTF-8 bytes for a run of digits longer than `MAX_DIGITS`; it may also be a fraction or in a string."""
     others = np.flatnonzero(characters - np.uint8(ord("0")) > 9)  # not a digit; below "0" uint8 wraps around to > 9
     return np.diff(others, prepend=-1, append=len(characters)).max() > MAX_DIGITS + 1
 
 
 def _depth(value: Any) -> int:
-    """Levels of lists and objects; without recursion, which has a limit of its own."""
+    """Number of levels of lists and objects; without recursion, which has a limit of its own."""
     depth, level = 0, [value]
     while level := [each for each in level if isinstance(each, dict | list)]:
         depth += 1
@@ -195,13 +200,14 @@ def _depth(value: Any) -> int:
     return depth
 
 
-def _field(path: Path, line: str, text: Any) -> Field:
-    """Parse one of `_records`."""
-    return Field(parse_json(text, f"{path}, {line}") if isinstance(text, str) else text, f"{path}, {line}")
+def _field(path: Path, position: str, record: Any) -> Field:
+    """Make a field of one of `_records`; a text is parsed."""
+    source = f"{path}, {position}"
+    return Field(parse_json(record, source) if isinstance(record, str) else record, source)
 
 
 def _records(path: Path) -> Iterator[tuple[str, Any]]:
-    """Position and text of each record; a record of a .json file is already parsed."""
+    """Position ("line 3") and text of each record; a record of a .json file ("record 2") is already parsed."""
     if path.name.endswith((".json", ".json.gz")):
         content = _read_document(path)
         if content.strip():
@@ -226,9 +232,14 @@ def _records(path: Path) -> Iterator[tuple[str, Any]]:
 def read_lines(path: Path, max_length: int = MAX_RECORD) -> Iterator[tuple[int, str]]:
     """Number, from 1, and text of each line of a file, gzipped or not.
 
+    Args:
+        path: The file; gzipped if it ends in .gz.
+        max_length: Longest line, characters.
+
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: The file is broken, not UTF-8, unpacks to too much, or a line is too long.
+        ValueError: The file is broken, not UTF-8 or unpacks to too much, a line is too long, or more than `MAX_BLANK`
+            blank lines follow each other.
     """
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
@@ -265,7 +276,7 @@ def _read_document(path: Path) -> str:
 
 
 class _Unpacked(io.RawIOBase):
-    """Content of a gzip file that is not blown up: a few kilobytes can unpack to terabytes."""
+    """Content of a gzip file, up to a limit: a file of a few kilobytes can unpack to terabytes."""
 
     def __init__(self, packed: BinaryIO, path: Path) -> None:
         self._file = gzip.GzipFile(fileobj=packed)

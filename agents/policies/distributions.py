@@ -61,10 +61,10 @@ class Categorical(ActionDistribution):
 
 
 def check_action_mask(action_mask: Tensor) -> None:
-    """Raise a ValueError unless an action is available wherever one is to be chosen.
+    """Raise a ValueError if a row of a mask allows no action.
 
     Args:
-        action_mask: bool, (..., A).
+        action_mask: bool, (..., A); True for available actions, from the observation `candidate_mask`.
     """
     if not bool(action_mask.any(-1).all()):
         raise ValueError(

@@ -29,7 +29,7 @@ class HomesConfig(ABC):
             `$MEMENVS_DATA`.
         asset_sizes: File of the sizes of its assets, for "procthor" only; None for `asset_sizes.json.gz` beside it.
         unknown_assets: What to do about assets without a size, for "procthor" only: "class" gives them the median size
-            of their class, "drop" leaves them out, "error" refuses the house; None for "class".
+            of their object type, "drop" leaves them out, "error" refuses the house; None for "class".
         rooms: Fewest and most rooms of a house of world "procedural", 2 to 14; None for 6 to 14. None in other worlds.
         strict: True refuses a world with a home that the task cannot play; False leaves such homes out with a warning,
             see `memenvs.houses.playable`.

@@ -2,7 +2,7 @@
 
 The procedural furniture (`memenvs.houses.procedural.furniture`, `fixtures`) and the small objects of ExtObjNav
 (`memenvs.houses.ycb`) are made of them. Frame of a model, in metres: the origin is on the floor in the middle of the
-outline (a rectangle seen from above), x points right, y from the back to the front, z up.
+outline (a rectangle seen from above), x points to the object's own right, y from the back to the front, z up.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Models of kitchen and bathroom fixtures, shelves, and decoration.
 
-In each function `w`, `d` and `h` are width (x), depth (y, from back to front) and height (z) of the piece in metres;
-see `memenvs.houses.object_model` for the frame.
+In each function `w`, `d` and `h` are width (x), depth (y, from back to front) and height (z) of the piece in metres.
+Left (-x) and right (+x) are the piece's own, as it faces its front; see `memenvs.houses.object_model` for the frame.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def counter(
 
 
 def stove(style: FurnitureStyle) -> ObjectModel:
-    """A cooker with an oven and four plates, and a hood above it."""
+    """A cooker with an oven and four burners, and a hood above it."""
     w, d, h = 0.6, 0.62, 0.9
     model = ObjectModel("stove", w, d)
     body = Finish("metal", STEEL)
@@ -213,8 +213,8 @@ def bookshelf(rng: np.random.Generator, style: FurnitureStyle, *, is_low: bool) 
     """An open shelf with books; some boards are left free."""
     boards = 3 if is_low else 5
     w, d = rng.uniform(0.8, 1.2), 0.32
-    pitch = rng.uniform(0.34, 0.38)
-    h = 0.08 + boards * pitch + 0.025
+    spacing = rng.uniform(0.34, 0.38)  # from board to board
+    h = 0.08 + boards * spacing + 0.025
     model = ObjectModel("bookshelf", w, d)
     model.box((-w / 2, w / 2), (-d / 2, -d / 2 + 0.015), (0.0, h), shade(style.wood, 0.85))
     for x in (-w / 2, w / 2 - 0.025):
@@ -222,20 +222,20 @@ def bookshelf(rng: np.random.Generator, style: FurnitureStyle, *, is_low: bool) 
     inner = -w / 2 + 0.025, w / 2 - 0.025
     free = set(rng.choice(boards, 1 if is_low else 2, replace=False).tolist())
     for k in range(boards + 1):
-        z = 0.08 + k * pitch
+        z = 0.08 + k * spacing
         model.box(inner, (-d / 2 + 0.015, d / 2), (z, z + 0.025), style.wood)
     model.box(inner, (-d / 2 + 0.015, d / 2 - 0.02), (0.0, 0.08), style.wood)
     for k in range(boards):
-        z = 0.08 + k * pitch + 0.025
-        if k in free and 0.4 <= z <= 1.5:
-            model.surface(inner, (-d / 2 + 0.02, d / 2), z, pitch - 0.03)
+        z = 0.08 + k * spacing + 0.025
+        if k in free and 0.4 <= z <= 1.5:  # heights at which a robot of 1.5 m sees what stands there
+            model.surface(inner, (-d / 2 + 0.02, d / 2), z, spacing - 0.03)
             continue
         model.begin_instance("book")
         end = inner[0] + (inner[1] - inner[0]) * rng.uniform(0.55, 1.0)
         model.box(
             (inner[0], end),
             (-d / 2 + 0.02, d / 2 - 0.05),
-            (z, z + rng.uniform(0.6, 0.85) * pitch),
+            (z, z + rng.uniform(0.6, 0.85) * spacing),
             Finish("books", (150, 90, 70)),
         )
     if h <= 1.5:

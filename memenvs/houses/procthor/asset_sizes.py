@@ -25,7 +25,7 @@ from memenvs.json_records import Field, read_json
 #: Longest side of an asset, m.
 MAX_SIDE = 100.0
 
-#: Names that other data sets have for object types.
+#: Names that other data sets have for object types, in lower case without spaces.
 _SYNONYMS = {
     "bin": "GarbageCan", "trashcan": "GarbageCan", "wastebasket": "GarbageCan", "hamper": "LaundryHamper",
     "bookcase": "ShelvingUnit", "bookshelf": "ShelvingUnit", "shelf": "ShelvingUnit", "shelves": "ShelvingUnit",
@@ -48,7 +48,7 @@ class Asset(NamedTuple):
     Attributes:
         type: A name of `ASSET_TYPES`, or any other.
         size: Width, height and depth of its bounding box, m.
-        is_estimated: Whether the size is that of its class.
+        is_estimated: Whether the size is the median of its type, because its own is not known.
     """
 
     type: str
@@ -70,14 +70,14 @@ class AssetSizes:
 
     @classmethod
     def read(cls, path: Path) -> AssetSizes:
-        """Read a file.
+        """Read a file of asset sizes.
 
         Args:
             path: A .json file, gzipped or not; see the module.
 
         Raises:
             FileNotFoundError: There is no such file.
-            ValueError: It is no such file; the message names the asset and the value.
+            ValueError: The file has another form; the message names the asset and the value.
         """
         content = read_json(path)
         if not isinstance(content.value, dict):
@@ -85,8 +85,8 @@ class AssetSizes:
         return cls(str(path), {id: _read_asset(content[id]) for id in content.value})
 
     @cached_property
-    def class_sizes(self) -> dict[str, tuple[float, float, float]]:
-        """Median width, height and depth, m, of the assets of each type."""
+    def median_sizes(self) -> dict[str, tuple[float, float, float]]:
+        """Type -> median width, height and depth of its assets, m."""
         sizes: dict[str, list[tuple[float, float, float]]] = {}
         for asset in self.assets.values():
             sizes.setdefault(asset.type, []).append(asset.size)
@@ -120,7 +120,7 @@ class AssetFinder:
         if self._unknown == "error":
             raise item["assetId"].error(f"one of the {len(self._sizes.assets)} assets of {self._sizes.source}")
         name = object_type(_names(item, id)) if self._unknown == "class" else None
-        size = None if name is None else self._sizes.class_sizes.get(name)
+        size = None if name is None else self._sizes.median_sizes.get(name)
         (self._dropped if size is None else self._estimated).append(id)
         return None if size is None else Asset(str(name), size, is_estimated=True)
 
@@ -131,7 +131,7 @@ class AssetFinder:
         unknown = self._estimated + self._dropped
         return (
             f"{source}: objects whose assets {self._sizes.source} lacks: {len(unknown)}, such as {unknown[0]!r}; "
-            f"with the median size of their class: {len(self._estimated)}; "
+            f"with the median size of their type: {len(self._estimated)}; "
             f"left out with what stands on them: {len(self._dropped)} (unknown_assets={self._unknown!r})"
         )
 
@@ -149,7 +149,8 @@ def object_type(names: Iterable[str]) -> str | None:
         names: In descending order of trust.
 
     Returns:
-        A name of `ASSET_TYPES`; None if no word or run of words names one. The longest run counts, then the last.
+        A name of `ASSET_TYPES`, from the first of `names` that has one; None if none has. If several runs of words in
+        it name a type, the longest run counts; of equally long runs the last.
     """
     for name in names:
         words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
@@ -165,7 +166,7 @@ def convert_databases(paths: Iterable[Path], target: Path) -> tuple[AssetSizes, 
     """Write the file of asset sizes from databases of assets.
 
     Args:
-        paths: JSON files, gzipped or not; of an asset that several have the last counts. Each is ProcTHOR's
+        paths: JSON files, gzipped or not. If several have the same asset, the last file counts. Each is ProcTHOR's
             asset-database.json (type -> list of assets), the return value of ai2thor's GetAssetDatabase or Objathor's
             annotations (asset id -> asset), a list of assets, or a file of asset sizes.
         target: The file to write; gzipped if it ends in .gz.
@@ -204,12 +205,12 @@ def _read_asset(field: Field) -> Asset:
 
 
 def _names(item: Field, id: str) -> Iterator[str]:
-    """Names from which the type of an object of a house file may be known."""
+    """Names that may give the type of an object of a house file, in descending order of trust."""
     for key in ("objectType", "object_name", "id"):
         name = item.get(key)
         if name is not None and isinstance(name.value, str):
             yield re.split(r"[|(]", name.value)[0]  # ProcTHOR: TYPE|ROOM|NUMBER; Holodeck: NAME-NUMBER (ROOM)
-    if not _OBJAVERSE_ID.fullmatch(id):  # whose digits may spell a word
+    if not _OBJAVERSE_ID.fullmatch(id):  # hexadecimal digits name no type, but may spell a word, such as "bed"
         yield id
 
 
@@ -231,7 +232,12 @@ def _read_database(content: Field) -> Iterator[tuple[str, Asset | None]]:
 
 
 def _database_asset(entry: Field, names: list[str]) -> Asset | None:
-    """Read an entry of a database; None if it has no size."""
+    """Read an entry of a database; None if it has no size.
+
+    Args:
+        entry: The entry.
+        names: Type names from outside the entry; those inside it are appended.
+    """
     metadata = entry.get("thor_metadata") or entry  # Objathor has it one level deeper
     found = (entry, metadata.get("assetMetadata"), entry.get("annotations"))
     parts = [part for part in found if part is not None]
@@ -243,10 +249,11 @@ def _database_asset(entry: Field, names: list[str]) -> Asset | None:
     size = _box_size(boxes[0])
     if min(size) <= 0:
         return None
-    exact = [name for name in names if name in ASSET_TYPES]
-    # Millimetres, as in the file that comes with the data set.
+    exact = next((name for name in names if name in ASSET_TYPES), None)
+    type_name = exact or object_type(names) or (names[0] if names else "Undefined")
+    # Whole millimetres, as in the file that comes with the data set.
     width, height, depth = (max(0.001, round(length, 3)) for length in size)
-    return Asset((exact or [object_type(names) or (names or ["Undefined"])[0]])[0], (width, height, depth))
+    return Asset(type_name, (width, height, depth))
 
 
 def _box_size(box: Field) -> tuple[float, ...]:

@@ -1,7 +1,7 @@
 """Load houses from files in the JSON format of ProcTHOR-10K.
 
-Unity's frame (x, y up, z; yaw clockwise) becomes ours (x, z, y; yaw counter-clockwise). Seen from above, the floor plan
-is the same.
+Unity's y points up and its yaw is clockwise. Our (x, y, z) is Unity's (x, z, y), and our yaw is minus Unity's. Seen
+from above, the floor plan is the same.
 
 Source:
     Deitke et al., "ProcTHOR: Large-Scale Embodied AI Using Procedural Generation", 2022; schema 1.0.0 of its houses.
@@ -36,7 +36,7 @@ FRAME_DEPTH = 0.1  # m; of both, through the wall
 #: Largest width and depth of a house and largest height and length of a wall, m. A house of this size has four million
 #: cells of 5 cm; a plan in centimetres would have ten thousand times as many.
 MAX_EXTENT = 100.0
-#: Most rooms, corners of a room, walls, and doors and windows each.
+#: Most rooms of a house, corners of a room or wall, sides of walls, doors, and windows.
 MAX_ROOMS, MAX_CORNERS, MAX_WALLS, MAX_HOLES = 100, 200, 1000, 500
 
 _TOLERANCE = 0.01  # m; of the coordinates in a file: corners of walls below this stand on the floor, for example
@@ -61,10 +61,13 @@ def count_procthor(path: str | Path) -> int:
 
 
 def max_rooms(path: str | Path) -> int:
-    """Number of rooms of a file's largest house.
+    """Find the largest number of rooms that a house of a file has.
 
     Args:
         path: See `count_procthor`.
+
+    Returns:
+        The number; 0 for a file without houses.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -79,11 +82,11 @@ def load_procthor(
     """Load one house of a file.
 
     Walls are 0.04 m thick; each side has the colour of its room. Doors between rooms stand open, those to the outside
-    are closed. A stretch between rooms without a wall counts as a door as high as the room.
+    are closed. A stretch between rooms without a wall counts as a door as high as the missing wall.
 
-    The shapes of an object fill its bounding box. An object that leans is drawn as the upright box around it. An object
-    that hovers up to 7 cm above another is set down on it, as physics would do. Each object, door and window is an
-    instance. Receptacles are the free rectangles of level surfaces between 0.4 and 1.5 m high.
+    The shapes of an object fill its bounding box. An object that leans by more than 5 degrees is drawn as the upright
+    box around it. An object that hovers up to 7 cm above another is set down on it, as physics would do. Each object,
+    door and window is an instance. Receptacles are the free rectangles of level surfaces 0.4 to 1.5 m above the floor.
 
     Args:
         path: See `count_procthor`.
@@ -91,8 +94,9 @@ def load_procthor(
         asset_sizes: JSON file, gzip or not: asset id -> {"type": name, "size": [x, y, z] in m}, as `memenvs assets`
             makes it; None for `asset_sizes.json.gz` beside the house file.
         unknown_assets: What to do about objects whose assets have no size there. "class": they get the median size of
-            the assets of their class, known from the object's name or the asset's id; where it is not they are left
-            out. "drop": they are left out, with what stands on them. "error": the house is refused.
+            the known assets of their object type, which the object's name or the asset's id gives; without a type, or a
+            size for it, they are dropped. "drop": they are left out, with what stands on them. "error": the house is
+            refused.
 
     Returns:
         The house; its name is the file's, without endings, and the index, such as "four_room-7".
@@ -142,12 +146,12 @@ def make_house(
     builder, instances = ShapeBuilder(), ["building"]
     doors: list[Door] = []
     holes: list[Hole] = []
-    for field in house.children("doors", MAX_HOLES):
+    for field in house.optional_items("doors", MAX_HOLES):
         hole = _read_hole(field, walls)
         holes.append(hole)
         doors.append(_read_door(field, hole, room_index))
         _fill_door(_new_instance(builder, hole, "door", instances), is_closed=-1 in doors[-1].rooms)
-    for field in house.children("windows", MAX_HOLES):
+    for field in house.optional_items("windows", MAX_HOLES):
         holes.append(_read_hole(field, walls))
         _fill_window(_new_instance(builder, holes[-1], "window", instances))
     boxes, gaps = build_walls([*walls.values(), *_open_sides(house, rooms, height)], holes)
@@ -201,19 +205,20 @@ def _open_sides(house: Field, rooms: Sequence[Room], height: float) -> Iterator[
     found = house.get("open_walls")
     if found is None or not isinstance(found.value, dict):  # Holodeck writes an empty list where there are none
         return
-    for segment in found.children("segments", MAX_WALLS):
+    for segment in found.optional_items("segments", MAX_WALLS):
         ends = [[each.number(MAX_COORDINATE) for each in corner.items(2, 2)] for corner in segment.items(2, 2)]
         (x0, y0), (x1, y1) = ends
         length = math.dist(*ends)
         if length < _TOLERANCE:
             raise segment.error("two different corners")
         for is_left in (True, False):
+            # The room on this side has the point 2 cm beside the segment's middle inside it.
             step = np.array([y0 - y1, x1 - x0]) / length * 2 * _TOLERANCE * (1 if is_left else -1)
-            middle = (np.array([(x0 + x1) / 2, (y0 + y1) / 2]) + step)[None]
-            for number, room in enumerate(rooms):
-                if points_in_polygon(middle, room.polygon)[0]:
+            beside = (np.array([(x0 + x1) / 2, (y0 + y1) / 2]) + step)[None]
+            for i, room in enumerate(rooms):
+                if points_in_polygon(beside, room.polygon)[0]:
                     finish = Finish("plaster", WHITE)
-                    yield WallSide((x0, y0), (x1, y1), height, number, is_left, finish, empty=True)
+                    yield WallSide((x0, y0), (x1, y1), height, i, is_left, finish, empty=True)
 
 
 def _needed_corners(corners: np.ndarray) -> np.ndarray:
@@ -249,7 +254,7 @@ def _read_finish(field: Field, default_material: str) -> Finish:
 
 
 def _read_wall_side(field: Field, room_index: dict[str, int], rooms: Sequence[Room]) -> WallSide:
-    """Read one wall of the file."""
+    """Read one entry of `walls`: the side of a wall that belongs to one room or to the outside."""
     listed = field["polygon"].items(at_least=4, at_most=MAX_CORNERS)
     corners = [corner.numbers("xyz", MAX_COORDINATE) for corner in listed]
     ground = [(x, z) for x, y, z in corners if abs(y) < _TOLERANCE]
@@ -290,7 +295,10 @@ def _lookup(field: Field, table: dict[str, int], name: str) -> int:
 
 
 def _read_hole(field: Field, walls: dict[str, WallSide]) -> Hole:
-    """Read the hole of a door or window; positions count from the first corner of `wall0`."""
+    """Read the hole of a door or window.
+
+    `holePolygon` has two opposite corners, in metres: x is along `wall0` from its first corner, y is up from the floor.
+    """
     if field["wall0"].text() not in walls:
         raise field["wall0"].error("the id of one of the walls")
     wall = walls[field["wall0"].text()]
@@ -374,7 +382,7 @@ def _fill_window(asset: AssetBuilder) -> None:
     asset.box((-half, half), (-0.005, 0.005), (WINDOW_FRAME, asset.height - WINDOW_FRAME), "glass", (206, 224, 232))
 
 
-def _check_joined(house: Field, rooms: int, doors: Sequence[Door]) -> None:
+def _check_joined(house: Field, num_rooms: int, doors: Sequence[Door]) -> None:
     """Raise a ValueError if some room cannot be reached through doors from the first one."""
     reached = {0}
     stack = [0]
@@ -385,9 +393,9 @@ def _check_joined(house: Field, rooms: int, doors: Sequence[Door]) -> None:
                 for other in set(door.rooms) - reached - {-1}:
                     reached.add(other)
                     stack.append(other)
-    if len(reached) < rooms:
-        cut_off = next(room for room in range(rooms) if room not in reached)
+    if len(reached) < num_rooms:
+        cut_off = next(room for room in range(num_rooms) if room not in reached)
         raise ValueError(
-            f"{house.source}: doors must join all {rooms} rooms, or walls between them be empty; "
+            f"{house.source}: doors must join all {num_rooms} rooms, or walls between them be empty; "
             f"no path leads from rooms[0] to rooms[{cut_off}]"
         )

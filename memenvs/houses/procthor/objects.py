@@ -19,9 +19,9 @@ from memenvs.json_records import Field
 
 #: Most objects of a house, and the largest coordinate of anything in it, m.
 MAX_OBJECTS, MAX_COORDINATE = 5000, 10_000.0
-SURFACE_HEIGHTS = (0.4, 1.5)  # m; where a robot of 1.5 m sees what stands there
+SURFACE_HEIGHTS = (0.4, 1.5)  # m; of receptacles: a robot of 1.5 m sees what stands there
 
-_HOVER = 0.07  # m; an object less than this above a surface stands on it
+_HOVER = 0.07  # m; an object up to this above a surface stands on it
 _TILTED = math.radians(5)  # an object that leans more is drawn as its bounding box
 _MIN_CLEARANCE = 0.3  # m that must be free above a surface: the tallest object to be put there
 _MIN_SIDE = 0.15  # m; smaller free rectangles are left out
@@ -86,7 +86,7 @@ def read_objects(house: Field, finder: AssetFinder) -> list[ProcthorObject]:
     Raises:
         ValueError: A value is missing or wrong, there are more than `MAX_OBJECTS`, or an asset is refused.
     """
-    objects = house.children("objects", at_most=MAX_OBJECTS)
+    objects = house.optional_items("objects", at_most=MAX_OBJECTS)
     read = [item for field in objects for item in _read_subtree(field, finder)]
     if len(read) > MAX_OBJECTS:
         raise ValueError(f"{house.source}: objects must be at most {MAX_OBJECTS} with all children, got {len(read)}")
@@ -105,7 +105,7 @@ def add_objects(
         ceiling: Height of the ceiling, m.
 
     Returns:
-        Free parts of the tops of furniture; what the house has on them already is left out.
+        The free rectangles of level surfaces of furniture; where objects stand already is left out.
     """
     receptacles: list[Receptacle] = []
     corners = np.array([_corners(item) for item in objects]).reshape(-1, 4, 2)
@@ -131,7 +131,7 @@ def add_objects(
             others = np.arange(len(objects)) != i
             obstacles = _Obstacles(_footprints(corners[others], item), bottom[others], top[others])
             for surface in asset.surfaces:
-                receptacles += _free_places(item, surface, asset.instance, obstacles, ceiling)
+                receptacles += _find_receptacles(item, surface, asset.instance, obstacles, ceiling)
     return receptacles
 
 
@@ -142,12 +142,13 @@ def _read_subtree(field: Field, finder: AssetFinder) -> Iterator[ProcthorObject]
     if asset is None:
         return
     width, height, depth = asset.size
-    x, up, y = field["position"].numbers("xyz", MAX_COORDINATE)  # Unity's frame has y up
+    # Unity: the position is the centre of the bounding box, y is up, and the turn about y is clockwise, in degrees.
+    x, up, y = field["position"].numbers("xyz", MAX_COORDINATE)
     pitch, turn, roll = (math.radians(angle) for angle in field["rotation"].numbers("xyz"))
     box = _tilted_size((width, depth, height), pitch, roll)
     if asset.is_estimated:
         up = max(up, box[2] / 2)  # an asset larger than its true size does not sink into the floor
-    children = [list(_read_subtree(child, finder)) for child in field.children("children", MAX_OBJECTS)]
+    children = [list(_read_subtree(child, finder)) for child in field.optional_items("children", MAX_OBJECTS)]
     subtrees = [child for child in children if child]
     _set_down(subtrees, up + box[2] / 2)
     heights = {round(subtree[0].bottom - up + box[2] / 2, 3) for subtree in subtrees}
@@ -187,7 +188,10 @@ def _set_down(subtrees: list[list[ProcthorObject]], top: float) -> None:
 
 
 def _tilted_size(size: tuple[float, float, float], pitch: float, roll: float) -> tuple[float, float, float]:
-    """Size of the upright box around a box that is turned by `roll` about its y axis, then by `pitch` about x."""
+    """Size of the upright box around a box that is turned by `roll` about its y axis, then by `pitch` about x.
+
+    The senses of the two rotations differ between Unity's frame and ours, but do not change the size.
+    """
     about_y = np.array([[math.cos(roll), 0, math.sin(roll)], [0, 1, 0], [-math.sin(roll), 0, math.cos(roll)]])
     about_x = np.array([[1, 0, 0], [0, math.cos(pitch), -math.sin(pitch)], [0, math.sin(pitch), math.cos(pitch)]])
     width, depth, height = np.abs(about_x @ about_y) @ np.array(size)
@@ -195,7 +199,7 @@ def _tilted_size(size: tuple[float, float, float], pitch: float, roll: float) ->
 
 
 def _corners(item: ProcthorObject) -> np.ndarray:
-    """float64, (4, 2); corners of a box on the floor plan, m."""
+    """Corners of an object's box on the floor plan: float64, (4, 2), m."""
     half = np.array(item.size[:2]) / 2
     signs = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])
     cos = math.cos(item.yaw)
@@ -212,10 +216,10 @@ def _footprints(corners: np.ndarray, item: ProcthorObject) -> np.ndarray:
     return bounds.reshape(len(corners), 4)
 
 
-def _free_places(
+def _find_receptacles(
     item: ProcthorObject, surface: SupportSurface, instance: int, obstacles: _Obstacles, ceiling: float
 ) -> list[Receptacle]:
-    """Rectangles of one surface on which nothing stands, largest first."""
+    """Find the rectangles of one surface on which nothing stands, largest first."""
     z = item.bottom + surface.z
     if not SURFACE_HEIGHTS[0] <= z <= SURFACE_HEIGHTS[1] or surface.clearance < _MIN_CLEARANCE:
         return []
@@ -227,11 +231,11 @@ def _free_places(
         free = [part for rectangle in free for part in cut_rectangle(rectangle, hole)]
     cos = math.cos(item.yaw)
     sin = math.sin(item.yaw)
-    places = []
+    receptacles = []
     for x0, x1, y0, y1 in sorted(free, key=lambda part: (part[0] - part[1]) * (part[3] - part[2])):
         if min(x1 - x0, y1 - y0) < _MIN_SIDE:
             continue
-        # What hangs above this place, such as a cabinet, limits its clearance.
+        # What hangs above this rectangle, such as a cabinet, limits its clearance.
         is_over = (footprint[:, 0] < x1) & (footprint[:, 1] > x0) & (footprint[:, 2] < y1) & (footprint[:, 3] > y0)
         above = obstacles.bottom[is_over & (obstacles.bottom >= z + _MIN_CLEARANCE)]
         clearance = min(surface.clearance, ceiling - z)
@@ -240,5 +244,5 @@ def _free_places(
         mid_x = (x0 + x1) / 2
         mid_y = (y0 + y1) / 2
         centre = (item.centre[0] + cos * mid_x - sin * mid_y, item.centre[1] + sin * mid_x + cos * mid_y, z)
-        places.append(Receptacle(instance, centre, ((x1 - x0) / 2, (y1 - y0) / 2), item.yaw, clearance))
-    return places
+        receptacles.append(Receptacle(instance, centre, ((x1 - x0) / 2, (y1 - y0) / 2), item.yaw, clearance))
+    return receptacles

@@ -69,7 +69,7 @@ def test_every_database(tmp_path: Path) -> None:
         OBJAVERSE: Asset("Sofa", (1.0, 0.25, 2.0)),
         "b" * 32: Asset("gramophone", (1.0, 0.5, 2.0)),
     }
-    assert AssetSizes.read(tmp_path / "asset_sizes.json.gz").class_sizes["Sofa"] == (1.0, 0.375, 2.0)
+    assert AssetSizes.read(tmp_path / "asset_sizes.json.gz").median_sizes["Sofa"] == (1.0, 0.375, 2.0)
 
 
 def test_wrong_databases(tmp_path: Path) -> None:
@@ -126,13 +126,13 @@ def house_with_unknown_assets() -> dict:
 
 def test_assets_without_a_size(tmp_path: Path) -> None:
     path = write_houses(tmp_path, house_with_unknown_assets())
-    with pytest.warns(UserWarning, match=r"line 1: .* lacks: 3, such as '3bed.*class: 1; left out .*: 2 \(") as caught:
+    with pytest.warns(UserWarning, match=r"line 1: .* lacks: 3, such as '3bed.*type: 1; left out .*: 2 \(") as caught:
         loaded = load_procthor(path, 0)
     assert len(caught) == 1
     assert loaded.instances[4:] == ("dining_table|4", "kitchenware|5", "sports|6", "dining_table|7", "kitchenware|8")
     low, high = span(loaded, 7)
     np.testing.assert_allclose([low, high], [(4.9, 1.6, 0), (6.1, 2.4, 0.75)], atol=1e-5)  # of a table, on the floor
-    with pytest.warns(UserWarning, match=r"class: 0; left out with what stands on them: 3 \(unknown_assets='drop'\)"):
+    with pytest.warns(UserWarning, match=r"type: 0; left out with what stands on them: 3 \(unknown_assets='drop'\)"):
         assert load_procthor(path, 0, unknown_assets="drop").instances[4:] == loaded.instances[4:7]
     with pytest.raises(ValueError, match=r"line 1: objects\[2\].assetId must be one of the 4 assets of .*, got '3bed"):
         load_procthor(path, 0, unknown_assets="error")

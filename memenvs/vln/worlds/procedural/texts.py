@@ -52,7 +52,8 @@ def follow(house: ProceduralHouse, start: int, column: int, clauses: Sequence[Cl
         clauses: The clauses, in order.
 
     Returns:
-        Nodes from the start on. They end where a clause fits no viewpoint or more than one.
+        Nodes from the start on. They end early at a clause whose first viewpoint fits no neighbour or more than one, or
+        whose last viewpoint is not reached.
     """
     path = [start]
     for clause in clauses:
@@ -67,6 +68,11 @@ def compile_clauses(house: ProceduralHouse, path: Sequence[int], column: int) ->
     """Divide a path into clauses that the follower executes; None if impossible.
 
     A clause ends where the path turns. The follower then tries the clause; where it leaves the path, the clause is cut.
+
+    Args:
+        house: The house.
+        path: Nodes from the start to the goal.
+        column: The camera's heading at the start in steps of 30 degrees.
     """
     clauses, at, last = [], 0, len(path) - 1
     while at < last:
@@ -228,7 +234,7 @@ def write_instruction(clauses: Sequence[Clause], rng: np.random.Generator, *, en
     Args:
         clauses: The clauses, in order; at least one.
         rng: Chooses among synonyms.
-        ends: True for a sentence at the end to stop.
+        ends: Whether to close with a sentence such as "Stop there."
     """
     sentences: list[str] = []
     for k, clause in enumerate(clauses):
@@ -260,7 +266,14 @@ def write_question(landmark: Landmark, rng: np.random.Generator) -> str:
 
 
 def write_answer(clauses: Sequence[Clause], target: str, rng: np.random.Generator, *, arrives: bool) -> str:
-    """Write the answer of an oracle; `arrives`: the target is at the end of the clauses."""
+    """Write the answer of an oracle: an instruction, and a remark on the target.
+
+    Args:
+        clauses: The clauses, in order; at least one.
+        target: Name of the item that is sought.
+        rng: Chooses among synonyms.
+        arrives: Whether the target is at the end of the clauses.
+    """
     instruction = write_instruction(clauses, rng, ends=False)
     remark = _pick(rng, _FOUND if arrives else _MORE).format(target=target)
     return f"{instruction} {remark}"

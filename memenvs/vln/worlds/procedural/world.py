@@ -1,6 +1,6 @@
 """Procedural world of R2R: houses and paths from seeds, nothing to download.
 
-Houses are made with the world, episodes on demand.
+All houses are made when the world is, each episode when it is needed.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ from memenvs.vln.worlds.base import Episode, GraphWorld, ViewpointContent
 from memenvs.vln.worlds.procedural.houses import ProceduralHouse, make_house
 from memenvs.vln.worlds.procedural.texts import Clause, all_words, compile_clauses, write_instruction
 
-#: Seeds of the houses of each split; their numbers are those of R2R's scans.
+#: Seeds of the houses of each split; train and val_unseen have as many houses as in R2R.
 HOUSES = {"train": range(61), "val_seen": range(61), "val_unseen": range(1000, 1011)}
-#: Paths in each house, as many as in R2R, with three texts each. val_seen has other paths in the houses of train.
+#: Slots of the paths in each house, about as many as in R2R. val_seen has other paths in the houses of train.
 PATHS = {"train": range(75), "val_seen": range(75, 81), "val_unseen": range(71)}
+#: Texts of each path.
 TEXTS = 3
 #: Largest number of legs of a tour.
 MAX_LEGS = 3
-# R2R's rule for a path: number of edges, and smallest length in m.
+# R2R's rule for a path: fewest and most edges, and smallest length in m.
 _EDGES, _SHORTEST = (4, 6), 5.0
-_TOKENS = 112  # per leg
-#: Moves that a third leg repeats before it differs: many in paths with even numbers, few in the others.
+_MAX_TOKENS_PER_LEG = 112
+#: Numbers of moves that a third leg repeats before it differs: many in even slots, few in odd slots.
 _REPEATED = (range(4, _EDGES[1] + 1), range(1, 4))
-#: Number of continuations of a first leg to try.
+#: Number of tours to try that begin with the same first leg.
 _TRIES = 8
 
 Path = tuple[int, ...]
@@ -47,10 +48,10 @@ class ProceduralGraphWorld(GraphWorld):
     Args:
         split: "train", "val_seen" or "val_unseen".
         slots: Slots of each house, by split.
-        texts: Episodes per path.
+        texts: Episodes of each slot, which differ in their text only.
 
     Attributes:
-        houses: The houses.
+        houses: The houses of the split, in the order of `graphs`.
 
     Raises:
         ValueError: Unknown split.
@@ -60,6 +61,7 @@ class ProceduralGraphWorld(GraphWorld):
         if split not in HOUSES:
             raise ValueError(f"unknown split {split!r}; {choices_for(split, HOUSES)}")
         self._seeds, self._slots, self._texts = HOUSES[split], slots[split], texts
+        # Slots of a house over all splits that have it.
         self._num_slots = max(each.stop for name, each in slots.items() if HOUSES[name] == HOUSES[split])
         self.houses: tuple[ProceduralHouse, ...] = tuple(make_house(seed) for seed in self._seeds)
         self.graphs = tuple(house.graph for house in self.houses)
@@ -89,7 +91,7 @@ class ProceduralGraphWorld(GraphWorld):
                 seed in self._seeds
                 and slot in self._slots
                 and text < self._texts
-                and (found[3] is None) == (self._texts == 1)
+                and (found[3] is None) == (self._texts == 1)  # ids end in _TEXT where a slot has several texts
             ):
                 return (self._seeds.index(seed) * len(self._slots) + self._slots.index(slot)) * self._texts + text
         raise ValueError(f"no episode {id!r} in this split; ids have the form {self.episode(0).id!r}")
@@ -123,7 +125,7 @@ class Tours(ProceduralGraphWorld):
         super().__init__(split, PATHS, TEXTS)
         self.split = split
         self.legs = legs
-        self.max_tokens = _TOKENS * legs
+        self.max_tokens = _MAX_TOKENS_PER_LEG * legs
         self._cached_path = lru_cache(maxsize=4096)(self._draw_path)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -138,7 +140,8 @@ class Tours(ProceduralGraphWorld):
         """Count the moves that the last leg repeats; see the function `repeated_moves`.
 
         Returns:
-            Number of moves, and index along the whole path of the decision where it differs; (0, 0) for one leg.
+            Number of moves, and index in the episode's path of the node where the leg differs. (0, 0) for one leg, or
+            if no move is repeated.
         """
         house, slot = divmod(number // TEXTS, len(self._slots))
         *legs, last = self._cached_path(house, self._slots[slot])[0]
@@ -158,11 +161,16 @@ class Tours(ProceduralGraphWorld):
             leg_ends=tuple(leg[-1] for leg in legs),
         )
 
-    def _draw_path(self, number: int, slot: int) -> tuple[tuple[Path, ...], int, tuple[Clause, ...]]:
-        """Draw legs, column at the start and clauses; first legs are unique in a house."""
-        house, seed = self.houses[number], self._seeds[number]
+    def _draw_path(self, index: int, slot: int) -> tuple[tuple[Path, ...], int, tuple[Clause, ...]]:
+        """Draw the path of a slot in the house with this index.
+
+        Returns:
+            The legs, the camera's heading at the start in steps of 30 degrees, and the clauses.
+        """
+        house, seed = self.houses[index], self._seeds[index]
         ends = possible_legs(seed)
         rng = np.random.default_rng([seed, self.legs, slot, 0])
+        # Each slot has its own share of the possible first legs, so no two paths of a house have the same one.
         for start, goal in ends[slot :: self._num_slots].tolist():
             column = int(rng.integers(COLUMNS))
             for legs in islice(self._tours(house, ends, house.path(start, goal), slot, rng), _TRIES):
@@ -174,7 +182,15 @@ class Tours(ProceduralGraphWorld):
     def _tours(
         self, house: ProceduralHouse, ends: np.ndarray, first: Path, slot: int, rng: np.random.Generator
     ) -> Iterator[tuple[Path, ...]]:
-        """Generate tours whose first leg is `first`, as tuples of legs."""
+        """Generate tours whose first leg is `first`, as tuples of legs; see `Tours` for the rules.
+
+        Args:
+            house: The house.
+            ends: See `possible_legs`.
+            first: The first leg.
+            slot: Even for many repeated moves, odd for few.
+            rng: Gives the order.
+        """
         if self.legs == 1:
             yield (first,)
         elif self.legs == 2:
@@ -205,10 +221,12 @@ def repeated_moves(before: Path, leg: Path) -> tuple[int, int]:
     """Find the longest run of moves that a leg repeats from the path before it, then leaves.
 
     Returns:
-        Number of moves in the run, and the index of the leg's node from which the two moves differ. Of equally long
-        runs the first; (0, 0) if there is none.
+        Number of moves in the run, and the index of the leg's node where it ends. Of equally long runs the first;
+        (0, 0) if there is none.
     """
     longest = 0, 0
+    # A run ends at the same node before[i] and leg[j], where the next nodes differ. The leg may stop there (an empty
+    # slice); the path before has a next node. Moves are then compared backwards from that node.
     for j, i in product(range(1, len(leg)), range(1, len(before) - 1)):
         if before[i] == leg[j] and before[i + 1 : i + 2] != leg[j + 1 : j + 2]:
             same = 0
@@ -229,5 +247,5 @@ def possible_legs(seed: int) -> np.ndarray:
 
 @lru_cache(maxsize=8)
 def load_tours(split: str, legs: int) -> Tours:
-    """Load the tours of a split; see `Tours`."""
+    """Make the tours of a split, or return those of an earlier call; see `Tours`."""
     return Tours(split, legs)

@@ -36,8 +36,10 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from memenvs.agents import PartialUpdatePPO
 
+#: Environments of each learner.
 N = 64
-SOLVED = 400.0
+#: Mean return of the last 100 episodes whose first time is reported, in steps; CartPole's largest return is 500.
+TARGET_RETURN = 400.0
 #: Entries of CartPole's observation that are not velocities.
 POSITIONS = [0, 2]
 
@@ -52,7 +54,7 @@ class PairConfig:
         batch_size: Sequences of `n_steps` steps in a minibatch of ours; the peer's has as many transitions.
         n_epochs: Passes over each rollout.
         width: Width of all hidden layers, and of the LSTM.
-        total: Environment steps.
+        total: Environment steps of each learner, all N environments together.
     """
 
     memory: str
@@ -118,6 +120,7 @@ class BatchCartPole(VecEnv):
                 cut = bool(truncated[i] and not terminated[i])
                 infos[i] = {"terminal_observation": observations[i, self.shown], "TimeLimit.truncated": cut}
                 infos[i]["episode"] = {"r": float(self.returns[i]), "l": int(self.returns[i])}  # a reward of 1 a step
+            # Gymnasium's own autoreset takes place one step later; without `prev_done` it does nothing.
             batch.state[:, ended] = batch.np_random.uniform(batch.low, batch.high, (4, len(ended)))
             batch.steps[ended] = self.returns[ended] = 0
             batch.prev_done = np.zeros(self.num_envs, bool)
@@ -148,6 +151,13 @@ class BatchCartPole(VecEnv):
 
 
 def make_env(kind: str, *, velocities: bool, seed: int) -> VecEnv:
+    """Make N CartPoles.
+
+    Args:
+        kind: "batch" for `BatchCartPole`, which steps all in NumPy; "dummy" for `DummyVecEnv`, one by one.
+        velocities: Whether observations have the velocities.
+        seed: Seed of the episodes.
+    """
     if kind == "batch":
         return BatchCartPole(N, seed=seed, velocities=velocities)
     return make_vec_env("CartPole-v1", N, seed=seed, wrapper_class=None if velocities else NoVelocities)
@@ -196,11 +206,23 @@ def make_learners(pair: PairConfig, kind: str, seed: int) -> dict[str, OnPolicyA
 
 
 def compare(pair: PairConfig, kind: str, total: int, seed: int) -> dict[str, Any]:
-    """Speeds and returns of a pair. The first rollout of each compiles and is not timed."""
+    """Compare speeds and returns of a pair.
+
+    The first rollout of each learner compiles and is not timed.
+
+    Args:
+        pair: The settings of both.
+        kind: Kind of the environments, see `make_env`.
+        total: Environment steps of each learner, rounded to whole rollouts, of which there are at least two.
+        seed: Seed of both learners and their environments.
+
+    Returns:
+        Row of the output: speeds in steps per second of CPU time, ratios are ours over the peer's.
+    """
     learners = make_learners(pair, kind, seed)
-    rollout = N * pair.n_steps
+    rollout = N * pair.n_steps  # environment steps
     rates: dict[str, list[float]] = {name: [] for name in learners}
-    solved: dict[str, int | None] = dict.fromkeys(learners)
+    reached_at: dict[str, int | None] = dict.fromkeys(learners)
     returns: dict[str, float] = {}
     for turn in range(max(2, round(total / rollout))):
         for name, model in learners.items():
@@ -209,8 +231,8 @@ def compare(pair: PairConfig, kind: str, total: int, seed: int) -> dict[str, Any
             if turn > 0:
                 rates[name].append(rollout / (time.process_time() - began))
             returns[name] = float(np.mean([episode["r"] for episode in model.ep_info_buffer or [{"r": 0.0}]]))
-            if returns[name] >= SOLVED and solved[name] is None:
-                solved[name] = model.num_timesteps
+            if returns[name] >= TARGET_RETURN and reached_at[name] is None:
+                reached_at[name] = model.num_timesteps
     for model in learners.values():
         assert model.env is not None
         model.env.close()
@@ -224,7 +246,7 @@ def compare(pair: PairConfig, kind: str, total: int, seed: int) -> dict[str, Any
         "ratio": round(float(np.median(ratios)), 2),
         "ratio_quartiles": [round(float(value), 2) for value in np.percentile(ratios, [25, 75])],
         "mean_return": {name: round(value, 1) for name, value in returns.items()},
-        f"steps_to_{SOLVED:.0f}": solved,
+        f"steps_to_{TARGET_RETURN:.0f}": reached_at,
     }
 
 
@@ -247,12 +269,13 @@ def main() -> None:
             row = compare(replace(pair, n_epochs=1) if args.smoke else pair, kind, total, args.seed)
             rows.append(row)
             if not args.json:
-                speed, returns, solved = row["steps_per_second"], row["mean_return"], row[f"steps_to_{SOLVED:.0f}"]
+                speed, returns = row["steps_per_second"], row["mean_return"]
+                reached_at = row[f"steps_to_{TARGET_RETURN:.0f}"]
                 print(
                     f"{pair.memory:4s} {kind:5s}  ours {speed['ours']} steps/s, peer {speed['peer']}: "
                     f"{row['ratio']}x (quartiles {row['ratio_quartiles']}); return after {row['total']} steps: "
                     f"ours {returns['ours']}, peer {returns['peer']}; "
-                    f"{SOLVED:.0f} reached at: ours {solved['ours']}, peer {solved['peer']}",
+                    f"{TARGET_RETURN:.0f} reached at: ours {reached_at['ours']}, peer {reached_at['peer']}",
                     flush=True,
                 )
     machine = {

@@ -99,7 +99,7 @@ def main() -> int:
     runs: dict[Path, SweepRun] = {}
     for (task, run, seed), evaluated in plan.items():
         point = next(iter(evaluated.values()))
-        first = list(point.first_stage.items())  # changes of both stages need a first stage of their own
+        first = list(point.both_stages.items())  # changes of both stages need a first stage of their own
         source = out / "-".join([task, "encoder", *([point.name] if first else []), str(seed)])
         encoder = with_overrides(make_config(task, size, "encoder", seed, smoke), first)
         encoders[source] = layout_run(encoder, TASKS[task].rewards)

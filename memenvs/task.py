@@ -59,8 +59,8 @@ class BatchTask(ABC):
         option_names: Reset options beside `TRIAL_OPTIONS`. `info` has each under the same name, as given or as drawn,
             in a form that `reset` accepts.
         action_names: Name of each action, in order; they decide the keys of `memenvs play`.
-        goal_names: Number -> name of each possible goal of an episode, where observations have a one-hot `goal`; else
-            empty.
+        goal_names: Name of each possible goal, by its index in the one-hot observation `goal`. Empty without this
+            observation.
         config_type: Frozen dataclass of the task's settings; None if it has none.
     """
 

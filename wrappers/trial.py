@@ -9,11 +9,8 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
 from memenvs.checks import check_int
+from memenvs.task import ONE_RESET_OPTIONS
 from memenvs.wrappers.key import KeyWrapper
-
-#: Reset options of `memenvs` that hold for one reset only.
-_ONE_RESET_OPTIONS = ("new_trial", "trial", "episode_index")
-
 
 EPISODE_START_KEY = "episode_start"
 """Observation key that `TrialWrapper` adds."""
@@ -34,19 +31,20 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
     Adds the observation `episode_start`, int64 (), `Discrete(2)`: 1 in the first observation of each inner episode.
     `info` always has `episode_start` (bool), `trial_start` (bool), `trial_id` and `episode_index`.
 
-    Environments of `memenvs` know their trials, and their limits hold beside those given here. Any other environment
-    needs one of the limits, and by default stays in one world over the trial: each inner episode is reset with the
-    trial's seed.
+    Environments of `memenvs` have trials of their own, and their limits hold beside those given here. Any other
+    environment needs one of the limits here. By default it keeps its layout over the trial, because each inner episode
+    is reset with the trial's seed.
 
     Args:
         env: Any Gymnasium environment.
         trial_episodes: Inner episodes in a trial; >= 1; None for no limit.
         trial_steps: Steps in a trial; >= 1; None for no limit.
-        same_world: For an environment without trials of its own: True resets each inner episode with the seed of the
-            trial. The seed of trial 0 is the one given to `reset`, that of trial t a function of it and t.
+        same_seed: For an environment without trials of its own: True resets each inner episode with the seed of the
+            trial. The seed of trial 0 is the one given to `reset`, that of trial t a function of it and t. False gives
+            the environment the seed of `reset` alone, so that inner episodes differ.
 
     Raises:
-        ValueError: A limit is no integer or below 1, or there is none.
+        ValueError: A limit is no integer or below 1, or neither this wrapper nor the environment has a limit.
     """
 
     def __init__(
@@ -55,12 +53,12 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
         *,
         trial_episodes: int | None = None,
         trial_steps: int | None = None,
-        same_world: bool = True,
+        same_seed: bool = True,
     ) -> None:
         for name, value in (("trial_episodes", trial_episodes), ("trial_steps", trial_steps)):
             check_int(name, value, or_none=True)
         RecordConstructorArgs.__init__(
-            self, trial_episodes=trial_episodes, trial_steps=trial_steps, same_world=same_world
+            self, trial_episodes=trial_episodes, trial_steps=trial_steps, same_seed=same_seed
         )
         self._has_trials = hasattr(env.unwrapped, "trial_over")
         limits = [trial_episodes, trial_steps]
@@ -71,7 +69,7 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
         super().__init__(env, EPISODE_START_KEY, gym.spaces.Discrete(2))
         self._trial_episodes = trial_episodes
         self._trial_steps = trial_steps
-        self._same_world = same_world
+        self._same_seed = same_seed
         self._lasting_options: dict[str, Any] = {}
         self._seed: int | None = None
 
@@ -82,7 +80,8 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
 
         Args:
             seed: As for the environment inside.
-            options: Those of the environment inside; they hold for every inner episode of the trial.
+            options: Those of the environment inside. They hold for every inner episode of the trial, except for
+                `memenvs.task.ONE_RESET_OPTIONS`, which hold for the first one.
         """
         if seed is not None or self._seed is None:
             self._seed = int(np.random.default_rng().integers(2**31)) if seed is None else seed
@@ -91,11 +90,11 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
             self._trial += 1
         self._episode = self._num_steps = 0
         options = dict(options or {})
-        self._lasting_options = {key: value for key, value in options.items() if key not in _ONE_RESET_OPTIONS}
+        self._lasting_options = {key: value for key, value in options.items() if key not in ONE_RESET_OPTIONS}
         if self._has_trials:
             observation, info = self.env.reset(seed=seed, options={"new_trial": True, **options})
         else:
-            inner_seed = self._trial_seed() if self._same_world else seed
+            inner_seed = self._trial_seed() if self._same_seed else seed
             observation, info = self.env.reset(seed=inner_seed, options=options or None)
         return self._with_key(observation, np.int64(1)), self._info(info, episode_start=True, trial_start=True)
 
@@ -115,7 +114,7 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
         final = {"final_obs": self._with_key(observation, np.int64(0))}
         final["final_info"] = self._info(info, episode_start=False, trial_start=False)
         self._episode += 1
-        inner_seed = self._trial_seed() if self._same_world and not self._has_trials else None
+        inner_seed = self._trial_seed() if self._same_seed and not self._has_trials else None
         observation, info = self.env.reset(seed=inner_seed, options=self._lasting_options or None)
         info = self._info(info, episode_start=True, trial_start=False)
         return self._with_key(observation, np.int64(1)), reward, False, False, {**info, **final}

@@ -48,6 +48,7 @@ class SpatialConfig(TokenConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_place_code(self.place_code, self.n_places, self.columns)
+        # Called for its errors: with "quota" each place must get at least one step.
         place_quota(strategy_numbers(self.strategy, 1), self.capacity, self.n_places)
 
 
@@ -57,7 +58,7 @@ class ChunkConfig(SpatialConfig):
 
     Attributes:
         chunk: Tokens in a chunk; >= 1.
-        top_k: Chunks that are read; >= 1.
+        top_k: Chunks that each query reads in each layer; >= 1.
     """
 
     chunk: int = 32
@@ -114,16 +115,17 @@ class MoveMemory(TokenMemory):
     ) -> tuple[Tensor, Tokens]:
         """Append a token for the action that led to each step, with the time of the step."""
         move = steps["move"]
-        exists = (move >= 0) & (move < self.config.moves)
+        exists = (move >= 0) & (move < self.config.moves)  # an empty slot of the log may have -1
         assert tokens.values is not None and tokens.mask is not None
+        # Without an action, row 0 of the table stands in, and the mask hides it.
         values = torch.cat([tokens.values, self.move(move * exists)], 1)  # (B, 2 n, D)
         mask = torch.cat([tokens.mask, tokens.mask & exists[:, None]], -1)  # (B, S, 2 n)
-        rows = tuple(torch.cat([each, each], -1) for each in tokens.rows)
+        rows = tuple(torch.cat([each, each], -1) for each in tokens.rows)  # both tokens of a step have its time
         return query, Tokens(values, tokens.tables, rows, mask)
 
 
 class SpatialMemory(TokenMemory):
-    """A token memory whose tokens have codes of places too ("sat-fifo", "sat-pm").
+    """A token memory whose tokens also encode the place of their step ("sat-fifo", "sat-pm").
 
         m_i = W x_i + code(time_i) + code(place_i)
 
@@ -166,7 +168,7 @@ class SpatialMemory(TokenMemory):
         table = self.place_code.table().to(query.dtype)
         if self.config.query_codes:
             query = query + table[timeline.steps["place"].gather(1, now)]
-        rows = steps["place"].clamp(min=0)
+        rows = steps["place"].clamp(min=0)  # an empty slot of the log may have -1; the mask hides it
         return query, Tokens(tokens.values, (*tokens.tables, table), (*tokens.rows, rows), tokens.mask)
 
 
@@ -188,11 +190,12 @@ class ChunkedMemory(SpatialMemory):
 
     def _chunks(self, timeline: Timeline, steps: State, begin: int, end: int) -> Chunks:
         key = self._chunk_numbers(steps)
+        # Steps before and after a reset are never in one chunk, though their numbers start from 0 again.
         key = key + timeline.reset_count[:, begin:end] * (int(key.max()) + 1)
         return chunks_by_key(key, steps["step_index"] >= 0, self.config.chunk)
 
     def _chunk_numbers(self, steps: State) -> Tensor:
-        """Number of each step's chunk, counted from the last reset, int64 (B, n)."""
+        """Number of each step's chunk, int64 (B, n); numbers start from 0 at each reset."""
         return steps["step_index"] // self.config.chunk
 
     def _top_k(self) -> int:
@@ -217,4 +220,5 @@ class PlaceChunkedMemory(ChunkedMemory):
         return ("step_index", "place", "earlier_visits")
 
     def _chunk_numbers(self, steps: State) -> Tensor:
+        # `earlier_visits` counts the earlier steps at this place. Chunk j of place p is j * n_places + p.
         return steps["earlier_visits"] // self.config.chunk * self.config.n_places + steps["place"]

@@ -1,4 +1,4 @@
-"""Upper bounds of the sizes of memories."""
+"""Upper bounds of the sizes of memories and policies."""
 
 from __future__ import annotations
 
@@ -10,22 +10,26 @@ from memenvs.checks import check_fields, check_int, is_int
 
 LARGEST = {
     "layers": 1000,
-    "max_episode_steps": 2**19,  # rows of a learned table
+    "max_episode_steps": 2**19,  # rows of ReLIC's table of positions
     **dict.fromkeys(
         ("hidden_dim", "dim", "mlp_dim", "pose_dim", "cell_dim", "heads", "read_heads", "cells", "moves", "n_places"),
         2**16,
     ),
     **dict.fromkeys(("columns", "chunk", "top_k", "memory_length"), 2**16),
     "n_centres": 2**20,
-    **dict.fromkeys(("capacity", "bptt", "checkpoint"), 2**31 - 1),
+    **dict.fromkeys(("capacity", "bptt", "checkpoint"), 2**31 - 1),  # steps; no size of a weight
     "previous_action_dim": 2**16,
     "net_arch": 2**16,
 }
-"""Largest value of settings that are sizes of a network; those above take minutes or all of a computer's memory."""
+"""Setting -> its largest value. Weights of larger sizes take minutes to make, or more memory than a computer has."""
 
 
 def check_largest(settings: Mapping[str, Any]) -> None:
-    """Raise a ValueError if the network of a memory or policy would be too large to make."""
+    """Raise a ValueError if the network of a memory or policy would be too large to make.
+
+    Args:
+        settings: Name -> value; a list of sizes is checked one by one. Names that `LARGEST` lacks are ignored.
+    """
     for name, largest in LARGEST.items():
         given = settings.get(name)
         sizes: list[Any] = given if isinstance(given, list) else [given]

@@ -341,7 +341,18 @@ class TokenMemory(Memory):
     def _extend(
         self, timeline: Timeline, now: Tensor, query: Tensor, tokens: Tokens, steps: State
     ) -> tuple[Tensor, Tokens]:
-        """Add what subclasses need to queries and tokens: codes of places, tokens of actions."""
+        """Add what subclasses need to queries and tokens: codes of places, tokens of actions.
+
+        Args:
+            timeline: Past and new steps, N in all.
+            now: int64, (B, S); indices of the queries among the N steps.
+            query: float, (B, S, D).
+            tokens: n tokens, one for each of `steps`.
+            steps: The n of the N steps that become tokens; fields as in `Timeline.steps`.
+
+        Returns:
+            The new queries and tokens.
+        """
         return query, tokens
 
     def _chunks(self, timeline: Timeline, steps: State, begin: int, end: int) -> Chunks | None:

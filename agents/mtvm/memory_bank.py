@@ -11,10 +11,10 @@ from memenvs.agents.memory import State
 class MemoryBank:
     """Tokens of the actions of B episodes, the oldest first.
 
-    The state has `tokens`, float, (B, M, D), zeros beyond a row's own, and `count`, int64, (B,). M is as large as the
-    longest row needs. No tensor is changed in place, so gradients flow through all tokens and earlier states stay
-    valid. It is called like a `memenvs.agents.memory.Memory`, but returns all tokens in place of features of one
-    width.
+    The state has `count`, int64, (B,), the number of each episode's tokens, and `tokens`, float, (B, M, D), where M is
+    the largest count; zeros fill shorter episodes. No tensor is changed in place, so gradients flow through all tokens
+    and earlier states stay valid. It is no `memenvs.agents.memory.Memory`: it computes no features, and the network
+    reads the tokens from the state.
 
     Args:
         width: Width D of a token.

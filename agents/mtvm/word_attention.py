@@ -29,7 +29,7 @@ class WordAttention:
             averaged over heads; each row sums to 1.
         actions: Names of the actions taken, T.
         map: uint8, (512, 512, 3); the graph with the annotated path (blue) and the agent's path (orange).
-        metrics: Metrics of the episode, by name.
+        metrics: "sr", "sdtw" and "ne" (m) of the episode.
     """
 
     id: str
@@ -41,10 +41,10 @@ class WordAttention:
 
 
 class _WordAttentionRecorder:
-    """Takes the most likely actions of a policy and records their attention to words.
+    """Takes the most likely actions of a policy and records their attention to words; for one environment.
 
     Attributes:
-        attention: float32, (L,), for each decision.
+        attention: float32, (L,), for each decision; see `WordAttention.attention`.
     """
 
     def __init__(self, policy: MTVMPolicy) -> None:
@@ -54,7 +54,7 @@ class _WordAttentionRecorder:
     def predict(
         self, observation: Any, state: Any = None, episode_start: np.ndarray | None = None, deterministic: bool = False
     ) -> tuple[np.ndarray, Any]:
-        """Return the most likely actions and the next state."""
+        """Return the most likely action, int64 (1,), and the next state; `deterministic` or not."""
         policy = self._policy
         network = policy.network
         state = policy.initial_state(1) if state is None else state
@@ -64,6 +64,7 @@ class _WordAttentionRecorder:
         output = policy.decision(tensors, state)
         actions = output.logits.argmax(1)
         available = output.views.available_actions
+        # The view of the action taken. Views are V - K tokens of the memory, then the K candidates of `available`.
         view = output.vision.shape[1] - len(available) + int(torch.searchsorted(available, actions)[0])
         weights = network.word_attention(state["encoded_text"], state["text_mask"], output.views)
         self.attention.append(weights[0, view].float().cpu().numpy())
@@ -77,7 +78,7 @@ def record_word_attention(policy: MTVMPolicy, env: TrialVecEnv, episode: int) ->
     Args:
         policy: Policy that reads the text.
         env: One environment of VLN-R2R or VLN-CVDN.
-        episode: Number of the episode in the split.
+        episode: Number of the episode in the split, as in the reset option `episode_number`.
 
     Raises:
         ValueError: The policy does not read the text, or there are several environments.

@@ -98,8 +98,9 @@ class MemoryPolicy(ActingPolicy):
         net_arch: Hidden layers of actor and critic after the memory, as in Stable-Baselines3. None: two of width 64
             each for the memory "none", else no layer.
         activation: Activation of these layers: a name in `ACTIVATIONS`, or its class, such as `nn.ReLU`.
-        activation_fn: Stable-Baselines3's name of `activation`; None leaves it.
+        activation_fn: The same under the name that Stable-Baselines3 uses; if given, `activation` is ignored.
         adam_eps: Epsilon of Adam.
+        use_sde: Must be False; there is no state-dependent exploration.
 
     Raises:
         ValueError: A setting is unknown or does not fit the spaces.
@@ -390,10 +391,11 @@ def _features_extractor_class(
 
 
 def _check_observations(space: spaces.Space, action_space: spaces.Space, freeze_features: bool) -> None:
-    """Refuse texts and the like, and an action mask that does not fit the actions or comes with frozen features.
+    """Check that the policy can read the observations, and that it can use their action mask.
 
     Raises:
-        ValueError: There is one of these.
+        ValueError: An observation is not numeric; the mask has no entry for each action, or actions are not `Discrete`;
+            or features are frozen and there is a mask.
     """
     check_observation_space(space)
     if isinstance(space, spaces.Dict) and ACTION_MASK in space.spaces:

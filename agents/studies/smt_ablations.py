@@ -1,7 +1,7 @@
 """Ablations of the Scene Memory Transformer (SMT): points of its studies.
 
-A point is an evaluation of a trained agent. Reach, number of centres, slip and length of episodes can be changed in a
-trained agent. Everything else needs a run of its own.
+A point is an evaluation of a trained agent. Capacity, number of centres, slip and length of episodes can be changed in
+a trained agent. Everything else needs a run of its own.
 """
 
 from __future__ import annotations
@@ -14,16 +14,19 @@ from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.studies.layout_evaluation import LayoutEvaluation
 from memenvs.exploration.config import MODALITIES
 
-#: Reaches of the memory as shares of an episode: the paper's 50 to 500 of 500 steps, and shorter ones.
-REACHES = (0.0, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
-#: The same for our causal memory, which is also evaluated in longer episodes: 500 steps for a laptop's 200.
-CAUSAL_REACHES = (0.025, 0.05, 0.1, 0.2, 0.4, 1.0)
+#: Capacities of the memory as shares of an episode's steps: the paper's 50 to 500 of 500, and smaller ones. 0 stands
+#: for one step, the current one.
+CAPACITIES = (0.0, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
+#: The same for our causal memory.
+CAUSAL_CAPACITIES = (0.025, 0.05, 0.1, 0.2, 0.4, 1.0)
+#: Steps of the longer episodes of the causal memory, as a multiple of those in training: 500 for a laptop's 200.
 LONGER = 2.5
-#: Numbers of centres over that in training; at the paper's size 25, 50, 100, 200.
+#: Numbers of centres, as multiples of the number in training: 25, 50, 100, 200 where agents are trained with 100.
 CENTRES = (0.25, 0.5, 1.0, 2.0)
 #: Standard deviations of the wheels' rates, rad/s; agents learn with 0.5.
 SLIPS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
-TIMES = ("none", "sinusoidal", "exponential")
+#: Encodings of the age of an element.
+AGE_CODES = ("none", "sinusoidal", "exponential")
 
 
 @dataclass(frozen=True)
@@ -31,12 +34,12 @@ class Point:
     """One point of an ablation.
 
     Attributes:
-        line: Name of its line, or of its row in the table.
-        at: Position on the line; None in an ablation without an axis.
+        line: Name of its line in the figure and of its row in the table.
+        at: Position on the figure's axis, in the unit of `Ablation.axis`; None in an ablation without an axis.
         method: Method whose preset its run is derived from.
         name: Name of the run, after the method; "" for the preset itself.
         overrides: Overrides of the second stage.
-        first_stage: Overrides of both stages.
+        both_stages: Overrides of both stages; the first stage is then trained again.
         evaluation: Evaluation of the trained agent, with its changes.
     """
 
@@ -45,7 +48,7 @@ class Point:
     method: str
     name: str = ""
     overrides: dict[str, Any] = field(default_factory=dict)
-    first_stage: dict[str, Any] = field(default_factory=dict)
+    both_stages: dict[str, Any] = field(default_factory=dict)
     evaluation: LayoutEvaluation = field(default_factory=LayoutEvaluation)
 
     @property
@@ -56,7 +59,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Ablation:
-    """A study of one part.
+    """A study of one part of the agent.
 
     Attributes:
         points: Function of the settings of `method` that gives the points.
@@ -77,7 +80,7 @@ def _centres(config: RunConfig) -> list[Point]:
     """Kinds of centres. Those picked from the elements are also evaluated in other numbers than in training."""
     trained = config.policy["memory_kwargs"]["n_centres"]
     counts = [round(trained * share) for share in CENTRES]
-    points = [Point("all elements", count, "smt") for count in counts]
+    points = [Point("all elements", count, "smt") for count in counts]  # no centres: a level line to compare with
     for kind, name, overrides in (("fps", "", {}), ("window", "window", {"policy.memory_kwargs.centres": "window"})):
         for count in counts:
             evaluation = LayoutEvaluation()
@@ -91,7 +94,7 @@ def _centres(config: RunConfig) -> list[Point]:
 def _capacity(config: RunConfig) -> list[Point]:
     """Numbers of steps that the memory keeps."""
     points = []
-    for share in REACHES:
+    for share in CAPACITIES:
         kept = max(1, round(share * config.eval_steps))
         evaluation = LayoutEvaluation()
         if share != 1.0:
@@ -105,7 +108,7 @@ def _causal(config: RunConfig) -> list[Point]:
     trained = config.eval_steps
     points = []
     for steps in (trained, round(LONGER * trained)):
-        for share in CAUSAL_REACHES:
+        for share in CAUSAL_CAPACITIES:
             kept = max(1, round(share * trained))
             name = f"homes_steps_{steps}_capacity_{kept}"
             evaluation = LayoutEvaluation(name, memory={"capacity": kept}, steps=steps)
@@ -114,23 +117,23 @@ def _causal(config: RunConfig) -> list[Point]:
 
 
 def _modalities(config: RunConfig) -> list[Point]:
-    """All modalities, then each left out in both stages, then no encoder over the memory."""
+    """All modalities; then without each of them, and without the previous action, in both stages; then no encoder."""
     known = MODALITIES[config.env_kwargs.get("obs_mode", "frames")]
     points = [Point("all", None, "smt")]
     for modality in known:
         without: dict[str, Any] = {"env_kwargs.modalities": [name for name in known if name != modality]}
         if modality == "pose":
             without["policy.memory_kwargs.poses"] = False
-        points.append(Point(f"no {modality}", None, "smt", f"no-{modality}", first_stage=without))
+        points.append(Point(f"no {modality}", None, "smt", f"no-{modality}", both_stages=without))
     without = {"policy.previous_action_dim": 0}
-    points.append(Point("no previous action", None, "smt", "no-previous-action", first_stage=without))
+    points.append(Point("no previous action", None, "smt", "no-previous-action", both_stages=without))
     return [*points, Point("no encoder", None, "smt", "no-encoder", {"policy.memory_kwargs.encoder": False})]
 
 
 def _noise(config: RunConfig) -> list[Point]:
-    """Slips of the wheels by the encoding of ages; poses are those of dead reckoning that notices collisions."""
+    """Slips of the wheels, for each encoding of ages. Poses come from dead reckoning that notices collisions."""
     points = []
-    for time in TIMES:
+    for time in AGE_CODES:
         overrides = {
             "env_kwargs.pose_source": "dead_reckoning",
             "env_kwargs.collision_known": True,

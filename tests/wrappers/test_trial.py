@@ -100,7 +100,7 @@ def test_info():
     assert (info["trial_id"], info["episode_index"]) == (1, 0)
 
 
-def test_world_of_a_trial():
+def test_seeds_of_a_trial():
     env = TrialWrapper(Countdown(1), trial_episodes=2)
     play(env, seed=5)
     env.reset()
@@ -108,7 +108,7 @@ def test_world_of_a_trial():
     first, second = env.unwrapped.seeds[:2], env.unwrapped.seeds[2:]
     assert first == [5, 5]
     assert second == [np.random.default_rng([5, 1]).integers(2**31)] * 2
-    other = TrialWrapper(Countdown(1), trial_episodes=2, same_world=False)
+    other = TrialWrapper(Countdown(1), trial_episodes=2, same_seed=False)
     play(other, seed=5)
     assert other.unwrapped.seeds == [5, None]
     drawn = [TrialWrapper(Countdown(1), trial_episodes=2) for _ in range(2)]

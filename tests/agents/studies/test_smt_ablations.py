@@ -20,12 +20,12 @@ def test_points(size: str) -> None:
         points = ablation.points(find_preset(f"{task}-{size}:{ablation.method}"))
         counts[study] = [each.evaluation.memory.get("n_centres") for each in points if each.line == "window"]
         for point in points:
-            settings = (point.overrides, point.first_stage)
+            settings = (point.overrides, point.both_stages)
             assert runs.setdefault((task, point.run), settings) == settings
             key = (task, point.run, point.evaluation.name)
             assert evaluations.setdefault(key, point.evaluation) == point.evaluation
             preset = find_preset(f"{task}-{size}:{point.method}")
-            policy = with_overrides(preset, [*point.first_stage.items(), *point.overrides.items()]).policy
+            policy = with_overrides(preset, [*point.both_stages.items(), *point.overrides.items()]).policy
             changed = {**policy["memory_kwargs"], **point.evaluation.memory}
             assert isinstance(make_memory(policy["memory"], 8, **changed), Memory)
             played = point.evaluation.apply(preset)

@@ -6,6 +6,8 @@ test, depth write and id write in one operation. Key 0 means that nothing is see
 
 One over the depth (not the depth) is stored because it changes linearly over the pixels of a flat face: one addition
 per pixel instead of one division.
+
+Rows and columns are indices of pixels: whole numbers lie at the centres of pixels.
 """
 
 from __future__ import annotations
@@ -32,16 +34,17 @@ from memenvs.houses.rendering.kernels.simd import (
 #: Pixels per block when keys are read; rows of keys are padded to whole blocks, and one more block follows the last
 #: row.
 BLOCK = 16
-#: Pixels per step when keys of a flat primitive are written.
+#: Consecutive pixels of a row that `draw_span` writes at once.
 SPAN = 8
-#: Rows of a flat primitive whose spans (the pixels between its edges) are found together.
+#: Rows of a flat primitive whose spans (the pixels between its edges) are found together: one group of spans.
 ROWS = 8
-#: Fields of a span group, int32, (SPAN_FIELDS,). First, ROWS entries each: first column of a row; column to stop
-#: before; the bits of a float32, one over the depth at column SPAN_LEFT of that row. Then, one entry each: smallest
-#: first column; largest column to stop before; id of the primitive; its first row here; how many of the rows are used.
+#: Fields of a group of spans, int32, (SPAN_FIELDS,). Three fields of ROWS entries, one for each row: the first column;
+#: the column to stop before; one over the depth at the leftmost column of the group, as the bits of a float32. Then one
+#: entry each: that leftmost column, i.e. the smallest first one (SPAN_LEFT); the largest column to stop before
+#: (SPAN_RIGHT); the id of the primitive; the first row of the group; how many rows it has. The rest is padding.
 SPAN_LEFT, SPAN_RIGHT, SPAN_ID, SPAN_ROW, SPAN_COUNT = range(3 * ROWS, 3 * ROWS + 5)
 SPAN_FIELDS = 4 * ROWS
-#: Edges of a polygon that are processed together; a group holds EDGES slopes, EDGES left starts and EDGES right starts.
+#: Edges of a polygon that are processed together: a group of edges, see `find_spans`.
 EDGES = 4
 EDGE_GROUP_FIELDS = 3 * EDGES
 
@@ -116,10 +119,10 @@ def draw_span(
         typingctx: Given by numba.
         keys: uint32, one axis; the z-buffer, changed in place.
         at: uint64; index of the first of these pixels in `keys`.
-        spans: int32, (SPAN_FIELDS,); filled by `find_spans`.
-        k: uint64; row within `spans`.
+        spans: int32, (SPAN_FIELDS,); a group of spans, filled by `find_spans`.
+        k: uint64; row within the group, 0 to ROWS - 1.
         column: int32; column of the first of these pixels.
-        offset: float32; columns from SPAN_LEFT to `column`.
+        offset: float32; `column` minus the leftmost column of the group.
         step: float32; change of one over the depth from pixel to pixel, 1/m.
         primitive_id: uint32.
         id_mask: uint32; see `decode_depth`.
@@ -150,8 +153,12 @@ def draw_round_block(
     """Draw up to `BLOCK` consecutive pixels of one row of a cylinder or an ellipsoid.
 
     In axes in which the solid is the unit cylinder or the unit ball, a ray is `eye + t * direction` with t the depth.
-    With a = direction . direction, b = eye . direction, c = eye . eye - 1 it enters the solid at t = (-b - sqrt(b^2 - a
-    c)) / a. A cylinder leaves the third entries out of a, b and c; its flat ends bound t in addition.
+    It enters the solid at
+
+        t = (-b - sqrt(b^2 - a c)) / a,   a = direction . direction,   b = eye . direction,   c = eye . eye - 1.
+
+    A cylinder leaves the third entries out of a, b and c; its flat ends bound t in addition. The third entry of the
+    direction is the same along a row, so what it adds to a and b is given once.
 
     Args:
         typingctx: Given by numba.
@@ -161,12 +168,12 @@ def draw_round_block(
             entry.
         eye: Five float32: first and second entry of the eye; what the third entries add to a; what they add to b; c.
         slab: Two float32: t at which a ray comes between the planes of a cylinder's ends, and t at which it leaves
-            again.
+            again; -1e30 and 1e30 for an ellipsoid.
         count: int32; how many of the pixels to draw.
         primitive_id: uint32; of the curved part. The flat end of a cylinder has the next id.
         id_mask: uint32; see `decode_depth`.
     """
-    ray, eye, slab = (types.UniTuple(types.float32, count) for count in (4, 5, 2))
+    ray, eye, slab = (types.UniTuple(types.float32, length) for length in (4, 5, 2))
     signature = types.void(keys, types.uint64, ray, eye, slab, types.int32, types.uint32, types.uint32)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -202,15 +209,15 @@ def find_spans(
     Args:
         typingctx: Given by numba.
         edges: float64, two axes. A group of edges is `EDGES` slopes, `EDGES` starts of left edges and `EDGES` starts of
-            right edges; an edge is at column `slope * row + start`. A left edge has the right start +1e30 and vice
-            versa.
+            right edges; an edge is at column `slope * row + start`. A left edge has the right start +1e30, a right edge
+            the left start -1e30, so that they bound one side only.
         at: uint64; index of the polygon's first group, counted through all rows of `edges`.
         groups: uint64; how many groups the polygon has.
         row: float64; the first row of the image.
         count: int32; how many rows to find.
         width: int32; W of the image.
         plane: Three float64: one over the depth at pixel (0, 0), its change along columns and its change along rows.
-        spans: int32, (SPAN_FIELDS,); filled up to SPAN_RIGHT.
+        spans: int32, (SPAN_FIELDS,); filled up to and including SPAN_RIGHT.
     """
     integer = types.int32
     real = types.float64
@@ -237,6 +244,7 @@ def find_spans(
             builder.store(low.value, left)
             builder.store(high.value, right)
         low, high = SimdVector(builder, builder.load(left)), SimdVector(builder, builder.load(right))
+        # The columns at or right of the left edges and left of the right ones. Clipped, because int32 has no 1e30.
         start = low.minimum(widths).call("ceil").cast(I32)
         stop = high.maximum(0.0).call("ceil").cast(I32)
         is_covered = (start < stop) & (arange(builder, I32, ROWS) < count)

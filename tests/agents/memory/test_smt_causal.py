@@ -106,6 +106,20 @@ def test_a_head_attends_to_the_step_nearest_to_its_point() -> None:
     torch.testing.assert_close(second, torch.tensor([0.0, 0.0, 1.0, 0.0]), atol=1e-5, rtol=0)
 
 
+def test_initial_points_are_around_the_robot() -> None:
+    """Heads start with standard deviations of 0.5 m to 2 m, and points at 1.5 times as much; a block turns by 1 rad."""
+    memory = make_memory("smt-causal", 5, dim=16, heads=4, layers=2)
+    sigma = torch.tensor([0.5, 0.5 * 4 ** (1 / 3), 0.5 * 4 ** (2 / 3), 2.0])
+    for number, block in enumerate(memory.blocks):
+        deviation = (2.0 * block.log_sharpness.exp()) ** -0.5 * 5.0  # e^(-b |r - c|^2) with r in units of 5 m
+        torch.testing.assert_close(deviation, sigma)
+        distance = block.centre.norm(dim=1) * 5.0
+        torch.testing.assert_close(distance, 1.5 * sigma)
+        turns = [k * math.pi / 2 + number for k in range(4)]
+        expected = torch.tensor([[math.cos(angle), math.sin(angle)] for angle in turns])
+        torch.testing.assert_close(block.centre * 5.0 / distance[:, None], expected)
+
+
 def test_poses_are_as_exact_under_autocast() -> None:
     torch.manual_seed(0)
     memory = make_memory("smt-causal", D, dim=DIM, heads=HEADS, capacity=T)

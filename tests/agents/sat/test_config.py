@@ -26,6 +26,8 @@ def test_defaults_are_those_of_the_published_runs() -> None:
     for config in (BalletModelConfig(), AllocatorConfig(), AllocationConfig()):
         with pytest.raises(FrozenInstanceError):
             config.loss_weight = 3  # type: ignore[misc, union-attr]
+        with pytest.raises(TypeError, match="positional argument"):  # nothing hangs on the order of settings
+            type(config)("sat-fifo")
 
 
 def test_what_each_memory_encodes_and_keeps() -> None:
@@ -72,6 +74,14 @@ def test_what_does_not_go_together_is_named() -> None:
         ({"memory": "dnc-every", "own_layers": 1}, "and 0 with a DNC, got 1"),
         ({"memory": "dnc-every", "capacity": 3}, "capacity and strategy must be left out .*, got 3 and None"),
         ({"memory": "dnc-first", "strategy": "fifo"}, "capacity and strategy must be left out .*, got task and 'fifo'"),
+        (
+            {"memory": "dnc-first", "keys_like_queries": True},
+            "must be False with .*'dnc-first' .*'calibrated', got True",
+        ),
+        (
+            {"initialisation": "release", "keys_like_queries": True},
+            "must be False with .*'sat-fifo' .*'release', got T",
+        ),
         ({"memory": "t-fifo", "columns": 3}, "place_code and columns must be left out .*, got 'sine1d' and 3"),
         ({"memory": "t-fifo+a", "place_code": "sine2d"}, "columns must be left out .*, got 'sine2d' and None"),
     ]

@@ -197,7 +197,10 @@ TESTS = {
     "agents/algorithms/replay_buffer": [f"{LEARNERS}/test_replay_buffer.py"],
     "agents/algorithms/replay_file": [f"{LEARNERS}/test_replay_file.py", f"{LEARNERS}/test_replay_buffer.py"],
     "agents/algorithms/base": [
-        *(f"{LEARNERS}/test_{name}.py" for name in ("ppo_errors", "learner_state", "ppo_interface", "sb3_interface")),
+        *(
+            f"{LEARNERS}/test_{name}.py"
+            for name in ("learner_state", "checkpoint_file", "ppo_errors", "ppo_interface", "sb3_interface")
+        ),
         *("-k", "not integer and not spaces and not parameters and not callbacks_of"),
     ],
     "agents/algorithms/saving": [

@@ -292,8 +292,9 @@ def test_stopping_in_the_middle_keeps_whole_episodes_only() -> None:
     assert model.num_timesteps == 100  # in the fourth iteration of 32
     assert model.at_rollout_boundary is False
     assert (model.replay.lengths > 0).sum() == 12
-    with pytest.warns(UserWarning, match="stopped in the middle of a rollout .* dropped: .* after 100 env"):
+    with pytest.warns(UserWarning, match="stopped in the middle of a rollout .* dropped: .* after 100 env") as caught:
         model.learn(32 * 8, reset_num_timesteps=False)
+    assert caught[0].filename == __file__  # where `learn` is called
     assert model.is_between_rollouts
     assert (model.replay.lengths > 0).sum() == 32
     assert set(model.replay.lengths.tolist()) == {8}

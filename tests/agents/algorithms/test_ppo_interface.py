@@ -107,8 +107,9 @@ def test_a_callback_can_stop_and_learning_can_go_on() -> None:
     model.learn(10**6, StopAt(SEGMENT + 3))  # in the middle of the second segment
     assert model.num_timesteps == N * (SEGMENT + 4)
     assert not model.at_rollout_boundary
-    with pytest.warns(UserWarning, match="stopped in the middle of a rollout .* dropped: .* after 48 env"):
+    with pytest.warns(UserWarning, match="stopped in the middle of a rollout .* dropped: .* after 48 env") as caught:
         model.learn(2 * N * STEPS, reset_num_timesteps=False)
+    assert caught[0].filename == __file__  # where `learn` is called
     assert model.num_timesteps == N * (SEGMENT + 4) + 2 * N * STEPS
     assert model.at_rollout_boundary
     assert [info["trial_id"] for info in model.env.reset_infos] == [2] * N

@@ -38,7 +38,7 @@ from memenvs.agents import PartialUpdatePPO
 
 #: Environments of each learner.
 N = 64
-#: Mean return of the last 100 episodes whose first time is reported, in steps; CartPole's largest return is 500.
+#: The output has the number of steps after which the mean return first reaches this; CartPole's largest return is 500.
 TARGET_RETURN = 400.0
 #: Entries of CartPole's observation that are not velocities.
 POSITIONS = [0, 2]

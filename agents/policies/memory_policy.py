@@ -80,7 +80,8 @@ class MemoryPolicy(ActingPolicy):
     Only the last observation of an episode may leave no action.
 
     Args:
-        observation_space: Any space that Stable-Baselines3 can preprocess; texts only as token ids.
+        observation_space: Any space that Stable-Baselines3 can preprocess; texts only as token ids, images with their
+            channels first (learners transpose those of their environments).
         action_space: `Discrete`, `MultiDiscrete` or `Box`.
         lr_schedule: Learning rate as a function of the remaining progress, 1 ... 0.
         memory: Name of the memory, see `memenvs.agents.memory.MEMORIES`.
@@ -410,7 +411,7 @@ def _check_observations(space: spaces.Space, action_space: spaces.Space, freeze_
 
 
 def _check_images(space: spaces.Space, extractor: type[BaseFeaturesExtractor]) -> None:
-    """Raise a ValueError if images are too small for a features extractor of Stable-Baselines3."""
+    """Raise a ValueError if images, channels first, are too small for a features extractor of Stable-Baselines3."""
     if not issubclass(extractor, (NatureCNN, CombinedExtractor)):
         return
     keys = space.spaces if isinstance(space, spaces.Dict) else {"observation": space}

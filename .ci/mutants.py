@@ -107,7 +107,7 @@ TESTS = {
     "memenvs/objectnav/robot": [f"{OBJECTNAV}/test_ext_objnav_expert.py", f"{OBJECTNAV}/test_ext_objnav.py"],
     "memenvs/objectnav/symbolic": [OBJECTNAV, "-k", "symbolic or sensors"],
     "memenvs/exploration": [EXPLORATION, "-k", "not random_policy and not Search-oracle and not settings"],
-    "memenvs/exploration/carmine": [f"{EXPLORATION}/test_carmine.py"],
+    "memenvs/exploration/carmine": [EXPLORATION, "-k", "test_carmine or camera"],
     "memenvs/exploration/config": [EXPLORATION, "-k", "settings"],
     "memenvs/exploration/coverage": [f"{EXPLORATION}/test_exploration.py", "-k", "cells or longer"],
     "memenvs/exploration/drive": [f"{EXPLORATION}/test_drive.py", f"{EXPLORATION}/test_exploration_maps.py"],

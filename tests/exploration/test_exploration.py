@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import pickle
+from dataclasses import FrozenInstanceError
 
 import gymnasium as gym
 import numpy as np
@@ -481,6 +482,11 @@ def test_settings_at_their_limits():
             with pytest.raises(ValueError, match=name):
                 config(**{name: value})
     assert (config().image_size, config().modalities) == ((48, 64), ("rgb", "depth", "semantic", "pose"))
+    for each in (config, Search.config_type):
+        with pytest.raises(TypeError, match="positional"):
+            each("suncg_style")
+        with pytest.raises(FrozenInstanceError):
+            each().threads = 2
     published = config()
     assert (published.wheel_noise, published.action_seconds, published.max_episode_steps) == (0.5, 1.0, 500)
     scan = config(obs_mode="scan")

@@ -1,4 +1,5 @@
 import math
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
@@ -146,6 +147,10 @@ def test_settings_at_their_limits():
         with pytest.raises(ValueError, match=rf"unknown category {value}; choose from 0 \.\.\. 19 or \['002_"):
             ExtObjNavConfig(categories=(0, value))
     config = ExtObjNavConfig()
+    with pytest.raises(TypeError, match="positional"):
+        ExtObjNavConfig("procedural")
+    with pytest.raises(FrozenInstanceError):
+        config.threads = 2
     assert (config.sensors, config.image_size, config.categories) == (("rgb",), (256, 256), tuple(range(20)))
     published = (config.num_objects, config.turn_deg, config.tilt_mode, config.gps_frame, config.max_episode_steps)
     assert published == ((20, 27), 30.0, "ladder", "layout", 500)

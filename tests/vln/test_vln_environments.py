@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import FrozenInstanceError
 from itertools import pairwise
 
 import gymnasium as gym
@@ -333,6 +334,11 @@ def test_settings_at_their_limits():
         for value in refused:
             with pytest.raises(ValueError, match=rf"{name}.* got {value}|unknown features 'tsv': a file must end in"):
                 config(**{name: value})
+    for each in (config, CVDN.config_type):
+        with pytest.raises(TypeError, match="positional"):
+            each("procedural")
+        with pytest.raises(FrozenInstanceError):
+            each().split = "val_seen"
     default = config()
     assert (default.max_candidates, default.reward_ndtw, default.invalid) == (16, "metres", "error")
     assert [config(legs=legs).step_limit for legs in (1, 2)] == [15, 30]

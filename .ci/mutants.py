@@ -209,7 +209,7 @@ TESTS = {
     ],
     "agents/algorithms/checkpoint": [
         *(f"{LEARNERS}/test_{name}.py" for name in ("checkpoint_file", "learner_state", "checkpoint")),
-        *("-k", "not resuming and not trxl and not set"),
+        *("-k", "not resuming and not trxl and not set_later"),
     ],
     "agents/algorithms/checkpoint_json": [f"{LEARNERS}/test_checkpoint_json.py"],
     "agents/algorithms/archive": [f"{LEARNERS}/test_archive.py"],

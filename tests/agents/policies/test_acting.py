@@ -31,6 +31,7 @@ STARTS: list[tuple[Any, ...]] = [
     (F, T, T, [T, F], None, [T, F], [T, F], F),
     (F, F, T, [T, F], [F, T], [T, T], [F, T], F),
     (T, F, T, [T, F], [F, T], [T, T], [T, T], F),
+    (T, F, T, [T, F], [T, F], [T, F], [T, F], F),
     (F, T, T, [T, F], [F, F], [T, F], [F, F], F),
 ]
 

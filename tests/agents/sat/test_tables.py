@@ -169,6 +169,7 @@ def test_attention_to_the_queried_and_the_opposite_room(tmp_path: Path, show: Sh
         rows.append(f"| {layer + 1} | {own:.3f} | {opposite:.3f} | {1 - own - opposite:.3f} |")
     header = "| layer | queried room | opposite room | 6 others |"
     assert show(tables.add_attention, folders) == ["Opposite Ballet: attention by layer", header, *rows]
+    assert len(figures[0].axes) == 2
     for layer, axes in enumerate(figures[0].axes):
         grid = np.ma.filled(axes.images[0].get_array(), np.nan)
         np.testing.assert_allclose(grid.flatten(), [*mean[layer, 1, :4], np.nan, *mean[layer, 1, 4:]])

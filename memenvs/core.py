@@ -264,7 +264,7 @@ class TrialVectorEnv(VectorEnv):
         """
         if not self._is_reset:
             raise RuntimeError("action_masks was called before reset")
-        mask = self.task.possible_actions()
+        mask = self.task.action_masks()
         return np.ones((self.num_envs, int(self.task.action_space.n)), bool) if mask is None else mask.astype(bool)
 
     def oracle_actions(self) -> np.ndarray:

@@ -173,8 +173,8 @@ class BatchTask(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} does not define map_pixels, the position of poses on its map")
 
-    def possible_actions(self) -> np.ndarray | None:
-        """Action mask, bool or int8, (N, A); None if every action is always possible."""
+    def action_masks(self) -> np.ndarray | None:
+        """Return which actions are possible, bool or int8, (N, A); None if all always are."""
         return None
 
     @property

@@ -464,7 +464,7 @@ def test_what_a_task_must_define_and_what_it_need_not():
     methods = "begin_trial", "begin_episode", "step", "observe", "info", "oracle_actions", "render", "draw_map"
     assert BatchTask.__abstractmethods__ == {"__init__", *methods}
     task = Corridor(2)
-    assert (task.possible_actions(), task.num_places, dict(task.goal_names)) == (None, None, {})
+    assert (task.action_masks(), task.num_places, dict(task.goal_names)) == (None, None, {})
     with pytest.raises(NotImplementedError, match="Corridor does not define map_pixels"):
         task.map_pixels(0, np.zeros((1, 3)))
     env = TrialEnv(Corridor, trial_episodes=3, trial_steps=7)

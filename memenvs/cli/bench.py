@@ -56,5 +56,5 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _valid_actions(env: TrialVectorEnv, actions: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return these actions, or others where the task has only some that are possible now."""
-    possible = env.task.possible_actions()
+    possible = env.task.action_masks()
     return actions if possible is None else draw_possible_actions(possible, rng)

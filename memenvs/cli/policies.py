@@ -31,7 +31,7 @@ class RandomEnvPolicy:
 
     def action(self) -> int:
         """Draw an action."""
-        possible = self._env.task.possible_actions()
+        possible = self._env.task.action_masks()
         if possible is not None:
             return int(draw_possible_actions(possible, self._rng)[0])
         assert isinstance(self._env.action_space, gym.spaces.Discrete)

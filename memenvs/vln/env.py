@@ -151,7 +151,7 @@ class GraphNavigation(BatchTask):
         column = self._view[rows] % COLUMNS  # heading of the camera, in steps of 30 degrees
         out["instruction"][rows] = self._tokens[rows]
         out["instruction_mask"][rows] = self._tokens[rows] > 0
-        out["candidate_mask"][rows] = self.possible_actions()[rows]
+        out["candidate_mask"][rows] = self.action_masks()[rows]
         heading, elevation = self._camera()
         heading, elevation = heading[rows], elevation[rows]
         out["direction"][rows] = np.stack([np.sin(heading), np.cos(heading), np.sin(elevation), np.cos(elevation)], 1)
@@ -190,7 +190,7 @@ class GraphNavigation(BatchTask):
             "instr_id": self._id,
             "text": self._text,
             "teacher_action": self.oracle_actions(),
-            "action_mask": self.possible_actions(),
+            "action_mask": self.action_masks(),
             "success": metrics["sr"] > 0.0,
             **metrics,
         }
@@ -200,7 +200,7 @@ class GraphNavigation(BatchTask):
         """Number of viewpoints in all houses of the split."""
         return len(self.graphs.position)
 
-    def possible_actions(self) -> np.ndarray:
+    def action_masks(self) -> np.ndarray:
         """Mask of possible actions, int8 (N, actions); 1 for each candidate and for stop."""
         mask = np.ones((self.num_envs, self.stop + 1), np.int8)
         mask[:, : self.stop] = self.graphs.candidates.node[self._path_metrics.node] >= 0
@@ -315,7 +315,7 @@ class GraphNavigation(BatchTask):
         if not wrong.any():
             return
         i = int(wrong.argmax())
-        count = int(self.possible_actions()[i, : self.stop].sum())
+        count = int(self.action_masks()[i, : self.stop].sum())
         viewpoint = self.graphs.viewpoints[self._path_metrics.node[i]]
         raise ValueError(
             f"action {actions[i]} of environment {i} is masked: {viewpoint} has "

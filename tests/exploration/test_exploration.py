@@ -495,6 +495,7 @@ def test_settings_at_their_limits():
     assert config(pose_source="dead_reckoning", collision_known=True).collision_known
     search = Search.config_type
     assert search(targets=["sofa", "bed"]).targets == ("sofa", "bed") and search().targets is None
+    assert search(targets=["wall"]).targets == ("wall",) and search().threads == 1
 
 
 def test_bad_starts():

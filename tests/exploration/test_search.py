@@ -174,7 +174,7 @@ def test_labels_are_detected_from_their_view_poses():
 def test_bad_settings():
     for targets, error, message in (
         (["sofa", "refridgerator"], ValueError, "unknown class 'refridgerator' in targets.*mean 'refrigerator'"),
-        (["none"], ValueError, "unknown class 'none' in targets"),
+        (["none"], ValueError, r"unknown class 'none' in targets; choose from \['wall', 'floor'"),
         ([], ValueError, "targets must be at least one class"),
         (["sofa", "sofa"], ValueError, "targets must be at least one class, each once"),
         ("sofa", TypeError, r"targets must be a list of names, got .sofa.; for this one alone: \[.sofa.\]"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise, permutations
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from memenvs.retention import STRATEGIES, retained
 from memenvs.room_ballet.dances import PERFORMANCE_CELLS
 from memenvs.room_ballet.observer import ideal_observer, ideal_without_places, possible_dances
-from memenvs.room_ballet.tasks import BALLET_NAMES, make_ballet
+from memenvs.room_ballet.tasks import BALLET_NAMES, BalletTask, make_ballet
 
 #: Probability that the queried visit is in memory, and accuracy of the ideal observer, by task and strategy. They are
 #: from another Monte Carlo program with 30,000 episodes, which agrees with 400 episodes of the release's own generator.
@@ -133,11 +134,17 @@ def test_the_next_room_is_found_only_if_the_dancer_was_seen():
 def test_without_places_all_assignments_are_weighed():
     """Compare with the weights of all 9! assignments of nine dancers to nine rooms.
 
-    Dancers that were not met get the remaining rooms, in any order with the same weight.
+    Dancers that were not met get the remaining rooms, in any order with the same weight. Short paths leave the most
+    assignments, with the most different weights.
     """
-    task = make_ballet("Next")
-    episodes = task.sample_batch(12, np.random.default_rng(9))
     all_assignments = np.array(list(permutations(range(9))))  # (9!, dancers); room of each dancer
+    for visits in (6, 12, 40):
+        check_weights(replace(make_ballet("Next"), visits=visits), all_assignments)
+
+
+def check_weights(task: BalletTask, all_assignments: np.ndarray) -> None:
+    """Compare the observer with the weights of all assignments in six episodes."""
+    episodes = task.sample_batch(6, np.random.default_rng(9))
     row, column = np.divmod(np.arange(9), 3)
     is_neighbour = abs(row[:, None] - row) + abs(column[:, None] - column) == 1  # (9, 9)
     ring = [0, 1, 2, 5, 8, 7, 6, 3]

@@ -23,10 +23,10 @@ from memenvs.agents.experiments.report import Report, add_table, figure_png, in_
 from memenvs.agents.experiments.run_report import write_report
 from memenvs.agents.experiments.statistics import format_mean
 from memenvs.agents.experiments.train import train_run
-from memenvs.agents.presets import find_preset, folder_name, run_names
+from memenvs.agents.presets import find_preset, folder_name, preset_descriptions
 from memenvs.agents.studies.in_context_tables import mean_curve
 from memenvs.agents.studies.study_results import metric_means
-from memenvs.agents.studies.sweep import SweepRun, group_seeds, run_sweep, sweep_options
+from memenvs.agents.studies.sweep import SweepRun, group_by_name, run_sweep, sweep_options
 
 
 def make_config(preset: str, steps: int | None, seed: int, smoke: bool) -> RunConfig:
@@ -67,7 +67,7 @@ def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    names = [name for name in run_names() if name.startswith("darkroom")]
+    names = [name for name in preset_descriptions() if name.startswith("darkroom")]
     parser.add_argument("--presets", nargs="+", default=["darkroom"], choices=names, help="(default darkroom)")
     parser.add_argument("--steps", type=int, help="environment steps of a run (default the preset's)")
     options = sweep_options(parser, "runs/darkroom")
@@ -76,7 +76,7 @@ def main() -> int:
         config = make_config(preset, options.steps, seed, options.smoke)
         name = preset if options.steps is None else f"{preset}-{options.steps}"
         runs[options.out / folder_name(name, seed)] = SweepRun(config, train_and_evaluate, ("evaluation",))
-    found = group_seeds(run_sweep(parser, options, runs))
+    found = group_by_name(run_sweep(parser, options, runs))
     print(f"report: {write_results(options.out, found).resolve()}")
     return 0
 

@@ -27,7 +27,7 @@ from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import PRESETS, find_preset
 from memenvs.agents.studies import in_context_tables as tables
 from memenvs.agents.studies.study_results import has_results, write_result
-from memenvs.agents.studies.sweep import SweepRun, group_seeds, run_sweep, sweep_options
+from memenvs.agents.studies.sweep import SweepRun, group_by_name, run_sweep, sweep_options
 
 PRESET = "extobjnav-small"
 LAST = 15  # episodes that every evaluation trial has
@@ -112,7 +112,7 @@ def main() -> int:
         work = partial(train_and_evaluate, agent=agent, smoke=options.smoke)
         names = ("evaluation", *evaluations(config, agent, options.smoke))
         runs[options.out / f"{agent}-{seed}"] = SweepRun(config, work, names)
-    found = group_seeds(run_sweep(parser, options, runs))
+    found = group_by_name(run_sweep(parser, options, runs))
     print(f"report: {write_results(options.out, found).resolve()}")
     return 0
 

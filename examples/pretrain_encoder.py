@@ -56,7 +56,7 @@ def main() -> int:
     parser.add_argument("--smoke", action="store_true", help="train for seconds only, to see that everything runs")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    n_train, n_validation, crop_epochs, whole_epochs = 1050, 120, options.cut_out_epochs, options.whole_epochs
+    n_train, n_validation, crop_epochs, whole_epochs = 1050, 120, options.crop_epochs, options.whole_epochs
     if options.smoke:
         n_train, n_validation, crop_epochs, whole_epochs = 10, 2, 1, 1
     options.out.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ def main() -> int:
         num_learned = round(len(train.images) * (1 - HELD_OUT))
         learned = PresenceDataset(*(each[:num_learned] for each in train))
         held_out = PresenceDataset(*(each[num_learned:] for each in train))
-        epochs = {"epochs": crop_epochs + whole_epochs, "cut_out_epochs": crop_epochs}
+        epochs = {"epochs": crop_epochs + whole_epochs, "crop_epochs": crop_epochs}
         config = PretrainingConfig(**epochs, bfloat16=options.bfloat16, seed=options.seed)
         steps = num_learned // config.batch_size
         bar = progress.add_task("training", total=config.epochs * steps)

@@ -24,7 +24,7 @@ from pathlib import Path
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.report import Report, add_table
 from memenvs.agents.experiments.statistics import format_gain, format_interval
-from memenvs.agents.presets import find_preset, run_names
+from memenvs.agents.presets import find_preset, preset_descriptions
 from memenvs.agents.presets.smt import METHODS, TASKS, smoke_config
 from memenvs.agents.studies.layout_evaluation import (
     LayoutEvaluation,
@@ -90,7 +90,7 @@ def main() -> int:
     runs: dict[Path, SweepRun] = {}
     for stages in ([FIRST], options.methods):
         for task, seed, stage in itertools.product(options.tasks, options.seeds, stages):
-            if f"{task}-{options.size}:{stage}" not in run_names():
+            if f"{task}-{options.size}:{stage}" not in preset_descriptions():
                 continue
             config = make_config(task, options.size, stage, seed, options.smoke)
             if stage != FIRST:

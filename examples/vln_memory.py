@@ -29,7 +29,7 @@ from memenvs.agents.mtvm import repeated_actions
 from memenvs.agents.presets import find_preset
 from memenvs.agents.studies.study_figures import error_bar_figure
 from memenvs.agents.studies.study_results import metric_means, read_result, write_result
-from memenvs.agents.studies.sweep import SweepRun, group_seeds, run_sweep, sweep_options
+from memenvs.agents.studies.sweep import SweepRun, group_by_name, run_sweep, sweep_options
 
 LEGS = (1, 2, 3)
 METRICS = ("sr", "sdtw")
@@ -111,7 +111,7 @@ def main() -> int:
         for legs in [last] if options.show else range(1, last + 1):  # first the run that it starts with
             config = make_config(options.out, legs, agent, seed, options.smoke)
             runs[options.out / f"{agent}-{legs}-{seed}"] = SweepRun(config, train_and_evaluate, ("evaluation",))
-    found = group_seeds(run_sweep(parser, options, runs))
+    found = group_by_name(run_sweep(parser, options, runs))
     print(f"report: {write_results(options.out, found, options.agents).resolve()}")
     return 0
 

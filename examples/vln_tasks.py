@@ -26,7 +26,7 @@ from memenvs.agents.experiments.statistics import format_mean, format_percent
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import find_preset
 from memenvs.agents.studies.study_results import metric_means
-from memenvs.agents.studies.sweep import SweepRun, group_seeds, run_sweep, sweep_options
+from memenvs.agents.studies.sweep import SweepRun, group_by_name, run_sweep, sweep_options
 
 #: Title of a table -> its metrics.
 TABLES = {
@@ -111,7 +111,7 @@ def main() -> int:
     for seed, agent in itertools.product(options.seeds, options.agents):
         config = make_config(agent, seed, options.smoke)
         runs[options.out / f"{agent}-{seed}"] = SweepRun(config, train_and_evaluate, ("evaluation",))
-    found = group_seeds(run_sweep(parser, options, runs))
+    found = group_by_name(run_sweep(parser, options, runs))
     print(f"report: {write_results(options.out, found).resolve()}")
     return 0
 

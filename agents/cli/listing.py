@@ -7,7 +7,7 @@ import json
 from fnmatch import fnmatchcase
 from typing import Any
 
-from memenvs.agents.presets import FAMILIES, PRESETS, find_preset, run_names
+from memenvs.agents.presets import FAMILIES, PRESETS, find_preset, preset_descriptions
 from memenvs.agents.presets.preset import SEPARATOR
 
 
@@ -15,7 +15,7 @@ def presets(options: argparse.Namespace, extra_arguments: list[str]) -> Any:
     """List the presets by family, those that match a pattern, or show one with its variants."""
     if options.name is None:
         return _list_families(options.json)
-    names = run_names()
+    names = preset_descriptions()
     pattern = options.name if set(options.name) & set("*?") else f"*{options.name}*"
     found = {name: about for name, about in names.items() if fnmatchcase(name, pattern)}
     if options.name in names or not found:

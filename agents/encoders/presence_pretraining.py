@@ -33,9 +33,9 @@ class PretrainingConfig:
 
     Attributes:
         epochs: Passes over the images; >= 1.
-        cut_out_epochs: Number of epochs, the first ones, in which each image is cropped to a random quarter; they take
-            a quarter of the time; 0 to `epochs`.
-        batch_size: Images of a step; >= 1.
+        crop_epochs: First epochs, 0 to `epochs`, in which each image is cropped to a random quarter. Such an epoch
+            takes a quarter of the time.
+        batch_size: Images in a batch; >= 1.
         learning_rate: Highest rate of the one-cycle schedule; > 0.
         weight_decay: Weight decay of AdamW; >= 0.
         bfloat16: Whether to compute in bfloat16: faster on processors that support it, with other rounding.
@@ -49,7 +49,7 @@ class PretrainingConfig:
     """
 
     epochs: int = 51
-    cut_out_epochs: int = 45
+    crop_epochs: int = 45
     batch_size: int = 64
     learning_rate: float = 2e-3
     weight_decay: float = 0.05
@@ -60,8 +60,8 @@ class PretrainingConfig:
         for name in ("epochs", "batch_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if not 0 <= self.cut_out_epochs <= self.epochs:
-            raise ValueError(f"cut_out_epochs must be 0 to epochs = {self.epochs}, got {self.cut_out_epochs}")
+        if not 0 <= self.crop_epochs <= self.epochs:
+            raise ValueError(f"crop_epochs must be 0 to epochs = {self.epochs}, got {self.crop_epochs}")
         if self.learning_rate <= 0 or self.weight_decay < 0:
             raise ValueError(
                 f"learning_rate must be > 0 and weight_decay >= 0, got {self.learning_rate} and {self.weight_decay}"
@@ -107,7 +107,7 @@ def pretrain(
         encoder.train()
         for k in range(steps):
             rows = torch.from_numpy(order[k * config.batch_size : (k + 1) * config.batch_size])
-            batch = _augmented(data, rows, mirrored[rows], epoch < config.cut_out_epochs, rng)
+            batch = _augmented(data, rows, mirrored[rows], epoch < config.crop_epochs, rng)
             rate = one_cycle((epoch * steps + k) / (config.epochs * steps))
             optimizer.param_groups[0]["lr"] = config.learning_rate * rate
             loss = _loss(encoder, *batch, bfloat16=config.bfloat16)
@@ -126,7 +126,7 @@ def pretrain(
 def _augmented(
     data: PresenceDataset, rows: Tensor, mirrored: Tensor, cropped: bool, rng: np.random.Generator
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Make a batch: images uint8 (B, H, W, 3), pixels of cells uint8 (B, rows, columns, 20), targets float (B, 20)."""
+    """Make a batch: images uint8 (B, H, W, 3), cells uint8 (B, rows, columns, 20), targets float (B, 20)."""
     images = torch.from_numpy(data.images)[rows]
     cells = torch.from_numpy(data.cells)[rows]
     if cropped:
@@ -151,12 +151,12 @@ def presence_loss(logits: Tensor, present: Tensor) -> Tensor:
     """Compute Dice loss plus binary cross-entropy, a scalar.
 
     Args:
-        logits: float, (..., 20).
-        present: float, (..., 20); 0 or 1.
+        logits: float, (B, K); of the 20 categories, or of each category in each cell.
+        present: float, (B, K), 0 to 1; whether the category is present, or how much of it (`visible_fraction`).
 
     Source:
         ReLIC, appendix D, names the Dice loss. Here it is 1 - (2 sum p y + 1) / (sum p + sum y + 1) for each image,
-        with p the sigmoid of the logits.
+        with p the sigmoid of the logits and y `present`.
     """
     p = torch.sigmoid(logits)
     dice = 1 - (2 * (p * present).sum(-1) + 1) / (p.sum(-1) + present.sum(-1) + 1)
@@ -170,7 +170,7 @@ def crop_quarters(images: Tensor, cells: Tensor, rng: np.random.Generator) -> tu
 
     Args:
         images: uint8, (B, 128, 128, 3).
-        cells: uint8, (B, 8, 8, 20); pixels of each category in each cell.
+        cells: uint8, (B, 8, 8, 20); number of pixels of each category in each cell.
         rng: Random generator.
 
     Returns:

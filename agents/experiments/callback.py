@@ -64,8 +64,8 @@ class RunCallback(BaseCallback):
     def _can_save(self) -> bool:
         """Return True in all processes if each of them can be saved now; False if one must wait."""
         model = self.model
-        # A process waits for a point from which the run resumes exactly. There is none if no checkpoint can name its
-        # trials: any point between rollouts will do then.
+        # A process waits for a point from which the run resumes exactly. Where a checkpoint cannot name the trials
+        # there is no such point, so any point between rollouts will do.
         return all(model.processes.gather(model.at_rollout_boundary or not model.has_resumable_trials))
 
     def write(self, model: MemoryAlgorithm, *, is_last: bool = False) -> None:

@@ -57,7 +57,8 @@ class RunDirectory:
 
     Attributes:
         config: Settings of the run.
-        written_steps: `total_steps` in `config.json`, which `extend` leaves behind until the next checkpoint.
+        written_steps: `total_steps` in `config.json`; after `extend` it differs from the config's until the next
+            checkpoint.
 
     Raises:
         FileExistsError: A new run in a folder that has one.
@@ -120,7 +121,7 @@ class RunDirectory:
     def extend(self, total_steps: int) -> None:
         """Train the run to another length than it was begun with.
 
-        `config.json` is written with the next checkpoint: a run that is killed before it is the one that it was.
+        `config.json` is written with the next checkpoint: a run that is killed before keeps its old length.
 
         Args:
             total_steps: New length, in the unit of the learner.
@@ -128,7 +129,7 @@ class RunDirectory:
         self.config = replace(self.config, total_steps=total_steps)
 
     def write_extension(self) -> None:
-        """Write the length of `extend` into `config.json`, if it is another than there."""
+        """Write `total_steps` into `config.json` if `extend` has changed it."""
         if self.config.total_steps != self.written_steps and self.processes.is_first:
             write_file(self.path / CONFIG, json.dumps(self.config.to_json(), indent=1).encode())
         self.written_steps = self.config.total_steps

@@ -37,8 +37,8 @@ def read_demonstrated(run: RunDirectory, score: str) -> dict[int, tuple[list[flo
         score: Name of the metric.
 
     Returns:
-        Number of demonstrations -> score of each of them, and of each episode of the agent; without evaluations that
-        have no such metric.
+        Number of demonstrations -> score of each demonstration, and of each episode of the agent. Evaluations that lack
+        the metric are left out.
 
     Raises:
         ValueError: A file cannot be read or is no evaluation.

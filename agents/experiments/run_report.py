@@ -19,15 +19,15 @@ from memenvs.agents.experiments.report import (
     interval_figure,
     learning_figure,
 )
-from memenvs.agents.experiments.seed_groups import check_same_task, group_by_seed
+from memenvs.agents.experiments.seed_groups import check_same_task, group_by_settings
 from memenvs.agents.experiments.statistics import interquartile_mean, seed_interval
 from memenvs.checks import choices_for
 from memenvs.json_records import parse_json
 
 MAX_EPISODES = 40
-"""Episodes of a trial that are shown one by one; of more, means of neighbours are shown."""
+"""Most episodes that are shown one by one; longer trials are shown by means of neighbouring episodes."""
 BINS = 20
-"""Most means that are shown then."""
+"""Most of these means."""
 NORMAL_95 = 1.96
 """Standard errors on each side of a 95 % interval."""
 INTERVALS = (
@@ -84,7 +84,7 @@ def _grouped(runs: Runs) -> dict[str, list[RunDirectory]]:
     if len(runs) == 1:
         return {"agent": list(runs)}
     by_path = {run.path: run for run in runs}
-    groups = group_by_seed({path: run.config for path, run in by_path.items()})
+    groups = group_by_settings({path: run.config for path, run in by_path.items()})
     return {name: [by_path[folder] for folder in folders] for name, folders in groups.items()}
 
 
@@ -174,7 +174,7 @@ def _score_curve(seeds: Sequence[Evaluation], score: str, width: int) -> Interva
         return np.add.reduceat(table, starts, axis=1) / sizes
 
     values = binned("mean")
-    x = starts + (sizes + 1) / 2
+    x = starts + (sizes + 1) / 2  # centre of each bin; episodes count from 1
     if len(seeds) > 1:
         return IntervalCurve(x, *seed_interval(values), tuple(values))
     margin = NORMAL_95 * np.nan_to_num(binned("stderr")[0])

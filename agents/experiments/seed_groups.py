@@ -56,8 +56,8 @@ def check_same_task(runs: Mapping[Path, RunConfig]) -> None:
             raise ValueError(f"runs must differ in their settings or seeds, got twice the same: {other} and {folder}")
 
 
-def group_by_seed(runs: Mapping[Path, RunConfig]) -> dict[str, list[Path]]:
-    """Group runs that differ in their seed alone.
+def group_by_settings(runs: Mapping[Path, RunConfig]) -> dict[str, list[Path]]:
+    """Group runs by all settings but the seed, so that a group holds the seeds of one agent.
 
     Args:
         runs: Folder -> settings.

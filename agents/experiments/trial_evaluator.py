@@ -40,9 +40,9 @@ class TrialResults:
         metrics: Name -> float64, (trials, E); NaN where a trial had no such episode. `return` and `length` are always
             there. Episode 0 is the first after the demonstrations.
         layouts: int64, (trials,); the layout of each trial.
-        pictures: "episode NUMBER" -> map of this episode in the first environment, uint8, (H, W, 3), of the first and
-            the last finished episode of the last batch of trials; empty without `pictures`, or if the task has no pose
-            or draws no map.
+        pictures: "episode NUMBER" -> map, uint8, (H, W, 3), of the first and the last finished episode that the first
+            environment played in the last batch of trials. NUMBER is 1 for the first after the demonstrations. Empty
+            without `pictures`, or if the task has no pose or draws no map.
         demonstrated: As `metrics`, of the demonstrations, (trials, demonstrations); empty without demonstrations.
     """
 

@@ -55,7 +55,7 @@ def record_run(
     frames: int | None = None,
     fps: float = 10.0,
 ) -> dict[str, Any]:
-    """Video a run's agent over the first trial of its evaluation.
+    """Record a run's agent over the first trial of its evaluation.
 
     The picture after the last step of an episode is that of the step before, as the environment has begun the next one.
 
@@ -99,7 +99,7 @@ def record_run(
 
 
 def _play(policy: Any, env: VecEnv, steps: int, screen: Screen, video: Video, kind: Any) -> list[dict[str, float]]:
-    """Play a trial in front of a camera; return and length of each episode that ends."""
+    """Play a trial and capture each step; return the return and length of each episode that ends."""
     episodes: list[dict[str, float]] = []
     observation = env.reset()
     title = _title(env, 1)

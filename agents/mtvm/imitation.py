@@ -195,7 +195,8 @@ class ImitationA2C(ImitationRolloutAlgorithm):
             teacher_forcing: If True, the imitation loss; otherwise the actor-critic loss.
 
         Returns:
-            Name -> term, float (); their sum is the loss.
+            Name -> term, float (); their sum is the loss. With teacher forcing "error", the cross-entropy to the
+            teacher's actions; otherwise "actor", "critic" and "entropy". With a consistency loss, its two terms too.
 
         Source:
             MTVM, equation 6 and the section on the consistency loss.

@@ -22,12 +22,13 @@ class Dropout(nn.Module):
         self.rate = rate
 
     def forward(self, x: Tensor) -> Tensor:
-        """float, any shape, to the same; random numbers are of torch's global generator."""
+        """Drop elements, float, of any shape; random numbers are of torch's global generator."""
         if not self.training or self.rate == 0.0:
             return x
         if x.device.type != "cpu":
             return F.dropout(x, self.rate)
         bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)  # four int16 each
+        # an int16 is uniform over -2^15 to 2^15 - 1, so a share `rate` of them is below this threshold
         kept = bits.view(torch.int16)[: x.numel()].view(x.shape) >= round(self.rate * 2**16) - 2**15
         return x * (kept.to(x.dtype) * (1.0 / (1.0 - self.rate)))
 
@@ -91,7 +92,7 @@ class Attention(nn.Module):
         return scores.softmax(-1).mean(1)
 
     def _split_heads(self, x: Tensor) -> Tensor:
-        """float, (B, L, D) -> (B, heads, L, D / heads)."""
+        """Split the channels over the heads, float, (B, L, D) -> (B, heads, L, D / heads)."""
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
 
@@ -111,7 +112,7 @@ class FeedForward(nn.Module):
         self.norm = nn.LayerNorm(dim, eps=EPS)
 
     def forward(self, x: Tensor) -> Tensor:
-        """float, (..., D) to the same."""
+        """Apply the block, float, (..., D) -> (..., D)."""
         return self.norm(x + self.dropout(self.outer(F.gelu(self.inner(x)))))
 
 
@@ -131,7 +132,7 @@ class TextLayer(nn.Module):
         self.feed = FeedForward(dim, inner, dropout)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """float, (B, L, D) to the same; `mask` as in `Attention.forward`."""
+        """Apply the layer, float, (B, L, D) -> (B, L, D); `mask` as in `Attention.forward`."""
         return self.feed(self.attention(x, x, mask))
 
 

@@ -52,7 +52,7 @@ def agrees_after_repeats(run: RunDirectory, world: Tours, episodes: Sequence[int
     Returns:
         bool, (E,); True where the most likely action is the teacher's.
     """
-    count = world.num_episodes // len(world.houses)
+    count = world.num_episodes // len(world.houses)  # episodes of a house; one environment plays each of them
     env = evaluation_env(run.config, count, seed=1)
     model = ImitationA2C.load(run.checkpoint_path(), env, run.config.device)
     model.policy.set_training_mode(False)

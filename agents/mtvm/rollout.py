@@ -13,7 +13,7 @@ class RolloutStep:
     """One decision of each of the B episodes, out of N, that are not over.
 
     Attributes:
-        rows: int64, (B,); numbers of the episodes.
+        rows: int64, (B,); indices of their environments, 0 to N - 1.
         log_probs: float, (B,); log probabilities of the actions taken.
         entropy: float, (B,); entropies of the action distributions.
         values: float, (B,); values.

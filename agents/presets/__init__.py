@@ -10,10 +10,10 @@ from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.presets.preset import SEPARATOR, Preset, Variant
 from memenvs.checks import choices_for
 
-__all__ = ["FAMILIES", "PRESETS", "Preset", "Variant", "find_preset", "folder_name", "run_names"]
+__all__ = ["FAMILIES", "PRESETS", "Preset", "Variant", "find_preset", "folder_name", "preset_descriptions"]
 
-#: Title -> module below `memenvs.agents.presets` and name of the presets of one paper.
-_TABLES = {
+#: Title -> module below `memenvs.agents.presets`, and the constant in it that holds the presets of one paper.
+_MODULES = {
     "ReLIC: in-context reinforcement learning over the episodes of a trial": ("relic", "RELIC_PRESETS"),
     "Scene Memory Transformer: exploration of unseen homes": ("smt", "SMT_PRESETS"),
     "Spatially-Aware Transformer: Room Ballet": ("sat", "SAT_PRESETS"),
@@ -28,12 +28,12 @@ PRESETS: dict[str, Preset]
 
 def _families() -> Iterator[tuple[str, dict[str, Preset]]]:
     """Title and presets of each paper; its module is imported only when it is reached."""
-    for title, (module, name) in _TABLES.items():
+    for title, (module, name) in _MODULES.items():
         yield title, getattr(import_module(f"memenvs.agents.presets.{module}"), name)
 
 
 def __getattr__(name: str) -> Any:
-    # a run loads the settings of its own paper only, so the whole tables are made when they are first used
+    # a run loads the presets of its own paper only, so the presets of all are gathered when they are first used
     if name == "FAMILIES":
         return dict(_families())
     if name == "PRESETS":
@@ -41,7 +41,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def run_names() -> dict[str, str]:
+def preset_descriptions() -> dict[str, str]:
     """Every name that `find_preset` knows, "preset" or "preset:variant" -> one line about it."""
     names = {}
     for _, family in _families():
@@ -64,7 +64,7 @@ def find_preset(name: str) -> RunConfig:
     preset = next((family[base] for _, family in _families() if base in family), None)
     if preset is None:
         raise ValueError(
-            f"unknown preset {name!r}; {choices_for(name, run_names())} (`memenvs-agents presets` lists them)"
+            f"unknown preset {name!r}; {choices_for(name, preset_descriptions())} (`memenvs-agents presets` lists them)"
         )
     if not separator:
         return preset.config

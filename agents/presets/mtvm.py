@@ -16,7 +16,7 @@ _LEG_TOKENS = 112
 _LAPTOP_UPDATES = 2000
 #: From scratch: no pretrained weights, so a larger learning rate, a warm-up, and imitation alone at first.
 _SCRATCH = ImitationConfig(learning_rate=1e-4, warmup_updates=1000, imitation_updates=1000)
-#: For a run of minutes on one core: the imitation loss alone, so no consistency loss either.
+#: For a run of minutes on one core: the imitation loss alone, without actor-critic and consistency loss.
 _LAPTOP_IMITATION = ImitationConfig(
     learning_rate=1e-3,
     warmup_updates=100,

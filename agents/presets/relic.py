@@ -70,8 +70,9 @@ def _baselines(config: RunConfig, chunk: int, rl2: dict[str, Any] | None = None)
     }
     lstm = {"policy.memory": "lstm", "policy.memory_kwargs": {"hidden_dim": 2 * memory["dim"], "layers": 2}}
     sizes = {key: memory[key] for key in ("layers", "heads", "dim", "mlp_dim")}
+    # dropout as strong as the depth dropout of the ReLIC memory, whose default is 0.1
     trxl = {**sizes, "memory_length": chunk, "dropout": memory.get("depth_dropout", 0.1)}
-    single = {"policy.memory_kwargs.inter_episode": False}
+    no_iea = {"policy.memory_kwargs.inter_episode": False}
     return {
         "rl2": Variant(
             "RL2: two LSTM layers over the trial, credit across its episodes",
@@ -81,11 +82,11 @@ def _baselines(config: RunConfig, chunk: int, rl2: dict[str, Any] | None = None)
             "Transformer-XL over the trial; its memory is the hidden states of the previous chunk",
             {**carried, "policy.memory": "trxl", "policy.memory_kwargs": trxl},
         ),
-        "no-iea": Variant("ReLIC without attention to earlier episodes", single),
+        "no-iea": Variant("ReLIC without attention to earlier episodes", no_iea),
         "transformer-se": Variant(
             "a transformer for single episodes, each in a layout of its own; learns from every step once",
             {
-                **single,
+                **no_iea,
                 "env_kwargs.trial_episodes": 1,
                 "eval_kwargs.trial_episodes": None,
                 "ppo.full_update": False,
@@ -116,7 +117,7 @@ def _ablations(config: RunConfig) -> dict[str, Variant]:
 _ENCODER = {"features_extractor_kwargs": {"widths": {"goal": 256, "gps": 32}}, "previous_action_dim": 256}
 _TINY = _relic(2, 8, 64, 256, "k0v0", 128)
 #: The release sums the gradients of ten micro-batches and clips the sum at 0.2. Here they are averaged. So the clip is
-#: 0.02, and Adam's epsilon a tenth of the release's.
+#: 0.02, and Adam's epsilon (`adam_eps` of the policy) a tenth of the release's.
 _RELEASE = PPOConfig(learning_rate=2e-4, final_learning_rate=1e-5, max_grad_norm=0.02)
 #: For small networks and few steps: a larger learning rate, normalised advantages,
 #: and no clip of values. Returns of the Darkroom reach 90. Unscaled advantages of that size would outweigh the entropy,

@@ -95,7 +95,8 @@ _ALLOCATION_STEPS = 20_000
 #: Exploration for one core: it falls within a tenth of the run, and the reader does not learn from memories without the
 #: answer.
 _ALLOCATION = {"epsilon_end": 0.05, "epsilon_steps": 2000, "rate": 4.0, "only_kept": True}
-#: Small enough for a DNC on one core: three steps of a visit, after 5, 10 and 15 moves, 54 in all, and as many cells.
+#: Small enough for a DNC on one core: it reads steps 20, 25 and 30 of each of the 18 visits, 54 in all, and has as
+#: many cells.
 _SMALL = {"first": 20, "every": 5}
 _SMALL_DNC = {"cells": 54, "cell_dim": 64, "read_heads": 1, "links": False, "checkpoint": None}
 
@@ -207,7 +208,7 @@ SAT_PRESETS: dict[str, Preset] = {
     ),
 }
 
-#: Table -> names of its runs.
+#: Table -> names of its presets and variants.
 TABLES: dict[str, list[str]] = {
     "strategies": [
         *(f"ballet-{task}" + f":{strategy}" * (task != strategy) for task in _STRATEGIES for strategy in _STRATEGIES),

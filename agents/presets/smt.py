@@ -34,9 +34,9 @@ class Task:
     rewards: dict[str, float]
 
 
-#: Temperatures are so low that the reward of a single step changes softmax(Q). In Search, the reward of a new class is
-#: far above the range in which the Huber loss is quadratic. A collision there counts as a fifth of a cell, as in
-#: Coverage.
+#: Temperatures are so low that the reward of a single step changes softmax(Q). Search has no `reward_scale`: the reward
+#: of a new class, 100, stays where the Huber loss is linear. Its `min_reward` makes a collision cost a fifth of a cell,
+#: as in Coverage.
 TASKS: dict[str, Task] = {
     "roaming": Task(
         env="memenvs/Roaming-v0",

@@ -29,7 +29,7 @@ import numpy as np
 
 from memenvs.agents.experiments.config import CONFIG, RunConfig, difference, read_config, with_overrides
 from memenvs.agents.experiments.directory import VERSIONS, best_checkpoint
-from memenvs.agents.presets import find_preset, run_names
+from memenvs.agents.presets import find_preset, preset_descriptions
 from memenvs.files import write_file
 from memenvs.json_records import parse_json
 
@@ -207,7 +207,7 @@ def _pack(folder: Path, metrics: Sequence[str]) -> dict[str, Any]:
 
 
 def _slim(content: Any, metrics: Sequence[str]) -> Any:
-    """An evaluation without other metrics: of a mapping that has one of these names, only they are kept."""
+    """Drop what tables do not show: the keys in `DROPPED`, and other keys beside a key that is in `metrics`."""
     if not isinstance(content, dict):
         return content
     if any(name in content for name in metrics):
@@ -230,7 +230,7 @@ def _overrides(base: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -
 @cache
 def _preset_settings() -> dict[str, dict[str, Any]]:
     """Settings of each preset and variant as they are in a file."""
-    return {name: json.loads(json.dumps(find_preset(name).to_json())) for name in run_names()}
+    return {name: json.loads(json.dumps(find_preset(name).to_json())) for name in preset_descriptions()}
 
 
 def _row_config(row: Mapping[str, Any], folder: Path) -> RunConfig:

@@ -71,10 +71,10 @@ def sweep_options(parser: argparse.ArgumentParser, out: str, argv: list[str] | N
 
 
 def run_sweep(parser: argparse.ArgumentParser, options: argparse.Namespace, runs: dict[Path, SweepRun]) -> list[Path]:
-    """Train the runs that are not done; print the folder of each that is, in order.
+    """Train the runs that are not done, then print the folders of the finished ones.
 
-    If a run fails, the others go on, but those that would start with its weights do not. If the command is stopped or
-    killed, all are.
+    If a run fails, the others go on, but those that would start with its weights do not. All runs stop if the command
+    is stopped or killed.
 
     Args:
         parser: Parser that reports runs that cannot be resumed, before any work.
@@ -82,7 +82,7 @@ def run_sweep(parser: argparse.ArgumentParser, options: argparse.Namespace, runs
         runs: Folder -> run; each after the run whose weights it starts with.
 
     Returns:
-        Folders of the runs that are done and have something to show, in order.
+        Folders of the runs with `results`, in order.
 
     Raises:
         RuntimeError: Runs failed; the message names them with the reason.
@@ -103,7 +103,7 @@ def run_sweep(parser: argparse.ArgumentParser, options: argparse.Namespace, runs
     return done
 
 
-def group_seeds(folders: Iterable[Path]) -> dict[str, list[Path]]:
+def group_by_name(folders: Iterable[Path]) -> dict[str, list[Path]]:
     """Group the folders of runs, "NAME-SEED", by name.
 
     Returns:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from memenvs.agents.__main__ import main
-from memenvs.agents.presets import FAMILIES, PRESETS, find_preset, run_names
+from memenvs.agents.presets import FAMILIES, PRESETS, find_preset, preset_descriptions
 
 
 def names(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
@@ -25,7 +25,7 @@ def test_presets_are_listed_by_family(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_presets_of_a_pattern(capsys: pytest.CaptureFixture[str]) -> None:
-    assert names(capsys, "next") == [name for name in run_names() if "next" in name] != []
+    assert names(capsys, "next") == [name for name in preset_descriptions() if "next" in name] != []
     assert names(capsys, "darkroom:*v0") == ["darkroom:sink-kv0"]  # and not relic-darkroom
     assert names(capsys, "ballet-ab?:sat-pm") == ["ballet-aba:sat-pm"]
     assert main(["presets", "next"]) == 0

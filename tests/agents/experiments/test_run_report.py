@@ -13,7 +13,7 @@ import pytest
 from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import METRICS, RunDirectory
-from memenvs.agents.experiments.seed_groups import check_same_task, group_by_seed
+from memenvs.agents.experiments.seed_groups import check_same_task, group_by_settings
 from memenvs.agents.presets import find_preset
 
 SMALL = find_preset("ci-smoke")
@@ -129,12 +129,12 @@ def test_runs_of_different_tasks_are_refused(tmp_path: Path, capsys: pytest.Capt
 def test_names_of_groups_are_those_of_folders(tmp_path: Path) -> None:
     lstm = with_overrides(SMALL, [("policy.memory", "lstm")])
     runs = {tmp_path / "b" / "x-1": replace(SMALL, seed=1), tmp_path / "b" / "x-0": SMALL, tmp_path / "y": lstm}
-    assert list(group_by_seed(runs)) == ["x", "y"]
-    assert [folder.name for folder in group_by_seed(runs)["x"]] == ["x-0", "x-1"]
+    assert list(group_by_settings(runs)) == ["x", "y"]
+    assert [folder.name for folder in group_by_settings(runs)["x"]] == ["x-0", "x-1"]
     seeds = {tmp_path / "lstm-first": SMALL, tmp_path / "lstm-second": replace(SMALL, seed=1)}
-    assert list(group_by_seed({**seeds, tmp_path / "y": lstm})) == ["lstm", "y"]
-    assert list(group_by_seed({tmp_path / "x-0": SMALL, tmp_path / "x": lstm})) == ["x-0", "x"]
-    assert list(group_by_seed({Path("a/x"): SMALL, Path("b/x"): lstm})) == ["a/x", "b/x"]
+    assert list(group_by_settings({**seeds, tmp_path / "y": lstm})) == ["lstm", "y"]
+    assert list(group_by_settings({tmp_path / "x-0": SMALL, tmp_path / "x": lstm})) == ["x-0", "x"]
+    assert list(group_by_settings({Path("a/x"): SMALL, Path("b/x"): lstm})) == ["a/x", "b/x"]
 
 
 def test_predictions_of_several_seeds_are_shown_together(tmp_path: Path) -> None:

@@ -14,17 +14,17 @@ import pytest
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.train import check_config
 from memenvs.agents.mtvm.imitation_config import ImitationConfig
-from memenvs.agents.presets import PRESETS, find_preset, folder_name, run_names
+from memenvs.agents.presets import PRESETS, find_preset, folder_name, preset_descriptions
 from memenvs.agents.presets.preset import Preset, Variant
 
 
 def test_names() -> None:
     assert len(PRESETS) <= 40
-    assert len(run_names()) == sum(1 + len(preset.variants) for preset in PRESETS.values())
+    assert len(preset_descriptions()) == sum(1 + len(preset.variants) for preset in PRESETS.values())
     assert find_preset("darkroom") == PRESETS["darkroom"].config
     assert find_preset("darkroom:k1") == with_overrides(find_preset("darkroom"), [("ppo.n_updates", 1)])
     assert folder_name("darkroom:k1", 3) == "darkroom-k1-3"
-    folders = [folder_name(name, 0) for name in run_names()]
+    folders = [folder_name(name, 0) for name in preset_descriptions()]
     assert len(set(folders)) == len(folders)
 
 
@@ -70,7 +70,7 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
 def test_every_run_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Environment, policy and learner of each; those on real graphs where their data is."""
     monkeypatch.chdir(tmp_path)
-    for name in run_names():
+    for name in preset_descriptions():
         config = find_preset(name)
         assert RunConfig.from_json(json.loads(json.dumps(config.to_json()))) == config, name
         if config.encoder_from is not None:  # a second stage, whose first is not there; each seed has its own

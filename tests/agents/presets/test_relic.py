@@ -13,7 +13,7 @@ from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.memory import make_memory
 from memenvs.agents.memory.relic import Sink
 from memenvs.agents.policies.memory_policy import MemoryPolicy
-from memenvs.agents.presets import PRESETS, find_preset, run_names
+from memenvs.agents.presets import PRESETS, find_preset, preset_descriptions
 
 #: T, K, sink, layers / heads / width / MLP, environments: ReLIC specification, section 9.7.
 PUBLISHED = {
@@ -43,7 +43,7 @@ def test_published_sizes() -> None:
 
 
 def test_rollouts_fit_episodes_and_trials() -> None:
-    for name in run_names():
+    for name in preset_descriptions():
         config = find_preset(name)
         if not isinstance(config.learner, PPOConfig):
             continue

@@ -13,7 +13,7 @@ import pytest
 from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
-from memenvs.agents.presets import find_preset, run_names
+from memenvs.agents.presets import find_preset, preset_descriptions
 from memenvs.agents.studies import study_results
 from memenvs.agents.studies.study_results import (
     find_row_conflict,
@@ -112,7 +112,7 @@ def test_wrong_tables_and_folders_are_named(tmp_path: Path) -> None:
 
 
 def test_every_preset_is_found_by_its_settings() -> None:
-    for name in run_names():
+    for name in preset_descriptions():
         found, overrides = nearest_preset(replace(find_preset(name), seed=5))
         assert overrides == {} and find_preset(found) == find_preset(name), name
     changed = with_overrides(find_preset("darkroom"), [("env_kwargs", {"size": 4})])  # without other keys of the preset

@@ -18,8 +18,8 @@ T = TypeVar("T")
 def atomic_replace(path: Path) -> Iterator[Path]:
     """Yield a temporary path with the same suffix that replaces `path` at the end.
 
-    After an exception the temporary file is deleted and `path` stays as it was. Other readers see the old file or the
-    new one, never a part. An error of the system that names no file, such as that of a full disk, gets this one.
+    After an exception the temporary file is deleted and `path` stays as it was. Readers see the old file or the
+    new one, never a part. An OSError that names no file, such as that of a full disk, is raised anew with `path`.
     """
     temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     try:

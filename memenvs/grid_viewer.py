@@ -27,11 +27,11 @@ def draw_grid(size: int, cells: Mapping[tuple[int, int], Colour], path: np.ndarr
     """
     image = Image.new("RGB", (side, side), (38, 40, 46))
     draw = ImageDraw.Draw(image)
-    step = side / size
+    cell = side / size  # pixels
 
     def box(x: int, y: int, margin: float) -> tuple[float, float, float, float]:
-        left, top = x * step, side - (y + 1) * step
-        return left + margin, top + margin, left + step - margin - 1, top + step - margin - 1
+        left, top = x * cell, side - (y + 1) * cell
+        return left + margin, top + margin, left + cell - margin - 1, top + cell - margin - 1
 
     for x in range(size):
         for y in range(size):
@@ -42,9 +42,9 @@ def draw_grid(size: int, cells: Mapping[tuple[int, int], Colour], path: np.ndarr
     for t, (start, end) in enumerate(itertools.pairwise(points)):
         progress = t / max(1, len(points) - 2)  # blue at the first step, red at the last
         colour = int(80 + 150 * progress), 110, int(230 - 150 * progress)
-        draw.line([start, end], fill=colour, width=max(2, int(step * 0.12)))
+        draw.line([start, end], fill=colour, width=max(2, int(cell * 0.12)))
     x, y = (int(value) for value in np.asarray(path)[-1, :2])
-    draw.ellipse(box(x, y, step * 0.2), fill=(226, 80, 70))
+    draw.ellipse(box(x, y, cell * 0.2), fill=(226, 80, 70))
     return np.asarray(image)
 
 

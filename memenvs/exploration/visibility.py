@@ -27,6 +27,8 @@ _STRIDE = 6
 #: Smallest and largest distance of a view pose from the object, m.
 _MIN_DISTANCE = 0.4
 _MAX_DISTANCE = 1.8
+#: Cells of at most this cost are clear of obstacles: at least three cells away from them.
+_CLEAR_COST = CLEARANCE_COSTS[-1]
 #: The class must also be detected from headings this far to the left and right of the object, rad.
 _HEADING_MARGIN = 0.35
 #: Where that finds none, all poses are tried on every second row and column, with this number of headings. Nothing is
@@ -50,10 +52,10 @@ def detect_labels(
     Args:
         semantic: uint8, (N, H, W); labels of NYU40.
         depth: float32, (N, H, W, 1); true depth, m.
-        rows: int64, (R,); images to search.
+        rows: int64, (R,); indices of the images to search.
         labels: uint8, (K,); labels to detect, none of them 0.
         rule: One of `SEARCH_RULES`; see `memenvs.exploration.config.SearchConfig`.
-        detected: bool, (N, K); written in those rows.
+        detected: bool, (N, K); written for those images.
 
     Source:
         SMT, section 4: more than 4 % of the pixels, with depths below 2 m.
@@ -151,8 +153,9 @@ class VisibilityScanner:
     def view_poses(self, home: TaskHome, label: int) -> ViewPoses:
         """Find the view poses of a label in a home.
 
-        From each the label is detected even if the heading is somewhat off, if there are such poses. If not, they are
-        those with the most headings from which it is detected. There are none if it cannot be found.
+        From each position the label is detected even if the heading is somewhat off. If fewer than two are found, the
+        positions with the most headings from which it is detected take their place. There are none if it cannot be
+        found.
         """
         key = home.number, label
         if key not in self._view_poses:
@@ -248,13 +251,13 @@ class VisibilityScanner:
             tried = _headings_to(position, objects)
             detected = np.array([h for h in tried if self._is_detected(position, h, label)])
             if len(detected):
-                # The best heading is the one with the most others beside it.
+                # The best heading is the one with the most others within one step of `spacing`.
                 nearby = (np.abs(wrap_angle(detected[:, None] - detected)) < 1.01 * spacing).sum(1)
                 cells.append(cell)
                 headings.append(detected[nearby.argmax()])
                 widths.append(nearby.max())
         found = np.array(cells if len(cells) >= _MIN_CELLS else [], np.int64)
-        is_clear = home.costs[found] <= CLEARANCE_COSTS[-1]
+        is_clear = home.costs[found] <= _CLEAR_COST
         kept = np.flatnonzero(is_clear if is_clear.any() else np.ones(len(found), bool))
         width = np.array(widths)[kept]
         kept = kept[2 * width >= width.max(initial=0)]
@@ -320,6 +323,6 @@ def _cells_around(home: TaskHome, target: np.ndarray) -> np.ndarray:
     """Cells around a point, flat indices: on a coarse grid, on the largest island, and clear of obstacles."""
     i, j = np.divmod(np.arange(home.navmap.free.size), home.navmap.shape[1])
     on_grid = (i % _STRIDE == 0) & (j % _STRIDE == 0)
-    cells = np.flatnonzero(on_grid & (home.navmap.island.ravel() == 0) & (home.costs <= CLEARANCE_COSTS[-1]))
+    cells = np.flatnonzero(on_grid & (home.navmap.island.ravel() == 0) & (home.costs <= _CLEAR_COST))
     distance = np.hypot(*(home.navmap.points(cells) - target).T)
     return cells[(distance > _MIN_DISTANCE) & (distance < _MAX_DISTANCE)]

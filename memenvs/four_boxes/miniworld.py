@@ -61,6 +61,7 @@ class MiniworldRoom:
         """
         for i in np.flatnonzero(active & (actions != STAY)).tolist():
             env = self._at(i)
+            # LEFT, RIGHT and FORWARD have the same numbers in Miniworld; its 3 moves back, so STAY never gets there.
             self._views[i] = env.step(int(actions[i]))[0]
             x, _, z = env.agent.pos
             self.pose[i] = x, -z, env.agent.dir % (2 * math.pi)
@@ -70,7 +71,7 @@ class MiniworldRoom:
 
         Args:
             out: uint8, (N, 60, 80, 3); written.
-            env_mask: bool, (N,); robots whose rows are written.
+            env_mask: bool, (N,); robots whose images are written.
         """
         out[env_mask] = self._views[env_mask]
 

@@ -30,7 +30,7 @@ class Resize:
         Args:
             images: uint8, (N, H, W, 3).
             env_mask: bool, (N,); images to downsample.
-            out: uint8, (N, h, w, 3); written in those rows.
+            out: uint8, (N, h, w, 3); written for those images.
         """
         _resize(images, np.flatnonzero(env_mask), *self._rows, *self._columns, out)
 
@@ -63,17 +63,17 @@ def _axis_weights(source: int, target: int) -> tuple[np.ndarray, np.ndarray]:
 @njit(nogil=True, cache=True)
 def _resize(
     images: np.ndarray,
-    rows: np.ndarray,
+    indices: np.ndarray,
     first_row: np.ndarray,
     row_weights: np.ndarray,
     first_column: np.ndarray,
     column_weights: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Resize the images `rows`: each new row of pixels is first summed over old rows, then over old columns."""
+    """Resize some images: each new row of pixels is first summed over old rows, then over old columns."""
     width = images.shape[2]
     line = np.zeros(3 * width, np.float32)
-    for i in rows:
+    for i in indices:
         for row in range(len(first_row)):
             line[:] = 0.0
             for k in range(row_weights.shape[1]):

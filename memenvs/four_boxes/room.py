@@ -1,7 +1,7 @@
 """The room with four boxes: geometry, motion of the robots, and images from our renderer.
 
-Frame: that of the project. Miniworld's (x, z) on the floor plan is (x, -y) here, so the room extends from (0, -6) to
-(6, 0).
+Frame: that of the project. Miniworld's floor plan has the axes x and z; its z is -y here. So the room extends from
+(0, -6) to (6, 0).
 """
 
 from __future__ import annotations
@@ -174,9 +174,10 @@ class BoxRoom:
 
         Args:
             out: uint8, (N, 60, 80, 3); written.
-            env_mask: bool, (N,); robots whose rows are written.
+            env_mask: bool, (N,); robots whose images are written.
         """
-        self._renderer.render(_camera_poses(self.pose), rgb=out, env_mask=env_mask.copy())
+        writeable_mask = env_mask.copy()  # the renderer takes no read-only arrays
+        self._renderer.render(_camera_poses(self.pose), rgb=out, env_mask=writeable_mask)
 
     def render_large(self, i: int) -> np.ndarray:
         """Render the view of robot `i` for people; uint8, (288, 384, 3)."""

@@ -135,8 +135,8 @@ def _mesh_horizontal(outlines: list[np.ndarray], height: float, *, faces_up: boo
 def _fan(outline: np.ndarray) -> np.ndarray:
     """Triangles, int (T, 3), of a convex outline (P, 2), without those that have no area.
 
-    A corner that lies on a straight side makes such a triangle with some first corners of the fan, but hardly with the
-    one whose smallest triangle is largest.
+    A corner that lies on a straight side makes a triangle without area if the fan starts at an end of that side. So
+    the fan starts at the corner for which the smallest triangle is largest.
     """
     best, largest = np.zeros((0, 3), np.int64), -1.0
     corners = np.arange(len(outline))

@@ -46,7 +46,7 @@ class PlayableHomes:
         self.world = world
         self._task = task
         self._strict = strict
-        self._named: set[int] = set()  # homes that `load` has warned of
+        self._warned: set[int] = set()  # homes that `load` has warned of
         unplayable: Mapping[int, str] = {}
         if not world.always_playable:
             unplayable = find_unplayable(world, check, len(world) if strict else CHECKED_HOMES)
@@ -85,8 +85,8 @@ class PlayableHomes:
                 if self._strict or self.world.always_playable:
                     raise
                 error = error or failure
-                if number not in self._named:
-                    self._named.add(number)
+                if number not in self._warned:
+                    self._warned.add(number)
                     warnings.warn(
                         f"home {number} cannot be played in layout {layout} of {self._task}, where the next one takes "
                         f"its place: {failure}",
@@ -114,7 +114,7 @@ def find_unplayable(world: HouseWorld, check: HomeCheck, count: int) -> Mapping[
         found = {}
         for number, home in enumerate(islice(world.each_home(), count)):
             try:
-                home()
+                home()  # builds it while its file is open; `check` then takes it from the world's cache
                 check(world, number)
             except ValueError as error:
                 found[number] = str(error)

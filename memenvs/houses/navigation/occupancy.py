@@ -104,14 +104,14 @@ def block_outside(blocked: np.ndarray, inside: np.ndarray, cell_size: float, rad
 
 @njit(nogil=True, cache=True)
 def label_islands(free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Number the parts of the free cells that are connected over the sides of cells.
+    """Number the islands: the 4-connected parts of the free cells.
 
     Args:
         free: bool, (H, W).
 
     Returns:
-        int32, (H, W); number of the part, 0 for the largest, -1 where not free.
-        int64, (I,); cells of each part, in descending order.
+        int32, (H, W); number of the island, 0 for the largest, -1 where not free.
+        int64, (I,); how many cells each island has, in descending order.
     """
     rows, columns = free.shape
     label = np.full((rows, columns), -1, np.int32)

@@ -34,7 +34,7 @@ ROOM_ORDER = (
 SMALL_TYPES = ("bathroom", "other", "hallway")
 
 DOOR_WIDTH = 0.95  # m; clear
-PASSAGE_WIDTH = 1.4, 2.4  # m
+PASSAGE_WIDTH = 1.4, 2.4  # m; narrowest and widest
 _WALL_BESIDE = 0.5  # m; a shared wall must be this much longer than the opening in it
 _MAX_ASPECT = 1.7  # of the whole floor
 _SQUARE_ASPECT = 1.15  # rooms up to this aspect are split across either side, others across the longer one
@@ -112,6 +112,7 @@ def draw_bsp_plan(
     openings = draw_doorways(rng, inner, len(plan_rooms), passages, extra_doors)
     if openings is None:
         return None
+    # Only `wings_plan` compares plans by their cost.
     return FloorPlan(tuple(plan_rooms), add_outer_openings(rng, plan_rooms, outer, openings), cost=0.0)
 
 

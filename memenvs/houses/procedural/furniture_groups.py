@@ -14,6 +14,7 @@ from memenvs.houses.procedural import fixtures
 from memenvs.houses.procedural.finishes import FurnitureStyle
 
 _ROW_GAP = 0.006  # m; between the pieces of a kitchen row
+_NIGHTSTAND_GAP = 0.04  # m; between bed and nightstand
 
 
 class Footprint(NamedTuple):
@@ -118,12 +119,12 @@ def bed_group(bed: ObjectModel, sides: Sequence[int], stands: Sequence[ObjectMod
     group = FurnitureGroup(bed.width, bed.depth, [], 0.4)
     extent = [-bed.width / 2, bed.width / 2]  # of the group along x, with the bed in the middle
     for side, stand in zip(sides, stands, strict=True):
-        extent[0 if side < 0 else 1] += side * (stand.width + 0.04)
+        extent[0 if side < 0 else 1] += side * (stand.width + _NIGHTSTAND_GAP)
     middle = (extent[0] + extent[1]) / 2
     group.width = extent[1] - extent[0]
     group.add_at_back(bed, -middle)
     for side, stand in zip(sides, stands, strict=True):
-        group.add_at_back(stand, side * (bed.width + stand.width + 0.08) / 2 - middle)
+        group.add_at_back(stand, side * (bed.width + stand.width + 2 * _NIGHTSTAND_GAP) / 2 - middle)
     return group
 
 

@@ -214,38 +214,38 @@ def add_door(
         return
     along = leaf.footprint.span(axis)
     depth = leaf.footprint.span(1 - axis)
-    inward = leaf.wall < 2  # whether the room lies on the side of larger coordinates
-    front = depth[0] + _LEAF_THICKNESS if inward else depth[1] - _LEAF_THICKNESS
-    panel = (depth[0], front) if inward else (front, depth[1])
+    room_on_high_side = leaf.wall < 2  # whether the room lies on the side of larger coordinates
+    front = depth[0] + _LEAF_THICKNESS if room_on_high_side else depth[1] - _LEAF_THICKNESS
+    panel = (depth[0], front) if room_on_high_side else (front, depth[1])
     span_box(builder, axis, along, panel, (0.01, DOOR_HEIGHT - 0.01), finish, "door", instance)
-    inlay = (front, front + 0.006) if inward else (front - 0.006, front)
+    inlay = (front, front + 0.006) if room_on_high_side else (front - 0.006, front)
     for z in ((0.2, 0.9), (1.1, 1.85)):
         span_box(builder, axis, (along[0] + 0.14, along[1] - 0.14), inlay, z, shade(finish, 0.82), "door", instance)
-    _add_knob(builder, axis, leaf.knob, front + (0.025 if inward else -0.025), instance)
+    _add_knob(builder, axis, leaf.knob, front + (0.025 if room_on_high_side else -0.025), instance)
 
 
 def add_entrance(builder: ShapeBuilder, opening: Opening, placer: RoomPlacer, wood: Colour, instance: int) -> None:
     """Add the closed front door."""
     finish = Finish("wood", wood)
     axis = opening.axis
-    across, inward = _inner_side(opening, placer)
+    across, room_on_high_side = _inner_side(opening, placer)
     _add_frame(builder, opening, across, DOOR_HEIGHT, Finish("wood", WHITE), instance)
     low = opening.centre - opening.width / 2
     high = opening.centre + opening.width / 2
-    leaf = (across[0], across[1] - 0.012) if inward else (across[0] + 0.012, across[1])
+    leaf = (across[0], across[1] - 0.012) if room_on_high_side else (across[0] + 0.012, across[1])
     span_box(builder, axis, (low + FRAME_WIDTH, high - FRAME_WIDTH), leaf, (0.0, DOOR_HEIGHT), finish, "door", instance)
-    front = leaf[1] if inward else leaf[0]
-    inlay = (front, front + 0.005) if inward else (front - 0.005, front)
+    front = leaf[1] if room_on_high_side else leaf[0]
+    inlay = (front, front + 0.005) if room_on_high_side else (front - 0.005, front)
     for z in ((0.2, 0.9), (1.1, 1.85)):
         span_box(builder, axis, (low + 0.2, high - 0.2), inlay, z, shade(finish, 0.8), "door", instance)
-    _add_knob(builder, axis, low + 0.12, front + (0.025 if inward else -0.025), instance)
+    _add_knob(builder, axis, low + 0.12, front + (0.025 if room_on_high_side else -0.025), instance)
 
 
 def _inner_side(opening: Opening, placer: RoomPlacer) -> tuple[Span, bool]:
-    """Extents across an outer wall from its line to the room, and whether the room has larger coordinates."""
+    """Extents across an outer wall from its line to the room, and whether the room is on the high side."""
     inner = placer.inside.span(1 - opening.axis)
-    inward = abs(inner[0] - opening.line) < abs(inner[1] - opening.line)
-    return ((opening.line, inner[0]) if inward else (inner[1], opening.line)), inward
+    room_on_high_side = abs(inner[0] - opening.line) < abs(inner[1] - opening.line)
+    return ((opening.line, inner[0]) if room_on_high_side else (inner[1], opening.line)), room_on_high_side
 
 
 def _add_frame(

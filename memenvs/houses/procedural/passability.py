@@ -37,6 +37,7 @@ class PassabilityGrid:
         for opening in openings:
             if opening.is_walkable:
                 along, across = (x, y) if opening.axis == 0 else (y, x)
+                # 0.15 m: half of the thickest wall and one cell, so that the doorway joins the free cells of the room.
                 clear = opening.width / 2 - (FRAME_WIDTH if opening.kind == "door" else 0.0)
                 in_doorway = (abs(along - opening.centre) < clear - radius) & (
                     abs(across - opening.line) < radius + 0.15
@@ -91,9 +92,9 @@ def _mark_cells(
             dx = (i + 0.5) * cell_size - x
             dy = (j + 0.5) * cell_size - y
             # Distance from the rectangle in its own frame
-            across = max(abs(cos * dx + sin * dy) - half_x, 0.0)
-            along = max(abs(-sin * dx + cos * dy) - half_y, 0.0)
-            if across * across + along * along < radius * radius:
+            out_x = max(abs(cos * dx + sin * dy) - half_x, 0.0)
+            out_y = max(abs(-sin * dx + cos * dy) - half_y, 0.0)
+            if out_x * out_x + out_y * out_y < radius * radius:
                 blockers[i, j] += change
 
 

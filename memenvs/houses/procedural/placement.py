@@ -20,7 +20,7 @@ from memenvs.houses.procedural.passability import PassabilityGrid
 DOOR_DEPTH = 0.75  # m; depth of the floor on both sides of a doorway that stays free
 _OBJECT_HEIGHT = 0.26  # m; the tallest small object still fits between the top of a piece and a curtain above it
 ROBOT_HEIGHT = 1.5  # m; an object that hangs higher is no obstacle
-_WALL_GAP = 0.006  # m; gap between furniture and the wall behind it
+WALL_GAP = 0.006  # m; gap between furniture and the wall behind it
 
 #: Rotation of a piece with its back to wall 0 (at small y), 1 (small x), 2 (large y), 3 (large x).
 WALL_YAW = (0.0, -np.pi / 2, np.pi, np.pi / 2)
@@ -156,7 +156,7 @@ class RoomPlacer:
                     fractions = fractions[::-1]
                 for fraction in fractions:
                     along = low + group.width / 2 + fraction * slack
-                    across = _WALL_GAP + group.depth / 2
+                    across = WALL_GAP + group.depth / 2
                     middle = self.beside_wall(wall, (along, along), (across, across))
                     if self.try_at(group, middle.x0, middle.y0, WALL_YAW[wall]):
                         return True
@@ -166,10 +166,10 @@ class RoomPlacer:
         """Return the stretches of wall that are long enough and have nothing in front, the longest first."""
         axis = wall % 2
         low, high = self.inside.span(axis)
-        low += _WALL_GAP
-        high -= _WALL_GAP
+        low += WALL_GAP
+        high -= WALL_GAP
         # Floor reserved by others must not meet the pieces. Furniture must not meet the free floor in front of them.
-        strip = self.beside_wall(wall, (low, high), (0.0, group.depth + _WALL_GAP))
+        strip = self.beside_wall(wall, (low, high), (0.0, group.depth + WALL_GAP))
         strip_with_front = self.beside_wall(wall, (low, high), (0.0, group.depth + group.front))
         blocked = [floor.span(axis) for floor in (*self.doorsteps, *self._fronts) if floor.overlaps(strip)]
         for body in self._bodies:
@@ -237,11 +237,11 @@ class RoomPlacer:
             reach = half + opening.width / 2 + margin
             if abs(along - opening.centre) < reach and bottom < opening.top and top > opening.bottom:
                 return False
-        footprint = self.beside_wall(wall, (along - half, along + half), (0.0, model.depth + _WALL_GAP))
+        footprint = self.beside_wall(wall, (along - half, along + half), (0.0, model.depth + WALL_GAP))
         for body in self._bodies:
             if footprint.overlaps(body.footprint) and bottom < body.top + 0.02 and top > body.bottom:
                 return False
-        across = _WALL_GAP / 2 + model.depth / 2
+        across = WALL_GAP / 2 + model.depth / 2
         middle = self.beside_wall(wall, (along, along), (across, across))
         self.placements.append(Placement(model, middle.x0, middle.y0, WALL_YAW[wall], bottom))
         self._bodies.append(_Body(footprint, bottom, top))

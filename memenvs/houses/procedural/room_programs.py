@@ -18,7 +18,7 @@ from memenvs.houses.procedural.furniture_groups import (
     kitchen_group,
     seating_group,
 )
-from memenvs.houses.procedural.placement import RoomPlacer
+from memenvs.houses.procedural.placement import WALL_GAP, RoomPlacer
 
 #: Classes that count as pieces of furniture; lamps, plants, rugs, pictures and what stands on furniture do not.
 PIECE_CLASSES = frozenset({
@@ -241,7 +241,7 @@ class RoomProgram:
         else:
             to_wall = tv.y - inside.y0
         # Distances between the middles of television and group to try in turn: some gaps between them, and the wall.
-        at_wall = to_wall - group.depth / 2 - 0.006
+        at_wall = to_wall - group.depth / 2 - WALL_GAP
         free_standing = [tv.model.depth / 2 + gap + group.depth / 2 for gap in (1.1, 0.95, 1.4, 1.8)]
         distances = [*free_standing, at_wall]
         if at_wall - free_standing[0] < 1.1:  # less than 1.1 m would be left behind it

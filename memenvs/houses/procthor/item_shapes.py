@@ -187,24 +187,24 @@ def kettle(asset: AssetBuilder) -> None:
 
 def pan(asset: AssetBuilder) -> None:
     """A flat disc with a handle to its longer side."""
-    round_half = min(asset.half_width, asset.half_depth)
+    radius = min(asset.half_width, asset.half_depth)
     along_y = asset.half_depth >= asset.half_width
-    rest = max(asset.half_width, asset.half_depth) - 2 * round_half  # where the disc ends, from the middle
+    disc_end = 2 * radius - max(asset.half_width, asset.half_depth)  # along the longer side, from the middle
     if along_y:
-        asset.ellipsoid(asset.x_span, (-asset.half_depth, -asset.half_depth + 2 * round_half), (0, asset.height))
+        asset.ellipsoid(asset.x_span, (-asset.half_depth, -asset.half_depth + 2 * radius), (0, asset.height))
         if asset.half_depth > 1.1 * asset.half_width:
             asset.box(
                 asset.x_part(0.1),
-                (-rest - 0.1 * asset.half_depth, asset.half_depth),
+                (disc_end - 0.1 * asset.half_depth, asset.half_depth),
                 (0.5 * asset.height, 0.8 * asset.height),
                 "plain",
                 BLACK,
             )
     else:
-        asset.ellipsoid((-asset.half_width, -asset.half_width + 2 * round_half), asset.y_span, (0, asset.height))
+        asset.ellipsoid((-asset.half_width, -asset.half_width + 2 * radius), asset.y_span, (0, asset.height))
         if asset.half_width > 1.1 * asset.half_depth:
             asset.box(
-                (-rest - 0.1 * asset.half_width, asset.half_width),
+                (disc_end - 0.1 * asset.half_width, asset.half_width),
                 asset.y_part(0.1),
                 (0.5 * asset.height, 0.8 * asset.height),
                 "plain",

@@ -18,9 +18,9 @@ class Camera:
         sample_of: None, or (k * H, k * W) for an integer k: the size of a larger image of the same field of view. The
             image then shows the rays through every k-th pixel of the larger one: depth, class and instance equal
             `large[::k, ::k]`. In colour, textures are filtered for the size of the small image's pixels.
-        principal_point: (column, row) of the optical axis in the image, where the pixel of index i is at i. None is the
-            middle of the image. It may lie outside, so that a camera can show some rows of another one's image. Not
-            together with `sample_of`.
+        principal_point: (column, row) of the optical axis in the image, as indices of pixels: the centre of pixel i is
+            at i, not at i + 0.5. None is the middle of the image. It may lie outside, so that a camera can show some
+            rows of another one's image. Not together with `sample_of`.
     """
 
     height: int = 64
@@ -54,7 +54,7 @@ class Camera:
 
     @property
     def centre(self) -> tuple[float, float]:
-        """(column, row) of the optical axis in the image; the pixel of index i is at i."""
+        """(column, row) of the optical axis, as indices of pixels: the centre of pixel i is at i."""
         if self.principal_point is not None:
             return self.principal_point
         offset = 0.5 if self.sample_of is None else 0.5 * self.width / self.sample_of[1]

@@ -31,6 +31,8 @@ from memenvs.houses.rendering.shading import ShadingScratch, shade
 class SceneBatch(NamedTuple):
     """The scenes of N environments; an array has as many rows as the largest scene needs.
 
+    For S, P and B see `Scene`.
+
     Attributes:
         geometry: float32, (N, S + 2P, 12).
         attributes: int32, (N, S + 2P, 5).

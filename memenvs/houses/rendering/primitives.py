@@ -4,7 +4,7 @@
   an affine function of the pixel, and the polygon is a set of lines of the image. So its pixels cost one addition and
   one comparison each.
 - A round primitive (the curved part of a cylinder, an ellipsoid) is drawn ray by ray, in axes in which it is the unit
-  cylinder or the unit ball. Its fields are those of the rays.
+  cylinder or the unit ball. Its fields describe these rays.
 
 Ids count from 1; id 0 means "nothing". For the frame (forward, right, up) and for views see
 `memenvs.houses.rendering.culling`. The functions are compiled.
@@ -44,8 +44,8 @@ INT_FIELDS = 5
 PLANE_0, PLANE_I, PLANE_J, FIRST_EDGE = range(4)
 FLOAT_FIELDS = FIRST_EDGE + EDGE_GROUP_FIELDS * -(-MAX_FLOOR_CORNERS // EDGES)
 #: Columns of `Primitives.float_fields` of round primitives, in axes (u, v, w) in which the solid is the unit cylinder
-#: or ball: the eye; the direction of the ray at pixel (0, 0); its change along i and along j. Then the image columns
-#: that the solid spans, and 1 for an ellipsoid or 0 for a cylinder.
+#: or ball: the eye; the direction of the ray at pixel (0, 0); its change along i (w does not change) and along j. Then
+#: the image columns that the solid spans, and 1 for an ellipsoid or 0 for a cylinder.
 EYE_U, EYE_V, EYE_W, RAY_U, RAY_V, RAY_W, RAY_U_I, RAY_V_I, RAY_U_J, RAY_V_J, RAY_W_J = range(11)
 FIRST_COLUMN, END_COLUMN, IS_ELLIPSOID = range(11, 14)
 

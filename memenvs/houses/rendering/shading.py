@@ -24,7 +24,7 @@ from memenvs.houses.rendering.kernels.texels import (
     ATLAS_START,
     FOOTPRINT,
     IS_READY,
-    RUN,
+    TEXEL_BLOCK,
     U_0,
     U_EYE,
     U_I,
@@ -199,7 +199,7 @@ def _shade_vertical_run(
     """Shade a run on a vertical face; one over the depth is plane[0] + plane[1] * column + plane[2] * row."""
     base = plane[0] + plane[2] * row
     step = np.float32(plane[1])
-    for column in range(first, end, RUN):
+    for column in range(first, end, TEXEL_BLOCK):
         inverse_depth = (np.float32(base + plane[1] * column), step)
         at = np.uint64(row_start + column)
         vertical_block(fields, inverse_depth, np.float32(row), np.float32(column), tint, texels, factors, at)
@@ -220,7 +220,7 @@ def _shade_horizontal_run(
     """Shade a run on a horizontal face. Its pixels in one row have the same depth; `plane` is as in vertical runs."""
     row_f32 = np.float32(row)
     first_f32 = np.float32(first)
-    run_f32 = np.float32(RUN)
+    texel_block_f32 = np.float32(TEXEL_BLOCK)
     z = np.float32(1.0 / (plane[0] + plane[2] * row))
     # The mipmap level is log2(n) / 2, rounded, for a pixel that covers n texels: half the exponent of the float n.
     bits = int(np.float32(fields[FOOTPRINT] * z * z * z).view(np.int32))
@@ -233,11 +233,11 @@ def _shade_horizontal_run(
     u_step = z * fields[U_I] * scale
     v_step = z * fields[V_I] * scale
     atlas_start = np.int32(fields[ATLAS_START])
-    for column in range(first, end, RUN):
+    for column in range(first, end, TEXEL_BLOCK):
         at = np.uint64(row_start + column)
         horizontal_block((u, u_step), (v, v_step), size, atlas_start, tint, texels, factors, at)
-        u += u_step * run_f32
-        v += v_step * run_f32
+        u += u_step * texel_block_f32
+        v += v_step * texel_block_f32
 
 
 @compiled
@@ -254,7 +254,7 @@ def _shade_curved_run(
     row_start: int,
 ) -> None:
     """Shade a run on the curved surface of a cylinder or ellipsoid; `row_keys` (uint32) hold the depths."""
-    for column in range(first, end, RUN):
+    for column in range(first, end, TEXEL_BLOCK):
         curved_block(
             fields,
             row_keys,

@@ -154,7 +154,7 @@ def _set_horizontal_coefficients(
     c, s, half_x, half_y = float(shape[COS]), float(shape[SIN]), float(shape[HALF_X]), float(shape[HALF_Y])
     texture = attributes[TEXTURE] if half_y <= half_x else int(textures[attributes[TEXTURE], TALL_VARIANT])
     if textures[texture, VERTICAL_ONLY] > 0:
-        texture = 0
+        texture = 0  # "plain"
     scale_u, scale_v = _texels_per_metre(texture, 2 * half_x, 2 * half_y, textures)
     is_anchored = attributes[WORLD_ANCHORED] > 0
     left = 0.0 if is_anchored else c * shape[X] + s * shape[Y] - half_x
@@ -211,10 +211,10 @@ def _set_curved_coefficients(
 def _set_axis(
     fields: np.ndarray, first: int, axis: tuple[float, float, float], offset: float, scale: float, view: View
 ) -> None:
-    """Write one texture coordinate, (axis . point - offset) * scale, into `fields[at : at + 4]`.
+    """Write one texture coordinate, (axis . point - offset) * scale, into `fields[first : first + 4]`.
 
     A seen point is `eye + z * ray(i, j)` with z its depth, so the coordinate is
-    fields[at] + z * (fields[at + 1] * i + fields[at + 2] * j + fields[at + 3]).
+    fields[first] + z * (fields[first + 1] * i + fields[first + 2] * j + fields[first + 3]).
 
     Args:
         fields: float32, (SHADING_FIELDS,).
@@ -267,5 +267,5 @@ def _directional_light(nx: float, ny: float, nz: float) -> float:
 
 @compiled
 def pack_tint(red: float, green: float, blue: float) -> int:
-    """Three factors of texels as fixed-point numbers of 16 bits in one integer."""
+    """Three factors of texels, 0 to below 8, as fixed-point numbers of 16 bits in one integer."""
     return int(red * TINT_ONE) | int(green * TINT_ONE) << 16 | int(blue * TINT_ONE) << 32

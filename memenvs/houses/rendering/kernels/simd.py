@@ -40,7 +40,7 @@ class SimdVector:
     """A vector of numbers in compiled code; its operators emit element-wise instructions.
 
     The other operand is a vector of the same length, one LLVM value or a Python number; the last two are broadcast.
-    Integers are signed, except that `>>` shifts zeros in.
+    Integers are signed, except that `>>` and `cast` to a longer integer fill up with zeros.
 
     Attributes:
         builder: The LLVM builder that instructions go to.

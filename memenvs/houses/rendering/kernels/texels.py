@@ -36,8 +36,8 @@ from memenvs.houses.rendering.kernels.simd import (
 from memenvs.houses.rendering.kernels.zbuffer import BLOCK, decode_depths
 from memenvs.houses.rendering.materials import ATLAS_WIDTH, MIP_LEVELS, TEXTURE_SIZE
 
-#: Pixels that step 1 handles at once. Most runs of one primitive are short, so it is less than `BLOCK`.
-RUN = 8
+#: Pixels that step 1 handles at once. Most runs of pixels of one primitive are short, so it is less than `BLOCK`.
+TEXEL_BLOCK = 8
 
 _TINT_BITS = 13
 #: Fixed-point value of a tint that leaves a texel's channel as it is. A tint must be less than eight times this.
@@ -48,8 +48,8 @@ TINT_ONE = 1 << _TINT_BITS
 U_EYE, U_I, U_J, U_0, V_EYE, V_I, V_J, V_0 = range(8)
 # FOOTPRINT: a pixel at depth z covers FOOTPRINT * z**3 texels of a flat face and FOOTPRINT * z**2 texels of a curved
 # one, counted in the finest mipmap level. ATLAS_START: index of the texture in the atlas. The light falls off towards
-# floor and ceiling: it is the smaller of FLOOR_0 + FLOOR_V * v and CEILING_0 + CEILING_V * v. IS_READY: 1 once the
-# fields are filled.
+# floor and ceiling: it is the smaller of FLOOR_0 + FLOOR_V * v and CEILING_0 + CEILING_V * v, on curved surfaces
+# FLOOR_0 + FLOOR_V * w. IS_READY: 1 once the fields are filled.
 FOOTPRINT, ATLAS_START, FLOOR_0, FLOOR_V, CEILING_0, CEILING_V, IS_READY = range(8, 15)
 # Curved surfaces: u, v, w are coordinates in which the solid is the unit cylinder or ball. LIGHT_*: light as an affine
 # function of them (through the normal). NORMAL_*: weights of their squares in the squared length of the normal.
@@ -64,7 +64,7 @@ def _texel_index(u: SimdVector, v: SimdVector, footprint: SimdVector) -> SimdVec
 
     Args:
         u: float32; texels to the right, of any repetition of the texture, >= 0.
-        v: float32; texels down.
+        v: float32; texels down, >= 0.
         footprint: float32; number of texels that a pixel covers, of the finest mipmap level; decides on the level.
     """
     builder = u.builder
@@ -92,15 +92,15 @@ def _light_factors(light: SimdVector, tint: Any) -> SimdVector:
     """Multiply light with a tint.
 
     Args:
-        light: float32, (RUN,); 0 to 1.
+        light: float32, (TEXEL_BLOCK,); 0 to 1.
         tint: int64; four fixed-point numbers of 16 bits, `TINT_ONE` is 1.
 
     Returns:
-        Four numbers of 16 bits for each pixel: (4 * RUN,).
+        Four numbers of 16 bits for each pixel: (4 * TEXEL_BLOCK,).
     """
     # Each pixel's light is repeated for its four channels.
-    amount = (light * 65535.0).cast(I32).cast(I16).shuffle([k // 4 for k in range(4 * RUN)])
-    return _high_product(amount, SimdVector.broadcast(light.builder, tint, RUN).bitcast(I16, 4 * RUN))
+    amount = (light * 65535.0).cast(I32).cast(I16).shuffle([k // 4 for k in range(4 * TEXEL_BLOCK)])
+    return _high_product(amount, SimdVector.broadcast(light.builder, tint, TEXEL_BLOCK).bitcast(I16, 4 * TEXEL_BLOCK))
 
 
 def _store_pixels(
@@ -131,7 +131,7 @@ def vertical_block(
     factors: Any,
     at: Any,
 ) -> Any:
-    """Find texels and light factors of `RUN` consecutive pixels of a vertical face.
+    """Find texels and light factors of `TEXEL_BLOCK` consecutive pixels of a vertical face.
 
     Args:
         typingctx: Given by numba.
@@ -153,7 +153,7 @@ def vertical_block(
         coefficients, inverse_depth, row, column, tint, *line = arguments
         field = _field_reader(context, builder, signature.args[0], coefficients)
         start, step = cgutils.unpack_tuple(builder, inverse_depth)
-        pixels = arange(builder, F32, RUN)
+        pixels = arange(builder, F32, TEXEL_BLOCK)
         z = 1.0 / (pixels * step + start)
         u, v = (
             z * ((pixels + column) * field(k + U_I) + builder.fadd(builder.fmul(field(k + U_J), row), field(k + U_0)))
@@ -195,7 +195,7 @@ def horizontal_block(
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         """Emit the vector code."""
         u, v, size, atlas_start, tint, *line = arguments
-        pixels = arange(builder, F32, RUN)
+        pixels = arange(builder, F32, TEXEL_BLOCK)
         wrap = builder.sub(size, ir.Constant(I32, 1))  # sizes are powers of two
         (u_start, u_step), (v_start, v_step) = (cgutils.unpack_tuple(builder, each) for each in (u, v))
         column, row = (
@@ -203,7 +203,7 @@ def horizontal_block(
         )
         level_column = builder.sub(ir.Constant(I32, ATLAS_WIDTH), builder.add(size, size))
         index = _tiled_index(row, column + level_column) + atlas_start
-        factor = SimdVector.broadcast(builder, tint, RUN)
+        factor = SimdVector.broadcast(builder, tint, TEXEL_BLOCK)
         return _store_pixels(context, builder, signature.args[5:], line, index, factor)
 
     return signature, generate
@@ -259,8 +259,8 @@ def curved_block(
         coefficients, keys, first, id_mask, row, column, tint, *line = arguments
         field = _field_reader(context, builder, signature.args[0], coefficients)
         first_key = entry_pointer(context, builder, signature.args[1], keys, first)
-        z = decode_depths(SimdVector.load(builder, first_key, RUN), id_mask)
-        columns = arange(builder, F32, RUN) + column
+        z = decode_depths(SimdVector.load(builder, first_key, TEXEL_BLOCK), id_mask)
+        columns = arange(builder, F32, TEXEL_BLOCK) + column
         x, y = (
             z * (columns * field(k + U_I) + builder.fadd(builder.fmul(field(k + U_J), row), field(k + U_0)))
             + field(k + U_EYE)

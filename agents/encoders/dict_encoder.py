@@ -121,7 +121,7 @@ class DictEncoder(BaseFeaturesExtractor):
             value = observations[key]
             if key in self._scaled:
                 value = (value - self.get_buffer(f"_low_{key}")) * self.get_buffer(f"_scale_{key}") - 1.0
-            encoded.append(part(value))
+            encoded.append(part(value if value.dim() > 1 else value[:, None]))  # a Box of shape () has no axis
         return torch.cat(encoded, -1)
 
 

@@ -298,16 +298,18 @@ def test_dict_encoder_by_hand() -> None:
             "cell": spaces.Box(np.float32([0, 2]), np.float32([4, 6]), (2,)),
             "goal": spaces.Box(-1.0, 1.0, (3,), np.float32),
             "reward": spaces.Box(0.0, 1.0, (1,), np.float32),
+            "time": spaces.Box(0.0, 1.0, (), np.float32),
         }
     )
     made = DictEncoder(space, widths={"goal": 4}, scaled=["cell"])
-    assert made.features_dim == 2 + 4 + 1
+    assert made.features_dim == 2 + 4 + 1 + 1
     goal = torch.tensor([[0.1, 0.2, 0.3]])
-    out = made({"cell": torch.tensor([[3.0, 2.0]]), "goal": goal, "reward": torch.tensor([[0.5]])})
+    reward, time = torch.tensor([[0.5]]), torch.tensor([0.25])
+    out = made({"cell": torch.tensor([[3.0, 2.0]]), "goal": goal, "reward": reward, "time": time})
     assert out[0, :2].tolist() == [0.5, -1.0]
     linear: Any = made.parts["goal"][1]  # type: ignore[index]
     torch.testing.assert_close(out[:, 2:6], goal @ linear.weight.T + linear.bias)
-    assert out[0, 6] == 0.5
+    assert out[0, 6:].tolist() == [0.5, 0.25]
     assert not any("cell" in name for name in made.state_dict())  # bounds are known from the space
     unbounded = spaces.Dict({"cell": spaces.Box(-np.inf, 2.0, (2,), np.float32)})
     with pytest.raises(ValueError, match="scaled key 'cell' must be a Box with finite bounds"):

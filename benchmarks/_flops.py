@@ -25,7 +25,8 @@ class Flops(TorchDispatchMode):
 
     Attributes:
         total: Operations.
-        largest: Bytes of the largest storage that an operation returned.
+        largest: Bytes of the largest storage that an operation returned; with `skip`, products and attention are left
+            out.
     """
 
     def __init__(self, *, skip: bool = False) -> None:
@@ -57,27 +58,32 @@ def _empty_product(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _empty_attention(q: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
-    """Zeros for the output, in the kernel's layout (B, T, heads, D), and for the log-sum-exp of the scores."""
+    """Zeros for the output, (B, heads, T, D), and for the log-sum-exp of the scores, (B, heads, T).
+
+    As from the kernel, the output lies in memory as (B, T, heads, D).
+    """
     batch, heads, queries, width = q.shape
     out = q.new_zeros(batch, queries, heads, width).transpose(1, 2)
     return out, q.new_zeros(batch, heads, queries, dtype=torch.float32)
 
 
-def _scores(q: Tensor, k: Tensor, causal: bool) -> int:
-    """Multiplications of the scores of all query-key pairs that a kernel computes, over all heads."""
+def _multiplications(q: Tensor, k: Tensor, causal: bool) -> int:
+    """Multiplications of one product over all query-key pairs that a kernel computes, such as the scores."""
     queries, keys = q.shape[-2], k.shape[-2]
     pairs = queries * (queries + 1) // 2 if causal else queries * keys
     return q.shape[0] * q.shape[1] * q.shape[-1] * pairs
 
 
 def _attention(q: Tensor, k: Tensor, v: Tensor, dropout: float = 0.0, causal: bool = False, **_: Any) -> int:
-    return 4 * _scores(q, k, causal)
+    # Two products: the scores, and the weights times the values.
+    return 2 * 2 * _multiplications(q, k, causal)
 
 
 def _attention_backward(
     g: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, dropout: float, causal: bool, **_: Any
 ) -> int:
-    return 10 * _scores(q, k, causal)
+    # Five products: the scores again, and the gradients of weights, queries, keys and values.
+    return 5 * 2 * _multiplications(q, k, causal)
 
 
 #: Operator -> functions for its number of operations and for zeros in the shape of its result.

@@ -2,8 +2,8 @@
 
 - Training step: `BalletModel` against a straightforward one, which convolves every frame in memory and projects keys
   and values of every token. Both have the same batch and weights, and their gradients are compared in the same run.
-- Read in chunks: ours in closed form, against gathering the best chunks of each query and projecting keys and values
-  from them, and beside reading all tokens at once ("flat").
+- Read in chunks: ours, which builds no token, against gathering the best chunks of each query and projecting keys and
+  values from them, and beside reading all tokens at once ("flat").
 - Queries: answered from existing tokens, 32 episodes at a time, without gradient: flat, in chunks, and from the
   tables that tokens are sums of, where no token is built.
 - Episodes a second.
@@ -32,7 +32,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from memenvs.agents.memory.chunking import Chunks
 from memenvs.agents.memory.reader import MemoryLayer
-from memenvs.agents.memory.tokens import ChunkedTokens, Tokens
+from memenvs.agents.memory.tokens import SUMMARY_EPS, ChunkedTokens, Tokens
 from memenvs.agents.sat.model import BalletModel
 from memenvs.room_ballet.episodes import Episodes
 from memenvs.room_ballet.frames import frame_table
@@ -51,7 +51,8 @@ def plain_logits(model: BalletModel, batch: Episodes) -> Tensor:
         assert isinstance(layer, MemoryLayer)
         query = query + layer.local_mix(layer.local_value(layer.local_norm(query)))
         q = layer.relevance_query(layer.read_norm(query))
-        scores = (layer.relevance_key(tokens / (1 + 1e-5)) @ q[:, :, None])[..., 0] / q.shape[1] ** 0.5  # (B, N)
+        means = tokens / (1 + SUMMARY_EPS)  # as `MemoryLayer.read_all`: each token is a chunk of one
+        scores = (layer.relevance_key(means) @ q[:, :, None])[..., 0] / q.shape[1] ** 0.5  # (B, N)
         values = layer.mix(layer.value(tokens))
         query = query + (scores.softmax(1)[..., None] * values).sum(1)
         query = query + layer.mlp(layer.mlp_norm(query))
@@ -65,7 +66,7 @@ def gathered_read(layer: MemoryLayer, query: Tensor, values: Tensor, chunks: Chu
         layer: Layer with the weights.
         query: float, (B, Q, D).
         values: float, (B, N, D); tokens.
-        chunks: Tokens of each chunk.
+        chunks: Tokens of each chunk, C chunks of at most n tokens.
         top_k: Chunks that are read.
 
     Returns:
@@ -76,7 +77,7 @@ def gathered_read(layer: MemoryLayer, query: Tensor, values: Tensor, chunks: Chu
     normed = layer.read_norm(query)
     rows = torch.arange(batch)[:, None, None]
     inside = values[rows, chunks.index] * chunks.mask[..., None]  # (B, C, n, D)
-    summary = inside.sum(2) / (chunks.mask.sum(2, keepdim=True) + 1e-5)
+    summary = inside.sum(2) / (chunks.mask.sum(2, keepdim=True) + SUMMARY_EPS)
     scores = layer.relevance_query(normed) @ layer.relevance_key(summary).transpose(1, 2) / dim**0.5
     scores = scores.masked_fill(~chunks.mask.any(2)[:, None], -torch.inf)
     best = scores.topk(min(top_k, scores.shape[2]), dim=2)
@@ -159,9 +160,9 @@ def peak(run: Callable[[], object]) -> float:
 
 
 def chunked_read(batch_size: int, queries: int, turns: int) -> dict[str, object]:
-    """Compare reads of 1280 frames in chunks of places by one layer.
+    """Compare reads of 1280 frames by one layer, in the best four chunks.
 
-    The time includes the gradients of weights, queries and tables.
+    A chunk holds frames of one place. The time includes the gradients of weights, queries and tables.
     """
     task = make_ballet("ShortStay")
     torch.manual_seed(0)
@@ -199,7 +200,13 @@ def chunked_read(batch_size: int, queries: int, turns: int) -> dict[str, object]
 
 @torch.no_grad()
 def query_times(size: int, batch_size: int, turns: int) -> dict[str, object]:
-    """Measure milliseconds of a query, and the speed-up over flat reading of tokens."""
+    """Measure milliseconds of a query, and the speed-up over flat reading of tokens.
+
+    Args:
+        size: Rooms along each side of the grid.
+        batch_size: Episodes that are answered together, one query each.
+        turns: Measurements.
+    """
     task, rng = make_ballet("ShortStay", size=size), np.random.default_rng(0)
     batch, runs = task.sample_batch(batch_size, rng), {}
     for name, memory in (("flat", "sat-fifo"), ("by time", "sat-fifo-th"), ("by place", "sat-pm-ph")):

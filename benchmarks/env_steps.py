@@ -2,8 +2,8 @@
 
 64 environments with colour, depth and class of 64 x 48 and one FourRooms play random actions through their Gymnasium
 interface, alternately in one run. The chance of ExtObjNav's stop is 1/50, as for an agent whose episodes take 50 steps.
-Resets are included in the time and not counted as steps. A turn is long enough to contain changes to new homes, which
-ExtObjNav's environments make after 4096 steps and the others' in each episode.
+Resets are included in the time and not counted as steps. A turn is long enough to contain changes of the home: one
+every 4096 steps in ExtObjNav, one an episode in the others.
 
 Needs `pip install memenvs[miniworld]` and a display; without one: `xvfb-run -a python benchmarks/env_steps.py --env
 Search-v0`. Takes about three minutes; `--smoke` ends in a few seconds.
@@ -23,7 +23,7 @@ from _peer import Play, commit, make_miniworld
 
 import memenvs  # noqa: F401  (registers its ids)
 
-#: Name -> the setting that selects the observation, and the probabilities of the actions.
+#: Name -> the setting that selects the observation, and the probability of each action (ExtObjNav's first is stop).
 ENVS = {
     "ExtObjNav-v0": ("sensors", (0.02, 0.196, 0.196, 0.196, 0.196, 0.196)),
     "Roaming-v0": ("modalities", (1 / 3, 1 / 3, 1 / 3)),
@@ -33,7 +33,18 @@ ENVS = {
 
 
 def make_ours(name: str, num_envs: int, threads: int, observed: tuple[str, ...]) -> tuple[Play, dict[str, float]]:
-    """A function that plays for some seconds and returns steps/s; durations of the start."""
+    """Make a vector environment, and a function that plays it.
+
+    Args:
+        name: Name of the environment, a key of `ENVS`.
+        num_envs: Number of environments.
+        threads: Rendering threads.
+        observed: Names of observations, such as "rgb".
+
+    Returns:
+        Function that plays for some seconds and returns steps/s.
+        Seconds of set-up with the first reset, and of the first step, which compiles.
+    """
     setting, probabilities = ENVS[name]
     began = time.perf_counter()
     kwargs = {"image_size": (48, 64), setting: observed}
@@ -45,6 +56,7 @@ def make_ours(name: str, num_envs: int, threads: int, observed: tuple[str, ...])
     env.step(rng.choice(len(probabilities), size=num_envs, p=probabilities))
     first_step = time.perf_counter() - began
 
+    # A prime number of rows: when they are repeated, they meet other steps of the episodes.
     actions = rng.choice(len(probabilities), size=(997, num_envs), p=probabilities)
 
     def play(seconds: float) -> float:

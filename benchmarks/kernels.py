@@ -45,7 +45,7 @@ class Kernel:
         name: Name of the kernel.
         command: The documented command.
         make: Makes a learner; returns its iteration. The argument requests a small one.
-        plain: Owner, name and replacement of the function that takes the kernel's path.
+        plain: Arguments of `mock.patch.object` with which the plain form runs: owner, name and replacement.
         on_gpu: Whether it needs a GPU.
     """
 

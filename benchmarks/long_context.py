@@ -7,9 +7,9 @@ each T show that memory does not depend on K.
 
 Then operations are counted at the size of ReLIC's main network, with an update every 256 steps as in its run of 64k.
 Updates at four positions of the rollout go through the same learner, with matrix products and attention counted instead
-of computed. The counts are printed over closed forms (1.0 if equal), and the closed forms add up all updates of a
-rollout. The reference scheme passes gradients through the whole prefix in every layer, in each of 4 epochs of each
-update, and refills all of it.
+of computed. Each count is divided by that of a closed form (1.0 if equal). The closed forms then give the sum over all
+updates of a rollout. The reference scheme passes gradients through the whole prefix in every layer, in each of 4 epochs
+of each update, and refills all of it.
 
 The tiny rollouts take about half an hour on one free core; `--smoke` ends in a few seconds.
 """
@@ -45,7 +45,10 @@ else:  # run by its path
     from _flops import Flops
     from _peer import commit
 
-ACTIONS, EPISODE, EPOCHS = 6, 500, 4
+ACTIONS, EPISODE = 6, 500  # actions of the environment, steps of an episode
+#: Epochs of an update in the closed forms of a rollout. The learner here does one.
+EPOCHS = 4
+#: Values of `PPOConfig.prefix_grad`.
 SCHEMES = ("full", "window", "detach")
 #: Steps before the segment that "window" passes gradients through.
 WINDOW = 1024
@@ -55,7 +58,7 @@ COUNTED_SEGMENT = 256
 
 @dataclass(frozen=True)
 class Size:
-    """A network: ReLIC's two sizes.
+    """Sizes of a network with ReLIC's memory.
 
     Attributes:
         layers, heads, dim, mlp_dim: Of the transformer.
@@ -73,21 +76,22 @@ class Size:
     @property
     def block(self) -> int:
         """Operations of the matrices of a block, for a token."""
+        # four matrices of attention, three of the gated MLP
         return 2 * (4 * self.dim**2 + 3 * self.dim * self.mlp_dim)
 
     @property
     def key_value(self) -> int:
-        """Operations of the matrices for key and value; part of `block`."""
+        """Operations of the matrices for key and value, for a token; part of `block`."""
         return 4 * self.dim**2
 
     @property
-    def token(self) -> int:
-        """Operations of the matrix in front of the blocks."""
+    def before_blocks(self) -> int:
+        """Operations of the matrix before the blocks, for a token."""
         return 2 * (self.features + self.previous) * self.dim
 
     @property
-    def heads_out(self) -> int:
-        """Operations of the matrix behind the blocks, actor and critic."""
+    def after_blocks(self) -> int:
+        """Operations of the matrix after the blocks, actor and critic, for a token."""
         return 2 * self.dim * (self.dim + ACTIONS + 1)
 
 
@@ -133,37 +137,46 @@ class Cost:
             last: Steps at the end whose features are needed.
         """
         size, keys = self.size, self.sinks + past + steps
-        matrices = size.token * steps + size.block * (size.layers - 1) * steps
-        matrices += size.key_value * steps + (size.block - size.key_value) * last + size.heads_out * last
+        matrices = size.before_blocks * steps + size.block * (size.layers - 1) * steps
+        # In the last layer every step gives a key and a value, but only the last steps a query.
+        matrices += size.key_value * steps + (size.block - size.key_value) * last + size.after_blocks * last
         pairs = (size.layers - 1) * attention_pairs(steps, keys) + attention_pairs(last, keys)
-        return matrices, 4 * size.dim * pairs
+        return matrices, 2 * 2 * size.dim * pairs  # two products: scores, and weights times values
 
     def step(self, past: int) -> float:
         """Operations of acting once."""
         return sum(self.forward(1, past, 1))
 
-    def refill(self, end: int, *, values: bool) -> float:
-        """Operations of refilling the memory, chunk by chunk.
+    def refill(self, end: int, *, rewrite: bool) -> float:
+        """Operations of refilling the memory from steps 0 to `end`, `PREFILL_STEPS` at a time.
 
-        The last layer and the heads count only if `values` are needed.
+        Only with `rewrite` is the critic's value of each step computed again: then the last layer, actor and critic
+        count for all steps.
         """
         total = 0.0
         for begin in range(0, end, PREFILL_STEPS):
             steps = min(PREFILL_STEPS, end - begin)
-            total += sum(self.forward(steps, begin, steps if values else 1))
-            total -= 0 if values else 2 * self.size.dim * (ACTIONS + 1)  # actor and critic
+            total += sum(self.forward(steps, begin, steps if rewrite else 1))
+            total -= 0 if rewrite else 2 * self.size.dim * (ACTIONS + 1)  # actor and critic
         return total
 
     def update(self, begin: int, end: int, scheme: str) -> tuple[float, float]:
-        """Operations of an epoch of an update, and of the pass that measures the divergence."""
+        """Operations of an epoch of an update, and of the pass that measures the divergence.
+
+        Args:
+            begin: First step whose loss is taken.
+            end: One after the last one.
+            scheme: One of `SCHEMES`.
+        """
         start = {"full": 0, "window": max(0, begin - WINDOW), "detach": begin}[scheme]
-        prefix = 0.0 if scheme != "window" else self.refill(start, values=False)
+        prefix = 0.0 if scheme != "window" else self.refill(start, rewrite=False)
         matrices, attention = self.forward(end - start, start, end - begin)
         recomputed = self.recomputed(end - start, end - begin) if end - start > relic.LONG_STEPS else 0
+        # A backward pass has two products for each of a matrix, and five for the two of attention (`_flops`).
         return 3 * matrices + 3.5 * attention + recomputed + prefix, matrices + attention + prefix
 
     def recomputed(self, steps: int, last: int) -> float:
-        """Operations that a long pass does twice: the matrices of the blocks."""
+        """Operations of the matrices of the blocks, which a long pass does twice (checkpointing)."""
         size = self.size
         return (size.block * (size.layers - 1) + size.key_value) * steps + (size.block - size.key_value) * last
 
@@ -178,7 +191,7 @@ class Cost:
             parts["full" if is_full else "partial"] += EPOCHS * epoch
             parts["divergence"] += divergence
             if not is_full:
-                parts["refill"] += self.refill(end, values=n == updates - 1)
+                parts["refill"] += self.refill(end, rewrite=n == updates - 1)
         return {name: value / steps for name, value in parts.items()}
 
 
@@ -199,16 +212,17 @@ def reference(size: Size, steps: int, updates: int, *, matrices: float | None = 
         The first two include a refill before each update.
     """
     if matrices is None:
-        matrices = size.token + size.layers * size.block + size.heads_out
-    segment, layer = steps // updates, 2 * size.layers * size.dim
+        matrices = size.before_blocks + size.layers * size.block + size.after_blocks
+    segment = steps // updates
+    attention = 2 * size.layers * size.dim  # causal attention of T steps has this times T^2 operations
     ends = segment * np.arange(1, updates + 1, dtype=np.float64)
-    refill = (matrices * ends + layer * ends**2).sum()
-    through = 3 * matrices * ends + 3.5 * layer * ends**2
-    new = 3 * matrices * segment + 3.5 * 2 * layer * segment * ends
+    refill = (matrices * ends + attention * ends**2).sum()
+    whole_prefix = 3 * matrices * ends + 3.5 * attention * ends**2
+    segment_only = 3 * matrices * segment + 3.5 * 2 * attention * segment * ends
     return {
-        "reference": float(EPOCHS * through.sum() + refill),
-        "detached": float(EPOCHS * new.sum() + refill),
-        "full": float(EPOCHS * through[-1]),
+        "reference": float(EPOCHS * whole_prefix.sum() + refill),
+        "detached": float(EPOCHS * segment_only.sum() + refill),
+        "full": float(EPOCHS * whole_prefix[-1]),
     }
 
 
@@ -280,14 +294,14 @@ def learn_rollout(size: Size, steps: int, updates: int, scheme: str, device: str
     model._refill_memory = timed_refill  # type: ignore[method-assign]
     _, callback = model._setup_learn(steps)
     assert model.env is not None
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # KiB on Linux
     for n in range(1, updates + 1):
-        times = [now(), spent["refill"]]
+        began, refilled = now(), spent["refill"]
         model.collect_rollouts(model.env, callback, model.rollout_buffer, steps)
-        times.append(now())
+        collected = now()
         model.train()
-        spent["act"] += times[2] - times[0]
-        spent["full" if n == updates else "partial"] += now() - times[2] - (spent["refill"] - times[1])
+        spent["act"] += collected - began
+        spent["full" if n == updates else "partial"] += now() - collected - (spent["refill"] - refilled)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {
         "act_steps_per_second": round(steps / spent["act"], 1),
@@ -355,7 +369,7 @@ def count_step(size: Size, steps: int, past: int) -> int:
 
 
 def count_rollout(name: str, steps: int, updates: int, scheme: str) -> dict[str, Any]:
-    """Closed forms of a rollout, and counts of updates at four positions over them."""
+    """Operations of a rollout in closed form, and counts over closed forms of four updates."""
     size = SIZES[name]
     cost = Cost(size)
     segment = steps // updates
@@ -365,7 +379,7 @@ def count_rollout(name: str, steps: int, updates: int, scheme: str) -> dict[str,
         begin, how = (0, "full") if n == updates else (end - segment, scheme)
         expected = sum(cost.update(begin, end, how))
         if n < updates:
-            expected += cost.refill(end, values=n == updates - 1)
+            expected += cost.refill(end, rewrite=n == updates - 1)
         ratios[n] = sum(counted.values()) / expected
     parts = cost.rollout(steps, updates, scheme)
     total = sum(parts.values())

@@ -42,7 +42,11 @@ LARGE = Camera(height=256, width=256)
 
 
 def random_poses(house: House, count: int, seed: int) -> np.ndarray:
-    """Draw level camera poses 1.2 m above positions where a robot fits; (count, 5)."""
+    """Draw level camera poses 1.2 m above positions where a robot fits.
+
+    Returns:
+        float64, (count, 5); x, y, z (m), heading and pitch (rad).
+    """
     rng = np.random.default_rng(seed)
     navmap = NavigationMap(house)
     rows, columns = np.nonzero(navmap.free)

@@ -30,7 +30,7 @@ from memenvs.agents.studies.sweep import SweepRun, group_by_name, run_sweep, swe
 
 
 def make_config(preset: str, steps: int | None, seed: int, smoke: bool) -> RunConfig:
-    """The preset with a seed and, if given, other steps; for seconds only if it is a smoke test."""
+    """The preset with a seed and, if given, other steps; shortened to seconds if `smoke`."""
     config = replace(find_preset(preset), seed=seed)
     if steps is not None:
         config = replace(config, total_steps=steps)

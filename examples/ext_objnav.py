@@ -1,8 +1,9 @@
 """ReLIC and its baselines remember homes they have never seen; an hour a run on one core.
 
 Trains `extobjnav-small` (ReLIC) and variants, and plays each in validation homes: success and SPL by episode of the
-trial. ReLIC is also played as it was earlier in training, in trials of 8 T, with one goal a trial, after demonstrations
-of the oracle, and, with MEMENVS_DATA, in real houses. `--agents rgb` is ReLIC from images with 1/20 of the steps.
+trial. ReLIC is also played as it was earlier in training, in trials of 8 T (T: steps of a rollout), with one goal a
+trial, after demonstrations of the oracle, and, with MEMENVS_DATA, in real houses. `--agents rgb` is ReLIC from images
+with 1/20 of the steps.
 
     python examples/ext_objnav.py [--agents relic no-iea] [--seeds 0 1 2] [--jobs 2] [--out runs/x] [--show] [--smoke]
 """
@@ -37,7 +38,7 @@ TITLES = {"fixed_goal": "relic, one goal a trial", "long": "relic, trials of 8 T
 
 
 def make_config(agent: str, seed: int, smoke: bool) -> RunConfig:
-    """The preset of an agent with a seed; for seconds only if it is a smoke test."""
+    """The preset of an agent with a seed; shortened to seconds if `smoke`."""
     preset = find_preset(PRESET if agent == "relic" else f"{PRESET}:{agent}")
     config = replace(preset, seed=seed, eval_trials=preset.eval_trials if agent == "rgb" else TRIALS)
     small = {"n_envs": 4, "total_steps": 512, "eval_steps": 130, "eval_trials": 4}
@@ -45,7 +46,11 @@ def make_config(agent: str, seed: int, smoke: bool) -> RunConfig:
 
 
 def evaluations(config: RunConfig, agent: str, smoke: bool) -> dict[str, dict[str, Any]]:
-    """Name of each evaluation without random and oracle -> what is changed in it."""
+    """List the evaluations of the agent alone, those beside random and oracle left out.
+
+    Returns:
+        Name -> arguments of `evaluate_run` that it changes.
+    """
     if agent != "relic":
         return {"evaluation": {}} if agent == "rgb" else {}  # images of random and oracle cost as much as the agent's
     many, few = (2, 2) if smoke else (512, 256)

@@ -3,7 +3,7 @@
 The time is that with `--bfloat16`. The encoder learns from layouts of the training homes; macro-F1 is measured in
 layouts of the validation homes. A training that was killed resumes when called again.
 
-    python examples/pretrain_encoder.py [--out runs/encoder] [--cut-out-epochs 45] [--whole-epochs 6] [--bfloat16]
+    python examples/pretrain_encoder.py [--out runs/encoder] [--crop-epochs 45] [--whole-epochs 6] [--bfloat16]
         [--smoke]
 """
 
@@ -46,7 +46,7 @@ def main() -> int:
         "--out", type=Path, default=Path("runs/encoder"), help="images, checkpoint and weights (default %(default)s)"
     )
     parser.add_argument(
-        "--cut-out-epochs", type=int, default=45, help="passes over quarters of the images (default %(default)s)"
+        "--crop-epochs", type=int, default=45, help="passes over quarters of the images (default %(default)s)"
     )
     parser.add_argument(
         "--whole-epochs", type=int, default=6, help="passes over whole images after them (default %(default)s)"
@@ -103,7 +103,12 @@ def dataset(path: Path, split: str, layouts: int, seed: int, progress: Progress)
 
 
 def report(predicted: np.ndarray, data: PresenceDataset) -> None:
-    """Print F1 scores by category and recall by size."""
+    """Print F1 scores by category and recall by size.
+
+    Args:
+        predicted: bool, (K, categories); True for the categories that an image is predicted to show.
+        data: The K images.
+    """
     scores = f1_scores(predicted, data.present)
     for name, score in zip(YCB_CLASSES, scores, strict=True):
         print(f"{name:24} F1 {score:.3f}")

@@ -44,7 +44,7 @@ FIRST = "encoder"  # the first stage
 
 
 def make_config(task: str, size: str, stage: str, seed: int, smoke: bool) -> RunConfig:
-    """The preset of a stage with a seed; for seconds only if it is a smoke test."""
+    """The preset of the first stage or of a method; shortened to seconds if `smoke`."""
     config = replace(find_preset(f"{task}-{size}:{stage}"), seed=seed)
     return smoke_config(config) if smoke else config
 

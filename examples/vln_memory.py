@@ -33,7 +33,7 @@ from memenvs.agents.studies.sweep import SweepRun, group_by_name, run_sweep, swe
 
 LEGS = (1, 2, 3)
 METRICS = ("sr", "sdtw")
-#: Agent -> ablation of the preset "vln-laptop", and its name in the table.
+#: Agent -> variant of the preset "vln-laptop" ("": the preset), and its name in the table.
 AGENTS = {
     "all": ("", "full memory"),
     "last3": ("last3", "last 3 actions"),
@@ -65,7 +65,7 @@ def train_and_evaluate(run: RunDirectory, quiet: bool) -> None:
     played = evaluate_run(run, quiet=quiet)
     results = {"agent": played.to_json()}
     if run.config.env_kwargs["legs"] == 3:
-        results["again"] = repeated_actions.score_by_repeats(run, played)
+        results["again"] = repeated_actions.score_by_repeats(run, played)  # scores by the number of repeated actions
     write_result(run.path, "evaluation", results)
 
 
@@ -90,9 +90,9 @@ def write_results(out: Path, runs: dict[str, list[Path]], agents: list[str]) -> 
     pairs = list(itertools.product(REPEATS, repeated_actions.METRICS))
     rows = []
     for agent in agents:
-        again = [read_result(folder, "evaluation")["again"] for folder in runs.get(f"{agent}-3", [])]
-        cells = [np.array([each[kind][metric] for each in again]) for kind, metric in pairs]
-        rows += [[AGENTS[agent][1], *map(format_percent, cells)]] if again else []
+        by_repeats = [read_result(folder, "evaluation")["again"] for folder in runs.get(f"{agent}-3", [])]
+        cells = [np.array([each[kind][metric] for each in by_repeats]) for kind, metric in pairs]
+        rows += [[AGENTS[agent][1], *map(format_percent, cells)]] if by_repeats else []
     if rows:
         header = ["agent", *(f"{metric.upper()} %, {REPEATS[kind]}" for kind, metric in pairs)]
         add_table(report, "Three legs, by the number of repeated actions", header, rows)

@@ -41,7 +41,14 @@ BASELINES = {"random": "random actions", "oracle": "shortest path"}
 
 @dataclass(frozen=True)
 class Agent:
-    """A row; CVDN's supervision teaches it, and gives the goal of SR, SPL and nDTW."""
+    """A row of a table.
+
+    Attributes:
+        preset: Preset that it is trained with.
+        table: Title of the table.
+        name: Name in the row.
+        supervision: In CVDN, the path that teaches it and gives the goal of SR, SPL and nDTW; None elsewhere.
+    """
 
     preset: str
     table: str
@@ -60,7 +67,7 @@ AGENTS = {
 
 
 def make_config(agent: str, seed: int, smoke: bool) -> RunConfig:
-    """The preset with a seed and a supervision; for seconds only if it is a smoke test."""
+    """The preset with a seed and a supervision; shortened to seconds if `smoke`."""
     config = replace(find_preset(AGENTS[agent].preset), seed=seed)
     if AGENTS[agent].supervision is not None:
         config = with_overrides(config, [("env_kwargs.supervision", AGENTS[agent].supervision)])

@@ -16,7 +16,7 @@ import numpy as np
 MAX_LISTED = 48
 
 
-#: Settings for which more would only fill the memory, or take hours: steps of an episode whose poses are kept, threads.
+#: Largest numbers of steps of an episode (its poses are kept) and of threads: more would only fill the memory.
 MAX_STEPS, MAX_THREADS = 1_000_000, 1024
 
 

@@ -19,7 +19,7 @@ class CompilationLog:
     """Messages on standard error while functions of `memenvs` are compiled.
 
     Attributes:
-        num_functions: Functions compiled so far, those that they call among them.
+        num_functions: Functions whose compilation has begun so far, those that they call among them.
     """
 
     def __init__(self) -> None:

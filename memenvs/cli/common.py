@@ -106,7 +106,7 @@ def non_negative_int(text: str) -> int:
 
 
 def frame_count(text: str) -> int:
-    """Parse an argument that must be an integer of at least 2."""
+    """Parse an argument that must be an integer of at least 2: the first and the last frame."""
     if not text.isdecimal() or int(text) < 2:
         raise argparse.ArgumentTypeError(f"must be an integer of at least 2, got {text!r}")
     return int(text)

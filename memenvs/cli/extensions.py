@@ -51,11 +51,11 @@ class Command:
 
 @dataclass(frozen=True, kw_only=True)
 class ScriptedPolicy:
-    """A policy for the environments of one family.
+    """Maker of a policy for the environments of one family.
 
     Attributes:
         help: Half a sentence for `--help`.
-        make: Makes the policy for an environment; it draws from the generator.
+        make: Makes the policy that plays an environment; the policy draws from the generator.
     """
 
     help: str
@@ -71,7 +71,8 @@ class Extension:
         commands: Its commands.
         policies: Its policies of `rollout`, by name.
         exact_policies: Names of policies that `rollout --exact` evaluates in this family.
-        evaluate_exactly: Computes the metrics of one of them over a whole split, and the number of episodes in it.
+        evaluate_exactly: Function of an environment and one of these names. It returns the metrics over the whole split
+            and the number of episodes in it.
     """
 
     family: str

@@ -90,4 +90,5 @@ def draw_possible_actions(possible: np.ndarray, rng: np.random.Generator) -> np.
     Returns:
         int64, (N,).
     """
+    # Each of several independent uniform numbers is equally likely to be the largest.
     return (rng.random(possible.shape) * possible).argmax(1)

@@ -22,7 +22,7 @@ GIF_WIDTH = 512
 GIF_COLOURS = 128
 
 
-class Rendered(Protocol):
+class SupportsRender(Protocol):
     """Anything that draws pictures."""
 
     def render(self) -> np.ndarray | None:
@@ -89,7 +89,7 @@ class Video:
         max_frames: Most frames to keep, >= 2. Longer videos keep every second, fourth, ... step. None for no limit.
     """
 
-    def __init__(self, env: Rendered, max_frames: int | None = None) -> None:
+    def __init__(self, env: SupportsRender, max_frames: int | None = None) -> None:
         self._env = env
         self._max_frames = max_frames
         self._frames: list[np.ndarray] = []

@@ -31,7 +31,7 @@ SCAN_ROW = 32
 DEPTH_RANGE = 5.0
 #: Standard deviation of a measured depth, m.
 DEPTH_NOISE = 0.05
-#: Smallest depth that is measured, m; noise leads to none below it.
+#: Smallest depth that is measured, m; a depth that noise makes smaller is raised to it.
 MIN_DEPTH = 0.001
 #: Random numbers reserved for each step. One number serves four pixels, and the sensor has fewer than
 #: 4 x 2**17 pixels.
@@ -65,7 +65,7 @@ def sense_depth(depth: np.ndarray, rows: np.ndarray, keys: np.ndarray, steps: np
     """Simulate the depths that the sensor measures: noise and a limited range.
 
     Args:
-        depth: float32, (N, P); true depth, m; 0 where nothing is hit.
+        depth: float32, (N, P); true depth of the P pixels, m; 0 where nothing is hit.
         rows: int64, (R,); indices of the robots whose images are measured.
         keys: uint64, (N,); streams of random numbers, see `memenvs.random`.
         steps: int64, (N,); number of the step in its episode.

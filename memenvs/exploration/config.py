@@ -41,11 +41,12 @@ class ExplorationConfig(HomesConfig):
             "scan_class", "pose"; None for all.
         image_size: Rows and columns of the images, (480, 640) divided by an integer k: every k-th row and column of the
             sensor. None for 48 x 64. None in `obs_mode="scan"`.
-        wheel_noise: Standard deviation of the rate of each wheel, constant over an action, rad/s; >= 0.
+        wheel_noise: Standard deviation of the error of each wheel's rate, rad/s; >= 0. Each action draws one error a
+            wheel.
         action_seconds: Duration of an action, s; > 0. With the defaults the standard deviation of the distance driven
             is 2.3 cm and that of the turn 7.0 degrees (`memenvs.exploration.drive.motion_std`).
         pose_source: Source of the observed pose: "truth", or "dead_reckoning", which integrates commanded motions.
-        collision_known: True if dead reckoning knows of collisions, after which the robot stays in place.
+        collision_known: Whether dead reckoning leaves out steps that collide. In these the robot does not move.
         max_episode_steps: Steps after which an episode is truncated; 1 to 1,000,000.
         threads: Rendering threads; 1 to 1024. Results do not depend on it.
 

@@ -33,7 +33,7 @@ def motion_std(wheel_noise: float, action_seconds: float) -> tuple[float, float]
     """Compute the standard deviation of one action's motion.
 
     Args:
-        wheel_noise: Standard deviation of the rate of each wheel, rad/s.
+        wheel_noise: Standard deviation of the error of each wheel's rate, rad/s.
         action_seconds: Duration of an action, s; the noise is constant over it.
 
     Returns:
@@ -49,7 +49,8 @@ def noisy_motions(commands: np.ndarray, wheel_std: float, keys: np.ndarray, step
 
     Args:
         commands: float64, (N, 2); arc length (m) and turn (rad).
-        wheel_std: Standard deviation of the distance that each wheel rolls, radius x rate x duration, m.
+        wheel_std: Standard deviation of the error of the distance that each wheel rolls, m: the wheel's radius x
+            `wheel_noise` x duration.
         keys: uint64, (N,); streams of random numbers, see `memenvs.random`.
         steps: int64, (N,); number of the action in its episode.
         out: float64, (N, 2); written.

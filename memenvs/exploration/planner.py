@@ -15,7 +15,8 @@ STRAIGHT_COST = 10
 DIAGONAL_COST = 14
 #: Additional cost of cells 1, 2 and 3 cells away from an obstacle.
 CLEARANCE_COSTS = (30, 12, 4)
-#: Cost of cells from which no path leads to a goal, or for which the search ended before it found one.
+#: Cost of cells where the robot cannot be, from which no path leads to a goal, or for which the search ended before it
+#: found one.
 UNREACHABLE = 2**30
 #: `costs_to_go` stops at this much above the cost at the robot. So the costs are still known where the robot drifts up
 #: to half a metre off its path.
@@ -59,7 +60,7 @@ def costs_to_go(costs: np.ndarray, width: int, goals: np.ndarray, robot: int) ->
         costs: int32, (H * W,); result of `cell_costs`.
         width: W.
         goals: bool, (H * W,); goal cells; those that are not free are ignored.
-        robot: Cell of the robot.
+        robot: Index of the robot's cell, row * W + column.
 
     Returns:
         int32, (H * W,). Exact in the robot's cell. Elsewhere an upper bound, since a goal outside the window may be
@@ -85,6 +86,7 @@ def _costs_to_go(costs: np.ndarray, width: int, goals: np.ndarray, robot: int, w
     bucket_head = np.full(_BUCKETS, -1, np.int32)
     next_node = np.empty(9 * len(costs), np.int32)
     num_queued = 0
+    # Neighbours beside the cell, then diagonal ones. All lie in the map, because its rim is never free.
     offsets = np.array([1, -1, width, -width, width + 1, width - 1, 1 - width, -width - 1])
     for cell in range(len(costs)):
         if not goals[cell] or costs[cell] == UNREACHABLE:

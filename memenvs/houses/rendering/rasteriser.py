@@ -22,7 +22,7 @@ from memenvs.houses.rendering.kernels.simd import compiled
 from memenvs.houses.rendering.kernels.zbuffer import (
     BLOCK,
     ROWS,
-    SPAN,
+    SPAN_BLOCK,
     SPAN_COUNT,
     SPAN_ID,
     SPAN_LEFT,
@@ -136,7 +136,7 @@ def _draw_spans(
         primitive_id, row, rows = np.uint32(group[SPAN_ID]), group[SPAN_ROW], group[SPAN_COUNT]
         left, right = group[SPAN_LEFT], group[SPAN_RIGHT]
         step = np.float32(float_fields[primitive_id, PLANE_I])
-        for column in range(left, right, SPAN):
+        for column in range(left, right, SPAN_BLOCK):
             at = np.uint64(row * stride + column)
             offset = np.float32(column - left)
             for j in range(rows):

@@ -205,6 +205,7 @@ def _occluders(house: House) -> np.ndarray:
     shapes = house.shapes
     bottom = shapes.centre[:, 2] - shapes.half[:, 2]
     top = shapes.centre[:, 2] + shapes.half[:, 2]
+    # Shorter ones, such as posts, hide hardly anything.
     is_long = shapes.half[:, :2].max(1, initial=0) > 0.2
     is_full_height = (bottom <= 1e-4) & (top >= house.height - 1e-4)
     shapes = shapes.take((shapes.kind == BOX) & is_full_height & is_long)

@@ -201,6 +201,7 @@ def _set_curved_coefficients(
         repeat_v = max(1.0, math.floor(repeat_v + 0.5))
     texels_per_pixel = max(repeat_u / width, repeat_v / height) * TEXTURE_SIZE / view.focal  # at a depth of 1 m
     fields[REPEAT_U], fields[REPEAT_V] = repeat_u * TEXTURE_SIZE, repeat_v * TEXTURE_SIZE
+    # Twice, as a mean over the slants of the surface: half of a ball has twice the area of its outline.
     fields[FOOTPRINT] = 2 * texels_per_pixel * texels_per_pixel
     fields[ATLAS_START] = texture * TEXTURE_SIZE * ATLAS_WIDTH
     fields[IS_READY] = 1.0

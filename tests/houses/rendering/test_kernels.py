@@ -12,7 +12,7 @@ from memenvs.houses.rendering.kernels.zbuffer import (
     EDGE_GROUP_FIELDS,
     EDGES,
     ROWS,
-    SPAN,
+    SPAN_BLOCK,
     SPAN_FIELDS,
     SPAN_LEFT,
     SPAN_RIGHT,
@@ -48,7 +48,7 @@ def spans_of(edges, groups, row, count, width, plane, spans):
 
 @compiled
 def draw(keys, spans, row, left, right, step, primitive_id):
-    for column in range(left, right, SPAN):
+    for column in range(left, right, SPAN_BLOCK):
         offset = np.float32(column - left)
         draw_span(keys, np.uint64(column), spans, np.uint64(row), np.int32(column), offset, step, primitive_id, MASK)
 

@@ -35,7 +35,7 @@ from memenvs.houses.rendering.kernels.simd import (
 #: row.
 BLOCK = 16
 #: Consecutive pixels of a row that `draw_span` writes at once.
-SPAN = 8
+SPAN_BLOCK = 8
 #: Rows of a flat primitive whose spans (the pixels between its edges) are found together: one group of spans.
 ROWS = 8
 #: Fields of a group of spans, int32, (SPAN_FIELDS,). Three fields of ROWS entries, one for each row: the first column;
@@ -113,7 +113,7 @@ def draw_span(
     primitive_id: Any,
     id_mask: Any,
 ) -> Any:
-    """Draw `SPAN` consecutive pixels of one row of a flat primitive.
+    """Draw `SPAN_BLOCK` consecutive pixels of one row of a flat primitive.
 
     Args:
         typingctx: Given by numba.
@@ -136,8 +136,8 @@ def draw_span(
         keys, at, spans, k, column, offset, step, primitive_id, id_mask = arguments
         spans = entry_pointer(context, builder, signature.args[2], spans, k)
         start, stop, base = (builder.load(builder.gep(spans, [ir.Constant(I64, n * ROWS)])) for n in range(3))
-        columns = arange(builder, I32, SPAN) + column
-        inverse_depth = (arange(builder, F32, SPAN) + offset) * step + builder.bitcast(base, F32)
+        columns = arange(builder, I32, SPAN_BLOCK) + column
+        inverse_depth = (arange(builder, F32, SPAN_BLOCK) + offset) * step + builder.bitcast(base, F32)
         is_inside = (columns >= start) & (columns < stop)
         first_key = entry_pointer(context, builder, signature.args[0], keys, at)
         _write_nearer(first_key, inverse_depth, primitive_id, id_mask, is_inside)

@@ -95,7 +95,12 @@ def gathered_read(layer: MemoryLayer, query: Tensor, values: Tensor, chunks: Chu
 
 
 def in_turn(runs: dict[str, Callable[[], object]], turns: dict[str, int]) -> dict[str, float]:
-    """Measure the median CPU seconds of each function, in turn, after one warm-up call."""
+    """Measure the median CPU seconds of each function, in turn, after one warm-up call.
+
+    Args:
+        runs: Name -> function.
+        turns: Name -> number of measured calls.
+    """
     spent: dict[str, list[float]] = {name: [] for name in runs}
     for turn in range(1 + max(turns.values())):
         for name, run in runs.items():

@@ -29,7 +29,15 @@ AGENT = "extobjnav-small"
 
 
 def play(report: Report, name: str, title: str, trials: int, **world: Any) -> None:
-    """Play the pretrained agent, which searches for fruit again and again in the same home."""
+    """Play the pretrained agent, which searches for fruit again and again in the same home.
+
+    Args:
+        report: Page that gets the curve and the paths.
+        name: Beginning of the names of the pictures.
+        title: Heading on the page.
+        trials: Number of trials.
+        **world: Settings of the environment that choose the homes.
+    """
     config = find_preset(AGENT)
     config = replace(config, eval_kwargs={**config.eval_kwargs, **world})
     env = evaluation_env(config, trials, seed=3)

@@ -31,7 +31,7 @@ from memenvs.agents.studies.study_results import has_results, write_result
 from memenvs.agents.studies.sweep import SweepRun, group_by_name, run_sweep, sweep_options
 
 PRESET = "extobjnav-small"
-LAST = 15  # episodes that every evaluation trial has
+LAST = 15  # number of the last episode that every evaluation trial has, from 1
 TRIALS = 2048  # the gain of a single run has a standard error of about one point
 DEMONSTRATIONS = (1, 2, 4, 8, 16)
 TITLES = {"fixed_goal": "relic, one goal a trial", "long": "relic, trials of 8 T", "procthor": "relic, real houses"}

@@ -99,11 +99,11 @@ def main() -> int:
     runs: dict[Path, SweepRun] = {}
     for (task, run, seed), evaluated in plan.items():
         point = next(iter(evaluated.values()))
-        first = list(point.both_stages.items())  # changes of both stages need a first stage of their own
-        source = out / "-".join([task, "encoder", *([point.name] if first else []), str(seed)])
-        encoder = with_overrides(make_config(task, size, "encoder", seed, smoke), first)
+        both_stages = list(point.both_stages.items())  # changes of both stages need a first stage of their own
+        source = out / "-".join([task, "encoder", *([point.name] if both_stages else []), str(seed)])
+        encoder = with_overrides(make_config(task, size, "encoder", seed, smoke), both_stages)
         encoders[source] = layout_run(encoder, TASKS[task].rewards)
-        overrides = [*first, *point.overrides.items(), ("encoder_from", str(source))]
+        overrides = [*both_stages, *point.overrides.items(), ("encoder_from", str(source))]
         config = with_overrides(make_config(task, size, point.method, seed, smoke), overrides)
         evaluations = tuple(each.evaluation for each in evaluated.values())
         runs[out / f"{task}-{run}-{seed}"] = layout_run(config, TASKS[task].rewards, evaluations)

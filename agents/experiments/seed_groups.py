@@ -57,7 +57,7 @@ def check_same_task(runs: Mapping[Path, RunConfig]) -> None:
 
 
 def group_by_settings(runs: Mapping[Path, RunConfig]) -> dict[str, list[Path]]:
-    """Group runs by all settings but the seed, so that a group holds the seeds of one agent.
+    """Group runs that differ in their seed alone; device and threads do not count.
 
     Args:
         runs: Folder -> settings.

@@ -111,9 +111,9 @@ class ImitationRolloutAlgorithm(MemoryAlgorithm):
         """Encode the instructions for all passes of an episode, P = 1 or, with a consistency loss, 2.
 
         Returns:
-            The state with `encoded_texts` (B, P, L, D), `text_masks` (B, P, L) and, for each cross layer in which views
-            attend to a fixed text, `keys0`, `values0`, ... (B, P, heads, L, D / heads); and the inconsistency of the
-            encoded instructions of the two passes, float (B,).
+            The state with `texts_by_pass` (B, P, L, D), `masks_by_pass` (B, P, L) and, for each cross layer in which
+            views attend to a fixed text, `keys0`, `values0`, ... (B, P, heads, L, D / heads); and the inconsistency of
+            the encoded instructions of the two passes, float (B,).
         """
         network = self.policy.network
         text = state["encoded_text"]  # (B, L, D)
@@ -128,7 +128,7 @@ class ImitationRolloutAlgorithm(MemoryAlgorithm):
             difference = inconsistency(text, dropped_text, mask, self.config.consistency_axis)
             texts = torch.stack([text, dropped_text], 1)  # (B, 2, L, D)
             masks = torch.stack([mask, dropped_mask], 1)  # (B, 2, L)
-        state |= {"encoded_texts": texts, "text_masks": masks}
+        state |= {"texts_by_pass": texts, "masks_by_pass": masks}
         for layer, (keys, values) in enumerate(network.text_keys_values(texts.flatten(0, 1))):
             state[f"keys{layer}"] = keys.unflatten(0, (len(mask), -1))  # (B * P, ...) -> (B, P, ...)
             state[f"values{layer}"] = values.unflatten(0, (len(mask), -1))
@@ -143,7 +143,7 @@ class ImitationRolloutAlgorithm(MemoryAlgorithm):
         network = self.policy.network
         axis = self.config.consistency_axis
         mask = state["text_mask"]  # (B, L)
-        passes = state["encoded_texts"].shape[1]
+        passes = state["texts_by_pass"].shape[1]
         views = network.encode_views(observations, state)
         repeated_views = replace(  # all passes attend to the same views: (B, ...) -> (B * P, ...)
             views,
@@ -152,8 +152,8 @@ class ImitationRolloutAlgorithm(MemoryAlgorithm):
         )
         fixed_layers = 0 if network.config.two_way else network.config.cross_layers
         text, vision = network.cross_attend(
-            state["encoded_texts"].flatten(0, 1),
-            state["text_masks"].flatten(0, 1),
+            state["texts_by_pass"].flatten(0, 1),
+            state["masks_by_pass"].flatten(0, 1),
             repeated_views,
             [(state[f"keys{n}"].flatten(0, 1), state[f"values{n}"].flatten(0, 1)) for n in range(fixed_layers)],
         )
@@ -177,7 +177,7 @@ class ImitationRolloutAlgorithm(MemoryAlgorithm):
         for key, value in state.items():
             if key in ("encoded_text", "text_mask"):  # (B, L, ...)
                 state[key] = value[:, :length]
-            elif key in ("encoded_texts", "text_masks"):  # (B, P, L, ...)
+            elif key in ("texts_by_pass", "masks_by_pass"):  # (B, P, L, ...)
                 state[key] = value[:, :, :length]
             elif key.startswith(("keys", "values")):  # (B, P, heads, L, ...)
                 state[key] = value[:, :, :, :length]

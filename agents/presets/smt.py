@@ -127,7 +127,7 @@ class Size:
         n_envs: Environments that collect episodes.
         collections: Collections of one episode in each environment, in the second stage.
         first_stage: Overrides of the first stage.
-        sizes: dim, heads and capacity of the memory.
+        memory_sizes: dim, heads and capacity of the memory.
         network: Network of the encoder.
         run: Further settings of the run.
         env: Further settings of the environment.
@@ -139,7 +139,7 @@ class Size:
     n_envs: int
     collections: int
     first_stage: dict[str, Any]
-    sizes: dict[str, int]
+    memory_sizes: dict[str, int]
     network: str
     run: dict[str, Any]
     env: dict[str, Any] = field(default_factory=dict)
@@ -167,7 +167,7 @@ _LAPTOP = Size(
     n_envs=16,
     collections=40,
     first_stage={"dqn.updates_per_collect": 200},
-    sizes={"dim": 64, "heads": 4, "capacity": 200},
+    memory_sizes={"dim": 64, "heads": 4, "capacity": 200},
     network="small",
     run={"threads": 1, "checkpoint_rollouts": 10, "validation_trials": 78},
     env=_SCAN,
@@ -179,7 +179,7 @@ _PAPER_LIKE = Size(
     n_envs=32,
     collections=400,  # 200,000 updates; the first stage has half
     first_stage={"dqn.decisions": 8, "total_steps": _total_steps(_PAPER_DQN, 32, 200)},
-    sizes={"dim": 128, "heads": 8, "capacity": 500},
+    memory_sizes={"dim": 128, "heads": 8, "capacity": 500},
     network="resnet",
     run={"checkpoint_rollouts": 20, "validation_trials": 156},
 )
@@ -189,7 +189,7 @@ _SMOKE = Size(
     n_envs=4,
     collections=20,
     first_stage={},
-    sizes={"dim": 32, "heads": 2, "capacity": 50},
+    memory_sizes={"dim": 32, "heads": 2, "capacity": 50},
     network="small",
     run={"threads": 1, "checkpoint_rollouts": 5, "validation_trials": 4, "eval_trials": 8},
     env=_SCAN,
@@ -203,7 +203,7 @@ def _preset(task: str, size_name: str, size: Size, methods: tuple[str, ...] = tu
     """
     row = TASKS[task]
     policy = {
-        **_memory("smt", **size.sizes),
+        **_memory("smt", **size.memory_sizes),
         "features_extractor_class": "SceneEncoder",
         "features_extractor_kwargs": {"network": size.network, "dim": 64},
         "previous_action_dim": 16,
@@ -239,7 +239,7 @@ def _preset(task: str, size_name: str, size: Size, methods: tuple[str, ...] = tu
     )
     variants = {"encoder": first}
     for method in methods:
-        overrides = {f"policy.{key}": value for key, value in _memory(method, **size.sizes).items()}
+        overrides = {f"policy.{key}": value for key, value in _memory(method, **size.memory_sizes).items()}
         if method in size.rates:
             overrides["dqn.learning_rate"] = size.rates[method]
         variants[method] = Variant(f"second stage: {METHODS[method].about}", {} if method == "smt" else overrides)

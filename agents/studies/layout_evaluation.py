@@ -69,7 +69,7 @@ def layout_run(
     Args:
         config: Settings.
         rewards: Reward of each metric, see `mean_by_layout`.
-        evaluations: How the trained agent is played; none for a run that only others start with.
+        evaluations: How the trained agent is played; empty for a run that only gives others their initial weights.
     """
     work = partial(_train_and_evaluate, evaluations=evaluations, rewards=rewards)
     return SweepRun(config, work, tuple(each.name for each in evaluations))

@@ -152,11 +152,12 @@ def _run_all(runs: dict[Path, SweepRun], jobs: int) -> None:
 
 
 def _unfinished(runs: dict[Path, SweepRun]) -> dict[Path, SweepRun]:
-    """Runs that lack results, and runs without any that unfinished ones start with."""
+    """Runs that lack results; of runs that write none, those whose weights an unfinished run starts with."""
     found: dict[Path, SweepRun] = {}
     for folder, run in reversed(runs.items()):
         sources = [Path(each.config.encoder_from) for each in found.values() if each.config.encoder_from is not None]
-        if not has_results(folder, *run.results) if run.results else folder in sources:
+        is_needed = not has_results(folder, *run.results) if run.results else folder in sources
+        if is_needed:
             found[folder] = run
     return dict(reversed(found.items()))
 

@@ -60,7 +60,7 @@ def share_figure(shares: np.ndarray, rows: Sequence[str], columns: Sequence[str]
 
 
 def accuracy_figure(curves: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
-    """Draw accuracy in validation by batches and by hours: one line per run, one colour per preset.
+    """Draw validation accuracy by batches and by hours: a line per run, a colour per preset.
 
     Args:
         curves: Name of a preset -> "batches", "hours" and "accuracy" of each of its runs.
@@ -81,7 +81,7 @@ def accuracy_figure(curves: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure
 
 
 def error_bar_figure(panels: Mapping[str, Mapping[str, Mapping[int, np.ndarray]]], axis: str, label: str) -> Figure:
-    """Draw means and standard errors over seeds: one panel per metric, one line per agent.
+    """Draw means and standard errors over seeds: a panel per metric, a line per agent.
 
     Args:
         panels: Metric -> agent -> position on the axis -> values, float64 (seeds,), in %.

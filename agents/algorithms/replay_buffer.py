@@ -96,8 +96,6 @@ class EpisodeReplayBuffer:
         self.capacity = capacity
         self.max_steps = max_steps
         self.device = device
-        self.lengths = torch.zeros(capacity, dtype=torch.int64)
-        self.terminated = torch.zeros(capacity, dtype=torch.bool)
         self.next = 0
         self._running = torch.zeros(0, dtype=torch.int64)  # rows of `start_episodes`, until all of them have ended
         self._required_inputs = tuple(required_inputs)
@@ -124,6 +122,9 @@ class EpisodeReplayBuffer:
         for key in required_inputs:
             dtype, shape = EXTRA_INPUTS[key]
             self._stores[key] = zeros(*shape, dtype=dtype)
+        # After the larger ones: where those do not fit into memory, that is known at once.
+        self.lengths = torch.zeros(capacity, dtype=torch.int64)
+        self.terminated = torch.zeros(capacity, dtype=torch.bool)
         # Integers may choose a row of a table, so they are checked where they come from a file.
         spaces_of_stores = {f"observation.{key}" if is_dict else "observation": space for key, space in parts.items()}
         spaces_of_stores |= {key: parts[key] for key in required_inputs if key in parts}

@@ -67,10 +67,20 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
         find_preset("demo:k1")
 
 
-def test_every_run_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+VARIANTS = [name for name in preset_descriptions() if name not in PRESETS]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param([*PRESETS, *VARIANTS[::4]], id="presets, some variants"),
+        pytest.param(VARIANTS, id="all variants", marks=pytest.mark.nightly),
+    ],
+)
+def test_every_run_can_be_made(names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Environment, policy and learner of each; those on real graphs where their data is."""
     monkeypatch.chdir(tmp_path)
-    for name in preset_descriptions():
+    for name in names:
         config = find_preset(name)
         assert RunConfig.from_json(json.loads(json.dumps(config.to_json()))) == config, name
         if config.encoder_from is not None:  # a second stage, whose first is not there; each seed has its own

@@ -51,7 +51,7 @@ def mean_return(memory: str, **memory_kwargs: Any) -> float:
         ("lstm", {"hidden_dim": 32}),
         ("frmqn", {"dim": 16}),
         ("smt", {"dim": 16, "heads": 2, "capacity": 8, "poses": False}),
-        pytest.param(  # the slowest; its reads are held to those of smt by tests/agents/memory/test_scene_memory.py
+        pytest.param(  # the slowest; compared with smt in tests/agents/memory/test_scene_memory.py
             "smt-factorized",
             {"dim": 16, "heads": 2, "capacity": 8, "n_centres": 4, "poses": False},
             marks=pytest.mark.nightly,

@@ -185,6 +185,9 @@ def content(loaded: Any, folder: Path) -> bytes | None:
     """Saved content of a learner; None for files without a checksum."""
     if isinstance(loaded, EpisodeDQN) and loaded.replay.count > 0:
         loaded.save_replay_buffer(folder / "again.zip")
+        saved = ReplayContent.read(folder / "again.zip", loaded.num_timesteps)  # metadata has no fixed order there
+        stores = [name.encode() + store.numpy().tobytes() for name, store in sorted(saved.tensors.items())]
+        return b"".join([*stores, str(saved.next).encode()])
     elif isinstance(loaded, (PartialUpdatePPO, EpisodeDQN)):
         loaded.save(folder / "again.zip")
     else:

@@ -188,7 +188,7 @@ def content(loaded: Any, folder: Path) -> bytes | None:
         saved = ReplayContent.read(folder / "again.zip", loaded.num_timesteps)  # metadata has no fixed order there
         stores = [name.encode() + store.numpy().tobytes() for name, store in sorted(saved.tensors.items())]
         return b"".join([*stores, str(saved.next).encode()])
-    elif isinstance(loaded, (PartialUpdatePPO, EpisodeDQN)):
+    if isinstance(loaded, (PartialUpdatePPO, EpisodeDQN)):
         loaded.save(folder / "again.zip")
     else:
         return None

@@ -1,4 +1,4 @@
-"""Tests of each module for `mutants.py`: short lists, since all of a list runs once per module."""
+"""Tests of each module for `mutants.py`: short lists, since each runs once per module."""
 
 CONTRACT, LIBRARIES = "tests/test_contract.py", "tests/test_other_libraries.py"
 OBJECTNAV, EXPLORATION, VLN = "tests/objectnav", "tests/exploration", "tests/vln"

@@ -12,8 +12,15 @@ from memenvs.houses.rendering.scene import Scene
 from memenvs.houses.simulator import PixelCounter, head_camera_poses
 from memenvs.houses.worlds import make_house_world
 from memenvs.objectnav.env import SPARE_LAYOUTS, ExtObjNav
-from memenvs.objectnav.layout import MAX_OBJECTS, LayoutCheck, _candidate_cells, goal_categories, make_layout
-from memenvs.objectnav.robot import FORWARD, STOP, pitch_of
+from memenvs.objectnav.layout import (
+    MAX_OBJECTS,
+    LayoutCheck,
+    _candidate_cells,
+    _tilt_states,
+    goal_categories,
+    make_layout,
+)
+from memenvs.objectnav.robot import FORWARD, STOP, pitch_of, start_tilt
 from tests.objectnav.table_world import APPLE, BOWL, MUG, TableWorld, make_table_env
 
 # ---------------------------------------------------------------- rules on random play
@@ -307,6 +314,14 @@ def test_layouts_equal_the_reference(tilt_mode):
     LayoutCheck((9, 12), categories, tilt_mode)(world, 4)
 
 
+def test_tilts_that_only_up_or_only_down_reaches():
+    """Steps of 30 degrees from the start, the last one cut by the end of the range."""
+    for mode, low, high in (("ladder", 20.0, 100.0), ("nominal", -55.0, 10.0)):
+        start = float(start_tilt(mode))
+        expected = {low, high, *(start + 30.0 * k for k in range(-5, 6) if low < start + 30.0 * k < high)}
+        assert sorted(_tilt_states(mode).ravel()) == pytest.approx(sorted(expected))
+
+
 def test_a_layout_is_small_in_a_file(small):
     """Its fields are left out, and computed again."""
     small.reset(seed=0)
@@ -314,7 +329,9 @@ def test_a_layout_is_small_in_a_file(small):
     goal = int(layout.goals[0])
     fields = layout.distance_field(goal), layout.view_cell_distance_field(0)
     assert layout.view_cell_distance_field(0) is fields[1]
-    assert fields[1][layout._view_cells[0]] == 0.0
+    for k, cell in enumerate(layout._view_cells):
+        expected = layout.navmap.distance_field(np.array([cell]))
+        assert np.array_equal(layout.view_cell_distance_field(k), expected) and expected[cell] == 0.0
     layout.compute_fields()
     again = pickle.loads(pickle.dumps(layout))
     assert not again._fields and not again._view_cell_fields

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import gzip
 import itertools
 import json
@@ -14,6 +15,8 @@ import pytest
 from PIL import Image
 
 from memenvs.__main__ import main
+from memenvs.checks import check_int
+from memenvs.cli.common import run_command
 from memenvs.cli.record import Video, _write_gif
 from memenvs.core import TrialEnv
 from memenvs.files import atomic_replace
@@ -437,3 +440,15 @@ def test_closed_pipe():
     command = f"{sys.executable} -m memenvs list | true"
     done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True)
     assert "Traceback" not in done.stderr
+
+
+def test_an_error_in_code_of_a_user_has_its_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    def command() -> None:
+        raise ValueError("boom")
+
+    assert run_command("program", command, ValueError) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("Traceback") and 'raise ValueError("boom")' in error
+    assert error.endswith("\nprogram: error: boom\n")
+    assert run_command("program", functools.partial(check_int, "n", -1), ValueError) == 2
+    assert capsys.readouterr().err == "program: error: n must be an integer of at least 1, got -1\n"

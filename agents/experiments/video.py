@@ -78,7 +78,10 @@ def record_run(
     """
     policy = trained_policy(run, seed, checkpoint)
     config = replace(run.config, eval_kwargs={**run.config.eval_kwargs, "render_mode": "rgb_array"})
-    env = evaluation_env(config, 1, seed)
+    try:
+        env = evaluation_env(config, 1, seed)
+    except AssertionError as error:  # Gymnasium's, where an environment has no such mode
+        raise ValueError(f"{config.env} must have render_mode 'rgb_array' to be recorded ({error})") from error
     try:
         policy.check_env(env)
         layouts = count_layouts(env)

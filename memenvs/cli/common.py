@@ -7,6 +7,8 @@ import json
 import math
 import os
 import sys
+import sysconfig
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +18,9 @@ from memenvs.checks import choices_for
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.json_records import MAX_SHOWN, parse_json
 from memenvs.registry import EnvironmentSpec, find_environment
+
+#: Ours, each with a folder of its own in an editable install.
+PACKAGES = ("memenvs", "memenvs.agents", "memenvs.wrappers")
 
 
 class UserError(Exception):
@@ -60,7 +65,8 @@ def run_command(name: str, command: Callable[[], None], *errors: type[Exception]
     Args:
         name: Program and command, for messages.
         command: Does the work.
-        errors: Exceptions with which it refuses its arguments; the message goes to standard error.
+        errors: Exceptions with which it refuses its arguments; the message goes to standard error. One that passes
+            through code of a user, such as an own environment, has its traceback before it.
 
     Returns:
         Exit status: 0, 2 after one of `errors`, 130 after Ctrl-C.
@@ -71,11 +77,22 @@ def run_command(name: str, command: Callable[[], None], *errors: type[Exception]
     except BrokenPipeError:  # the reader closed the pipe, as in `memenvs list | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except errors as error:
+        if _passes_other_code(error):
+            traceback.print_exception(error)
         print(f"{name}: error: {_one_line(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def _passes_other_code(error: BaseException) -> bool:
+    """True if an error went through code that is neither ours nor installed, such as a user's environment."""
+    ours = [path for name, module in sys.modules.items() if name in PACKAGES for path in module.__path__]
+    installed = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    folders = tuple(os.path.join(os.path.realpath(path), "") for path in (*ours, *installed))
+    files = {frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)}
+    return any(os.path.isfile(file) and not os.path.realpath(file).startswith(folders) for file in files)
 
 
 def _one_line(message: str) -> str:

@@ -48,7 +48,10 @@ SQUARE = [(3.0, 4.0, np.pi / 2), (3.0, 6.0, np.pi / 2), (3.0, 6.0, np.pi), (2.0,
     ],
 )
 def test_frames_by_hand(frame, expected):
-    poses = walk(PoseWrapper(Walker(SQUARE), frame=frame), 3)
+    env = PoseWrapper(Walker(SQUARE), frame=frame)
+    space = env.observation_space["pose"]
+    assert (-space.low).tolist() == space.high.tolist() == pytest.approx([np.inf, np.inf, np.pi])
+    poses = walk(env, 3)
     assert poses.dtype == np.float32
     np.testing.assert_allclose(poses, expected, atol=1e-6)
 

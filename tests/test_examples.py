@@ -59,16 +59,22 @@ def test_every_benchmark_is_tested():
     assert {*BENCHMARKS, *WITH_DISPLAY} == scripts
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in (ROOT / "examples").glob("*.py") if path.name not in KNOWN], ids=lambda path: path.name
-)
+def example_params():
+    """Examples; the longest, which has the sweep of scene_memory.py, is nightly."""
+    for path in sorted((ROOT / "examples").glob("*.py")):
+        if path.name not in KNOWN:
+            marks = [pytest.mark.nightly] if path.name == "scene_ablations.py" else []
+            yield pytest.param(path, id=path.name, marks=marks)
+
+
+@pytest.mark.parametrize("path", list(example_params()))
 def test_example(tmp_path, path):
     printed = run(path, tmp_path, "--out", "out")
     assert printed
     assert [each.name for each in tmp_path.iterdir()] == ["out"]
     if "--show" in path.read_text():  # what is there is shown again as it was printed
         assert shown(run(path, tmp_path, "--out", "out", "--show")) == shown(printed) != []
-    if path.name == "scene_ablations.py":  # the others have the same sweep; this one has two stages
+    if path.name == "scene_memory.py":  # the others have the same sweep; this one has two stages
         check_refusal(path, tmp_path)
 
 

@@ -173,4 +173,6 @@ TESTS = {
         *("-k", "not integer and not find and not learning and not goes_on and not parameters"),
     ],
     "agents/policies/distributions": ["tests/agents/policies", "-k", "not episode and not one_"],
+    "agents/mtvm/imitation": ["tests/agents/mtvm/test_imitation.py", "tests/agents/mtvm/test_repeated_actions.py"],
+    "agents/mtvm/memory_bank": ["tests/agents/mtvm/test_mtvm.py", "tests/agents/mtvm/test_mtvm_reference.py"],
 }

@@ -174,15 +174,17 @@ def test_an_update_decays_weights_and_ends_without_dropout(
     assert torch.equal(before, weights(model))
 
 
-def test_the_inconsistency_is_0_if_no_word_is_dropped(make_learner) -> None:
+@pytest.mark.parametrize("two_way", [True, False], ids=["two-way", "fixed text"])
+def test_the_inconsistency_is_0_if_no_word_is_dropped(make_learner, two_way: bool) -> None:
     for rate, is_zero in ((0.0, True), (0.9, False)):
-        model = sharpen(make_learner(3, word_drop=rate))
+        model = sharpen(make_learner(3, network={"two_way": two_way}, word_drop=rate))
         torch.manual_seed(1)
         rollout = model.play(model.env, 0, teacher_forcing=True)
         differences = torch.cat([step.inconsistency for step in rollout.steps])
         assert bool((rollout.text_inconsistency.abs().max() < 1e-6) == is_zero) and bool(
             (differences.abs().max() < 1e-6) == is_zero
         )
+        assert bool((differences >= 0.0).all()) and bool((rollout.text_inconsistency >= 0.0).all())
 
 
 @pytest.mark.parametrize("layers", [1, 3])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from memenvs.agents.mtvm.imitation import ImitationA2C
 from memenvs.agents.mtvm.imitation_config import ImitationConfig
 from memenvs.agents.mtvm.word_attention import record_word_attention
 from tests.agents.mtvm.learners import DRY, ENV, SIZES, kwargs, weights
+from tests.damage import members_of, zipped
 
 
 def test_another_environment_than_was_learned_in_is_refused(make_learner, toy_data: Path, tmp_path: Path) -> None:
@@ -226,3 +228,17 @@ def test_word_attention(make_learner) -> None:
     without_language = make_learner(1, network={"language": False}, text_consistency=0.0, cross_consistency=0.0)
     with pytest.raises(ValueError, match="policy must read the text"):
         record_word_attention(without_language.policy, without_language.env, 2)
+
+
+def test_means_of_a_log_that_are_none_are_refused(make_learner, tmp_path: Path) -> None:
+    model = make_learner(1)
+    model.learn(1)
+    model.save(tmp_path / "model.zip")
+    members = members_of((tmp_path / "model.zip").read_bytes())
+    good = json.dumps(model._process_state()["log_means"])
+    assert good.encode() in members["state.json"]
+    for bad in ("[]", '{"loss": 1}', '{"loss": ["x", 1]}'):
+        state = members["state.json"].replace(good.encode(), bad.encode())
+        (tmp_path / "bad.zip").write_bytes(zipped(members | {"state.json": state}))
+        with pytest.raises(ValueError, match=r"log_means must be name -> \[mean, count\]"):
+            ImitationA2C.load(tmp_path / "bad.zip", env=model.env, device="cpu")

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from memenvs.agents import make_vec_env
+from memenvs.agents.mtvm import imitation_rollouts
 from memenvs.agents.mtvm.imitation import ImitationA2C
 from memenvs.agents.mtvm.imitation_config import ImitationConfig
 from memenvs.agents.mtvm.network import DecisionOutput
@@ -185,6 +186,14 @@ def test_the_inconsistency_is_0_if_no_word_is_dropped(make_learner, two_way: boo
             (differences.abs().max() < 1e-6) == is_zero
         )
         assert bool((differences >= 0.0).all()) and bool((rollout.text_inconsistency >= 0.0).all())
+
+
+def test_the_text_counts_where_it_attends_to_the_views(make_learner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imitation_rollouts, "inconsistency", lambda first, *_: torch.ones(len(first)))
+    for two_way, expected in ((True, 2.0), (False, 1.0)):
+        model = make_learner(2, network={"two_way": two_way})
+        rollout = model.play(model.env, 0, teacher_forcing=True)
+        assert torch.cat([step.inconsistency for step in rollout.steps]).unique().tolist() == [expected]
 
 
 @pytest.mark.parametrize("layers", [1, 3])

@@ -60,7 +60,7 @@ VALUES: tuple[Any, ...] = (
     object(),
 )
 """Values that a setting may be given."""
-LONGEST = 20.0
+LONGEST = 60.0
 """Seconds after which a case has not been bounded."""
 SMALL: dict[str, Any] = {
     "dim": 8,

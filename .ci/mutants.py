@@ -273,6 +273,8 @@ def run_tests(tree: Path, arguments: list[str], timeout: float, plugin: Recorder
         while time.monotonic() < end:
             done, status = os.waitpid(child, os.WNOHANG)
             if done:
+                if os.waitstatus_to_exitcode(status) == pytest.ExitCode.NO_TESTS_COLLECTED:
+                    raise SystemExit(f"no test was run; see {tree.parent / 'tests.log'}")
                 return "failed" if status else "passed"
             time.sleep(0.02)
         os.killpg(child, signal.SIGKILL)
@@ -295,16 +297,18 @@ def test(mutation: MutationSpec, tree: Path, arguments: list[str], reached: Reac
     operator = cosmic_ray.plugins.get_operator(mutation.operator_name)(**mutation.operator_args)
     chosen = reached.tests(mutation.start_pos[0])
     files = sorted({name.split("::")[0] for name in chosen})
-    try:
-        with use_mutation(tree / mutation.module_path, operator, mutation.occurrence) as (before, after):
-            if after is None:
-                return WorkResult(worker_outcome=WorkerOutcome.NO_TEST)
-            for path in users:
-                path.touch()  # to numba, another file
-            timeout = 60 + 5 * sum(chosen.values())
-            is_noticed = run_tests(tree, [*arguments, *files], timeout, Chosen(chosen)) != "passed"
-    except AttributeError:  # of Cosmic Ray, which cannot replace a name with a dot, as in `except zlib.error`
-        return WorkResult(worker_outcome=WorkerOutcome.NO_TEST)
+    with contextlib.ExitStack() as stack:
+        try:
+            change = use_mutation(tree / mutation.module_path, operator, mutation.occurrence)
+            before, after = stack.enter_context(change)
+        except AttributeError:  # of Cosmic Ray, which cannot replace a name with a dot, as in `except zlib.error`
+            after = None
+        if after is None:
+            return WorkResult(worker_outcome=WorkerOutcome.NO_TEST)
+        for path in users:
+            path.touch()  # to numba, another file
+        timeout = 60 + 5 * sum(chosen.values())
+        is_noticed = run_tests(tree, [*arguments, *files], timeout, Chosen(chosen)) != "passed"
     outcome = TestOutcome.KILLED if is_noticed else TestOutcome.SURVIVED
     return WorkResult(worker_outcome=WorkerOutcome.NORMAL, test_outcome=outcome, diff=change_of(before, after))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -237,35 +238,37 @@ def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig
         if head in learner_names and rest:
             if head != own:
                 raise ValueError(f"{name!r} cannot be set: this run learns with {own}")
-            names = {f"{own}.{each.name}" for each in fields(config.learner)}
-            if f"{own}.{rest}" not in names:
-                raise ValueError(f"unknown setting {name!r}; {choices_for(f'{own}.{rest}', sorted(names))}")
+            _check_known(name, f"{own}.{rest}", [f"{own}.{each.name}" for each in fields(config.learner)])
             learner_changes[rest] = value
         elif rest:
             table = changes.get(head, getattr(config, head, None))
             if not isinstance(table, dict):
                 parts = ("env_kwargs", "eval_kwargs", "policy", own, "validation_kwargs")
-                near = _with_part(config, head, f".{rest}") or f"only {', '.join(parts)} have parts"
-                raise ValueError(f"unknown setting {name!r}; {near}")
+                _check_known(name, head, (), _with_part(config, head, rest) or f"only {', '.join(parts)} have parts")
             changes[head] = _with_entry(table, rest.split("."), value)
         else:
-            names = {each.name for each in fields(config)} - {"learner"}
-            if head not in names:
-                near = _with_part(config, head, "") or choices_for(head, sorted(names))
-                raise ValueError(f"unknown setting {name!r}; {near}")
+            names = [each.name for each in fields(config) if each.name != "learner"]
+            _check_known(name, head, names, _with_part(config, head))
             changes[head] = value
     if learner_changes:
         changes["learner"] = replace(config.learner, **learner_changes)
     return replace(config, **changes)  # all at once, since the range of one setting may depend on another
 
 
-def _with_part(config: RunConfig, head: str, rest: str) -> str:
+def _check_known(given: str, name: str, names: Sequence[str], hint: str = "") -> None:
+    """Raise a ValueError if a setting is none of these names, with a hint or the nearest of them."""
+    if name not in names:
+        raise ValueError(f"unknown setting {given!r}; {hint or choices_for(name, sorted(names))}")
+
+
+def _with_part(config: RunConfig, head: str, rest: str = "") -> str:
     """Suggest the whole name of a setting that was given without the part it belongs to; "" if there is none."""
     parts = {config.kind.name: {each.name for each in fields(config.learner)}, "policy": {*config.policy, "memory"}}
     parts |= {"env_kwargs": set(config.env_kwargs)}
     if rest and f"{head}_kwargs" in config.policy:
         head = f"{head}_kwargs"
-    return next((f"did you mean {f'{part}.{head}{rest}'!r}?" for part, names in parts.items() if head in names), "")
+    found = next((part for part, names in parts.items() if head in names), None)
+    return "" if found is None else f"did you mean {'.'.join(filter(None, (found, head, rest)))!r}?"
 
 
 def _with_entry(table: dict[str, Any], keys: list[str], value: Any) -> dict[str, Any]:

@@ -80,7 +80,9 @@ def record_run(
     config = replace(run.config, eval_kwargs={**run.config.eval_kwargs, "render_mode": "rgb_array"})
     try:
         env = evaluation_env(config, 1, seed)
-    except AssertionError as error:  # Gymnasium's, where an environment has no such mode
+    except AssertionError as error:
+        if "render_mode" not in str(error):  # Gymnasium's, where an environment has no such mode, names it
+            raise
         raise ValueError(f"{config.env} must have render_mode 'rgb_array' to be recorded ({error})") from error
     try:
         policy.check_env(env)

@@ -89,10 +89,15 @@ def run_command(name: str, command: Callable[[], None], *errors: type[Exception]
 def _passes_other_code(error: BaseException) -> bool:
     """True if an error went through code that is neither ours nor installed, such as a user's environment."""
     ours = [path for name, module in sys.modules.items() if name in PACKAGES for path in module.__path__]
-    installed = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    folders = tuple(os.path.join(os.path.realpath(path), "") for path in (*ours, *installed))
-    files = {frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)}
-    return any(os.path.isfile(file) and not os.path.realpath(file).startswith(folders) for file in files)
+    library = [sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")]
+    folders = [Path(path).resolve() for path in (*ours, *library)]
+    files = {Path(frame.f_code.co_filename).resolve() for frame, _ in traceback.walk_tb(error.__traceback__)}
+    return any(
+        file.is_file()
+        and not any(file.is_relative_to(folder) for folder in folders)
+        and not {"site-packages", "dist-packages"} & set(file.parts)
+        for file in files
+    )
 
 
 def _one_line(message: str) -> str:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import time
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -22,46 +20,8 @@ from memenvs.agents.mtvm.imitation_config import ImitationConfig
 from memenvs.agents.sat.allocator import AllocatorConfig
 from memenvs.agents.sat.config import BalletModelConfig
 from tests.agents.learners import darkroom
+from tests.fuzzing import attempt, pairs, single, some
 
-VALUES: tuple[Any, ...] = (
-    None,
-    True,
-    -1,
-    0,
-    1,
-    2,
-    3,
-    4,
-    7,
-    10**6,
-    2**31,
-    2**63,
-    10**400,
-    0.5,
-    1.0,
-    -0.5,
-    1e-320,
-    1e300,
-    float("nan"),
-    float("inf"),
-    np.int64(2),
-    np.int8(-3),
-    np.float64(0.25),
-    np.float32(0.25),
-    np.bool_(True),
-    np.array(2),
-    np.array([1.0, 2.0]),
-    "",
-    "2",
-    "none",
-    [],
-    [1, 2],
-    {},
-    object(),
-)
-"""Values that a setting may be given."""
-LONGEST = 60.0
-"""Seconds after which a case has not been bounded."""
 SMALL: dict[str, Any] = {
     "dim": 8,
     "hidden_dim": 8,
@@ -118,44 +78,16 @@ CONFIGS: dict[str, tuple[type, Callable[[dict[str, Any]], None]]] = {
 }
 
 
-def failures(name: str, cases: Iterator[dict[str, Any]]) -> Iterator[str]:
+def failures(name: str, cases: Iterable[dict[str, Any]]) -> Iterator[str]:
     """Try settings; yield what neither worked nor was refused by name."""
     _, use = CONFIGS[name]
     for settings in cases:
-        where = f"{name} with {settings}"
-        begin = time.perf_counter()
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                use(settings)
-        except (ValueError, TypeError, OSError) as error:
-            if not any(setting in str(error) for setting in settings):
-                yield f"{where} does not name a setting: {error!r}"
-        except Exception as error:
-            yield f"{where}: {error!r}"
-        if time.perf_counter() - begin > LONGEST:
-            yield f"{where} took {time.perf_counter() - begin:.0f} s"
-
-
-def single(name: str) -> list[dict[str, Any]]:
-    """Each setting with each value."""
-    return [{each.name: value} for each in fields(CONFIGS[name][0]) for value in VALUES]
-
-
-def pairs(name: str, count: int) -> Iterator[dict[str, Any]]:
-    """Random values of two settings."""
-    names = [each.name for each in fields(CONFIGS[name][0])]
-    for i in range(count):
-        rng = np.random.default_rng(i)
-        chosen = rng.choice(names, min(2, len(names)), replace=False)
-        yield {str(each): VALUES[int(rng.integers(len(VALUES)))] for each in chosen}
+        yield from attempt(f"{name} with {settings}", settings, functools.partial(use, settings))
 
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_some_settings(name: str) -> None:
-    cases = single(name)
-    chosen = np.random.default_rng(0).permutation(len(cases))[:40]
-    assert not list(failures(name, (cases[i] for i in chosen)))
+    assert not list(failures(name, some(CONFIGS[name][0], 40)))
 
 
 def test_numbers_of_numpy_are_saved(tmp_path: Path) -> None:
@@ -179,5 +111,6 @@ def test_sizes_beyond_the_largest_are_named() -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", CONFIGS)
 def test_all_settings(name: str) -> None:
-    found = [*failures(name, iter(single(name))), *failures(name, pairs(name, 500))]
+    config = CONFIGS[name][0]
+    found = list(failures(name, [*single(config), *pairs(config, 500)]))
     assert not found, "\n".join(found)

@@ -143,7 +143,7 @@ def check_fields(config: Any) -> None:
             raise TypeError(f"{name} must be {allowed}, got {value!r}")
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{name} must be finite, got {value}")
-        if isinstance(value, int | float) and abs(value) > (LARGEST_FLOAT if float in kinds else LARGEST_INT):
+        if isinstance(value, int | float) and abs(value) > (LARGEST_FLOAT if isinstance(value, float) else LARGEST_INT):
             shown = f"{value:g}" if isinstance(value, float) else f"an integer of {value.bit_length()} bits"
             raise ValueError(f"{name} must fit a single-precision number or 64-bit integer, got {shown}")
 

@@ -104,6 +104,8 @@ def test_sizes_beyond_the_largest_are_named() -> None:
     for name, largest in (("hidden_dim", 65536), ("layers", 1000)):
         with pytest.raises(ValueError, match=f"{name} must be at most {largest}, got 1000000"):
             make_memory("gru", 6, **{name: 10**6})
+    with pytest.raises(ValueError, match=r"rope_base must fit .* 64-bit integer, got an integer of 100 bits"):
+        make_memory("relic", 6, rope_base=10**30)
     with pytest.raises(ValueError, match=r"n_steps must fit .* 64-bit integer, got an integer of 64 bits"):
         PPOConfig(n_steps=2**63)
 

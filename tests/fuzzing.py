@@ -1,4 +1,4 @@
-"""Odd values of settings and options, and what must become of them: right, or refused by name."""
+"""Odd values of settings and options: each must be right, or refused by name."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ VALUES: tuple[Any, ...] = (
     object(),
 )
 """Values that a setting or an option may be given: those of JSON, of Python and of NumPy."""
-LONGEST = 60.0
-"""Seconds after which a case has not been bounded; a replay of gigabytes takes twenty to allocate."""
+LONGEST = 20.0
+"""Seconds after which a case has not been bounded."""
 
 
 def attempt(where: str, names: Iterable[str], call: Callable[[], object]) -> Iterator[str]:

@@ -70,7 +70,10 @@ def use_learner(learner: type, base: dict[str, Any], settings: dict[str, Any]) -
 CONFIGS: dict[str, tuple[type, Callable[[dict[str, Any]], None]]] = {
     **{name: (memory_spec(name).config, functools.partial(use_memory, name)) for name in MEMORIES},
     "PPO": (PPOConfig, functools.partial(use_learner, PartialUpdatePPO, {"n_steps": 8, "n_updates": 2})),
-    "DQN": (DQNConfig, functools.partial(use_learner, EpisodeDQN, {"capacity": 4, "batch_size": 2})),
+    "DQN": (
+        DQNConfig,
+        functools.partial(use_learner, EpisodeDQN, {"capacity": 4, "batch_size": 2, "episode_steps": 8}),
+    ),
     **{
         each.__name__: (each, lambda settings, each=each: each(**settings))
         for each in (SupervisedConfig, ImitationConfig, MTVMConfig, AllocatorConfig, BalletModelConfig)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.programs
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md")), ROOT / "docs" / "research_notes" / "README.md"]
 
 
 def python_blocks(text: str) -> list[tuple[int, str]]:

@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test fast nightly lint words mapped matrix mutants uncompile clean
+.PHONY: demo test fast nightly docs lint words mapped matrix mutants uncompile clean
 
 demo: $(VENV)/agents
 	$(BIN)/python examples/demo.py
@@ -20,6 +20,11 @@ fast: $(VENV)/dev
 
 nightly: $(VENV)/dev
 	$(PYTEST) -m nightly
+
+# The documentation site, in build/docs. Nothing is fetched to build or to read it.
+docs: $(VENV)/docs
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -d build/doctrees docs build/docs
+	$(BIN)/python .ci/check_site.py build/docs
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
@@ -57,6 +62,10 @@ $(VENV)/agents: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	@touch $@ $(VENV)/agents
+
+$(VENV)/docs: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
 	@touch $@ $(VENV)/agents
 
 # numba's cache of a function does not see changes in functions of other modules that it calls

@@ -63,15 +63,24 @@ class TrialVectorEnv(VectorEnv):
         ValueError: A setting is out of range.
         TypeError: The task has no such setting.
 
-    Reset options, all optional; a sequence of N dicts gives each environment its own:
-        For this reset only:
-            `new_trial` (bool): start the next trial now.
-            `trial` (int): start the trial with this number.
-            `episode_index` (int): start this episode of the trial.
-            `reset_mask` (bool array, (N,)): reset only these environments.
-        For this reset and the autoresets after it, until the next explicit reset of that environment:
-            `layout` (int): number of the layout.
-            Options of the task, such as `start` and `goal`.
+    Options:
+        new_trial: bool; start the next trial now. For this reset only.
+        trial: int; start the trial with this number. For this reset only.
+        episode_index: int; start this episode of the trial. For this reset only.
+        reset_mask: bool, (N,); reset only these environments. For this reset only.
+        layout: int; number of the layout. It and the options of the task, such as `start` and `goal`, hold for the
+            autoresets too, until the next explicit reset of that environment.
+
+    A sequence of N dicts as `options` gives each environment its own.
+
+    Info:
+        seed: Seed of the environment.
+        trial_id: Number of the trial.
+        trial_start: True at the first step of a trial.
+        episode_index: Number of the episode in its trial.
+        layout_id: Number of the layout.
+        num_steps: Steps in this episode.
+        is_success: `success` of the task, where it has one, under the name of Stable-Baselines3.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012  (as in Gymnasium)

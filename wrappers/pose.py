@@ -22,9 +22,9 @@ class PoseWrapper(KeyWrapper, RecordConstructorArgs):
     """Add the observation `pose`: float32 (3,); x m, y m, heading rad in [-pi, pi].
 
     Frames:
-        `world`: the frame of `info["pose"]`.
-        `start`: relative to the pose at the start (see `origin`), x ahead and y to the left; (0, 0, 0) there.
-        `camera`: egomotion. The pose relative to the pose before the last action, x ahead and y to the left;
+        world: the frame of `info["pose"]`.
+        start: relative to the pose at the start (see `origin`), x ahead and y to the left; (0, 0, 0) there.
+        camera: egomotion. The pose relative to the pose before the last action, x ahead and y to the left;
             (0, 0, 0) at a start. Chaining these motions gives the pose in the `start` frame.
 
     Noise is added to the true pose in the chosen frame at every step, the first one included. Its generator depends on

@@ -335,13 +335,14 @@ def probe_run(
 
     Returns:
         The content of `attention.json`:
-            `steps`: The recorded steps.
-            `episodes`: The episode of each of them.
-            `heads`: See `Head`.
-            `uniform`: The same for a head with uniform attention.
-            `goals`: Name of the goal shown after the trial -> for each head the mass on the sink, and the step with the
-                most attention.
-            `files`: Paths of all files.
+
+        - `steps`: The recorded steps.
+        - `episodes`: The episode of each of them.
+        - `heads`: See `Head`.
+        - `uniform`: The same for a head with uniform attention.
+        - `goals`: Name of the goal shown after the trial -> for each head the mass on the sink, and the step with the
+          most attention.
+        - `files`: Paths of all files.
 
     Raises:
         FileNotFoundError: The run has no checkpoint.

@@ -170,11 +170,12 @@ def compare_paths(
 
     Returns:
         The content of `paths.json`:
-            `metric`: Name of the metric.
-            `episodes`: Seed, trial and layout of each episode.
-            `policies`: For each policy `mean` and `stderr` of the metric by step, from the start on, and lists over
-                episodes: `lengths` and `last` values.
-            `files`: Paths of all files.
+
+        - `metric`: Name of the metric.
+        - `episodes`: Seed, trial and layout of each episode.
+        - `policies`: For each policy `mean` and `stderr` of the metric by step, from the start on, and lists over
+          episodes: `lengths` and `last` values.
+        - `files`: Paths of all files.
 
     Raises:
         FileNotFoundError: The agent is to play and a run has no checkpoint.

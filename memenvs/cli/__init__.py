@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         Exit status: 0, 2 for wrong arguments (one line on standard error says which), 130 after Ctrl-C.
     """
-    parser = _make_parser()
+    parser = make_parser()
     arguments = parser.parse_args(argv)
 
     def command() -> None:
@@ -47,7 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_command(f"{parser.prog} {arguments.command}", command, UserError)
 
 
-def _make_parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """Make the parser of all commands."""
     parser = Parser(prog="memenvs", description="Environments that measure the memory of embodied agents.")
     parser.add_argument("--version", action="version", version=f"memenvs {memenvs.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

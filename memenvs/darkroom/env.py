@@ -16,18 +16,41 @@ MOVES = np.array([[1, 0], [-1, 0], [0, 1], [0, -1], [0, 0]], np.int64)
 class Darkroom(BatchTask):
     """Find a hidden goal cell once, then go straight to it in later episodes of the trial.
 
-    Observation (`Dict`): `position` float32 (2,), the cell (x, y), 0 ... size - 1; `previous_reward` float32 (1,),
-    reward of the previous step (0 at reset).
-    Action (`Discrete(5)`): +x, -x, +y, -y, stay; moves are clipped to the grid.
-    Reward: 1 on every step whose resulting cell is the goal, else 0.
-    Termination: 100 steps truncate; nothing terminates. Start: (0, 0).
-    Layout: number of the goal cell within the split. Options: `goal` (x, y) and `start` (x, y).
-    Info: `pose` (x, y, 0), `place` (cell number x * size + y), `goal` and `start` (x, y), `success` (the goal was
-    reached in this episode), `return`.
+    The agent observes its own cell and its reward, and nothing of the room. The goal stays for the trial.
+
+    Observation:
+        position: float32, (2,); the cell (x, y), 0 ... size - 1.
+        previous_reward: float32, (1,); reward of the previous step, 0 at reset.
+
+    Action:
+        `Discrete(5)`: +x, -x, +y, -y, stay. Moves are clipped to the grid.
+
+    Reward:
+        1 on every step whose resulting cell is the goal, else 0.
+
+    Termination:
+        Nothing terminates; 100 steps truncate.
+
+    Layout:
+        Number of the goal cell within the split.
+
+    Options:
+        goal: (x, y) of the goal cell; default that of the layout.
+        start: (x, y) of the first cell; default (0, 0).
+
+    Info:
+        pose: (x, y, 0).
+        place: Number of the cell, x * size + y.
+        goal, start: As in the options.
+        success: True if the goal was reached in this episode.
+        return: Sum of rewards in this episode.
 
     Source:
-        ReLIC, section on Darkroom, after Decision-Pretrained Transformer. Mean returns over all 100 goals: known goal
-        91.99, blind sweep in the first episode 51.5, random 1.04; over the 20 test goals: 90.90 and 47.9.
+        Elawady et al., "ReLIC: A Recipe for 64k Steps of In-Context Reinforcement Learning for Embodied AI", 2024
+        (arXiv:2410.02751), section on Darkroom, after Laskin et al., "In-context Reinforcement Learning with Algorithm
+        Distillation", 2023, and Lee et al., "Supervised Pretraining Can Learn In-Context Reinforcement Learning", 2023.
+        Mean returns over all 100 goals: known goal 91.99, blind sweep in the first episode 51.5, random 1.04; over the
+        20 test goals: 90.90 and 47.9.
     """
 
     option_names = ("goal", "start")

@@ -83,10 +83,58 @@ class Exploration(BatchTask):
 
     A subclass adds `reward_weights`, an oracle and metrics of its own.
 
-    The layout of a trial is its home: layout n is home n of the world, and all episodes of the trial are in it.
+    Observation:
+        rgb: With `obs_mode="frames"`: uint8, (48, 64, 3).
+        depth: With `obs_mode="frames"`: float32, (48, 64, 1); m along the optical axis, with noise, 0 where nothing is
+            hit within 5 m.
+        semantic: With `obs_mode="frames"`: uint8, (48, 64); label of NYU40, 0 for none.
+        scan: With `obs_mode="scan"`: float32, (64,); row 32 of the depth, 8 degrees below level.
+        scan_class: With `obs_mode="scan"`: uint8, (64,); row 32 of the labels.
+        pose: float32, (3,); x ahead (m), y to the left (m) and heading (rad), relative to the start.
+
+    Action:
+        `Discrete(3)`: forward 0.25 m, turn left, turn right by 45 degrees. The wheels slip: with the defaults each
+        action turns the robot by 7.0 degrees (standard deviation) too far or too little. A robot that would touch
+        something during a step forward stays in place; turns never collide.
+
+    Layout:
+        Number of the home among those of its world that can be played. All episodes of a trial are in it; by default a
+        trial is one episode.
+
+    Options:
+        start: (x m, y m, heading rad) on the largest navigable island; default drawn.
+
+    Info:
+        pose: (x m, y m, heading rad).
+        place: Number of the room.
+        scene_id: Name of the home.
+        start: As in the options.
+        command: Length (m) and turn (rad) that the last action commanded.
+        collision: True if the last action collided.
+        visited: bool, (64, 64), larger from the first home on that is longer than 32 m; cells of 0.5 m that the robot
+            has been in. Row 0 is at the smallest y, column 0 at the smallest x of the home.
+        reward_terms: (4,); forward without a collision, cells newly entered, classes newly found (0 outside Search),
+            collisions in the last step.
+        return: Sum of rewards in this episode.
+        forwards_ok: Steps forward without a collision.
+        distance: 0.25 m for each of these.
+        collisions: Steps with a collision.
+        cells: Cells entered, without the start's. Only cells whose middle can be reached count.
+        coverage: Share of the cells that can be reached.
+
+    Variants:
+        - `modalities=["rgb", "depth"]`: some of the observations.
+        - `image_size=(24, 32)`: images of half the size; the default is 48 x 64.
+        - `obs_mode="scan"`: one row of 64 rays in place of images.
+        - `pose_source="dead_reckoning"`: the robot's own estimate of its pose, which drifts.
+        - `world="procthor"`: the same task in ProcTHOR houses.
 
     Attributes:
         reward_weights: Reward for each term of a step.
+
+    Source:
+        Fang et al., "Scene Memory Transformer for Embodied Agents in Long-Horizon Tasks", CVPR 2019 (arXiv:1903.03878),
+        section 4.
     """
 
     option_names = ("start",)

@@ -29,24 +29,30 @@ _MARKER_RADIUS = 0.2  # m
 class Search(Exploration):
     """Find one object of each of six classes.
 
-    A class is found as soon as it covers more than 4 % of the 48 x 64 camera image, with a true depth below 2 m (the
-    setting `search_rule` has the exact rule). That image is used whatever the observations are. The episode continues
-    after all classes are found.
+    The classes are television, refrigerator, bookshelf, table, sofa and bed. A class is found as soon as it covers more
+    than 4 % of the 48 x 64 camera image, with a true depth below 2 m (the setting `search_rule` has the exact rule).
+    That image is used whatever the observations are. The episode continues after all classes are found.
 
-    Observation (`Dict`): as `Roaming`.
-    Action (`Discrete(3)`): forward 0.25 m, turn left, turn right by 45 degrees, with noise; as `Roaming`.
-    Reward: 100 for each class found, 1 for entering a cell of 0.5 m for the first time, -1 for a collision.
-    Termination: the 51st collision terminates; 500 steps truncate. Success: all classes that are present have been
-    found. A class is present if it can be found, that is if it is detected from at least two cells of 10 cm of the
-    largest navigable island. A bed behind a door that is too narrow for the robot is not present.
-    Layout: number of the home among those of its world that can be played. Options: `start` (x, y, heading) on the
-    largest navigable island.
-    Info: as `Roaming`, and `found` and `present`, bool (K,), for the K `targets` in order; `classes`, the number of
-    classes found; `ratio`, their share of those present (1 where none is).
+    Reward:
+        100 for each class found, 1 for entering a cell of 0.5 m for the first time, -1 for a collision.
+
+    Termination:
+        The 51st collision terminates; 500 steps truncate. Success: all classes that are present have been found. A
+        class is present if it can be found, that is if it is detected from at least two cells of 10 cm of the largest
+        navigable island. A bed behind a door that is too narrow for the robot is not present.
+
+    Info:
+        success: True if all present classes have been found.
+        found, present: bool, (K,); for the K `targets` in order.
+        classes: Number of classes found.
+        ratio: Their share of those present, 1 where none is.
 
     Source:
-        Scene Memory Transformer (Fang et al., 2019), section 4. The paper gives the reward of a cell as 0.2 x 5 and as
-        0.2; here it is 0.2 x 5.
+        Fang et al., "Scene Memory Transformer for Embodied Agents in Long-Horizon Tasks", CVPR 2019 (arXiv:1903.03878),
+        section 4. The paper gives the reward of a cell as 0.2 x 5 and as 0.2; here it is 0.2 x 5.
+
+    See Also:
+        `memenvs.exploration.env.Exploration`: observation, action, options and the rest of the info.
     """
 
     config_type = SearchConfig

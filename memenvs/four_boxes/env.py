@@ -49,23 +49,45 @@ _NUM_HEADINGS = round(360 / TURN_DEG)
 class FourBoxes(BatchTask):
     """Find the rewarded one of four boxes, then go straight to it in later episodes.
 
-    Observation (`Dict`): `rgb` uint8 (25, 25, 3), the view of the robot, rendered with 60 x 80 pixels and downsampled
-    as in the paper; `heading` float32 (2,), cosine and sine of the heading; `previous_reward` float32 (1,), reward of
-    the previous step (0 at reset). Encoders normalise the image. The paper's `heading` is Miniworld's (x, z), in which
-    the sine has the other sign.
-    Action (`Discrete(4)`): left and right by 15 degrees, forward 0.7 m, stay. A step into a wall or into the goal box
-    does nothing. Robots pass through the other boxes.
-    Reward: 1 on every step that ends within 2.016 m of the middle of the goal box, with its direction within 30 degrees
-    of the heading.
-    Termination: 50 steps truncate; nothing terminates. Start: the middle of the room, heading along x.
-    Layout: number of the goal box, in the order blue, red, green, yellow; there is no split. Options: `goal` (number or
-    colour) and `start` (x m, y m, heading rad).
-    Info: `pose` (x m, y m, heading rad; the room extends from (0, -6) to (6, 0)), `place` (number of the nearest box),
-    `goal` and `goal_id` (the goal box), `start` (as the option), `success` (it was rewarded in this episode), `return`.
+    The boxes stand in the corners of a room and differ in their colour. The rewarded colour stays for the trial.
+
+    Observation:
+        rgb: uint8, (25, 25, 3); the view of the robot, rendered with 60 x 80 pixels and downsampled as in the paper.
+            Encoders normalise the image.
+        heading: float32, (2,); cosine and sine of the heading. The paper's `heading` is Miniworld's (x, z), in which
+            the sine has the other sign.
+        previous_reward: float32, (1,); reward of the previous step, 0 at reset.
+
+    Action:
+        `Discrete(4)`: left and right by 15 degrees, forward 0.7 m, stay. A step into a wall or into the goal box does
+        nothing. Robots pass through the other boxes.
+
+    Reward:
+        1 on every step that ends within 2.016 m of the middle of the goal box, with its direction within 30 degrees of
+        the heading.
+
+    Termination:
+        Nothing terminates; 50 steps truncate.
+
+    Layout:
+        Number of the goal box, in the order blue, red, green, yellow; there is no split.
+
+    Options:
+        goal: Number or colour of the goal box; default that of the layout.
+        start: (x m, y m, heading rad); default the middle of the room, heading along x.
+
+    Info:
+        pose: (x m, y m, heading rad); the room extends from (0, -6) to (6, 0).
+        place: Number of the nearest box.
+        goal, goal_id: Number of the goal box.
+        start: As in the options.
+        success: True if the robot was rewarded in this episode.
+        return: Sum of rewards in this episode.
 
     Source:
-        ReLIC, section on Miniworld, after Decision-Pretrained Transformer. Largest returns 39, 45, 45, 39 for blue,
-        red, green, yellow; mean 42.
+        Elawady et al., "ReLIC: A Recipe for 64k Steps of In-Context Reinforcement Learning for Embodied AI", 2024
+        (arXiv:2410.02751), section on Miniworld, after Lee et al., "Supervised Pretraining Can Learn In-Context
+        Reinforcement Learning", 2023. Largest returns 39, 45, 45, 39 for blue, red, green, yellow; mean 42.
     """
 
     option_names = ("goal", "start")

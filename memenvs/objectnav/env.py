@@ -49,27 +49,67 @@ _MAP_SCALE = 40.0  # pixels per metre
 class ExtObjNav(BatchTask):
     """Go to an object of the goal category and stop; remember its home over a trial.
 
-    Observation (`Dict`): with `obs_mode="rgb"` an image of the head camera for each of `sensors`: `rgb` uint8
-    (H, W, 3), `depth` float32 (H, W, 1), m, `semantic` uint8 (H, W), class. With `obs_mode="symbolic"` the vector
-    `symbolic` float32 (52,), see `memenvs.objectnav.symbolic`. With both, `goal` float32 (20,), one-hot, and `gps`
-    float32 (2,), (x, y) of the robot, m. In Habitat's frame this x is x and this y is -z; the paper's sensor gives the
-    pair as (y, x). `compass=True` adds `compass` float32 (2,), cosine and sine of the heading.
-    Action (`Discrete(6)`): stop, forward 0.25 m, turn left, turn right, look up, look down. Obstacles deflect the
-    robot.
-    Reward: -0.001, plus the decrease of d, plus 2 for success. d is the geodesic distance to the nearest viewpoint of
-    any goal object, m.
-    Termination: stop terminates; 500 steps truncate. Success: stop, with a goal object within 2.0 m of the robot that
-    has at least 10 pixels in a 256 x 256 image.
-    Layout: home and objects; stays over a trial. Options: `start` (x, y, heading) on the largest navigable island,
-    `goal` a category (number or name) that the layout has.
-    Info: `pose` (x m, y m, heading rad), `place` (room), `scene_id`, `goal` and `goal_id` (both the number of the
-    category; `goal` is a valid reset option), `start` (as the option), `geodesic` (d), `success`, `spl`, `spl_fixed`
-    (SPL, but `success` where the episode starts at the goal), `soft_spl`, `path_length` (m), `collisions` (steps),
-    `path_failures` (steps at which no path was found; they keep the previous d).
+    Homes and small objects stay for a trial of many episodes. Each episode has another goal and another start. An agent
+    that remembers where it has seen objects goes straight to them later.
+
+    Observation:
+        rgb: With `obs_mode="rgb"` and "rgb" among `sensors`: uint8, (H, W, 3); image of the head camera.
+        depth: With "depth" among `sensors`: float32, (H, W, 1); m.
+        semantic: With "semantic" among `sensors`: uint8, (H, W); class of each pixel.
+        symbolic: With `obs_mode="symbolic"`, in place of images: float32, (52,); areas of the 20 categories and
+            distances of obstacles (`memenvs.objectnav.symbolic`).
+        goal: float32, (20,); one-hot category.
+        gps: float32, (2,); (x, y) of the robot, m. In Habitat's frame this x is x and this y is -z; the paper's sensor
+            gives the pair as (y, x).
+        compass: With `compass=True`: float32, (2,); cosine and sine of the heading.
+
+    Action:
+        `Discrete(6)`: stop, forward 0.25 m, turn left, turn right, look up, look down. Obstacles deflect the robot.
+
+    Reward:
+        -0.001, plus the decrease of d, plus 2 for success. d is the geodesic distance to the nearest viewpoint of any
+        goal object, m.
+
+    Termination:
+        Stop terminates; 500 steps truncate. Success: stop, with a goal object within 2.0 m of the robot that has at
+        least 10 pixels in a 256 x 256 image.
+
+    Layout:
+        The home and its objects; it stays over a trial.
+
+    Options:
+        start: (x m, y m, heading rad) on the largest navigable island; default drawn.
+        goal: Category (number or name) that the layout has; default drawn.
+
+    Info:
+        pose: (x m, y m, heading rad).
+        place: Number of the room.
+        scene_id: Name of the home.
+        goal, goal_id: Number of the category.
+        start: As in the options.
+        geodesic: d, m.
+        success: True after a successful stop.
+        spl: Success weighted by path length (SPL).
+        spl_fixed: SPL, but `success` where the episode starts at the goal: SPL is 0 there if it ends without a whole
+            step forward.
+        soft_spl: SPL with the share of the distance that was covered in place of success.
+        path_length: Length of the path so far, m.
+        collisions: Steps with a collision.
+        path_failures: Steps at which no walking distance to the goal was known; they keep the previous d.
+
+    Variants:
+        - `world="procthor", split="all"`: the same task in ProcTHOR houses, from `procthor/four_room.jsonl.gz` in the
+          folder that `MEMENVS_DATA` names or from `houses=FILE`. The splits of this world are train, validation and
+          all.
+        - `obs_mode="symbolic"`: 52 numbers in place of images, for policies without an image encoder.
+        - `rooms=(2, 3)`: smaller homes.
 
     Source:
-        ReLIC (Elawady et al., 2024), sections on ExtObjNav, without two defects of its release: a failed path query
-        keeps the previous d, and pixels are counted only on stop and in 256 x 256 images, whatever is observed.
+        Elawady et al., "ReLIC: A Recipe for 64k Steps of In-Context Reinforcement Learning for Embodied AI", 2024
+        (arXiv:2410.02751), sections on ExtObjNav, without two defects of its release: a failed path query keeps the
+        previous d, and pixels are counted only on stop and in 256 x 256 images, whatever is observed. The object
+        models' names and sizes are those of the YCB object set (Calli et al., 2015); the house format is that of
+        ProcTHOR (Deitke et al., 2022).
     """
 
     option_names = ("goal", "start")

@@ -25,31 +25,33 @@ _RENDER_SCALE = 8
 class RoomBallet(BatchTask):
     """Answer a query about a dancer after a path through rooms with dancers.
 
-    The path is given and has T steps, independent of actions. In each room a dancer performs. At step T a query shows
-    one dancer; the next action is the answer. Subclasses define the path and the query.
+    The path is given and has T steps, independent of actions. In each room a dancer performs one of 8 dances. At step T
+    a query shows one dancer; the next action is the answer. Subclasses define the path and the query.
 
-    Observation (`Dict`):
-        rgb: With `obs="pixels"`: uint8, (45, 45, 3), the current room; the empty room in the query phase.
-        frame: With `obs="symbols"`, in place of `rgb`: `Discrete(2566)`, row of
-            `memenvs.room_ballet.frames.frame_table()`; 2565 for none, as in the query phase.
+    Observation:
+        rgb: With `obs="pixels"`: uint8, (45, 45, 3); the current room, the empty room in the query phase.
+        frame: With `obs="symbols"`, in place of `rgb`: `Discrete(2566)`; row of
+            `memenvs.room_ballet.frames.frame_table()`, 2565 for none, as in the query phase.
         query: As `rgb` or `frame`. In the query phase the queried dancer, standing still; before, black or 2565.
         phase: `Discrete(2)`; 1 in the query phase, else 0.
         move: `Discrete(5)`; at the first step of a visit the move that led to the room, else 4.
 
-        The place is in `info["place"]`; `PlaceWrapper` adds it to observations.
+    Action:
+        `Discrete(8)`: a dance. Actions before the query phase have no effect.
 
-    Action (`Discrete(8)`): a dance. Actions before the query phase have no effect.
+    Reward:
+        1 for the correct dance, else 0.
 
-    Reward: 1 for the correct dance, else 0.
+    Termination:
+        At the answer, T + 1 steps after the reset. T is 576, and 1280 in Next, ShortStay and Opposite.
 
-    Termination: at the answer, T + 1 steps after the reset.
+    Layout:
+        There is one.
 
     Options:
         key: int; number of the episode, as in `Episodes.key`.
         query: int, only together with `key`; the queried room or, where every visit has a new dancer, the queried
             visit.
-
-    Layout: there is one.
 
     Info:
         key, query: As in the options.
@@ -58,14 +60,20 @@ class RoomBallet(BatchTask):
         query_visit: Visit of the queried dancer; -1 where dancers stay in their rooms.
         room_dancer, room_dance: (rooms,), where dancers stay in their rooms; dancers are numbered shape * 19 + colour.
         visit_place, visit_dancer, visit_dance: (V,), where every visit has a new dancer.
-        place: The current room; in the query phase that of the last visit.
+        place: The current room; in the query phase that of the last visit. `PlaceWrapper` adds it to observations.
         pose: Column, row from below, and 0, of the room on the map.
         task_id: Index in `memenvs.room_ballet.descriptions.STRATEGY_TASKS`; 0 for other tasks.
         success: True if the answer was correct.
 
+    Batches:
+        `memenvs.room_ballet.tasks.make_ballet` makes the same episodes in batches of integers, for supervised learning:
+        `make_ballet("LVFO").sample_batch(32, np.random.default_rng(0))`. Its fields are those of
+        `memenvs.room_ballet.episodes.Episodes`.
+
     Source:
-        Spatially-Aware Transformer for Embodied Agents, 2024, section 4 and appendix D; frames and dances as in its
-        release.
+        Cho, Yoon and Ahn, "Spatially-Aware Transformer for Embodied Agents", ICLR 2024 (arXiv:2402.15160), section 4
+        and appendix D; frames and dances as in its release. After the Ballet of Lampinen et al., "Towards mental time
+        travel", NeurIPS 2021.
     """
 
     config: BalletConfig
@@ -234,7 +242,8 @@ class NextBallet(RoomBallet):
     The path has 40 visits, a random walk over 3 x 3 rooms; dancers stay in their rooms. Moves are 0 right, 1 left, 2
     up, 3 down. The query is the dancer of a visited outer room whose next room was visited too.
 
-    Observation, Action, Reward, Termination, Options, Info: as `RoomBallet`.
+    See Also:
+        `RoomBallet`: observation, action, reward and the rest.
     """
 
     ballet_name = "Next"
@@ -247,7 +256,8 @@ class ShortStay(RoomBallet):
     stays. Dancers stay in their rooms and dance in step with each other. Moves are 0 up, 1 down, 2 left, 3 right.
     The query is the dancer of any room.
 
-    Observation, Action, Reward, Termination, Options, Info: as `RoomBallet`.
+    See Also:
+        `RoomBallet`: observation, action, reward and the rest.
     """
 
     ballet_name = "ShortStay"
@@ -259,7 +269,8 @@ class FifoBallet(RoomBallet):
 
     A memory of 9 visits that evicts the oldest has the answer.
 
-    Observation, Action, Reward, Termination, Options, Info: as `RoomBallet`.
+    See Also:
+        `RoomBallet`: observation, action, reward and the rest.
     """
 
     ballet_name = "FIFO"
@@ -271,7 +282,8 @@ class LifoBallet(RoomBallet):
 
     A memory of 9 visits that stores nothing once it is full has the answer.
 
-    Observation, Action, Reward, Termination, Options, Info: as `RoomBallet`.
+    See Also:
+        `RoomBallet`: observation, action, reward and the rest.
     """
 
     ballet_name = "LIFO"
@@ -284,7 +296,8 @@ class LvfoBallet(RoomBallet):
     There are 18 visits, each with a new dancer. A memory of 9 visits has the answer if it evicts the oldest visit of
     the least visited room.
 
-    Observation, Action, Reward, Termination, Options, Info: as `RoomBallet`.
+    See Also:
+        `RoomBallet`: observation, action, reward and the rest.
     """
 
     ballet_name = "LVFO"
@@ -297,7 +310,8 @@ class MvfoBallet(RoomBallet):
     There are 18 visits to R = 4 ... 12 rooms, each with a new dancer. A memory of R + 1 visits has the answer if it
     evicts the oldest visit of the most visited room.
 
-    Observation, Action, Reward, Termination, Options, Info: as `RoomBallet`.
+    See Also:
+        `RoomBallet`: observation, action, reward and the rest.
     """
 
     ballet_name = "MVFO"
@@ -307,12 +321,13 @@ class MvfoBallet(RoomBallet):
 class MultiTaskBallet(RoomBallet):
     """Solve one of the tasks FIFO, LIFO, LVFO and MVFO per episode.
 
-    Observation (`Dict`): as `RoomBallet`, and
+    Observation:
         task: One-hot float32, (4,), in the order of `memenvs.room_ballet.descriptions.STRATEGY_TASKS`; with
             `task_as="language"` a `Text`, one description of the task. It is for the part of an agent that chooses the
             memory's strategy, not for the part that answers.
 
-    Action, Reward, Termination, Options, Info: as `RoomBallet`.
+    See Also:
+        `RoomBallet`: the other observations, action, reward and the rest.
     """
 
     config: MultiTaskConfig
@@ -352,7 +367,8 @@ class OppositeBallet(RoomBallet):
     The path has 40 visits, a random walk around the 8 outer rooms of a 3 x 3 grid that visits all of them; dancers stay
     in their rooms. Rooms are numbered row by row without the middle. Moves are 0 right, 1 left, 2 up, 3 down.
 
-    Observation, Action, Reward, Termination, Options, Info: as `RoomBallet`.
+    See Also:
+        `RoomBallet`: observation, action, reward and the rest.
     """
 
     ballet_name = "Opposite"
@@ -363,7 +379,8 @@ class AbaBallet(RoomBallet):
 
     The other 11 visits are to an eighth room, each with a new dancer. The published memory stores 8 visits.
 
-    Observation, Action, Reward, Termination, Options, Info: as `RoomBallet`.
+    See Also:
+        `RoomBallet`: observation, action, reward and the rest.
     """
 
     ballet_name = "ABA"

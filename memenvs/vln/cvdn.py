@@ -13,19 +13,39 @@ from memenvs.vln.worlds.make import make_graph_world
 class CVDN(GraphNavigation):
     """Navigation from dialogue history (NDH): move towards the object that a dialogue is about.
 
-    Observation (`Dict`): as `R2R`. `instruction` is the dialogue: each turn after [NAV] or [ORA], oldest first, then
-    [TAR] and the object. Texts that are too long lose their oldest tokens.
-    Action (`Discrete(17)`): as `R2R`.
-    Reward: as `R2R`, with the path of the supervision as reference and its end as goal.
-    Ends: terminates at stop; truncated after 20 decisions (supervision "oracle") or 40.
-    Layout: number of the instance in its split, in the order of the file. Options: `episode_number` (the same
-    number) and `instr_id` (its `inst_idx` as text).
-    Info: as `R2R`, and the score `gp`, goal progress: metres nearer to the region of the object than at the start,
-    whatever the supervision. `success` and R2R's metrics refer to the goal of the supervision.
+    The observation `instruction` is the dialogue: each turn after [NAV] or [ORA], oldest first, then [TAR] and the
+    object. Texts that are too long lose their oldest tokens.
+
+    Reward:
+        As in R2R, with the path of the supervision as reference and its end as goal. Stopping pays 2 + 2 nDTW for a
+        success, else -2. A move pays 1 if it decreases the distance to the goal, -1 if it increases it, plus the
+        increase of nDTW. Moving away from d <= 1 m costs 2 (1 - d) more.
+
+    Termination:
+        Stop terminates; 20 decisions (supervision "oracle") or 40 truncate.
+
+    Options:
+        instr_id: `inst_idx` of the instance, as text.
+
+    Info:
+        gp: The score, goal progress: metres nearer to the region of the object than at the start, whatever the
+            supervision. `success` and R2R's metrics refer to the goal of the supervision.
+
+    Variants:
+        - `world="mp3d", split="val_unseen"`: the real graphs, from the folder `vln` in `MEMENVS_DATA`, or from
+          `data_dir=FOLDER`: that folder or its parent. You can use the splits whose files you have.
+        - `supervision="oracle"`: the path that the teacher follows; also "navigator" and "mixed".
+        - `history="last_answer"`: the part of the dialogue that is given; also "all", "last_exchange" and "target".
+        - `features="FILE.tsv"`: your image features, as TSV, HDF5 (needs the extra `hdf5`) or `.npy`
+          (`memenvs.vln.features.file_features`).
+        - `tokenizer="wordpiece"`: texts in BERT's word pieces. `panorama=True`: all 36 views.
 
     Source:
-        Thomason et al. 2019. Goal progress of the paths to the goals of val_unseen: oracle 8.36, navigator 7.99, mixed
-        9.58.
+        Thomason et al., "Vision-and-Dialog Navigation", CoRL 2019. Goal progress of the paths to the goals of
+        val_unseen: oracle 8.36, navigator 7.99, mixed 9.58.
+
+    See Also:
+        `memenvs.vln.env.GraphNavigation`: observation, action and the rest of the info.
     """
 
     config_type = CVDNConfig

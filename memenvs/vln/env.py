@@ -47,6 +47,49 @@ class _PreparedEpisode:
 class GraphNavigation(BatchTask):
     """Moves agents on navigation graphs; subclasses choose the world and the score.
 
+    Observation:
+        instruction: int64, (L,); tokens, 0 beyond the end.
+        instruction_mask: int8, (L,); 1 for tokens.
+        candidates: float32, (17, D + 128); for each neighbour the image feature of its view (D numbers, 64 if
+            synthetic) and (sin h, cos h, sin e, cos e) of its direction, 32 times; h is relative to the camera, e is
+            absolute. Zeros beyond the last candidate and for stop.
+        candidate_mask: int8, (17,); 1 for possible actions.
+        direction: float32, (4,); sine and cosine of the camera's heading and of its elevation.
+        panorama: With `panorama=True`: float32, (36, D + 128); all views.
+
+    Action:
+        `Discrete(17)`: move to that candidate; the last action stops. After a move the camera points along the view
+        that showed the candidate. An action without a candidate is an error; with `invalid="stop"` it stops, so that
+        you can run Gymnasium's `check_env`. For a random action call `env.action_space.sample(info["action_mask"])`.
+        `MaskablePPO` of sb3-contrib finds `action_masks()`.
+
+    Reward:
+        Stopping pays 2 + 2 nDTW for a success, else -2. A move pays 1 if it decreases the distance to the goal, -1 if
+        it increases it, plus the increase of nDTW. Moving away from d <= 1 m costs 2 (1 - d) more.
+
+    Layout:
+        Number of the episode in its split, in the order of the file. `reset()` draws it, with replacement.
+
+    Options:
+        episode_number: The same number.
+        instr_id: Id of the instruction.
+
+    Info:
+        ne: Navigation error: distance to the goal, m.
+        sr, osr, spl: Success rate, oracle success rate and SPL if the agent stopped now.
+        tl: Trajectory length, m.
+        ndtw, sdtw, cls: Similarity to the reference path if the agent stopped now.
+        success: True if `sr` is 1.
+        pose: (x m, y m, heading rad), counter-clockwise from +x.
+        place: Number of the viewpoint in the split.
+        scan, viewpoint: Ids of house and viewpoint.
+        heading: rad, clockwise from +y.
+        elevation: rad.
+        episode_number, instr_id: As in the options.
+        text: The instruction.
+        teacher_action: The action of the teacher.
+        action_mask: int8, (17,); 1 for possible actions.
+
     Attributes:
         world: Houses and episodes.
         graphs: The graphs of all houses in one table; `info["place"]` is a node number of this table.

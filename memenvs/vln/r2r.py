@@ -11,29 +11,33 @@ from memenvs.vln.worlds.make import make_graph_world
 class R2R(GraphNavigation):
     """Follow the path that an English instruction describes, and stop within 3 m of its end.
 
-    Observation (`Dict`):
-        `instruction`: int64 (L,); tokens, 0 beyond the end. `instruction_mask`: int8 (L,).
-        `candidates`: float32 (17, D + 128); for each neighbour the image feature of its view (D numbers, 64 if
-            synthetic) and (sin h, cos h, sin e, cos e) of its direction, 32 times; h is relative to the camera, e is
-            absolute. Zeros beyond the last candidate and for stop.
-        `candidate_mask`: int8 (17,); 1 for possible actions.
-        `direction`: float32 (4,); sine and cosine of the camera's heading and of its elevation.
-        `panorama`: float32 (36, D + 128); all views, with the setting `panorama=True`.
-    Action (`Discrete(17)`): move to that candidate; the last action stops. After a move the camera points along the
-    view that showed the candidate. A masked action is an error unless `invalid="stop"`.
-    Reward: stopping pays 2 + 2 nDTW for a success, else -2. A move pays 1 if it decreases the distance to the goal, -1
-    if it increases it, plus the increase of nDTW. Moving away from d <= 1 m costs 2 (1 - d) more.
-    Ends: terminates at stop; truncated after 15 decisions, in tours after 15 per leg.
-    Layout: number of the instruction in its split, in the order of the file. Options: `episode_number` (the same
-    number) and `instr_id`, such as "6939_2" or, in procedural houses, "1003-12_2".
-    Info: `ne` (distance to the goal, m), `sr`, `osr`, `spl`, `tl` (m), `ndtw`, `sdtw`, `cls` and `success` if the agent
-    stopped now; `pose` (x m, y m, heading rad, counter-clockwise from +x), `place` (number of the viewpoint in the
-    split), `scan`, `viewpoint`, `heading` (rad, clockwise from +y), `elevation` (rad), `episode_number`, `instr_id`,
-    `text`, `teacher_action`, `action_mask`.
+    The agent moves on a graph of viewpoints. By default the graphs are in our own houses, with instructions that a
+    follower has verified.
+
+    Termination:
+        Stop terminates; 15 decisions truncate, in tours 15 per leg. Success is the same whether the agent stopped or
+        ran out of decisions.
+
+    Options:
+        instr_id: Id of the instruction, such as "6939_2" or, in procedural houses, "1003-12_2".
+
+    Variants:
+        - `world="mp3d", split="val_unseen"`: the real graphs, from the folder `vln` in `MEMENVS_DATA`, or from
+          `data_dir=FOLDER`: that folder or its parent. Splits are train, val_seen and val_unseen; R2R has
+          val_train_seen too.
+        - `legs=2` and `legs=3`: longer paths in procedural houses. A path of three legs cannot be followed without a
+          memory.
+        - `features="FILE.tsv"`: your image features, as TSV, HDF5 (needs the extra `hdf5`) or `.npy`
+          (`memenvs.vln.features.file_features`).
+        - `tokenizer="wordpiece"`: texts in BERT's word pieces. `panorama=True`: all 36 views.
 
     Source:
-        Anderson et al. 2018, with the panoramic actions of Fried et al. 2018; rewards, limits and feature layout of
-        MTVM (2022). Success is the same whether the agent stopped or ran out of decisions.
+        Anderson et al., "Vision-and-Language Navigation", CVPR 2018, with the panoramic actions of Fried et al. 2018.
+        Rewards, limits and feature layout are those of Lin et al., "Multimodal Transformer with Variable-length Memory
+        for Vision-and-Language Navigation" (MTVM), ECCV 2022 (arXiv:2111.05759).
+
+    See Also:
+        `memenvs.vln.env.GraphNavigation`: observation, action, reward and info.
     """
 
     config_type = R2RConfig

@@ -1,0 +1,60 @@
+"""The API reference: one page for each package, with the docstrings of its public modules."""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from importlib import import_module
+from itertools import chain
+
+from generate.markdown import page, summary, table
+
+#: An editable install has the last two in folders of their own.
+ROOTS = ("memenvs", "memenvs.wrappers", "memenvs.agents")
+#: Modules that nobody imports: programs, and what only they or other modules of the same folder use.
+INTERNAL = re.compile(
+    r"""
+    memenvs\.(
+        .*\b(__main__|_\w*|cli|kernels|weights|worlds\.procedural)
+      | four_boxes\.(?!env|config).* | exploration\.(?!roaming|coverage|search|config|env|drive|visibility|nyu40).*
+      | objectnav\.(?!env|config|symbolic).* | room_ballet\.observer | vln\.(viewer|worlds\.mp3d_graphs)
+      | houses\.(procedural|rendering|navigation|procthor)\.(?!asset_sizes|renderer|camera|occupancy|geodesic).*
+      | grid_viewer | array_files | files | json_records | compilation | checks | resets | threads
+      | agents\.(studies | experiments\.(attention_figures|evaluation_files|progress|seed_groups)
+        | algorithms\.(archive|checkpoint_json|finite|sb3_settings|saving|replay_file) | memory\.(clock|sizes|step_log))
+    )(\..*)?
+    """,
+    re.VERBOSE,
+)
+
+
+def make_pages() -> dict[str, str]:
+    """Make the index and a page a package."""
+    packages = public_packages()
+    rows = [(f"[{name}]({name}.md)", summary(import_module(name))) for name in packages]
+    toctree = "\n".join(["```{toctree}", ":hidden:", "", *packages, "```"])
+    pages = {f"{name}.md": _package(name, modules) for name, modules in packages.items()}
+    return {"index.md": page("API reference", table(("package", "contents"), rows), toctree), **pages}
+
+
+def public_packages() -> dict[str, list[str]]:
+    """List each package and its public modules."""
+    found: dict[str, list[str]] = {root: [] for root in ROOTS}
+    for module in chain.from_iterable(
+        pkgutil.walk_packages(import_module(root).__path__, f"{root}.") for root in ROOTS
+    ):
+        if INTERNAL.fullmatch(module.name):
+            continue
+        if module.ispkg:
+            found.setdefault(module.name, [])
+        else:
+            modules = found.setdefault(module.name.rpartition(".")[0], [])
+            modules += [module.name] * (module.name not in modules)
+    return {name: modules for name, modules in sorted(found.items()) if modules}
+
+
+def _package(package: str, modules: list[str]) -> str:
+    parts = []
+    for module in modules:
+        parts += [f"## {module.removeprefix(package + '.')}", f"```{{eval-rst}}\n.. automodule:: {module}\n```"]
+    return page(package, summary(import_module(package)), *parts)

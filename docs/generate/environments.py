@@ -1,0 +1,126 @@
+"""One page for each registered environment, from registry and docstrings."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+
+from generate.markdown import code, docstring_sections, items, page, section, settings_table, table
+from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
+from memenvs.task import BatchTask, load_task
+
+#: Sections of a task's docstring whose text is a list of names and meanings; those of a subclass are added to its
+#: base's.
+LISTS = ("Observation", "Options", "Info")
+#: Pages about the environments of a family.
+FURTHER_PAGES = {
+    "objectnav": "[Results](../in_context.md). [Houses of your own](../houses.md).",
+    "exploration": "[Results](../explorers.md). [Houses of your own](../houses.md).",
+    "room_ballet": "[Results](../room_ballet.md).",
+    "vln": "[Results](../vln.md).",
+}
+_EXAMPLE = """
+import gymnasium as gym
+
+import memenvs  # registers the ids
+
+env = gym.make("{id}")
+observation, info = env.reset(seed=0)
+"""
+#: Reset options that only vector environments have.
+VECTOR_OPTIONS = ("reset_mask",)
+
+
+def make_pages() -> dict[str, str]:
+    """Make the index and a page an id."""
+    return {"index.md": _index(), **{page_name(spec): _environment(spec) for spec in ENVIRONMENTS}}
+
+
+def page_name(spec: EnvironmentSpec) -> str:
+    """File of an environment's page, such as darkroom.md."""
+    return spec.name.rpartition("-v")[0].lower().replace("-", "_") + ".md"
+
+
+def task_sections(task: type[BatchTask]) -> dict[str, str]:
+    """Sections of a task's docstring, together with those of the classes that it extends.
+
+    Returns:
+        Title -> text. Lists are one item a line.
+    """
+    found: dict[str, str] = {}
+    lists: dict[str, dict[str, str]] = {title: {} for title in LISTS}
+    for each in reversed(task.__mro__):
+        if not issubclass(each, BatchTask) or each is BatchTask:
+            continue
+        sections = docstring_sections(each)
+        for title in LISTS:
+            lists[title] |= items(sections.get(title, ""))
+        found |= sections
+    return found | {
+        title: "\n".join(f"{name}: {text}" for name, text in entries.items()) for title, entries in lists.items()
+    }
+
+
+def _index() -> str:
+    rows = [(f"[`{spec.id}`]({page_name(spec)})", spec.remembers, spec.needs or "-") for spec in ENVIRONMENTS]
+    toctree = "\n".join(["```{toctree}", ":hidden:", "", *(page_name(spec) for spec in ENVIRONMENTS), "```"])
+    text = (
+        "In each environment the right action depends on an observation that was made long ago. "
+        "All of them have trials: sequences of episodes in one layout. `reset()` goes on with the trial until it is "
+        "over; its options choose trial, episode and layout."
+    )
+    return page("Environments", text, table(("id", "what must be remembered", "needs"), rows), toctree)
+
+
+def _environment(spec: EnvironmentSpec) -> str:
+    task = load_task(spec.task)
+    sections = task_sections(task)
+    env = TrialEnv(spec.task, **spec.defaults)
+    common = docstring_sections(TrialVectorEnv)
+    options = items(sections["Options"]) | {
+        name: text for name, text in items(common["Options"]).items() if name not in VECTOR_OPTIONS
+    }
+    info = items(sections["Info"]) | items(common["Info"])
+    if "success" not in info:
+        del info["is_success"]
+    parts = page(
+        spec.name.rpartition("-v")[0],
+        sections[""],
+        code(_EXAMPLE.format(id=spec.id)),
+        table(("", ""), _facts(spec, env)),
+        section("Observation", _observation_table(items(sections["Observation"]), env.observation_space)),
+        section("Action", sections["Action"]),
+        section("Reward", sections["Reward"]),
+        section("Termination", sections["Termination"]),
+        section("Layout", sections["Layout"]),
+        section("Options of reset", _list_table("option", options)),
+        section("Info", _list_table("key", info)),
+        section("Settings", settings_table(task.config_type) if task.config_type else ""),
+        section("Variants", sections.get("Variants", "")),
+        section("Batches", sections.get("Batches", "")),
+        section("Further pages", FURTHER_PAGES.get(spec.family, "")),
+        section("Citation", sections.get("Source", "")),
+    )
+    env.close()
+    return parts
+
+
+def _facts(spec: EnvironmentSpec, env: TrialEnv) -> list[tuple[str, str]]:
+    trial = [f"{value} {name.removeprefix('trial_')}" for name, value in spec.defaults.items()]
+    return [
+        ("to remember", spec.remembers),
+        ("a trial", ", ".join(trial)),
+        ("score", f"`{spec.score_key}` in the `info` of the last step of an episode"),
+        ("oracle", f"at least {spec.oracle_at_least:g} (tested)"),
+        ("random", f"below {spec.random_below:g} (tested)"),
+        ("needs", spec.needs or "nothing beyond the package"),
+    ]
+
+
+def _observation_table(meanings: dict[str, str], space: gym.spaces.Dict) -> str:
+    rows = [(f"`{key}`", f"`{space[key]}`" if key in space else "-", text) for key, text in meanings.items()]
+    return table(("key", "space by default", "meaning"), rows)
+
+
+def _list_table(what: str, meanings: dict[str, str]) -> str:
+    return table((what, "meaning"), [(f"`{name}`", text) for name, text in meanings.items()])

@@ -1,0 +1,45 @@
+"""Additions to Sphinx: generated pages, links, plain docstrings, equations in MathML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from latex2mathml.converter import convert
+from sphinx.application import Sphinx
+
+from generate import write_folders
+from generate.docstrings import to_restructured_text
+from generate.links import relink
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Connect the extension; Sphinx calls this."""
+    app.connect("builder-inited", lambda app: write_folders(Path(app.srcdir)))
+    app.connect("source-read", _read_source)
+    app.connect("autodoc-process-docstring", _read_docstring, priority=100)  # before napoleon, at 500
+    app.add_html_math_renderer("mathml", (_inline_equation, None), (_equation, None))
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _read_source(app: Sphinx, page: str, source: list[str]) -> None:
+    folder = (Path(app.srcdir) / page).parent
+    source[0] = relink(source[0], folder)
+    if page == "index":  # pages that are still to come
+        lines = source[0].splitlines()
+        source[0] = "\n".join(line for line in lines if not line.endswith(("*", "]")) or any(folder.glob(line + ".md")))
+
+
+def _read_docstring(app: Sphinx, what: str, name: str, object: Any, options: Any, lines: list[str]) -> None:
+    lines[:] = to_restructured_text(lines)
+
+
+def _inline_equation(translator: Any, node: nodes.math) -> None:
+    translator.body.append(convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def _equation(translator: Any, node: nodes.math_block) -> None:
+    translator.body.append(f"<p>{convert(node.astext(), display='block')}</p>")
+    raise nodes.SkipNode

@@ -1,0 +1,120 @@
+"""Markdown of tables, code and settings, shared by the generated pages."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, Field, fields
+from typing import Any
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Format a table.
+
+    Args:
+        columns: Names of the columns.
+        rows: Cells of each row; None for an empty cell.
+    """
+    lines = [_row(columns), "|---" * len(columns) + "|"]
+    return "\n".join([*lines, *(_row(["" if cell is None else cell for cell in row]) for row in rows)])
+
+
+def _row(cells: Sequence[object]) -> str:
+    return "| " + " | ".join(" ".join(str(cell).split()).replace("|", "\\|") for cell in cells) + " |"
+
+
+def code(text: str, language: str = "python") -> str:
+    """Format a block of code."""
+    return f"```{language}\n{text.strip()}\n```"
+
+
+def page(title: str, *parts: str) -> str:
+    """Join a title and the parts of a page that are not empty."""
+    return "\n\n".join([f"# {title}", *(part.strip() for part in parts if part.strip())]) + "\n"
+
+
+def section(title: str, text: str, level: int = 2) -> str:
+    """Format a section; an empty text gives nothing."""
+    return f"{'#' * level} {title}\n\n{text.strip()}" if text.strip() else ""
+
+
+def settings_table(config_type: type) -> str:
+    """Tabulate the fields of a settings dataclass: name, default, meaning.
+
+    Args:
+        config_type: A dataclass whose docstring, or that of the class it extends, has each field under `Attributes:`.
+
+    Raises:
+        ValueError: A field has no description.
+    """
+    meanings = _attributes(config_type)
+    rows = []
+    for field in fields(config_type):
+        if field.name not in meanings:
+            raise ValueError(f"{config_type.__name__}.{field.name} has no description under Attributes")
+        rows.append((f"`{field.name}`", f"`{_default(field)}`", meanings[field.name]))
+    return table(("setting", "default", "meaning"), rows)
+
+
+def _default(field: Field[Any]) -> str:
+    if field.default is not MISSING:
+        return repr(field.default)
+    if field.default_factory is not MISSING:
+        return repr(field.default_factory())
+    return "required"
+
+
+def _attributes(config_type: type) -> Mapping[str, str]:
+    """Meaning of each attribute; those of a subclass replace those of its bases."""
+    found: dict[str, str] = {}
+    for each in reversed(config_type.__mro__):
+        if each.__dict__.get("__doc__"):
+            found |= items(docstring_sections(each).get("Attributes", ""))
+    return found
+
+
+def summary(of: object) -> str:
+    """First line of a docstring, with links of code as code."""
+    return (inspect.getdoc(of) or "").partition("\n")[0]
+
+
+def docstring_sections(of: object) -> dict[str, str]:
+    """Split a docstring into its sections.
+
+    Args:
+        of: A class, function or module.
+
+    Returns:
+        Title -> text, dedented. The text before the first section has the title "". A section begins with a line such
+        as "Action (`Discrete(5)`): text" at the left margin, and what is in brackets stays in front of its text.
+    """
+    found: dict[str, list[str]] = {"": []}
+    title = ""
+    for line in (inspect.getdoc(of) or "").splitlines():
+        begin = re.match(r"([A-Z][a-z]+(?: [a-z]+)?)(?: \(([^()]*(?:\([^()]*\)[^()]*)*)\))?:(?: (.*))?$", line)
+        if begin:
+            title = begin[1]
+            found[title] = [f"{begin[2]}: {begin[3] or ''}".rstrip() if begin[2] else begin[3] or ""]
+        else:
+            found[title].append(line)
+    return {title: _dedent(lines) for title, lines in found.items()}
+
+
+def _dedent(lines: list[str]) -> str:
+    return f"{lines[0]}\n{textwrap.dedent(chr(10).join(lines[1:]))}".strip()
+
+
+def items(text: str) -> dict[str, str]:
+    """Split lines such as "name: meaning", with indented lines that continue them."""
+    found: dict[str, str] = {}
+    names: list[str] = []
+    for line in text.splitlines():
+        begin = re.match(r"([\w.*]+(?:, [\w.*]+)*): *(.*)$", line)
+        if begin:
+            names = begin[1].split(", ")
+            found |= dict.fromkeys(names, begin[2])
+        elif line.strip() and names:
+            found |= {name: f"{found[name]} {line.strip()}".strip() for name in names}
+    return found

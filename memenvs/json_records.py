@@ -131,12 +131,17 @@ def read_record(path: Path, index: int) -> Field:
         if count == index + 1:
             return _field(path, position, record)
     if count == 0:
-        raise ValueError(f"{path}: holds no house; expected one JSON object a line, or a .json file with one or a list")
+        raise ValueError(
+            f"{path}: holds no record; expected one JSON object a line, or a .json file with one or a list"
+        )
     raise ValueError(f"{path}: index must be from 0 to {count - 1}, got {index}")
 
 
 def each_record(path: Path) -> Iterator[Callable[[], Field]]:
-    """Read a file once, and yield for each record a function that parses it; see `read_record`."""
+    """Read a file once, and yield for each record a function that parses it; see `read_record`.
+
+    A record whose function is not called is not parsed.
+    """
     return (partial(_field, path, position, record) for position, record in _records(path))
 
 
@@ -216,7 +221,7 @@ def _records(path: Path) -> Iterator[tuple[str, Any]]:
             yield from ((f"record {i}", record) for i, record in enumerate(records))
         return
     if not path.name.endswith((".jsonl", ".jsonl.gz")):
-        raise ValueError(f"{path}: a house file must end in .jsonl, .jsonl.gz, .json or .json.gz")
+        raise ValueError(f"{path}: a file of records must end in .jsonl, .jsonl.gz, .json or .json.gz")
     for number, text in read_lines(path):
         record = text.strip().removeprefix("\ufeff")
         if not record:

@@ -63,19 +63,13 @@ class Checkpoint:
 
     def write(self, path: archive.File) -> None:
         """Write the file, in place of one that is there."""
-        content = dict(
-            zip(
-                MEMBERS,
-                (
-                    json.dumps({"format": archive.FORMAT, **self.config}, indent=1).encode(),
-                    json.dumps(self.states[0]).encode(),
-                    save_tensors(self.policy),
-                    save_tensors(self.optimizer),
-                    save_tensors(self.generators[0]),
-                ),
-                strict=True,
-            )
-        )
+        content = {
+            "config.json": json.dumps({"format": archive.FORMAT, **self.config}, indent=1).encode(),
+            "state.json": json.dumps(self.states[0]).encode(),
+            "policy.safetensors": save_tensors(self.policy),
+            "optimizer.safetensors": save_tensors(self.optimizer),
+            "generators.safetensors": save_tensors(self.generators[0]),
+        }
         if self.learner:
             content[LEARNER] = save_tensors(self.learner)
         for rank in range(1, len(self.states)):
@@ -187,7 +181,7 @@ def load_features(policy: MemoryPolicy, path: archive.File) -> None:
     if saved_kwargs.get("freeze_features"):
         raise ValueError(
             f"{path}: must be of a learner that has learned its encoder, a first stage or one without freeze_features; "
-            "this one has taken it over from another: name that"
+            "this one has loaded it from another file: give that file"
         )
     expected = policy.json_kwargs()["features_extractor_class"]
     prefixes = ["features_extractor."] + ["previous_action."] * (policy.previous_action_dim > 0)

@@ -33,8 +33,8 @@ def check_config(path: File, config: dict[str, Any]) -> None:
         if not isinstance(config[key], dict):
             raise root[key].error("a JSON object")
     root["algorithm"].text()
-    _integer(root, "n_envs", 1, MAX_COUNT)
-    _integer(root, "processes", 1, MAX_PROCESSES)
+    _check_integer(root, "n_envs", 1, MAX_COUNT)
+    _check_integer(root, "processes", 1, MAX_PROCESSES)
     for key in ("encoder", "vocabulary"):
         found = root.get(key)
         if found is not None:
@@ -53,16 +53,16 @@ def check_state(path: File, name: str, state: dict[str, Any]) -> None:
     """
     root = Field(state, f"{path}: {name}")
     for key in ("num_timesteps", "n_updates"):
-        _integer(root, key, 0, MAX_COUNT)
+        _check_integer(root, key, 0, MAX_COUNT)
     for key, least in (("seed", 0), ("filled_at", -1), ("decisions", 0)):
         if key in state and not (key == "seed" and state[key] is None):
-            _integer(root, key, least, MAX_COUNT)
+            _check_integer(root, key, least, MAX_COUNT)
     for key in ("resets_with_episode", "episode_is_trial"):
         if not isinstance(state.get(key, False), bool):
             raise Field(state[key], root.source, key).error("true or false")
     for episode in root["recent_episodes"].items():
         episode["r"].number()
-        _integer(episode, "l", 0, MAX_COUNT)
+        _check_integer(episode, "l", 0, MAX_COUNT)
     for success in root["recent_successes"].items():
         if not isinstance(success.value, bool):
             raise success.error("true or false")
@@ -78,7 +78,7 @@ def check_state(path: File, name: str, state: dict[str, Any]) -> None:
             raise trials["trial"].error(f"a list of {len(seeds)}, as many as there are seeds")
 
 
-def _integer(parent: Field, key: str, low: int, high: int) -> None:
+def _check_integer(parent: Field, key: str, low: int, high: int) -> None:
     """Raise a ValueError unless the value of a key is an integer from `low` to `high`."""
     found = Field(parent.value[key] if isinstance(parent.value, dict) and key in parent.value else None, parent.source)
     if not is_int(found.value) or not low <= found.value <= high:

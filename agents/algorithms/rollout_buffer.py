@@ -29,7 +29,7 @@ def allocating(what: str) -> Iterator[None]:
         yield
     except (RuntimeError, MemoryError) as error:
         reason = str(error).splitlines()[0]
-        raise ValueError(f"{what} must be fewer, so that the buffer fits into memory ({reason})") from error
+        raise ValueError(f"{what} must be smaller, so that the buffer fits into memory ({reason})") from error
 
 
 @dataclass(frozen=True)

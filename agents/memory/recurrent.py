@@ -76,13 +76,13 @@ class RecurrentMemory(Memory):
         n_last = n_last_steps(steps, last)
         if state is None:
             state = self.initial_state(batch)
-        parts = []
+        segments = []
         for begin, end in step_ranges(steps, self.config.bptt):
             if begin > 0:
                 state = {part: value.detach() for part, value in state.items()}
             features, state = self._run_with_resets(x.steps(begin, end), state)
-            parts.append(features)
-        return torch.cat(parts, 1)[:, steps - n_last :], state
+            segments.append(features)
+        return torch.cat(segments, 1)[:, steps - n_last :], state
 
     def _run_with_resets(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
         """Run steps with gradients through all of them; features of all, and the state after them."""

@@ -199,9 +199,8 @@ class ActingPolicy(BasePolicy):
         if trial_start is None:
             trial_start = episode if self.episode_is_trial else is_new
             sees_trials = self.resets_with_episode or self.episode_is_trial or is_new.all()
-            if (
-                not sees_trials and episode.any() and len(state) > 1
-            ):  # with one entry, the state is the previous action alone
+            has_memory = len(state) > 1  # with one entry, the state is the previous action alone
+            if not sees_trials and episode.any() and has_memory:
                 warnings.warn(
                     "an episode starts, and predict cannot see whether a trial starts with it: the memory is kept; "
                     "evaluate with memenvs.agents.TrialEvalCallback or TrialEvaluator, which start each trial with an "
@@ -210,9 +209,8 @@ class ActingPolicy(BasePolicy):
                 )
         starts = _flags("trial_start", trial_start, batch) | (episode & self.resets_with_episode)
         trial = torch.as_tensor(starts, device=self.device)
-        output = self.act(
-            tensors, state, torch.as_tensor(episode, device=self.device) | trial, trial, deterministic
-        )  # the start of a trial is the start of an episode
+        # The start of a trial is the start of an episode too.
+        output = self.act(tensors, state, torch.as_tensor(episode, device=self.device) | trial, trial, deterministic)
         if not output.is_finite:
             raise ValueError(
                 "the policy's outputs must be finite, got NaN or infinity: its weights or the observation are broken"

@@ -144,9 +144,9 @@ class MemoryPolicy(ActingPolicy):
         )
         self._is_masked = isinstance(observation_space, spaces.Dict) and ACTION_MASK in observation_space.spaces
         settings = _with_default_places(memory, memory_kwargs or {}, observation_space)
-        self.encoded_space = _encoded_space(observation_space, memory, settings)
-        _check_images(self.encoded_space, features_extractor_class)
-        self.features_extractor = features_extractor_class(self.encoded_space, **self.features_extractor_kwargs)
+        self.extractor_space = _extractor_space(observation_space, memory, settings)
+        _check_images(self.extractor_space, features_extractor_class)
+        self.features_extractor = features_extractor_class(self.extractor_space, **self.features_extractor_kwargs)
         self.features_dim = int(self.features_extractor.features_dim)  # a NumPy number for MultiDiscrete observations
         self.freeze_features = freeze_features
         if freeze_features:
@@ -218,7 +218,7 @@ class MemoryPolicy(ActingPolicy):
         """
         if isinstance(observations, dict):
             observations = {key: value for key, value in observations.items() if key not in self.memory.required_inputs}
-        prepared = preprocess_obs(observations, self.encoded_space, normalize_images=self.normalize_images)
+        prepared = preprocess_obs(observations, self.extractor_space, normalize_images=self.normalize_images)
         if not self.freeze_features:
             return self.features_extractor(prepared)
         with torch.no_grad():  # rounded as the buffers store them, so that acting and learning use the same numbers
@@ -432,7 +432,7 @@ def _with_default_places(memory: str, settings: Mapping[str, Any], space: spaces
     return dict(settings)
 
 
-def _encoded_space(space: spaces.Space, memory: str, settings: Mapping[str, Any]) -> spaces.Space:
+def _extractor_space(space: spaces.Space, memory: str, settings: Mapping[str, Any]) -> spaces.Space:
     """Return the observation space without the keys that the memory reads directly.
 
     Raises:

@@ -119,6 +119,9 @@ _TINY = _relic(2, 8, 64, 256, "k0v0", 128)
 #: The release sums the gradients of ten micro-batches and clips the sum at 0.2. Here they are averaged. So the clip is
 #: 0.02, and Adam's epsilon (`adam_eps` of the policy) a tenth of the release's.
 _RELEASE = PPOConfig(learning_rate=2e-4, final_learning_rate=1e-5, max_grad_norm=0.02)
+#: The paper's Darkroom and Miniworld. The release's example of the Darkroom sums the gradients of four micro-batches,
+#: so the clip is 0.2 / 4. Environments, batch and warm-up are our choice.
+_SMALL_RELEASE = replace(_RELEASE, n_steps=512, batch_size=16, warmup_steps=10_000, max_grad_norm=0.05)
 #: For small networks and few steps: a larger learning rate, normalised advantages,
 #: and no clip of values. Returns of the Darkroom reach 90. Unscaled advantages of that size would outweigh the entropy,
 #: and a value that may change by 0.2 in an update would never reach them.
@@ -138,7 +141,7 @@ _DARKROOM = RunConfig(
 _PAPER_DARKROOM = RunConfig(
     **_darkroom(10, 100, 40),
     total_steps=10_000_000,
-    learner=replace(_RELEASE, n_steps=512, n_updates=4, batch_size=16, warmup_steps=10_000, max_grad_norm=0.05),
+    learner=replace(_SMALL_RELEASE, n_updates=4),
     policy=_TINY,
     eval_trials=100,
 )
@@ -265,7 +268,7 @@ RELIC_PRESETS: dict[str, Preset] = {
         RunConfig(
             **_FOUR_BOXES,
             total_steps=10_000_000,
-            learner=replace(_RELEASE, n_steps=512, n_updates=2, batch_size=16, warmup_steps=10_000, max_grad_norm=0.05),
+            learner=replace(_SMALL_RELEASE, n_updates=2),
             policy={**_relic(2, 8, 64, 256, "k0v0", 64), "features_extractor_kwargs": {"image_dim": 8}},
         ),
     ),

@@ -253,13 +253,17 @@ class BalletModel(nn.Module):
             Table with the actions below the frames, and rows, times and mask of N frames and as many actions as visits.
         """
         assert self.actions is not None
-        stay = self.task.visit_steps
+        visit_steps = self.task.visit_steps
         steps_per_visit = len(self._steps_of_visit)
-        visits = steps[:, ::steps_per_visit] // stay  # (B, visits in memory)
-        actions = np.roll(episodes.action[:, ::stay], -1, 1).astype(np.int64)  # the action after each visit, (B, V)
+        visits = steps[:, ::steps_per_visit] // visit_steps  # (B, visits in memory)
+        actions = np.roll(episodes.action[:, ::visit_steps], -1, 1).astype(
+            np.int64
+        )  # the action after each visit, (B, V)
         actions[:, -1] = NO_ACTION
         actions = np.take_along_axis(actions, visits, 1)
-        unit = np.minimum(visits * (stay + 1) + stay, self._n_times - 1)  # after the last frame of the visit
+        unit = np.minimum(
+            visits * (visit_steps + 1) + visit_steps, self._n_times - 1
+        )  # after the last frame of the visit
         action_times = self._indices_of(unit, np.ones_like(unit, bool)).to(rows.device)
         action_rows = torch.from_numpy(np.minimum(actions, ACTIONS - 1)).to(rows.device) + len(table)
         is_action = torch.from_numpy(actions != NO_ACTION).to(rows.device)

@@ -126,11 +126,11 @@ def add_attention(report: Report, folders: Sequence[Path]) -> None:
     header = ["layer", "queried room", "opposite room", "6 others"]
     add_table(report, "Opposite Ballet: attention by layer", header, rows)
     figure = Figure(figsize=(10, 3), dpi=120, layout="constrained")
-    queried = 1
+    queried = 1  # the room at the top in the middle, of which the figure shows attention to all others
     for layer, axes in enumerate(np.atleast_1d(figure.subplots(1, len(found)))):
-        grid = np.insert(found[layer, queried], 4, np.nan).reshape(3, 3)
+        grid = np.insert(found[layer, queried], 4, np.nan).reshape(3, 3)  # 8 rooms around an empty middle
         axes.imshow(grid, vmin=0, vmax=1, cmap="magma")
-        axes.set_facecolor("0.6")  # the middle, where nobody lives
+        axes.set_facecolor("0.6")  # grey for the middle, which has no room
         axes.set_title(f"layer {layer + 1}")
         axes.set_xticks([])
         axes.set_yticks([])

@@ -16,7 +16,7 @@ _BORDER_GREY = 250
 
 #: Symbol and meaning of each entry of a legend; see `memenvs.houses.rendering.topdown.draw_legend`.
 Legend = list[tuple[str | Marker, str]]
-LEGEND: Legend = [("trajectory", "first to last step"), ("cross", "collision")]
+LEGEND: Legend = [("path", "first to last step"), ("cross", "collision")]
 LEGEND_OF_CELLS: Legend = [("square", "cell entered")]
 
 

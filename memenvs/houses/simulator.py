@@ -80,7 +80,7 @@ class Simulator:
         self._width = np.ones(num_robots, np.int64)
         self._origin = np.zeros((num_robots, 2))
         self._cell_size = 0.05
-        self._instances: np.ndarray | None = None  # images of `count_pixels`, allocated when first needed
+        self._instance_images: np.ndarray | None = None  # images of `count_pixels`, allocated when first needed
 
     def load(self, i: int, navmap: NavigationMap, scene: Scene) -> None:
         """Put robot `i` into a home; call `place` next.
@@ -190,6 +190,7 @@ class Simulator:
             ends = np.cumsum([len(goals) for goals in self._goal_points])
             spans = np.stack([np.concatenate([[0], ends[:-1]]), ends], axis=1)
             self._goals = np.concatenate(self._goal_points), spans
+        # The field is on a grid and can be a little below the straight line, which no path is shorter than.
         raise_to_straight(*self._goals, self.position, distances)
         return distances
 
@@ -233,14 +234,14 @@ class Simulator:
         Returns:
             int64, (N, K); 0 for robots whose images are not drawn.
         """
-        if self._instances is None:
+        if self._instance_images is None:
             size = (self.num_robots, COUNTING_CAMERA.height, COUNTING_CAMERA.width)
-            self._instances = np.zeros(size, np.uint16)
+            self._instance_images = np.zeros(size, np.uint16)
         poses = head_camera_poses(self.position, self.heading, self.pitch, *self._mount)
-        self._renderer.render(poses, instance=self._instances, env_mask=robot_mask, camera=COUNTING_CAMERA)
+        self._renderer.render(poses, instance=self._instance_images, env_mask=robot_mask, camera=COUNTING_CAMERA)
         counts = np.zeros(instances.shape, np.int64)
         for i in np.flatnonzero(robot_mask):
-            _count_instances(self._instances[i], instances[i], counts[i])
+            _count_instances(self._instance_images[i], instances[i], counts[i])
         return counts
 
     def _set_field(self, i: int, field: np.ndarray) -> None:
@@ -258,7 +259,7 @@ class Simulator:
         return found
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_instances": None}
+        return {**self.__dict__, "_instance_images": None}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
@@ -283,7 +284,7 @@ class PixelCounter:
         Args:
             scene: The home.
             poses: float64, (Q, 5); poses of the camera: x, y, z (m), heading and pitch (rad).
-            instances: int64, (Q,); id of the object.
+            instances: int64, (Q,); id of the object whose pixels are counted from each pose.
 
         Returns:
             int64, (Q,).

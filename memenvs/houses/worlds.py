@@ -29,7 +29,7 @@ WORLDS = ("procedural", "suncg_style", "procthor")
 #: Homes that each world keeps in memory; a home with its map takes 1 to 2 MB.
 CACHED_HOMES = 64
 #: `HouseWorld.unplayable` of files, by their state, split and robot: a process checks the same file once.
-_FOUND_IN_FILES: dict[Hashable, dict[Hashable, Mapping[int, str]]] = {}
+_UNPLAYABLE_IN_FILES: dict[Hashable, dict[Hashable, Mapping[int, str]]] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,8 @@ class HouseWorld(ABC):
 
     Attributes:
         always_playable: True if every task can play every home, so that none is checked when an environment is made.
-        unplayable: What was found about the homes, for `memenvs.houses.playable`: check -> its findings.
+        unplayable: Results of the checks that were made of its homes, see `memenvs.houses.playable`: check -> {number
+            of a home that fails it: reason}.
 
     Raises:
         ValueError: A size is out of range.
@@ -100,7 +101,7 @@ class HouseWorld(ABC):
     def each_home(self) -> Iterator[Callable[[], Home]]:
         """Yield for each number, from 0 on, a function that does what `home` does.
 
-        A file is read once for all homes, and not once for each.
+        A file is read once for all homes, not once for each. A home whose function is not called is not made.
         """
         return (partial(self._home, index, make_house) for index, make_house in enumerate(self._each_house()))
 
@@ -206,7 +207,7 @@ class ProcthorHouseWorld(HouseWorld):
             (str(file.resolve()), file.stat().st_mtime_ns, file.stat().st_size) for file in (self._path, sizes_path)
         )
         key = states, unknown_assets, split, robot_radius, robot_height
-        self.unplayable = _FOUND_IN_FILES.setdefault(key, {})
+        self.unplayable = _UNPLAYABLE_IN_FILES.setdefault(key, {})
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -275,7 +276,7 @@ def make_house_world(
     """
     split = "train" if split is None else split
     if world in ("suncg_style", "procthor") and rooms is not None:
-        raise ValueError(f"rooms must be None in world {world!r}, whose homes have the rooms they have, got {rooms!r}")
+        raise ValueError(f"rooms must be None in world {world!r}, whose homes are fixed, got {rooms!r}")
     if world in ("procedural", "suncg_style"):
         for name, value in (("houses", houses), ("asset_sizes", asset_sizes), ("unknown_assets", unknown_assets)):
             if value is not None:

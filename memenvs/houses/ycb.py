@@ -19,7 +19,7 @@ from memenvs.houses.object_model import ObjectModel
 
 TIN = Finish("metal", (196, 198, 202))
 _GAP = 0.01  # m; between two objects, and from an object to the edge of its surface
-_TRIES = 60  # draws of a place for each object
+_TRIES = 60  # draws of a surface and a place on it for each object; it is left out if none fits
 
 
 class SurfaceFootprint(NamedTuple):
@@ -51,7 +51,7 @@ class PlacedObject:
 
 
 def object_footprint(category: int) -> tuple[float, float]:
-    """Extents along the object's own x and y axes, m."""
+    """Full extents along the object's own x and y axes, m."""
     model = _model(category)
     return model.width, model.depth
 
@@ -126,8 +126,8 @@ def place_objects(
             occupied[index].append(spot)
             cos = float(np.cos(receptacle.yaw))  # surface -> house
             sin = float(np.sin(receptacle.yaw))
-            x = receptacle.centre[0] + cos * spot[0] - sin * spot[1]
-            y = receptacle.centre[1] + sin * spot[0] + cos * spot[1]
+            x = receptacle.centre[0] + cos * spot.x - sin * spot.y
+            y = receptacle.centre[1] + sin * spot.x + cos * spot.y
             z = receptacle.centre[2]
             instance = len(house.instances) + len(placed)
             yaw += receptacle.yaw

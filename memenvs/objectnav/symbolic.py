@@ -14,7 +14,7 @@ NUM_RAYS = 32
 SYMBOLIC_SIZE = len(YCB_CLASSES) + NUM_RAYS
 #: Largest distance of a ray, m.
 RAY_RANGE = 10.0
-_FULL_PIXELS = 256 * 256
+_FULL_PIXELS = 256 * 256  # of the image that areas are scaled to, that of the paper's camera
 _NON_OBSTACLES = np.array([CLASS_INDEX[name] for name in ("outside", "floor", "ceiling")], np.uint8)
 
 

@@ -183,7 +183,7 @@ class RoomBallet(BatchTask):
         """Return the correct dances."""
         return self._episodes.label.astype(np.int64)
 
-    # ------------------------------------------------------------------ pictures
+    # ------------------------------------------------------------------ images for people
 
     def render(self, i: int) -> np.ndarray:
         """Render the room, the queried dancer, and the map with the path so far; 360 x 1080."""
@@ -199,11 +199,11 @@ class RoomBallet(BatchTask):
 
     def draw_map(self, i: int, path: np.ndarray) -> np.ndarray:
         """Draw the rooms with a path, and the queried room green in the query phase; 360 x 360."""
-        green: dict[tuple[int, int], tuple[int, int, int]] = {}
+        highlighted: dict[tuple[int, int], tuple[int, int, int]] = {}  # cell -> colour
         if self._is_query_phase()[i]:
             x, y = self._cells(self._episodes.query_place[i : i + 1])[0].tolist()
-            green = {(x, y): (60, 170, 90)}
-        return draw_grid(self.ballet.side, green, path, FRAME_PIXELS * _RENDER_SCALE)
+            highlighted = {(x, y): (60, 170, 90)}  # green
+        return draw_grid(self.ballet.side, highlighted, path, FRAME_PIXELS * _RENDER_SCALE)
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
         """Convert poses to pixels of the map, the middles of the rooms."""

@@ -81,7 +81,7 @@ def evaluate_exactly(env: TrialEnv, policy: str) -> tuple[MetricTable, int]:
     task = _graph_task(env)
     if policy == "r2r-random":
         return exact_expectation(task), task.num_layouts
-    # Nothing is drawn in these environments, so one pass is exact.
+    # Nothing is random in these environments with this policy, so one pass is exact.
     values = play_episodes(
         env, OracleEnvPolicy(env), 0, [{"episode_number": number} for number in range(task.num_layouts)]
     )

@@ -16,7 +16,7 @@ from memenvs.poses import wrap_angle
 from memenvs.vln.config import VLNConfig
 from memenvs.vln.features.base import ANGLE_SIZE, DEFAULT_SIZE, angle_features, view_angles
 from memenvs.vln.features.make import make_features
-from memenvs.vln.graph import COLUMNS, NUM_VIEWS, STEP, Graphs, nearest_column
+from memenvs.vln.graph import COLUMNS, NUM_VIEWS, VIEW_STEP, Graphs, nearest_column
 from memenvs.vln.metrics import PathMetrics, ReferencePath, TimeWarping
 from memenvs.vln.rewards import step_rewards
 from memenvs.vln.tokenizers import Tokenizer, WordPieceTokenizer, WordTokenizer
@@ -200,7 +200,7 @@ class GraphNavigation(BatchTask):
         out["direction"][rows] = np.stack([np.sin(heading), np.cos(heading), np.sin(elevation), np.cos(elevation)], 1)
         candidates = self.graphs.candidates
         exists = (candidates.node[node] >= 0)[:, :, None]  # (rows, candidates, 1)
-        angles = angle_features(candidates.heading[node] - column[:, None] * STEP, candidates.elevation[node])
+        angles = angle_features(candidates.heading[node] - column[:, None] * VIEW_STEP, candidates.elevation[node])
         # Each row of `candidates` holds image features, then angle features; the last row, "stop", stays 0.
         features = out["candidates"]
         features[rows, : self.stop, self._image_size :] = np.where(exists, angles, np.float32(0.0))
@@ -261,11 +261,11 @@ class GraphNavigation(BatchTask):
     def trajectory(self, i: int) -> list[tuple[str, float, float]]:
         """Path of environment `i` as (viewpoint, heading rad, elevation rad) tuples."""
         return [
-            (str(self.graphs.viewpoints[node]), view % COLUMNS * STEP, (view // COLUMNS - 1) * STEP)
+            (str(self.graphs.viewpoints[node]), view % COLUMNS * VIEW_STEP, (view // COLUMNS - 1) * VIEW_STEP)
             for node, view in self._trajectories[i]
         ]
 
-    # ------------------------------------------------------------------ pictures
+    # ------------------------------------------------------------------ images for people
 
     def render(self, i: int) -> np.ndarray:
         """Draw the map with annotated and own path, and the text; uint8, (640, 512, 3)."""
@@ -367,7 +367,7 @@ class GraphNavigation(BatchTask):
 
     def _camera(self) -> tuple[np.ndarray, np.ndarray]:
         """Compute heading and elevation of the camera, float64, (N,) each, rad."""
-        return self._view % COLUMNS * STEP, (self._view // COLUMNS - 1) * STEP
+        return self._view % COLUMNS * VIEW_STEP, (self._view // COLUMNS - 1) * VIEW_STEP
 
     def _path_ndtw(self) -> np.ndarray:
         """Normalised dynamic time warping that the reward counts, in metres or hops; float64, (N,)."""

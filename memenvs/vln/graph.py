@@ -18,7 +18,8 @@ from memenvs.poses import wrap_angle
 #: The view number is 12 * row + column.
 COLUMNS, ROWS = 12, 3
 NUM_VIEWS = COLUMNS * ROWS
-STEP = math.pi / 6
+#: Angle from one column of views to the next, and from one row to the next, rad.
+VIEW_STEP = math.pi / 6
 #: Half of the horizontal field of view, rad. A neighbour within it is visible.
 HALF_HFOV = math.radians(40.0)
 #: Largest coordinate of a viewpoint, m, as of houses; squares of much larger ones are infinite.
@@ -27,7 +28,7 @@ MAX_COORDINATE = 10_000.0
 
 def nearest_column(heading: float | np.ndarray) -> np.ndarray:
     """Column (0 to 11) with the nearest heading; ties go to the lower one."""
-    return np.ceil(np.asarray(heading) / STEP - 0.5).astype(np.int64) % COLUMNS
+    return np.ceil(np.asarray(heading) / VIEW_STEP - 0.5).astype(np.int64) % COLUMNS
 
 
 def nearest_view(heading: np.ndarray, elevation: np.ndarray) -> np.ndarray:
@@ -37,7 +38,7 @@ def nearest_view(heading: np.ndarray, elevation: np.ndarray) -> np.ndarray:
         MTVM's release: among the views within 40 degrees of the heading, the one with the smallest
         sqrt(dh^2 + de^2), the differences in heading and elevation; ties go to the lower one.
     """
-    row = np.clip(np.ceil(elevation / STEP - 0.5) + 1, 0, ROWS - 1).astype(np.int64)
+    row = np.clip(np.ceil(elevation / VIEW_STEP - 0.5) + 1, 0, ROWS - 1).astype(np.int64)
     return COLUMNS * row + nearest_column(heading)
 
 
@@ -160,9 +161,9 @@ class Graph:
         u, v = np.concatenate([self.edges, self.edges[:, ::-1]]).T
         x, y, z = (self.position[v] - self.position[u]).T
         heading, elevation = np.arctan2(x, y), np.arctan2(z, np.hypot(x, y))
-        offset = np.abs(wrap_angle(heading[:, None] - np.arange(COLUMNS) * STEP))  # (directed edges, 12)
+        offset = np.abs(wrap_angle(heading[:, None] - np.arange(COLUMNS) * VIEW_STEP))  # (directed edges, 12)
         first_view = (offset <= HALF_HFOV).argmax(1)
-        from_centre = np.hypot(offset[np.arange(len(u)), first_view], elevation + STEP)
+        from_centre = np.hypot(offset[np.arange(len(u)), first_view], elevation + VIEW_STEP)
         # per node u: by view, then by distance from its centre, then by node number
         order = np.lexsort((v, from_centre, first_view, u))
         degree = np.bincount(u, minlength=len(self))

@@ -6,7 +6,7 @@ import numpy as np
 
 from memenvs.poses import wrap_angle
 from memenvs.vln.env import GraphNavigation
-from memenvs.vln.graph import COLUMNS, HALF_HFOV, STEP, Graphs, nearest_column
+from memenvs.vln.graph import COLUMNS, HALF_HFOV, VIEW_STEP, Graphs, nearest_column
 from memenvs.vln.metrics import PathMetrics, ReferencePath
 from memenvs.vln.worlds.base import Episode
 
@@ -24,7 +24,7 @@ def nodes_ahead(graphs: Graphs) -> np.ndarray:
         int64, (V, 12); global node numbers, -1 where no neighbour is visible.
     """
     candidates = graphs.candidates
-    offset = wrap_angle(candidates.heading[:, None] - np.arange(COLUMNS)[:, None] * STEP)  # (V, 12, K)
+    offset = wrap_angle(candidates.heading[:, None] - np.arange(COLUMNS)[:, None] * VIEW_STEP)  # (V, 12, K)
     is_visible = (np.abs(offset) <= HALF_HFOV) & (candidates.node >= 0)[:, None]
     from_centre = np.where(is_visible, np.hypot(offset, candidates.elevation[:, None]), np.inf)
     nearest = from_centre.argmin(2)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 #: Moving away from the goal costs extra within this distance, m.
-CLOSE = 1.0
-_SAME = 1e-9  # m; distances that differ by less are equal up to rounding
+NEAR_GOAL = 1.0
+_TOLERANCE = 1e-9  # m; distances that differ by less are equal up to rounding
 
 
 def step_rewards(
@@ -36,7 +36,8 @@ def step_rewards(
         nDTW.
     """
     decrease = distance_before - distance_after
-    sign = np.where(np.abs(decrease) > _SAME, np.sign(decrease), 0.0)
-    missed = np.where((distance_before <= CLOSE) & (sign < 0.0), 2.0 * (1.0 - distance_before), 0.0)
-    moved = sign + (ndtw_after - ndtw_before) - missed
+    sign = np.where(np.abs(decrease) > _TOLERANCE, np.sign(decrease), 0.0)
+    leaves_goal = (distance_before <= NEAR_GOAL) & (sign < 0.0)
+    penalty = np.where(leaves_goal, 2.0 * (NEAR_GOAL - distance_before), 0.0)
+    moved = sign + (ndtw_after - ndtw_before) - penalty
     return np.where(stopped, np.where(success, 2.0 + 2.0 * ndtw_after, -2.0), moved)

@@ -18,7 +18,7 @@ from memenvs.vln.worlds.base import NAVIGATOR, ORACLE, TARGET
 PAD, UNKNOWN, SEPARATOR = "[PAD]", "[UNK]", "[SEP]"
 MARKERS = (NAVIGATOR, ORACLE, TARGET)
 TOKENIZERS = ("words", "wordpiece")
-_PIECE = re.compile(r"\[(?:NAV|ORA|TAR)\]|\w+|[^\w\s]")
+_WORD = re.compile(r"\[(?:NAV|ORA|TAR)\]|\w+|[^\w\s]")
 _LONGEST_WORD = 100  # characters; longer words are unknown to BERT
 
 
@@ -26,7 +26,8 @@ def split_words(text: str) -> list[str]:
     """Split into lower-case words and punctuation marks, without accents; markers stay."""
     if not text.isascii():
         text = "".join(each for each in unicodedata.normalize("NFD", text) if unicodedata.category(each) != "Mn")
-    return [word if word in MARKERS else word.lower() for word in _PIECE.findall(text.replace("_", " _ "))]
+    spaced = text.replace("_", " _ ")  # a punctuation mark to BERT, though the regular expression's \w includes it
+    return [word if word in MARKERS else word.lower() for word in _WORD.findall(spaced)]
 
 
 def frequent_words(texts: Iterable[str], at_least: int = 5) -> tuple[str, ...]:

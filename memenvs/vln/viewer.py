@@ -13,7 +13,7 @@ from memenvs.vln.graph import Graph
 SIDE, TEXT_HEIGHT = 512, 128
 _MARGIN = 24
 _FONT_SIZES = (12, 11, 10, 9, 8)  # pixels; 8 can just be read
-_FACTOR = 2  # supersampling: drawn larger, then reduced
+_SUPERSAMPLE = 2  # drawn larger by this factor, then reduced
 _PAPER, _EDGE, _NODE, _INK = (250, 249, 246), (205, 204, 200), (150, 150, 155), (52, 52, 58)
 _REFERENCE, _START, _GOAL, _HERE = (66, 133, 214), (34, 160, 84), (214, 48, 49), (240, 150, 20)
 
@@ -40,26 +40,26 @@ def draw_map(graph: Graph, reference: Sequence[int], goals: Sequence[int], path:
     Returns:
         uint8, (512, 512, 3).
     """
-    image = Image.new("RGB", (SIDE * _FACTOR, SIDE * _FACTOR), _PAPER)
+    image = Image.new("RGB", (SIDE * _SUPERSAMPLE, SIDE * _SUPERSAMPLE), _PAPER)
     draw = ImageDraw.Draw(image)
-    nodes = [(x, y) for x, y in (map_pixels(graph, graph.position) * _FACTOR).tolist()]
-    taken = [(x, y) for x, y in (map_pixels(graph, path) * _FACTOR).tolist()]
+    node_pixels = [(x, y) for x, y in (map_pixels(graph, graph.position) * _SUPERSAMPLE).tolist()]
+    path_pixels = [(x, y) for x, y in (map_pixels(graph, path) * _SUPERSAMPLE).tolist()]
 
     def ring(centre: tuple[float, float], radius: float, colour: tuple[int, int, int], *, filled: bool = False) -> None:
-        r = radius * _FACTOR
+        r = radius * _SUPERSAMPLE
         box = (centre[0] - r, centre[1] - r, centre[0] + r, centre[1] + r)
-        draw.ellipse(box, fill=colour if filled else None, outline=colour, width=2 * _FACTOR)
+        draw.ellipse(box, fill=colour if filled else None, outline=colour, width=2 * _SUPERSAMPLE)
 
     for u, v in graph.edges.tolist():
-        draw.line([nodes[u], nodes[v]], _EDGE, _FACTOR)
-    for node in nodes:
+        draw.line([node_pixels[u], node_pixels[v]], _EDGE, _SUPERSAMPLE)
+    for node in node_pixels:
         ring(node, 1.5, _NODE, filled=True)
-    draw.line([nodes[k] for k in reference], _REFERENCE, 6 * _FACTOR, joint="curve")
-    draw.line(taken, _HERE, 3 * _FACTOR, joint="curve")
-    ring(nodes[reference[0]], 6, _START)
+    draw.line([node_pixels[k] for k in reference], _REFERENCE, 6 * _SUPERSAMPLE, joint="curve")
+    draw.line(path_pixels, _HERE, 3 * _SUPERSAMPLE, joint="curve")
+    ring(node_pixels[reference[0]], 6, _START)
     for goal in goals:
-        ring(nodes[goal], 8, _GOAL)
-    ring(taken[-1], 4, _HERE, filled=True)
+        ring(node_pixels[goal], 8, _GOAL)
+    ring(path_pixels[-1], 4, _HERE, filled=True)
     return np.asarray(image.resize((SIDE, SIDE), Image.Resampling.LANCZOS))
 
 

@@ -41,7 +41,7 @@ def test_entered_cells_are_tinted_where_they_are_rewarded(task):
     path = np.array([[2.1, 2.1, 0.0], [2.6, 2.1, 0.0], [3.1, 2.1, 0.0]])
     image, before = env.task.draw_map(0, path), env.task.draw_map(0, path[:1])
     symbols = [symbol for symbol, _ in env.task._legend()]
-    assert symbols == ["trajectory", "cross", *(["square"] if task is Coverage else [])]
+    assert symbols == ["path", "cross", *(["square"] if task is Coverage else [])]
     for x in (2.75, 3.25):  # above the path
         was, now = pixel_at(env, before, x, 2.4), pixel_at(env, image, x, 2.4)
         if task is Coverage:

@@ -46,7 +46,7 @@ def test_wrong_house_files_are_named_by_the_environment(tmp_path):
         ("cut.jsonl.gz", gzip.compress(WHOLE)[:300], r"cut\.jsonl\.gz: not a whole gzip file"),
         ("cut.jsonl", WHOLE[:300], r"cut\.jsonl, line 1: not JSON"),
         ("prose.json", b"Once upon a time", r"prose\.json: not JSON"),
-        ("house.txt", WHOLE, r"house\.txt: a house file must end in \.jsonl"),
+        ("house.txt", WHOLE, r"house\.txt: a file of records must end in \.jsonl"),
         ("list.jsonl", b"[]", r"list\.jsonl, line 1: the record must be a JSON object"),
         ("doors.json", without_doors(), r"doors\.json, record 0: doors must join all 2 rooms"),
         ("blocks.json", full_of_blocks(), r"'blocks-0' has no navigable cell"),

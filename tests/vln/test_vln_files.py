@@ -14,7 +14,7 @@ from memenvs.data import find_vln_folder
 from memenvs.json_records import read_json
 from memenvs.poses import wrap_angle
 from memenvs.vln.cvdn import CVDN
-from memenvs.vln.graph import HALF_HFOV, STEP, Graphs
+from memenvs.vln.graph import HALF_HFOV, VIEW_STEP, Graphs
 from memenvs.vln.metrics import score
 from memenvs.vln.r2r import R2R
 from memenvs.vln.random_agent import exact_expectation
@@ -302,8 +302,8 @@ def test_real_graphs():
     assert is_there.sum(1).max() == 13
     assert (~is_there.any(1)).sum() == 8
     assert is_there.sum() == 42_936
-    offset = np.abs(wrap_angle(candidates.heading[is_there][:, None] - np.arange(36) % 12 * STEP))
-    tilt = candidates.elevation[is_there][:, None] - (np.arange(36) // 12 - 1) * STEP
+    offset = np.abs(wrap_angle(candidates.heading[is_there][:, None] - np.arange(36) % 12 * VIEW_STEP))
+    tilt = candidates.elevation[is_there][:, None] - (np.arange(36) // 12 - 1) * VIEW_STEP
     cost = np.where(offset <= HALF_HFOV, np.hypot(offset, tilt), np.inf)
     assert (cost.argmin(1) == candidates.view[is_there]).all()
     for scan in scans:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from memenvs.poses import wrap_angle
 from memenvs.vln.features.base import angle_features, view_angles
-from memenvs.vln.graph import HALF_HFOV, STEP, Graph, Graphs, nearest_column, nearest_view
+from memenvs.vln.graph import HALF_HFOV, VIEW_STEP, Graph, Graphs, nearest_column, nearest_view
 from tests.vln.toys import angle_between, dijkstra
 
-VIEWS = [(view % 12 * STEP, (view // 12 - 1) * STEP) for view in range(36)]
+VIEWS = [(view % 12 * VIEW_STEP, (view // 12 - 1) * VIEW_STEP) for view in range(36)]
 
 
 @st.composite
@@ -110,7 +110,9 @@ def test_nearest_view(heading, elevation):
 
 
 def test_nearest_column_prefers_the_lower_of_two():
-    assert nearest_column(np.array([0.0, STEP / 2, 1.5 * STEP, 11.4 * STEP, -0.4 * STEP])).tolist() == [0, 0, 1, 11, 0]
+    assert nearest_column(
+        np.array([0.0, VIEW_STEP / 2, 1.5 * VIEW_STEP, 11.4 * VIEW_STEP, -0.4 * VIEW_STEP])
+    ).tolist() == [0, 0, 1, 11, 0]
 
 
 def test_coincident_viewpoints_have_finite_directions():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from memenvs.vln.config import R2RConfig
-from memenvs.vln.graph import STEP, Graphs
+from memenvs.vln.graph import VIEW_STEP, Graphs
 from memenvs.vln.metrics import score
 from memenvs.vln.tokenizers import split_words
 from memenvs.vln.worlds.procedural.dialogues import load_dialogues
@@ -72,7 +72,7 @@ def test_a_follower_that_counts_clauses_reaches_the_goal():
             episode = world.episode(number)
             clauses = parse(episode.text)
             assert clauses == list(world.clauses(number)), episode.text
-            path = follow(world.houses[episode.house], episode.path[0], round(episode.heading / STEP), clauses)
+            path = follow(world.houses[episode.house], episode.path[0], round(episode.heading / VIEW_STEP), clauses)
             assert tuple(path) == episode.path, episode.id
 
 
@@ -87,7 +87,7 @@ def test_a_follower_that_does_not_count_clauses_fails_in_tours():
         for number, episode in zip(range(0, 600, 12), episodes, strict=True):
             house = world.houses[episode.house]
             path = [episode.path[0]]
-            column = round(episode.heading / STEP)
+            column = round(episode.heading / VIEW_STEP)
             for _ in range(len(world.clauses(number))):
                 onward = [follow(house, path[-1], column, [clause]) for clause in world.clauses(number)]
                 onward = [each for each in onward if len(each) > 1]
@@ -110,7 +110,7 @@ def ambiguous_share(world: Tours, moves: int) -> float:
     for number in range(0, world.num_episodes, 9):
         episode = world.episode(number)
         candidates, path = world.graphs[episode.house].candidates, episode.path
-        views = [12 + round(episode.heading / STEP)]
+        views = [12 + round(episode.heading / VIEW_STEP)]
         views += [int(candidates.view[u, candidates.node[u].tolist().index(v)]) for u, v in pairwise(path)]
         known = list(zip(path, views, strict=True))
         taken: dict[tuple, set] = {}
@@ -310,7 +310,7 @@ def test_dialogues_are_like_those_of_cvdn():
         assert len(each.turns) % 2 == 0
         if each.turns:
             clauses = parse(each.turns[-1][1])
-            assert tuple(follow(house, start, round(each.heading / STEP), clauses)) == each.planner_path
+            assert tuple(follow(house, start, round(each.heading / VIEW_STEP), clauses)) == each.planner_path
     texts = " ".join(each.text("all") for each in found)
     assert set(split_words(texts)) - {"[NAV]", "[ORA]", "[TAR]"} <= set(world.words)
 

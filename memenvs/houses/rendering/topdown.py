@@ -38,12 +38,12 @@ _SUPERSAMPLE = 3
 _FURNITURE: Colour = (202, 202, 208)
 _FREE: Colour = (60, 170, 90)
 _FREE_TINT = 90  # of 255
-#: Colours along a trajectory, from its first to its last step.
+#: Colours along a path, from its first to its last step.
 _TIME_COLOURS: tuple[Colour, ...] = ((48, 70, 200), (0, 160, 190), (60, 180, 75), (240, 180, 20), (220, 50, 40))
 #: Symbols of a legend that are patches of a colour.
 _PATCHES = {"wall": _WALL, "window": _GLASS, "door": _DOOR, "furniture": _FURNITURE, "free": _FREE}
 #: Width of each symbol of a legend, m, and height of its text, m.
-_SYMBOL_WIDTHS = {"trajectory": 1.3, "square": 0.4, "cross": 0.3, **dict.fromkeys(_PATCHES, 0.4)}
+_SYMBOL_WIDTHS = {"path": 1.3, "square": 0.4, "cross": 0.3, **dict.fromkeys(_PATCHES, 0.4)}
 _LEGEND_TEXT = 0.35
 #: Entries of `draw_legend` for a home itself; the last applies to maps with `navigation`.
 HOUSE_LEGEND = (
@@ -123,7 +123,7 @@ class _Canvas:
     def square(self, centre: np.ndarray, side: float, colour: Colour) -> None:
         """Tint a square, so that what is under it can still be seen; its side in metres."""
         (left, top), (right, bottom) = self.pixels(centre[:2] + np.array([[-0.5, 0.5], [0.5, -0.5]]) * side)
-        shape = left, top, right - 1, bottom - 1  # the next one begins there
+        shape = left, top, right - 1, bottom - 1  # the square beside it begins at the next pixel
         ImageDraw.Draw(self.image, "RGBA").rectangle(shape, (*colour, 80), (*colour, 120), _SUPERSAMPLE)
 
     def cross(self, centre: np.ndarray, half: float, colour: Colour) -> None:
@@ -154,7 +154,7 @@ def draw_topdown(
     house: House,
     *,
     pixels_per_metre: float = 60.0,
-    trajectories: Sequence[np.ndarray] = (),
+    paths: Sequence[np.ndarray] = (),
     markers: Sequence[Marker] = (),
     squares: np.ndarray | None = None,
     crosses: np.ndarray | None = None,
@@ -167,8 +167,8 @@ def draw_topdown(
     Args:
         house: The home.
         pixels_per_metre: Scale, > 0.
-        trajectories: Positions step by step, each (T, 2) or more columns; x and y in m. Their colour runs from blue to
-            red; a green disc is the start, a red one the end.
+        paths: Positions step by step, each (T, 2) or more columns; x and y in m. Their colour runs from blue to red; a
+            green disc is the start, a red one the end.
         markers: Points to show.
         squares: Squares to tint, float (K, 3): x and y of the middle and the side, m; None for none.
         crosses: Points to cross, float (K, 2), m; None for none.
@@ -181,7 +181,7 @@ def draw_topdown(
         `pixels_per_metre` and row (y1 + margin - y) * `pixels_per_metre` with `house.bounds` (x0, y0), (x1, y1).
 
     Raises:
-        ValueError: `pixels_per_metre` is not positive, `margin` is negative, or a trajectory, `squares` or `crosses`
+        ValueError: `pixels_per_metre` is not positive, `margin` is negative, or a path, `squares` or `crosses`
             has the wrong shape.
     """
     if not pixels_per_metre > 0:
@@ -199,8 +199,8 @@ def draw_topdown(
     _draw_shapes(canvas, house.shapes.take(~lies_flat))
     for square in _rows("squares", squares, 3):
         canvas.square(square, square[2], _SQUARE)
-    for trajectory in trajectories:
-        _draw_trajectory(canvas, np.asarray(trajectory, np.float64))
+    for path in paths:
+        _draw_path(canvas, np.asarray(path, np.float64))
     if has_labels:
         for room in house.rooms:
             size = np.ptp(room.polygon, axis=0).min()
@@ -222,7 +222,7 @@ def draw_legend(entries: Sequence[tuple[str | Marker, str]], width: int) -> np.n
     """Draw a legend: the symbols on a map and their meanings, in as many lines as needed.
 
     Args:
-        entries: Pairs of a symbol and its meaning. A symbol is "trajectory", "square", "cross", a key of `HOUSE_LEGEND`
+        entries: Pairs of a symbol and its meaning. A symbol is "path", "square", "cross", a key of `HOUSE_LEGEND`
             or a `Marker` of any position.
         width: Of the image, pixels.
 
@@ -260,8 +260,8 @@ def _draw_symbol(canvas: _Canvas, symbol: str | Marker, x: float, width: float, 
     middle = np.array([x + width / 2, y])
     if isinstance(symbol, Marker):
         _draw_marker(canvas, replace(symbol, position=(x + width / 2, y)))
-    elif symbol == "trajectory":
-        _draw_trajectory(canvas, np.stack([np.linspace(x + 0.15, x + width - 0.15, 30), np.full(30, y)], 1))
+    elif symbol == "path":
+        _draw_path(canvas, np.stack([np.linspace(x + 0.15, x + width - 0.15, 30), np.full(30, y)], 1))
     elif symbol == "square":
         canvas.square(middle, 0.36, _SQUARE)
     elif symbol in _PATCHES:
@@ -279,7 +279,7 @@ def save_png(image: np.ndarray, path: str | os.PathLike[str]) -> None:
 
 
 def object_colour(category: int) -> Colour:
-    """The colour of one of the 20 categories on maps, sRGB."""
+    """The colour of one of the 20 categories of YCB objects on maps, sRGB."""
     hue = (category * 0.381966) % 1.0  # steps of the golden ratio keep neighbours apart
     red, green, blue = colorsys.hsv_to_rgb(hue, 0.85 if category % 2 else 0.65, 0.95 if category % 3 else 0.75)
     return round(255 * red), round(255 * green), round(255 * blue)
@@ -297,7 +297,7 @@ def _draw_shapes(canvas: _Canvas, shapes: Shapes) -> None:
     is_building = structure & (bottom < _CUT_HEIGHT)
     for name, colour in (("wall", _WALL), ("window", _GLASS), ("door", _DOOR)):
         for row in np.flatnonzero((shapes.semantic == CLASS_INDEX[name]) & (is_building | (name == "window"))):
-            is_sill = name == "wall" and top[row] < _CUT_HEIGHT
+            is_sill = name == "wall" and top[row] < _CUT_HEIGHT  # the wall below a window
             canvas.polygon(_footprint(shapes, row), _mix(_WALL, _PAPER, 0.5) if is_sill else colour)
     instances = shapes.instance[is_object]
     for instance in np.unique(instances):
@@ -333,10 +333,10 @@ def _draw_navigable(canvas: _Canvas, navigation: NavigationMap) -> None:
     canvas.image.paste(Image.new("RGB", (width, height), _FREE), (0, 0), mask)
 
 
-def _draw_trajectory(canvas: _Canvas, points: np.ndarray) -> None:
+def _draw_path(canvas: _Canvas, points: np.ndarray) -> None:
     """Draw a path in the colours of time, its start and its end."""
     if points.ndim != 2 or points.shape[1] < 2 or len(points) == 0:
-        raise ValueError(f"a trajectory must have the shape (T, 2) with T >= 1, got {points.shape}")
+        raise ValueError(f"a path must have the shape (T, 2) with T >= 1, got {points.shape}")
     pixels = canvas.pixels(points[:, :2])
     width = max(2, round(0.05 * canvas.scale))
     for step in range(len(pixels) - 1):
@@ -375,7 +375,7 @@ def _draw_scale(canvas: _Canvas, low: np.ndarray, margin: float) -> None:
 
 
 def _label_position(room: Room) -> np.ndarray:
-    """A point well inside a room, float64 (2,): on a grid, the one farthest from the walls, rather in the middle."""
+    """Find a point for a label, float64 (2,), m: far from the walls, and among similar points near the middle."""
     polygon = room.polygon
     low, high = polygon.min(0), polygon.max(0)
     steps = (np.arange(15) + 0.5) / 15
@@ -394,7 +394,7 @@ def _label_position(room: Room) -> np.ndarray:
 
 
 def _time_colour(share: float) -> Colour:
-    """Colour at a share (0 to 1) of a trajectory."""
+    """Colour at a share (0 to 1) of a path."""
     position = share * (len(_TIME_COLOURS) - 1)
     k = min(int(position), len(_TIME_COLOURS) - 2)
     return _mix(_TIME_COLOURS[k + 1], _TIME_COLOURS[k], position - k)

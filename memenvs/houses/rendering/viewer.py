@@ -55,7 +55,7 @@ def draw_house_map(house: House, path: np.ndarray, overlay: MapOverlay, *, pixel
     return draw_topdown(
         house,
         pixels_per_metre=pixels_per_metre,
-        trajectories=[path],
+        paths=[path],
         markers=[*overlay.markers, ahead],
         squares=overlay.squares,
         crosses=overlay.crosses,

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from memenvs.vln.graph import COLUMNS, NUM_VIEWS, STEP
+from memenvs.vln.graph import COLUMNS, NUM_VIEWS, VIEW_STEP
 
 FEATURES = ("synthetic", "none")
 #: Size of an angle feature, and repetitions of (sin h, cos h, sin e, cos e) in it.
@@ -55,5 +55,5 @@ def angle_features(heading: np.ndarray, elevation: np.ndarray) -> np.ndarray:
 def view_angles() -> np.ndarray:
     """Angle features of the 36 views relative to each column; float32, (12, 36, 128)."""
     views = np.arange(NUM_VIEWS)
-    turned = (views % COLUMNS - np.arange(COLUMNS)[:, None]) * STEP
-    return angle_features(turned, (views // COLUMNS - 1) * STEP)
+    turned = (views % COLUMNS - np.arange(COLUMNS)[:, None]) * VIEW_STEP
+    return angle_features(turned, (views // COLUMNS - 1) * VIEW_STEP)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from memenvs.vln.features.base import Features
-from memenvs.vln.graph import COLUMNS, HALF_HFOV, NUM_VIEWS, STEP, Graph, Graphs
+from memenvs.vln.graph import COLUMNS, HALF_HFOV, NUM_VIEWS, VIEW_STEP, Graph, Graphs
 from memenvs.vln.worlds.base import GraphWorld, ViewpointContent
 
 #: Part of every hash. It changes with the features, so that codes of two versions are independent.
@@ -89,7 +89,7 @@ def compute_view_features(graph: Graph, content: ViewpointContent, size: int) ->
 
 def _view_directions() -> np.ndarray:
     """Unit vectors along the 36 views, float64, (36, 3)."""
-    heading, elevation = np.arange(NUM_VIEWS) % COLUMNS * STEP, (np.arange(NUM_VIEWS) // COLUMNS - 1) * STEP
+    heading, elevation = np.arange(NUM_VIEWS) % COLUMNS * VIEW_STEP, (np.arange(NUM_VIEWS) // COLUMNS - 1) * VIEW_STEP
     return np.stack([np.sin(heading) * np.cos(elevation), np.cos(heading) * np.cos(elevation), np.sin(elevation)], 1)
 
 

@@ -18,8 +18,11 @@ from memenvs.vln.tokenizers import frequent_words
 from memenvs.vln.worlds.base import NAVIGATOR, ORACLE, Dialogue, Episode, GraphWorld, ViewpointContent
 from memenvs.vln.worlds.mp3d_graphs import FOLDER, Scan, read_scans
 
+#: The last one is a part of train and has no file of its own.
 R2R_SPLITS = ("train", "val_seen", "val_unseen", "val_train_seen")
 CVDN_SPLITS = ("train", "val_seen", "val_unseen")
+#: Default limits on the number of tokens of a text: that of MTVM's release for R2R, and ours for dialogues.
+R2R_MAX_TOKENS, CVDN_MAX_TOKENS = 80, 300
 _NDH = "ndh_{}.json"
 _ROLES = {"navigator": NAVIGATOR, "oracle": ORACLE}
 
@@ -196,7 +199,7 @@ def load_r2r(folder: Path, split: str) -> Mp3dGraphWorld:
                 )
             )
     _check_ids(episodes, records[0].source)
-    return Mp3dGraphWorld(folder, houses.scans, episodes, 80, r2r_training_texts)
+    return Mp3dGraphWorld(folder, houses.scans, episodes, R2R_MAX_TOKENS, r2r_training_texts)
 
 
 @cached_until_changed(8, FOLDER)
@@ -221,7 +224,7 @@ def load_cvdn(folder: Path, split: str, supervision: str, history: str) -> Mp3dG
     houses = _Houses(folder, records)
     episodes = [_dialogue(record, *houses.of(record)).episode(supervision, history) for record in records]
     _check_ids(episodes, records[0].source)
-    return Mp3dGraphWorld(folder, houses.scans, episodes, 300, cvdn_training_texts)
+    return Mp3dGraphWorld(folder, houses.scans, episodes, CVDN_MAX_TOKENS, cvdn_training_texts)
 
 
 def r2r_training_texts(folder: Path) -> list[str]:

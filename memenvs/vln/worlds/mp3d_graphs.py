@@ -157,8 +157,10 @@ def _make_scan(
     unobstructed: np.ndarray,
     visible: np.ndarray,
 ) -> Scan:
+    """Make a scan of its included viewpoints; `pose` is float, (V, 16): 4 x 4 matrices row by row."""
     kept = np.flatnonzero(included)
     joined = (unobstructed & unobstructed.T)[np.ix_(kept, kept)]
     edges = np.argwhere(np.triu(joined, 1))
-    graph = Graph(name, tuple(viewpoints[k] for k in kept.tolist()), pose[kept][:, [3, 7, 11]], edges)
+    position = pose[kept][:, [3, 7, 11]]  # the last column of each matrix
+    graph = Graph(name, tuple(viewpoints[k] for k in kept.tolist()), position, edges)
     return Scan(graph, height[kept], visible[np.ix_(kept, kept)])

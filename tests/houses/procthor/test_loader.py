@@ -319,9 +319,9 @@ def test_wrong_files(tmp_path):
     with pytest.raises(TypeError):
         load_procthor(path, 0.5)
     cases = {
-        "empty.jsonl": (b"", "holds no house"),
-        "empty.json": (b"\n", "holds no house"),
-        "list.json": (b"[]", "holds no house"),
+        "empty.jsonl": (b"", "holds no record"),
+        "empty.json": (b"\n", "holds no record"),
+        "list.json": (b"[]", "holds no record"),
         "broken.jsonl": (b'{"rooms": [', "broken.jsonl, line 1: not JSON"),
         "broken.json": (b"{", "broken.json: not JSON"),
         "number.jsonl": (b"7", "line 1: the record must be a JSON object, got 7"),

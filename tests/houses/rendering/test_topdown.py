@@ -61,7 +61,7 @@ def test_objects_are_dots():
 def test_trajectory_runs_from_green_to_red_through_time():
     house = l_shaped_home()
     path = np.stack([np.linspace(0.5, 3.5, 31), np.full(31, 0.6)], 1)
-    image = draw(house, trajectories=[path], markers=[Marker((0.5, 2.5), (0, 0, 255))])
+    image = draw(house, paths=[path], markers=[Marker((0.5, 2.5), (0, 0, 255))])
     assert np.argmax(pixel(image, house, 0.5, 0.6)) == 1
     assert np.argmax(pixel(image, house, 3.5, 0.6)) == 0
     assert np.argmax(pixel(image, house, 0.8, 0.6)) == 2  # early: blue
@@ -70,13 +70,13 @@ def test_trajectory_runs_from_green_to_red_through_time():
 
 def test_single_pose_is_a_trajectory():
     house = l_shaped_home()
-    assert np.argmax(pixel(draw(house, trajectories=[np.array([[3.0, 1.0, 0.2]])]), house, 3.0, 1.0)) == 0
+    assert np.argmax(pixel(draw(house, paths=[np.array([[3.0, 1.0, 0.2]])]), house, 3.0, 1.0)) == 0
 
 
 def test_wrong_trajectories_are_refused():
     for path in (np.zeros((0, 2)), np.zeros((4, 1)), np.zeros(4)):
         with pytest.raises(ValueError, match="trajectory must have the shape"):
-            draw(l_shaped_home(), trajectories=[path])
+            draw(l_shaped_home(), paths=[path])
 
 
 def test_wrong_scale_is_refused():
@@ -160,7 +160,7 @@ def test_wrong_tables_are_refused():
 
 def test_a_legend_takes_the_lines_that_it_needs():
     entries = [
-        ("trajectory", "the path"),
+        ("path", "the path"),
         ("cross", "collision"),
         ("square", "cell"),
         (Marker((9.0, 9.0), (0, 0, 255)), "goal"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from memenvs.vln.graph import COLUMNS, STEP
+from memenvs.vln.graph import COLUMNS, VIEW_STEP
 from memenvs.vln.worlds.base import NAVIGATOR, ORACLE, Dialogue, Episode
 from memenvs.vln.worlds.procedural.houses import ProceduralHouse
 from memenvs.vln.worlds.procedural.texts import arrival_column, compile_clauses, write_answer, write_question
@@ -17,16 +17,19 @@ from memenvs.vln.worlds.procedural.world import ProceduralGraphWorld
 INSTANCES = {"train": range(78), "val_seen": range(78, 84), "val_unseen": range(82)}
 #: Largest number of edges of the path that an answer describes.
 ANSWER_EDGES = 5
-# A search is a path of the navigator, an exchange, the next path, and so on. The instance is one of its paths, with the
-# exchanges before it: weights of the path after 0, 1, ... exchanges.
+# The navigator moves along a path, puts a question and gets an answer (an exchange), moves along the next path, and so
+# on. An instance is one of these paths, with the exchanges before it.
+#: Relative probability that the instance is the path after 0, 1, ... exchanges.
 _EXCHANGE_WEIGHTS = (0.1, 0.2, 0.25, 0.25, 0.24)
-#: Probabilities of a step along the shortest path after an answer, and before the first one; of moving on at its end.
-_FOLLOWS, _GUESSES, _GOES_ON = 0.8, 0.6, 0.4
-_PATIENCE = 7  # edges after which the navigator gives up before the end of the described path
-_MAX_EDGES_BEYOND = 4  # that end
+#: Probabilities of a step along the shortest path after an answer, and before the first one; of moving on beyond the
+#: end of the described path.
+_P_FOLLOW, _P_GUESS, _P_OVERSHOOT = 0.8, 0.6, 0.4
+_MAX_EDGES = 7  # after as many the navigator stops, even before the end of the described path
+_MAX_OVERSHOOT = 4  # edges, beyond that end
 _PREFERRED_DISTANCE = 40.0  # m; of the item from the start
-_STARTS, _TRIES = 120, 20
-_TOKENS = 300
+#: Draws of a start and an item, of which the best is taken; draws of a whole instance before giving up.
+_NUM_STARTS, _TRIES = 120, 20
+_MAX_TOKENS = 300
 
 
 class Dialogues(ProceduralGraphWorld):
@@ -44,7 +47,7 @@ class Dialogues(ProceduralGraphWorld):
 
     def __init__(self, split: str, supervision: str, history: str) -> None:
         super().__init__(split, INSTANCES, 1)
-        self.max_tokens = _TOKENS
+        self.max_tokens = _MAX_TOKENS
         self.split = split
         self.supervision = supervision
         self.history = history
@@ -54,8 +57,8 @@ class Dialogues(ProceduralGraphWorld):
 
     def dialogue(self, number: int) -> Dialogue:
         """Instance with this number, before a supervision is chosen."""
-        house, slot = divmod(number, len(self._slots))
-        return draw_dialogue(house, self.houses[house], self._seeds[house], self._slots[slot])
+        index, slot = divmod(number, len(self._slots))
+        return draw_dialogue(index, self.houses[index], self._seeds[index], self._slots[slot])
 
     def _make(self, house: int, slot: int, text: int) -> Episode:
         return draw_dialogue(house, self.houses[house], self._seeds[house], slot).episode(
@@ -63,25 +66,25 @@ class Dialogues(ProceduralGraphWorld):
         )
 
 
-def draw_dialogue(number: int, house: ProceduralHouse, seed: int, slot: int) -> Dialogue:
+def draw_dialogue(house_index: int, house: ProceduralHouse, seed: int, slot: int) -> Dialogue:
     """Draw an instance.
 
     Args:
-        number: Index of the house in its world.
+        house_index: Index of the house in its world.
         house: The house.
         seed: Seed of the house.
         slot: Number of the instance in the house.
     """
     rng = np.random.default_rng([seed, 1000, slot])
     for _ in range(_TRIES):
-        node, target, region = _draw_search(house, rng)
+        node, target, region = _draw_start_and_target(house, rng)
         column = int(rng.integers(COLUMNS))
         turns: list[tuple[str, str]] = []
         paths: list[tuple[int, tuple[int, ...]]] = []  # column at the start of each path, and its nodes
         while node not in region and len(paths) < len(_EXCHANGE_WEIGHTS):
-            paths.append((column, _draw_player_path(house, node, region, _FOLLOWS if turns else _GUESSES, rng)))
+            paths.append((column, _draw_player_path(house, node, region, _P_FOLLOW if turns else _P_GUESS, rng)))
             column, node = arrival_column(house, paths[-1][1], column), paths[-1][1][-1]
-            exchange = _exchange(house, node, column, region, target, rng)
+            exchange = _write_exchange(house, node, column, region, target, rng)
             if exchange is None:
                 break
             turns += exchange
@@ -93,10 +96,10 @@ def draw_dialogue(number: int, house: ProceduralHouse, seed: int, slot: int) -> 
         if player_path[-1] != player_path[0]:
             return Dialogue(
                 id=f"{seed}-{slot}",
-                house=number,
+                house=house_index,
                 target=target,
                 turns=tuple(turns[: 2 * chosen]),
-                heading=column * STEP,
+                heading=column * VIEW_STEP,
                 region=region,
                 planner_path=house.path(player_path[0], _nearest(house, player_path[0], region), ANSWER_EDGES),
                 player_path=player_path,
@@ -104,14 +107,14 @@ def draw_dialogue(number: int, house: ProceduralHouse, seed: int, slot: int) -> 
     raise RuntimeError(f"house {seed} has no dialogue {slot}")
 
 
-def _draw_search(house: ProceduralHouse, rng: np.random.Generator) -> tuple[int, str, tuple[int, ...]]:
+def _draw_start_and_target(house: ProceduralHouse, rng: np.random.Generator) -> tuple[int, str, tuple[int, ...]]:
     """Draw start, item and the nodes of its room.
 
     Of 120 draws, take the one whose distance is nearest to 40 m, so that most searches need several exchanges.
     """
-    inside = np.where(house.room[:, 0] == house.room[:, 1], house.room[:, 0], -1)
-    found: list[tuple[float, int, str, tuple[int, ...]]] = []
-    for _ in range(_STARTS):
+    inside = np.where(house.room[:, 0] == house.room[:, 1], house.room[:, 0], -1)  # room of each node; -1 in a door
+    found: list[tuple[float, int, str, tuple[int, ...]]] = []  # (error of the distance, start, item, region)
+    for _ in range(_NUM_STARTS):
         node, item = int(rng.integers(len(house.graph))), house.items[int(rng.integers(len(house.items)))]
         regions = [np.flatnonzero(inside == each.room) for each in house.items if each.name == item.name]
         region = min(regions, key=lambda nodes: house.graph.distance[node, nodes].min())
@@ -131,19 +134,19 @@ def _draw_player_path(
     """Draw the next path of the navigator; each step is right with the given probability."""
     goal = house.path(node, _nearest(house, node, region), ANSWER_EDGES)[-1]
     path = [node]
-    while path[-1] != goal and len(path) <= _PATIENCE:
+    while path[-1] != goal and len(path) <= _MAX_EDGES:
         onward = int(house.next_node[path[-1], goal])
         if rng.random() >= probability:
             neighbours = house.graph.candidates.node[path[-1]]
             others = neighbours[(neighbours >= 0) & (neighbours != onward)]
             onward = int(rng.choice(others)) if len(others) else onward
         path.append(onward)
-    if path[-1] == goal and rng.random() < _GOES_ON:
-        path += house.path(goal, _nearest(house, goal, region), int(rng.integers(1, _MAX_EDGES_BEYOND + 1)))[1:]
+    if path[-1] == goal and rng.random() < _P_OVERSHOOT:
+        path += house.path(goal, _nearest(house, goal, region), int(rng.integers(1, _MAX_OVERSHOOT + 1)))[1:]
     return tuple(path)
 
 
-def _exchange(
+def _write_exchange(
     house: ProceduralHouse, node: int, column: int, region: tuple[int, ...], target: str, rng: np.random.Generator
 ) -> list[tuple[str, str]] | None:
     """Write question and answer at a node; None if the path has no clauses."""

@@ -27,18 +27,18 @@ ITEMS = (
 )  # fmt: skip
 COLOURS = ("black", "blue", "brown", "green", "grey", "orange", "pink", "purple", "red", "silver", "white", "yellow")
 
-_SIDES = (18.0, 30.0), (14.0, 24.0)  # m; of the floor
+_SIDES = (18.0, 30.0), (14.0, 24.0)  # m; ranges of the width and the depth of a house
 _ROOM_AREA = 24.0  # m^2; larger rooms are divided
 _EXTRA_DOORS = 0.35  # probability of a door between neighbours that are connected already
 #: Tries: floor plans of a house, and positions for the viewpoints of a room.
 _PLAN_TRIES, _POSITION_TRIES = 40, 400
-_ITEMS_IN_A_ROOM = 2, 4
+_ITEMS_IN_A_ROOM = 2, 4  # fewest and most
 _CAMERA_HEIGHT = 1.5  # m
 #: Smallest distances of viewpoints in a room: to each other, to doors, to walls, m.
 _SPACING, _FROM_DOOR, _FROM_WALL = 2.1, 0.7, 0.3
 _AREA_PER_VIEWPOINT, _MAX_VIEWPOINTS = 5.0, 8  # m^2; of a room
 _LONGEST_EDGE = 6.0  # m; only edges of the spanning tree may be longer
-_CLEAR = 0.7  # no third viewpoint is nearer to the middle of an edge than this fraction of half its length
+_CLEARANCE = 0.7  # no third viewpoint is nearer to the middle of an edge than this fraction of half its length
 
 
 @dataclass(frozen=True)
@@ -149,6 +149,7 @@ def make_house(seed: int) -> ProceduralHouse:
 def _furnish(seed: int, rooms: list[PlanRoom], doors: list[Opening], rng: np.random.Generator) -> ProceduralHouse:
     """Draw types, items, viewpoints and edges for a floor plan."""
     num_doors = np.bincount([room for door in doors for room in door.rooms], minlength=len(rooms))
+    # In random order; no type comes again before all have.
     types = [ROOM_TYPES[k] for _ in range(0, len(rooms), len(ROOM_TYPES)) for k in rng.permutation(len(ROOM_TYPES))][
         : len(rooms)
     ]
@@ -160,16 +161,19 @@ def _furnish(seed: int, rooms: list[PlanRoom], doors: list[Opening], rng: np.ran
     edges: list[tuple[int, int]] = []
     items: list[Item] = []
     for number, room in enumerate(rooms):
-        own = [_draw_item(rng, number, room) for _ in range(rng.integers(_ITEMS_IN_A_ROOM[0], _ITEMS_IN_A_ROOM[1] + 1))]
-        members = [k for k, door in enumerate(doors) if number in door.rooms]
+        room_items = [
+            _draw_item(rng, number, room) for _ in range(rng.integers(_ITEMS_IN_A_ROOM[0], _ITEMS_IN_A_ROOM[1] + 1))
+        ]
+        members = [k for k, door in enumerate(doors) if number in door.rooms]  # viewpoints of the room, its doors first
         for position in _draw_viewpoints(rng, room, [positions[k] for k in members]):
-            nearest = own[argmin_first(np.array([np.hypot(*(item.position - position)) for item in own]))]
+            distances = [np.hypot(*(item.position - position)) for item in room_items]
+            nearest = room_items[argmin_first(np.array(distances))]
             members.append(len(positions))
             positions.append(position)
             viewpoint_rooms.append((number, number))
             landmarks.append(Landmark((types[number],), (nearest.colour, nearest.name)))
         edges += [(members[i], members[j]) for i, j in _connect_viewpoints(np.array([positions[k] for k in members]))]
-        items += own
+        items += room_items
     graph = Graph(
         f"procedural-{seed}",
         tuple(f"{seed}-{k}" for k in range(len(positions))),
@@ -189,12 +193,12 @@ def _draw_viewpoints(rng: np.random.Generator, room: PlanRoom, doors: list[np.nd
     """Draw viewpoints of a room, apart from each other and from its doors; at least one."""
     wanted = int(np.clip(room.area / _AREA_PER_VIEWPOINT, 1, _MAX_VIEWPOINTS))
     low, high = np.array(room.low) + _FROM_WALL, np.array(room.high) - _FROM_WALL
-    tries = rng.uniform(low, high, (_POSITION_TRIES, 2))
-    is_free = (_distances(tries, np.array(doors)) >= _FROM_DOOR).all(1)
+    drawn = rng.uniform(low, high, (_POSITION_TRIES, 2))
+    is_free = (_distances(drawn, np.array(doors)) >= _FROM_DOOR).all(1)
     found: list[np.ndarray] = []
     while is_free.any() and len(found) < wanted:
-        found.append(tries[is_free.argmax()])
-        is_free &= _distances(tries, found[-1][None])[:, 0] >= _SPACING
+        found.append(drawn[is_free.argmax()])  # the first that is still free
+        is_free &= _distances(drawn, found[-1][None])[:, 0] >= _SPACING
     return found or [(low + high) / 2]
 
 
@@ -213,7 +217,7 @@ def _connect_viewpoints(positions: np.ndarray) -> list[tuple[int, int]]:
     from_middle = _distances(middle.reshape(-1, 2), positions).reshape(count, count, count)  # [i, j, third]
     from_middle[np.arange(count), :, np.arange(count)] = np.inf
     from_middle[:, np.arange(count), np.arange(count)] = np.inf
-    is_open = (distance < _LONGEST_EDGE) & (from_middle.min(2) >= _CLEAR * distance / 2)
+    is_open = (distance < _LONGEST_EDGE) & (from_middle.min(2) >= _CLEARANCE * distance / 2)
     first, second = np.triu_indices(count, 1)
     group = list(range(count))  # Kruskal's algorithm: pairs by distance; an edge between two groups joins them
     found = []

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from memenvs.poses import wrap_angle
-from memenvs.vln.graph import COLUMNS, STEP
+from memenvs.vln.graph import COLUMNS, VIEW_STEP
 from memenvs.vln.tokenizers import split_words
 from memenvs.vln.worlds.procedural.houses import COLOURS, HALLWAY, ITEMS, ROOM_TYPES, Landmark, ProceduralHouse
 
@@ -133,7 +133,7 @@ def _seen_from(house: ProceduralHouse, node: int, column: int) -> dict[int, tupl
     """
     candidates = house.graph.candidates
     count = int((candidates.node[node] >= 0).sum())
-    offsets = wrap_angle(candidates.heading[node, :count] - column * STEP)
+    offsets = wrap_angle(candidates.heading[node, :count] - column * VIEW_STEP)
     columns = candidates.view[node, :count] % COLUMNS
     seen = zip(offsets.tolist(), columns.tolist(), strict=True)
     return dict(zip(candidates.node[node, :count].tolist(), seen, strict=True))

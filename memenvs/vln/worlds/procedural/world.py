@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from memenvs.checks import choices_for
-from memenvs.vln.graph import COLUMNS, STEP
+from memenvs.vln.graph import COLUMNS, VIEW_STEP
 from memenvs.vln.worlds.base import Episode, GraphWorld, ViewpointContent
 from memenvs.vln.worlds.procedural.houses import ProceduralHouse, make_house
 from memenvs.vln.worlds.procedural.texts import Clause, all_words, compile_clauses, write_instruction
@@ -157,7 +157,7 @@ class Tours(ProceduralGraphWorld):
             house=house,
             text=write_instruction(clauses, np.random.default_rng([seed, self.legs, slot, 1 + text])),
             path=_join_legs(legs),
-            heading=column * STEP,
+            heading=column * VIEW_STEP,
             leg_ends=tuple(leg[-1] for leg in legs),
         )
 

@@ -22,6 +22,7 @@ FOUR_BOXES = "not test_miniworld and not -v0 or FourBoxes and not process or wit
 TESTS = {
     "memenvs/core": ["tests/test_core.py", CONTRACT, LIBRARIES, "-k", f"{DARKROOM} and not maskable"],
     "memenvs/resets": ["tests/test_core.py", LIBRARIES, "-k", f"{DARKROOM} and not maskable"],
+    "memenvs/trials": ["tests/test_core.py", CONTRACT, "-k", DARKROOM],
     "memenvs/task": ["tests/test_core.py", CONTRACT, "-k", DARKROOM],
     "memenvs/darkroom": ["tests/darkroom", CONTRACT, "-k", DARKROOM],
     "memenvs/darkroom/config": ["tests/darkroom", SETTINGS, "-k", "test_darkroom or configs or DarkroomConfig"],
@@ -31,6 +32,7 @@ TESTS = {
     "memenvs/four_boxes": ["tests/four_boxes", CONTRACT, "-k", FOUR_BOXES],
     "memenvs/four_boxes/resize": ["tests/four_boxes/test_resize.py", COMPILED, "-k", "resize or stored"],
     "memenvs/four_boxes/config": ["tests/four_boxes/test_four_boxes.py", SETTINGS, "-k", BOXES_SETTINGS],
+    "memenvs/room_ballet/ballet_task": ["tests/room_ballet/test_ballet_tasks.py", "tests/room_ballet/test_observer.py"],
     "memenvs/room_ballet/config": ["tests/room_ballet/test_room_ballet.py", SETTINGS, "-k", BALLET_SETTINGS],
     "memenvs/room_ballet/dances": ["tests/room_ballet/test_dances_and_frames.py"],
     "memenvs/room_ballet/descriptions": ["tests/room_ballet/test_descriptions.py"],
@@ -171,6 +173,12 @@ TESTS = {
     "agents/policies/memory_policy": [
         *("tests/agents/policies", f"{LEARNERS}/test_sb3_interface.py", f"{MEMORY}/test_places.py"),
         *("-k", "not integer and not find and not learning and not goes_on and not parameters"),
+    ],
+    "agents/policies/policy_arguments": [
+        "tests/agents/policies",
+        f"{LEARNERS}/test_sb3_interface.py",
+        "-k",
+        "not learning",
     ],
     "agents/policies/distributions": ["tests/agents/policies", "-k", "not episode and not one_"],
     "agents/mtvm/imitation": ["tests/agents/mtvm/test_imitation.py", "tests/agents/mtvm/test_repeated_actions.py"],

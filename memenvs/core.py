@@ -19,18 +19,10 @@ from gymnasium.vector.utils import batch_space
 
 from memenvs.checks import check_int
 from memenvs.resets import SEED_LIMIT, split_options, split_seed
-from memenvs.task import (
-    ONE_RESET_OPTIONS,
-    TRIAL_OPTIONS,
-    BatchTask,
-    Observation,
-    Options,
-    load_task,
-    make_task,
-    setting_names,
-)
+from memenvs.task import ONE_RESET_OPTIONS, BatchTask, Observation, Options, make_task, setting_names
+from memenvs.trials import Trials
 
-__all__ = ["TRIAL_OPTIONS", "BatchTask", "Observation", "Options", "TrialEnv", "TrialVectorEnv", "load_task"]
+__all__ = ["TrialEnv", "TrialVectorEnv"]
 
 
 class TrialVectorEnv(VectorEnv):
@@ -126,15 +118,7 @@ class TrialVectorEnv(VectorEnv):
         self.copy = copy
         self._buffers = tuple(self._empty_observation() for _ in range(1 if copy else 2))
         self._buffer_index = 0
-        self._seed = np.full(num_envs, -1, np.int64)  # -1: never seeded
-        self._trial = np.full(num_envs, -1, np.int64)
-        self._layout = np.zeros(num_envs, np.int64)
-        self._episode = np.zeros(num_envs, np.int64)
-        self._num_steps = np.zeros(num_envs, np.int64)
-        self._trial_step = np.zeros(num_envs, np.int64)
-        # True where the next reset starts a new trial for another reason than `trial_episodes`; see `trial_over`.
-        self._new_trial_due = np.ones(num_envs, bool)
-        self._trial_start = np.zeros(num_envs, bool)
+        self._trials = Trials(num_envs)
         self._needs_reset = np.ones(num_envs, bool)  # True until the first reset, and after the end of an episode
         # Options of the latest explicit reset that apply to the autoresets after it.
         self._persistent_options: list[dict[str, Any]] = [{} for _ in range(num_envs)]
@@ -176,12 +160,10 @@ class TrialVectorEnv(VectorEnv):
         self._is_reset = False
         for i in np.flatnonzero(mask).tolist():
             env_seed = seeds[i]
+            if env_seed is None and self._trials.seed[i] < 0:  # as in Gymnasium, a first reset without a seed draws one
+                env_seed = int(np.random.default_rng().integers(SEED_LIMIT))
             if env_seed is not None:
-                self._seed[i] = env_seed
-                self._trial[i] = -1  # the trial that begins now adds 1
-                self._new_trial_due[i] = True
-            elif self._seed[i] < 0:  # as in Gymnasium, a first reset without a seed draws one
-                self._seed[i] = np.random.default_rng().integers(SEED_LIMIT)
+                self._trials.set_seed(i, env_seed)
             self._persistent_options[i] = {
                 key: value for key, value in per_env[i].items() if key not in ONE_RESET_OPTIONS
             }
@@ -208,14 +190,8 @@ class TrialVectorEnv(VectorEnv):
         actions = self._check_step(actions)
         active = ~self._needs_reset  # "NextStep": the others are reset by this step and ignore their action
         rewards, terminated = self.task.step(actions, active)
-        self._num_steps += active
-        self._trial_step += active
-        self._trial_start &= ~active
-        truncated = active & (self._num_steps >= self.max_episode_steps)
-        if self.trial_steps is not None:
-            at_trial_limit = active & (self._trial_step >= self.trial_steps)
-            truncated |= at_trial_limit
-            self._new_trial_due |= at_trial_limit
+        at_trial_limit = self._trials.step(active, self.trial_steps)
+        truncated = active & (self._trials.episode_steps >= self.max_episode_steps) | at_trial_limit
         done = terminated | truncated
         if self.autoreset_mode is AutoresetMode.NEXT_STEP:
             for i in np.flatnonzero(self._needs_reset).tolist():
@@ -253,9 +229,7 @@ class TrialVectorEnv(VectorEnv):
     @property
     def trial_over(self) -> np.ndarray:
         """bool, (N,); True where the next reset, explicit or automatic, starts a new trial."""
-        if self.trial_episodes is None:
-            return self._new_trial_due.copy()
-        return self._new_trial_due | (self._episode + 1 >= self.trial_episodes)
+        return self._trials.are_over(self.trial_episodes)
 
     def new_trial(self, env_mask: np.ndarray | None = None) -> None:
         """Make the next reset, explicit or automatic, start a new trial.
@@ -263,7 +237,7 @@ class TrialVectorEnv(VectorEnv):
         Args:
             env_mask: bool, (N,); True for the environments that start a new trial. None for all.
         """
-        self._new_trial_due |= self._all_envs if env_mask is None else env_mask
+        self._trials.is_due |= self._all_envs if env_mask is None else env_mask
 
     def action_masks(self) -> np.ndarray:
         """Return which actions are possible, bool, (N, A).
@@ -296,29 +270,14 @@ class TrialVectorEnv(VectorEnv):
             options: Those of an explicit reset; empty for an autoreset.
         """
         persistent = self._persistent_options[i]
-        trial = options.get("trial")
+        trials = self._trials
         layout = persistent.get("layout")
-        layout_changes = layout is not None and layout != self._layout[i]
-        is_requested = trial is not None or options.get("new_trial", False)
-        is_over = self.trial_episodes is not None and self._episode[i] + 1 >= self.trial_episodes
-        starts_trial = bool(self._new_trial_due[i] or is_over or layout_changes or is_requested)
-        if starts_trial:
-            self._trial[i] = self._trial[i] + 1 if trial is None else trial
-            rng = np.random.default_rng([self._seed[i], self._trial[i], 0])
-            # Drawn even if not used, so that the option `layout` changes no other draw.
-            drawn_layout = int(rng.integers(self.task.num_layouts))
-            self._layout[i] = drawn_layout if layout is None else layout
-            self._episode[i] = self._trial_step[i] = 0
-            self.task.begin_trial(i, int(self._layout[i]), rng)
-        else:
-            self._episode[i] += 1
-        self._trial_start[i] = starts_trial
-        self._new_trial_due[i] = False
-        if options.get("episode_index") is not None:
-            self._episode[i] = options["episode_index"]
-        self._num_steps[i] = 0
+        begins_trial = trials.begins_trial(i, self.trial_episodes, options, layout)
+        if begins_trial:
+            rng = trials.begin_trial(i, options.get("trial"), layout, self.task.num_layouts)
+            self.task.begin_trial(i, int(trials.layout[i]), rng)
+        rng = trials.begin_episode(i, options.get("episode_index"), is_first=begins_trial)
         self._needs_reset[i] = False
-        rng = np.random.default_rng([self._seed[i], self._trial[i], 1 + self._episode[i]])
         self.task.begin_episode(i, rng, persistent)
 
     def _empty_observation(self) -> Observation:
@@ -347,15 +306,7 @@ class TrialVectorEnv(VectorEnv):
     def _info(self, env_mask: np.ndarray | None = None) -> dict[str, Any]:
         """Info of all environments, with the masks `env_mask`, bool (N,); None for all True."""
         task_info = self.task.info()
-        values = {
-            "seed": self._seed,
-            "trial_id": self._trial,
-            "trial_start": self._trial_start,
-            "episode_index": self._episode,
-            "layout_id": self._layout,
-            "num_steps": self._num_steps,
-            **task_info,
-        }
+        values = {**self._trials.info(), **task_info}
         if "success" in task_info:
             values["is_success"] = task_info["success"]  # the key of Stable-Baselines3
         info: dict[str, Any] = {}

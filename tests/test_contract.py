@@ -18,9 +18,9 @@ from gymnasium.utils.env_checker import check_env as check_gymnasium
 from gymnasium.vector import AutoresetMode
 from stable_baselines3.common.env_checker import check_env as check_stable_baselines3
 
-from memenvs.core import TrialEnv, TrialVectorEnv, load_task
+from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
-from memenvs.task import setting_names
+from memenvs.task import load_task, setting_names
 from tests.rollouts import (
     any_action,
     digest,

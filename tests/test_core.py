@@ -4,8 +4,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from memenvs.core import BatchTask, TrialEnv, TrialVectorEnv, load_task
-from memenvs.task import make_task, metric_values, setting_names
+from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.task import BatchTask, load_task, make_task, metric_values, setting_names
 
 
 class Corridor(BatchTask):

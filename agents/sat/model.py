@@ -16,17 +16,18 @@ from torch import Tensor, nn
 
 from memenvs.agents.encoders.frame_encoder import FrameEncoder
 from memenvs.agents.memory.chunking import Chunks, chunks_by_place, chunks_by_time
-from memenvs.agents.memory.dnc import DNCConfig, DNCReader, TaskInput
+from memenvs.agents.memory.dnc import DNCConfig
 from memenvs.agents.memory.place_codes import PlaceCode, sinusoid, time_indices
 from memenvs.agents.memory.reader import MemoryReader
 from memenvs.agents.memory.sat import ChunkedMemory, PlaceChunkedMemory
 from memenvs.agents.memory.tokens import Tokens
 from memenvs.agents.sat.config import BalletModelConfig
+from memenvs.agents.sat.dnc_reader import DNCReader, TaskInput
 from memenvs.checks import choices_for
 from memenvs.retention import STRATEGIES, retained, strategy_numbers
+from memenvs.room_ballet.ballet_task import BalletTask
 from memenvs.room_ballet.descriptions import STRATEGY_TASKS
 from memenvs.room_ballet.episodes import NO_ACTION, NUM_FRAMES, Episodes
-from memenvs.room_ballet.tasks import BalletTask
 
 DANCES = 8
 ACTIONS = 4

@@ -5,9 +5,9 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 
-from memenvs.core import BatchTask, Observation, Options
 from memenvs.darkroom.config import DarkroomConfig, goal_cells
 from memenvs.grid_viewer import draw_grid, grid_pixels
+from memenvs.task import BatchTask, Observation, Options
 
 #: Change of (x, y) by action: +x, -x, +y, -y, stay.
 MOVES = np.array([[1, 0], [-1, 0], [0, 1], [0, -1], [0, 0]], np.int64)

@@ -10,7 +10,6 @@ from typing import ClassVar, NamedTuple
 import gymnasium as gym
 import numpy as np
 
-from memenvs.core import BatchTask, Observation, Options
 from memenvs.exploration import carmine
 from memenvs.exploration.config import ExplorationConfig
 from memenvs.exploration.drive import (
@@ -34,6 +33,7 @@ from memenvs.houses.rendering.viewer import MapOverlay, draw_house_map, draw_vie
 from memenvs.houses.simulator import Simulator
 from memenvs.poses import relative_poses
 from memenvs.random import draw_keys
+from memenvs.task import BatchTask, Observation, Options
 
 
 class RewardWeights(NamedTuple):

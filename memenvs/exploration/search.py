@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from memenvs.core import Options
 from memenvs.exploration import carmine
 from memenvs.exploration.config import TARGETS, SearchConfig
 from memenvs.exploration.drive import LEFT, RIGHT
@@ -18,6 +17,7 @@ from memenvs.exploration.visibility import ViewPoses, VisibilityScanner, detect_
 from memenvs.houses.house import Shapes
 from memenvs.houses.rendering.topdown import Marker
 from memenvs.houses.rendering.viewer import GOAL_COLOUR
+from memenvs.task import Options
 
 #: The oracle has arrived at a view pose at this distance from it, m.
 _ARRIVAL_DISTANCE = 0.15

@@ -9,7 +9,6 @@ import gymnasium as gym
 import numpy as np
 
 from memenvs.checks import check_start, is_int
-from memenvs.core import BatchTask, Observation, Options
 from memenvs.four_boxes.config import FourBoxesConfig
 from memenvs.four_boxes.resize import Resize
 from memenvs.four_boxes.room import (
@@ -32,6 +31,7 @@ from memenvs.four_boxes.room import (
     position_ahead,
 )
 from memenvs.houses.rendering.viewer import VIEW_SIDE, draw_house_map, draw_view_and_map, goal_overlay, house_map_pixels
+from memenvs.task import BatchTask, Observation, Options
 
 if TYPE_CHECKING:
     from memenvs.four_boxes.miniworld import MiniworldRoom

@@ -9,7 +9,6 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 
-from memenvs.core import BatchTask, Observation, Options
 from memenvs.houses.classes import CLASSES, YCB_CLASSES
 from memenvs.houses.homes_config import Pose, check_start_pose, draw_start_pose
 from memenvs.houses.rendering.camera import Camera
@@ -31,6 +30,7 @@ from memenvs.objectnav.robot import (
     tilt,
 )
 from memenvs.objectnav.symbolic import SYMBOLIC_CAMERA, SYMBOLIC_SIZE, encode_symbolic
+from memenvs.task import BatchTask, Observation, Options
 from memenvs.threads import ThreadPool
 
 __all__ = ["ExtObjNav", "ExtObjNavConfig", "category_number"]

@@ -6,8 +6,9 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 from memenvs.checks import check_fields
+from memenvs.room_ballet.ballet_task import RELEASE_ROOMS, BalletTask
 from memenvs.room_ballet.descriptions import Part
-from memenvs.room_ballet.tasks import RELEASE_ROOMS, BalletTask, StrategySchedule, make_ballet
+from memenvs.room_ballet.tasks import StrategySchedule, make_ballet
 
 Obs = Literal["pixels", "symbols"]
 TaskAs = Literal["one_hot", "language"]

@@ -9,9 +9,9 @@ import numpy as np
 from numba import njit
 
 from memenvs.retention import Count, retained
+from memenvs.room_ballet.ballet_task import BalletTask
 from memenvs.room_ballet.dances import DANCES, PERFORMANCE_CELLS
 from memenvs.room_ballet.episodes import NUM_CELLS, PERFORMANCE_STEPS, Episodes
-from memenvs.room_ballet.tasks import BalletTask
 from memenvs.room_ballet.visit_schedules import ROOM_STEPS
 
 

@@ -10,9 +10,9 @@ import gymnasium as gym
 import numpy as np
 
 from memenvs.checks import is_int
-from memenvs.core import BatchTask, Observation, Options
 from memenvs.data import find_vln_folder
 from memenvs.poses import wrap_angle
+from memenvs.task import BatchTask, Observation, Options
 from memenvs.vln.config import VLNConfig
 from memenvs.vln.features.base import ANGLE_SIZE, DEFAULT_SIZE, angle_features, view_angles
 from memenvs.vln.features.make import make_features

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from memenvs.retention import retained
 from memenvs.room_ballet import visit_schedules
+from memenvs.room_ballet.ballet_task import BalletTask
 from memenvs.room_ballet.dances import PERFORMANCE_CELLS
 from memenvs.room_ballet.descriptions import STRATEGY_TASKS
 from memenvs.room_ballet.episodes import Episodes
-from memenvs.room_ballet.tasks import BALLET_NAMES, BalletTask, make_ballet
+from memenvs.room_ballet.tasks import BALLET_NAMES, make_ballet
 
 RING = [0, 1, 2, 5, 8, 7, 6, 3]
 

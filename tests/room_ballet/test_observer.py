@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memenvs.retention import STRATEGIES, retained
+from memenvs.room_ballet.ballet_task import BalletTask
 from memenvs.room_ballet.dances import PERFORMANCE_CELLS
 from memenvs.room_ballet.observer import ideal_observer, ideal_without_places, possible_dances
-from memenvs.room_ballet.tasks import BALLET_NAMES, BalletTask, make_ballet
+from memenvs.room_ballet.tasks import BALLET_NAMES, make_ballet
 
 #: Probability that the queried visit is in memory, and accuracy of the ideal observer, by task and strategy. They are
 #: from another Monte Carlo program with 30,000 episodes, which agrees with 400 episodes of the release's own generator.

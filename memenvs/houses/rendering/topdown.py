@@ -11,18 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageFont
 
 from memenvs.files import atomic_replace
 from memenvs.houses.classes import CLASS_INDEX, FIRST_YCB_CLASS, YCB_CLASSES
 from memenvs.houses.house import BOX, House, Room, Shapes, points_in_polygon
+from memenvs.houses.rendering.canvas import PAPER, Canvas, Colour
 
 if TYPE_CHECKING:
     from memenvs.houses.navigation.navmap import NavigationMap
 
-Colour = tuple[int, int, int]
-
-_PAPER: Colour = (250, 249, 246)
 _INK: Colour = (52, 52, 58)
 _WALL: Colour = (62, 62, 70)
 _GLASS: Colour = (120, 190, 232)
@@ -34,7 +32,6 @@ _CROSS: Colour = (196, 0, 120)
 _CUT_HEIGHT = 1.2  # m; the walls are cut at this height
 _HANGING_HEIGHT = 1.45  # m; what is entirely above is not drawn
 _FLAT_HEIGHT = 0.03  # m; rugs and the like, which a robot drives over
-_SUPERSAMPLE = 3
 _FURNITURE: Colour = (202, 202, 208)
 _FREE: Colour = (60, 170, 90)
 _FREE_TINT = 90  # of 255
@@ -72,82 +69,6 @@ class Marker:
     radius: float = 0.12
     is_filled: bool = True
     label: str = ""
-
-
-class _Canvas:
-    """An image that is drawn in metres.
-
-    It is drawn `_SUPERSAMPLE` times larger and reduced at the end, which smooths edges.
-
-    Args:
-        low: float, (2,); x and y of the lower left corner, m.
-        high: float, (2,); x and y of the upper right corner, m.
-        pixels_per_metre: Scale of the final image.
-    """
-
-    def __init__(self, low: np.ndarray, high: np.ndarray, pixels_per_metre: float) -> None:
-        self.scale = pixels_per_metre * _SUPERSAMPLE
-        self._low, self._high = low, high
-        size = np.ceil((high - low) * pixels_per_metre - 1e-6).astype(int)
-        self.size = max(int(size[0]), 1), max(int(size[1]), 1)
-        self.image = Image.new("RGB", (self.size[0] * _SUPERSAMPLE, self.size[1] * _SUPERSAMPLE), _PAPER)
-        self.draw = ImageDraw.Draw(self.image)
-
-    def pixels(self, points: np.ndarray) -> list[tuple[float, float]]:
-        """Positions on the enlarged image of points (Q, 2) in metres."""
-        xy = (np.asarray(points, np.float64) - (self._low[0], self._high[1])) * (self.scale, -self.scale)
-        return [(float(x), float(y)) for x, y in xy]
-
-    def polygon(self, points: np.ndarray, fill: Colour, outline: Colour | None = None, width: float = 0.0) -> None:
-        """Fill a polygon; the outline's width is in metres."""
-        pixels = self.pixels(points)
-        self.draw.polygon(pixels, fill=fill)
-        if outline is not None:
-            self.draw.line([*pixels, pixels[0]], fill=outline, width=max(1, round(width * self.scale)), joint="curve")
-
-    def disc(
-        self,
-        centre: Sequence[float] | np.ndarray,
-        radius: float,
-        fill: Colour,
-        outline: Colour | None = None,
-        width: float = 0.0,
-    ) -> None:
-        """Fill a circle; all sizes in metres."""
-        ((x, y),) = self.pixels(np.array([centre[:2]]))
-        r = radius * self.scale
-        self.draw.ellipse(
-            (x - r, y - r, x + r, y + r), fill=fill, outline=outline, width=max(1, round(width * self.scale))
-        )
-
-    def square(self, centre: np.ndarray, side: float, colour: Colour) -> None:
-        """Tint a square, so that what is under it can still be seen; its side in metres."""
-        (left, top), (right, bottom) = self.pixels(centre[:2] + np.array([[-0.5, 0.5], [0.5, -0.5]]) * side)
-        shape = left, top, right - 1, bottom - 1  # the square beside it begins at the next pixel
-        ImageDraw.Draw(self.image, "RGBA").rectangle(shape, (*colour, 80), (*colour, 120), _SUPERSAMPLE)
-
-    def cross(self, centre: np.ndarray, half: float, colour: Colour) -> None:
-        """Draw a cross with a light rim; half its side in metres."""
-        for grown, width, ink in ((0.03, 0.11, _PAPER), (0.0, 0.05, colour)):
-            for turn in (1.0, -1.0):
-                ends = centre[:2] + np.array([[-1.0, -turn], [1.0, turn]]) * (half + grown)
-                self.draw.line(self.pixels(ends), ink, max(_SUPERSAMPLE, round(width * self.scale)))
-
-    def text(
-        self, centre: Sequence[float] | np.ndarray, text: str, height: float, fill: Colour, anchor: str = "mm"
-    ) -> None:
-        """Write a line with a light rim, moved so that it fits into the image; its height in metres."""
-        ((x, y),) = self.pixels(np.array([centre[:2]]))
-        font = ImageFont.load_default(max(8 * _SUPERSAMPLE, height * self.scale))
-        rim = round(1.2 * _SUPERSAMPLE)
-        left, top, right, bottom = self.draw.textbbox((x, y), text, font, anchor, stroke_width=rim)
-        x += max(0, -left) - max(0, right - self.image.width)
-        y += max(0, -top) - max(0, bottom - self.image.height)
-        self.draw.text((x, y), text, fill, font, anchor, stroke_width=rim, stroke_fill=_PAPER)
-
-    def finish(self) -> np.ndarray:
-        """The image at its final size; uint8, (H, W, 3)."""
-        return np.array(self.image.resize(self.size, Image.Resampling.LANCZOS))
 
 
 def draw_topdown(
@@ -189,9 +110,9 @@ def draw_topdown(
     if not margin >= 0:
         raise ValueError(f"margin must be at least 0 m, got {margin}")
     low, high = house.bounds
-    canvas = _Canvas(low - margin, high + margin, pixels_per_metre)
+    canvas = Canvas(low - margin, high + margin, pixels_per_metre)
     for room in house.rooms:
-        canvas.polygon(room.polygon, _mix(room.floor_colour, _PAPER, 0.55))
+        canvas.polygon(room.polygon, _mix(room.floor_colour, PAPER, 0.55))
     lies_flat = house.shapes.centre[:, 2] + house.shapes.half[:, 2] < _FLAT_HEIGHT
     _draw_shapes(canvas, house.shapes.take(lies_flat))
     if navigation is not None:
@@ -247,7 +168,7 @@ def draw_legend(entries: Sequence[tuple[str | Marker, str]], width: int) -> np.n
         placed.append((symbol, text, x, symbol_width, line))
         x += needed + 1.5 * gap
     height = (line + 1) * line_height
-    canvas = _Canvas(np.zeros(2), np.array([width / scale, height]), scale)
+    canvas = Canvas(np.zeros(2), np.array([width / scale, height]), scale)
     for symbol, text, x, symbol_width, line in placed:
         y = height - (line + 0.5) * line_height
         _draw_symbol(canvas, symbol, x, symbol_width, y)
@@ -255,7 +176,7 @@ def draw_legend(entries: Sequence[tuple[str | Marker, str]], width: int) -> np.n
     return canvas.finish()
 
 
-def _draw_symbol(canvas: _Canvas, symbol: str | Marker, x: float, width: float, y: float) -> None:
+def _draw_symbol(canvas: Canvas, symbol: str | Marker, x: float, width: float, y: float) -> None:
     """Draw one symbol of a legend; x is its left end and y its middle, m."""
     middle = np.array([x + width / 2, y])
     if isinstance(symbol, Marker):
@@ -266,7 +187,7 @@ def _draw_symbol(canvas: _Canvas, symbol: str | Marker, x: float, width: float, 
         canvas.square(middle, 0.36, _SQUARE)
     elif symbol in _PATCHES:
         corners = middle + 0.18 * np.array([(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)])
-        colour = _PATCHES[symbol] if symbol != "free" else _mix(_FREE, _PAPER, _FREE_TINT / 255)
+        colour = _PATCHES[symbol] if symbol != "free" else _mix(_FREE, PAPER, _FREE_TINT / 255)
         canvas.polygon(corners, colour, _mix(colour, _INK, 0.6), 0.02)
     else:
         canvas.cross(middle, 0.1, _CROSS)
@@ -285,20 +206,20 @@ def object_colour(category: int) -> Colour:
     return round(255 * red), round(255 * green), round(255 * blue)
 
 
-def _draw_shapes(canvas: _Canvas, shapes: Shapes) -> None:
+def _draw_shapes(canvas: Canvas, shapes: Shapes) -> None:
     """Draw furniture from low to high, then walls, windows and doors, then small objects."""
     bottom, top = shapes.centre[:, 2] - shapes.half[:, 2], shapes.centre[:, 2] + shapes.half[:, 2]
     structure = shapes.semantic < CLASS_INDEX["bed"]
     is_object = (shapes.semantic >= FIRST_YCB_CLASS) & (shapes.semantic < FIRST_YCB_CLASS + len(YCB_CLASSES))
     furniture = np.flatnonzero(~structure & ~is_object & (bottom < _HANGING_HEIGHT))
     for row in furniture[np.argsort(top[furniture], kind="stable")]:
-        colour = _mix(tuple(shapes.colour[row]), _PAPER, 0.85)
+        colour = _mix(tuple(shapes.colour[row]), PAPER, 0.85)
         canvas.polygon(_footprint(shapes, row), colour, _mix(colour, _INK, 0.6), 0.012)
     is_building = structure & (bottom < _CUT_HEIGHT)
     for name, colour in (("wall", _WALL), ("window", _GLASS), ("door", _DOOR)):
         for row in np.flatnonzero((shapes.semantic == CLASS_INDEX[name]) & (is_building | (name == "window"))):
             is_sill = name == "wall" and top[row] < _CUT_HEIGHT  # the wall below a window
-            canvas.polygon(_footprint(shapes, row), _mix(_WALL, _PAPER, 0.5) if is_sill else colour)
+            canvas.polygon(_footprint(shapes, row), _mix(_WALL, PAPER, 0.5) if is_sill else colour)
     instances = shapes.instance[is_object]
     for instance in np.unique(instances):
         rows = np.flatnonzero(is_object & (shapes.instance == instance))
@@ -319,7 +240,7 @@ def _footprint(shapes: Shapes, row: int | np.integer) -> np.ndarray:
     return corners @ np.array([[cos, sin], [-sin, cos]]) + shapes.centre[row, :2]
 
 
-def _draw_navigable(canvas: _Canvas, navigation: NavigationMap) -> None:
+def _draw_navigable(canvas: Canvas, navigation: NavigationMap) -> None:
     """Tint the cells where a robot can be."""
     width, height = canvas.image.size
     mask = Image.fromarray(np.where(navigation.free[::-1], _FREE_TINT, 0).astype(np.uint8))
@@ -333,7 +254,7 @@ def _draw_navigable(canvas: _Canvas, navigation: NavigationMap) -> None:
     canvas.image.paste(Image.new("RGB", (width, height), _FREE), (0, 0), mask)
 
 
-def _draw_path(canvas: _Canvas, points: np.ndarray) -> None:
+def _draw_path(canvas: Canvas, points: np.ndarray) -> None:
     """Draw a path in the colours of time, its start and its end."""
     if points.ndim != 2 or points.shape[1] < 2 or len(points) == 0:
         raise ValueError(f"a path must have the shape (T, 2) with T >= 1, got {points.shape}")
@@ -344,16 +265,16 @@ def _draw_path(canvas: _Canvas, points: np.ndarray) -> None:
         canvas.draw.line([pixels[step], pixels[step + 1]], fill=colour, width=width, joint="curve")
         x, y = pixels[step + 1]
         canvas.draw.ellipse((x - width / 2, y - width / 2, x + width / 2, y + width / 2), fill=colour)
-    canvas.disc(points[0], 0.13, _START, _PAPER, 0.03)
-    canvas.disc(points[-1], 0.13, _END, _PAPER, 0.03)
+    canvas.disc(points[0], 0.13, _START, PAPER, 0.03)
+    canvas.disc(points[-1], 0.13, _END, PAPER, 0.03)
 
 
-def _draw_marker(canvas: _Canvas, marker: Marker) -> None:
+def _draw_marker(canvas: Canvas, marker: Marker) -> None:
     """Draw a disc or a ring with a light rim."""
     rim = 0.03
-    canvas.disc(marker.position, marker.radius + (0.0 if marker.is_filled else rim), marker.colour, _PAPER, rim)
+    canvas.disc(marker.position, marker.radius + (0.0 if marker.is_filled else rim), marker.colour, PAPER, rim)
     if not marker.is_filled:
-        canvas.disc(marker.position, 0.55 * marker.radius, _PAPER)
+        canvas.disc(marker.position, 0.55 * marker.radius, PAPER)
 
 
 def _rows(name: str, values: np.ndarray | None, width: int) -> np.ndarray:
@@ -364,7 +285,7 @@ def _rows(name: str, values: np.ndarray | None, width: int) -> np.ndarray:
     return table
 
 
-def _draw_scale(canvas: _Canvas, low: np.ndarray, margin: float) -> None:
+def _draw_scale(canvas: Canvas, low: np.ndarray, margin: float) -> None:
     """Draw a bar of one metre below the home."""
     if margin < 0.25:
         return

@@ -24,7 +24,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import nn
 
 from memenvs.agents import EpisodeDQN, PartialUpdatePPO, PPOConfig, TrialEvalCallback, make_vec_env
-from memenvs.agents.policies.memory_policy import ACTIVATIONS
+from memenvs.agents.policies.policy_arguments import ACTIVATIONS
 from tests.agents.learners import STEPS, N, Noise, darkroom, learner, weights
 
 VECTOR = spaces.Box(-1.0, 1.0, (3,), np.float32)

@@ -10,7 +10,7 @@ import torch
 from memenvs.agents import EpisodeDQN, PartialUpdatePPO, make_vec_env
 from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.directory import RunDirectory
-from memenvs.agents.policies.memory_policy import ACTION_MASK
+from memenvs.agents.policies.policy_arguments import ACTION_MASK
 from tests.agents.mtvm.learners import ENV, kwargs
 
 POLICY: dict[str, Any] = {

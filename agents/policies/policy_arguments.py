@@ -1,0 +1,141 @@
+"""Arguments of `MemoryPolicy`: names resolved to classes, and checks against the spaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gymnasium import spaces
+from stable_baselines3.common.preprocessing import is_image_space
+from stable_baselines3.common.torch_layers import (
+    BaseFeaturesExtractor,
+    CombinedExtractor,
+    FlattenExtractor,
+    NatureCNN,
+)
+from torch import nn
+
+from memenvs.agents.encoders import DictEncoder, OptionsEncoder, SceneEncoder
+from memenvs.agents.encoders.dict_encoder import NATURE_CNN_SIZE, SmallCNN
+from memenvs.agents.memory import EXTRA_INPUTS, memory_spec, required_inputs
+from memenvs.agents.vec_env import check_observation_space
+from memenvs.checks import choices_for
+
+#: Features extractors that a checkpoint can name.
+FEATURES_EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
+    "DictEncoder": DictEncoder,
+    "OptionsEncoder": OptionsEncoder,
+    "SceneEncoder": SceneEncoder,
+    "CombinedExtractor": CombinedExtractor,
+    "FlattenExtractor": FlattenExtractor,
+    "NatureCNN": NatureCNN,
+    "SmallCNN": SmallCNN,
+}
+ACTION_MASK = "candidate_mask"
+"""Observation key of the action mask: one entry for each action, 0 where it is not available."""
+INPUT_FORMATS = {
+    "pose": "(3,) of x, y and heading",
+    "place": "the number of a place",
+    "move": "the number of a move",
+}
+"""Format of each observation key that a memory can read directly, for messages."""
+ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "tanh": nn.Tanh,
+    "relu": nn.ReLU,
+    "elu": nn.ELU,
+    "gelu": nn.GELU,
+    "leaky_relu": nn.LeakyReLU,
+    "silu": nn.SiLU,
+}
+"""Activations that a checkpoint can name."""
+
+
+def activation_name(given: str | type[nn.Module]) -> str:
+    """Return the name in `ACTIVATIONS` of an activation, given by its name or its class."""
+    names = {kind: name for name, kind in ACTIVATIONS.items()}
+    name = given if isinstance(given, str) else names.get(given)
+    if name not in ACTIVATIONS:
+        raise ValueError(f"unknown activation {given!r}; {choices_for(given, ACTIVATIONS)}")
+    return name
+
+
+def find_features_extractor(
+    given: type[BaseFeaturesExtractor] | str | None, space: spaces.Space
+) -> type[BaseFeaturesExtractor]:
+    """Resolve a features extractor given as a class, as a name, or as None for the default of the space."""
+    if given is None:
+        given = "DictEncoder" if isinstance(space, spaces.Dict) else "FlattenExtractor"
+    if not isinstance(given, str):
+        return given
+    if given not in FEATURES_EXTRACTORS:
+        raise ValueError(
+            f"unknown features_extractor_class {given!r}; choose from {list(FEATURES_EXTRACTORS)} or pass a class"
+        )
+    return FEATURES_EXTRACTORS[given]
+
+
+def check_observations(space: spaces.Space, action_space: spaces.Space, freeze_features: bool) -> None:
+    """Check that the policy can read the observations, and that it can use their action mask.
+
+    Raises:
+        ValueError: An observation is not numeric; the mask has no entry for each action, or actions are not `Discrete`;
+            or features are frozen and there is a mask.
+    """
+    check_observation_space(space)
+    if isinstance(space, spaces.Dict) and ACTION_MASK in space.spaces:
+        mask = space[ACTION_MASK]
+        if not isinstance(action_space, spaces.Discrete) or mask.shape != (int(action_space.n),):
+            raise ValueError(
+                f"{ACTION_MASK!r} in observations must have a number for each of the Discrete actions, got {mask} and "
+                f"{action_space}"
+            )
+        if freeze_features:  # the buffers then store embeddings and no observation, so no mask either
+            raise ValueError(f"freeze_features must be False with {ACTION_MASK!r} in observations, got True")
+
+
+def check_images(space: spaces.Space, extractor: type[BaseFeaturesExtractor]) -> None:
+    """Raise a ValueError if images, channels first, are too small for a features extractor of Stable-Baselines3."""
+    if not issubclass(extractor, (NatureCNN, CombinedExtractor)):
+        return
+    keys = space.spaces if isinstance(space, spaces.Dict) else {"observation": space}
+    for key, each in keys.items():
+        if is_image_space(each) and min(sides := (each.shape or ())[1:]) < NATURE_CNN_SIZE:
+            raise ValueError(
+                f"images for {extractor.__name__} must have at least {NATURE_CNN_SIZE} x {NATURE_CNN_SIZE} pixels, got "
+                f"{key!r} of {sides[0]} x {sides[1]}; use "
+                f"features_extractor_class={'DictEncoder' if isinstance(space, spaces.Dict) else 'SmallCNN'!r}"
+            )
+
+
+def with_default_places(memory: str, settings: Mapping[str, Any], space: spaces.Space) -> dict[str, Any]:
+    """Return the memory's settings; `n_places` defaults to the number of places in the observation space."""
+    place = space.spaces.get("place") if isinstance(space, spaces.Dict) else None
+    if isinstance(place, spaces.Discrete) and memory_spec(memory).memory.uses_place:
+        return {"n_places": int(place.n), **settings}
+    return dict(settings)
+
+
+def extractor_space(space: spaces.Space, memory: str, settings: Mapping[str, Any]) -> spaces.Space:
+    """Return the observation space without the keys that the memory reads directly.
+
+    Raises:
+        ValueError: The space lacks a key that the memory needs, or has no other key.
+    """
+    required = required_inputs(memory, **settings)
+    if not required:
+        return space
+    keys = dict(space.spaces) if isinstance(space, spaces.Dict) else {}
+    for key in required:
+        found = keys.pop(key, None)
+        has_shape = found is not None and found.shape == EXTRA_INPUTS[key][1]
+        if not has_shape or (key != "pose" and not isinstance(found, spaces.Discrete)):
+            hint = " (make_vec_env(..., place=True) adds it)" if key == "place" else ""
+            raise ValueError(
+                f"the memory {memory!r} needs the key {key!r}, {INPUT_FORMATS[key]}, in observations{hint}; got {space}"
+            )
+    if not keys:
+        raise ValueError(
+            f"observations must have a key besides {', '.join(map(repr, required))}, which goes to the memory "
+            f"{memory!r}; got {space}"
+        )
+    return spaces.Dict(keys)

@@ -58,7 +58,7 @@ def test_objects_are_dots():
     assert len({object_colour(category) for category in range(20)}) == 20
 
 
-def test_trajectory_runs_from_green_to_red_through_time():
+def test_path_runs_from_green_to_red_through_time():
     house = l_shaped_home()
     path = np.stack([np.linspace(0.5, 3.5, 31), np.full(31, 0.6)], 1)
     image = draw(house, paths=[path], markers=[Marker((0.5, 2.5), (0, 0, 255))])
@@ -68,14 +68,14 @@ def test_trajectory_runs_from_green_to_red_through_time():
     assert tuple(pixel(image, house, 0.5, 2.5)) == (0, 0, 255)
 
 
-def test_single_pose_is_a_trajectory():
+def test_single_pose_is_a_path():
     house = l_shaped_home()
     assert np.argmax(pixel(draw(house, paths=[np.array([[3.0, 1.0, 0.2]])]), house, 3.0, 1.0)) == 0
 
 
-def test_wrong_trajectories_are_refused():
+def test_wrong_paths_are_refused():
     for path in (np.zeros((0, 2)), np.zeros((4, 1)), np.zeros(4)):
-        with pytest.raises(ValueError, match="trajectory must have the shape"):
+        with pytest.raises(ValueError, match="path must have the shape"):
             draw(l_shaped_home(), paths=[path])
 
 

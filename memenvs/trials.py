@@ -1,4 +1,4 @@
-"""Trials of N environments: the seed, trial and episode of each, and what its next reset begins."""
+"""Trials of N environments: the seed, trial and episode of each, and their generators."""
 
 from __future__ import annotations
 

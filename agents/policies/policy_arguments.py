@@ -51,7 +51,11 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 
 
 def activation_name(given: str | type[nn.Module]) -> str:
-    """Return the name in `ACTIVATIONS` of an activation, given by its name or its class."""
+    """Return the name in `ACTIVATIONS` of an activation, given by its name or its class.
+
+    Raises:
+        ValueError: It is not there; the message lists the names.
+    """
     names = {kind: name for name, kind in ACTIVATIONS.items()}
     name = given if isinstance(given, str) else names.get(given)
     if name not in ACTIVATIONS:
@@ -62,7 +66,15 @@ def activation_name(given: str | type[nn.Module]) -> str:
 def find_features_extractor(
     given: type[BaseFeaturesExtractor] | str | None, space: spaces.Space
 ) -> type[BaseFeaturesExtractor]:
-    """Resolve a features extractor given as a class, as a name, or as None for the default of the space."""
+    """Find the class of a features extractor.
+
+    Args:
+        given: The class, its name in `FEATURES_EXTRACTORS`, or None for the default.
+        space: Space of the observations, which decides the default.
+
+    Raises:
+        ValueError: The name is unknown; the message lists the names.
+    """
     if given is None:
         given = "DictEncoder" if isinstance(space, spaces.Dict) else "FlattenExtractor"
     if not isinstance(given, str):
@@ -76,6 +88,11 @@ def find_features_extractor(
 
 def check_observations(space: spaces.Space, action_space: spaces.Space, freeze_features: bool) -> None:
     """Check that the policy can read the observations, and that it can use their action mask.
+
+    Args:
+        space: Space of the observations.
+        action_space: Space of the actions.
+        freeze_features: Whether the features extractor is frozen.
 
     Raises:
         ValueError: An observation is not numeric; the mask has no entry for each action, or actions are not `Discrete`;
@@ -94,7 +111,15 @@ def check_observations(space: spaces.Space, action_space: spaces.Space, freeze_f
 
 
 def check_images(space: spaces.Space, extractor: type[BaseFeaturesExtractor]) -> None:
-    """Raise a ValueError if images, channels first, are too small for a features extractor of Stable-Baselines3."""
+    """Refuse images that are too small for a features extractor of Stable-Baselines3.
+
+    Args:
+        space: Space of the observations; images have their channels first.
+        extractor: Class of the features extractor.
+
+    Raises:
+        ValueError: An image is too small.
+    """
     if not issubclass(extractor, (NatureCNN, CombinedExtractor)):
         return
     keys = space.spaces if isinstance(space, spaces.Dict) else {"observation": space}
@@ -108,7 +133,13 @@ def check_images(space: spaces.Space, extractor: type[BaseFeaturesExtractor]) ->
 
 
 def with_default_places(memory: str, settings: Mapping[str, Any], space: spaces.Space) -> dict[str, Any]:
-    """Return the memory's settings; `n_places` defaults to the number of places in the observation space."""
+    """Add the setting `n_places` to those of a memory that has it.
+
+    Args:
+        memory: Name of the memory.
+        settings: Its settings; an own `n_places` stays.
+        space: Space of the observations, whose key `place` has the number of places.
+    """
     place = space.spaces.get("place") if isinstance(space, spaces.Dict) else None
     if isinstance(place, spaces.Discrete) and memory_spec(memory).memory.uses_place:
         return {"n_places": int(place.n), **settings}
@@ -117,6 +148,11 @@ def with_default_places(memory: str, settings: Mapping[str, Any], space: spaces.
 
 def extractor_space(space: spaces.Space, memory: str, settings: Mapping[str, Any]) -> spaces.Space:
     """Return the observation space without the keys that the memory reads directly.
+
+    Args:
+        space: Space of the observations.
+        memory: Name of the memory.
+        settings: Its settings.
 
     Raises:
         ValueError: The space lacks a key that the memory needs, or has no other key.

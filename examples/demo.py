@@ -41,7 +41,7 @@ def play(report: Report, name: str, title: str, trials: int, **world: Any) -> No
     config = find_preset(AGENT)
     config = replace(config, eval_kwargs={**config.eval_kwargs, **world})
     env = evaluation_env(config, trials, seed=3)
-    results = TrialEvaluator(env, config.eval_steps, trials, pictures=True).run(load_pretrained(AGENT))
+    results = TrialEvaluator(env, config.eval_steps, trials, maps=True).run(load_pretrained(AGENT))
     env.close()
     success = results.curve("success").mean
     late = success[-5:].mean()
@@ -52,9 +52,9 @@ def play(report: Report, name: str, title: str, trials: int, **world: Any) -> No
     report.text(f"The agent was trained beforehand and sees these homes for the first time. {caption}.")
     curve = results.to_json()["metrics"]["success"]
     report.picture(f"{name}_in_context", figure_png(in_context_figure({"agent": curve}, "success")))
-    for episode, picture in results.pictures.items():
+    for episode, house_map in results.maps.items():
         stem = f"{name}_{episode.replace(' ', '_')}"
-        report.picture(stem, image_png(picture), f"the path in {episode} of one trial")
+        report.picture(stem, image_png(house_map), f"the path in {episode} of one trial")
 
 
 def main() -> int:

@@ -154,7 +154,7 @@ def _add_record(commands: Any) -> None:
         commands,
         "record",
         "reports",
-        "record a video of a run's agent over a trial, with goal, episode and step in the picture",
+        "record a video of a run's agent over a trial, with goal, episode and step in each frame",
     )
     record.add_argument("folder", type=Path, help="folder of the run")
     record.add_argument("--steps", type=positive_int, help="most steps of the video (default those of the evaluation)")

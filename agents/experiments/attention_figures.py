@@ -14,7 +14,7 @@ _OWN = "#1f6fff"
 
 
 def attention_figure(
-    picture: np.ndarray,
+    map_image: np.ndarray,
     pixels: np.ndarray,
     episodes: np.ndarray,
     panels: Sequence[tuple[str, np.ndarray]],
@@ -24,7 +24,7 @@ def attention_figure(
     """Draw attention on the map, in one or more panels.
 
     Args:
-        picture: uint8, (H, W, 3); the map.
+        map_image: uint8, (H, W, 3); the map.
         pixels: float, (T, 2); column and row of each step on it.
         episodes: int64, (T,); the episode of each step.
         panels: Title, and attention to the first S steps, float, (S,), S <= T.
@@ -41,9 +41,9 @@ def attention_figure(
     for axes in grid.flat:
         axes.set_axis_off()
     for axes, (heading, mass) in zip(grid.flat, panels, strict=False):
-        axes.imshow(picture)
-        axes.set_xlim(-0.5, picture.shape[1] - 0.5)
-        axes.set_ylim(picture.shape[0] - 0.5, -0.5)
+        axes.imshow(map_image)
+        axes.set_xlim(-0.5, map_image.shape[1] - 0.5)
+        axes.set_ylim(map_image.shape[0] - 0.5, -0.5)
         axes.set_title(heading, fontsize=8)
         is_own = episodes[: len(mass)] == episodes[len(mass) - 1]
         for chosen, colour in ((~is_own, _EARLIER), (is_own, _OWN)):
@@ -60,14 +60,14 @@ def attention_figure(
 
 
 def goals_figure(
-    picture: np.ndarray, pixels: np.ndarray, episodes: np.ndarray, goals: Mapping[str, np.ndarray]
+    map_image: np.ndarray, pixels: np.ndarray, episodes: np.ndarray, goals: Mapping[str, np.ndarray]
 ) -> Figure:
     """Draw the attention of the head that depends on the goal most, one panel per goal.
 
     Each goal is shown in the observation after the trial, in place of the real one.
 
     Args:
-        picture: As in `attention_figure`.
+        map_image: As in `attention_figure`.
         pixels: As there.
         episodes: As there.
         goals: Name of a goal -> float, (layers, heads, T); attention to the steps of the trial with this goal shown.
@@ -82,4 +82,4 @@ def goals_figure(
         f"of the head that depends on the goal most: layer {layer}, head {head};\n"
         f"{change[layer, head]:.1%} of its attention moves with the goal; the map is that of the last episode"
     )
-    return attention_figure(picture, pixels, episodes, panels, min(5, len(panels)), title)
+    return attention_figure(map_image, pixels, episodes, panels, min(5, len(panels)), title)

@@ -285,10 +285,12 @@ def _invariance(scaled: dict[int, np.ndarray], episodes: np.ndarray) -> float:
     return float(np.mean(overlaps)) if overlaps else 0.0
 
 
-def _figures(picture: np.ndarray, pixels: np.ndarray, recording: Recording, heads: Sequence[Head]) -> dict[str, Figure]:
+def _figures(
+    map_image: np.ndarray, pixels: np.ndarray, recording: Recording, heads: Sequence[Head]
+) -> dict[str, Figure]:
     """Draw each head, averaged over recorded steps of the last episode; and the head that depends on the goal most.
 
-    For `picture` and `pixels` see `attention_figure`.
+    For `map_image` and `pixels` see `attention_figure`.
     """
     sinks = recording.sinks
     episodes = recording.episodes
@@ -305,10 +307,10 @@ def _figures(picture: np.ndarray, pixels: np.ndarray, recording: Recording, head
         for each in heads
     ]
     title = f"attention in episode {episodes[last] + 1}, recorded steps: {len(steps)}; areas are shares"
-    figures = {"attention.png": attention_figure(picture, pixels, episodes, panels, mean.shape[1], title)}
+    figures = {"attention.png": attention_figure(map_image, pixels, episodes, panels, mean.shape[1], title)}
     if recording.goals:
         goals = {name: weights[..., sinks:-1] for name, weights in recording.goals.items()}
-        figures["attention_goals.png"] = goals_figure(picture, pixels, episodes, goals)
+        figures["attention_goals.png"] = goals_figure(map_image, pixels, episodes, goals)
     return figures
 
 
@@ -361,11 +363,11 @@ def probe_run(
         recording = record_attention(policy, env, total, set(at), layout=layout)
         heads = describe_heads(recording)
         task = env.env.task
-        picture = task.draw_map(0, recording.poses[-1:])
+        map_image = task.draw_map(0, recording.poses[-1:])
         pixels = task.map_pixels(0, recording.poses)
     finally:
         env.close()
-    figures = _figures(picture, pixels, recording, heads)
+    figures = _figures(map_image, pixels, recording, heads)
     result = {
         "steps": at,
         "episodes": recording.episodes[at].tolist(),

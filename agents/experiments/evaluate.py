@@ -89,14 +89,14 @@ def evaluation_env(config: RunConfig, count: int, seed: int) -> VecEnv:
 
 
 def make_evaluator(
-    config: RunConfig, env: VecEnv, *, pictures: bool = False, demonstrations: int = 0, seed: int = 1
+    config: RunConfig, env: VecEnv, *, maps: bool = False, demonstrations: int = 0, seed: int = 1
 ) -> TrialEvaluator:
     """Make the evaluator of a run; see `TrialEvaluator`.
 
     Args:
         config: Settings of the run.
         env: As `evaluation_env` makes it.
-        pictures: Keep maps of an early and a late episode, where the environment is batch-native.
+        maps: Keep maps of an early and a late episode, where the environment is batch-native.
         demonstrations: Episodes of the oracle at the start of each trial.
         seed: Seed of the evaluation.
 
@@ -115,7 +115,7 @@ def make_evaluator(
         config.eval_trials,
         layouts=layouts,
         deterministic=config.kind.deterministic,
-        pictures=pictures and isinstance(env, TrialVecEnv),
+        maps=maps and isinstance(env, TrialVecEnv),
         demonstrations=demonstrations,
         seed=EVALUATION_SEED + seed,
     )
@@ -152,7 +152,7 @@ def evaluate_run(
     run: RunDirectory,
     policy: Policy | None = None,
     *,
-    pictures: bool = False,
+    maps: bool = False,
     seed: int = 1,
     demonstrations: int = 0,
     quiet: bool = False,
@@ -163,7 +163,7 @@ def evaluate_run(
     Args:
         run: The folder.
         policy: Policy to evaluate; None: that of the run's best checkpoint, or of its latest without validation.
-        pictures: Keep maps of an early and a late episode.
+        maps: Keep maps of an early and a late episode.
         seed: Seed of the evaluation environments and of the actions drawn.
         demonstrations: Episodes of the oracle at the start of each trial, before the `eval_steps`; see
             `TrialEvaluator`.
@@ -184,7 +184,7 @@ def evaluate_run(
     try:
         if isinstance(policy, ActingPolicy):
             policy.check_env(env)
-        evaluator = make_evaluator(config, env, pictures=pictures, demonstrations=demonstrations, seed=seed)
+        evaluator = make_evaluator(config, env, maps=maps, demonstrations=demonstrations, seed=seed)
         with evaluation_bar("playing the agent", quiet=quiet) as progress:
             return evaluator.run(policy, progress)
     finally:
@@ -203,7 +203,7 @@ def evaluate_and_compare(
     """Evaluate a run's policy, random and oracle; write `NAME.json` and the figures.
 
     Random and oracle play the first `BASELINE_TRIALS` of the policy's trials, or one in each layout where all layouts
-    are played. The oracle is left out where the environment has none, and pictures where it is not batch-native.
+    are played. The oracle is left out where the environment has none, and maps where it is not batch-native.
 
     Args:
         run: The folder.
@@ -217,14 +217,14 @@ def evaluate_and_compare(
         Policy name -> `TrialResults.to_json`.
     """
     policy = trained_policy(run, seed) if policy is None else policy
-    agent = evaluate_run(run, policy, pictures=name == "evaluation", seed=seed, quiet=quiet, **changes)
+    agent = evaluate_run(run, policy, maps=name == "evaluation", seed=seed, quiet=quiet, **changes)
     results = {"agent": agent.to_json()}
     for baseline in ("random", "oracle"):
         played = _evaluate_baseline(run, baseline, seed, quiet, **changes)
         if played is not None:
             results[baseline] = played.to_json()
     write_file(run.path / f"{name}.json", json.dumps(results).encode())
-    for episode, image in agent.pictures.items():
+    for episode, image in agent.maps.items():
         write_file(run.path / f"{episode.replace(' ', '_')}.png", image_png(image))
     if name == "evaluation":
         experiment: Any = run.config.kind.make_experiment()

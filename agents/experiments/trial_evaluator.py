@@ -40,15 +40,15 @@ class TrialResults:
         metrics: Name -> float64, (trials, E); NaN where a trial had no such episode. `return` and `length` are always
             there. Episode 0 is the first after the demonstrations.
         layouts: int64, (trials,); the layout of each trial.
-        pictures: "episode NUMBER" -> map, uint8, (H, W, 3), of the first and the last finished episode that the first
+        maps: "episode NUMBER" -> map, uint8, (H, W, 3), of the first and the last finished episode that the first
             environment played in the last batch of trials. NUMBER is 1 for the first after the demonstrations. Empty
-            without `pictures`, or if the task has no pose or draws no map.
+            without `maps`, or if the task has no pose or draws no map.
         demonstrated: As `metrics`, of the demonstrations, (trials, demonstrations); empty without demonstrations.
     """
 
     metrics: dict[str, np.ndarray]
     layouts: np.ndarray
-    pictures: dict[str, np.ndarray]
+    maps: dict[str, np.ndarray]
     demonstrated: dict[str, np.ndarray] = field(default_factory=dict)
 
     def curve(self, metric: str, *, complete: bool = True) -> Curve:
@@ -120,7 +120,7 @@ class TrialEvaluator:
         n_trials: Trials to play, N at a time; >= 1.
         layouts: Layouts of the trials in order, cycled; None for those of the environment's own trials.
         deterministic: Take the most likely action instead of a sampled one.
-        pictures: Keep maps with the path of an early and a late episode of the first environment.
+        maps: Keep maps with the path of an early and a late episode of the first environment.
         demonstrations: Episodes at the start of each trial in which the oracle acts, before the `n_steps`; >= 0.
             Compare with as many episodes played by the policy itself.
         seed: In environments without trials, trial k is the episode after a reset with `seed` + k; >= 0. The trials of
@@ -143,7 +143,7 @@ class TrialEvaluator:
         *,
         layouts: Sequence[int] | None = None,
         deterministic: bool = False,
-        pictures: bool = False,
+        maps: bool = False,
         demonstrations: int = 0,
         seed: int = 0,
     ) -> None:
@@ -158,14 +158,14 @@ class TrialEvaluator:
             )
         if layouts is not None and len(layouts) == 0:
             raise ValueError("layouts must be None or have at least one entry, got none")
-        if pictures and not isinstance(env, TrialVecEnv):
-            raise ValueError(f"pictures needs a TrialVecEnv, got {type(env).__name__}")
+        if maps and not isinstance(env, TrialVecEnv):
+            raise ValueError(f"maps needs a TrialVecEnv, got {type(env).__name__}")
         self.env = env
         self.n_steps = n_steps
         self.n_trials = n_trials
         self.layouts = layouts
         self.deterministic = deterministic
-        self.pictures = pictures
+        self.maps = maps
         self.demonstrations = demonstrations
         self.seed = seed
 
@@ -187,14 +187,14 @@ class TrialEvaluator:
             )
         episodes: list[list[dict[str, float]]] = []
         layouts: list[int] = []
-        pictures: dict[str, np.ndarray] = {}
+        maps: dict[str, np.ndarray] = {}
         for first in range(0, self.n_trials, self.env.num_envs):
             count = min(self.env.num_envs, self.n_trials - first)
             if has_trials:
                 self.env.set_options(trial_options(first, self.env.num_envs, self.layouts))
             else:
                 self.env.seed(self.seed + first)
-            records, batch_layouts, pictures = self._play_batch(policy, first, has_trials, progress)
+            records, batch_layouts, maps = self._play_batch(policy, first, has_trials, progress)
             if progress is not None:
                 progress((first + count) / self.n_trials)
             episodes += records[:count]
@@ -208,7 +208,7 @@ class TrialEvaluator:
         return TrialResults(
             _metric_tables([trial[demonstrations:] for trial in episodes]),
             np.array(layouts, np.int64),
-            pictures,
+            maps,
             _metric_tables([trial[:demonstrations] for trial in episodes]),
         )
 
@@ -232,7 +232,7 @@ class TrialEvaluator:
         records: list[list[dict[str, float]]] = [[] for _ in range(count)]
         running = np.ones(count, bool)  # environments whose trial of this batch goes on
         steps_left = np.full(count, self.n_steps)  # steps in which the policy still acts
-        draws = self.pictures and "pose" in env.unwrapped.reset_infos[0]
+        draws = self.maps and "pose" in env.unwrapped.reset_infos[0]
         paths: list[list[np.ndarray]] = [[self._pose()]] if draws else []
         player = DemonstratedPolicy(policy, env)
         player.demonstrated[:] = self.demonstrations > 0

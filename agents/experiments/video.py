@@ -1,4 +1,4 @@
-"""Videos of trained agents: a whole trial, with goal, episode and step above the pictures."""
+"""Videos of trained agents: a whole trial, with goal, episode and step above the frames."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from memenvs.cli.record import Video, max_frames, write_video
 BAR = 28
 """Height of the bar with the text, pixels."""
 MIN_WIDTH = 480
-"""Smaller pictures are enlarged by a whole number to this width or more, so that the text fits."""
+"""Smaller frames are enlarged by a whole number to this width or more, so that the text fits."""
 
 
 class Screen:
-    """The picture of the present step, with a line of text above it.
+    """The frame of the present step, with a line of text above it.
 
     Attributes:
-        picture: uint8, (H, W, 3).
+        frame: uint8, (H, W, 3).
         text: The line.
     """
 
     def __init__(self) -> None:
-        self.picture = np.zeros((1, 1, 3), np.uint8)
+        self.frame = np.zeros((1, 1, 3), np.uint8)
         self.text = ""
 
     def render(self) -> np.ndarray:
-        """Return the picture below its text, uint8, (H, W, 3)."""
-        scale = -(-MIN_WIDTH // self.picture.shape[1])
-        picture = Image.fromarray(self.picture.repeat(scale, 0).repeat(scale, 1))
-        canvas = Image.new("RGB", (picture.width, picture.height + BAR), "black")
-        canvas.paste(picture, (0, BAR))
+        """Return the frame below its text, uint8, (H, W, 3)."""
+        scale = -(-MIN_WIDTH // self.frame.shape[1])
+        enlarged = Image.fromarray(self.frame.repeat(scale, 0).repeat(scale, 1))
+        canvas = Image.new("RGB", (enlarged.width, enlarged.height + BAR), "black")
+        canvas.paste(enlarged, (0, BAR))
         ImageDraw.Draw(canvas).text((8, BAR // 2), self.text, "white", ImageFont.load_default(16), anchor="lm")
         return np.asarray(canvas)
 
@@ -57,7 +57,7 @@ def record_run(
 ) -> dict[str, Any]:
     """Record a run's agent over the first trial of its evaluation.
 
-    The picture after the last step of an episode is that of the step before, as the environment has begun the next one.
+    The frame after the last step of an episode is that of the step before, as the environment has begun the next one.
 
     Args:
         run: The folder.
@@ -74,7 +74,7 @@ def record_run(
 
     Raises:
         FileNotFoundError: The run has no checkpoint.
-        ValueError: The environment has no such layout or draws no pictures, or the checkpoint is not of this run.
+        ValueError: The environment has no such layout or draws no frames, or the checkpoint is not of this run.
     """
     policy = trained_policy(run, seed, checkpoint)
     config = replace(run.config, eval_kwargs={**run.config.eval_kwargs, "render_mode": "rgb_array"})
@@ -133,11 +133,11 @@ def _play(policy: Any, env: VecEnv, steps: int, screen: Screen, video: Video, ki
 
 
 def _show(env: VecEnv, screen: Screen, text: str) -> None:
-    """Put the present picture of an environment and a text on the screen."""
-    (picture,) = env.unwrapped.get_images()
-    if picture is None:
-        raise ValueError("render_mode 'rgb_array' must give pictures, got none")
-    screen.picture = np.asarray(picture)
+    """Put the present frame of an environment and a text on the screen."""
+    (frame,) = env.unwrapped.get_images()
+    if frame is None:
+        raise ValueError("render_mode 'rgb_array' must give frames, got none")
+    screen.frame = np.asarray(frame)
     screen.text = text
 
 

@@ -124,7 +124,14 @@ class TokenMemory(Memory):
     # ------------------------------------------------------------------ methods of Memory
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
-        """Return a state with an empty log; see `Memory.initial_state`."""
+        """Return a state with an empty log; see `Memory.initial_state`.
+
+        Returns:
+            The log: `value`, float (B, slots, D), and the integer fields of `Timeline.steps`, int64 (B, slots);
+            `step_index` is -1 where no step is in memory. And int64 (B,) each: `end`, slots in use; `length`, steps
+            since the last reset; `strategy`, see the class. Where a memory needs `earlier_visits`, also `visits`, int64
+            (B, P): steps at each place since the last reset.
+        """
         capacity = self.config.capacity
         # Twice the capacity: the log is copied at most once in `capacity` steps.
         slots = (max_steps or INITIAL_STEPS) if capacity is None else 2 * capacity

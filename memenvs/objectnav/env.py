@@ -166,13 +166,13 @@ class ExtObjNav(BatchTask):
         self._scene_id = np.full(num_envs, "", object)  # of any length
         self._expert = Expert(num_envs, turn=turn, tilt_mode=config.tilt_mode)
         if MAX_OBJECTS * len(goals) <= config.num_objects[0]:
-            self._make_layout(0)  # categories may all have too many objects to be goals: fail now, not at a reset
+            self._cached_layout(0)  # categories may all have too many objects to be goals: fail now, not at a reset
 
     # ------------------------------------------------------------------ methods of BatchTask
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Move into the home of the layout; draw what is fixed for the trial."""
-        self._layout[i] = loaded = self._make_layout(layout)
+        self._layout[i] = loaded = self._cached_layout(layout)
         self._sim.load(i, loaded.navmap, loaded.scene)
         self._scene_id[i] = loaded.house.name
         # Drawn even if not used, so that `fixed_goal_per_trial` changes no other draw.
@@ -378,16 +378,16 @@ class ExtObjNav(BatchTask):
             self._background.submit(layout.compute_fields)
         return field
 
-    def _make_layout(self, number: int) -> Layout:
+    def _cached_layout(self, number: int) -> Layout:
         """Make a layout, or return it from the cache."""
         if number not in self._layouts:
-            self._layouts[number] = self._homes.load(number, partial(self._make_layout_in, number))
+            self._layouts[number] = self._homes.load(number, partial(self._make_layout, number))
             if len(self._layouts) > self.num_envs + SPARE_LAYOUTS:
                 self._layouts.popitem(last=False)
         self._layouts.move_to_end(number)
         return self._layouts[number]
 
-    def _make_layout_in(self, number: int, home_index: int) -> Layout:
+    def _make_layout(self, number: int, home_index: int) -> Layout:
         """Make a layout in a home; see `make_layout`."""
         return make_layout(
             self._homes.world,

@@ -345,7 +345,7 @@ class GraphNavigation(BatchTask):
         chosen = {name: int(options[name]) for name in ("layout", "episode_number") if options.get(name) is not None}
         if id is not None:
             try:
-                chosen["instr_id"] = self.world.number(id)
+                chosen["instr_id"] = self.world.episode_number(id)
             except ValueError as error:
                 raise ValueError(f"option 'instr_id': {error}") from None
         if len(set(chosen.values())) > 1:

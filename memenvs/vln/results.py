@@ -88,7 +88,7 @@ def read_paths(path: Path, world: GraphWorld, key: str) -> list[list[int]]:
     for entry in read_json(path).items():
         id = entry[key]
         try:
-            number = world.number(str(id.value))
+            number = world.episode_number(str(id.value))
         except ValueError as error:
             raise ValueError(f"{entry.source}: {entry.path}: unknown {key}: {error}") from None
         if number in paths:

@@ -269,7 +269,7 @@ def test_ids():
     tours, dialogues = load_tours("val_seen", 1), load_dialogues("val_unseen", "mixed", "all")
     for world in (tours, dialogues):
         for number in (0, 100, world.num_episodes - 1):
-            assert world.number(world.episode(number).id) == number
+            assert world.episode_number(world.episode(number).id) == number
     assert tours.episode(0).id == "0-75_0"
     for world, wrong in (
         (tours, "0-74_0"),
@@ -280,7 +280,7 @@ def test_ids():
         (dialogues, "x"),
     ):
         with pytest.raises(ValueError, match=f"no episode '{wrong}' in this split; ids have the form "):
-            world.number(wrong)
+            world.episode_number(wrong)
 
 
 def test_dialogues_are_like_those_of_cvdn():

@@ -34,7 +34,7 @@ def test_scores_are_means_of_the_reference(toy_data, tmp_path):
     world = R2R(1, world="mp3d", data_dir=str(toy_data)).world
     graph = world.graphs[0]
     expected = [
-        reference_metrics(graph, world.episode(world.number(id)), [graph.node[name] for name in path])
+        reference_metrics(graph, world.episode(world.episode_number(id)), [graph.node[name] for name in path])
         for id, path in PATHS.items()
     ]
     for name in METRICS:

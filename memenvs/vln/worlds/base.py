@@ -156,7 +156,7 @@ class GraphWorld(ABC):
         """Visible content of the viewpoints of one of `graphs`."""
 
     @abstractmethod
-    def number(self, id: str) -> int:
+    def episode_number(self, id: str) -> int:
         """Number of the episode with this id.
 
         Raises:

@@ -140,7 +140,7 @@ class Mp3dGraphWorld(GraphWorld):
         """Episodes in the order of the file, the instructions of one path one after another."""
         return self._episodes[number]
 
-    def number(self, id: str) -> int:
+    def episode_number(self, id: str) -> int:
         """Number of the episode with this id."""
         if id not in self._number:
             raise ValueError(f"no episode {id!r} in this split; ids have the form {self._episodes[0].id!r}")

@@ -209,13 +209,13 @@ def test_uniform_attention_by_hand() -> None:
 
 
 def test_figures_name_what_they_show() -> None:
-    picture, pixels, episodes = np.zeros((8, 8, 3), np.uint8), np.zeros((3, 2)), np.array([0, 0, 1])
+    map_image, pixels, episodes = np.zeros((8, 8, 3), np.uint8), np.zeros((3, 2)), np.array([0, 0, 1])
     # the first head does not depend on the goal, the second does with a quarter of its attention
     goals = {
         "a": np.array([[[1 / 3, 1 / 3, 1 / 3], [0.5, 0.25, 0.25]]]),
         "b": np.array([[[1 / 3, 1 / 3, 1 / 3], [0.0, 0.75, 0.25]]]),
     }
-    figure = goals_figure(picture, pixels, episodes, goals)
+    figure = goals_figure(map_image, pixels, episodes, goals)
     assert "layer 0, head 1;\n25.0% of its attention moves" in figure.get_suptitle()
     assert [axes.get_title() for axes in figure.axes[:2]] == ["goal a", "goal b"]
     legend = [text.get_text() for text in figure.legends[0].get_texts()]

@@ -225,11 +225,11 @@ def test_without_trials_each_episode_is_one():
 
 def test_pictures_show_the_first_and_the_last_episode():
     env = darkroom()
-    results = TrialEvaluator(env, 24, 4, pictures=True).run(OraclePolicy(env))
-    assert list(results.pictures) == ["episode 1", "episode 3"]
-    assert results.pictures["episode 1"].shape == (320, 320, 3)
-    with pytest.raises(ValueError, match="pictures needs a TrialVecEnv"):
-        TrialEvaluator(make_vec_env("CartPole-v1", 1), 5, 1, pictures=True)
+    results = TrialEvaluator(env, 24, 4, maps=True).run(OraclePolicy(env))
+    assert list(results.maps) == ["episode 1", "episode 3"]
+    assert results.maps["episode 1"].shape == (320, 320, 3)
+    with pytest.raises(ValueError, match="maps needs a TrialVecEnv"):
+        TrialEvaluator(make_vec_env("CartPole-v1", 1), 5, 1, maps=True)
 
 
 def test_wrong_settings_are_named():

@@ -1,4 +1,4 @@
-"""Videos of trained agents: the pictures of a trial and what is written above them."""
+"""Videos of trained agents: the frames of a trial and what is written above them."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def test_an_environment_without_trials_is_recorded_for_an_episode(tmp_path: Path
             record_run(run, tmp_path / "video.gif", layout=0)
 
 
-def test_small_pictures_are_enlarged_below_the_text() -> None:
+def test_small_frames_are_enlarged_below_the_text() -> None:
     screen = Screen()
-    screen.picture = np.full((3, 200, 3), 7, np.uint8)
+    screen.frame = np.full((3, 200, 3), 7, np.uint8)
     screen.text = "step 0"
     image = screen.render()
     assert image.shape == (3 * 3 + BAR, 600, 3)

@@ -13,7 +13,7 @@ from memenvs.agents.studies.layout_evaluation import mean_by_layout
 def results(layouts: list[int], **metrics: list[float]) -> TrialResults:
     """One trial of one episode for each layout."""
     columns = {name: np.array(values, float)[:, None] for name, values in metrics.items()}
-    return TrialResults(metrics=columns, layouts=np.array(layouts), pictures={})
+    return TrialResults(metrics=columns, layouts=np.array(layouts), maps={})
 
 
 def test_each_layout_has_the_mean_of_its_episodes() -> None:

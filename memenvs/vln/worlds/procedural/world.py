@@ -82,7 +82,7 @@ class ProceduralGraphWorld(GraphWorld):
         house, slot = divmod(path, len(self._slots))
         return self._make(house, self._slots[slot], text)
 
-    def number(self, id: str) -> int:
+    def episode_number(self, id: str) -> int:
         """Number of the episode with this id."""
         found = re.fullmatch(r"(\d+)-(\d+)(?:_(\d+))?", id)
         if found is not None:

@@ -22,16 +22,21 @@ import numpy as np
 from memenvs.data import find_asset_sizes
 from memenvs.houses.classes import CLASS_INDEX, MATERIAL_INDEX
 from memenvs.houses.house import BOX, Colour, Door, Finish, House, Room, ShapeBuilder, points_in_polygon, polygon_area
-from memenvs.houses.procthor.asset_builder import DARK, WHITE, AssetBuilder
+from memenvs.houses.procthor.asset_builder import WHITE
 from memenvs.houses.procthor.asset_sizes import AssetFinder, AssetSizes, check_unknown_assets
 from memenvs.houses.procthor.assets import ROOM_TYPES, surface_finish
 from memenvs.houses.procthor.objects import MAX_COORDINATE, add_objects, read_objects
-from memenvs.houses.procthor.walls import Hole, WallGap, WallSide, build_walls
+from memenvs.houses.procthor.openings import (
+    TOLERANCE,
+    add_door,
+    add_window,
+    gap_as_door,
+    lookup_room,
+    read_door,
+    read_hole,
+)
+from memenvs.houses.procthor.walls import Hole, WallSide, build_walls
 from memenvs.json_records import Field, count_records, each_record, read_record
-
-DOOR_FRAME = 0.05  # m; width of a door's frame inside its hole
-WINDOW_FRAME = 0.04  # m
-FRAME_DEPTH = 0.1  # m; of both, through the wall
 
 #: Largest width and depth of a house and largest height and length of a wall, m. A house of this size has four million
 #: cells of 5 cm; a plan in centimetres would have ten thousand times as many.
@@ -39,9 +44,7 @@ MAX_EXTENT = 100.0
 #: Most rooms of a house, corners of a room or wall, sides of walls, doors, and windows.
 MAX_ROOMS, MAX_CORNERS, MAX_WALLS, MAX_HOLES = 100, 200, 1000, 500
 
-_TOLERANCE = 0.01  # m; of the coordinates in a file: corners of walls below this stand on the floor, for example
 _MIN_AREA = 0.01  # square metres; a smaller room is an error
-_DOOR_COLOURS = ((226, 222, 212), (148, 104, 66), (110, 76, 52))
 
 
 def count_procthor(path: str | Path) -> int:
@@ -147,13 +150,13 @@ def make_house(
     doors: list[Door] = []
     holes: list[Hole] = []
     for field in house.optional_items("doors", MAX_HOLES):
-        hole = _read_hole(field, walls)
+        hole = read_hole(field, walls)
         holes.append(hole)
-        doors.append(_read_door(field, hole, room_index))
-        _fill_door(_new_instance(builder, hole, "door", instances), is_closed=-1 in doors[-1].rooms)
+        doors.append(read_door(field, hole, room_index))
+        add_door(builder, hole, instances, is_closed=-1 in doors[-1].rooms)
     for field in house.optional_items("windows", MAX_HOLES):
-        holes.append(_read_hole(field, walls))
-        _fill_window(_new_instance(builder, holes[-1], "window", instances))
+        holes.append(read_hole(field, walls))
+        add_window(builder, holes[-1], instances)
     boxes, gaps = build_walls([*walls.values(), *_open_sides(house, rooms, height)], holes)
     for box in boxes:
         builder.add(
@@ -165,7 +168,7 @@ def make_house(
             colour=box.finish.colour,
             semantic=CLASS_INDEX["wall"],
         )
-    doors += [_gap_as_door(gap) for gap in gaps]
+    doors += [gap_as_door(gap) for gap in gaps]
     _check_joined(house, len(rooms), doors)
     receptacles = add_objects(builder, read_objects(house, finder), instances, height)
     name = f"{path.name.split('.')[0]}-{index}"
@@ -209,11 +212,11 @@ def _open_sides(house: Field, rooms: Sequence[Room], height: float) -> Iterator[
         ends = [[each.number(MAX_COORDINATE) for each in corner.items(2, 2)] for corner in segment.items(2, 2)]
         (x0, y0), (x1, y1) = ends
         length = math.dist(*ends)
-        if length < _TOLERANCE:
+        if length < TOLERANCE:
             raise segment.error("two different corners")
         for is_left in (True, False):
             # The room on this side has the point 2 cm beside the segment's middle inside it.
-            step = np.array([y0 - y1, x1 - x0]) / length * 2 * _TOLERANCE * (1 if is_left else -1)
+            step = np.array([y0 - y1, x1 - x0]) / length * 2 * TOLERANCE * (1 if is_left else -1)
             beside = (np.array([(x0 + x1) / 2, (y0 + y1) / 2]) + step)[None]
             for i, room in enumerate(rooms):
                 if points_in_polygon(beside, room.polygon)[0]:
@@ -257,15 +260,15 @@ def _read_wall_side(field: Field, room_index: dict[str, int], rooms: Sequence[Ro
     """Read one entry of `walls`: the side of a wall that belongs to one room or to the outside."""
     listed = field["polygon"].items(at_least=4, at_most=MAX_CORNERS)
     corners = [corner.numbers("xyz", MAX_COORDINATE) for corner in listed]
-    ground = [(x, z) for x, y, z in corners if abs(y) < _TOLERANCE]
+    ground = [(x, z) for x, y, z in corners if abs(y) < TOLERANCE]
     height = max(y for _, y, _ in corners)
-    if len(ground) != 2 or height < _TOLERANCE or math.dist(*ground) < _TOLERANCE:
+    if len(ground) != 2 or height < TOLERANCE or math.dist(*ground) < TOLERANCE:
         raise field["polygon"].error("two different corners at y = 0 and two above them")
     if height > MAX_EXTENT or math.dist(*ground) > MAX_EXTENT:
         raise field["polygon"].error(f"at most {MAX_EXTENT:g} m long and high")
     room = -1
     if "exterior" not in field["id"].text():
-        room = _lookup(field["roomId"], room_index, "rooms")
+        room = lookup_room(field["roomId"], room_index)
     start, end = ground
     empty = field.get("empty")
     if empty is not None and not isinstance(empty.value, bool):
@@ -282,104 +285,9 @@ def _read_wall_side(field: Field, room_index: dict[str, int], rooms: Sequence[Ro
     if room < 0:
         return side
     # The room lies to the left if a point 2 cm to the left of the wall's middle is inside it.
-    step = np.array([start[1] - end[1], end[0] - start[0]]) / side.length * 2 * _TOLERANCE
+    step = np.array([start[1] - end[1], end[0] - start[0]]) / side.length * 2 * TOLERANCE
     is_left = points_in_polygon((np.add(start, end) / 2 + step)[None], rooms[room].polygon)[0]
     return replace(side, is_room_on_left=bool(is_left))
-
-
-def _lookup(field: Field, table: dict[str, int], name: str) -> int:
-    """Look up an id in a table of `name`, "rooms" for example."""
-    if field.text() not in table:
-        raise field.error(f"the id of one of the {name} {sorted(table)}")
-    return table[field.text()]
-
-
-def _read_hole(field: Field, walls: dict[str, WallSide]) -> Hole:
-    """Read the hole of a door or window.
-
-    `holePolygon` has two opposite corners, in metres: x is along `wall0` from its first corner, y is up from the floor.
-    """
-    if field["wall0"].text() not in walls:
-        raise field["wall0"].error("the id of one of the walls")
-    wall = walls[field["wall0"].text()]
-    corners = field["holePolygon"].items(at_least=2)
-    (a, low), (b, high) = corners[0].numbers("xy"), corners[1].numbers("xy")
-    a, b = min(a, b), max(a, b)
-    low, high = min(low, high), max(low, high)
-    if a < -_TOLERANCE or b > wall.length + _TOLERANCE or low < -_TOLERANCE or high > wall.height + _TOLERANCE:
-        raise field["holePolygon"].error(f"within its wall of {wall.length:.3f} by {wall.height:.3f} m")
-    if b - a < 3 * DOOR_FRAME or high - low < 3 * DOOR_FRAME:
-        raise field["holePolygon"].error(f"at least {3 * DOOR_FRAME:.2f} m wide and high")
-    return Hole(wall.point(a), wall.point(b), max(0.0, low), min(high, wall.height))
-
-
-def _read_door(field: Field, hole: Hole, room_index: dict[str, int]) -> Door:
-    """The door of a hole: the clear opening inside its frame."""
-    # ProcTHOR names the one room of a front door twice; Holodeck calls the other "exterior", on either side.
-    fields = [room for key in ("room0", "room1") if (room := field.get(key)) is not None and room.value != "exterior"]
-    if not fields:
-        raise ValueError(f"{field.source}: {field.path} must have a room0 or room1 that is a room")
-    first, second = (_lookup(room, room_index, "rooms") for room in (fields[0], fields[-1]))
-    walls = [wall.text() for key in ("wall0", "wall1") if (wall := field.get(key)) is not None]
-    if first == second or any("exterior" in wall for wall in walls):
-        second = -1
-    (x0, y0), (x1, y1) = hole.start, hole.end
-    width = math.dist(hole.start, hole.end) - 2 * DOOR_FRAME
-    centre = ((x0 + x1) / 2, (y0 + y1) / 2)
-    return Door((first, second), centre, width, hole.high - DOOR_FRAME, math.atan2(y1 - y0, x1 - x0))
-
-
-def _gap_as_door(gap: WallGap) -> Door:
-    """A stretch without a wall as a door."""
-    (x0, y0), (x1, y1) = gap.start, gap.end
-    centre = ((x0 + x1) / 2, (y0 + y1) / 2)
-    yaw = math.atan2(y1 - y0, x1 - x0)
-    return Door(gap.rooms, centre, math.dist(gap.start, gap.end), gap.height, yaw)
-
-
-def _new_instance(builder: ShapeBuilder, hole: Hole, semantic: str, instances: list[str]) -> AssetBuilder:
-    """Start the instance of a door or window: x along the wall, y through it, z up from the hole's lower edge."""
-    (x0, y0), (x1, y1) = hole.start, hole.end
-    instance = len(instances)
-    instances.append(f"{semantic}|{instance}")
-    return AssetBuilder(
-        centre=((x0 + x1) / 2, (y0 + y1) / 2, (hole.low + hole.high) / 2),
-        size=(math.dist(hole.start, hole.end), FRAME_DEPTH, hole.high - hole.low),
-        yaw=math.atan2(y1 - y0, x1 - x0),
-        asset_id="",
-        support_heights=(),
-        builder=builder,
-        semantic=CLASS_INDEX[semantic],
-        instance=instance,
-        material="ceramic",
-        colour=_DOOR_COLOURS[instance % len(_DOOR_COLOURS)] if semantic == "door" else WHITE,
-    )
-
-
-def _add_frame(asset: AssetBuilder, width: float, *, with_sill: bool) -> None:
-    """Add a frame along the edges of a hole."""
-    low = width if with_sill else 0.0
-    for x in ((-asset.half_width, -asset.half_width + width), (asset.half_width - width, asset.half_width)):
-        asset.box(x, asset.y_span, (low, asset.height - width))
-    asset.box(asset.x_span, asset.y_span, (asset.height - width, asset.height))
-    if with_sill:
-        asset.box(asset.x_span, asset.y_span, (0, width))
-
-
-def _fill_door(asset: AssetBuilder, *, is_closed: bool) -> None:
-    """Add a door's frame, and its panel with a handle if it is closed."""
-    _add_frame(asset, DOOR_FRAME, with_sill=False)
-    if is_closed:
-        half = asset.half_width - DOOR_FRAME
-        asset.box((-half, half), (-0.025, 0.025), (0, asset.height - DOOR_FRAME), "wood", asset.shade(0.95))
-        asset.box((half - 0.16, half - 0.05), (-0.045, 0.045), (1.0, 1.03), "metal", DARK)
-
-
-def _fill_window(asset: AssetBuilder) -> None:
-    """Add a pane of glass in a frame."""
-    _add_frame(asset, WINDOW_FRAME, with_sill=True)
-    half = asset.half_width - WINDOW_FRAME
-    asset.box((-half, half), (-0.005, 0.005), (WINDOW_FRAME, asset.height - WINDOW_FRAME), "glass", (206, 224, 232))
 
 
 def _check_joined(house: Field, num_rooms: int, doors: Sequence[Door]) -> None:

@@ -19,6 +19,7 @@ DISTANCE_SCALE = 5.0
 LABELS = 40
 """Classes of NYU40. Label 0, "no class", has no channel."""
 NORM_GROUPS = 16
+"""Groups of each group normalisation."""
 
 
 class QuarterResNet18(nn.Sequential):

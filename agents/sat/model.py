@@ -26,11 +26,12 @@ from memenvs.agents.sat.dnc_reader import DNCReader, TaskInput
 from memenvs.checks import choices_for
 from memenvs.retention import STRATEGIES, retained, strategy_numbers
 from memenvs.room_ballet.ballet_task import BalletTask
+from memenvs.room_ballet.dances import DANCES
 from memenvs.room_ballet.descriptions import STRATEGY_TASKS
 from memenvs.room_ballet.episodes import NO_ACTION, NUM_FRAMES, Episodes
 
-DANCES = 8
-ACTIONS = 4
+NUM_ACTIONS = NO_ACTION
+"""Moves from room to room; they are numbered from 0, and `NO_ACTION` is the number after the last."""
 SHARPNESS = 4.0
 """Factor on relevances at a "calibrated" start. Their standard deviation over a memory is then 1.6; without it, 0.4."""
 
@@ -88,9 +89,9 @@ class BalletModel(nn.Module):
         self.encoder = FrameEncoder(config.dim, config.initialisation)
         self.reader = self._make_reader()
         width = self.reader.output_dim if isinstance(self.reader, DNCReader) else config.dim
-        self.head = nn.Linear(width, DANCES)
-        self.own_head = nn.Linear(config.dim, DANCES) if config.own_layers else None
-        self.actions = nn.Parameter(torch.randn(ACTIONS, config.dim)) if config.uses_action else None
+        self.head = nn.Linear(width, len(DANCES))
+        self.own_head = nn.Linear(config.dim, len(DANCES)) if config.own_layers else None
+        self.actions = nn.Parameter(torch.randn(NUM_ACTIONS, config.dim)) if config.uses_action else None
         self.places: PlaceCode | None = None
         if config.uses_place:
             self.places = PlaceCode(config.place_code, task.rooms, config.dim, config.columns)
@@ -266,7 +267,7 @@ class BalletModel(nn.Module):
             visits * (visit_steps + 1) + visit_steps, self._n_times - 1
         )  # after the last frame of the visit
         action_times = self._indices_of(unit, np.ones_like(unit, bool)).to(rows.device)
-        action_rows = torch.from_numpy(np.minimum(actions, ACTIONS - 1)).to(rows.device) + len(table)
+        action_rows = torch.from_numpy(np.minimum(actions, NUM_ACTIONS - 1)).to(rows.device) + len(table)
         is_action = torch.from_numpy(actions != NO_ACTION).to(rows.device)
         in_memory = torch.ones_like(rows, dtype=torch.bool) if mask is None else mask
         return (

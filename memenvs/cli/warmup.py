@@ -20,6 +20,7 @@ SETTINGS: Mapping[str, tuple[dict[str, Any], ...]] = {
     "ExtObjNav-v0": ({"sensors": ["rgb", "depth", "semantic"]}, {"obs_mode": "symbolic"}),
     "Roaming-v0": ({"obs_mode": "scan"}, {"pose_source": "dead_reckoning"}),
 }
+#: Steps of each environment, after which all of its functions have run.
 NUM_STEPS = 4
 
 

@@ -29,7 +29,7 @@ ROBOT_RADIUS = 0.4
 FORWARD_DISTANCE = 0.7
 TURN_DEG = 15.0
 #: Camera: height above the floor (m), vertical field of view (degrees), rows and columns of its images.
-EYE_HEIGHT = 1.5
+CAMERA_HEIGHT = 1.5
 FIELD_OF_VIEW_DEG = 60.0
 VIEW_SIZE = (60, 80)
 #: x (m), y (m) and heading (rad) in the middle of the room.
@@ -209,6 +209,6 @@ def _camera_poses(pose: np.ndarray) -> np.ndarray:
     """Camera poses in the rendered room for poses (N, 3): float64, (N, 5); x, y, z, heading, pitch."""
     poses = np.zeros((len(pose), 5))
     poses[:, :2] = _to_rendered_room(pose[:, :2])
-    poses[:, 2] = _RENDER_SCALE * EYE_HEIGHT
+    poses[:, 2] = _RENDER_SCALE * CAMERA_HEIGHT
     poses[:, 3] = pose[:, 2] + _RENDER_TURN
     return poses

@@ -9,7 +9,7 @@ import numpy as np
 
 from memenvs.files import atomic_replace
 from memenvs.houses.classes import CLASS_INDEX, CLASSES, MATERIALS
-from memenvs.houses.house import BOX, CYLINDER, SPHERE, House, Shapes
+from memenvs.houses.house import BOX, CYLINDER, ELLIPSOID, House, Shapes
 from memenvs.houses.rendering.scene import floor_pieces
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _templates(library: Any) -> dict[int, tuple[np.ndarray, np.ndarray]]:
     made = {
         BOX: library.creation.box(extents=(2, 2, 2)),
         CYLINDER: library.creation.cylinder(radius=1, height=2, sections=CYLINDER_SIDES),
-        SPHERE: library.creation.icosphere(subdivisions=SPHERE_SPLITS, radius=1),
+        ELLIPSOID: library.creation.icosphere(subdivisions=SPHERE_SPLITS, radius=1),
     }
     return {kind: (np.asarray(mesh.vertices), np.asarray(mesh.faces)) for kind, mesh in made.items()}
 

@@ -16,9 +16,10 @@ import numpy as np
 Colour = tuple[int, int, int]  # sRGB, 0 to 255 each
 Span = tuple[float, float]  # smallest and largest coordinate, m
 
-BOX, CYLINDER, SPHERE = 0, 1, 2
+#: Kinds of shapes, and their names.
+BOX, CYLINDER, ELLIPSOID = 0, 1, 2
+SHAPE_KINDS = ("box", "cylinder", "ellipsoid")
 _CHUNK = 2**22  # points times corners that `points_in_polygon` tests at once
-SHAPE_KINDS = ("box", "cylinder", "sphere")
 
 
 class Finish(NamedTuple):
@@ -49,7 +50,7 @@ class Shapes:
     """S solid shapes, one row each.
 
     Attributes:
-        kind: uint8, (S,); `BOX`, `CYLINDER` (upright) or `SPHERE` (an ellipsoid if its half sizes differ).
+        kind: uint8, (S,); `BOX`, `CYLINDER` (upright) or `ELLIPSOID`.
         centre: float32, (S, 3); m.
         half: float32, (S, 3); half sizes along the shape's own axes, m, > 0; of a cylinder (radius, radius, half its
             height).

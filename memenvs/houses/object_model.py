@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from memenvs.houses.classes import CLASS_INDEX, MATERIAL_INDEX
-from memenvs.houses.house import BOX, CYLINDER, SPHERE, Finish, Receptacle, ShapeBuilder, Span, SupportSurface
+from memenvs.houses.house import BOX, CYLINDER, ELLIPSOID, Finish, Receptacle, ShapeBuilder, Span, SupportSurface
 
 
 class ModelPart(NamedTuple):
@@ -73,7 +73,7 @@ class ObjectModel:
 
     def ellipsoid(self, centre: tuple[float, float, float], half: tuple[float, float, float], finish: Finish) -> None:
         """Add an ellipsoid."""
-        self._add(SPHERE, centre, (2 * half[0], 2 * half[1], 2 * half[2]), finish)
+        self._add(ELLIPSOID, centre, (2 * half[0], 2 * half[1], 2 * half[2]), finish)
 
     def surface(self, x: Span, y: Span, z: float, clearance: float = 1.0) -> None:
         """Allow small objects to stand within these extents."""

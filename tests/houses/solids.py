@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import ndimage
 
-from memenvs.houses.house import BOX, SPHERE, House, Shapes, points_in_polygon
+from memenvs.houses.house import BOX, ELLIPSOID, House, Shapes, points_in_polygon
 
 DEEP = 1.5e-3  # m; shallower contacts are rounding
 
@@ -40,7 +40,7 @@ def contains(shapes: Shapes, row: int, points: np.ndarray, slack: float) -> np.n
     if shapes.kind[row] == BOX:
         return (abs(x) < half[0]) & (abs(y) < half[1]) & (abs(offset[:, 2]) < half[2])
     radial = (x / half[0]) ** 2 + (y / half[1]) ** 2
-    if shapes.kind[row] == SPHERE:
+    if shapes.kind[row] == ELLIPSOID:
         return radial + (offset[:, 2] / half[2]) ** 2 < 1
     return (radial < 1) & (abs(offset[:, 2]) < half[2])
 

@@ -9,7 +9,7 @@ import pytest
 
 from memenvs.houses.classes import CLASS_INDEX, CLASSES, MATERIAL_INDEX
 from memenvs.houses.gltf import CYLINDER_SIDES, _fan, export_glb
-from memenvs.houses.house import BOX, CYLINDER, SPHERE, House, Room, ShapeBuilder, polygon_area
+from memenvs.houses.house import BOX, CYLINDER, ELLIPSOID, House, Room, ShapeBuilder, polygon_area
 
 trimesh = pytest.importorskip("trimesh")
 
@@ -25,7 +25,7 @@ def house() -> House:
     builder.add(BOX, (1, 2, 0.7), (0.6, 0.3, 0.05), yaw=np.pi / 2, colour=(200, 100, 50), **table)
     builder.add(BOX, (1, 2, 0.3), (0.1, 0.1, 0.3), yaw=np.pi / 2, colour=(20, 30, 40), **table)
     builder.add(CYLINDER, (3, 0.5, 0.25), (0.2, 0.2, 0.25), semantic=CLASS_INDEX["bin"], instance=2)
-    builder.add(SPHERE, (3.5, 0.5, 0.3), (0.1, 0.2, 0.3), semantic=CLASS_INDEX["plant"], instance=3)
+    builder.add(ELLIPSOID, (3.5, 0.5, 0.3), (0.1, 0.2, 0.3), semantic=CLASS_INDEX["plant"], instance=3)
     room = Room("kitchen", CORNERS, MATERIAL_INDEX["tiles"], (180, 170, 160))
     names = ("building", "dining_table|1", "bin|2", "plant|3")
     return House("made", builder.build(), (room,), (), (), names, height=2.5)

@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numba import njit
 
-from memenvs.houses.house import CYLINDER, SPHERE
+from memenvs.houses.house import CYLINDER, ELLIPSOID
 
 #: m; a robot that exactly touches a shape is not blocked. The sizes of shapes are float32.
 TOUCH = 1e-5
@@ -38,7 +38,8 @@ def block_footprints(
         origin: float64, (2,); corner of cell [0, 0], m.
         cell_size: Side of a cell, m.
         radius: Radius of the robot, m.
-        kind: uint8, (S,); as in `Shapes`. Cylinders and spheres with equal half sizes are discs, all others rectangles.
+        kind: uint8, (S,); as in `Shapes`. Cylinders and ellipsoids with equal half sizes are discs, all others are
+            rectangles.
         centre: float32, (S, 3); m.
         half: float32, (S, 3); m.
         yaw: float32, (S,); rad.
@@ -48,7 +49,7 @@ def block_footprints(
     for s in range(len(kind)):
         cos, sin = math.cos(yaw[s]), math.sin(yaw[s])
         half_x, half_y = half[s, 0], half[s, 1]
-        is_round = (kind[s] == CYLINDER or kind[s] == SPHERE) and abs(half_x - half_y) < TOUCH
+        is_round = (kind[s] == CYLINDER or kind[s] == ELLIPSOID) and abs(half_x - half_y) < TOUCH
         extent_x = half_x if is_round else abs(cos) * half_x + abs(sin) * half_y
         extent_y = half_y if is_round else abs(sin) * half_x + abs(cos) * half_y
         x, y = centre[s, 0] - origin[0], centre[s, 1] - origin[1]

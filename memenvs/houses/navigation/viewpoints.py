@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numba import njit
 
-from memenvs.houses.house import BOX, CYLINDER, SPHERE, Shapes
+from memenvs.houses.house import BOX, CYLINDER, ELLIPSOID, Shapes
 from memenvs.houses.navigation.navmap import NavigationMap
 
 #: Viewpoints lie on a grid of this step, m, within this squared distance, square metres, of the target on the floor
@@ -128,7 +128,7 @@ def _hits(kind: int, half: np.ndarray, start: tuple[float, float, float], end: t
     """
     low, high = 0.0, 1.0  # the part of the segment that may be inside
     first_axis = 0 if kind == BOX else 2
-    if kind != SPHERE:
+    if kind != ELLIPSOID:
         for axis in range(first_axis, 3):
             step = end[axis] - start[axis]
             if step == 0.0:

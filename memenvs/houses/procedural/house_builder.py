@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from memenvs.houses.classes import CLASS_INDEX, MATERIAL_INDEX
-from memenvs.houses.house import BOX, SPHERE, Colour, Door, Finish, House, Receptacle, Room, ShapeBuilder, Span
+from memenvs.houses.house import BOX, ELLIPSOID, Colour, Door, Finish, House, Receptacle, Room, ShapeBuilder, Span
 from memenvs.houses.procedural.finishes import (
     BRASS,
     CARPET_FLOORS,
@@ -265,7 +265,7 @@ def _add_frame(
 def _add_knob(builder: ShapeBuilder, axis: int, along: float, across: float, instance: int) -> None:
     x, y = (along, across) if axis == 0 else (across, along)
     builder.add(
-        SPHERE,
+        ELLIPSOID,
         (x, y, 1.02),
         (0.025, 0.025, 0.025),
         material=MATERIAL_INDEX[BRASS.material],

@@ -33,7 +33,7 @@ _TO_TABLE = 0.3, 0.45  # m; from a sofa to its coffee table
 _MAX_SHIFT = 0.2  # of the anchor's width; a companion may stand this far off its middle, to either side
 _SOFA_AT_WALL = 0.6  # probability
 _CENTRAL_RANGE = 0.25, 0.75  # of the room's sides; pieces in the middle of a room have their centres in this range
-_MAX_PAINTINGS = 3
+_MAX_PAINTINGS = 3  # of a room
 
 
 def furnish(rng: np.random.Generator, placers: Sequence[RoomPlacer], style: FurnitureStyle) -> None:

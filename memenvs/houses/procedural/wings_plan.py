@@ -48,7 +48,7 @@ _EXTRAS = (
 _PUBLIC = ("living_room", "kitchen", "dining_room")
 _DEAD_ENDS = ("bathroom", "laundry")  # rooms that should have a single door
 
-_TRIES = 120
+_TRIES = 120  # random plans of which the cheapest is taken
 _GOOD_COST = 4.2  # no more tries once a plan costs less
 #: Penalty of a door between two types of room; `_UNUSUAL` for pairs that are not listed.
 _UNUSUAL = 12.0

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from memenvs.houses.classes import MATERIAL_INDEX
-from memenvs.houses.house import BOX, CYLINDER, SPHERE, Colour, ShapeBuilder, Span, SupportSurface
+from memenvs.houses.house import BOX, CYLINDER, ELLIPSOID, Colour, ShapeBuilder, Span, SupportSurface
 
 WHITE: Colour = (240, 240, 236)
 BLACK: Colour = (28, 28, 30)
@@ -112,7 +112,7 @@ class AssetBuilder:
         colour: Colour | None = None,
     ) -> None:
         """Add an ellipsoid with these extents, m."""
-        self._add(SPHERE, x, y, z, material, colour)
+        self._add(ELLIPSOID, x, y, z, material, colour)
 
     def cylinder(
         self,

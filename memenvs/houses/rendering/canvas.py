@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-Colour = tuple[int, int, int]
+from memenvs.houses.house import Colour
 
 #: Colour of the background, and of the light rims around text and marks; sRGB.
 PAPER: Colour = (250, 249, 246)

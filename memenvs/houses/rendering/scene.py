@@ -16,7 +16,7 @@ from memenvs.houses.classes import CLASS_INDEX, CLASSES, MATERIAL_INDEX, MATERIA
 from memenvs.houses.house import BOX, SHAPE_KINDS, House, Room, Shapes, polygon_area
 from memenvs.houses.rendering.materials import base_colour_shares, texture_rows
 
-#: Kinds of rows beside BOX, CYLINDER and SPHERE of `memenvs.houses.house`.
+#: Kinds of rows beside BOX, CYLINDER and ELLIPSOID of `memenvs.houses.house`.
 FLOOR, CEILING = 3, 4
 
 #: Columns of `Scene.geometry`.

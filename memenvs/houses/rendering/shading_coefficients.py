@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from memenvs.houses.house import SPHERE
+from memenvs.houses.house import ELLIPSOID
 from memenvs.houses.rendering.culling import View
 from memenvs.houses.rendering.kernels.simd import compiled
 from memenvs.houses.rendering.kernels.texels import (
@@ -79,7 +79,7 @@ from memenvs.houses.rendering.scene import (
 )
 
 _LIGHT_DIRECTION = (0.36, 0.21, 0.91)  # unit vector to where most light comes from
-_AMBIENT, _DIRECT = 0.80, 0.21
+_AMBIENT, _DIRECT = 0.80, 0.21  # light from all sides, and from `_LIGHT_DIRECTION` on a surface that faces it
 _CEILING_LIGHT = 0.95  # a ceiling is lit from below
 _POSITIVE_SHIFT = 256.0 * TEXTURE_SIZE  # texels; added to coordinates on flat faces, so that none is negative
 
@@ -185,7 +185,7 @@ def _set_curved_coefficients(
     fields[W_EYE] = (view.eye_z - centre_z) / hz
     fields[W_J] = -view.cos_pitch / view.focal / hz
     fields[W_0] = view.sin_pitch / hz - fields[W_J] * view.centre_j
-    w_weight = 1.0 if attributes[KIND] == SPHERE else 0.0  # the normal of a cylinder's side has no component along w
+    w_weight = 1.0 if attributes[KIND] == ELLIPSOID else 0.0  # the normal of a cylinder's side has no component along w
     fields[LIGHT_0] = _AMBIENT
     fields[LIGHT_X] = _DIRECT * (c * _LIGHT_DIRECTION[0] + s * _LIGHT_DIRECTION[1]) / hx
     fields[LIGHT_Y] = _DIRECT * (c * _LIGHT_DIRECTION[1] - s * _LIGHT_DIRECTION[0]) / hy

@@ -15,8 +15,8 @@ from PIL import Image, ImageFont
 
 from memenvs.files import atomic_replace
 from memenvs.houses.classes import CLASS_INDEX, FIRST_YCB_CLASS, YCB_CLASSES
-from memenvs.houses.house import BOX, House, Room, Shapes, points_in_polygon
-from memenvs.houses.rendering.canvas import PAPER, Canvas, Colour
+from memenvs.houses.house import BOX, Colour, House, Room, Shapes, points_in_polygon
+from memenvs.houses.rendering.canvas import PAPER, Canvas
 
 if TYPE_CHECKING:
     from memenvs.houses.navigation.navmap import NavigationMap

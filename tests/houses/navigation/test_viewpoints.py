@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from memenvs.houses.house import BOX, CYLINDER, SPHERE, House, Room, ShapeBuilder, Shapes
+from memenvs.houses.house import BOX, CYLINDER, ELLIPSOID, House, Room, ShapeBuilder, Shapes
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.navigation.viewpoints import find_viewpoints, is_target_visible
 
@@ -37,7 +37,7 @@ def is_inside(points: np.ndarray, shapes: Shapes) -> np.ndarray:
 
 def test_rays_agree_with_dense_sampling():
     t = np.linspace(0, 1, 2001)[:, None, None]
-    for kind in (BOX, CYLINDER, SPHERE):
+    for kind in (BOX, CYLINDER, ELLIPSOID):
         rng = np.random.default_rng(kind)
         builder = ShapeBuilder()
         for _ in range(6):

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from memenvs.houses.classes import CLASS_INDEX, MATERIAL_INDEX
-from memenvs.houses.house import BOX, SPHERE, House
+from memenvs.houses.house import BOX, ELLIPSOID, House
 from memenvs.houses.rendering.materials import (
     ATLAS_WIDTH,
     MIP_LEVELS,
@@ -85,7 +85,7 @@ def shade(house: House, focal: float, eye: np.ndarray, point: np.ndarray, depth:
     axis = int(abs(own).argmax()) if house.shapes.kind[k] == BOX else 2
     if axis < 2:
         return _shade_vertical(house, focal, eye, point, depth, k, np.sign(own[axis]) * rotation[axis])
-    if house.shapes.kind[k] == BOX or (house.shapes.kind[k] != SPHERE and abs(abs(own[2]) - 1) < 1e-9):
+    if house.shapes.kind[k] == BOX or (house.shapes.kind[k] != ELLIPSOID and abs(abs(own[2]) - 1) < 1e-9):
         return _shade_horizontal(house, focal, eye, point, depth, k, np.sign(own[2]))
     return _shade_curved(house, focal, depth, k, own, rotation)
 
@@ -145,7 +145,7 @@ def _shade_curved(
     shapes = house.shapes
     half = shapes.half[k].astype(float)
     normal = own / half
-    if shapes.kind[k] != SPHERE:
+    if shapes.kind[k] != ELLIPSOID:
         normal[2] = 0.0
     light = directional(rotation.T @ normal / np.linalg.norm(normal))
     height = shapes.centre[k, 2] + own[2] * half[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from memenvs.houses.classes import CLASS_INDEX
-from memenvs.houses.house import BOX, SPHERE, House, points_in_polygon
+from memenvs.houses.house import BOX, ELLIPSOID, House, points_in_polygon
 from memenvs.houses.rendering.camera import Camera
 
 
@@ -27,7 +27,7 @@ def _enter_solid(kind: int, half: np.ndarray, eye: np.ndarray, rays: np.ndarray)
     """Depth at which rays (Q, 3) enter a solid at the origin, inf for none; all in the solid's own axes."""
     eye, rays = eye / half, rays / half
     with np.errstate(all="ignore"):
-        if kind == SPHERE:
+        if kind == ELLIPSOID:
             start, end = _roots((rays**2).sum(1), rays @ eye, eye @ eye - 1)
         else:
             flat = slice(0, 3) if kind == BOX else slice(2, 3)

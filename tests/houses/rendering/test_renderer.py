@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memenvs.houses.classes import CLASS_INDEX, CLASSES, MATERIAL_INDEX, MATERIALS
-from memenvs.houses.house import BOX, CYLINDER, SPHERE, House, Room, ShapeBuilder, polygon_area
+from memenvs.houses.house import BOX, CYLINDER, ELLIPSOID, House, Room, ShapeBuilder, polygon_area
 from memenvs.houses.procedural.generator import procedural_house
 from memenvs.houses.rendering.renderer import Camera, Frame, Renderer, Scene, render_frame
 from memenvs.houses.rendering.scene import floor_pieces
@@ -132,8 +132,8 @@ def test_a_cube_covers_as_many_pixels_as_its_face_projects_to() -> None:
 
 def test_left_is_counter_clockwise_and_up_is_positive_pitch() -> None:
     builder = ShapeBuilder()
-    builder.add(SPHERE, (5 + 2 * math.cos(0.3), 5 + 2 * math.sin(0.3), 1.2), (0.1, 0.1, 0.1), instance=1)
-    builder.add(SPHERE, (5 + 2 * math.cos(0.3), 5 - 2 * math.sin(0.3), 1.8), (0.1, 0.1, 0.1), instance=2)
+    builder.add(ELLIPSOID, (5 + 2 * math.cos(0.3), 5 + 2 * math.sin(0.3), 1.2), (0.1, 0.1, 0.1), instance=1)
+    builder.add(ELLIPSOID, (5 + 2 * math.cos(0.3), 5 - 2 * math.sin(0.3), 1.8), (0.1, 0.1, 0.1), instance=2)
     house, camera = make_house(builder), Camera(height=65, width=65)
 
     def middle(pose: tuple[float, ...], instance: int) -> list[float]:
@@ -165,7 +165,7 @@ def test_nothing_is_hit_outside() -> None:
 
 
 def test_solids_are_not_seen_from_inside() -> None:
-    for kind in (BOX, CYLINDER, SPHERE):
+    for kind in (BOX, CYLINDER, ELLIPSOID):
         builder = ShapeBuilder()
         builder.add(kind, (5, 5, 1.2), (0.5, 0.5, 0.5), instance=1)
         frame = render_frame(make_house(builder), Camera(height=48, width=64), (5.1, 5, 1.2, 0.2, 0.1))

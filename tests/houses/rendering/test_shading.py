@@ -13,7 +13,7 @@ from tests.houses.rendering.test_renderer import random_house, random_pose
 def test_colours_are_texel_times_base_colour_times_light() -> None:
     rng = np.random.default_rng(7)
     camera = Camera(height=40, width=56)
-    errors: dict[str, list[float]] = {"floor": [], "box": [], "cylinder": [], "sphere": []}
+    errors: dict[str, list[float]] = {"floor": [], "box": [], "cylinder": [], "ellipsoid": []}
     for seed in range(4):
         house, pose = random_house(seed), random_pose(rng, pitch=0.6)
         rgb, hits = render_frame(house, camera, pose).rgb, cast(house, camera, pose)
@@ -21,7 +21,7 @@ def test_colours_are_texel_times_base_colour_times_light() -> None:
         for j, i in np.argwhere(hits[..., 3] != 0):
             depth, solid = hits[j, i, 0], int(hits[j, i, 3])
             colour = shade(house, camera.focal, eye, eye + depth * rays[j, i], depth, solid)
-            kind = "floor" if solid < 0 else ("box", "cylinder", "sphere")[house.shapes.kind[solid - 1]]
+            kind = "floor" if solid < 0 else ("box", "cylinder", "ellipsoid")[house.shapes.kind[solid - 1]]
             errors[kind].append(abs(colour - rgb[j, i]).max())
     for kind, found in errors.items():
         assert len(found) >= 40, kind

@@ -78,6 +78,7 @@ def test_example(tmp_path, path):
         check_refusal(path, tmp_path)
 
 
+@pytest.mark.nightly  # test_example makes the main table
 def test_other_tables_of_room_ballet(tmp_path):
     tables = {
         "language": 4,
@@ -106,6 +107,10 @@ def test_pictures_have_a_table_of_their_own(tmp_path):
     script = str(ROOT / "examples" / "ext_objnav.py")
     done = run_python(script, "--agents", "relic", "rgb", folder=tmp_path)
     assert done.returncode == 2 and "--agents rgb" in done.stderr and not list(tmp_path.iterdir())
+
+
+@pytest.mark.nightly  # test_example makes the table of the others
+def test_the_table_of_pictures(tmp_path):
     alone = run(ROOT / "examples" / "ext_objnav.py", tmp_path, "--agents", "rgb")
     assert [line.split("|")[1].strip() for line in shown(alone) if line.startswith("|")][2:] == ["rgb"]
 

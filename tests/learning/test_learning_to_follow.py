@@ -1,4 +1,4 @@
-"""Imitation in procedural houses, with a twentieth of the laptop preset's episodes.
+"""Imitation in procedural houses, with a fortieth of the laptop preset's episodes.
 
 An agent needs its memory to know how much of the text it has followed, and the text to know where to go.
 """
@@ -27,7 +27,7 @@ def agreement(agent: str) -> float:
     env.seed(0)
     settings = replace(config.learner, warmup_updates=20)
     model = ImitationA2C("MTVMPolicy", env, config=settings, policy_kwargs=config.policy, seed=0, device="cpu")
-    model.learn(200)
+    model.learn(100)
     unseen = make_vec_env(config.env, 64, **{**config.env_kwargs, "split": "val_unseen"})
     unseen.seed(1)
     with torch.no_grad():

@@ -17,9 +17,16 @@ from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory, find_conflict
 from memenvs.agents.presets import find_preset
 from memenvs.agents.studies.sweep import SweepRun, run_sweep, sweep_options
+from tests.processes import SERVER
 
 ROOT = Path(__file__).parents[3]
 CONFIG = find_preset("darkroom")
+
+
+@pytest.fixture(autouse=True)
+def forked(monkeypatch):
+    """Runs are forked from a server that has imported torch, since each would import it anew."""
+    monkeypatch.setattr("multiprocessing.get_context", lambda method=None: SERVER)
 
 
 def leave(run: RunDirectory, quiet: bool) -> None:

@@ -20,6 +20,8 @@ suppress_warnings = ["ref.python"]  # several attributes of the same name: a typ
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4  # so that PAGE.md#heading works, as on GitHub
 
+smartquotes = False  # "train" is a value
+
 # The docstrings are plain text with code in `backticks`; generate/docstrings.py makes reStructuredText of them.
 default_role = "code"
 napoleon_use_ivar = True
@@ -37,8 +39,9 @@ html_theme = "furo"
 html_title = f"memenvs {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_use_index = False  # one list of all names is wider than a page; the search finds them
+html_domain_indices = False
 html_copy_source = False
 html_show_sourcelink = False
 html_math_renderer = "mathml"
-html_theme_options = {"source_repository": "https://github.com/memenvs/memenvs/", "source_branch": "main"}
-html_theme_options["source_directory"] = "docs/"
+html_theme_options = {"top_of_page_buttons": []}  # most pages have no source file to view or edit

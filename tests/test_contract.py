@@ -477,9 +477,7 @@ def test_render_is_an_image(make):
 def test_row_is_complete(spec, make):
     task = load_task(spec.task)
     assert task.__module__.startswith(f"memenvs.{spec.family}.")
-    assert task.__doc__
-    for parts in (("Observation",), ("Action",), ("Reward",), ("Ends", "Termination"), ("Info",)):
-        assert any(part in task.__doc__ for part in parts), f"the docstring of {task.__name__} lacks {parts[-1]!r}"
+    assert task.__doc__  # tests/test_docs.py checks what it describes
     assert spec.remembers
     assert task.config_type is not None
     assert task.config_type.__doc__

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import pkgutil
 import re
 from importlib import import_module
 from itertools import chain
+from types import ModuleType
 
-from generate.markdown import page, summary, table
+from generate.markdown import page, section, summary, table
 
 #: An editable install has the last two in folders of their own.
 ROOTS = ("memenvs", "memenvs.wrappers", "memenvs.agents")
@@ -54,7 +56,30 @@ def public_packages() -> dict[str, list[str]]:
 
 
 def _package(package: str, modules: list[str]) -> str:
-    parts = []
-    for module in modules:
-        parts += [f"## {module.removeprefix(package + '.')}", f"```{{eval-rst}}\n.. automodule:: {module}\n```"]
-    return page(package, summary(import_module(package)), *parts)
+    imported = import_module(package)
+    names = [name for name in getattr(imported, "__all__", ()) if _home(imported, name) != package]
+    rows = [(f"{{py:obj}}`{name} <{_home(imported, name)}.{name}>`", _summary(imported, name)) for name in names]
+    parts = [section(f"Names of {package}", table(("name", "is"), rows) if rows else "")]
+    for module in [package, *modules]:
+        if module == package and not _defines_names(imported):
+            continue
+        title = module.removeprefix(f"{package}.")
+        parts.append(section(title, f"```{{eval-rst}}\n.. automodule:: {module}\n   :ignore-module-all:\n```"))
+    return page(package, summary(imported), *parts)
+
+
+def _home(package: ModuleType, name: str) -> str:
+    """Module that defines a name of a package."""
+    return getattr(getattr(package, name), "__module__", package.__name__)
+
+
+def _summary(package: ModuleType, name: str) -> str:
+    found = getattr(package, name)
+    return summary(found) if inspect.isclass(found) or inspect.isfunction(found) else ""
+
+
+def _defines_names(module: ModuleType) -> bool:
+    return any(
+        not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+        for name, value in vars(module).items()
+    )

@@ -3,28 +3,46 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator
+from textwrap import fill
 
+from generate.examples import EXAMPLES
 from generate.markdown import code, page, section, table
 from memenvs.agents.cli.parser import make_parser as make_agents_parser
 from memenvs.cli import make_parser
 
 PROGRAMS = {"memenvs": make_parser, "memenvs-agents": make_agents_parser}
 
+#: A default at the end of a help text, in either form that the parsers use.
+_DEFAULT = re.compile(r" ?\(default:? ([^()]*)\)|[;,] default (.*)$")
+_INTRODUCTION = """
+`pip install .` installs `memenvs`, and `pip install ".[agents]"` also `memenvs-agents`, which is the same as
+`python -m memenvs.agents`. Every command has `--help`, and with `--json` it prints one JSON document.
+"""
+
 
 def make_pages() -> dict[str, str]:
     """Make the index and a page a command."""
-    pages = {}
-    for program, name, parser in commands():
-        pages[page_name(program, name)] = _command(parser, f"{program} {name}")
-    return {"index.md": _index(), **pages}
+    found = list(commands())
+    pages = {page_name(program, name): _command(program, name, parser) for program, name, parser in found}
+    tables = []
+    for program in PROGRAMS:
+        rows = [
+            (f"[`{name}`]({page_name(program, name)})", parser.description)
+            for each, name, parser in found
+            if each == program
+        ]
+        tables.append(section(f"`{program}`", table(("command", "does"), rows)))
+    toctree = "\n".join(["```{toctree}", ":hidden:", "", *pages, "```"])
+    return {"index.md": page("Command line", _INTRODUCTION, *tables, toctree), **pages}
 
 
 def commands() -> Iterator[tuple[str, str, argparse.ArgumentParser]]:
     """Yield program, name and parser of each command."""
     for program, make in PROGRAMS.items():
-        for name, parser in _subparsers(make()).choices.items():
-            parser.prog = f"{program} {name}"
+        (group,) = (each for each in make()._actions if isinstance(each, argparse._SubParsersAction))
+        for name, parser in group.choices.items():
             yield program, name, parser
 
 
@@ -33,37 +51,60 @@ def page_name(program: str, name: str) -> str:
     return f"{program}_{name}.md".replace("-", "_")
 
 
-def _subparsers(parser: argparse.ArgumentParser) -> argparse._SubParsersAction:
-    (found,) = (each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
-    return found
-
-
-def _index() -> str:
-    names = [page_name(program, name) for program, name, _ in commands()]
-    parts = []
-    for program in PROGRAMS:
-        rows = [
-            (f"[{name}]({page_name(program, name)})", parser.description)
-            for each, name, parser in commands()
-            if each == program
-        ]
-        parts.append(section(f"`{program}`", table(("command", "does"), rows)))
-    toctree = "\n".join(["```{toctree}", ":hidden:", "", *names, "```"])
-    return page("Command line", *parts, toctree)
-
-
-def _command(parser: argparse.ArgumentParser, title: str) -> str:
-    arguments = [each for each in parser._actions if each.help != argparse.SUPPRESS and each.dest != "help"]
-    rows = [(_names(each, parser), (each.help or "") % {**vars(each), "prog": parser.prog}) for each in arguments]
+def _command(program: str, name: str, parser: argparse.ArgumentParser) -> str:
+    arguments = [each for each in parser._actions if each.dest != "help"]
+    required = [each for each in arguments if not each.option_strings]
+    options = [each for each in arguments if each.option_strings]
     return page(
-        title,
+        f"{program} {name}",
         parser.description or "",
-        code(parser.format_usage().removeprefix("usage: "), "text"),
-        table(("argument", "meaning"), rows),
+        section("Usage", code(_usage(f"{program} {name}", required, options), "text")),
+        section("Arguments", table(("argument", "meaning"), [(f"`{_value(each)}`", each.help) for each in required]))
+        if required
+        else "",
+        section("Options", table(("option", "default", "meaning"), [_option(each, parser) for each in options])),
         parser.epilog or "",
+        section("Examples", code("\n".join(EXAMPLES[program][name]), "bash")),
     )
 
 
-def _names(argument: argparse.Action, parser: argparse.ArgumentParser) -> str:
-    names = ", ".join(f"`{name}`" for name in argument.option_strings)
-    return names or f"`{argument.metavar or argument.dest}`"
+def _usage(command: str, required: list[argparse.Action], options: list[argparse.Action]) -> str:
+    words = [command]
+    for each in [*options, *required]:
+        word = (
+            _value(each) if not each.option_strings else " ".join(filter(None, (each.option_strings[-1], _value(each))))
+        )
+        words.append(word if each.required else f"[{word}]")
+    shield = "\0"  # a word such as [--seed S] is not broken over lines
+    text = fill(" ".join(word.replace(" ", shield) for word in words), 88, subsequent_indent="    ")
+    return text.replace(shield, " ")
+
+
+def _value(argument: argparse.Action) -> str:
+    """Placeholder of the value of an argument; "" where it takes none."""
+    if argument.nargs == 0:
+        return ""
+    name = argument.metavar or (argument.dest if not argument.option_strings else argument.dest.upper())
+    if argument.choices is not None and argument.metavar is None:
+        name = "{" + ",".join(map(str, argument.choices)) + "}"
+    assert isinstance(name, str)
+    return f"{name} [{name} ...]" if argument.nargs == "+" else name
+
+
+def _option(option: argparse.Action, parser: argparse.ArgumentParser) -> tuple[str, str, str]:
+    """Names, default and meaning of an option; its help may end with the default."""
+    meaning = (option.help or "") % {"default": option.default}
+    found = _DEFAULT.search(meaning)
+    default = (found[1] or found[2]) if found else ""
+    if not default and option.nargs != 0 and option.default not in (None, []):
+        default = f"`{option.default}`"
+    meaning = _DEFAULT.sub("", meaning)
+    if option.choices is not None:
+        meaning += f": {', '.join(f'`{each}`' for each in option.choices)}"
+    if option.required:
+        default = "required"
+    for group in parser._mutually_exclusive_groups:
+        if group.required and option in group._group_actions:
+            others = [each.option_strings[-1] for each in group._group_actions if each is not option]
+            default = f"required without {' and '.join(f'`{each}`' for each in others)}"
+    return ", ".join(f"`{name}`" for name in option.option_strings), default, meaning

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import gymnasium as gym
 
 from generate.markdown import code, docstring_sections, items, page, section, settings_table, table
+from memenvs.cli.policies import OracleEnvPolicy
+from memenvs.cli.record import Video, record_episodes, write_video
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
 from memenvs.task import BatchTask, load_task
 
+#: Most frames of a picture; longer episodes are shown in larger steps.
+MAX_FRAMES = 48
 #: Sections of a task's docstring whose text is a list of names and meanings; those of a subclass are added to its
 #: base's.
 LISTS = ("Observation", "Options", "Info")
@@ -39,6 +45,28 @@ def make_pages() -> dict[str, str]:
 def page_name(spec: EnvironmentSpec) -> str:
     """File of an environment's page, such as darkroom.md."""
     return spec.name.rpartition("-v")[0].lower().replace("-", "_") + ".md"
+
+
+def picture_name(spec: EnvironmentSpec) -> str:
+    """File of an environment's picture, beside its page."""
+    return page_name(spec).replace(".md", ".gif")
+
+
+def draw_pictures(folder: Path) -> None:
+    """Record the oracle in one episode of each environment, unless its picture is there already.
+
+    Args:
+        folder: Folder of the pages.
+    """
+    for spec in ENVIRONMENTS:
+        path = folder / picture_name(spec)
+        if path.exists():
+            continue
+        env = TrialEnv(spec.task, render_mode="rgb_array", **spec.defaults)
+        video = Video(env, MAX_FRAMES)
+        record_episodes(env, OracleEnvPolicy(env), episodes=1, steps=None, seed=0, video=video)
+        write_video(video.frames(), path, fps=5.0)
+        env.close()
 
 
 def task_sections(task: type[BatchTask]) -> dict[str, str]:
@@ -76,6 +104,7 @@ def _environment(spec: EnvironmentSpec) -> str:
     task = load_task(spec.task)
     sections = task_sections(task)
     env = TrialEnv(spec.task, **spec.defaults)
+    env.close()
     common = docstring_sections(TrialVectorEnv)
     options = items(sections["Options"]) | {
         name: text for name, text in items(common["Options"]).items() if name not in VECTOR_OPTIONS
@@ -83,11 +112,12 @@ def _environment(spec: EnvironmentSpec) -> str:
     info = items(sections["Info"]) | items(common["Info"])
     if "success" not in info:
         del info["is_success"]
-    parts = page(
+    return page(
         spec.name.rpartition("-v")[0],
+        f"![The oracle in one episode of {spec.name}]({picture_name(spec)})",
         sections[""],
+        "\n".join(f"- **{name}:** {value}" for name, value in _facts(spec)),
         code(_EXAMPLE.format(id=spec.id)),
-        table(("", ""), _facts(spec, env)),
         section("Observation", _observation_table(items(sections["Observation"]), env.observation_space)),
         section("Action", sections["Action"]),
         section("Reward", sections["Reward"]),
@@ -101,24 +131,22 @@ def _environment(spec: EnvironmentSpec) -> str:
         section("Further pages", FURTHER_PAGES.get(spec.family, "")),
         section("Citation", sections.get("Source", "")),
     )
-    env.close()
-    return parts
 
 
-def _facts(spec: EnvironmentSpec, env: TrialEnv) -> list[tuple[str, str]]:
+def _facts(spec: EnvironmentSpec) -> list[tuple[str, str]]:
     trial = [f"{value} {name.removeprefix('trial_')}" for name, value in spec.defaults.items()]
     return [
-        ("to remember", spec.remembers),
-        ("a trial", ", ".join(trial)),
-        ("score", f"`{spec.score_key}` in the `info` of the last step of an episode"),
-        ("oracle", f"at least {spec.oracle_at_least:g} (tested)"),
-        ("random", f"below {spec.random_below:g} (tested)"),
-        ("needs", spec.needs or "nothing beyond the package"),
+        ("To remember", spec.remembers),
+        ("A trial", f"{' or '.join(trial)}; `trial_episodes` and `trial_steps` change it"),
+        ("Score", f"`{spec.score_key}` in the `info` of the last step of an episode"),
+        ("Oracle", f"at least {spec.oracle_at_least:g}; a test checks it"),
+        ("Random policy", f"below {spec.random_below:g}; a test checks it"),
+        *([("Needs", spec.needs)] if spec.needs else []),
     ]
 
 
 def _observation_table(meanings: dict[str, str], space: gym.spaces.Dict) -> str:
-    rows = [(f"`{key}`", f"`{space[key]}`" if key in space else "-", text) for key, text in meanings.items()]
+    rows = [(f"`{key}`", f"`{space[key]}`" if key in space.spaces else "-", text) for key, text in meanings.items()]
     return table(("key", "space by default", "meaning"), rows)
 
 

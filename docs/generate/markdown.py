@@ -87,23 +87,21 @@ def docstring_sections(of: object) -> dict[str, str]:
         of: A class, function or module.
 
     Returns:
-        Title -> text, dedented. The text before the first section has the title "". A section begins with a line such
-        as "Action (`Discrete(5)`): text" at the left margin, and what is in brackets stays in front of its text.
+        Title -> text, dedented. What is outside of all sections has the title "". A section begins with a line such as
+        "Reward:" at the left margin, and its text is indented.
     """
     found: dict[str, list[str]] = {"": []}
     title = ""
     for line in (inspect.getdoc(of) or "").splitlines():
-        begin = re.match(r"([A-Z][a-z]+(?: [a-z]+)?)(?: \(([^()]*(?:\([^()]*\)[^()]*)*)\))?:(?: (.*))?$", line)
+        begin = re.fullmatch(r"([A-Z]\w+(?: \w+)?):", line)
         if begin:
             title = begin[1]
-            found[title] = [f"{begin[2]}: {begin[3] or ''}".rstrip() if begin[2] else begin[3] or ""]
-        else:
-            found[title].append(line)
-    return {title: _dedent(lines) for title, lines in found.items()}
-
-
-def _dedent(lines: list[str]) -> str:
-    return f"{lines[0]}\n{textwrap.dedent(chr(10).join(lines[1:]))}".strip()
+            found[title] = []
+            continue
+        if line and not line.startswith(" "):
+            title = ""
+        found[title].append(line)
+    return {title: textwrap.dedent("\n".join(lines)).strip() for title, lines in found.items()}
 
 
 def items(text: str) -> dict[str, str]:

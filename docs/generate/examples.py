@@ -1,0 +1,77 @@
+"""Examples of each command; tests/test_docs.py checks that each of them parses."""
+
+from __future__ import annotations
+
+#: Program -> command -> lines.
+EXAMPLES = {
+    "memenvs": {
+        "list": ["memenvs list", "memenvs list --json"],
+        "rollout": [
+            "memenvs rollout ExtObjNav-v0 --policy oracle --episodes 20",
+            'memenvs rollout Search-v0 --policy random --episodes 100 --kwargs \'{"split": "test"}\'',
+            "# each episode of a split once, with exact expectations of a policy that draws",
+            "memenvs rollout VLN-R2R-v0 --policy r2r-random --exact "
+            '--kwargs \'{"world": "mp3d", "split": "val_unseen"}\'',
+        ],
+        "bench": [
+            "memenvs bench Darkroom-v0",
+            'memenvs bench VLN-R2R-v0 --num-envs 256 --seconds 20 --kwargs \'{"features": "none"}\'',
+        ],
+        "house": [
+            '# statistics, a map, and an export for other simulators (pip install "memenvs[export]")',
+            "memenvs house --seed 1004 --out map.png --glb home.glb",
+            "# the homes of a file that a task cannot play, and why",
+            "memenvs house --file homes.jsonl.gz --check ExtObjNav-v0",
+        ],
+        "assets": ["memenvs assets asset-database.json --out asset_sizes.json.gz"],
+        "play": ['# pip install "memenvs[play]"', "memenvs play ExtObjNav-v0"],
+        "record": [
+            "memenvs record ExtObjNav-v0 --policy oracle --out walk.gif",
+            "memenvs record Darkroom-v0 --policy random --episodes 3 --fps 5 --out room.gif",
+        ],
+        "warmup": ["memenvs warmup"],
+        "score": [
+            "# R2R: ne sr osr spl tl ndtw sdtw cls; CVDN: gp",
+            "memenvs score r2r trajectories.json --split val_unseen",
+            "memenvs score ndh results.json --split val_unseen --data FOLDER",
+        ],
+    },
+    "memenvs-agents": {
+        "train": [
+            "memenvs-agents train demo --seed 1",
+            "memenvs-agents train demo --seed 1 --resume                     # after it was stopped",
+            "memenvs-agents train demo --seed 1 --resume --total_steps 1000000   # longer",
+            "memenvs-agents train darkroom:k1                                # a variant of a preset",
+            "memenvs-agents train extobjnav-small --ppo.n_epochs 2 --policy.memory_kwargs.layers 4",
+            "# an environment of your own, which mymodule.py registers",
+            "memenvs-agents train ci-smoke --env mymodule:MyEnv-v0 --env_kwargs '{}' --eval_kwargs '{}' "
+            "--eval_all_layouts false --out runs/mine",
+        ],
+        "evaluate": [
+            "memenvs-agents evaluate runs/demo-1 --demonstrations 4   # first the oracle shows four episodes",
+            "memenvs-agents evaluate runs/extobjnav-small-0 --name real --eval_kwargs.world procthor "
+            "--eval_kwargs.split all --eval_kwargs.rooms null",
+        ],
+        "probe": ["memenvs-agents probe runs/demo-1"],
+        "paths": [
+            "memenvs-agents paths runs/coverage-laptop-smt-0 --episodes 46",
+            "memenvs-agents paths runs/coverage-laptop-smt-0 runs/coverage-laptop-lstm-0 --out compared",
+        ],
+        "trajectories": [
+            "memenvs-agents trajectories runs/vln-0 --out trajectories.json",
+            "memenvs score r2r trajectories.json --split val_unseen",
+        ],
+        "record": ["memenvs-agents record runs/demo-1 --out video.gif"],
+        "report": [
+            "memenvs-agents report runs/demo-1",
+            "memenvs-agents report runs/demo-1 runs/demo-2 --out compared",
+        ],
+        "pack": ["memenvs-agents pack runs/demo-1 runs/demo-2 --out results/demo/runs.jsonl"],
+        "presets": [
+            "memenvs-agents presets",
+            "memenvs-agents presets darkroom",
+            "memenvs-agents presets 'darkroom:*'",
+        ],
+        "warmup": ["memenvs-agents warmup"],
+    },
+}

@@ -1,0 +1,246 @@
+"""The documentation says what the code does: pages, links, code and commands."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import memenvs
+from generate import FOLDERS, command_line, environments, make_folder
+from generate.examples import EXAMPLES
+from generate.links import PROJECT_PAGES
+from generate.markdown import items
+from memenvs.agents.cli.parser import make_parser as make_agents_parser
+from memenvs.agents.cli.training import _parse_settings
+from memenvs.agents.experiments.config import with_overrides
+from memenvs.agents.presets import find_preset
+from memenvs.cli import make_parser
+from memenvs.cli.common import parse_settings
+from memenvs.cli.listing import markdown_table
+from memenvs.core import TrialEnv
+from memenvs.registry import ENVIRONMENTS, find_environment
+from memenvs.task import TRIAL_OPTIONS, load_task, setting_names
+from tests.processes import run_python
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+README = ROOT / "README.md"
+#: Pages that people write; dated notes are kept as they were.
+WRITTEN = [
+    README,
+    *(ROOT / name for name in PROJECT_PAGES if name != "CHANGELOG.md" and name != "README.md"),
+    *sorted(path for path in DOCS.rglob("*.md") if path.relative_to(DOCS).parts[0] not in (*FOLDERS, "research_notes")),
+]
+PAGES = [pytest.param(page, id=page.relative_to(ROOT).as_posix()) for page in WRITTEN]
+#: Packages that are always there.
+REQUIRED = {"memenvs", "gymnasium", "numpy", "torch", "stable_baselines3", "matplotlib", "PIL", "numba"}
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page: its language, the line of its first line and its text."""
+
+    language: str
+    line: int
+    text: str
+
+
+def blocks(text: str) -> list[Block]:
+    return [
+        Block(found[1], text[: found.start()].count("\n") + 2, found[2])
+        for found in re.finditer(r"^```(\w+)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    ]
+
+
+def script(text: str) -> str:
+    """The Python of a page, each line at the number that it has there."""
+    lines = [""] * (text.count("\n") + 1)
+    for block in blocks(text):
+        if block.language == "python":
+            lines[block.line - 1 : block.line - 1 + block.text.count("\n")] = block.text.splitlines()
+    return "\n".join(lines).rstrip()
+
+
+def absent_packages(code: str) -> list[str]:
+    """Packages that a script imports and that are not installed here."""
+    imported = set()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            imported |= {each.name.partition(".")[0] for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            imported.add(node.module.partition(".")[0])
+    return sorted(name for name in imported - REQUIRED if find_spec(name) is None)
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """Words of each line of a page's shell blocks that calls one of our two programs."""
+    for block in blocks(text):
+        if block.language not in ("bash", "sh", "shell", "console"):
+            continue
+        for line in block.text.replace("\\\n", " ").splitlines():
+            for part in re.split(r"&&|\||;", line.removeprefix("$ ")) if "'" not in line else [line]:
+                words = shlex.split(part, comments=True)
+                for position, word in enumerate(words):
+                    if word in command_line.PROGRAMS:
+                        yield words[position:]
+                        break
+                    if word == "-m" and words[position + 1] in ("memenvs", "memenvs.agents"):
+                        yield [words[position + 1].replace(".", "-"), *words[position + 2 :]]
+                        break
+
+
+def check_command(words: list[str]) -> None:
+    """Raise or exit where a command line is wrong; nothing is run."""
+    if words[0] == "memenvs":
+        options = make_parser().parse_args(words[1:])
+        if hasattr(options, "id"):
+            spec = find_environment(options.id)
+            known = {*setting_names(spec.task), "trial_episodes", "trial_steps", "max_episode_steps"}
+            assert parse_settings(options.kwargs).keys() <= known
+        return
+    options, extra = make_agents_parser().parse_known_args(words[1:])
+    assert options.takes_settings or not extra, extra
+    if options.command == "train":
+        with_overrides(
+            find_preset(options.preset), _parse_settings(["0" if each == "SEED" else each for each in extra])
+        )
+
+
+made_pages = cache(make_folder)
+
+
+def titles(folder: str) -> set[str]:
+    """Title of each page that is made from the code."""
+    return {text.partition("\n")[0].removeprefix("# ").strip("`") for text in made_pages(folder).values()}
+
+
+def test_each_environment_and_command_has_a_page():
+    assert titles("environments") == {"Environments", *(spec.name.rpartition("-v")[0] for spec in ENVIRONMENTS)}
+    every = {f"{program} {name}" for program, name, _ in command_line.commands()}
+    assert titles("command_line") == {"Command line", *every}
+    assert {f"{program} {name}" for program, examples in EXAMPLES.items() for name in examples} == every
+
+
+@pytest.mark.parametrize("spec", ENVIRONMENTS, ids=lambda spec: spec.name)
+def test_the_page_of_an_environment_is_complete_and_true(spec):
+    task = load_task(spec.task)
+    sections = environments.task_sections(task)
+    for title in ("", "Action", "Reward", "Termination", "Layout", "Source"):
+        assert sections.get(title), f"the docstring of {task.__name__} and its bases has no {title!r}"
+    env = TrialEnv(spec.task, **spec.defaults)
+    info = env.reset(seed=0)[1]
+    common = {"seed", "trial_id", "trial_start", "episode_index", "layout_id", "num_steps", "is_success"}
+    documented = items(sections["Info"])
+    assert info.keys() - common <= documented.keys()
+    optional = {key for key, text in documented.items() if "where " in text.lower()}  # in some settings or tasks only
+    assert documented.keys() - optional <= info.keys()
+    assert env.observation_space.spaces.keys() <= items(sections["Observation"]).keys()
+    assert items(sections["Options"]).keys() == set(task.option_names)
+    for name in re.findall(r"(\w+)=", sections.get("Variants", "")):
+        assert name in setting_names(task), f"variant {name}="
+    page = made_pages("environments")[environments.page_name(spec)]
+    for name in (*TRIAL_OPTIONS, *setting_names(task)):
+        assert f"| `{name}` |" in page
+    env.close()
+
+
+@pytest.mark.programs
+@pytest.mark.parametrize("page", PAGES)
+def test_the_code_of_a_page_runs(page, tmp_path):
+    code = script(page.read_text())
+    if not code:
+        return
+    absent = absent_packages(code)
+    if absent:
+        pytest.skip(f"needs {', '.join(absent)}")
+    file = tmp_path / "code" / f"{page.stem}.py"
+    file.parent.mkdir()
+    file.write_text(code)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    done = run_python(str(file), folder=folder)
+    assert done.returncode == 0, f"{page}, the lines are those of the page:\n{done.stderr}"
+
+
+@pytest.mark.programs
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_the_code_of_generated_pages_runs(folder, tmp_path):
+    codes = {name: script(text) for name, text in made_pages(folder).items() if folder != "project"}
+    for name, code in codes.items():
+        if code and not absent_packages(code):
+            (tmp_path / f"{name}.py").write_text(code)
+    (tmp_path / "folder").mkdir()
+    run_all = (
+        "import runpy, sys, pathlib\n"
+        "for file in sorted(pathlib.Path('..').glob('*.py')):\n"
+        "    runpy.run_path(str(file), run_name='__main__')\n"
+    )
+    done = run_python("-c", run_all, folder=tmp_path / "folder")
+    assert done.returncode == 0, f"docs/{folder}, the lines are those of the page:\n{done.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_parse(page):
+    for words in commands(page.read_text()):
+        check_command(words)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_the_commands_of_generated_pages_parse(folder):
+    found = [words for text in made_pages(folder).values() for words in commands(text)]
+    assert found or folder not in ("command_line", "presets")
+    for words in found:
+        check_command(words)
+
+
+def test_blocks_and_commands_are_found():
+    text = "# Title\n\n```python\na = 1\n```\n\n```bash\nX=1 memenvs list --json  # all\n```\n\n```python\nb = 2\n```\n"
+    assert script(text) == "\n\n\na = 1\n\n\n\n\n\n\n\nb = 2"
+    assert list(commands(text)) == [["memenvs", "list", "--json"]]
+    assert list(commands("```bash\ntorchrun -m memenvs.agents train demo && memenvs warmup\n```")) == [
+        ["memenvs-agents", "train", "demo"],
+        ["memenvs", "warmup"],
+    ]
+    assert absent_packages("import numpy, no_such_package.x\nfrom no_other import y\nfrom . import z") == [
+        "no_other",
+        "no_such_package",
+    ]
+    with pytest.raises(SystemExit):
+        check_command(["memenvs", "rollout", "Darkroom-v0", "--polcy", "oracle"])
+    with pytest.raises(ValueError, match="unknown setting"):
+        check_command(["memenvs-agents", "train", "demo", "--ppo.no_such", "1"])
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_linked_files_are_there(page):
+    made = {DOCS / folder / name for folder in FOLDERS for name in made_pages(folder)}
+    links = re.findall(r"\]\((?!\w+:)([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
+    targets = {link: (page.parent / link).resolve() for link in links}
+    assert [link for link, target in targets.items() if not target.exists() and target not in made] == []
+
+
+def test_every_picture_is_shown():
+    text = "".join(page.read_text() for page in WRITTEN)
+    for file in (DOCS / "images").rglob("*.*"):
+        assert file.name in text, f"no page shows {file}"
+
+
+def test_the_table_of_environments_is_that_of_the_registry():
+    lines = README.read_text().splitlines()
+    begin = lines.index("<!-- made by: python -m memenvs list --markdown -->") + 1
+    table = markdown_table().splitlines()
+    assert lines[begin : begin + len(table)] == table, "put the output of `python -m memenvs list --markdown` there"
+    assert lines[begin + len(table)] == ""  # nor rows of environments that are gone
+
+
+def test_the_citation_is_of_this_version():
+    versions = re.findall(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert versions == [memenvs.__version__]

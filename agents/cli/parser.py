@@ -29,6 +29,8 @@ def make_parser() -> Parser:
         _add_record,
         _add_report,
         _add_pack,
+        _add_push,
+        _add_pull,
         _add_presets,
         _add_warmup,
     ):
@@ -194,6 +196,29 @@ def _add_pack(commands: Any) -> None:
         "--out", type=Path, required=True, help="the table, FOLDER/NAME.jsonl; rows of the same runs are replaced"
     )
     pack.add_argument("--metrics", nargs="+", default=[], metavar="METRIC", help="metrics to keep (default all)")
+
+
+def _add_push(commands: Any) -> None:
+    push = _command(
+        commands, "push", "publishing", "write the agent of a run, with a model card, into a folder or onto the Hub"
+    )
+    push.add_argument("run", type=Path, help="folder of the run")
+    push.add_argument(
+        "target", help="folder to write; or hf:ORGANISATION/NAME on the Hugging Face Hub, after `hf auth login`"
+    )
+    push.add_argument("--checkpoint", help="file in the run's folder (default the one that is evaluated)")
+    push.add_argument("--private", action="store_true", help="make a new repository private; for the Hub only")
+
+
+def _add_pull(commands: Any) -> None:
+    pull = _command(
+        commands,
+        "pull",
+        "publishing",
+        "make a run folder of a published agent, for evaluate, record and report",
+    )
+    pull.add_argument("source", help="folder that `push` has written; or hf:ORGANISATION/NAME[@REVISION] on the Hub")
+    pull.add_argument("--out", type=Path, required=True, help="folder of the run to make")
 
 
 def _add_presets(commands: Any) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from stable_baselines3.common.vec_env import VecEnv
 
+from memenvs.agents.algorithms import archive
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
@@ -57,7 +57,7 @@ def trained_policy(run: RunDirectory, seed: int, name: str | None = None) -> Act
     return policy_from_checkpoint(run.checkpoint_path(name), run.config, seed)
 
 
-def policy_from_checkpoint(file: Path, config: RunConfig, seed: int) -> ActingPolicy:
+def policy_from_checkpoint(file: archive.File, config: RunConfig, seed: int) -> ActingPolicy:
     """Load the policy of a checkpoint, and give PyTorch the CPU threads of its run.
 
     Args:

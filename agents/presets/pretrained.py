@@ -1,13 +1,18 @@
-"""Trained agents that come with this package."""
+"""Trained agents: those of this package, those in a folder and those on the Hugging Face Hub."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 
+from memenvs.agents.algorithms import archive
+from memenvs.agents.experiments.config import CONFIG, RunConfig, read_config
+from memenvs.agents.experiments.directory import best_checkpoint
 from memenvs.agents.experiments.evaluate import policy_from_checkpoint
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.presets import find_preset
+from memenvs.agents.presets.hub import HUB, INDEX, fetch, read_published
 from memenvs.checks import choices_for
 
 #: Preset -> checkpoint of a run of it, without what only training needs (`drop_training_state`); docs/in_context.md has
@@ -15,17 +20,44 @@ from memenvs.checks import choices_for
 PRETRAINED = {file.stem: file for file in sorted(Path(__file__).with_name("weights").glob("*.zip"))}
 
 
-def load_pretrained(name: str, *, seed: int = 0, device: str = "auto") -> ActingPolicy:
-    """Load the trained policy of a preset.
+def load_pretrained(name: str | PathLike[str], *, seed: int = 0, device: str = "auto") -> ActingPolicy:
+    """Load a trained policy. Nothing in a file is executed.
 
     Args:
-        name: A key of `PRETRAINED`; `find_preset` gives the environment that it was trained in.
+        name: A key of `PRETRAINED`; a folder that `save_to_folder` has written; the folder of a run; or
+            "hf:ORGANISATION/NAME", with "@REVISION" if it must stay the same, on the Hugging Face Hub.
         seed: Of the actions that it draws.
         device: Where it runs: "auto", "cpu" or "cuda".
 
     Raises:
-        ValueError: No such agent, or its file is not whole or of other settings than the preset's.
+        FileNotFoundError: There is no such agent, or a file of it is missing.
+        ValueError: No such name, or its files are not whole, of another version, or may hold code.
+        OSError: The Hub cannot be reached.
     """
-    if name not in PRETRAINED:
-        raise ValueError(f"unknown pretrained agent {name!r}; {choices_for(name, PRETRAINED)}")
-    return policy_from_checkpoint(PRETRAINED[name], replace(find_preset(name), device=device), seed)
+    config, file = _find(name)
+    return policy_from_checkpoint(file, replace(config, device=device), seed)
+
+
+def pretrained_config(name: str | PathLike[str]) -> RunConfig:
+    """Return the settings with which an agent was trained, those of its environment among them.
+
+    Args:
+        name: As in `load_pretrained`, which lists the errors.
+    """
+    return _find(name)[0]
+
+
+def _find(name: str | PathLike[str]) -> tuple[RunConfig, archive.File]:
+    """Settings and checkpoint of an agent."""
+    if str(name) in PRETRAINED:
+        return find_preset(str(name)), PRETRAINED[str(name)]
+    folder = Path(name)
+    if not str(name).startswith(HUB):
+        if not folder.is_dir():
+            raise ValueError(
+                f"unknown pretrained agent {str(name)!r}; {choices_for(str(name), PRETRAINED)}; or a folder with an "
+                f"agent, or {HUB}ORGANISATION/NAME"
+            )
+        if (folder / CONFIG).is_file() and not (folder / INDEX).is_file() and best_checkpoint(folder).is_file():
+            return read_config(folder), best_checkpoint(folder)
+    return read_published(fetch(name))

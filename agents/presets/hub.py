@@ -1,0 +1,305 @@
+"""Trained agents as folders, on disk and on the Hugging Face Hub. Reading one executes nothing.
+
+A folder has these files:
+
+| file | content |
+|---|---|
+| `memenvs.json` | number of this format, version of memenvs, SHA-256 of the other JSON files and the weights |
+| `config.json` | settings of the run, as in its own folder |
+| `policy.json`, `state.json` | spaces, settings of policy and learner, and counters, from the checkpoint |
+| `model.safetensors` | weights of the policy |
+| `versions.json` | versions of Python and packages with which the run began |
+| `evaluation.json` | scores, where the run was evaluated |
+| `README.md` | model card: scores, how to load the agent, the command that trained it |
+
+A name on the Hub is "hf:ORGANISATION/NAME", or "hf:ORGANISATION/NAME@REVISION".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tempfile
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import memenvs
+from memenvs.agents.algorithms import archive
+from memenvs.agents.algorithms.checkpoint import POLICY_ONLY, drop_training_state
+from memenvs.agents.experiments.config import CHECKPOINT, CONFIG, RunConfig, check_new, read_config
+from memenvs.agents.experiments.directory import VERSIONS, RunDirectory
+from memenvs.agents.experiments.evaluation_files import read_evaluation
+from memenvs.agents.presets.model_card import PLACEHOLDER, model_card
+from memenvs.files import write_file
+from memenvs.json_records import parse_json
+
+FORMAT = 1
+INDEX = "memenvs.json"
+CARD = "README.md"
+EVALUATION = "evaluation.json"
+MEMBERS = dict(zip(POLICY_ONLY, ("policy.json", "state.json", "model.safetensors"), strict=True))
+"""Member of a checkpoint -> file of the folder."""
+NEEDED = (CONFIG, *MEMBERS.values())
+"""Files that every agent has, besides the index, and whose content the index vouches for."""
+OPTIONAL = (VERSIONS, EVALUATION)
+HUB = "hf:"
+HARMLESS = frozenset({".md", ".txt", ".png", ".jpg", ".gif", ".mp4"})
+"""Suffixes of files that a folder may have besides those of the agent; nothing reads them."""
+HARMLESS_NAMES = frozenset({"LICENSE", ".gitattributes", ".gitignore"})
+
+
+def save_to_folder(run: str | Path, folder: str | Path, *, checkpoint: str | None = None) -> Path:
+    """Write the trained agent of a run into a folder, with a model card.
+
+    Args:
+        run: Folder of the run.
+        folder: Folder to write; made if it is missing, replaced if it holds an agent.
+        checkpoint: Name of a checkpoint in the run's folder; None for the one that is evaluated.
+
+    Returns:
+        The folder.
+
+    Raises:
+        FileNotFoundError: There is no run, or it has no such checkpoint.
+        FileExistsError: The folder holds something else than an agent.
+        ValueError: The run learns to predict, so it has no policy that acts, or its checkpoint cannot be read.
+    """
+    with RunDirectory(run) as opened:
+        files = _files(opened, checkpoint)
+    folder = Path(folder)
+    if folder.exists() and not (folder / INDEX).is_file() and any(folder.iterdir()):
+        raise FileExistsError(f"{folder} must be a new or empty folder, or one with an agent to replace")
+    for name in (INDEX, *OPTIONAL):  # without the index an unfinished folder is refused
+        (folder / name).unlink(missing_ok=True)
+    for name, data in files.items():
+        write_file(folder / name, data)
+    return folder
+
+
+def push_to_hub(
+    run: str | Path, name: str, *, checkpoint: str | None = None, private: bool = False, token: str | None = None
+) -> str:
+    """Upload the trained agent of a run to the Hugging Face Hub, with a model card.
+
+    Args:
+        run: Folder of the run.
+        name: "hf:ORGANISATION/NAME"; made if it is missing, else its agent is replaced by a new commit.
+        checkpoint: As in `save_to_folder`.
+        private: Make a new repository private.
+        token: Token of the Hub; None for that of `hf auth login`.
+
+    Returns:
+        Address of the repository.
+
+    Raises:
+        ValueError: The name has another form, or see `save_to_folder`.
+        FileNotFoundError: See `save_to_folder`.
+        OSError: The Hub refuses, or cannot be reached.
+    """
+    from huggingface_hub import HfApi
+
+    repository, revision = split_name(name)
+    if revision is not None:
+        raise ValueError(f"name must have no revision to push to, got {name!r}")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = save_to_folder(run, Path(temporary) / "agent", checkpoint=checkpoint)
+        card = (folder / CARD).read_text(encoding="utf-8").replace(PLACEHOLDER, name)
+        write_file(folder / CARD, card.encode())
+        api = HfApi(token=token)
+        url = api.create_repo(repository, private=private, exist_ok=True)
+        api.upload_folder(
+            repo_id=repository,
+            folder_path=folder,
+            commit_message=f"Agent of memenvs {memenvs.__version__}",
+            delete_patterns=list(OPTIONAL),  # an agent without an evaluation must not keep that of an earlier one
+        )
+    return str(url)
+
+
+def pull(name: str | Path, folder: str | Path) -> Path:
+    """Make a run folder of a published agent, which `evaluate`, `record`, `probe`, `paths` and `report` take.
+
+    Args:
+        name: Folder of `save_to_folder`, or name on the Hub.
+        folder: Folder of the run; must not hold one. Training cannot resume in it.
+
+    Returns:
+        The folder.
+
+    Raises:
+        FileExistsError: The folder holds a run.
+        FileNotFoundError, ValueError, OSError: As `read_published`.
+    """
+    target = Path(folder)
+    check_new(target)
+    source = fetch(name)
+    _, checkpoint = read_published(source)
+    write_file(target / CHECKPOINT, checkpoint.getvalue())
+    for each in (*OPTIONAL, CONFIG):  # the settings last: with them the folder holds a run
+        if (source / each).is_file():
+            write_file(target / each, (source / each).read_bytes())
+    return target
+
+
+def read_published(folder: Path) -> tuple[RunConfig, io.BytesIO]:
+    """Read the agent in a folder.
+
+    Args:
+        folder: As `save_to_folder` or `fetch` gives it.
+
+    Returns:
+        Settings of its run, and a policy-only checkpoint.
+
+    Raises:
+        FileNotFoundError: A file is missing.
+        ValueError: A file is not that of the index, of another format, or none that an agent has.
+    """
+    names = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if path.is_file()]
+    check_names(str(folder), names)
+    index = _read_index(folder)
+    for name, digest in index["sha256"].items():
+        if hashlib.sha256((folder / name).read_bytes()).hexdigest() != digest:
+            raise ValueError(f"{folder / name}: differs from its SHA-256 in {INDEX}: it is damaged or was changed")
+    checkpoint = _NamedBytes(str(folder))
+    archive.write(checkpoint, {member: (folder / name).read_bytes() for member, name in MEMBERS.items()})
+    return read_config(folder), checkpoint
+
+
+def fetch(name: str | Path) -> Path:
+    """Return the local folder of an agent, downloaded first where the name is one on the Hub.
+
+    Files that an agent does not have are refused by their names, before anything is downloaded.
+
+    Raises:
+        FileNotFoundError: There is no such folder or repository, or it lacks a file.
+        ValueError: The name has another form, or a file may hold code.
+        OSError: The Hub cannot be reached.
+    """
+    if not str(name).startswith(HUB):
+        if not Path(name).is_dir():
+            raise FileNotFoundError(f"no folder {str(name)!r}; a name on the Hugging Face Hub begins with {HUB!r}")
+        return Path(name)
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError
+
+    repository, revision = split_name(str(name))
+    api = HfApi()
+    try:
+        found = api.repo_info(repository, revision=revision)
+        names = [each.rfilename for each in found.siblings or []]
+        check_names(str(name), names)
+        paths = [
+            Path(api.hf_hub_download(repository, each, revision=found.sha))
+            for each in (INDEX, *NEEDED, *(each for each in OPTIONAL if each in names))
+        ]
+    except HfHubHTTPError as error:
+        if error.response is not None and error.response.status_code in (401, 403, 404):
+            raise FileNotFoundError(f"no agent {str(name)!r} on the Hugging Face Hub, or no access: {error}") from None
+        raise
+    return paths[0].parent
+
+
+def check_names(source: str, names: list[str]) -> None:
+    """Check the names of the files of an agent.
+
+    Args:
+        source: Folder or repository, for messages.
+        names: Paths in it, with slashes.
+
+    Raises:
+        FileNotFoundError: A file of the agent is missing.
+        ValueError: A file is none that an agent has; it may be code or a pickle, which nothing here executes.
+    """
+    names = [name for name in names if PurePosixPath(name).parts[0] not in (".git", ".cache")]
+    for name in names:
+        path = PurePosixPath(name)
+        known = name in (INDEX, *NEEDED, *OPTIONAL) or path.name in HARMLESS_NAMES or path.suffix.lower() in HARMLESS
+        if not known:
+            raise ValueError(
+                f"{source}: has the file {name!r}, which is none of an agent and may hold code; allowed are "
+                f"{', '.join((INDEX, *NEEDED, *OPTIONAL))}, LICENSE, and files that end in "
+                f"{', '.join(sorted(HARMLESS))}"
+            )
+    for name in (INDEX, *NEEDED):
+        if name not in names:
+            raise FileNotFoundError(f"{source}: must hold an agent of memenvs, {name!r} is missing")
+
+
+def split_name(name: str) -> tuple[str, str | None]:
+    """Split "hf:ORGANISATION/NAME@REVISION" into repository and revision; None without one.
+
+    Raises:
+        ValueError: The name has another form.
+    """
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
+
+    repository, separator, revision = name.removeprefix(HUB).partition("@")
+    try:
+        if not name.startswith(HUB) or repository.count("/") != 1 or bool(separator) != bool(revision):
+            raise HFValidationError("no such form")
+        validate_repo_id(repository)
+    except HFValidationError as error:
+        raise ValueError(
+            f"name must be '{HUB}ORGANISATION/NAME' or '{HUB}...@REVISION', got {name!r} ({error})"
+        ) from None
+    return repository, revision or None
+
+
+class _NamedBytes(io.BytesIO):
+    """A file in memory that errors call by the name of its folder."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
+    def __str__(self) -> str:
+        return self._name
+
+
+# ---------------------------------------------------------------------- writing
+
+
+def _files(run: RunDirectory, checkpoint: str | None) -> dict[str, bytes]:
+    """Content of the folder, the index last."""
+    if not run.config.kind.acts:
+        raise ValueError(f"run must be of an agent that acts, got one that learns to predict in {run.path}")
+    smaller = io.BytesIO()
+    drop_training_state(run.checkpoint_path(checkpoint), smaller)
+    members = archive.read(smaller, POLICY_ONLY)
+    config = run.config
+    if config.encoder_from is not None:  # the weights are in the checkpoint; the folder's path is nobody's business
+        config = replace(config, encoder_from=Path(config.encoder_from).name)
+    files = {CONFIG: json.dumps(config.to_json(), indent=1).encode()}
+    files |= {MEMBERS[member]: data for member, data in members.items()}
+    digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    for name in OPTIONAL if checkpoint is None else (VERSIONS,):  # the scores are those of the evaluated checkpoint
+        if (run.path / name).is_file():
+            files[name] = (run.path / name).read_bytes()
+    evaluation = read_evaluation(run) if EVALUATION in files else {}
+    files[CARD] = model_card(config, evaluation, run.path.resolve().name).encode()
+    index = {"format": FORMAT, "memenvs": memenvs.__version__, "sha256": digests}
+    return files | {INDEX: json.dumps(index, indent=1).encode()}
+
+
+def _read_index(folder: Path) -> dict[str, Any]:
+    """Read the index of a folder whose files are there.
+
+    Raises:
+        ValueError: It is none, of another format, or does not vouch for a file that it must.
+    """
+    file = folder / INDEX
+    index = parse_json(file.read_bytes(), str(file))
+    if not isinstance(index, dict):
+        raise ValueError(f"{file}: must be a JSON object, got {type(index).__name__}")
+    if index.get("format") != FORMAT:
+        raise ValueError(
+            f"{file}: format must be {FORMAT}, got {index.get('format')!r}; the folder was written by memenvs "
+            f"{index.get('memenvs')}, this is {memenvs.__version__}"
+        )
+    digests = index.get("sha256")
+    if not isinstance(digests, dict) or sorted(digests) != sorted(NEEDED):
+        raise ValueError(f"{file}: sha256 must have the keys {', '.join(sorted(NEEDED))}, got {digests!r}")
+    return index

@@ -1,0 +1,41 @@
+"""The command that trains a run of given settings."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+from memenvs.agents.experiments.config import RunConfig, difference, with_overrides
+from memenvs.agents.presets import find_preset, preset_descriptions
+
+
+def training_command(config: RunConfig) -> str | None:
+    """Return the command of the nearest preset, with the settings that differ; None if there is no preset near."""
+    wanted = json.loads(json.dumps(config.to_json()))
+    found: list[tuple[int, str, list[tuple[str, Any]]]] = []
+    for name in preset_descriptions():
+        preset = find_preset(name)
+        if preset.kind == config.kind:
+            pairs = _overrides(json.loads(json.dumps(preset.to_json())), wanted)
+            if difference(with_overrides(preset, pairs), config) is None:
+                found.append((len(pairs), name, pairs))
+    if not found:
+        return None
+    _, name, pairs = min(found, key=lambda each: each[0])
+    settings = (f"--{key} {shlex.quote(json.dumps(value))}" for key, value in pairs)
+    return " ".join(["memenvs-agents train", name, *settings])
+
+
+def _overrides(preset: dict[str, Any], wanted: dict[str, Any]) -> list[tuple[str, Any]]:
+    """(dotted name, value) of the settings that differ; a table that lacks a key of the preset's is given whole."""
+    pairs: list[tuple[str, Any]] = []
+    for key, value in wanted.items():
+        had = preset.get(key)
+        if value == had:
+            continue
+        if isinstance(value, dict) and isinstance(had, dict) and had.keys() <= value.keys():
+            pairs += [(f"{key}.{name}", each) for name, each in value.items() if name not in had or each != had[name]]
+        else:
+            pairs.append((key, value))
+    return pairs

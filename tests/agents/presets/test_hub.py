@@ -1,0 +1,251 @@
+"""Agents in folders and on a pretended Hub: the same actions, and broken or foreign folders are refused."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import huggingface_hub
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+
+from memenvs.agents.__main__ import main
+from memenvs.agents.cli.training import _parse_settings
+from memenvs.agents.experiments.config import RunConfig, difference, read_config, with_overrides
+from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.evaluate import trained_policy
+from memenvs.agents.mtvm.imitation_config import ImitationConfig
+from memenvs.agents.presets import find_preset
+from memenvs.agents.presets.hub import push_to_hub, save_to_folder
+from memenvs.agents.presets.pretrained import load_pretrained, pretrained_config
+from memenvs.agents.presets.training_command import training_command
+
+NAME = "hf:someone/dark-agent"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A short run with an evaluation and a setting that its preset does not have."""
+    folder = tmp_path_factory.mktemp("hub") / "dark-agent"
+    settings = ["--total_steps", "1024", "--eval_trials", "4", "--ppo.gamma", "0.9", "--threads", "1"]
+    assert main(["train", "ci-smoke", "--out", str(folder), "--json", *settings]) == 0
+    return folder
+
+
+@pytest.fixture
+def agent(run: Path, tmp_path: Path) -> Path:
+    return save_to_folder(run, tmp_path / "agent")
+
+
+class FakeApi:
+    """A Hub in a folder: `root/ORGANISATION/NAME/REVISION`."""
+
+    root: Path
+    downloads: list[str]
+    created: list[tuple[str, bool]]
+
+    def __init__(self, token: str | None = None) -> None:
+        pass
+
+    def create_repo(self, repository: str, *, private: bool, exist_ok: bool) -> str:
+        assert exist_ok
+        self.created.append((repository, private))
+        return f"https://huggingface.co/{repository}"
+
+    def upload_folder(
+        self, *, repo_id: str, folder_path: Path, commit_message: str, delete_patterns: list[str]
+    ) -> None:
+        assert commit_message.startswith("Agent of memenvs") and delete_patterns == ["versions.json", "evaluation.json"]
+        shutil.copytree(folder_path, self.root / repo_id / "main")
+
+    def repo_info(self, repository: str, *, revision: str | None) -> Any:
+        folder = self.root / repository / (revision or "main")
+        if not folder.is_dir():
+            response = SimpleNamespace(status_code=404, headers={}, request=None)
+            raise huggingface_hub.errors.RepositoryNotFoundError("404: there is none", response=response)  # type: ignore[arg-type]
+        names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+        return SimpleNamespace(sha=revision or "main", siblings=[SimpleNamespace(rfilename=name) for name in names])
+
+    def hf_hub_download(self, repository: str, name: str, *, revision: str) -> str:
+        self.downloads.append(name)
+        return str(self.root / repository / revision / name)
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[FakeApi]:
+    FakeApi.root, FakeApi.downloads, FakeApi.created = tmp_path / "hub", [], []
+    monkeypatch.setattr(huggingface_hub, "HfApi", FakeApi)
+    return FakeApi
+
+
+def assert_same_policy(run: Path, name: str | Path) -> None:
+    """The agent has the weights of the run's checkpoint, and draws the same actions."""
+    with RunDirectory(run) as opened:
+        expected = trained_policy(opened, seed=3)
+    loaded = load_pretrained(name, seed=3, device="cpu")
+    weights = loaded.state_dict()
+    assert all(torch.equal(weights[key], value) for key, value in expected.state_dict().items())
+    observation = expected.observation_space.sample()
+    assert loaded.predict(observation)[0] == expected.predict(observation)[0]
+
+
+def test_a_folder_holds_the_agent_its_settings_and_scores(run: Path, agent: Path) -> None:
+    names = "README.md config.json evaluation.json memenvs.json model.safetensors policy.json state.json versions.json"
+    assert sorted(path.name for path in agent.iterdir()) == names.split()
+    assert_same_policy(run, agent)
+    assert_same_policy(run, run)  # the folder of a run is accepted too
+    assert pretrained_config(agent) == read_config(run)
+    assert "actor.linear.weight" in load_file(agent / "model.safetensors")
+    assert pretrained_config("extobjnav-small") == find_preset("extobjnav-small")
+
+
+def test_the_model_card_has_scores_and_command(run: Path, agent: Path) -> None:
+    _, metadata, text = (agent / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    data = yaml.safe_load(metadata)
+    assert data["library_name"] == "memenvs" and "reinforcement-learning" in data["tags"]
+    means = json.loads((run / "evaluation.json").read_text())["agent"]["metrics"]["return"]["mean"]
+    (result,) = data["model-index"][0]["results"]
+    assert [each["value"] for each in result["metrics"]] == [means[0], means[-1]]
+    assert f"| agent | 4 | {means[0]:.3g} +- " in text and "| oracle | 4 |" in text
+    (line,) = [line for line in text.splitlines() if line.startswith("memenvs-agents train")]
+    assert line == "memenvs-agents train ci-smoke --total_steps 1024 --ppo.gamma 0.9 --eval_trials 4"
+    assert f"memenvs-agents pull PATH_OF_THIS_FOLDER --out runs/{run.name}" in text
+
+
+def test_the_command_trains_a_run_of_these_settings() -> None:
+    for config in (
+        find_preset("darkroom:k1"),
+        with_overrides(find_preset("darkroom"), [("seed", 3), ("policy", {"memory": "gru"}), ("env_kwargs", {})]),
+        with_overrides(find_preset("ci-smoke"), [("env", "own/Maze-v0"), ("env_kwargs.text", "it's")]),
+        RunConfig(learner=ImitationConfig(), env="memenvs/R2R-v0"),
+    ):
+        command = training_command(config)
+        assert command is not None
+        words = shlex.split(command)
+        assert words[:2] == ["memenvs-agents", "train"]
+        assert difference(with_overrides(find_preset(words[2]), _parse_settings(words[3:])), config) is None
+    assert training_command(find_preset("darkroom:k1")) == "memenvs-agents train darkroom:k1"
+
+
+def test_a_pulled_agent_is_a_run_that_can_be_evaluated_and_not_resumed(
+    run: Path, agent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "pulled"
+    assert main(["pull", str(agent), "--out", str(folder)]) == 0
+    assert f"run: {folder}" in capsys.readouterr().out
+    before = (folder / "evaluation.json").read_bytes()
+    assert before == (run / "evaluation.json").read_bytes()
+    assert main(["evaluate", str(folder), "--json"]) == 0
+    assert (folder / "evaluation.json").read_bytes() == before
+    capsys.readouterr()
+    settings = ["--eval_trials", "4", "--ppo.gamma", "0.9", "--threads", "1", "--total_steps", "2048"]
+    assert main(["train", "ci-smoke", "--out", str(folder), "--resume", *settings]) == 2
+    assert "training cannot resume from it" in capsys.readouterr().err
+    assert main(["pull", str(agent), "--out", str(folder)]) == 2
+    assert "already holds a run" in capsys.readouterr().err
+
+
+def test_the_hub(run: Path, hub: type[FakeApi], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["push", str(run), NAME, "--private"]) == 0
+    assert "written: https://huggingface.co/someone/dark-agent" in capsys.readouterr().out
+    assert hub.created == [("someone/dark-agent", True)]
+    assert f'load_pretrained("{NAME}")' in (hub.root / "someone/dark-agent/main/README.md").read_text()
+    assert_same_policy(run, NAME)
+    assert "README.md" not in hub.downloads and "model.safetensors" in hub.downloads
+    assert main(["pull", NAME, "--out", str(tmp_path / "pulled")]) == 0
+    assert_same_policy(run, tmp_path / "pulled")
+    assert main(["pull", f"{NAME}@v2", "--out", str(tmp_path / "other")]) == 2
+    assert "no agent 'hf:someone/dark-agent@v2' on the Hugging Face Hub" in capsys.readouterr().err
+    assert not (tmp_path / "other").exists()
+
+
+def test_code_on_the_hub_is_refused_before_anything_is_downloaded(run: Path, hub: type[FakeApi]) -> None:
+    push_to_hub(run, NAME)
+    folder = hub.root / "someone/dark-agent/main"
+    (folder / "LICENSE").touch()
+    load_pretrained(NAME)
+    for name in ("modeling.py", "extra/data.pkl", "pytorch_model.bin", "config.json.py"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).touch()
+        hub.downloads = []
+        with pytest.raises(ValueError, match=f"^{NAME}: has the file '{name}', which .* may hold code; allowed are "):
+            load_pretrained(NAME)
+        assert hub.downloads == []
+        (folder / name).unlink()
+
+
+def test_wrong_names_are_refused(run: Path, hub: type[FakeApi], tmp_path: Path) -> None:
+    for name in ("hf:", "hf:agent", "hf:a/b/c", "hf:a/b@", "hf:../b", "hf:a/b c"):
+        for call in (load_pretrained, lambda name: push_to_hub(run, name)):
+            with pytest.raises(ValueError, match=r"name must be 'hf:ORGANISATION/NAME' or 'hf:...@REVISION', got "):
+                call(name)
+    with pytest.raises(ValueError, match="must have no revision to push to, got 'hf:a/b@v1'"):
+        push_to_hub(run, "hf:a/b@v1")
+    with pytest.raises(ValueError, match=r"unknown pretrained agent 'nope'; .* or a folder with an agent, or hf:"):
+        load_pretrained("nope")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "mine.txt").touch()
+    with pytest.raises(FileExistsError, match="must be a new or empty folder, or one with an agent to replace"):
+        save_to_folder(run, tmp_path / "notes")
+    with pytest.raises(FileNotFoundError, match=r"notes: must hold an agent of memenvs, 'memenvs.json' is missing"):
+        load_pretrained(tmp_path / "notes")
+    assert main(["push", str(run), str(tmp_path / "new"), "--private"]) == 2 and not (tmp_path / "new").exists()
+
+
+def _flip_a_weight(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    data[-2] ^= 1
+    file.write_bytes(data)
+
+
+def _set_format(file: Path) -> None:
+    index = json.loads(file.read_text())
+    file.write_text(json.dumps({**index, "format": 2, "memenvs": "9.1"}))
+
+
+DAMAGES: dict[str, tuple[str, Callable[[Path], Any], str]] = {
+    "weights missing": ("model.safetensors", Path.unlink, "'model.safetensors' is missing"),
+    "a weight changed": ("model.safetensors", _flip_a_weight, "model.safetensors: differs from its SHA-256"),
+    "cut short": ("model.safetensors", lambda f: f.write_bytes(f.read_bytes()[:99]), "differs from its SHA-256"),
+    "settings changed": ("config.json", lambda f: f.write_text("{}"), "config.json: differs from its SHA-256"),
+    "other format": ("memenvs.json", _set_format, "format must be 1, got 2; the folder was written by memenvs 9.1"),
+    "no JSON": ("memenvs.json", lambda f: f.write_text("{"), "memenvs.json"),
+    "a list": ("memenvs.json", lambda f: f.write_text("[]"), "memenvs.json: must be a JSON object, got list"),
+    "vouches for nothing": (
+        "memenvs.json",
+        lambda f: f.write_text('{"format": 1, "sha256": {}}'),
+        "must have the keys",
+    ),
+    "a pickle": ("model.pkl", Path.touch, "has the file 'model.pkl'"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_folders_are_refused(agent: Path, damage: str) -> None:
+    name, break_file, message = DAMAGES[damage]
+    break_file(agent / name)
+    with pytest.raises((ValueError, FileNotFoundError), match=message) as error:
+        load_pretrained(agent)
+    assert str(agent) in str(error.value)
+
+
+def test_an_agent_without_a_policy_that_acts_is_refused(tmp_path: Path) -> None:
+    with RunDirectory(tmp_path / "run", find_preset("ballet-smoke")):
+        pass
+    with pytest.raises(ValueError, match="run must be of an agent that acts, got one that learns to predict in"):
+        save_to_folder(tmp_path / "run", tmp_path / "agent")
+    assert not (tmp_path / "agent").exists()
+
+
+def test_a_replaced_agent_loses_what_it_no_longer_has(run: Path, agent: Path) -> None:
+    shutil.copyfile(run / "checkpoint.zip", run / "copy.zip")
+    save_to_folder(run, agent, checkpoint="copy.zip")  # whose scores are not known
+    assert not (agent / "evaluation.json").exists() and "It was not evaluated." in (agent / "README.md").read_text()
+    load_pretrained(agent)

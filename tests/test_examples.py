@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.programs
 
 ROOT = Path(__file__).parents[1]
 #: With tests of their own below.
-KNOWN = ("demo.py", "gallery.py")
+KNOWN = ("demo.py", "gallery.py", "rllib_darkroom.py")
 BENCHMARKS = {
     "ballet.py": [],
     "decisions.py": [],
@@ -145,6 +146,16 @@ def test_gallery(tmp_path):
     assert {line.split(":")[0].removeprefix("pictures/") for line in out.splitlines()} | {"map_1000.png"} == drawn
     assert len(drawn) >= 4
     assert [path.name for path in tmp_path.iterdir()] == ["pictures"]
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None,
+    reason="needs RLlib, which is large and not among the packages of the tests: pip install ray[rllib]",
+)
+def test_rllib_darkroom(tmp_path):
+    out = run(ROOT / "examples" / "rllib_darkroom.py", tmp_path)
+    assert re.fullmatch(r"return by episode of the trial:( \d+\.\d\d){4}", out.splitlines()[-1])
+    assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)

@@ -1,4 +1,6 @@
-"""An LSTM memory learns the 5 x 5 Darkroom in RLlib's PPO; minutes on one core. Needs memenvs[rllib].
+"""An LSTM memory learns the 5 x 5 Darkroom in RLlib's PPO; minutes on one core.
+
+Needs memenvs[rllib].
 
 Each trial of four episodes with the same hidden goal is one episode of RLlib. Prints the return by episode of the
 trial, of actions drawn from the policy: with memory it rises after the first episode.

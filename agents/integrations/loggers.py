@@ -10,7 +10,7 @@ from stable_baselines3.common.logger import KVWriter
 
 
 class TrackerWriter(KVWriter):
-    """Pass every number that is logged to a function such as `wandb.log` or `mlflow.log_metrics`.
+    """Pass every logged number to a function such as `wandb.log` or `mlflow.log_metrics`.
 
     Texts, pictures and what is excluded from the format `name` are left out.
 

@@ -44,7 +44,9 @@ SETTINGS = ("policy", "max_seq_len", "max_trial_steps")
 
 
 class MemoryRLModule(TorchRLModule, ValueFunctionAPI):
-    """Encoder, any `Memory`, actor and critic as a stateful `RLModule`, for PPO and other on-policy learners.
+    """Encoder, any `Memory`, actor and critic as an `RLModule` with a state.
+
+    For PPO and other on-policy learners of RLlib.
 
     An episode of RLlib is a trial: the memory is empty at its first step. Fuse the episodes of a trial with
     `TrialWrapper`; its observation `episode_start` then gives the memory the starts of inner episodes. The network is
@@ -110,7 +112,7 @@ class MemoryRLModule(TorchRLModule, ValueFunctionAPI):
         return {Columns.ACTION_DIST_INPUTS: self._action_inputs(latent, batch), Columns.EMBEDDINGS: latent}
 
     def compute_values(self, batch: dict[str, Any], embeddings: Tensor | None = None) -> Tensor:
-        """Return the values, float (B, T); `embeddings` are those of `forward_train`, None computes them."""
+        """Return values, float (B, T); `embeddings` of `forward_train` save computing them."""
         latent = self._features(batch, streaming=False)[0] if embeddings is None else embeddings
         return self.policy.heads(latent)[1]
 

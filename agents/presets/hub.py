@@ -1,4 +1,6 @@
-"""Trained agents as folders, on disk and on the Hugging Face Hub. Reading one executes nothing.
+"""Trained agents as folders, on disk and on the Hugging Face Hub.
+
+Reading one executes nothing.
 
 A folder has these files:
 
@@ -119,7 +121,9 @@ def push_to_hub(
 
 
 def pull(name: str | Path, folder: str | Path) -> Path:
-    """Make a run folder of a published agent, which `evaluate`, `record`, `probe`, `paths` and `report` take.
+    """Make the folder of a run from a published agent.
+
+    `evaluate`, `record`, `probe`, `paths` and `report` take it.
 
     Args:
         name: Folder of `save_to_folder`, or name on the Hub.

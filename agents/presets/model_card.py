@@ -1,4 +1,4 @@
-"""Model cards of trained agents, in Markdown with the metadata of the Hugging Face Hub before it."""
+"""Model cards of trained agents: metadata of the Hugging Face Hub, then Markdown."""
 
 from __future__ import annotations
 

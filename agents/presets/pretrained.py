@@ -1,4 +1,4 @@
-"""Trained agents: those of this package, those in a folder and those on the Hugging Face Hub."""
+"""Trained agents of this package, in a folder and on the Hugging Face Hub."""
 
 from __future__ import annotations
 

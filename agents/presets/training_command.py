@@ -11,7 +11,7 @@ from memenvs.agents.presets import find_preset, preset_descriptions
 
 
 def training_command(config: RunConfig) -> str | None:
-    """Return the command of the nearest preset, with the settings that differ; None if there is no preset near."""
+    """Return the command: the nearest preset and the settings that differ; None without one."""
     wanted = json.loads(json.dumps(config.to_json()))
     found: list[tuple[int, str, list[tuple[str, Any]]]] = []
     for name in preset_descriptions():

@@ -1,4 +1,4 @@
-"""What a learner logs arrives in TensorBoard and, where they are installed, in the trackers' own files."""
+"""Logs of a learner arrive in TensorBoard and in the trackers that are installed."""
 
 from __future__ import annotations
 

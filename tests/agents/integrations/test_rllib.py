@@ -71,7 +71,7 @@ def make_module(memory: str, actions: spaces.Space = ACTIONS["Discrete"], **conf
 
 
 def draw_observations(space: spaces.Dict, batch: int) -> dict[str, np.ndarray]:
-    """Random observations of `batch` episodes, (B, STEPS, ...); inner episodes start at steps 0, 6, 12, ..."""
+    """Random observations, (B, STEPS, ...); inner episodes start at steps 0, 6, 12, ..."""
     space.seed(1)
     drawn = [[space.sample() for _ in range(STEPS)] for _ in range(batch)]
     found = {key: np.array([[each[key] for each in row] for row in drawn]) for key in space.spaces}
@@ -89,7 +89,7 @@ def as_batch(observations: dict[str, np.ndarray], state: dict[str, np.ndarray]) 
 
 
 def stream(module: Any, observations: dict[str, np.ndarray], batch: int) -> tuple[torch.Tensor, list[dict]]:
-    """Act step by step as RLlib does, states as NumPy arrays between calls; outputs and the states before steps."""
+    """Act step by step as RLlib does; return the outputs, and the states before the steps."""
     state = {key: np.stack([value] * batch) for key, value in module.get_initial_state().items()}
     outputs, states = [], []
     for t in range(STEPS):

@@ -1,4 +1,4 @@
-"""Agents in folders and on a pretended Hub: the same actions, and broken or foreign folders are refused."""
+"""Agents in folders and on a pretended Hub; broken and foreign folders are refused."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import gzip
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,8 @@ from PIL import Image
 
 from memenvs.__main__ import main
 from memenvs.checks import check_int
+from memenvs.cli import record
+from memenvs.cli.caption import BAR
 from memenvs.cli.common import run_command
 from memenvs.cli.record import Video, _write_gif
 from memenvs.core import TrialEnv
@@ -193,14 +196,34 @@ def test_record_gif(capsys, tmp_path):
     result = document(capsys, "record", "Darkroom-v0", "--policy", "oracle", "--out", str(out), "--steps", "12")
     expected = {"id": "memenvs/Darkroom-v0", "policy": "oracle", "episodes": 1, "seconds": 1.3, "file": str(out)}
     with Image.open(out) as video:
-        assert video.size == (320, 320)
+        assert video.size == (320, 320 + BAR)
         assert video.info["duration"] == 100
-        assert result == {**expected, "frames": video.n_frames}
-        assert video.n_frames > 5
+        assert result == {**expected, "frames": 13}
+        assert video.n_frames == 13  # the oracle stands still on the goal; the line above it counts on
     assert [each.name for each in tmp_path.iterdir()] == ["video.gif"]
     printed = call(capsys, "record", "Darkroom-v0", "--out", str(out), "--steps", "12")
     with Image.open(out) as video:
         assert f"{video.n_frames} frames, 1.3 s, of 1 episode" in printed
+
+
+def test_the_line_of_a_video_has_goal_episode_step_and_return(monkeypatch, tmp_path):
+    lines = []
+    draw = record.add_caption
+    monkeypatch.setattr(record, "add_caption", lambda picture, text: lines.append(text) or draw(picture, text))
+    settings = json.dumps({"size": 2, "max_episode_steps": 3, "split": "all"})
+    out = tmp_path / "video.gif"
+    arguments = ["record", "Darkroom-v0", "--policy", "oracle", "--episodes", "2", "--seed", "1", "--out", str(out)]
+    assert main([*arguments, "--kwargs", settings]) == 0
+    goal = re.match(r"goal: \[[01], [01]\]   ", lines[0]).group()
+    distance = int(goal[7]) + int(goal[10])
+    for k in range(2):
+        returns = [max(0, step - max(distance, 1) + 1) for step in range(4)]
+        expected = [f"{goal}episode {k + 1}   step {step}   return {returns[step]}" for step in range(4)]
+        expected[-1] += "   (end)"
+        assert lines[4 * k : 4 * k + 4] == expected
+    blank = np.zeros((10, 10, 3), np.uint8)
+    pictures = {draw(blank, line).tobytes() for line in lines}
+    assert len(pictures) == len(lines) == 8  # every line is readable in the picture
 
 
 def test_gifs_have_the_frame_rate_of_the_argument(tmp_path):
@@ -249,7 +272,7 @@ def test_gif_of_many_steps_stays_small(capsys, tmp_path):
     arguments = ("record", "Roaming-v0", "--kwargs", json.dumps(home), "--out", str(out))
     assert document(capsys, *arguments, "--frames", "10")["frames"] <= 10
     with Image.open(out) as video:
-        assert video.size == (512, 256)
+        assert video.size[0] == 512 and 256 < video.size[1] < 256 + BAR
     assert out.stat().st_size < 10 * 30_000  # a frame with its own palette and full size has 75,000 bytes
 
 

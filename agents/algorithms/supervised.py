@@ -257,7 +257,12 @@ def load_model(model: PredictionModel, path: archive.File, members: dict[str, by
 
 @torch.no_grad()
 def evaluate_model(
-    model: PredictionModel, episodes: int, seed: int = 0, *, ideal: bool = False
+    model: PredictionModel,
+    episodes: int,
+    seed: int = 0,
+    *,
+    ideal: bool = False,
+    progress: Callable[[float], None] | None = None,
 ) -> dict[str, np.ndarray]:
     """Score a model in episodes that depend on the seed alone.
 
@@ -266,6 +271,7 @@ def evaluate_model(
         episodes: Number of episodes; >= 1.
         seed: Seed of the episodes; >= 0.
         ideal: If True, give the expected metrics of the best answers instead.
+        progress: Called after each batch with the share of episodes that are done; None for nothing.
 
     Returns:
         Metric -> value in each episode that it applies to.
@@ -277,6 +283,8 @@ def evaluate_model(
         batch = model.sample(min(EVALUATION_BATCH, episodes - begin), rng, None)
         for name, values in (model.ideal(batch) if ideal else model.scores(batch)).items():
             found.setdefault(name, []).append(values)
+        if progress is not None:
+            progress(min(1.0, (begin + EVALUATION_BATCH) / episodes))
     return {name: np.concatenate(values) for name, values in found.items()}
 
 

@@ -26,6 +26,7 @@ def probe(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, 
             count=options.count,
             layout=options.layout,
             seed=options.seed,
+            quiet=options.json,
         )
     if not options.json:
         for head in [*result["heads"], result["uniform"]]:
@@ -56,6 +57,7 @@ def paths(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, 
             metric=options.metric,
             policies=options.policies or POLICIES,
             seed=options.seed,
+            quiet=options.json,
         )
     if not options.json:
         width = max(map(len, result["policies"]))
@@ -101,6 +103,7 @@ def record(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str,
             seed=options.seed,
             frames=options.frames,
             fps=options.fps,
+            quiet=options.json,
         )
     if not options.json:
         for number, episode in enumerate(result["episodes"], 1):

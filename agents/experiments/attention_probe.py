@@ -27,6 +27,7 @@ from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.policies.memory_policy import PREVIOUS_ACTION, MemoryPolicy
 from memenvs.agents.vec_env import TrialVecEnv
 from memenvs.checks import check_int
+from memenvs.cli.progress import Progress, no_progress, progress_bar
 from memenvs.files import write_file
 
 ON_SINK = 0.9
@@ -127,7 +128,13 @@ class _AttentionRecorder:
 
 
 def record_attention(
-    policy: ActingPolicy, env: TrialVecEnv, n_steps: int, at: Collection[int], *, layout: int | None = None
+    policy: ActingPolicy,
+    env: TrialVecEnv,
+    n_steps: int,
+    at: Collection[int],
+    *,
+    layout: int | None = None,
+    progress: Progress = no_progress,
 ) -> Recording:
     """Play one trial and record the attention at some of its steps.
 
@@ -137,6 +144,7 @@ def record_attention(
         n_steps: Steps of the trial; >= 1.
         at: Steps at which attention is recorded, counted from 0.
         layout: Number of the layout; None takes that of the environment's own trial.
+        progress: Called after each step.
 
     Raises:
         ValueError: Another memory, several environments, or a trial that ended early.
@@ -154,6 +162,7 @@ def record_attention(
     env.set_options({"new_trial": True} if layout is None else {"new_trial": True, "layout": layout})
     recorder = _AttentionRecorder(policy, env, n_steps, at)
     for t, step in enumerate(play_trials(recorder, env, env.reset()), 1):
+        progress(t / n_steps)
         if t == n_steps:
             break
         if step.dones[0] and env.reset_infos[0]["trial_start"]:
@@ -322,6 +331,7 @@ def probe_run(
     count: int = 100,
     layout: int | None = None,
     seed: int = 1,
+    quiet: bool = False,
 ) -> dict[str, Any]:
     """Record the attention in one evaluation trial of a run and write it as JSON and figures.
 
@@ -334,6 +344,7 @@ def probe_run(
         count: Number of steps at which attention is recorded, spread evenly; >= 1.
         layout: Number of the layout; None for a drawn one.
         seed: Seed of the trial and of the actions drawn.
+        quiet: Show no progress bar.
 
     Returns:
         The content of `attention.json`:
@@ -360,7 +371,8 @@ def probe_run(
         raise ValueError(f"env must be one of this project to be probed, got {run.config.env!r}")
     at = np.unique(np.linspace(0, total - 1, min(count, total)).round().astype(int)).tolist()
     try:
-        recording = record_attention(policy, env, total, set(at), layout=layout)
+        with progress_bar("playing the agent", quiet=quiet) as progress:
+            recording = record_attention(policy, env, total, set(at), layout=layout, progress=progress)
         heads = describe_heads(recording)
         task = env.env.task
         map_image = task.draw_map(0, recording.poses[-1:])

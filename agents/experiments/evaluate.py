@@ -13,12 +13,12 @@ from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.play import OraclePolicy, Policy, RandomPolicy
-from memenvs.agents.experiments.progress import evaluation_bar
 from memenvs.agents.experiments.report import image_png
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
 from memenvs.checks import check_int
+from memenvs.cli.progress import progress_bar
 from memenvs.files import write_file
 from memenvs.resets import below_limit
 from memenvs.task import metric_values
@@ -185,7 +185,7 @@ def evaluate_run(
         if isinstance(policy, ActingPolicy):
             policy.check_env(env)
         evaluator = make_evaluator(config, env, maps=maps, demonstrations=demonstrations, seed=seed)
-        with evaluation_bar("playing the agent", quiet=quiet) as progress:
+        with progress_bar("playing the agent", quiet=quiet) as progress:
             return evaluator.run(policy, progress)
     finally:
         env.close()
@@ -275,7 +275,7 @@ def _evaluate_baseline(run: RunDirectory, name: str, seed: int, quiet: bool, **c
             policy = OraclePolicy(env)
         enough = max(BASELINE_TRIALS, (count_layouts(env) or 0) if config.eval_all_layouts else 0)
         evaluator = make_evaluator(replace(config, eval_trials=min(config.eval_trials, enough)), env, seed=seed)
-        with evaluation_bar(f"playing {name}", quiet=quiet) as progress:
+        with progress_bar(f"playing {name}", quiet=quiet) as progress:
             return evaluator.run(policy, progress)
     except NotImplementedError:  # a task of a user may have no oracle
         if name == "oracle":

@@ -17,6 +17,7 @@ from memenvs.agents.experiments.report import Report, figure_png, image_png, ste
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import TrialVecEnv
 from memenvs.checks import check_int, choices_for
+from memenvs.cli.progress import Progress, no_progress, part_of, progress_bar
 from memenvs.files import write_file
 from memenvs.task import metric_values
 
@@ -55,6 +56,7 @@ def play_paths(
     *,
     layouts: Sequence[int] | None = None,
     deterministic: bool = False,
+    progress: Progress = no_progress,
 ) -> list[EpisodePath]:
     """Play the first episode of trials, each with an empty memory, as `TrialEvaluator` does.
 
@@ -67,6 +69,7 @@ def play_paths(
         metric: Key of a number in `info`, or "return", the sum of rewards so far.
         layouts: Layout of each episode, repeated from the start; None for those of the environment's own trials.
         deterministic: Take the most likely actions instead of drawn ones.
+        progress: Called after each step.
 
     Raises:
         ValueError: `count` is below 1, or there is no such metric; the message lists all.
@@ -75,11 +78,20 @@ def play_paths(
     paths: list[EpisodePath] = []
     while len(paths) < count:
         env.set_options(trial_options(len(paths), env.num_envs, layouts))
-        paths += _play_batch(policy, env, metric, deterministic)
+        first = len(paths)
+        paths += _play_batch(
+            policy,
+            env,
+            metric,
+            deterministic,
+            lambda share, first=first: progress(min(1.0, (first + env.num_envs * share) / count)),
+        )
     return paths[:count]
 
 
-def _play_batch(policy: Policy, env: TrialVecEnv, metric: str, deterministic: bool) -> list[EpisodePath]:
+def _play_batch(
+    policy: Policy, env: TrialVecEnv, metric: str, deterministic: bool, progress: Progress
+) -> list[EpisodePath]:
     """Play one episode in every environment, with the reset options that are set."""
     observation = env.reset()
     task = env.env.task
@@ -91,7 +103,8 @@ def _play_batch(policy: Policy, env: TrialVecEnv, metric: str, deterministic: bo
     running = np.ones(env.num_envs, bool)
     poses: list[list[np.ndarray]] = [[info["pose"]] for info in first]
     values = [[0.0 if metric == "return" else float(info[metric])] for info in first]
-    for step in play_trials(policy, env, observation, deterministic=deterministic):
+    for number, step in enumerate(play_trials(policy, env, observation, deterministic=deterministic), 1):
+        progress(number / env.env.max_episode_steps)
         returns += step.rewards
         info = task.info()
         for i in np.flatnonzero(running).tolist():
@@ -152,6 +165,7 @@ def compare_paths(
     metric: str | None = None,
     policies: Sequence[str] = POLICIES,
     seed: int = 1,
+    quiet: bool = False,
 ) -> dict[str, Any]:
     """Play evaluation episodes of runs; write maps, `paths.html`, `paths.json` and `paths.png`.
 
@@ -167,6 +181,7 @@ def compare_paths(
         metric: Metric to show by step; None for the first run's `score`.
         policies: Some of `POLICIES`, each once.
         seed: Seed of the evaluation environments and of the actions drawn.
+        quiet: Show no progress bar.
 
     Returns:
         The content of `paths.json`:
@@ -198,7 +213,11 @@ def compare_paths(
         for policy in policies
         for label, run in (zip(names, runs, strict=True) if policy == "agent" else [(policy, runs[0])])
     ]
-    paths = {label: _play_policy(run, policy, episodes, metric, seed, copies) for label, policy, run in players}
+    paths = {}
+    with progress_bar("playing", quiet=quiet) as progress:
+        for i, (label, policy, run) in enumerate(players):
+            part = part_of(progress, i, len(players))
+            paths[label] = _play_policy(run, policy, episodes, metric, seed, copies, part)
     _check_same_episodes(paths, {label: run for label, _, run in players if len(runs) > 1}, seed)
     longest = max(len(path.values) for each in paths.values() for path in each) - 1
     first = next(iter(paths.values()))
@@ -271,7 +290,9 @@ def _evaluation_env(run: RunDirectory, copies: int, seed: int) -> TrialVecEnv:
     return env
 
 
-def _play_policy(run: RunDirectory, name: str, episodes: int, metric: str, seed: int, copies: int) -> list[EpisodePath]:
+def _play_policy(
+    run: RunDirectory, name: str, episodes: int, metric: str, seed: int, copies: int, progress: Progress
+) -> list[EpisodePath]:
     """Play one policy in `copies` of the evaluation environment of a run."""
     config = run.config
     agent: Policy | None = trained_policy(run, seed) if name == "agent" else None
@@ -283,7 +304,10 @@ def _play_policy(run: RunDirectory, name: str, episodes: int, metric: str, seed:
         player = agent
         if player is None:
             player = RandomPolicy(env.action_space, seed) if name == "random" else OraclePolicy(env)
-        return play_paths(player, env, episodes, metric, layouts=layouts, deterministic=config.kind.deterministic)
+        deterministic = config.kind.deterministic
+        return play_paths(
+            player, env, episodes, metric, layouts=layouts, deterministic=deterministic, progress=progress
+        )
     finally:
         env.close()
 

@@ -23,6 +23,7 @@ from memenvs.agents.experiments.progress import training_bar
 from memenvs.agents.experiments.registry import Experiment
 from memenvs.agents.experiments.report import Report
 from memenvs.agents.experiments.run_report import add_predictions
+from memenvs.cli.progress import progress_bar
 from memenvs.files import write_file
 
 VALIDATION_SEED = 500_000
@@ -99,12 +100,12 @@ class PredictionExperiment(Experiment):
             run: The folder.
             name: Stem of the file.
             seed: Seed of the episodes.
-            quiet: Without effect: there is no progress bar.
+            quiet: Show no progress bar.
             **changes: Fields of the config to change: `eval_trials` or `eval_kwargs`.
         """
         config = replace(run.config, **changes)
         model = trained_model(run, config.eval_kwargs)
-        return evaluate_predictions(run, model, name=name, seed=seed, episodes=config.eval_trials)
+        return evaluate_predictions(run, model, name=name, seed=seed, episodes=config.eval_trials, quiet=quiet)
 
     def add_to_report(self, report: Report, runs: Sequence[RunDirectory]) -> None:
         """Add learning curves and scores; see `Experiment.add_to_report`."""
@@ -172,6 +173,7 @@ def evaluate_predictions(
     name: str | None = "evaluation",
     seed: int = 1,
     episodes: int | None = None,
+    quiet: bool = False,
 ) -> dict[str, Any]:
     """Score a run in the episodes of its evaluation and write `NAME.json`.
 
@@ -181,6 +183,7 @@ def evaluate_predictions(
         name: Stem of the file, None for none; the report shows `evaluation.json`.
         seed: Seed of the episodes.
         episodes: Number of episodes; None: the run's `eval_trials`.
+        quiet: Show no progress bar.
 
     Returns:
         {"agent": {"episodes", "metrics": metric -> {"mean", "stderr"}}}, and as "ideal" the same of the best answers
@@ -195,7 +198,8 @@ def evaluate_predictions(
     count = run.config.eval_trials if episodes is None else episodes
     result = {}
     for predictor in ("agent", "ideal"):
-        found = _means(evaluate_model(model, count, seed, ideal=predictor == "ideal"))
+        with progress_bar(f"predicting, {predictor}", quiet=quiet) as progress:
+            found = _means(evaluate_model(model, count, seed, ideal=predictor == "ideal", progress=progress))
         metrics = {metric: {"mean": mean, "stderr": stderr} for metric, (mean, stderr) in found.items()}
         if metrics:
             result[predictor] = {"episodes": count, "metrics": metrics}

@@ -1,10 +1,8 @@
-"""Progress bars of training and evaluation."""
+"""The progress bar of training."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 from rich.progress import (
     BarColumn,
@@ -74,23 +72,3 @@ def training_bar(unit: str = "steps", score: str = "return") -> Progress:
         TimeRemainingColumn(),
         speed_estimate_period=60.0,
     )
-
-
-@contextmanager
-def evaluation_bar(description: str, *, quiet: bool = False) -> Iterator[Callable[[float], None] | None]:
-    """A bar with description, share done, time spent and time left.
-
-    Args:
-        description: Text before the bar.
-        quiet: Show no bar.
-
-    Yields:
-        Function to call with the share that is done, 0 to 1; None without a bar.
-    """
-    if quiet:
-        yield None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
-    with Progress(*columns, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()) as bar:
-        task = bar.add_task(description, total=1.0)
-        yield lambda share: bar.update(task, completed=share)

@@ -7,19 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFont
 from stable_baselines3.common.vec_env import VecEnv
 
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import count_layouts, evaluation_env, trained_policy
 from memenvs.agents.experiments.play import play_trials, trial_options
 from memenvs.agents.vec_env import TrialVecEnv
+from memenvs.cli.caption import add_caption, episode_title
+from memenvs.cli.progress import Progress, progress_bar
 from memenvs.cli.record import Video, max_frames, write_video
-
-BAR = 28
-"""Height of the bar with the text, pixels."""
-MIN_WIDTH = 480
-"""Smaller frames are enlarged by a whole number to this width or more, so that the text fits."""
 
 
 class Screen:
@@ -36,12 +32,7 @@ class Screen:
 
     def render(self) -> np.ndarray:
         """Return the frame below its text, uint8, (H, W, 3)."""
-        scale = -(-MIN_WIDTH // self.frame.shape[1])
-        enlarged = Image.fromarray(self.frame.repeat(scale, 0).repeat(scale, 1))
-        canvas = Image.new("RGB", (enlarged.width, enlarged.height + BAR), "black")
-        canvas.paste(enlarged, (0, BAR))
-        ImageDraw.Draw(canvas).text((8, BAR // 2), self.text, "white", ImageFont.load_default(16), anchor="lm")
-        return np.asarray(canvas)
+        return add_caption(self.frame, self.text)
 
 
 def record_run(
@@ -54,6 +45,7 @@ def record_run(
     seed: int = 1,
     frames: int | None = None,
     fps: float = 10.0,
+    quiet: bool = False,
 ) -> dict[str, Any]:
     """Record a run's agent over the first trial of its evaluation.
 
@@ -68,6 +60,7 @@ def record_run(
         seed: Seed of the evaluation environment and of the actions drawn.
         frames: Most frames, >= 2, evenly spaced; None for the default of the format (`memenvs record`).
         fps: Frames a second.
+        quiet: Show no progress bars.
 
     Returns:
         `episodes` (return and length of each that has ended), `frames` and `file`.
@@ -97,13 +90,17 @@ def record_run(
             env.set_options(trial_options(0, 1, None if layout is None else [layout]))
         screen = Screen()
         video = Video(screen, max_frames(path, frames))
-        episodes = _play(policy, env, config.eval_steps if steps is None else steps, screen, video, config.kind)
+        most = config.eval_steps if steps is None else steps
+        with progress_bar("playing the agent", quiet=quiet) as progress:
+            episodes = _play(policy, env, most, screen, video, config.kind, progress)
     finally:
         env.close()
-    return {"episodes": episodes, "frames": write_video(video.frames(), path, fps), "file": str(path)}
+    return {"episodes": episodes, "frames": write_video(video.frames(), path, fps, quiet=quiet), "file": str(path)}
 
 
-def _play(policy: Any, env: VecEnv, steps: int, screen: Screen, video: Video, kind: Any) -> list[dict[str, float]]:
+def _play(
+    policy: Any, env: VecEnv, steps: int, screen: Screen, video: Video, kind: Any, progress: Progress
+) -> list[dict[str, float]]:
     """Play a trial and capture each step; return the return and length of each episode that ends."""
     episodes: list[dict[str, float]] = []
     observation = env.reset()
@@ -114,6 +111,7 @@ def _play(policy: Any, env: VecEnv, steps: int, screen: Screen, video: Video, ki
     for number, step in enumerate(play_trials(policy, env, observation, deterministic=kind.deterministic), 1):
         total += float(step.rewards[0])
         length += 1
+        progress(number / steps)
         if not step.dones[0]:
             _show(env, screen, f"{title}step {length}")
             video.capture()
@@ -143,8 +141,5 @@ def _show(env: VecEnv, screen: Screen, text: str) -> None:
 
 def _title(env: VecEnv, episode: int) -> str:
     """Goal of the episode that has just begun, if there is one, and its number."""
-    goal = env.unwrapped.reset_infos[0].get("goal")
-    if goal is not None and isinstance(env, TrialVecEnv):
-        names = env.env.task.goal_names
-        goal = names.get(int(goal)) if names else np.asarray(goal).tolist()
-    return (f"goal: {goal}   " if goal is not None else "") + f"episode {episode}   "
+    names = env.env.task.goal_names if isinstance(env, TrialVecEnv) else {}
+    return episode_title(env.unwrapped.reset_infos[0].get("goal"), names, episode)

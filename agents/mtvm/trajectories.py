@@ -13,9 +13,9 @@ from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluation_env, trained_policy
 from memenvs.agents.experiments.play import Policy, play_trials, trial_options
-from memenvs.agents.experiments.progress import evaluation_bar
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import TrialVecEnv
+from memenvs.cli.progress import progress_bar
 from memenvs.files import write_file
 from memenvs.vln.env import GraphNavigation
 from memenvs.vln.results import TASKS
@@ -58,12 +58,11 @@ def play_trajectories(
     task = _task(env)
     layouts = range(task.num_layouts)
     played: list[tuple[str, Trajectory]] = []
-    with evaluation_bar("playing the agent", quiet=quiet) as progress:
+    with progress_bar("playing the agent", quiet=quiet) as progress:
         for first in range(0, len(layouts), env.num_envs):
             env.set_options(trial_options(first, env.num_envs, layouts))
             played += _play_batch(policy, env, deterministic)[: len(layouts) - first]
-            if progress is not None:
-                progress(len(played) / len(layouts))
+            progress(len(played) / len(layouts))
     return played
 
 

@@ -39,10 +39,10 @@ def train_and_evaluate(run: RunDirectory, quiet: bool, table: str) -> None:
     if not has_results(run.path, "curve"):
         write_result(run.path, "curve", learning_curve(run))
     if not has_results(run.path, "evaluation"):
-        evaluate_predictions(run)
+        evaluate_predictions(run, quiet=quiet)
     for rooms in ROOMS if table == "rooms" else ():
         if not has_results(run.path, f"rooms_{rooms}"):
-            evaluate_predictions(run, trained_model(run, {"rooms": rooms}), name=f"rooms_{rooms}")
+            evaluate_predictions(run, trained_model(run, {"rooms": rooms}), name=f"rooms_{rooms}", quiet=quiet)
     if table == "opposite" and not has_results(run.path, "attention"):
         write_result(run.path, "attention", attention_by_room(run).tolist())
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from memenvs.cli.common import environment_spec, parse_settings, print_json, reset_env, settings_as_user_error
 from memenvs.cli.policies import draw_possible_actions
+from memenvs.cli.progress import progress_bar
 from memenvs.core import TrialVectorEnv
 
 
@@ -29,13 +30,18 @@ def run(arguments: argparse.Namespace) -> None:
     actions = rng.integers(env.task.action_space.n, size=(1000, num_envs))
     env.step(_valid_actions(env, actions[0], rng))
     first_step_seconds = time.perf_counter() - start
-    num_steps = num_frames = num_calls = 0
-    start = time.perf_counter()
-    while (elapsed := time.perf_counter() - start) < arguments.seconds:
-        _, _, _, _, info = env.step(_valid_actions(env, actions[num_calls % len(actions)], rng))
-        num_steps += int(np.count_nonzero(info["num_steps"]))  # 0 right after a reset
-        num_frames += num_envs
-        num_calls += 1
+    num_steps = num_frames = num_calls = shown = 0
+    # The bar is drawn once a second, which takes a thousandth of the time.
+    with progress_bar("measuring", quiet=arguments.json, refreshes=1.0) as progress:
+        start = time.perf_counter()
+        while (elapsed := time.perf_counter() - start) < arguments.seconds:
+            _, _, _, _, info = env.step(_valid_actions(env, actions[num_calls % len(actions)], rng))
+            num_steps += int(np.count_nonzero(info["num_steps"]))  # 0 right after a reset
+            num_frames += num_envs
+            num_calls += 1
+            if elapsed >= shown + 1:
+                shown = int(elapsed)
+                progress(elapsed / arguments.seconds)
     env.close()
     document = {
         "id": spec.id,

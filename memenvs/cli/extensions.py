@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from memenvs.cli.progress import Progress
 from memenvs.core import TrialEnv
 
 #: "module:name" of each `Extension`. These modules are imported with the command line, so they import what they need
@@ -71,15 +72,15 @@ class Extension:
         commands: Its commands.
         policies: Its policies of `rollout`, by name.
         exact_policies: Names of policies that `rollout --exact` evaluates in this family.
-        evaluate_exactly: Function of an environment and one of these names. It returns the metrics over the whole split
-            and the number of episodes in it.
+        evaluate_exactly: Function of an environment, one of these names and the progress. It returns the metrics over
+            the whole split and the number of episodes in it.
     """
 
     family: str
     commands: tuple[Command, ...] = ()
     policies: Mapping[str, ScriptedPolicy] = field(default_factory=lambda: MappingProxyType({}))
     exact_policies: tuple[str, ...] = ()
-    evaluate_exactly: Callable[[TrialEnv, str], tuple[MetricTable, int]] | None = None
+    evaluate_exactly: Callable[[TrialEnv, str, Progress], tuple[MetricTable, int]] | None = None
 
 
 @cache

@@ -7,6 +7,7 @@ import argparse
 import numpy as np
 
 from memenvs.cli.common import UserError, as_user_error, check_output, print_json
+from memenvs.cli.progress import progress_bar
 from memenvs.houses.homes_config import HomesConfig
 from memenvs.houses.house import House
 from memenvs.houses.navigation.navmap import NavigationMap
@@ -97,7 +98,8 @@ def _check_homes(arguments: argparse.Namespace) -> None:
             unknown_assets=arguments.unknown_assets,
         )
         world = config.make_world()
-        unplayable = find_unplayable(world, config.home_check(), len(world))
+        with progress_bar("checking homes", quiet=arguments.json) as progress:
+            unplayable = find_unplayable(world, config.home_check(), len(world), progress)
     if arguments.json:
         print_json({"id": spec.id, "homes": len(world), "unplayable": dict(unplayable)})
         return

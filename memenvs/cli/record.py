@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
+from memenvs.cli.caption import add_caption, episode_title
 from memenvs.cli.common import as_user_error, check_output, environment_spec, make_env, print_json, reset_env
 from memenvs.cli.extensions import EnvPolicy
 from memenvs.cli.policies import make_policy
+from memenvs.cli.progress import Progress, no_progress, progress_bar
 from memenvs.core import TrialEnv
 from memenvs.files import atomic_replace
 
@@ -23,7 +26,7 @@ GIF_COLOURS = 128
 
 
 class SupportsRender(Protocol):
-    """Anything that draws pictures."""
+    """Anything that draws frames."""
 
     def render(self) -> np.ndarray | None:
         """Return the present image, uint8, (H, W, 3)."""
@@ -35,11 +38,13 @@ def run(arguments: argparse.Namespace) -> None:
     path = check_video(arguments.out)
     env = make_env(arguments, render_mode="rgb_array")
     policy = make_policy(arguments.policy, env, spec, np.random.default_rng(arguments.seed))
-    video = Video(env, max_frames(path, arguments.frames))
-    num_episodes = record_episodes(env, policy, arguments.episodes, arguments.steps, arguments.seed, video)
-    frames = video.frames()
+    limit = max_frames(path, arguments.frames)
+    with progress_bar("playing", quiet=arguments.json) as progress:
+        num_episodes, frames = record_episodes(
+            env, policy, arguments.episodes, arguments.steps, arguments.seed, limit, progress
+        )
     env.close()
-    num_frames = write_video(frames, path, arguments.fps)
+    num_frames = write_video(frames, path, arguments.fps, quiet=arguments.json)
     seconds = round(len(frames) / arguments.fps, 2)
     if arguments.json:
         document = {"id": spec.id, "policy": arguments.policy, "episodes": num_episodes}
@@ -66,18 +71,23 @@ def max_frames(path: Path, given: int | None) -> int | None:
     return GIF_FRAMES if given is None and path.suffix.lower() == ".gif" else given
 
 
-def write_video(frames: list[np.ndarray], path: Path, fps: float) -> int:
+def write_video(frames: list[np.ndarray], path: Path, fps: float, *, quiet: bool = False) -> int:
     """Write a video and return the number of frames that it holds.
 
     Args:
         frames: Images of the same size, uint8, (H, W, 3).
         path: File to write, .gif or .mp4.
         fps: Frames a second.
+        quiet: Show no progress bar.
     """
     is_gif = path.suffix.lower() == ".gif"
-    with as_user_error("--out", OSError), atomic_replace(path) as temporary:
-        write = _write_gif if is_gif else _write_mp4
-        write(frames, temporary, fps)
+    write = _write_gif if is_gif else _write_mp4
+    with (
+        as_user_error("--out", OSError),
+        atomic_replace(path) as temporary,
+        progress_bar("writing", quiet=quiet) as progress,
+    ):
+        write(frames, temporary, fps, progress)
     return _count_gif_frames(path) if is_gif else len(frames)
 
 
@@ -122,8 +132,37 @@ class Video:
         return frame
 
 
-def record_episodes(env: TrialEnv, policy: EnvPolicy, episodes: int, steps: int | None, seed: int, video: Video) -> int:
-    """Play episodes and capture every step in a video.
+class _Screen:
+    """The frame of the present step below a line with goal, episode, step and return.
+
+    Args:
+        env: The environment, with `render_mode="rgb_array"`.
+
+    Attributes:
+        text: The line.
+    """
+
+    def __init__(self, env: TrialEnv) -> None:
+        self._env = env
+        self.text = ""
+
+    def render(self) -> np.ndarray:
+        """Return the frame, uint8, (H, W, 3)."""
+        frame = self._env.render()
+        assert frame is not None, "render_mode is rgb_array"
+        return add_caption(frame, self.text)
+
+
+def record_episodes(
+    env: TrialEnv,
+    policy: EnvPolicy,
+    episodes: int,
+    steps: int | None,
+    seed: int,
+    max_frames: int | None,
+    progress: Progress = no_progress,
+) -> tuple[int, list[np.ndarray]]:
+    """Play episodes and draw the steps.
 
     Args:
         env: The environment.
@@ -131,28 +170,39 @@ def record_episodes(env: TrialEnv, policy: EnvPolicy, episodes: int, steps: int 
         episodes: Number of episodes.
         steps: Number of steps after which to stop; None for no limit.
         seed: Seed of the first reset.
-        video: Collects the frames.
+        max_frames: As in `Video`.
+        progress: Called after each step.
 
     Returns:
-        Number of episodes begun.
+        Number of episodes begun, and the frames.
     """
+    screen = _Screen(env)
+    video = Video(screen, max_frames)
+    most = episodes * env.max_episode_steps if steps is None else min(steps, episodes * env.max_episode_steps)
     num_steps = 0
     for k in range(episodes):
-        reset_env(env, seed if k == 0 else None)
+        info = reset_env(env, seed if k == 0 else None)
         policy.begin()
-        video.capture()
+        title = episode_title(info.get("goal"), env.task.goal_names, k + 1)
+        length, total = 0, 0.0
         is_over = False
-        while not is_over:
-            if steps is not None and num_steps >= steps:
-                return k + 1
-            _, _, terminated, truncated, _ = env.step(policy.action())
+        while True:
+            screen.text = f"{title}step {length}   return {total:.3g}{'   (end)' * is_over}"
             video.capture()
+            if is_over:
+                break
+            if steps is not None and num_steps >= steps:
+                return k + 1, video.frames()
+            _, reward, terminated, truncated, _ = env.step(policy.action())
+            total += reward
+            length += 1
             num_steps += 1
+            progress(num_steps / most)
             is_over = terminated or truncated
-    return episodes
+    return episodes, video.frames()
 
 
-def _write_gif(frames: list[np.ndarray], path: Path, fps: float) -> None:
+def _write_gif(frames: list[np.ndarray], path: Path, fps: float, progress: Progress = no_progress) -> None:
     """Write a GIF with one palette, so that pixels that do not change between frames need not be stored again.
 
     A GIF counts in hundredths of a second. Each frame ends at the hundredth nearest to its true end, so that the video
@@ -168,10 +218,16 @@ def _write_gif(frames: list[np.ndarray], path: Path, fps: float) -> None:
     sample = np.concatenate(frames[:: max(1, len(frames) // 16)])
     # An octree keeps colours of few pixels, such as a marked goal; a median cut does not.
     palette = Image.fromarray(sample).quantize(GIF_COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-    images = [Image.fromarray(frame).quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
-    ends = np.round(100 * np.arange(1, len(images) + 1) / fps).astype(int)
+    ends = np.round(100 * np.arange(1, len(frames) + 1) / fps).astype(int)
     durations = (10 * np.diff(ends, prepend=0)).tolist()  # ms
-    images[0].save(path, save_all=True, append_images=images[1:], duration=durations, loop=0)
+
+    def images() -> Iterator[Image.Image]:
+        for k, frame in enumerate(frames):
+            yield Image.fromarray(frame).quantize(palette=palette, dither=Image.Dither.NONE)
+            progress((k + 1) / len(frames))  # Pillow has stored the image when it comes back
+
+    iterator = images()
+    next(iterator).save(path, save_all=True, append_images=iterator, duration=durations, loop=0)
 
 
 def _count_gif_frames(path: Path) -> int:
@@ -182,11 +238,12 @@ def _count_gif_frames(path: Path) -> int:
         return int(getattr(video, "n_frames", 1))
 
 
-def _write_mp4(frames: list[np.ndarray], path: Path, fps: float) -> None:
+def _write_mp4(frames: list[np.ndarray], path: Path, fps: float, progress: Progress = no_progress) -> None:
     height, width = (length - length % 2 for length in frames[0].shape[:2])  # the format needs even sizes
     with _import_imageio().get_writer(path, fps=fps, macro_block_size=2) as writer:
-        for frame in frames:
+        for k, frame in enumerate(frames):
             writer.append_data(frame[:height, :width])
+            progress((k + 1) / len(frames))
 
 
 def _import_imageio() -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from memenvs.cli.common import UserError, environment_spec, make_env, number_or_none, print_json, reset_env
 from memenvs.cli.extensions import EnvPolicy, Extension, MetricTable, load_extensions
 from memenvs.cli.policies import make_policy
+from memenvs.cli.progress import Progress, no_progress, progress_bar
 from memenvs.core import TrialEnv
 from memenvs.registry import EnvironmentSpec
 from memenvs.task import metric_values
@@ -28,13 +29,15 @@ def run(arguments: argparse.Namespace) -> None:
     env = make_env(arguments)
     metrics: MetricTable
     if extension is not None and extension.evaluate_exactly is not None:
-        metrics, episodes = extension.evaluate_exactly(env, arguments.policy)
+        with progress_bar("playing", quiet=arguments.json) as progress:
+            metrics, episodes = extension.evaluate_exactly(env, arguments.policy, progress)
         title = f"{episodes} episodes, exact expectation +- standard error of one pass over them"
     else:
         episodes = DEFAULT_EPISODES if arguments.episodes is None else arguments.episodes
         seed = DEFAULT_SEED if arguments.seed is None else arguments.seed
         policy = make_policy(arguments.policy, env, spec, np.random.default_rng(seed))
-        values = play_episodes(env, policy, seed, [None] * episodes)
+        with progress_bar("playing", quiet=arguments.json) as progress:
+            values = play_episodes(env, policy, seed, [None] * episodes, progress)
         metrics = {name: summarize_metric(np.array(each)) for name, each in values.items()}
         title = f"{episodes} episodes from seed {seed}"
     env.close()
@@ -50,7 +53,11 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def play_episodes(
-    env: TrialEnv, policy: EnvPolicy, seed: int, options: Sequence[dict[str, Any] | None]
+    env: TrialEnv,
+    policy: EnvPolicy,
+    seed: int,
+    options: Sequence[dict[str, Any] | None],
+    progress: Progress = no_progress,
 ) -> dict[str, list[float]]:
     """Play episodes one after another.
 
@@ -59,6 +66,7 @@ def play_episodes(
         policy: Chooses the actions.
         seed: Seed of the environment.
         options: Reset options of each episode; None for the next one of the trial.
+        progress: Called after each step.
 
     Returns:
         Metrics of each episode, by name; `return` is the sum of rewards.
@@ -68,10 +76,13 @@ def play_episodes(
         info = reset_env(env, seed if k == 0 else None, each)
         policy.begin()
         total = 0.0
+        num_steps = 0
         is_over = False
         while not is_over:
             _, reward, terminated, truncated, info = env.step(policy.action())
             total += reward
+            num_steps += 1
+            progress((k + num_steps / env.max_episode_steps) / len(options))
             is_over = terminated or truncated
         for name, value in (metric_values(info, env.task.option_names) | {"return": total}).items():
             values[name].append(value)

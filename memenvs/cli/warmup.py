@@ -11,6 +11,7 @@ import numpy as np
 
 from memenvs.cli.common import print_json
 from memenvs.cli.policies import make_policy
+from memenvs.cli.progress import progress_bar
 from memenvs.compilation import COMPILATION
 from memenvs.core import TrialEnv
 from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
@@ -28,16 +29,19 @@ def run(arguments: argparse.Namespace) -> None:
     """Play a few steps of every environment, so that numba compiles and stores what they need."""
     start = time.perf_counter()
     skipped: dict[str, str] = {}
-    for spec in ENVIRONMENTS:
-        begun = time.perf_counter()
-        try:
-            for settings in ({}, *SETTINGS.get(spec.name, ())):
-                play(spec, settings)
-        except (ImportError, FileNotFoundError) as error:  # an extra or a data set is missing
-            skipped[spec.id] = " ".join(str(error).split())
-        if not arguments.json:
-            result = f"skipped: {skipped[spec.id]}" if spec.id in skipped else f"{time.perf_counter() - begun:.1f} s"
-            print(f"{spec.id:36} {result}", flush=True)
+    with progress_bar("compiling", quiet=arguments.json) as progress:
+        for i, spec in enumerate(ENVIRONMENTS):
+            begun = time.perf_counter()
+            try:
+                for settings in ({}, *SETTINGS.get(spec.name, ())):
+                    play(spec, settings)
+            except (ImportError, FileNotFoundError) as error:  # an extra or a data set is missing
+                skipped[spec.id] = " ".join(str(error).split())
+            if not arguments.json:
+                reason = skipped.get(spec.id)
+                result = f"{time.perf_counter() - begun:.1f} s" if reason is None else f"skipped: {reason}"
+                print(f"{spec.id:36} {result}", flush=True)
+            progress((i + 1) / len(ENVIRONMENTS))
     seconds = round(time.perf_counter() - start, 1)
     if arguments.json:
         print_json({"compiled": COMPILATION.num_functions, "seconds": seconds, "skipped": skipped})

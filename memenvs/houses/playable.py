@@ -97,13 +97,16 @@ class PlayableHomes:
         ) from error
 
 
-def find_unplayable(world: HouseWorld, check: HomeCheck, count: int) -> Mapping[int, str]:
+def find_unplayable(
+    world: HouseWorld, check: HomeCheck, count: int, progress: Callable[[float], None] | None = None
+) -> Mapping[int, str]:
     """Find the homes that a task cannot play.
 
     Args:
         world: The world, which remembers the result.
         check: Checks a home.
         count: Number of homes to check, from the first on.
+        progress: Called after each home with the share of homes that are checked; None for nothing.
 
     Returns:
         Number of each of these homes -> why it cannot be played.
@@ -118,5 +121,7 @@ def find_unplayable(world: HouseWorld, check: HomeCheck, count: int) -> Mapping[
                 check(world, number)
             except ValueError as error:
                 found[number] = str(error)
+            if progress is not None:
+                progress((number + 1) / count)
         world.unplayable[key] = found
     return world.unplayable[key]

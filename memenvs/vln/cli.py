@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memenvs.cli.extensions import Command, EnvPolicy, Extension, MetricTable, ScriptedPolicy
+from memenvs.cli.progress import Progress
 from memenvs.core import TrialEnv
 
 if TYPE_CHECKING:
@@ -64,12 +65,13 @@ def make_random_agent(env: TrialEnv, rng: np.random.Generator) -> EnvPolicy:
     return RandomAgent(_graph_task(env), rng)
 
 
-def evaluate_exactly(env: TrialEnv, policy: str) -> tuple[MetricTable, int]:
+def evaluate_exactly(env: TrialEnv, policy: str, progress: Progress) -> tuple[MetricTable, int]:
     """Evaluate a policy over a whole split, each episode once.
 
     Args:
         env: The environment.
         policy: "oracle", or "r2r-random": in expectation over its first headings.
+        progress: Called after each step of the oracle.
 
     Returns:
         Mean and standard error of each metric, and the number of episodes.
@@ -82,9 +84,8 @@ def evaluate_exactly(env: TrialEnv, policy: str) -> tuple[MetricTable, int]:
     if policy == "r2r-random":
         return exact_expectation(task), task.num_layouts
     # Nothing is random in these environments with this policy, so one pass is exact.
-    values = play_episodes(
-        env, OracleEnvPolicy(env), 0, [{"episode_number": number} for number in range(task.num_layouts)]
-    )
+    options = [{"episode_number": number} for number in range(task.num_layouts)]
+    values = play_episodes(env, OracleEnvPolicy(env), 0, options, progress)
     return {name: {"mean": float(np.mean(each)), "stderr": 0.0} for name, each in values.items()}, task.num_layouts
 
 

@@ -1,13 +1,11 @@
-"""Texts of progress bars."""
+"""Texts of the bar of training."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
-from memenvs.agents.experiments.progress import ScoreColumn, SpeedColumn, evaluation_bar
+from memenvs.agents.experiments.progress import ScoreColumn, SpeedColumn
 
 
 def task(**fields: Any) -> Any:
@@ -20,14 +18,3 @@ def test_columns() -> None:
     column = ScoreColumn("return")
     assert column.render(task(score=1.234)).plain == "return 1.23"
     assert column.render(task(score=float("nan"))).plain == ""  # not known yet
-
-
-def test_a_bar_of_shares(capsys: pytest.CaptureFixture[str]) -> None:
-    with evaluation_bar("playing", quiet=True) as progress:
-        assert progress is None
-    assert capsys.readouterr().out == ""
-    with evaluation_bar("playing") as progress:
-        assert progress is not None
-        progress(0.25)
-    line = capsys.readouterr().out
-    assert line.startswith("playing ") and " 25% " in line

@@ -14,8 +14,9 @@ from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.train import train_run
-from memenvs.agents.experiments.video import BAR, Screen, record_run
+from memenvs.agents.experiments.video import Screen, record_run
 from memenvs.agents.presets import find_preset
+from memenvs.cli.caption import BAR
 
 
 def make_run(folder: Path, config: RunConfig) -> Path:
@@ -43,7 +44,7 @@ def test_a_trial_is_recorded_with_goal_episode_and_step(
     assert texts == [f"{begins}episode 1   step {t}" for t in range(16)] + [ended] + second
     with Image.open(folder / "video.gif") as video:
         assert getattr(video, "n_frames", 1) == result["frames"] == 22
-        assert video.size == (512, round((2 * 320 + BAR) * 512 / 640))
+        assert video.size == (320, 320 + BAR)
     texts.clear()
     assert main(["record", str(folder), "--frames", "5", "--steps", "9", "--out", str(tmp_path / "video.mp4")]) == 0
     assert (tmp_path / "video.mp4").stat().st_size > 1000
@@ -74,5 +75,5 @@ def test_small_frames_are_enlarged_below_the_text() -> None:
     screen.frame = np.full((3, 200, 3), 7, np.uint8)
     screen.text = "step 0"
     image = screen.render()
-    assert image.shape == (3 * 3 + BAR, 600, 3)
+    assert image.shape == (2 * 3 + BAR, 400, 3)
     assert (image[BAR:] == 7).all() and image[:BAR].max() > 200 and image[:BAR].min() == 0

@@ -1,0 +1,102 @@
+"""Long commands show the time left on terminals, and nothing in logs."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import memenvs.cli
+from memenvs.agents.__main__ import main as agents_main
+from memenvs.agents.cli.parser import make_parser
+from memenvs.cli.progress import part_of, progress_bar
+
+#: Commands that take less than five seconds, or show progress in another form.
+QUICK = {"list", "play", "assets", "score"} | {"pack", "presets", "report", "warmup", "push", "pull", "train"}
+EPISODE = ["--kwargs", '{"max_episode_steps": 4}']
+MEMENVS = {
+    "rollout": (["Darkroom-v0", "--episodes", "2", *EPISODE], "playing"),
+    "bench": (["Darkroom-v0", "--seconds", "0.1"], "measuring"),
+    "house": (["--file", "made.jsonl", "--check", "Coverage-v0"], "checking homes"),
+    "record": (["Darkroom-v0", "--steps", "3", "--out", "video.gif"], "playing"),
+    "warmup": ([], "compiling"),
+}
+AGENTS = {
+    "evaluate": (["run"], "playing the agent"),
+    "probe": (["run", "--steps", "16"], "playing the agent"),
+    "paths": (["run", "--episodes", "2"], "playing"),
+    "record": (["run", "--steps", "16"], "playing the agent"),
+    "trajectories": ([], ""),  # tests/agents/mtvm/test_trajectories.py
+}
+
+
+class Terminal(io.StringIO):
+    """Standard error of a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def make_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Make standard error a terminal; in a test, as pytest replaces it before."""
+    stream = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(sys, "stderr", stream)
+    return stream
+
+
+def names(parser: object) -> set[str]:
+    return set(parser._subparsers._group_actions[0].choices)  # type: ignore[attr-defined]
+
+
+def test_every_command_is_known() -> None:
+    assert {*MEMENVS, *QUICK} >= names(memenvs.cli.make_parser())
+    assert {*AGENTS, *QUICK} >= names(make_parser())
+
+
+def check_bar(main: Callable[[list[str]], int], command: list[str], text: str, terminal: Terminal) -> None:
+    """Check that a command shows what is done and the time left, and nothing with --json."""
+    assert main(command) == 0
+    shown = terminal.getvalue()
+    assert re.search(rf"{text}.* \d+%.* left ", shown), (command, shown)
+    terminal.truncate(0)
+    assert main([*command, "--json"]) == 0
+    assert "left" not in terminal.getvalue(), command
+
+
+def test_environment_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.houses.procthor.made_houses import two_rooms, write_houses
+
+    terminal = make_terminal(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    write_houses(tmp_path, two_rooms())
+    monkeypatch.setattr("memenvs.cli.warmup.ENVIRONMENTS", memenvs.cli.ENVIRONMENTS[:1])
+    for name, (arguments, text) in MEMENVS.items():
+        check_bar(memenvs.cli.main, [name, *arguments], text, terminal)
+
+
+def test_agent_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = make_terminal(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    assert agents_main(["train", "ci-smoke", "--out", "run", "--total_steps", "1024", "--no-evaluate", "--json"]) == 0
+    for name, (arguments, text) in AGENTS.items():
+        if arguments:
+            check_bar(agents_main, [name, *arguments], text, terminal)
+
+
+def test_logs_stay_empty(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_bar("playing") as progress:
+        progress(0.5)
+    assert memenvs.cli.main(["rollout", "Darkroom-v0", "--episodes", "2", *EPISODE]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_parts_of_the_work() -> None:
+    shares: list[float] = []
+    part_of(shares.append, 1, 4)(0.5)
+    assert shares == [0.375]

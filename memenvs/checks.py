@@ -16,12 +16,16 @@ import numpy as np
 MAX_LISTED = 48
 
 
-#: Largest numbers of steps of an episode (its poses are kept) and of threads: more would only fill the memory.
-MAX_STEPS, MAX_THREADS = 1_000_000, 1024
+#: Largest number of steps of an episode: its poses are kept, so more would only fill the memory.
+MAX_STEPS = 1_000_000
+#: Largest number of threads.
+MAX_THREADS = 1024
 
 
-#: Largest numbers that tensors can hold, in single precision and as integers.
-LARGEST_FLOAT, LARGEST_INT = float(np.finfo(np.float32).max), 2**63 - 1
+#: Largest number that a tensor can hold in single precision.
+LARGEST_FLOAT = float(np.finfo(np.float32).max)
+#: Largest integer that a tensor can hold.
+LARGEST_INT = 2**63 - 1
 
 
 def check_int(name: str, value: Any, at_least: int = 1, at_most: int | None = None, *, or_none: bool = False) -> None:

@@ -19,13 +19,16 @@ import numpy as np
 MAX_DEPTH = 100
 #: Most digits of an integer: those of 2^128, as long as states of random generators get.
 MAX_DIGITS = 39
-#: Longest record of a .jsonl file and longest .json file, characters.
-MAX_RECORD, MAX_DOCUMENT = 2**26, 2**29
+#: Longest record of a .jsonl file, characters.
+MAX_RECORD = 2**26
+#: Longest .json file, characters.
+MAX_DOCUMENT = 2**29
 #: Most blank lines in a row.
 MAX_BLANK = 1000
 #: A gzip file may unpack to MAX_RATIO times its size, and to MIN_UNPACKED bytes in any case. Files of houses have
 #: ratios of 6 to 20.
-MAX_RATIO, MIN_UNPACKED = 100, 2**20
+MAX_RATIO = 100
+MIN_UNPACKED = 2**20
 
 _BUFFER = 1 << 18  # bytes
 MAX_SHOWN = 60  # characters of a wrong value that a message repeats

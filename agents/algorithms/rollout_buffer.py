@@ -58,7 +58,8 @@ class RolloutSequences:
 class TrialRolloutBuffer:
     """Rollout buffer for T steps of N environments.
 
-    Numbers are stored in float32, embeddings of a frozen features extractor in bfloat16.
+    Observations and actions are stored in the types of their spaces, rewards, values and log probabilities in float32,
+    embeddings of a frozen features extractor in bfloat16.
 
     A step stays in the slot that it was written to. `order[i, p]` is the slot of the step at position p of environment
     i, so that shuffling episodes permutes `order` and copies nothing. Only `trial_start` is stored by position:

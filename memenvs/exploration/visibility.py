@@ -238,8 +238,8 @@ class VisibilityScanner:
     def _search_all_poses(self, home: TaskHome, label: int) -> ViewPoses:
         """Find the poses from which a label is detected that is hard to see.
 
-        Of these the cells clear of obstacles are taken, if there are any, and of them those with the most headings from
-        which the label is detected, or at least half as many.
+        Cells clear of obstacles are preferred: where there are any, the others are left out. Cells with less than half
+        as many headings from which the label is detected as the best cell are left out too.
         """
         objects = _objects(home, label)
         spacing = 2 * math.pi / _NUM_HEADINGS

@@ -15,8 +15,10 @@ from memenvs.houses.rendering.scene import floor_pieces
 if TYPE_CHECKING:
     import trimesh
 
-#: Sides of an exported cylinder, and how often the faces of an icosahedron are split for an ellipsoid.
-CYLINDER_SIDES, SPHERE_SPLITS = 32, 2
+#: Sides of an exported cylinder.
+CYLINDER_SIDES = 32
+#: Number of times that the faces of an icosahedron are split for an exported ellipsoid.
+SPHERE_SPLITS = 2
 
 _TO_GLTF = np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])  # x, y, z -> x, z, -y: glTF has y up
 _BUILDING = 0  # index of the building among the instances

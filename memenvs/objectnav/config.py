@@ -18,8 +18,10 @@ from memenvs.objectnav.robot import TILT_MODES
 OBS_MODES = ("rgb", "symbolic")
 SENSORS = ("rgb", "depth", "semantic")
 GPS_FRAMES = ("layout", "episode")
-#: More objects find no place in a home, and more start poses take seconds to draw.
-MAX_NUM_OBJECTS, MAX_START_POSES = 1000, 10_000
+#: More objects find no place in a home.
+MAX_NUM_OBJECTS = 1000
+#: More start poses take seconds to draw.
+MAX_START_POSES = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)

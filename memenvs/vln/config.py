@@ -17,8 +17,10 @@ from memenvs.vln.worlds.procedural.world import MAX_LEGS
 INVALID = ("error", "stop")
 NDTW_UNITS = ("metres", "hops")
 TOO_LONG = ("cut", "error")
-#: More would only fill the memory.
-MAX_FEATURES, MAX_TOKENS, MAX_CANDIDATES = 16384, 65536, 256
+#: Largest size of a feature, number of tokens of a text, and number of candidates: more would only fill the memory.
+MAX_FEATURES = 16384
+MAX_TOKENS = 65536
+MAX_CANDIDATES = 256
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,9 +10,10 @@ from memenvs.vln.graph import COLUMNS, HALF_HFOV, VIEW_STEP, Graphs, nearest_col
 from memenvs.vln.metrics import PathMetrics, ReferencePath
 from memenvs.vln.worlds.base import Episode
 
-#: It turns right 0 to 11 times, moves ahead five times, and stops. Where it cannot move ahead it turns right.
-#: It acts at most 30 times.
-MOVES, ACTIONS = 5, 30
+#: It turns right 0 to 11 times, moves ahead this number of times, and stops. Where it cannot move ahead it turns right.
+MOVES = 5
+#: Largest number of turns and moves together.
+MAX_ACTIONS = 30
 
 
 def nodes_ahead(graphs: Graphs) -> np.ndarray:
@@ -46,7 +47,7 @@ def random_paths(ahead: np.ndarray, node: np.ndarray, column: np.ndarray, turns:
     column = (column + turns) % COLUMNS
     paths = np.repeat(node[:, None], MOVES + 1, 1)
     moves = np.zeros(len(node), np.int64)
-    for action in range(ACTIONS):
+    for action in range(MAX_ACTIONS):
         acts = (action >= turns) & (moves < MOVES)
         onward = ahead[node, column]
         moved = acts & (onward >= 0)

@@ -9,13 +9,22 @@ from PIL import Image, ImageDraw, ImageFont
 
 from memenvs.vln.graph import Graph
 
-#: Side of a map, and height of the text under it, pixels.
-SIDE, TEXT_HEIGHT = 512, 128
-_MARGIN = 24
+#: Side of a map, pixels.
+SIDE = 512
+#: Height of the text under a map, pixels.
+TEXT_HEIGHT = 128
+_MARGIN = 24  # pixels; around the graph
 _FONT_SIZES = (12, 11, 10, 9, 8)  # pixels; 8 can just be read
 _SUPERSAMPLE = 2  # drawn larger by this factor, then reduced
-_PAPER, _EDGE, _NODE, _INK = (250, 249, 246), (205, 204, 200), (150, 150, 155), (52, 52, 58)
-_REFERENCE, _START, _GOAL, _HERE = (66, 133, 214), (34, 160, 84), (214, 48, 49), (240, 150, 20)
+# Colours, sRGB.
+_PAPER = (250, 249, 246)
+_INK = (52, 52, 58)
+_EDGE = (205, 204, 200)
+_NODE = (150, 150, 155)
+_REFERENCE = (66, 133, 214)  # the annotated path
+_START = (34, 160, 84)
+_GOAL = (214, 48, 49)
+_AGENT = (240, 150, 20)  # the agent's path
 
 
 def map_pixels(graph: Graph, points: np.ndarray) -> np.ndarray:
@@ -55,11 +64,11 @@ def draw_map(graph: Graph, reference: Sequence[int], goals: Sequence[int], path:
     for node in node_pixels:
         ring(node, 1.5, _NODE, filled=True)
     draw.line([node_pixels[k] for k in reference], _REFERENCE, 6 * _SUPERSAMPLE, joint="curve")
-    draw.line(path_pixels, _HERE, 3 * _SUPERSAMPLE, joint="curve")
+    draw.line(path_pixels, _AGENT, 3 * _SUPERSAMPLE, joint="curve")
     ring(node_pixels[reference[0]], 6, _START)
     for goal in goals:
         ring(node_pixels[goal], 8, _GOAL)
-    ring(path_pixels[-1], 4, _HERE, filled=True)
+    ring(path_pixels[-1], 4, _AGENT, filled=True)
     return np.asarray(image.resize((SIDE, SIDE), Image.Resampling.LANCZOS))
 
 

@@ -15,8 +15,11 @@ from memenvs.houses.navigation.geodesic import fast_march, interpolate_field, ra
 from memenvs.houses.navigation.occupancy import block_footprints, block_outside, label_islands
 from memenvs.houses.navigation.sliding import choose_turns, slide_many
 
-#: Robot of ExtObjNav, m: its radius, its height, and the height of obstacles that it can roll over.
-ROBOT_RADIUS, ROBOT_HEIGHT, CLIMB = 0.30, 1.5, 0.2
+#: Radius and height of ExtObjNav's robot, m.
+ROBOT_RADIUS = 0.30
+ROBOT_HEIGHT = 1.5
+#: Height of obstacles that a robot can roll over, m.
+CLIMB = 0.2
 #: Cells around the home that are always blocked, so that stencils need no bounds checks.
 MARGIN = 3
 #: Most cells of a map, beyond which distance fields take gigabytes.

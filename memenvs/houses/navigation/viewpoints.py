@@ -18,9 +18,11 @@ from memenvs.houses.navigation.navmap import NavigationMap
 #: plan.
 GRID_STEP = 0.1
 MAX_OFFSET_SQUARED = 4.0 - 0.1
-#: Height of the eye, m. If no cell has a free line of sight, the eye is raised by RAISE_STEP up to MAX_RAISES times.
+#: Height of the eye, m. If no cell has a free line of sight, the eye is raised by RAISE_STEP (m), up to MAX_RAISES
+#: times.
 EYE_HEIGHT = 1.2
-RAISE_STEP, MAX_RAISES = 0.1, 20
+RAISE_STEP = 0.1
+MAX_RAISES = 20
 
 
 def find_viewpoints(navmap: NavigationMap, shapes: Shapes, target: np.ndarray, instance: int) -> np.ndarray:

@@ -17,8 +17,10 @@ from memenvs.houses.procthor.item_shapes import block
 from memenvs.houses.procthor.walls import Extents, cut_rectangle
 from memenvs.json_records import Field
 
-#: Most objects of a house, and the largest coordinate of anything in it, m.
-MAX_OBJECTS, MAX_COORDINATE = 5000, 10_000.0
+#: Most objects of a house.
+MAX_OBJECTS = 5000
+#: Largest coordinate in a house, m.
+MAX_COORDINATE = 10_000.0
 SURFACE_HEIGHTS = (0.4, 1.5)  # m; of receptacles: a robot of 1.5 m sees what stands there
 
 _HOVER = 0.07  # m; an object up to this above a surface stands on it

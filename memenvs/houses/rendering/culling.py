@@ -24,8 +24,10 @@ import numpy as np
 from memenvs.houses.rendering.kernels.simd import compiled
 from memenvs.houses.rendering.scene import COS, HALF_X, HALF_Y, RADIUS, SIN, Z0, Z1, X, Y
 
-#: Number of wedges of the field of view, and rows of the table with minima over 1, 2, 4, ... neighbouring wedges.
-WEDGES, WEDGE_LEVELS = 128, 8
+#: Number of wedges of the field of view.
+WEDGES = 128
+#: Rows of the table with minima over 1, 2, 4, ... neighbouring wedges.
+WEDGE_LEVELS = 8
 
 #: m; corners at a smaller depth are not projected. What they bound is drawn all the same.
 NEAR = 1e-3

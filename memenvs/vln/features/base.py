@@ -9,8 +9,9 @@ import numpy as np
 from memenvs.vln.graph import COLUMNS, NUM_VIEWS, VIEW_STEP
 
 FEATURES = ("synthetic", "none")
-#: Size of an angle feature, and repetitions of (sin h, cos h, sin e, cos e) in it.
-ANGLE_SIZE, _REPEATS = 128, 32
+#: Size of an angle feature, which repeats (sin h, cos h, sin e, cos e).
+ANGLE_SIZE = 128
+_REPEATS = ANGLE_SIZE // 4
 #: Default size of an image feature.
 DEFAULT_SIZE = 64
 

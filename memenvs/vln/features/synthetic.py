@@ -17,7 +17,8 @@ from memenvs.vln.worlds.base import GraphWorld, ViewpointContent
 _VERSION = "1"
 _DECAY_LENGTH = 4.0  # m; weights decay by 1/e over this distance
 _SHARPNESS = 8  # power of the cosine between a view and its content
-_VIEWPOINT_WEIGHT, _NOISE_WEIGHT = 0.3, 0.1  # of the code of the viewpoint itself, and of noise
+_VIEWPOINT_WEIGHT = 0.3  # of the code of the viewpoint itself
+_NOISE_WEIGHT = 0.1
 _GEOMETRY_SCALE = 5.0  # m, or viewpoints; geometry channels are divided by it
 
 

@@ -21,14 +21,16 @@ ANSWER_EDGES = 5
 # on. An instance is one of these paths, with the exchanges before it.
 #: Relative probability that the instance is the path after 0, 1, ... exchanges.
 _EXCHANGE_WEIGHTS = (0.1, 0.2, 0.25, 0.25, 0.24)
-#: Probabilities of a step along the shortest path after an answer, and before the first one; of moving on beyond the
-#: end of the described path.
-_P_FOLLOW, _P_GUESS, _P_OVERSHOOT = 0.8, 0.6, 0.4
+#: Probability that a step follows the shortest path, after an answer and before the first one.
+_P_FOLLOW = 0.8
+_P_GUESS = 0.6
+#: Probability that the navigator moves on beyond the end of the described path.
+_P_OVERSHOOT = 0.4
 _MAX_EDGES = 7  # after as many the navigator stops, even before the end of the described path
 _MAX_OVERSHOOT = 4  # edges, beyond that end
 _PREFERRED_DISTANCE = 40.0  # m; of the item from the start
-#: Draws of a start and an item, of which the best is taken; draws of a whole instance before giving up.
-_NUM_STARTS, _TRIES = 120, 20
+_NUM_STARTS = 120  # draws of a start and an item, of which the best is taken
+_TRIES = 20  # draws of a whole instance before giving up
 _MAX_TOKENS = 300
 
 

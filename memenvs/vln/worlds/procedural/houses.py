@@ -30,13 +30,16 @@ COLOURS = ("black", "blue", "brown", "green", "grey", "orange", "pink", "purple"
 _SIDES = (18.0, 30.0), (14.0, 24.0)  # m; ranges of the width and the depth of a house
 _ROOM_AREA = 24.0  # m^2; larger rooms are divided
 _EXTRA_DOORS = 0.35  # probability of a door between neighbours that are connected already
-#: Tries: floor plans of a house, and positions for the viewpoints of a room.
-_PLAN_TRIES, _POSITION_TRIES = 40, 400
+_PLAN_TRIES = 40  # floor plans of a house
+_POSITION_TRIES = 400  # positions for the viewpoints of a room
 _ITEMS_IN_A_ROOM = 2, 4  # fewest and most
 _CAMERA_HEIGHT = 1.5  # m
-#: Smallest distances of viewpoints in a room: to each other, to doors, to walls, m.
-_SPACING, _FROM_DOOR, _FROM_WALL = 2.1, 0.7, 0.3
-_AREA_PER_VIEWPOINT, _MAX_VIEWPOINTS = 5.0, 8  # m^2; of a room
+# Smallest distances of viewpoints in a room, m: to each other, to doors and to walls.
+_SPACING = 2.1
+_FROM_DOOR = 0.7
+_FROM_WALL = 0.3
+_AREA_PER_VIEWPOINT = 5.0  # m^2
+_MAX_VIEWPOINTS = 8  # of a room
 _LONGEST_EDGE = 6.0  # m; only edges of the spanning tree may be longer
 _CLEARANCE = 0.7  # no third viewpoint is nearer to the middle of an edge than this fraction of half its length
 

@@ -28,9 +28,10 @@ PATHS = {"train": range(75), "val_seen": range(75, 81), "val_unseen": range(71)}
 TEXTS = 3
 #: Largest number of legs of a tour.
 MAX_LEGS = 3
-# R2R's rule for a path: fewest and most edges, and smallest length in m.
-_EDGES, _SHORTEST = (4, 6), 5.0
-_MAX_TOKENS_PER_LEG = 112
+# R2R's rule for a path: fewest and most edges, and smallest length.
+_EDGES = (4, 6)
+_SHORTEST = 5.0  # m
+_MAX_TOKENS_PER_LEG = 112  # the longest texts of a leg have about 100
 #: Numbers of moves that a third leg repeats before it differs: many in even slots, few in odd slots.
 _REPEATED = (range(4, _EDGES[1] + 1), range(1, 4))
 #: Number of tours to try that begin with the same first leg.

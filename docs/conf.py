@@ -39,6 +39,7 @@ html_theme = "furo"
 html_title = f"memenvs {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+pygments_dark_style = "github-dark"
 html_use_index = False  # one list of all names is wider than a page; the search finds them
 html_domain_indices = False
 html_copy_source = False

@@ -15,6 +15,7 @@ import pytest
 
 import memenvs
 from generate import FOLDERS, command_line, environments, make_folder
+from generate.docstrings import to_restructured_text
 from generate.examples import EXAMPLES
 from generate.links import PROJECT_PAGES
 from generate.markdown import items
@@ -217,6 +218,18 @@ def test_blocks_and_commands_are_found():
         check_command(["memenvs", "rollout", "Darkroom-v0", "--polcy", "oracle"])
     with pytest.raises(ValueError, match="unknown setting"):
         check_command(["memenvs-agents", "train", "demo", "--ppo.no_such", "1"])
+
+
+def test_docstrings_become_restructured_text():
+    lines = ["A *star* of `Memory`s, a_ and |b|.", "", "Args of `config`:", "    name: Its name,", "        or `None`."]
+    expected = [r"A \*star\* of ``Memory``\ s, a\_ and \|b\|.", "", "Args of ``config``:", "", "- name: Its name,"]
+    assert to_restructured_text([*lines, "", "Args:", "    x: y"]) == [
+        *expected,
+        "  or ``None``.",
+        "",
+        "Args:",
+        "    x: y",
+    ]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -34,9 +34,14 @@ def make_pages() -> dict[str, str]:
     """Make the index and a page a package."""
     packages = public_packages()
     rows = [(f"[{name}]({name}.md)", summary(import_module(name))) for name in packages]
-    toctree = "\n".join(["```{toctree}", ":hidden:", "", *packages, "```"])
+    toctree = "\n".join(["```{toctree}", ":hidden:", "", *(f"{_short(name)} <{name}>" for name in packages), "```"])
     pages = {f"{name}.md": _package(name, modules) for name, modules in packages.items()}
     return {"index.md": page("API reference", table(("package", "contents"), rows), toctree), **pages}
+
+
+def _short(package: str) -> str:
+    """Name for the list of pages, where the full ones do not fit."""
+    return package.removeprefix("memenvs.")
 
 
 def public_packages() -> dict[str, list[str]]:

@@ -59,12 +59,17 @@ def _command(program: str, name: str, parser: argparse.ArgumentParser) -> str:
         f"{program} {name}",
         parser.description or "",
         section("Usage", code(_usage(f"{program} {name}", required, options), "text")),
-        section("Arguments", table(("argument", "meaning"), [(f"`{_value(each)}`", each.help) for each in required]))
+        section(
+            "Arguments",
+            table(
+                ("argument", "meaning"), [(f"`{_value(each)}`", _code_options(each.help or "")) for each in required]
+            ),
+        )
         if required
         else "",
         section("Options", table(("option", "default", "meaning"), [_option(each, parser) for each in options])),
-        parser.epilog or "",
-        section("Examples", code("\n".join(EXAMPLES[program][name]), "bash")),
+        _code_options(parser.epilog or ""),
+        section("Examples", code("\n".join(EXAMPLES[program][name]), "bash") if name in EXAMPLES[program] else ""),
     )
 
 
@@ -107,4 +112,10 @@ def _option(option: argparse.Action, parser: argparse.ArgumentParser) -> tuple[s
         if group.required and option in group._group_actions:
             others = [each.option_strings[-1] for each in group._group_actions if each is not option]
             default = f"required without {' and '.join(f'`{each}`' for each in others)}"
-    return ", ".join(f"`{name}`" for name in option.option_strings), default, meaning
+    names = ", ".join(f"`{name}`" for name in option.option_strings)
+    return names, _code_options(default), _code_options(meaning)
+
+
+def _code_options(text: str) -> str:
+    """Set the names of options, and the values that follow them at once, as code."""
+    return re.sub(r"(?<![`\w])--[\w-]+(?:\.\w+)*(?: \d+)?", lambda found: f"`{found[0]}`", text)

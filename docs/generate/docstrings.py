@@ -7,6 +7,8 @@ import re
 _CODE = re.compile(r"(`+[^`]+`+)")
 _GLUED = re.compile(r"(?<=[^`\s])``(?=\w)")  # the plural of a name in code
 _MARKUP = re.compile(r"[\\*|]|(?<=\w)_(?!\w)")
+#: Title of a section that napoleon does not take for one, such as "Args of `model_config`:".
+_OTHER_TITLE = re.compile(r"\S.*[^\w\s].*:")
 
 
 def to_restructured_text(lines: list[str]) -> list[str]:
@@ -16,7 +18,7 @@ def to_restructured_text(lines: list[str]) -> list[str]:
         lines: Lines of a docstring.
     """
     escaped = ("".join(_escape(part) for part in _CODE.split(line)) for line in lines)
-    return [_GLUED.sub(r"``\\ ", line) for line in escaped]
+    return _lists([_GLUED.sub(r"``\\ ", line) for line in escaped])
 
 
 def _escape(part: str) -> str:
@@ -24,3 +26,18 @@ def _escape(part: str) -> str:
         code = part.strip("`")
         return f"``{code}``" if code.strip() == code else part
     return _MARKUP.sub(lambda found: "\\" + found[0], part)
+
+
+def _lists(lines: list[str]) -> list[str]:
+    """Make lists of the indented lines below titles that are no sections of napoleon."""
+    found: list[str] = []
+    in_list = False
+    for line, next_line in zip(lines, [*lines[1:], ""], strict=True):
+        if line and not line.startswith(" "):
+            in_list = bool(_OTHER_TITLE.fullmatch(line)) and next_line.startswith("    ")
+            found += [line, ""] if in_list else [line]
+        elif in_list and line:
+            found.append(f"- {line[4:]}" if line[4:5] != " " else f"  {line[4:].lstrip()}")
+        else:
+            found.append(line)
+    return found

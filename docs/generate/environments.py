@@ -44,7 +44,7 @@ def make_pages() -> dict[str, str]:
 
 def page_name(spec: EnvironmentSpec) -> str:
     """File of an environment's page, such as darkroom.md."""
-    return spec.name.rpartition("-v")[0].lower().replace("-", "_") + ".md"
+    return _title(spec).lower().replace("-", "_") + ".md"
 
 
 def picture_name(spec: EnvironmentSpec) -> str:
@@ -90,14 +90,18 @@ def task_sections(task: type[BatchTask]) -> dict[str, str]:
 
 
 def _index() -> str:
-    rows = [(f"[`{spec.id}`]({page_name(spec)})", spec.remembers, spec.needs or "-") for spec in ENVIRONMENTS]
+    rows = [(f"[{_title(spec)}]({page_name(spec)})", spec.remembers) for spec in ENVIRONMENTS]
     toctree = "\n".join(["```{toctree}", ":hidden:", "", *(page_name(spec) for spec in ENVIRONMENTS), "```"])
     text = (
-        "In each environment the right action depends on an observation that was made long ago. "
-        "All of them have trials: sequences of episodes in one layout. `reset()` goes on with the trial until it is "
-        "over; its options choose trial, episode and layout."
+        f"In each environment the right action depends on an observation that was made long ago. The id is "
+        f"`{ENVIRONMENTS[0].id}` and so on. All of them have trials: sequences of episodes in one layout. `reset()` "
+        f"goes on with the trial until it is over; its options choose trial, episode and layout."
     )
-    return page("Environments", text, table(("id", "what must be remembered", "needs"), rows), toctree)
+    return page("Environments", text, table(("environment", "what must be remembered"), rows), toctree)
+
+
+def _title(spec: EnvironmentSpec) -> str:
+    return spec.name.rpartition("-v")[0]
 
 
 def _environment(spec: EnvironmentSpec) -> str:
@@ -113,7 +117,7 @@ def _environment(spec: EnvironmentSpec) -> str:
     if "success" not in info:
         del info["is_success"]
     return page(
-        spec.name.rpartition("-v")[0],
+        _title(spec),
         f"![The oracle in one episode of {spec.name}]({picture_name(spec)})",
         sections[""],
         "\n".join(f"- **{name}:** {value}" for name, value in _facts(spec)),
@@ -134,7 +138,7 @@ def _environment(spec: EnvironmentSpec) -> str:
 
 
 def _facts(spec: EnvironmentSpec) -> list[tuple[str, str]]:
-    trial = [f"{value} {name.removeprefix('trial_')}" for name, value in spec.defaults.items()]
+    trial = [_amount(value, name.removeprefix("trial_")) for name, value in spec.defaults.items()]
     return [
         ("To remember", spec.remembers),
         ("A trial", f"{' or '.join(trial)}; `trial_episodes` and `trial_steps` change it"),
@@ -143,6 +147,10 @@ def _facts(spec: EnvironmentSpec) -> list[tuple[str, str]]:
         ("Random policy", f"below {spec.random_below:g}; a test checks it"),
         *([("Needs", spec.needs)] if spec.needs else []),
     ]
+
+
+def _amount(number: int, unit: str) -> str:
+    return f"{number} {unit.removesuffix('s') if number == 1 else unit}"
 
 
 def _observation_table(meanings: dict[str, str], space: gym.spaces.Dict) -> str:

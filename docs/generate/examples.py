@@ -67,6 +67,11 @@ EXAMPLES = {
             "memenvs-agents report runs/demo-1 runs/demo-2 --out compared",
         ],
         "pack": ["memenvs-agents pack runs/demo-1 runs/demo-2 --out results/demo/runs.jsonl"],
+        "push": [
+            "memenvs-agents push runs/darkroom-0 agent                      # a folder on this machine",
+            "memenvs-agents push runs/darkroom-0 hf:ORGANISATION/darkroom   # the Hugging Face Hub",
+        ],
+        "pull": ["memenvs-agents pull hf:ORGANISATION/darkroom --out runs/pulled"],
         "presets": [
             "memenvs-agents presets",
             "memenvs-agents presets darkroom",

@@ -1,9 +1,10 @@
-"""Atomic writing of files, and a cache of what was read from a folder."""
+"""Atomic writing of files and folders, and a cache of what was read from a folder."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, wraps
@@ -31,6 +32,28 @@ def atomic_replace(path: Path) -> Iterator[Path]:
         raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """Yield a temporary path for a new folder that becomes `path` at the end.
+
+    A folder that is at `path` already is replaced. After an exception the temporary folder is deleted and `path` stays
+    as it was. Folders that `path` is in are made at the end.
+    """
+    above = next(parent for parent in path.absolute().parents if parent.is_dir())
+    temporary, old = (above / f".{path.name}.{os.getpid()}{suffix}" for suffix in ("", ".old"))
+    try:
+        yield temporary
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            path.rename(old)
+        temporary.rename(path)
+    finally:
+        if old.exists() and not path.exists():
+            old.rename(path)
+        for each in (temporary, old):
+            shutil.rmtree(each, ignore_errors=True)
 
 
 def remove_leftovers(folder: Path) -> None:

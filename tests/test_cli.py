@@ -341,6 +341,8 @@ def test_missing_extra_is_named(capsys, monkeypatch, tmp_path):
         ("pygame", ("play", "Darkroom-v0"), "memenvs[play]"),
         ("imageio", ("record", "Darkroom-v0", "--out", "video.mp4"), "memenvs[video]"),
         ("trimesh", ("house", "--seed", "3", "--out", "map.png", "--glb", "house.glb"), "memenvs[export]"),
+        ("minari", ("dataset", "Darkroom-v0", "--out", "some-v0"), "memenvs[minari]"),
+        ("h5py", ("dataset", "Darkroom-v0", "--out", "some-v0"), "memenvs[minari]"),
     ):
         with monkeypatch.context() as patch:
             _without(patch, package)
@@ -439,7 +441,7 @@ def test_wrong_arguments(capsys):
 
 
 def test_help(capsys):
-    for command in ("", "list", "rollout", "bench", "house", "assets", "play", "record", "warmup", "score"):
+    for command in ("", "list", "rollout", "bench", "house", "assets", "play", "record", "dataset", "warmup", "score"):
         with pytest.raises(SystemExit) as end:
             main([*command.split(), "--help"])
         assert end.value.code == 0

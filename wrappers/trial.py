@@ -22,14 +22,15 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
     For algorithms that know only episodes.
 
     The end of an inner episode is an ordinary step: it returns the reward of that step together with the first
-    observation of the next inner episode. `terminated` and `truncated` are False, and `info` has `final_obs` and
-    `final_info` of the episode that ended.
+    observation of the next inner episode. `terminated` and `truncated` are False.
 
     The step that ends the trial returns the last observation of the last inner episode. `terminated` is True if the
     task ended that episode. `truncated` is True if a time limit did, that of the episode or `trial_steps`.
 
     Adds the observation `episode_start`, int64 (), `Discrete(2)`: 1 in the first observation of each inner episode.
-    `info` always has `episode_start` (bool), `trial_start` (bool), `trial_id` and `episode_index`.
+    `info` always has `episode_start` (bool), `trial_start` (bool), `trial_id` and `episode_index`. It also has
+    `last_obs` and `last_info`: what the environment returned before the next inner episode began. They are the end of
+    an episode where `episode_start` is True, and otherwise equal the observation and the info of the step.
 
     Environments of `memenvs` have trials of their own, and their limits hold beside those given here. Any other
     environment needs one of the limits here. By default it keeps its layout over the trial, because each inner episode
@@ -96,7 +97,9 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
         else:
             inner_seed = self._trial_seed() if self._same_seed else seed
             observation, info = self.env.reset(seed=inner_seed, options=options or None)
-        return self._with_key(observation, np.int64(1)), self._info(info, episode_start=True, trial_start=True)
+        observation = self._with_key(observation, np.int64(1))
+        info = self._info(info, episode_start=True, trial_start=True)
+        return observation, {**info, "last_obs": observation, "last_info": info}
 
     def step(self, action: Any) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
         """Step the environment; see the class."""
@@ -108,16 +111,16 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
         is_over = (
             used_up or all_played or (ended and self._has_trials and bool(self.env.get_wrapper_attr("trial_over")))
         )
+        observation = self._with_key(observation, np.int64(0))
+        info = self._info(info, episode_start=False, trial_start=False)
+        last = {"last_obs": observation, "last_info": info}
         if not ended or is_over:
-            info = self._info(info, episode_start=False, trial_start=False)
-            return self._with_key(observation, np.int64(0)), reward, terminated, bool(truncated or used_up), info
-        final = {"final_obs": self._with_key(observation, np.int64(0))}
-        final["final_info"] = self._info(info, episode_start=False, trial_start=False)
+            return observation, reward, terminated, bool(truncated or used_up), {**info, **last}
         self._episode += 1
         inner_seed = self._trial_seed() if self._same_seed and not self._has_trials else None
         observation, info = self.env.reset(seed=inner_seed, options=self._lasting_options or None)
         info = self._info(info, episode_start=True, trial_start=False)
-        return self._with_key(observation, np.int64(1)), reward, False, False, {**info, **final}
+        return self._with_key(observation, np.int64(1)), reward, False, False, {**info, **last}
 
     def _info(self, info: dict[str, Any], *, episode_start: bool, trial_start: bool) -> dict[str, Any]:
         """`info` with the keys that every trial has; those of an environment with trials of its own take precedence."""

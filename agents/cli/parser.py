@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import memenvs
+from memenvs.cli import add_dataset_outputs
 from memenvs.cli.common import Parser, frame_count, frame_rate, non_negative_int, positive_int
 
 SCRIPT = "memenvs-agents"
@@ -27,6 +28,7 @@ def make_parser() -> Parser:
         _add_paths,
         _add_trajectories,
         _add_record,
+        _add_dataset,
         _add_report,
         _add_pack,
         _add_push,
@@ -173,6 +175,25 @@ def _add_record(commands: Any) -> None:
     record.add_argument(
         "--out", type=Path, help="the video, .gif or .mp4, which needs memenvs[video]; default video.gif in the folder"
     )
+
+
+def _add_dataset(commands: Any) -> None:
+    dataset = _command(
+        commands,
+        "dataset",
+        "datasets",
+        "write whole evaluation trials of a run's agent as a Minari dataset (needs memenvs[minari])",
+    )
+    dataset.add_argument("folder", type=Path, help="folder of the run")
+    dataset.add_argument("--checkpoint", help="file in the folder (default the one that is evaluated)")
+    dataset.add_argument("--seed", type=non_negative_int, help="seed of the evaluation (default 1)")
+    dataset.add_argument(
+        "--episodes",
+        type=positive_int,
+        metavar="N",
+        help="episodes (default 10); the trial in which this number is reached is played to its end",
+    )
+    add_dataset_outputs(dataset)
 
 
 def _add_report(commands: Any) -> None:

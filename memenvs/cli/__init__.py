@@ -85,6 +85,9 @@ def make_parser() -> argparse.ArgumentParser:
     play.add_argument("--seed", type=non_negative_int, default=0, metavar="S", help="seed (default: %(default)s)")
     _add_record_arguments(add("record", "record", "record a policy as a video; .mp4 needs memenvs[video]"))
 
+    _add_dataset_arguments(
+        add("dataset", "dataset", "write whole trials of a policy as a Minari dataset (needs memenvs[minari])")
+    )
     add("warmup", "warmup", "compile what the environments need ahead of their first use; takes a minute or two, once")
 
     for extension in load_extensions():
@@ -171,6 +174,45 @@ def _add_record_arguments(record: argparse.ArgumentParser) -> None:
     )
     record.add_argument(
         "--fps", type=frame_rate, default=10.0, metavar="F", help="frames a second, 0.1 to 50 (default: %(default)s)"
+    )
+
+
+def _add_dataset_arguments(dataset: argparse.ArgumentParser) -> None:
+    dataset.add_argument("id", nargs="?", metavar="ID", help="as of `memenvs rollout`")
+    dataset.add_argument("--kwargs", metavar="JSON", help="settings of the environment, as of `memenvs rollout`")
+    dataset.add_argument(
+        "--policy",
+        choices=POLICIES,
+        help="who plays (default: random); `memenvs-agents dataset RUN` writes the trials of a trained agent",
+    )
+    dataset.add_argument(
+        "--seed", type=non_negative_int, metavar="S", help="seed of environment and policy (default: 0)"
+    )
+    dataset.add_argument(
+        "--episodes",
+        type=positive_int,
+        metavar="N",
+        help="episodes (default: 10); the trial in which this number is reached is played to its end",
+    )
+    add_dataset_outputs(dataset)
+
+
+def add_dataset_outputs(dataset: argparse.ArgumentParser) -> None:
+    """Add the arguments of a command that writes a dataset which say where, and over what."""
+    dataset.add_argument(
+        "--out",
+        required=True,
+        metavar="NAME-vN",
+        help="Minari id of the dataset, such as darkroom/oracle-v0; it is written below the folder that "
+        "MINARI_DATASETS_PATH names (default: ~/.minari/datasets)",
+    )
+    dataset.add_argument(
+        "--append", action="store_true", help="add the episodes to that dataset, which must be of the same source"
+    )
+    dataset.add_argument(
+        "--rebuild",
+        metavar="CARD",
+        help="make the dataset of this card.json anew, and check every bit; with --out and --json alone",
     )
 
 

@@ -92,10 +92,10 @@ def test_info():
     assert (info["trial_start"], info["episode_start"], info["trial_id"], info["episode_index"]) == (False, False, 0, 0)
     _, _, _, _, info = env.step(0)
     assert (info["trial_start"], info["episode_start"], info["trial_id"], info["episode_index"]) == (False, True, 0, 1)
-    assert info["final_obs"]["observation"][0] == 2
-    assert info["final_obs"]["episode_start"] == 0
+    assert info["last_obs"]["observation"][0] == 2
+    assert info["last_obs"]["episode_start"] == 0
     own = ("trial_start", "episode_start", "trial_id", "episode_index")
-    assert [info["final_info"][key] for key in own] == [False, False, 0, 0]
+    assert [info["last_info"][key] for key in own] == [False, False, 0, 0]
     _, info = env.reset()
     assert (info["trial_id"], info["episode_index"]) == (1, 0)
 
@@ -138,7 +138,9 @@ def test_every_environment(make, name):
     for _ in range(14):
         observation, _, terminated, truncated, info = env.step(env.action_space.sample())
         assert env.observation_space.contains(observation)
-        assert set(info) - {"final_obs", "final_info", "TimeLimit.truncated"} == keys
+        assert set(info) - {"TimeLimit.truncated"} == keys
+        if not info["episode_start"]:
+            assert info["last_obs"] is observation and info["last_info"].items() <= info.items()
         starts += info["episode_start"]
         if terminated or truncated:
             break

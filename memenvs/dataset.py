@@ -1,0 +1,334 @@
+"""Datasets of whole trials in Minari's format, and the card from which one is rebuilt bit by bit."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import numpy as np
+
+import memenvs
+from memenvs.core import TrialEnv
+from memenvs.files import atomic_folder, write_file
+from memenvs.json_records import read_record
+from memenvs.registry import find_environment
+
+if TYPE_CHECKING:
+    from minari.data_collector import EpisodeBuffer
+
+CARD = "card.json"
+"""File in the folder of a dataset, beside Minari's folder `data`."""
+PACKAGES = ("gymnasium", "numpy", "minari")
+"""Packages whose versions a card has besides those of Python and this one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """What decides every bit of a dataset.
+
+    Attributes:
+        env: The environment, as `make_spec_env` makes it.
+        settings: Its settings beside the default ones.
+        policy: Description of the policy for the card, as JSON.
+        seed: Seed of the environment; trial t of the dataset is its trial t.
+        begin_trial: Function of the number of a trial, called once the environment has begun it. It returns the
+            function that chooses the next action. What the policy draws must depend on the trial alone.
+        command: Command that makes the dataset, without `--episodes` and `--out`.
+        packages: Further packages whose versions the card has.
+
+    Raises:
+        ValueError: Trials of the environment never end.
+    """
+
+    env: TrialEnv
+    settings: Mapping[str, Any]
+    policy: Mapping[str, Any]
+    seed: int
+    begin_trial: Callable[[int], Callable[[], int]]
+    command: str
+    packages: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.env.trial_episodes is None and self.env.trial_steps is None:
+            raise ValueError("trials would never end; set trial_episodes or trial_steps")
+
+    def describe(self) -> dict[str, Any]:
+        """The part of the card that says what is played: environment, policy, seed and version."""
+        spec = self.env.spec
+        assert spec is not None, "as make_spec_env makes it"
+        environment = {
+            "id": spec.id,
+            "settings": self.settings,
+            "spec": {"entry_point": spec.entry_point, **spec.kwargs},
+            "observation_space": str(self.env.observation_space),
+            "action_space": str(self.env.action_space),
+        }
+        described = {"environment": environment, "policy": self.policy, "seed": self.seed}
+        return json.loads(json.dumps({**described, "memenvs": memenvs.__version__}))  # with tuples as lists
+
+    def versions(self) -> dict[str, str]:
+        """Versions of Python and of the packages that are not part of `describe`."""
+        names = (*PACKAGES, *self.packages)
+        return {"python": platform.python_version(), **{name: metadata.version(name) for name in names}}
+
+
+def make_spec_env(id: str, settings: Mapping[str, Any]) -> TrialEnv:
+    """Make one environment with the `spec` from which Minari recovers it.
+
+    Args:
+        id: Id of this package.
+        settings: Settings beside the default ones.
+
+    Raises:
+        ValueError: An unknown id, or a setting out of range.
+        TypeError: An unknown setting.
+    """
+    row = find_environment(id)
+    env = TrialEnv(row.task, **{**row.defaults, **settings})
+    env.spec = replace(gym.spec(row.id), kwargs={"task": row.task, **row.defaults, **settings})
+    return env
+
+
+def check_dataset_id(name: str) -> Path:
+    """Return the folder of a Minari dataset, below `MINARI_DATASETS_PATH` or ~/.minari/datasets.
+
+    Raises:
+        ImportError: Minari is missing.
+        ValueError: The id has another form than NAME-vN or NAMESPACE/NAME-vN.
+    """
+    try:
+        import h5py  # noqa: F401  (Minari writes with it)
+        from minari.dataset.minari_dataset import parse_dataset_id
+        from minari.storage.datasets_root_dir import get_dataset_path
+    except ImportError as error:
+        raise ImportError(f"datasets need {error.name}; install it with: pip install 'memenvs[minari]'") from error
+    try:
+        parse_dataset_id(name)
+    except (ValueError, TypeError):  # a TypeError where the version is missing
+        raise ValueError(f"must be a Minari id NAME-vN or NAMESPACE/NAME-vN, got {name!r}") from None
+    return get_dataset_path(name)
+
+
+def read_card(path: Path) -> dict[str, Any]:
+    """Read the card of a dataset.
+
+    Raises:
+        ValueError: There is no such file, or it is no card; the message names what is wrong.
+    """
+    if not path.is_file():
+        raise ValueError(f"no card of a dataset at {path}")
+    card = read_record(path, 0)
+    for key in ("command", "memenvs"):
+        card[key].text()
+    for key in ("environment", "policy", "versions"):
+        if not isinstance(card[key].value, dict):
+            raise card[key].error("a JSON object")
+    card["environment"]["id"].text()
+    if not isinstance(card["environment"]["settings"].value, dict):
+        raise card["environment"]["settings"].error("a JSON object")
+    for key, least in (("seed", 0), ("episodes", 1)):
+        if not isinstance(card[key].value, int) or card[key].value < least:
+            raise card[key].error(f"an integer of at least {least}")
+    for checksum in card["checksums"].items(at_least=1):
+        checksum.text()
+    return card.value
+
+
+def check_unchanged(card: Mapping[str, Any], source: Source, name: str) -> None:
+    """Raise a ValueError if a source is not that of a dataset; the message names the first thing that differs.
+
+    Args:
+        card: Card of the dataset.
+        source: The source.
+        name: The dataset, for the message.
+    """
+    now = source.describe()
+    differs = next(_differences({key: card[key] for key in now}, now), None)
+    if differs is not None:
+        raise ValueError(f"{name} was made with another source: {differs}")
+
+
+def write_dataset(
+    name: str,
+    source: Source,
+    episodes: int,
+    *,
+    append: bool = False,
+    expected: Mapping[str, Any] | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> dict[str, Any]:
+    """Play whole trials and write them as a Minari dataset with its card, or write nothing.
+
+    Each episode of the dataset is one episode of the environment, in the order of play. Its `seed` and `options` are
+    those of the `reset` that rebuilds it, its `infos` have `trial_id`, `trial_start` and the ground truth.
+
+    Args:
+        name: Id of the dataset, such as "darkroom/oracle-v0".
+        source: What is played.
+        episodes: Number of episodes, >= 1. The trial in which this number is reached is played to its end.
+        append: Add the episodes to the dataset, which must be of the same source.
+        expected: Card of the dataset that is rebuilt; None for a new one.
+        progress: Called with the share that is done, 0 to 1.
+
+    Returns:
+        The card.
+
+    Raises:
+        ImportError: Minari is missing.
+        ValueError: The id is malformed or taken, the source has changed, or a rebuilt trial has other bits.
+        NotImplementedError: The environment has no oracle, which was to play.
+    """
+    path = check_dataset_id(name)
+    before = _check_target(path, name, source, append=append)
+    if expected is not None:
+        check_unchanged(expected, source, "the dataset of the card")
+
+    from minari.dataset.minari_storage import MinariStorage
+    from minari.namespace import create_namespace, list_local_namespaces
+
+    with atomic_folder(path) as folder:
+        if before is None:
+            folder.mkdir()
+            storage = MinariStorage.new(
+                folder / "data",
+                source.env.observation_space,
+                source.env.action_space,
+                source.env.spec,
+                jpeg_encoding=False,  # JPEG would change the images
+            )
+            storage.update_metadata(_minari_metadata(name, source))
+        else:
+            shutil.copytree(path, folder)
+            storage = MinariStorage.read(folder / "data")
+            _check_bits(0, _play_trial(source, 0), before, source)
+        checksums = [] if before is None else list(before["checksums"])
+        first = storage.total_episodes
+
+        def keep(episode: EpisodeBuffer) -> None:
+            storage.update_episodes([episode])
+            if progress is not None:
+                progress(min(1.0, (storage.total_episodes - first) / episodes))
+
+        while storage.total_episodes < first + episodes:
+            trial = len(checksums)
+            checksums.append(_play_trial(source, trial, keep))
+            if expected is not None:
+                _check_bits(trial, checksums[trial], expected, source)
+        counts = {"episodes": storage.total_episodes, "steps": storage.total_steps, "checksums": checksums}
+        command = f"{source.command} --episodes {storage.total_episodes} --out {name}"
+        card = {"command": command, **source.describe(), **counts, "versions": source.versions()}
+        write_file(folder / CARD, json.dumps(card, indent=1).encode())
+        namespace = name.rpartition("/")[0]
+        if namespace and namespace not in list_local_namespaces():
+            create_namespace(namespace)
+    return card
+
+
+def _check_target(path: Path, name: str, source: Source, *, append: bool) -> dict[str, Any] | None:
+    """Check that a dataset may be written, and return the card of the one that is appended to.
+
+    Raises:
+        ValueError: There is a dataset and none may be, or none to append to, or one of another source.
+    """
+    if append:
+        card = read_card(path / CARD)
+        check_unchanged(card, source, f"dataset {name}")
+        return card
+    if path.exists():
+        raise ValueError(f"there is a dataset {name} already, at {path}")
+    return None
+
+
+def _check_bits(trial: int, checksum: str, card: Mapping[str, Any], source: Source) -> None:
+    """Raise a ValueError if a trial has other bits than when the dataset was made."""
+    if checksum in card["checksums"][trial : trial + 1]:
+        return
+    changed = "; ".join(_differences(card["versions"], source.versions()))
+    since = f"; {changed}" if changed else ", though all versions are the same"
+    raise ValueError(f"trial {trial} has other bits than when the dataset was made{since}")
+
+
+def _differences(was: Any, now: Any, name: str = "") -> Iterator[str]:
+    """Differences of two JSON values in words."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        for key in dict.fromkeys((*now, *was)):
+            yield from _differences(was.get(key), now.get(key), f"{name}.{key}".lstrip("."))
+    elif was != now:
+        yield f"{name} was {was!r}, is {now!r}"
+
+
+def _minari_metadata(name: str, source: Source) -> dict[str, Any]:
+    """What Minari stores about a new dataset besides its spaces and its environment."""
+    policy = source.policy.get("name", "agent")
+    return {
+        "dataset_id": name,
+        "minari_version": metadata.version("minari"),
+        "algorithm_name": policy,
+        "description": f"Whole trials of {source.describe()['environment']['id']} by the policy {policy}; see {CARD}.",
+        "requirements": [f"memenvs=={memenvs.__version__}"],
+    }
+
+
+def _play_trial(source: Source, trial: int, keep: Callable[[EpisodeBuffer], None] = lambda episode: None) -> str:
+    """Play a trial, hand over each episode, and return the SHA-256 of all their bits."""
+    from minari.data_collector import EpisodeBuffer
+
+    env = source.env
+    sha = hashlib.sha256()
+    observation, info = env.reset(seed=source.seed, options={"trial": trial})
+    next_action = source.begin_trial(trial)
+    while True:
+        observations, infos, actions, outcomes = [observation], [info], [], []
+        is_over = False
+        while not is_over:
+            actions.append(next_action())
+            observation, reward, terminated, truncated, info = env.step(actions[-1])
+            observations.append(observation)
+            infos.append(info)
+            outcomes.append((reward, terminated, truncated))
+            is_over = terminated or truncated
+        rewards, terminations, truncations = zip(*outcomes, strict=True)
+        episode: dict[str, Any] = {
+            "seed": info["seed"],
+            "options": {"trial": trial, "episode_index": info["episode_index"]},
+            "observations": _stack(observations),
+            "actions": np.array(actions, np.int64),
+            "rewards": np.array(rewards),
+            "terminations": np.array(terminations),
+            "truncations": np.array(truncations),
+            "infos": _stack(infos),
+        }
+        _hash(sha, episode)
+        keep(EpisodeBuffer(**episode))
+        if env.trial_over:
+            return sha.hexdigest()
+        observation, info = env.reset()
+
+
+def _stack(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Key -> values of all steps: an array, (T, ...), or a list of texts."""
+    columns = {key: [row[key] for row in rows] for key in rows[0]}
+    return {key: each if isinstance(each[0], str) else np.stack(each) for key, each in columns.items()}
+
+
+def _hash(sha: Any, value: Any) -> None:
+    """Add a value with its names, types and shapes to a hash."""
+    if isinstance(value, dict):
+        for key in sorted(value):
+            sha.update(f"{key}:".encode())
+            _hash(sha, value[key])
+        return
+    array = np.asarray(value)
+    if array.dtype.kind == "U":
+        sha.update(json.dumps(value).encode())
+        return
+    sha.update(f"{array.dtype.str}{array.shape}".encode())
+    sha.update(np.ascontiguousarray(array).data)

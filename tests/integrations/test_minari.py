@@ -1,0 +1,361 @@
+"""Minari: `DataCollector` over every id, and the command `memenvs dataset`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+from collections.abc import Sequence
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from torch.utils import _pytree
+
+import memenvs
+from memenvs.__main__ import main
+from memenvs.core import TrialEnv
+from memenvs.dataset import make_spec_env
+from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
+from memenvs.wrappers import TrialWrapper
+from tests.rollouts import any_action, same
+
+minari = pytest.importorskip("minari", reason="needs minari: pip install 'memenvs[minari]'")
+
+# DataCollector leaves its temporary folders to Python's garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore:Implicitly cleaning up:ResourceWarning")
+
+SHORT = {"max_episode_steps": 3, "trial_episodes": 2}
+NO_SEED_OF_MINARI = {"minari_autoseed": False}
+
+
+@pytest.fixture(autouse=True)
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Folder of the datasets of a test."""
+    folder = tmp_path / "datasets"
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(folder))
+    return folder
+
+
+@pytest.fixture
+def collector(monkeypatch: pytest.MonkeyPatch):
+    """Makes a `DataCollector` that keeps every bit of images.
+
+    Its only use of jax, which takes 350 MB, is `tree_map`; where jax is absent PyTorch's takes its place.
+    """
+    try:
+        import jax.tree_util  # noqa: F401
+    except ImportError:
+        module = types.ModuleType("jax.tree_util")
+        module.tree_map = _pytree.tree_map
+        monkeypatch.setitem(sys.modules, "jax", types.ModuleType("jax"))
+        monkeypatch.setitem(sys.modules, "jax.tree_util", module)
+        sys.modules["jax"].tree_util = module
+    made = []
+
+    def make(env: gym.Env, **kwargs: object):
+        made.append(minari.DataCollector(env, jpeg_encoding=False, **kwargs))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def create(collected, name: str):
+    """Create a dataset, with everything that Minari would warn about."""
+    return collected.create_dataset(
+        name,
+        eval_env=collected.env,
+        algorithm_name="random",
+        author="a",
+        author_email="b",
+        code_permalink="c",
+        description="d",
+    )
+
+
+def play(env: gym.Env, **kwargs: object) -> list[tuple[dict, dict]]:
+    """Observations and infos of an episode of random actions."""
+    rows = [env.reset(**kwargs)]
+    is_over = False
+    while not is_over:
+        observation, _, terminated, truncated, info = env.step(env.action_space.sample())
+        rows.append((observation, info))
+        is_over = terminated or truncated
+    return rows
+
+
+def row(episode: dict, t: int) -> dict:
+    """Values of a recorded episode at a step."""
+    return {key: row(value, t) if isinstance(value, dict) else value[t] for key, value in episode.items()}
+
+
+def as_recorded(value):
+    """Minari reads texts of infos as bytes."""
+    return value.encode() if isinstance(value, str) else value
+
+
+def assert_recorded(recorded: dict, given: dict) -> None:
+    for key, value in given.items():
+        if isinstance(value, dict):
+            assert_recorded(recorded[key], value)
+        else:
+            assert np.array_equal(recorded[key], value) or recorded[key] == as_recorded(value), key
+
+
+#: Ways to reset a `DataCollector`: with a seed, with one of Minari's, and with none.
+RESETS = ({"seed": 5}, {}, {"options": NO_SEED_OF_MINARI})
+
+
+def collect(spec: EnvironmentSpec, collector, resets: Sequence[dict], *, fused: bool, infos: bool) -> None:
+    """Collect an episode, or a trial, after each of the resets, and check every bit of the dataset."""
+    env = gym.make(spec.id, **SHORT, **any_action(spec))
+    collected = collector(TrialWrapper(env) if fused else env, record_infos=infos)
+    collected.action_space.seed(0)
+    played = [play(collected, **each) for each in resets]
+    name = f"test/fused{fused:d}infos{infos:d}-v0"
+    create(collected, name)
+    dataset = minari.load_dataset(name)
+    assert dataset.total_episodes == len(resets)
+    seeds = [each.get("seed") for each in dataset.storage.get_episode_metadata(range(len(resets)))]
+    again = dataset.recover_environment()
+    assert type(again) is (TrialWrapper if fused else type(env))
+    for rows, episode, seed, kwargs in zip(played, dataset, seeds, resets, strict=True):
+        for t, (observation, info) in enumerate(rows):
+            assert_recorded(row(episode.observations, t), observation)
+            assert_recorded(row(episode.infos, t), info if infos else {})
+        assert seed == kwargs.get("seed", None if "options" in kwargs else seed)
+        if seed is not None:
+            observation, info = again.reset(seed=seed)
+            assert same(observation, rows[0][0]) and info["trial_id"] == 0
+    again.close()
+
+
+@pytest.mark.parametrize("spec", ENVIRONMENTS, ids=lambda spec: spec.name)
+def test_collector_over_every_id(spec: EnvironmentSpec, collector) -> None:
+    collect(spec, collector, RESETS[:1], fused=False, infos=True)
+    collect(spec, collector, RESETS[1:], fused=True, infos=True)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("spec", ENVIRONMENTS, ids=lambda spec: spec.name)
+def test_collector_over_every_id_in_every_way(spec: EnvironmentSpec, collector) -> None:
+    for fused in (False, True):
+        for infos in (False, True):
+            collect(spec, collector, RESETS, fused=fused, infos=infos)
+
+
+def test_every_reset_without_a_seed_works_and_begins_a_trial(collector) -> None:
+    env = collector(gym.make("memenvs/Darkroom-v0"))
+    infos = [env.reset()[1] for _ in range(200)]
+    assert all(info["trial_start"] and info["trial_id"] == 0 for info in infos)
+    assert len({info["seed"] for info in infos}) == 200
+
+
+def test_trials_go_on_without_seeds_of_minari(collector) -> None:
+    for fused, expected in ((False, [(0, 0), (0, 1), (1, 0)]), (True, [(0, 0), (1, 0), (2, 0)])):
+        env = gym.make("memenvs/Darkroom-v0", **SHORT)
+        env = collector(TrialWrapper(env) if fused else env)
+        begins = [play(env, seed=3)[0][1], *(play(env, options=NO_SEED_OF_MINARI)[0][1] for _ in range(2))]
+        assert [(info["trial_id"], info["episode_index"]) for info in begins] == expected
+        assert {info["seed"] for info in begins} == {3}
+
+
+# ---------------------------------------------------------------- memenvs dataset
+
+#: Every id; those in homes, whose layouts take long, and variants of a ballet nightly.
+SOME = ("Darkroom-v0", "FourBoxes-v0", "VLN-R2R-v0", "RoomBallet-MultiTask-v0", "RoomBallet-ABA-v0")
+SOME_OR_NIGHTLY = [
+    spec if spec.name in SOME else pytest.param(spec, marks=pytest.mark.nightly) for spec in ENVIRONMENTS
+]
+
+
+def call(capsys, *argv: str) -> dict:
+    """Run `memenvs dataset` with --json; return its document."""
+    assert main(["dataset", *argv, "--json"]) == 0
+    out, _ = capsys.readouterr()
+    return json.loads(out)
+
+
+def refuse(capsys, *argv: str) -> str:
+    """Run `memenvs dataset` with arguments that it refuses; return its one line."""
+    assert main(["dataset", *argv]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1
+    return err
+
+
+def card_of(root: Path, name: str) -> dict:
+    return json.loads((root / name / "card.json").read_text())
+
+
+def episodes_of(name: str) -> list:
+    """Everything in the episodes of a dataset."""
+    dataset = minari.load_dataset(name)
+    about = dataset.storage.get_episode_metadata(range(dataset.total_episodes))
+    return [
+        {
+            "observations": each.observations,
+            "actions": each.actions,
+            "rewards": each.rewards,
+            "ends": np.stack([each.terminations, each.truncations]),
+            "infos": each.infos,
+            "about": more,
+        }
+        for each, more in zip(dataset, about, strict=True)
+    ]
+
+
+def test_dataset_has_whole_trials_each_episode_of_which_can_be_rebuilt(capsys, root: Path) -> None:
+    settings = {"max_episode_steps": 6, "trial_episodes": 3}
+    arguments = ["--policy", "oracle", "--episodes", "4", "--seed", "7", "--kwargs", json.dumps(settings)]
+    result = call(capsys, "Darkroom-v0", *arguments, "--out", "dark/test-v0")
+    counts = {"episodes": 6, "trials": 2, "steps": 36}
+    card = root / "dark/test-v0/card.json"
+    assert result == {"dataset": "dark/test-v0", "id": "memenvs/Darkroom-v0", **counts, "card": str(card)}
+    dataset = minari.load_dataset("dark/test-v0")
+    assert list(minari.list_local_datasets()) == ["dark/test-v0"]
+    env = dataset.recover_environment()
+    oracle = make_spec_env("memenvs/Darkroom-v0", settings)
+    about = dataset.storage.get_episode_metadata(range(6))
+    for index, (episode, more) in enumerate(zip(dataset, about, strict=True)):
+        assert (more["seed"], more["options"]) == (7, {"trial": index // 3, "episode_index": index % 3})
+        observation, info = env.reset(seed=more["seed"], options=more["options"])
+        oracle.reset(seed=more["seed"], options=more["options"])
+        for t, action in enumerate([*episode.actions, None]):
+            assert_recorded(row(episode.observations, t), observation)
+            assert_recorded(row(episode.infos, t), {**info, "trial_start": t == 0 and index % 3 == 0})
+            if action is not None:
+                assert action == oracle.oracle_action()
+                observation, reward, terminated, truncated, info = env.step(action)
+                oracle.step(action)
+                assert (reward, terminated, truncated) == (
+                    episode.rewards[t], episode.terminations[t], episode.truncations[t])  # fmt: skip
+    assert "wrote dataset dark/more-v0: 2 episodes, 1 trials, 6 steps" in printed(capsys, "dark/more-v0")
+
+
+def printed(capsys, name: str) -> str:
+    settings = '{"max_episode_steps": 3, "trial_episodes": 2}'
+    assert main(["dataset", "Darkroom-v0", "--episodes", "1", "--out", name, "--kwargs", settings]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("spec", SOME_OR_NIGHTLY, ids=lambda spec: spec.name)
+def test_dataset_of_every_id_is_rebuilt_and_extended_bit_by_bit(capsys, root: Path, spec: EnvironmentSpec) -> None:
+    arguments = [spec.id, "--kwargs", json.dumps({"max_episode_steps": 3, "trial_episodes": 2}), "--seed", str(2**62)]
+    call(capsys, *arguments, "--episodes", "4", "--out", "test/once-v0")
+    call(capsys, "--rebuild", str(root / "test/once-v0/card.json"), "--out", "test/again-v0")
+    call(capsys, *arguments, "--episodes", "1", "--out", "test/twice-v0")
+    call(capsys, *arguments, "--episodes", "2", "--out", "test/twice-v0", "--append")
+    once, *others = (card_of(root, f"test/{name}-v0") for name in ("once", "again", "twice"))
+    for name, other in zip(("again", "twice"), others, strict=True):
+        assert {**other, "command": other["command"].replace(name, "once")} == once
+        for left, right in zip(episodes_of("test/once-v0"), episodes_of(f"test/{name}-v0"), strict=True):
+            assert same(left, right)
+    assert f"--seed {2**62} " in once["command"]
+
+
+def test_changed_source_is_refused_by_name(capsys, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ["Darkroom-v0", "--episodes", "2", "--out", "dark/room-v0", "--kwargs"]
+    settings = {"max_episode_steps": 3, "trial_episodes": 2}
+    call(capsys, *arguments, json.dumps(settings))
+    card = root / "dark/room-v0/card.json"
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    append = [*arguments, json.dumps(settings), "--append"]
+    assert "argument --out: there is a dataset dark/room-v0 already" in refuse(capsys, *append[:-1])
+    for changed, message in (
+        ([*arguments, json.dumps({**settings, "size": 5}), "--append"], "environment.settings.size was None, is 5"),
+        (
+            [*arguments, json.dumps({**settings, "trial_episodes": 1}), "--append"],
+            "settings.trial_episodes was 2, is 1",
+        ),
+        ([*append, "--seed", "1"], "seed was 0, is 1"),
+        ([*append, "--policy", "oracle"], "policy.name was 'random', is 'oracle'"),
+        (["FourBoxes-v0", *append[1:]], "environment.id was 'memenvs/Darkroom-v0', is 'memenvs/FourBoxes-v0'"),
+    ):
+        assert message in refuse(capsys, *changed), changed
+    with monkeypatch.context() as patch:
+        patch.setattr(memenvs, "__version__", "0.9")
+        message = f"memenvs was {card_of(root, 'dark/room-v0')['memenvs']!r}, is '0.9'"
+        assert message in refuse(capsys, *append)
+        assert message in refuse(capsys, "--rebuild", str(card), "--out", "dark/again-v0")
+    with monkeypatch.context() as patch:  # the same version plays something else
+        patch.setattr("memenvs.darkroom.env.Darkroom.begin_trial", lambda self, i, layout, rng: None)
+        for refused in (append, ["--rebuild", str(card), "--out", "dark/again-v0"]):
+            assert "trial 0 has other bits than when the dataset was made, though all versions" in refuse(
+                capsys, *refused
+            )
+    other = {**card_of(root, "dark/room-v0"), "versions": {"numpy": "1"}, "checksums": ["0"]}
+    (root / "other.json").write_text(json.dumps(other))
+    message = refuse(capsys, "--rebuild", str(root / "other.json"), "--out", "dark/again-v0")
+    assert "trial 0 has other bits" in message and "gymnasium was None" in message
+    (root / "other.json").unlink()
+    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
+
+
+def test_bad_cards_are_refused(capsys, root: Path, tmp_path: Path) -> None:
+    printed(capsys, "dark/room-v0")
+    card = card_of(root, "dark/room-v0")
+    file = tmp_path / "card.json"
+    for text, message in (
+        ("{", "card.json"),
+        ("[]", "card.json"),
+        (json.dumps({**card, "seed": -1}), "seed must be an integer of at least 0, got -1"),
+        (json.dumps({**card, "checksums": [3]}), "checksums[0] must be a string, got 3"),
+        (json.dumps({**card, "policy": None}), "policy is missing"),
+        (json.dumps({**card, "environment": {"id": "Lightroom-v0", "settings": {}}}), "Lightroom-v0"),
+        (json.dumps({**card, "policy": {"run": "runs/0"}}), "memenvs-agents dataset RUN --rebuild CARD"),
+    ):
+        file.write_text(text)
+        assert message in refuse(capsys, "--rebuild", str(file), "--out", "dark/again-v0"), message
+    assert "no card of a dataset at" in refuse(capsys, "--rebuild", "none.json", "--out", "dark/again-v0")
+    for name, value in (("--seed", "0"), ("--policy", "random"), ("--episodes", "2"), ("--kwargs", "{}")):
+        given = refuse(capsys, "--rebuild", str(file), "--out", "dark/again-v0", name, value)
+        assert f"argument {name}: must not be given with --rebuild" in given
+    assert "argument ID: must not be" in refuse(capsys, "Darkroom-v0", "--rebuild", str(file), "--out", "dark/again-v0")
+
+
+def test_bad_arguments_of_a_dataset(capsys, root: Path) -> None:
+    for argv, message in (
+        (["--out", "dark/room-v0"], "argument ID: is needed"),
+        (["Darkroom-v0", "--out", "room"], "argument --out: must be a Minari id NAME-vN or NAMESPACE/NAME-vN, got"),
+        (["Darkroom-v0", "--out", "../room-v0"], "argument --out"),
+        (["Lightroom-v0", "--out", "room-v0"], "argument ID"),
+        (["Darkroom-v0", "--out", "room-v0", "--append"], "argument --append: no card of a dataset at"),
+        (["Darkroom-v0", "--out", "room-v0", "--kwargs", '{"wall": 1}'], "'wall'"),
+        (["Darkroom-v0", "--out", "room-v0", "--kwargs", '{"trial_episodes": null}'], "trials would never end"),
+    ):
+        assert message in refuse(capsys, *argv), argv
+    assert not root.exists() or not list(root.rglob("*-v0"))
+
+
+def test_interrupted_dataset_leaves_everything_as_it_was(capsys, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = []
+
+    def step(self, action, play=TrialEnv.step):
+        steps.append(action)
+        if len(steps) == 250:
+            assert list(root.glob(".room-v0.*/data/main_data.hdf5"))
+            raise KeyboardInterrupt
+        return play(self, action)
+
+    arguments = ["Darkroom-v0", "--out", "dark/room-v0"]
+    with monkeypatch.context() as patch:
+        patch.setattr(TrialEnv, "step", step)
+        assert main(["dataset", *arguments]) == 130
+    assert list(root.rglob("*")) == []
+    call(capsys, *arguments)
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    for error, status in ((KeyboardInterrupt, 130), (OSError("disk is full"), 2)):
+
+        def fail(*_args: object, error: BaseException = error) -> None:
+            raise error
+
+        with monkeypatch.context() as patch:
+            patch.setattr("memenvs.dataset.write_file", fail)  # the last thing that is written
+            assert main(["dataset", *arguments, "--append"]) == status
+        assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
+        assert list(root.iterdir()) == [root / "dark"]
+    assert "error: argument --append: disk is full" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Datasets of whole trials in Minari's format, and the card from which one is rebuilt bit by bit."""
+"""Datasets of whole trials in Minari's format, and the cards that rebuild them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PACKAGES = ("gymnasium", "numpy", "minari")
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """What decides every bit of a dataset.
+    """Environment, policy and seed, which decide every bit of a dataset.
 
     Attributes:
         env: The environment, as `make_spec_env` makes it.
@@ -143,7 +143,7 @@ def read_card(path: Path) -> dict[str, Any]:
 
 
 def check_unchanged(card: Mapping[str, Any], source: Source, name: str) -> None:
-    """Raise a ValueError if a source is not that of a dataset; the message names the first thing that differs.
+    """Raise a ValueError that names the first difference between a source and a card.
 
     Args:
         card: Card of the dataset.
@@ -266,7 +266,7 @@ def _differences(was: Any, now: Any, name: str = "") -> Iterator[str]:
 
 
 def _minari_metadata(name: str, source: Source) -> dict[str, Any]:
-    """What Minari stores about a new dataset besides its spaces and its environment."""
+    """Entries of Minari's `metadata.json` besides spaces and environment."""
     policy = source.policy.get("name", "agent")
     return {
         "dataset_id": name,

@@ -113,7 +113,7 @@ def write(arguments: argparse.Namespace, source: Source, card: dict[str, Any] | 
 
 
 def summarize(arguments: argparse.Namespace, card: dict[str, Any]) -> dict[str, Any]:
-    """What the command says about the dataset; prints it, but with --json."""
+    """Return the summary of a dataset, printed but with --json."""
     path = check_dataset_id(arguments.out) / CARD
     counts = {"episodes": card["episodes"], "trials": len(card["checksums"]), "steps": card["steps"]}
     if not arguments.json:

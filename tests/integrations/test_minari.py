@@ -105,12 +105,12 @@ def assert_recorded(recorded: dict, given: dict) -> None:
             assert np.array_equal(recorded[key], value) or recorded[key] == as_recorded(value), key
 
 
-#: Ways to reset a `DataCollector`: with a seed, with one of Minari's, and with none.
+#: Arguments of `reset` of a `DataCollector`: a seed, one of Minari's, none.
 RESETS = ({"seed": 5}, {}, {"options": NO_SEED_OF_MINARI})
 
 
 def collect(spec: EnvironmentSpec, collector, resets: Sequence[dict], *, fused: bool, infos: bool) -> None:
-    """Collect an episode, or a trial, after each of the resets, and check every bit of the dataset."""
+    """Collect an episode, or a trial, after each reset, and check every bit."""
     env = gym.make(spec.id, **SHORT, **any_action(spec))
     collected = collector(TrialWrapper(env) if fused else env, record_infos=infos)
     collected.action_space.seed(0)
@@ -141,7 +141,7 @@ def test_collector_over_every_id(spec: EnvironmentSpec, collector) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("spec", ENVIRONMENTS, ids=lambda spec: spec.name)
-def test_collector_over_every_id_in_every_way(spec: EnvironmentSpec, collector) -> None:
+def test_collector_over_every_id_with_every_option(spec: EnvironmentSpec, collector) -> None:
     for fused in (False, True):
         for infos in (False, True):
             collect(spec, collector, RESETS, fused=fused, infos=infos)
@@ -354,7 +354,7 @@ def test_interrupted_dataset_leaves_everything_as_it_was(capsys, root: Path, mon
             raise error
 
         with monkeypatch.context() as patch:
-            patch.setattr("memenvs.dataset.write_file", fail)  # the last thing that is written
+            patch.setattr("memenvs.dataset.write_file", fail)  # the last file that is written
             assert main(["dataset", *arguments, "--append"]) == status
         assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
         assert list(root.iterdir()) == [root / "dark"]

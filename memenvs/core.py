@@ -434,6 +434,10 @@ class TrialEnv(gym.Env):
         """Return which actions are possible, bool, (A,), for `MaskablePPO` of sb3-contrib."""
         return self._batch.action_masks()[0]
 
+    def get_keys_to_action(self) -> dict[str, int]:
+        """Keys of the first ten actions, their digits, for `gymnasium.utils.play`."""
+        return {str(action): action for action in range(min(10, int(self.task.action_space.n)))}
+
     def oracle_action(self) -> int:
         """Return the action of the oracle, a policy that knows the ground truth."""
         return int(self._batch.oracle_actions()[0])

@@ -1,4 +1,4 @@
-"""Gymnasium: the wrappers, the vector environments and the player of the library, over every id.
+"""Gymnasium: its wrappers, vector environments and player, over every id.
 
 `tests/test_contract.py` has Gymnasium's checker, `tests/test_other_libraries.py` its records and autoreset modes.
 """

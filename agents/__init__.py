@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from memenvs.agents.algorithms.supervised_config import SupervisedConfig
     from memenvs.agents.experiments.trial_eval_callback import TrialEvalCallback
     from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
-    from memenvs.agents.memory import MEMORIES, Memory, StepInputs, make_memory
+    from memenvs.agents.memory import MEMORIES, Memory, StepInputs, make_memory, memories, register_memory
     from memenvs.agents.mtvm.imitation import ImitationA2C
     from memenvs.agents.mtvm.imitation_config import ImitationConfig
     from memenvs.agents.policies.memory_policy import MemoryPolicy
+    from memenvs.agents.policies.policy_arguments import register_features_extractor
+    from memenvs.agents.presets import register_preset
     from memenvs.agents.sat.allocator import AdaptiveAllocator
     from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
 
@@ -45,6 +47,10 @@ __all__ = [
     "TrialVecEnv",
     "make_memory",
     "make_vec_env",
+    "memories",
+    "register_features_extractor",
+    "register_memory",
+    "register_preset",
 ]
 
 #: Public name -> module of this package from which it is imported.
@@ -68,6 +74,10 @@ _MODULES = {
     "TrialVecEnv": "vec_env",
     "make_memory": "memory",
     "make_vec_env": "vec_env",
+    "memories": "memory",
+    "register_features_extractor": "policies.policy_arguments",
+    "register_memory": "memory",
+    "register_preset": "presets",
 }
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
-from gymnasium.envs.registration import find_highest_version, get_env_id, load_env_creator, parse_env_id
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.envs.registration import EnvSpec, load_env_creator
+from gymnasium.vector import AutoresetMode
 from stable_baselines3.common.env_util import make_vec_env as make_sb3_vec_env
 from stable_baselines3.common.vec_env import VecEnv
 
 from memenvs.agents.encoders import FrozenEncoder, make_encoder
-from memenvs.core import TrialVectorEnv
-from memenvs.registry import check_registered
+from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.registry import SINGLE, check_registered, entry_path, full_id
 from memenvs.wrappers import PlaceWrapper, TrialWrapper
 
 
@@ -243,8 +244,8 @@ def make_vec_env(
 ) -> VecEnv:
     """Make N copies of any Gymnasium id as a Stable-Baselines3 `VecEnv`.
 
-    Ids whose `vector_entry_point` is `memenvs.core.TrialVectorEnv`, as those of this package, are batch-native; other
-    ids get one object per copy.
+    Ids of `memenvs.register`, and others whose environment is `TrialEnv` or whose `vector_entry_point` makes a
+    `TrialVectorEnv`, are batch-native: one object steps all copies. Other ids get one object per copy.
 
     Args:
         id: Gymnasium id; "module:id" imports the module that registers it.
@@ -261,12 +262,11 @@ def make_vec_env(
             no images, a place in an environment without places, or observations that are no numbers.
     """
     check_registered(id)
-    if _is_batch_native(id):
-        batch = gym.make_vec(
-            id, num_envs, vectorization_mode="vector_entry_point", autoreset_mode="SameStep", copy=False, **kwargs
-        )
+    spec = gym.registry[full_id(id)]
+    batch = _make_batch(spec, num_envs, {"autoreset_mode": "SameStep", "copy": False, **kwargs})
+    if batch is not None:
         frozen = None if encoder is None else make_encoder(encoder, **(encoder_kwargs or {}))
-        env: VecEnv = TrialVecEnv(_as_trial_env(batch), frozen, place)
+        env: VecEnv = TrialVecEnv(batch, frozen, place)
         if seed is not None:  # Stable-Baselines3 would draw one from NumPy's global generator, here and below
             env.seed(seed)
         return env
@@ -274,33 +274,53 @@ def make_vec_env(
         raise ValueError(f"encoder must be None for {id!r}, which is not batch-native, got {encoder!r}")
     if seed is None:
         seed = int(np.random.default_rng().integers(2**31))
+    creator = _load(spec.entry_point)
+    if isinstance(creator, type) and issubclass(creator, TrialEnv):
+        warnings.warn(
+            f"{spec.id} steps its copies one by one: only a TrialEnv without wrappers, not a subclass, has a batched "
+            "form; register the task with memenvs.register, or a vector_entry_point",
+            stacklevel=2,
+        )
+    if "rgb_array" in (getattr(creator, "metadata", {}).get("render_modes") or ()):
+        kwargs = {"render_mode": "rgb_array", **kwargs}  # the default of Stable-Baselines3
+
+    def make(**settings: Any) -> gym.Env:
+        return gym.make(id, **settings)
 
     def prepared(env: gym.Env) -> gym.Env:
         check_observation_space(env.observation_space)
         return PlaceWrapper(env) if place else env
 
-    return make_sb3_vec_env(id, num_envs, seed=seed, env_kwargs=kwargs, wrapper_class=prepared)
+    return make_sb3_vec_env(make, num_envs, seed=seed, env_kwargs=kwargs, wrapper_class=prepared)
 
 
-def full_id(id: str) -> str:
-    """Return an id as registered: without `module:`, with its highest version if it has none."""
-    namespace, name, version = parse_env_id(id.rpartition(":")[2])
-    return get_env_id(namespace, name, find_highest_version(namespace, name) if version is None else version)
+def _make_batch(spec: EnvSpec, num_envs: int, settings: dict[str, Any]) -> TrialVectorEnv | None:
+    """Make the batch-native form of an id; None if it has none."""
+    creator = _load(spec.vector_entry_point)
+    if spec.additional_wrappers:
+        return None
+    if spec.vector_entry_point is None and entry_path(spec.entry_point) == SINGLE:
+        limit = {} if spec.max_episode_steps is None else {"max_episode_steps": spec.max_episode_steps}
+        return TrialVectorEnv(num_envs=num_envs, **{**limit, **spec.kwargs, **settings})
+    if creator is None or (isinstance(creator, type) and not issubclass(creator, TrialVectorEnv)):
+        return None
+    try:
+        made = gym.make_vec(spec, num_envs, vectorization_mode="vector_entry_point", **settings)
+    except TypeError:  # a function of another signature makes no batch; a class is certain to take the settings
+        if isinstance(creator, type):
+            raise
+        return None
+    if isinstance(made, TrialVectorEnv):
+        return made
+    made.close()
+    return None
 
 
-def _is_batch_native(id: str) -> bool:
-    """True if an id is registered with `TrialVectorEnv`, or a subclass, as its vector form."""
-    spec = gym.registry.get(full_id(id))
-    entry_point: Any = None if spec is None else spec.vector_entry_point
-    if isinstance(entry_point, str):
-        try:
-            entry_point = load_env_creator(entry_point)
-        except (ImportError, AttributeError):  # its single form may do
-            return False
-    return isinstance(entry_point, type) and issubclass(entry_point, TrialVectorEnv)
-
-
-def _as_trial_env(env: VectorEnv) -> TrialVectorEnv:
-    if not isinstance(env, TrialVectorEnv):
-        raise TypeError(f"env must be a TrialVectorEnv, got {type(env).__name__}")
-    return env
+def _load(entry_point: Any) -> Any:
+    """The class or function of an entry point; None if there is none or it cannot be imported."""
+    if not isinstance(entry_point, str):
+        return entry_point
+    try:
+        return load_env_creator(entry_point)
+    except (ImportError, AttributeError):  # Gymnasium raises it where the form is needed
+        return None

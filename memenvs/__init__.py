@@ -1,12 +1,14 @@
 """Environments that measure the memory of embodied agents.
 
-`import memenvs` registers every id with Gymnasium.
+`import memenvs` registers every id with Gymnasium, those of installed plugins too.
 """
 
-from memenvs.registry import ENVIRONMENTS, register_all
+from memenvs.plugins import load_plugins
+from memenvs.registry import ENVIRONMENTS, PLUGINS, environments, register, register_all
 
-__all__ = ["ENVIRONMENTS", "__version__"]
+__all__ = ["ENVIRONMENTS", "__version__", "environments", "register"]
 
 __version__ = "0.1.0"
 
 register_all()
+load_plugins(PLUGINS)

@@ -1,4 +1,4 @@
-"""The table of environments: one `EnvironmentSpec` for each id."""
+"""The table of environments, ours and those that others register: a row for each id."""
 
 from __future__ import annotations
 
@@ -6,13 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
+from gymnasium.envs.registration import find_highest_version, get_env_id, parse_env_id
 
 from memenvs.checks import choices_for
+from memenvs.plugins import caller_place, class_path
+
+if TYPE_CHECKING:
+    from memenvs.task import BatchTask
 
 NAMESPACE = "memenvs"
+#: Group of entry points in which an installed package names functions that call `register`.
+PLUGINS = "memenvs.environments"
+SINGLE, VECTOR = "memenvs.core:TrialEnv", "memenvs.core:TrialVectorEnv"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,30 +29,34 @@ class EnvironmentSpec:
 
     Attributes:
         name: The id without the namespace, such as "Darkroom-v0".
-        task: "module:Class" of its `BatchTask`.
-        family: Folder of `memenvs` that contains it.
+        task: "module:Class" of its `BatchTask`, or the class itself. None for an id of Gymnasium without a `BatchTask`.
+        family: Folder of `memenvs` that contains it; of an id of others its namespace.
         remembers: What the agent must remember, as a phrase for tables.
         needs: Optional dependency or data set that it needs; "" for none.
         defaults: Settings passed to `TrialEnv` and `TrialVectorEnv`.
-        oracle_at_least: Lower bound of the oracle's mean score over episodes; a test checks it.
-        random_below: Upper bound of a random policy's mean score over episodes; a test checks it.
+        oracle_at_least: Lower bound of the oracle's mean score over episodes; a test checks it. None if unknown.
+        random_below: Upper bound of a random policy's mean score over episodes; a test checks it. None if unknown.
         score_key: Key of the score in the `info` of an episode's last step.
+        namespace: Part of the id before the slash; "" for none.
+        place: File and line where it was registered; rows that differ in it alone are equal.
     """
 
     name: str
-    task: str
+    task: str | type[BatchTask] | None
     family: str
     remembers: str
     score_key: str
-    oracle_at_least: float
-    random_below: float
+    oracle_at_least: float | None = None
+    random_below: float | None = None
     needs: str = ""
     defaults: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    namespace: str = NAMESPACE
+    place: str = field(default=__name__, compare=False)
 
     @property
     def id(self) -> str:
         """The full id, such as "memenvs/Darkroom-v0"."""
-        return f"{NAMESPACE}/{self.name}"
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
 ENVIRONMENTS = (
@@ -154,17 +166,135 @@ ENVIRONMENTS = (
 )
 
 
-def find_environment(id: str) -> EnvironmentSpec:
-    """Return the row of an id, with or without the namespace.
+#: Every registered row by its id.
+_ROWS: dict[str, EnvironmentSpec] = {}
+
+
+def environments() -> tuple[EnvironmentSpec, ...]:
+    """List the rows of this package and of all others that have registered theirs."""
+    return tuple(_ROWS.values())
+
+
+def register(
+    id: str,
+    task: str | type[BatchTask],
+    *,
+    remembers: str = "",
+    score_key: str = "return",
+    defaults: Mapping[str, Any] | None = None,
+) -> EnvironmentSpec:
+    """Register a task of one's own, for Gymnasium, for `make_vec_env` and for every command.
+
+    An installed package names a function that calls this in its entry points `memenvs.environments`; that function runs
+    at `import memenvs`, so its module should import nothing heavy.
+
+    Args:
+        id: Id with a namespace of one's own, such as "corridor/Corridor-v0".
+        task: The class, or "module:Class", which is imported when an environment is made.
+        remembers: What the agent must remember, as a phrase for `memenvs list`.
+        score_key: Key of the score in the `info` of an episode's last step; "return" is the sum of rewards.
+        defaults: Settings of the id, such as {"trial_episodes": 10} and those of the task.
+
+    Returns:
+        The row. Registering an equal one again has no effect.
 
     Raises:
-        ValueError: No such id; the message lists all.
+        ValueError: The id is malformed or taken; the message names both places. `task` is no "module:Class".
+        TypeError: `task` is no `BatchTask`.
     """
-    for spec in ENVIRONMENTS:
-        if id in (spec.id, spec.name):
-            return spec
-    full_id = id if "/" in id else f"{NAMESPACE}/{id}"
-    raise ValueError(f"unknown id {id!r}; {choices_for(full_id, (spec.id for spec in ENVIRONMENTS))}")
+    try:
+        namespace, name, version = parse_env_id(id)
+    except (gym.error.Error, TypeError) as error:
+        raise ValueError(f"id must have the form 'namespace/Name-v0', got {id!r} ({error})") from None
+    row = EnvironmentSpec(
+        name=get_env_id(None, name, version),
+        namespace=namespace or "",
+        task=_task_path(task),
+        family=namespace or "",
+        remembers=remembers,
+        score_key=score_key,
+        defaults=MappingProxyType(dict(defaults or {})),
+        place=caller_place(),
+    )
+    _add(row)
+    return row
+
+
+def _add(row: EnvironmentSpec) -> None:
+    """Add a row to the table and to Gymnasium's registry."""
+    known = _ROWS.get(row.id)
+    if known == row and row.id in gym.registry:
+        return
+    if known is not None and known != row:
+        raise ValueError(f"id {row.id!r} is registered twice: at {known.place} and at {row.place}")
+    if known is None and row.id in gym.registry:
+        before = gym.registry[row.id].entry_point
+        raise ValueError(f"id {row.id!r} is registered twice: with Gymnasium, as {before!r}, and at {row.place}")
+    kwargs = {"task": row.task, **row.defaults}
+    gym.register(row.id, entry_point=SINGLE, vector_entry_point=VECTOR, kwargs=kwargs)
+    _ROWS[row.id] = row
+
+
+def _task_path(task: str | type[BatchTask]) -> str | type[BatchTask]:
+    """Check the argument `task` of `register`, without importing what a text names."""
+    if isinstance(task, str):
+        if not all(part.replace(".", "_").isidentifier() for part in task.split(":")) or task.count(":") != 1:
+            raise ValueError(f"task must be a class or 'module:Class', got {task!r}")
+        return task
+    from memenvs.task import BatchTask
+
+    if not (isinstance(task, type) and issubclass(task, BatchTask)):
+        raise TypeError(f"task must be a subclass of memenvs.core.BatchTask or 'module:Class', got {task!r}")
+    return class_path(task)
+
+
+def find_environment(id: str) -> EnvironmentSpec:
+    """Return the row of an id, or describe any other id of Gymnasium.
+
+    Args:
+        id: The id, with or without the namespace; "module:id" imports the module that registers it.
+
+    Raises:
+        ValueError: No such id; the message lists all of the table.
+    """
+    name = _import_module_of(id)
+    rows = environments()
+    for row in rows:
+        if name in (row.id, row.name):
+            return row
+    if not _is_registered(name):
+        full = name if "/" in name else f"{NAMESPACE}/{name}"
+        raise ValueError(f"unknown id {id!r}; {choices_for(full, (row.id for row in rows))}")
+    if full_id(name) in _ROWS:  # the version was left out
+        return _ROWS[full_id(name)]
+    spec = gym.registry[full_id(name)]
+    settings = dict(spec.kwargs)
+    task = settings.pop("task", None) if entry_path(spec.entry_point) == SINGLE else None
+    if task is not None and spec.max_episode_steps is not None:
+        settings["max_episode_steps"] = spec.max_episode_steps
+    return EnvironmentSpec(
+        name=get_env_id(None, spec.name, spec.version),
+        namespace=spec.namespace or "",
+        task=task,
+        family=spec.namespace or "",
+        remembers="",
+        score_key="return",
+        defaults={} if task is None else settings,
+        place="Gymnasium's registry",
+    )
+
+
+def entry_path(entry_point: Any) -> str | None:
+    """Return "module:Class" of an entry point that names a class or is one; None for functions."""
+    if isinstance(entry_point, type):
+        return f"{entry_point.__module__}:{entry_point.__name__}"
+    return entry_point if isinstance(entry_point, str) else None
+
+
+def full_id(id: str) -> str:
+    """Return an id as registered: without `module:`, with its highest version if it has none."""
+    namespace, name, version = parse_env_id(id.rpartition(":")[2])
+    return get_env_id(namespace, name, find_highest_version(namespace, name) if version is None else version)
 
 
 def check_registered(id: str) -> None:
@@ -176,23 +306,29 @@ def check_registered(id: str) -> None:
     Raises:
         ValueError: There is no such module or id; the message has the most similar ids.
     """
+    name = _import_module_of(id)
+    if not _is_registered(name):
+        raise ValueError(
+            f"unknown id {id!r}; {choices_for(name, gym.registry)}; 'MODULE:ID' imports the module that registers it"
+        )
+
+
+def _is_registered(name: str) -> bool:
+    return any(name == known or known.startswith(f"{name}-v") for known in gym.registry)
+
+
+def _import_module_of(id: str) -> str:
+    """Import the module of "module:id"; return the id without it."""
     module, _, name = id.rpartition(":")
     if module:
         try:
             import_module(module)
         except ImportError as error:
             raise ValueError(f"id {id!r}: module {module!r} cannot be imported ({error})") from None
-    if not any(name == known or known.startswith(f"{name}-v") for known in gym.registry):
-        raise ValueError(f"unknown id {id!r}; {choices_for(name, gym.registry)}")
+    return name
 
 
 def register_all() -> None:
-    """Register every id for `gym.make` and `gym.make_vec`, unless it is registered already."""
-    for spec in ENVIRONMENTS:
-        if spec.id not in gym.registry:
-            gym.register(
-                spec.id,
-                entry_point="memenvs.core:TrialEnv",
-                vector_entry_point="memenvs.core:TrialVectorEnv",
-                kwargs={"task": spec.task, **spec.defaults},
-            )
+    """Register every id of this package, unless it is registered already."""
+    for row in ENVIRONMENTS:
+        _add(row)

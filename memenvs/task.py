@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
@@ -12,8 +11,9 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 
-from memenvs.checks import choices_for
+from memenvs.checks import check_int, choices_for
 from memenvs.compilation import COMPILATION
+from memenvs.plugins import load_class
 
 Observation = dict[str, np.ndarray]
 Options = Mapping[str, Any]
@@ -48,7 +48,8 @@ class BatchTask(ABC):
     """The rules of a task, for N environments at once.
 
     A task has no seeds, step limit, autoreset or Gymnasium interface (`Env` and `VectorEnv`); `memenvs.core` adds them.
-    Its state is arrays over N. It draws random numbers only from the generators that it is given.
+    Its state is arrays over N. It draws random numbers only from the generators that it is given. `oracle_actions`,
+    `render` and `draw_map` are optional. `memenvs.testing.check_env` tests all of this.
 
     Attributes:
         num_envs: N.
@@ -131,19 +132,22 @@ class BatchTask(ABC):
             fail. The caller copies the arrays, so a task may return its own state.
         """
 
-    @abstractmethod
     def oracle_actions(self) -> np.ndarray:
         """Return the actions of a policy that knows the ground truth; int64, (N,).
 
         Raises:
             NotImplementedError: The task has no oracle.
         """
+        raise NotImplementedError(f"{type(self).__name__} does not define oracle_actions, the policy 'oracle'")
 
-    @abstractmethod
     def render(self, i: int) -> np.ndarray:
-        """Render an image of environment `i` for people; uint8, (H, W, 3)."""
+        """Render an image of environment `i` for people; uint8, (H, W, 3).
 
-    @abstractmethod
+        Raises:
+            NotImplementedError: The task draws no pictures.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not define render, its picture")
+
     def draw_map(self, i: int, path: np.ndarray) -> np.ndarray:
         """Draw environment `i` from above, with a path through it.
 
@@ -157,6 +161,7 @@ class BatchTask(ABC):
         Raises:
             NotImplementedError: The task has no map.
         """
+        raise NotImplementedError(f"{type(self).__name__} does not define draw_map, its picture from above")
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
         """Convert poses to pixels of the image of `draw_map`.
@@ -186,6 +191,16 @@ class BatchTask(ABC):
         """Free threads, windows and files; may be called twice."""
 
 
+def defines(task: type[BatchTask], method: str) -> bool:
+    """Return True if a task defines an optional method.
+
+    Args:
+        task: Its class.
+        method: "oracle_actions", "render", "draw_map" or "map_pixels".
+    """
+    return getattr(task, method) is not getattr(BatchTask, method)
+
+
 def metric_values(info: Mapping[str, Any], option_names: Iterable[str] = ()) -> dict[str, float]:
     """Select the metrics of an episode from its final info.
 
@@ -207,11 +222,16 @@ def metric_values(info: Mapping[str, Any], option_names: Iterable[str] = ()) -> 
 
 
 def load_task(task: str | type[BatchTask]) -> type[BatchTask]:
-    """Import the task class of a "module:Class" string; return a class as it is."""
-    if not isinstance(task, str):
-        return task
-    module, _, name = task.partition(":")
-    return getattr(importlib.import_module(module), name)
+    """Import the task class of a "module:Class" string; return a class as it is.
+
+    Raises:
+        ImportError: There is no such module or class.
+        TypeError: It is no subclass of `BatchTask`.
+    """
+    found = load_class(task)
+    if not (isinstance(found, type) and issubclass(found, BatchTask)):
+        raise TypeError(f"task must be a subclass of BatchTask, or 'module:Class' of one, got {task!r}")
+    return found
 
 
 def setting_names(task: str | type[BatchTask]) -> list[str]:
@@ -245,4 +265,42 @@ def make_task(
                     f"{choices_for(name, sorted({*names, *known}))}"
                 )
     COMPILATION.register()  # now that the task's module is imported, and before anything of it is compiled
-    return task_class(num_envs, **settings)
+    made = task_class(num_envs, **settings)
+    check_task(made, num_envs)
+    return made
+
+
+def check_task(task: BatchTask, num_envs: int) -> None:
+    """Check what a task declares of itself.
+
+    Args:
+        task: The task.
+        num_envs: N that it was made for.
+
+    Raises:
+        TypeError: An attribute is missing or of another type.
+        ValueError: An attribute has a value that is not allowed.
+    """
+    name = type(task).__name__
+    types = {"observation_space": gym.spaces.Dict, "action_space": gym.spaces.Discrete, "option_names": tuple}
+    for attribute, kind in types.items():
+        if not isinstance(getattr(task, attribute, None), kind):
+            raise TypeError(f"{name}.{attribute} must be a {kind.__name__}, got {getattr(task, attribute, 'none')!r}")
+    for attribute in ("num_envs", "max_episode_steps", "num_layouts"):
+        check_int(f"{name}.{attribute}", getattr(task, attribute, "none"))
+    if task.num_envs != num_envs:
+        raise ValueError(f"{name}.num_envs must be the {num_envs} that it was made for, got {task.num_envs}")
+    if task.action_space.start != 0:
+        raise ValueError(f"{name}.action_space must start at 0, got {task.action_space}")
+    for key, space in task.observation_space.spaces.items():
+        if isinstance(space, (gym.spaces.Dict, gym.spaces.Tuple)) or (
+            space.shape is None and not isinstance(space, gym.spaces.Text)
+        ):
+            raise TypeError(f"{name}.observation_space[{key!r}] must be one array or a Text, got {space}")
+    if len(task.action_names) not in (0, task.action_space.n):
+        raise ValueError(
+            f"{name}.action_names must be {task.action_space.n}, one for each action, or none, got {task.action_names}"
+        )
+    taken = [option for option in task.option_names if option in (*TRIAL_OPTIONS, "reset_mask")]
+    if taken:
+        raise ValueError(f"{name}.option_names must not contain {taken[0]!r}, an option of every id")

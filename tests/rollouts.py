@@ -13,31 +13,16 @@ import numpy as np
 import memenvs
 from memenvs.registry import EnvironmentSpec, find_environment
 from memenvs.task import setting_names
+from memenvs.testing.comparison import same
+from memenvs.testing.subject import info_of
 
-
-def same(left: Any, right: Any) -> bool:
-    """True if two observations or infos are equal to the bit, types and NaN included."""
-    if isinstance(left, dict):
-        return isinstance(right, dict) and left.keys() == right.keys() and all(same(left[k], right[k]) for k in left)
-    left, right = np.asarray(left), np.asarray(right)
-    if left.dtype == right.dtype == object:
-        return left.tolist() == right.tolist()  # texts
-    return left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
+__all__ = ["any_action", "digest", "info_of", "observation_of", "random_actions", "rollout", "rollout_digest", "same"]
 
 
 def random_actions(env: gym.Env | gym.vector.VectorEnv, steps: int, num_envs: int, seed: int = 0) -> np.ndarray:
     """Random actions, int64, (steps, num_envs)."""
     space = getattr(env, "single_action_space", env.action_space)
     return np.random.default_rng(seed).integers(space.n, size=(steps, num_envs))
-
-
-def info_of(batch: dict[str, Any], i: int) -> dict[str, Any]:
-    """Info of one environment of a batch, in the form of a single environment."""
-    return {
-        key: value[i].item() if value.ndim == 1 and value.dtype != object else value[i]
-        for key, value in batch.items()
-        if not key.startswith("_") and not key.startswith("final_")
-    }
 
 
 def observation_of(batch: dict[str, np.ndarray], i: int) -> dict[str, np.ndarray]:

@@ -461,7 +461,7 @@ def test_load_task():
 
 
 def test_what_a_task_must_define_and_what_it_need_not():
-    methods = "begin_trial", "begin_episode", "step", "observe", "info", "oracle_actions", "render", "draw_map"
+    methods = "begin_trial", "begin_episode", "step", "observe", "info"
     assert BatchTask.__abstractmethods__ == {"__init__", *methods}
     task = Corridor(2)
     assert (task.action_masks(), task.num_places, dict(task.goal_names)) == (None, None, {})

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from gymnasium import spaces
+from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, PyTorchObs
@@ -92,6 +93,9 @@ class MemoryAlgorithm(SavableAlgorithm):
                 f"config must be a {self.config_type.__name__} or None, got {config!r}; single settings go by name"
             )
         self.config = replace(self.config_type() if config is None else config, **overrides)
+        env = None if env is None else maybe_make_env(env, verbose)
+        if env is not None:
+            self._check_action_space(env.action_space)
         self.processes = processes or Processes()
         if self.processes.count > 1 and not self.learns_in_processes:
             raise ValueError(f"{type(self).__name__} learns in one process, got a launch of {self.processes.count}")
@@ -111,6 +115,16 @@ class MemoryAlgorithm(SavableAlgorithm):
             self._setup_model()
 
     # ------------------------------------------------------------------ set-up
+
+    def _check_action_space(self, space: spaces.Space) -> None:
+        """Raise a ValueError if the learner cannot act in a space; Stable-Baselines3 has bare assertions for it."""
+        if not isinstance(space, self.action_spaces):
+            allowed = " or ".join(kind.__name__ for kind in self.action_spaces)
+            raise ValueError(f"the action space of {type(self).__name__} must be {allowed}, got {space}")
+        if isinstance(space, spaces.Box) and not space.is_bounded():
+            raise ValueError(
+                f"the action space must have finite bounds, as gymnasium.wrappers.RescaleAction gives, got {space}"
+            )
 
     def _complete_policy_kwargs(self, policy_kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return `policy_kwargs` with the settings that follow from the config added."""

@@ -215,8 +215,7 @@ class SavableAlgorithm(BaseAlgorithm):
             custom_objects: Must be None or empty: a checkpoint is plain data, in which nothing needs replacing.
             print_system_info: If True, print the versions of Python and packages.
             force_reset: Must be True: a rollout cannot go on in another environment.
-            policy_kwargs: Changes to the saved settings of the policy; needed where the file names a features extractor
-                that is not in `FEATURES_EXTRACTORS`.
+            policy_kwargs: Changes to the saved settings of the policy.
             processes: Processes that go on learning together, as many as wrote the file; None: this one alone.
             tensorboard_log: As in the constructor.
             verbose: As in the constructor.

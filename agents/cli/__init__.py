@@ -13,7 +13,7 @@ from importlib import import_module
 import gymnasium as gym
 
 from memenvs.agents.cli.parser import make_parser
-from memenvs.cli.common import UserError, run_command
+from memenvs.cli.common import UserError, import_modules, run_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,6 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"unknown arguments: {' '.join(extra_arguments)}")
 
     def command() -> None:
+        import_modules(options.imports)
         result = getattr(import_module(f"memenvs.agents.cli.{options.module}"), options.command)(
             options, extra_arguments
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 import memenvs
 from memenvs.cli import add_dataset_outputs
-from memenvs.cli.common import Parser, frame_count, frame_rate, non_negative_int, positive_int
+from memenvs.cli.common import Parser, add_import_argument, frame_count, frame_rate, non_negative_int, positive_int
 
 SCRIPT = "memenvs-agents"
 """Name of the console script."""
@@ -17,8 +17,14 @@ SCRIPT = "memenvs-agents"
 
 def make_parser() -> Parser:
     """Make the parser of all commands, under the name by which the program was called."""
-    program = SCRIPT if Path(sys.argv[0]).stem == SCRIPT else "python -m memenvs.agents"
-    parser = Parser(prog=program, description="Train, evaluate and report agents with memory.", takes_settings=True)
+    program = SCRIPT if Path(sys.argv[0]).stem in (SCRIPT, "memenvs") else "python -m memenvs.agents"
+    parser = Parser(
+        prog=program,
+        description="Train, evaluate and report agents with memory.",
+        epilog="The command memenvs lists, plays and records environments.",
+        takes_settings=True,
+        sibling="memenvs.cli:make_parser",
+    )
     parser.add_argument("--version", action="version", version=f"memenvs {memenvs.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for add in (
@@ -61,6 +67,7 @@ def _add_train(commands: Any) -> None:
     train.epilog = (
         "Any setting of the preset can be changed by its dotted name, the value as JSON: "
         "--seed 3  --ppo.n_epochs 2  --policy.memory_kwargs.layers 4  --env_kwargs.size 8. See `presets NAME`. "
+        "Another memory, such as --policy.memory lstm, begins with its own default settings. "
         "Training ends with the first whole rollout that reaches total_steps, which "
         "counts environment steps of all copies together where a preset learns with ppo or dqn, "
         "batches with supervised, updates with imitation."
@@ -272,5 +279,6 @@ def _command(
     parser.add_argument(
         "--json", action="store_true", help="print one JSON document on standard output and nothing else there"
     )
+    add_import_argument(parser)
     parser.set_defaults(module=module, takes_settings=takes_settings)
     return parser

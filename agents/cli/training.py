@@ -29,7 +29,8 @@ def train(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, 
     Returns:
         The result; None in all processes but the first.
     """
-    config = with_overrides(find_preset(options.preset), _parse_settings(extra_arguments))
+    preset, settings = find_preset(options.preset), _parse_settings(extra_arguments)
+    config = with_overrides(preset, _with_own_memory_kwargs(preset, settings))
     folder = options.out or Path("runs") / folder_name(options.preset, config.seed)
     check_registered(config.env)
     if not options.resume:
@@ -143,6 +144,16 @@ def _parse_settings(extra_arguments: list[str], prefix: str = "") -> list[tuple[
             value = text
         pairs.append((name[2:], value))
     return pairs
+
+
+def _with_own_memory_kwargs(preset: RunConfig, settings: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Leave out the preset's settings of its memory if another memory is chosen, whose settings have other names."""
+    names = [name.replace("-", "_") for name, _ in settings]
+    memory = next((value for name, value in settings if name == "policy.memory"), None)
+    is_swapped = memory is not None and memory != preset.policy.get("memory")
+    if not is_swapped or not preset.policy.get("memory_kwargs") or "policy.memory_kwargs" in names:
+        return settings
+    return [("policy.memory_kwargs", {}), *settings]
 
 
 def _print_curves(evaluation: dict[str, Any], score: str) -> None:

@@ -35,9 +35,9 @@ from memenvs.agents.experiments.progress import training_bar
 from memenvs.agents.experiments.registry import Experiment
 from memenvs.agents.experiments.report import Report
 from memenvs.agents.experiments.run_report import add_demonstrations, add_maps, add_runs
-from memenvs.agents.vec_env import full_id, make_vec_env
+from memenvs.agents.vec_env import make_vec_env
 from memenvs.checks import choices_for
-from memenvs.registry import ENVIRONMENTS
+from memenvs.registry import NAMESPACE, environments, full_id
 
 
 class AgentExperiment(Experiment):
@@ -235,8 +235,8 @@ def _make_single_env(config: RunConfig, field: str) -> VecEnv:
     except (ValueError, TypeError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         hint = ""
-        is_own = any(row.id == full_id(config.env) for row in ENVIRONMENTS)
-        if "unexpected keyword" in str(error) and not is_own:  # settings are often those of the preset's own id
+        is_ours = full_id(config.env).startswith(f"{NAMESPACE}/")
+        if "unexpected keyword" in str(error) and not is_ours:  # settings are often those of the preset's own id
             hint = "; --env_kwargs '{}' and --eval_kwargs '{}' leave out those of the preset"
         raise kind(f"{config.env} with these {field}: {error}{hint}") from error
 
@@ -251,7 +251,7 @@ def _check_evaluation(config: RunConfig, field: str) -> None:
                 f"eval_steps must be at least the {steps} steps that an episode may take, got {config.eval_steps}"
             )
         make_evaluator(config, env)
-        if config.score in ("return", *(row.score_key for row in ENVIRONMENTS if row.id == full_id(config.env))):
+        if config.score in ("return", *(row.score_key for row in environments() if row.id == full_id(config.env))):
             return
         metrics = known_metrics(config, env)
         if metrics and config.score not in metrics:

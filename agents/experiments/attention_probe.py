@@ -18,7 +18,7 @@ from torch import Tensor
 from memenvs.agents.experiments.attention_figures import attention_figure, goals_figure
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluation_env, trained_policy
-from memenvs.agents.experiments.play import play_trials
+from memenvs.agents.experiments.play import check_map, play_trials
 from memenvs.agents.experiments.report import figure_png
 from memenvs.agents.memory import State, StepInputs
 from memenvs.agents.memory.clock import StepClock
@@ -359,8 +359,7 @@ def probe_run(
 
     Raises:
         FileNotFoundError: The run has no checkpoint.
-        ValueError: It has another memory, or a number is out of range.
-        NotImplementedError: The environment cannot place a pose on its map.
+        ValueError: It has another memory, a number is out of range, or the task has no map on which to place poses.
     """
     total = run.config.eval_steps if steps is None else steps
     check_int("steps", total)
@@ -368,7 +367,8 @@ def probe_run(
     policy = trained_policy(run, seed)
     env = evaluation_env(run.config, 1, seed)
     if not isinstance(env, TrialVecEnv):
-        raise ValueError(f"env must be one of this project to be probed, got {run.config.env!r}")
+        raise ValueError(f"env must be a task of memenvs to be probed, got {run.config.env!r}")
+    check_map(env, "draw_map", "map_pixels")
     at = np.unique(np.linspace(0, total - 1, min(count, total)).round().astype(int)).tolist()
     try:
         with progress_bar("playing the agent", quiet=quiet) as progress:

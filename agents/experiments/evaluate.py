@@ -21,7 +21,7 @@ from memenvs.checks import check_int
 from memenvs.cli.progress import progress_bar
 from memenvs.files import write_file
 from memenvs.resets import below_limit
-from memenvs.task import metric_values
+from memenvs.task import defines, metric_values
 
 EVALUATION_SEED = 1_000_000
 """Offset that keeps environments of evaluation apart from those of training."""
@@ -270,7 +270,7 @@ def _evaluate_baseline(run: RunDirectory, name: str, seed: int, quiet: bool, **c
     try:
         policy: Policy = RandomPolicy(env.action_space, seed)
         if name == "oracle":
-            if not isinstance(env, TrialVecEnv):
+            if not isinstance(env, TrialVecEnv) or not defines(type(env.env.task), "oracle_actions"):
                 return None
             policy = OraclePolicy(env)
         enough = max(BASELINE_TRIALS, (count_layouts(env) or 0) if config.eval_all_layouts else 0)

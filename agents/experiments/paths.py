@@ -12,7 +12,14 @@ import numpy as np
 
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluation_env, trained_policy
-from memenvs.agents.experiments.play import OraclePolicy, Policy, RandomPolicy, play_trials, trial_options
+from memenvs.agents.experiments.play import (
+    OraclePolicy,
+    Policy,
+    RandomPolicy,
+    check_map,
+    play_trials,
+    trial_options,
+)
 from memenvs.agents.experiments.report import Report, figure_png, image_png, step_figure
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import TrialVecEnv
@@ -286,7 +293,8 @@ def _evaluation_env(run: RunDirectory, copies: int, seed: int) -> TrialVecEnv:
     env = evaluation_env(run.config, copies, seed)
     if not isinstance(env, TrialVecEnv):
         env.close()
-        raise ValueError(f"env must be one of this project to have its paths drawn, got {run.config.env!r}")
+        raise ValueError(f"env must be a task of memenvs to have its paths drawn, got {run.config.env!r}")
+    check_map(env, "draw_map")
     return env
 
 

@@ -11,6 +11,7 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
 from memenvs.agents.vec_env import TrialVecEnv
+from memenvs.task import defines
 
 
 class Policy(Protocol):
@@ -108,6 +109,25 @@ class DemonstratedPolicy:
             if update_previous_action is not None:
                 state = update_previous_action(state, actions)
         return actions, state
+
+
+def check_map(env: TrialVecEnv, *methods: str) -> None:
+    """Check that the paths of a task can be drawn.
+
+    Args:
+        env: The environment; it is reset and seeded again, so that its next reset is as before.
+        methods: Optional methods of the task that are needed, such as "draw_map".
+
+    Raises:
+        ValueError: The task has no `pose` in `info`, or lacks one of the methods.
+    """
+    task = env.env.task
+    env.reset()
+    env.seed(env.reset_infos[0]["seed"])  # the others follow: seeds are consecutive
+    missing = [] if "pose" in env.reset_infos[0] else ["'pose' in info"]
+    missing += [method for method in methods if not defines(type(task), method)]
+    if missing:
+        raise ValueError(f"{type(task).__name__} cannot be drawn from above: it lacks {' and '.join(missing)}")
 
 
 class PlayedStep(NamedTuple):

@@ -9,10 +9,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from memenvs.checks import choices_for
+from memenvs.plugins import load_class
 
 if TYPE_CHECKING:
     from memenvs.agents.algorithms.distributed import Processes
@@ -44,11 +44,11 @@ class LearnerSpec:
     @property
     def config_type(self) -> type[Any]:
         """Config class."""
-        return _import_class(self.config)
+        return load_class(self.config)
 
     def make_experiment(self) -> Experiment:
         """Make an `Experiment` of this kind; imports torch."""
-        return _import_class(self.experiment)()
+        return load_class(self.experiment)()
 
 
 class Experiment(ABC):
@@ -160,12 +160,6 @@ def find_learner_by_name(name: str) -> LearnerSpec:
     if name not in _LEARNERS:
         raise ValueError(f"unknown learner {name!r}; {choices_for(name, _LEARNERS)}")
     return _LEARNERS[name]
-
-
-def _import_class(path: str) -> type[Any]:
-    """Import the class at "module:Class"."""
-    module, _, name = path.partition(":")
-    return getattr(import_module(module), name)
 
 
 register_learner(

@@ -1,14 +1,15 @@
-"""Table of memories: name, class and settings, imported when first used."""
+"""Table of memories, ours and those that others register, imported when first used."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from importlib import import_module
+from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any
 
 from memenvs.agents.memory.base import EXTRA_INPUTS, ExtraInputs, Memory, State, StepInputs
 from memenvs.agents.memory.sizes import check_largest
 from memenvs.checks import choices_for
+from memenvs.plugins import caller_place, class_path, load_class, load_plugins
 
 __all__ = [
     "EXTRA_INPUTS",
@@ -20,9 +21,15 @@ __all__ = [
     "StepInputs",
     "check_largest",
     "make_memory",
+    "memories",
     "memory_spec",
+    "register_memory",
     "required_inputs",
 ]
+
+
+#: Group of entry points in which an installed package names functions that call `register_memory`.
+PLUGINS = "memenvs.memories"
 
 
 @dataclass(frozen=True)
@@ -31,34 +38,34 @@ class MemorySpec:
 
     Attributes:
         name: Its name in presets and on the command line.
-        module: The module that defines it; imported when the class or its config is first needed.
-        memory_class: Name of its class, which is made from the width of the embedding and the config.
-        config_class: Name of the class of its settings, a frozen dataclass.
-        summary: The memory in one line; the value in `MEMORIES`.
+        memory_class: Its class, which is made from the width of the embedding and the config; or "module:Class", which
+            is imported when the class or its config is first needed.
+        config_class: The class of its settings, a frozen dataclass; or "module:Class".
+        summary: The memory in one line.
+        place: File and line where it was registered; specs that differ in it alone are equal.
     """
 
     name: str
-    module: str
-    memory_class: str
-    config_class: str
+    memory_class: str | type
+    config_class: str | type
     summary: str
+    place: str = field(default=__name__, compare=False)
 
     @property
     def memory(self) -> type[Memory]:
         """The class of the memory."""
-        memory: type[Memory] = getattr(import_module(self.module), self.memory_class)
-        return memory
+        return load_class(self.memory_class)
 
     @property
     def config(self) -> type:
         """The class of its settings."""
-        config: type = getattr(import_module(self.module), self.config_class)
-        return config
+        return load_class(self.config_class)
 
 
 def _spec(name: str, module: str, memory_class: str, config_class: str, summary: str) -> MemorySpec:
     """A memory of this package; `module` is the name of the file."""
-    return MemorySpec(name, f"{__name__}.{module}", memory_class, config_class, summary)
+    path = f"{__name__}.{module}"
+    return MemorySpec(name, f"{path}:{memory_class}", f"{path}:{config_class}", summary)
 
 
 _SPECS = (
@@ -135,7 +142,53 @@ _SPECS = (
 
 
 MEMORIES = {spec.name: spec.summary for spec in _SPECS}
-"""All memories: name -> one line."""
+"""All memories of this package: name -> one line."""
+
+#: Every registered memory by its name.
+_TABLE = {spec.name: spec for spec in _SPECS}
+
+
+def register_memory(name: str, memory: str | type[Memory], config: str | type, summary: str) -> None:
+    """Register a memory of one's own under a name, for policies, presets and commands.
+
+    An installed package names a function that calls this in its entry points `memenvs.memories`; that function runs
+    when a name is looked up that is not of this package.
+
+    Args:
+        name: Name in `policy_kwargs`, presets and checkpoints.
+        memory: Subclass of `Memory`, made as `memory(input_dim, config)`; or "module:Class", which is imported when it
+            is used.
+        config: Its settings: a frozen dataclass of plain values; or "module:Class".
+        summary: The memory in one line.
+
+    Raises:
+        ValueError: The name is taken; the message names both places. Registering an equal memory again has no effect.
+        TypeError: A class is no `Memory`, or a config is no frozen dataclass.
+    """
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"name must be a text, got {name!r}")
+    if not isinstance(memory, str) and not (isinstance(memory, type) and issubclass(memory, Memory)):
+        raise TypeError(f"memory must be a subclass of Memory or 'module:Class', got {memory!r}")
+    if not isinstance(config, str):
+        parameters = getattr(config, "__dataclass_params__", None)
+        if not isinstance(config, type) or parameters is None or not parameters.frozen:
+            raise TypeError(f"config must be a frozen dataclass or 'module:Class', got {config!r}")
+    memory_path, config_path = (each if isinstance(each, str) else class_path(each) for each in (memory, config))
+    spec = MemorySpec(name, memory_path, config_path, summary, caller_place())
+    known = _TABLE.setdefault(name, spec)
+    if known != spec:
+        raise ValueError(f"memory {name!r} is registered twice: at {known.place} and at {spec.place}")
+
+
+@cache
+def _load_plugins() -> None:
+    load_plugins(PLUGINS)
+
+
+def memories() -> dict[str, str]:
+    """List all memories, of this package and of others: name -> one line."""
+    _load_plugins()
+    return {spec.name: spec.summary for spec in _TABLE.values()}
 
 
 def memory_spec(name: str) -> MemorySpec:
@@ -144,17 +197,18 @@ def memory_spec(name: str) -> MemorySpec:
     Raises:
         ValueError: The name is unknown; the message lists the choices.
     """
-    specs = {spec.name: spec for spec in _SPECS}
-    if name not in specs:
-        raise ValueError(f"unknown memory {name!r}; {choices_for(name, specs)}")
-    return specs[name]
+    if name not in _TABLE:
+        _load_plugins()
+    if name not in _TABLE:
+        raise ValueError(f"unknown memory {name!r}; {choices_for(name, _TABLE)} (register_memory adds one)")
+    return _TABLE[name]
 
 
 def make_memory(name: str, input_dim: int, **kwargs: Any) -> Memory:
     """Make the memory of that name.
 
     Args:
-        name: A name in `MEMORIES`.
+        name: A name of `memories`.
         input_dim: Width of the embedding.
         **kwargs: Settings, as in the spec's config.
 

@@ -59,12 +59,12 @@ class MemoryPolicy(ActingPolicy):
             channels first (learners transpose those of their environments).
         action_space: `Discrete`, `MultiDiscrete` or `Box`.
         lr_schedule: Learning rate as a function of the remaining progress, 1 ... 0.
-        memory: Name of the memory, see `memenvs.agents.memory.MEMORIES`.
+        memory: Name of the memory, see `memenvs.agents.memories`.
         memory_kwargs: Settings of the memory; `n_places` defaults to the number of places in the observation space.
         previous_action_dim: Width of the embedding of the previous action; 0 for none, and for actions that are not
             `Discrete`. None: 16 with a memory and `Discrete` actions, else 0.
-        features_extractor_class: A features extractor or the name of one in `FEATURES_EXTRACTORS`. None: `DictEncoder`
-            for `Dict` observations, else `FlattenExtractor`.
+        features_extractor_class: A features extractor or its name; one of your own must be registered by
+            `register_features_extractor`. None: `DictEncoder` for `Dict` observations, else `FlattenExtractor`.
         features_extractor_kwargs: Settings of the features extractor.
         freeze_features: If True, the features extractor is not trained; features are then computed once, while acting,
             and stored in bfloat16.

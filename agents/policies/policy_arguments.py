@@ -21,7 +21,7 @@ from memenvs.agents.memory import EXTRA_INPUTS, memory_spec, required_inputs
 from memenvs.agents.vec_env import check_observation_space
 from memenvs.checks import choices_for
 
-#: Features extractors that a checkpoint can name.
+#: Features extractors that a checkpoint can name; `register_features_extractor` adds one.
 FEATURES_EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
     "DictEncoder": DictEncoder,
     "OptionsEncoder": OptionsEncoder,
@@ -50,6 +50,31 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 """Activations that a checkpoint can name."""
 
 
+def register_features_extractor(extractor: type[BaseFeaturesExtractor]) -> type[BaseFeaturesExtractor]:
+    """Register a features extractor of one's own, which a checkpoint then names by its class.
+
+    Args:
+        extractor: The class, made as `extractor(observation_space, **features_extractor_kwargs)`. A process that loads
+            a checkpoint registers it too.
+
+    Returns:
+        The class, so that this can be its decorator.
+
+    Raises:
+        ValueError: Another class of this name is registered; the message names both modules.
+        TypeError: It is no `BaseFeaturesExtractor`.
+    """
+    if not (isinstance(extractor, type) and issubclass(extractor, BaseFeaturesExtractor)):
+        raise TypeError(f"extractor must be a subclass of BaseFeaturesExtractor, got {extractor!r}")
+    known = FEATURES_EXTRACTORS.get(extractor.__name__, extractor)
+    # Defined again, as by a cell of a notebook that is run twice, it is the same one.
+    if (known.__module__, known.__qualname__) != (extractor.__module__, extractor.__qualname__):
+        places = f"in {known.__module__} and in {extractor.__module__}"
+        raise ValueError(f"features extractor {extractor.__name__!r} is registered twice: {places}")
+    FEATURES_EXTRACTORS[extractor.__name__] = extractor
+    return extractor
+
+
 def activation_name(given: str | type[nn.Module]) -> str:
     """Return the name in `ACTIVATIONS` of an activation, given by its name or its class.
 
@@ -73,15 +98,22 @@ def find_features_extractor(
         space: Space of the observations, which decides the default.
 
     Raises:
-        ValueError: The name is unknown; the message lists the names.
+        ValueError: The name is unknown, or the class is not registered; the message lists the names.
     """
+    register = "memenvs.agents.register_features_extractor"
     if given is None:
         given = "DictEncoder" if isinstance(space, spaces.Dict) else "FlattenExtractor"
     if not isinstance(given, str):
+        if given not in FEATURES_EXTRACTORS.values():
+            name = getattr(given, "__name__", repr(given))
+            raise ValueError(
+                f"features_extractor_class {name} must be registered by {register}, so that a saved model can be loaded"
+            )
         return given
     if given not in FEATURES_EXTRACTORS:
         raise ValueError(
-            f"unknown features_extractor_class {given!r}; choose from {list(FEATURES_EXTRACTORS)} or pass a class"
+            f"unknown features_extractor_class {given!r}; choose from {list(FEATURES_EXTRACTORS)}, or register yours "
+            f"by {register}"
         )
     return FEATURES_EXTRACTORS[given]
 

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from typing import Any
 
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.presets.preset import SEPARATOR, Preset, Variant
 from memenvs.checks import choices_for
+from memenvs.plugins import caller_place, load_plugins
 
-__all__ = ["FAMILIES", "PRESETS", "Preset", "Variant", "find_preset", "folder_name", "preset_descriptions"]
+__all__ = [
+    "FAMILIES",
+    "PRESETS",
+    "Preset",
+    "Variant",
+    "find_preset",
+    "folder_name",
+    "preset_descriptions",
+    "register_preset",
+]
+
+#: Group of entry points in which an installed package names functions that call `register_preset`.
+PLUGINS = "memenvs.presets"
 
 #: Title -> module below `memenvs.agents.presets`, and the constant in it that holds the presets of one paper.
 _MODULES = {
@@ -20,16 +34,62 @@ _MODULES = {
     "MTVM: instruction following (R2R, CVDN)": ("mtvm", "MTVM_PRESETS"),
 }
 
-#: Title -> presets of one paper.
+#: Title -> presets of one paper or of another package.
 FAMILIES: dict[str, dict[str, Preset]]
-#: Name -> preset, of all papers.
+#: Name -> preset, of all families.
 PRESETS: dict[str, Preset]
 
+#: Title -> presets that others have registered, and name -> place where.
+_REGISTERED: dict[str, dict[str, Preset]] = {}
+_PLACES: dict[str, str] = {}
 
-def _families() -> Iterator[tuple[str, dict[str, Preset]]]:
+
+def register_preset(name: str, preset: Preset, family: str) -> None:
+    """Register a preset of one's own, for `memenvs-agents presets` and `train`.
+
+    An installed package names a function that calls this in its entry points `memenvs.presets`.
+
+    Args:
+        name: Its name, without ":", which begins the name of a variant.
+        preset: The preset; making its `RunConfig` imports no torch.
+        family: Title under which `presets` lists it.
+
+    Raises:
+        ValueError: The name is taken or has a ":"; a taken name is reported with both places. Registering an equal
+            preset again has no effect.
+        TypeError: It is no `Preset`.
+    """
+    if not isinstance(preset, Preset):
+        raise TypeError(f"preset must be a Preset, got {preset!r}")
+    if not isinstance(name, str) or not name or SEPARATOR in name:
+        raise ValueError(f"name of a preset must be a text without {SEPARATOR!r}, got {name!r}")
+    place = caller_place()
+    for title, presets in (*_own_families(), *_REGISTERED.items()):
+        if name in presets:
+            if (title, presets[name]) == (family, preset):
+                return
+            before = _PLACES.get(name, f"{__name__}, {title!r}")
+            raise ValueError(f"preset {name!r} is registered twice: at {before} and at {place}")
+    _REGISTERED.setdefault(family, {})[name] = preset
+    _PLACES[name] = place
+
+
+@cache
+def _load_plugins() -> None:
+    load_plugins(PLUGINS)
+
+
+def _own_families() -> Iterator[tuple[str, dict[str, Preset]]]:
     """Title and presets of each paper; its module is imported only when it is reached."""
     for title, (module, name) in _MODULES.items():
         yield title, getattr(import_module(f"memenvs.agents.presets.{module}"), name)
+
+
+def _families() -> Iterator[tuple[str, dict[str, Preset]]]:
+    """Title and presets of each paper, then of other packages, which are loaded only when they are reached."""
+    yield from _own_families()
+    _load_plugins()
+    yield from _REGISTERED.items()
 
 
 def __getattr__(name: str) -> Any:

@@ -13,8 +13,10 @@ import memenvs
 from memenvs.cli.common import (
     Parser,
     UserError,
+    add_import_argument,
     frame_count,
     frame_rate,
+    import_modules,
     non_negative_int,
     positive_float,
     positive_int,
@@ -24,7 +26,7 @@ from memenvs.cli.extensions import load_extensions
 from memenvs.cli.policies import POLICIES
 from memenvs.compilation import COMPILATION
 from memenvs.data import UNKNOWN_ASSETS
-from memenvs.registry import ENVIRONMENTS
+from memenvs.registry import environments
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,6 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
 
     def command() -> None:
+        import_modules(arguments.imports)
         run = arguments.run or import_module(f"memenvs.cli.{arguments.module}").run
         COMPILATION.register()
         run(arguments)
@@ -49,7 +52,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     """Make the parser of all commands."""
-    parser = Parser(prog="memenvs", description="Environments that measure the memory of embodied agents.")
+    parser = Parser(
+        prog="memenvs",
+        description="Environments that measure the memory of embodied agents.",
+        epilog="The command memenvs-agents trains, evaluates and reports agents.",
+        sibling="memenvs.agents.cli.parser:make_parser",
+    )
     parser.add_argument("--version", action="version", version=f"memenvs {memenvs.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
@@ -57,6 +65,7 @@ def make_parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         command.set_defaults(module=module, run=None)
         command.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
+        add_import_argument(command)
         return command
 
     listing = add("list", "listing", "every id, what must be remembered, and what it needs beyond the core install")
@@ -217,8 +226,13 @@ def add_dataset_outputs(dataset: argparse.ArgumentParser) -> None:
 
 
 def _add_environment(command: argparse.ArgumentParser) -> None:
-    ids = [spec.id for spec in ENVIRONMENTS]
-    command.add_argument("id", metavar="ID", help=f"one of {', '.join(ids)}; the namespace may be left out")
+    ids = [spec.id for spec in environments()]
+    command.add_argument(
+        "id",
+        metavar="ID",
+        help=f"one of {', '.join(ids)}; the namespace may be left out; or any other id of Gymnasium; or MODULE:ID, "
+        "which imports the module that registers it",
+    )
     command.add_argument(
         "--kwargs", default="{}", metavar="JSON", help='settings of the environment, such as \'{"split": "test"}\''
     )

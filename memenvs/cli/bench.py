@@ -23,6 +23,8 @@ def run(arguments: argparse.Namespace) -> None:
     given = parse_settings(arguments.kwargs)
     start = time.perf_counter()
     with settings_as_user_error(spec, given):
+        if spec.task is None:
+            raise ValueError("must be a task of memenvs, whose environments are stepped together")
         env = TrialVectorEnv(spec.task, num_envs, copy=False, **{**spec.defaults, **given})
     reset_env(env, arguments.seed)
     rng = np.random.default_rng(arguments.seed)

@@ -9,10 +9,13 @@ import os
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
+
+import gymnasium as gym
 
 from memenvs.checks import choices_for
 from memenvs.core import TrialEnv, TrialVectorEnv
@@ -32,12 +35,15 @@ class Parser(argparse.ArgumentParser):
 
     Args:
         takes_settings: Whether options that are not declared are settings, which the command reads itself.
+        sibling: "module:function" that makes the parser of the other program of this package, whose commands an error
+            names; it is imported for that message alone.
         **kwargs: As of `argparse.ArgumentParser`.
     """
 
-    def __init__(self, *, takes_settings: bool = False, **kwargs: Any) -> None:
+    def __init__(self, *, takes_settings: bool = False, sibling: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.takes_settings = takes_settings
+        self._sibling = sibling
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, and refuse an unknown option of this command."""
@@ -49,8 +55,14 @@ class Parser(argparse.ArgumentParser):
         return namespace, extras
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.choices is not None and value not in action.choices:
-            raise argparse.ArgumentError(action, f"unknown {value!r}; {choices_for(value, action.choices)}")
+        if action.choices is None or value in action.choices:
+            return
+        if self._sibling and isinstance(action, argparse._SubParsersAction):
+            module, _, function = self._sibling.partition(":")
+            other = getattr(import_module(module), function)()
+            if any(value in (each.choices or ()) for each in other._actions):
+                raise argparse.ArgumentError(action, f"{value!r} is a command of {other.prog}: {other.prog} {value}")
+        raise argparse.ArgumentError(action, f"unknown {value!r}; {choices_for(value, action.choices)}")
 
     def error(self, message: str) -> NoReturn:
         """Print the message and end the process with status 2."""
@@ -158,8 +170,35 @@ def _float(text: str) -> float:
         return math.nan
 
 
+def add_import_argument(command: argparse.ArgumentParser) -> None:
+    """Declare the option --import of a command."""
+    command.add_argument(
+        "--import",
+        dest="imports",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="import this module first, which registers environments, memories or presets; may be given several times",
+    )
+
+
+def import_modules(names: Sequence[str]) -> None:
+    """Import the modules of the option --import, those of the working folder too.
+
+    Raises:
+        UserError: There is no such module.
+    """
+    # As with `python -m`, so that the console script finds the same modules; last, so that a file there hides no
+    # installed package.
+    if not {"", str(Path.cwd())} & set(sys.path):
+        sys.path.append(str(Path.cwd()))
+    for name in names:
+        with as_user_error(f"--import {name}", ImportError):
+            import_module(name)
+
+
 def environment_spec(id: str) -> EnvironmentSpec:
-    """Find the row of the registry that the argument ID names."""
+    """Find the row that the argument ID names, or describe another id of Gymnasium."""
     with as_user_error("ID", ValueError):
         return find_environment(id)
 
@@ -181,22 +220,32 @@ def settings_as_user_error(spec: EnvironmentSpec, settings: dict[str, Any]) -> I
     """Turn errors of making an environment into a `UserError` that names the settings given."""
     try:
         yield
-    except (ValueError, TypeError, FileNotFoundError, ImportError) as error:
+    except (ValueError, TypeError, FileNotFoundError, ImportError, gym.error.Error) as error:
         given = f" with --kwargs {json.dumps(settings)}" if settings else ""
         raise UserError(f"{spec.id}{given}: {error}") from error
 
 
-def make_env(arguments: argparse.Namespace, *, render_mode: str | None = None) -> TrialEnv:
-    """Make the single environment that the arguments ID and --kwargs describe."""
+def make_env(arguments: argparse.Namespace, *, render_mode: str | None = None) -> gym.Env:
+    """Make the single environment that the arguments ID and --kwargs describe.
+
+    It is a `TrialEnv` if it has a `BatchTask`.
+    """
     spec = environment_spec(arguments.id)
     given = parse_settings(arguments.kwargs)
     with settings_as_user_error(spec, given):
-        return TrialEnv(spec.task, **{"render_mode": render_mode, **spec.defaults, **given})
+        if spec.task is not None:
+            return TrialEnv(spec.task, **{"render_mode": render_mode, **spec.defaults, **given})
+        env = gym.make(spec.id, disable_env_checker=True, **given)
+        if render_mode is None:
+            return env
+        modes = env.metadata.get("render_modes") or ()
+        env.close()
+        if render_mode not in modes:
+            raise UserError(f"argument ID: must have the render mode {render_mode!r}, got {spec.id} with {list(modes)}")
+        return gym.make(spec.id, render_mode=render_mode, disable_env_checker=True, **given)
 
 
-def reset_env(
-    env: TrialEnv | TrialVectorEnv, seed: int | None, options: dict[str, Any] | None = None
-) -> dict[str, Any]:
+def reset_env(env: gym.Env | TrialVectorEnv, seed: int | None, options: dict[str, Any] | None = None) -> dict[str, Any]:
     """Reset the environment and return `info`.
 
     Raises:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -29,7 +29,7 @@ class EnvPolicy(Protocol):
     def begin(self) -> None:
         """Prepare for an episode; called after each reset."""
 
-    def action(self) -> int:
+    def action(self) -> Any:
         """Choose the next action."""
 
 

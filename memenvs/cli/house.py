@@ -86,7 +86,7 @@ def _check_homes(arguments: argparse.Namespace) -> None:
             raise UserError(f"argument --{name}: must not be given with --check, got {getattr(arguments, name)}")
     with as_user_error("--check", ValueError):
         spec = find_environment(arguments.check)
-    config_type = load_task(spec.task).config_type
+    config_type = None if spec.task is None else load_task(spec.task).config_type
     if config_type is None or not issubclass(config_type, HomesConfig):
         raise UserError(f"argument --check: must be a task in homes, got {arguments.check}")
     with as_user_error("--file", ValueError, OSError):

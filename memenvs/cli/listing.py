@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 
 from memenvs.cli.common import UserError, print_json
-from memenvs.registry import ENVIRONMENTS
+from memenvs.registry import ENVIRONMENTS, environments
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Print the registry."""
+    """Print the registry; as Markdown the rows of this package only."""
     if arguments.json and arguments.markdown:
         raise UserError("argument --markdown: not allowed with argument --json")
     if arguments.markdown:
@@ -17,12 +17,13 @@ def run(arguments: argparse.Namespace) -> None:
         return
     if arguments.json:
         names = ("id", "family", "remembers", "needs")
-        print_json([{name: getattr(spec, name) for name in names} for spec in ENVIRONMENTS])
+        print_json([{name: getattr(spec, name) for name in names} for spec in environments()])
         return
-    width = max(len(spec.id) for spec in ENVIRONMENTS)
-    for spec in ENVIRONMENTS:
+    width = max(len(spec.id) for spec in environments())
+    for spec in environments():
         needs = f" (needs {spec.needs})" if spec.needs else ""
-        print(f"{spec.id:{width}}  remember {spec.remembers}{needs}")
+        remembers = f"remember {spec.remembers}" if spec.remembers else ""
+        print(f"{spec.id:{width}}  {remembers}{needs}".rstrip())
 
 
 def markdown_table() -> str:

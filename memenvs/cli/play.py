@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from memenvs.cli.common import UserError, environment_spec, make_env, print_json, reset_env
+from memenvs.cli.common import UserError, as_user_error, environment_spec, make_env, print_json, reset_env
 from memenvs.core import TrialEnv
 
 #: Action name -> key, as pygame names it. An action that is not listed has its number as key.
@@ -39,6 +39,8 @@ def run(arguments: argparse.Namespace) -> None:
     spec = environment_spec(arguments.id)
     pygame = _import_pygame()
     env = make_env(arguments, render_mode="rgb_array")
+    if not isinstance(env.action_space, gym.spaces.Discrete):
+        raise UserError(f"argument ID: must have Discrete actions, one for each key, got {env.action_space}")
     keys = action_keys(env)
     if not arguments.json:
         print(spec.id)
@@ -57,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
     print(f"{result['episodes']} episodes, {result['steps']} steps, return {result['return']:.3f}")
 
 
-def action_keys(env: TrialEnv) -> list[tuple[str, ...]]:
+def action_keys(env: gym.Env) -> list[tuple[str, ...]]:
     """List the keys of each action: the one that suits its name, and its number from 0 to 9."""
     assert isinstance(env.action_space, gym.spaces.Discrete)
     return [
@@ -70,7 +72,7 @@ def action_keys(env: TrialEnv) -> list[tuple[str, ...]]:
     ]
 
 
-def play_by_keyboard(env: TrialEnv, pygame: Any, keys: list[tuple[str, ...]], seed: int) -> dict[str, float]:
+def play_by_keyboard(env: gym.Env, pygame: Any, keys: list[tuple[str, ...]], seed: int) -> dict[str, float]:
     """Play until the window is closed.
 
     Args:
@@ -111,25 +113,27 @@ def play_by_keyboard(env: TrialEnv, pygame: Any, keys: list[tuple[str, ...]], se
             if event.type == pygame.QUIT or key == "escape":
                 return {"episodes": episodes, "steps": steps, "return": total}
             if key in ("r", "n"):
-                _, info = env.reset(options={"new_trial": key == "n"})
+                _, info = env.reset(options={"new_trial": key == "n"} if isinstance(env, TrialEnv) else None)
                 is_over = False
                 reward = 0.0
             elif key in action_of and not is_over:
-                _, reward, terminated, truncated, info = env.step(action_of[key])
+                _, earned, terminated, truncated, info = env.step(action_of[key])
                 is_over = terminated or truncated
                 episodes += is_over
                 steps += 1
+                reward = float(earned)
                 total += reward
             frame = _render(env)
 
 
-def _render(env: TrialEnv, seed: int | None = None) -> np.ndarray:
+def _render(env: gym.Env, seed: int | None = None) -> np.ndarray:
     """Draw the environment, after a reset if a seed is given."""
     if seed is not None:
         reset_env(env, seed)
-    frame = env.render()
+    with as_user_error("ID", NotImplementedError):
+        frame: Any = env.render()
     assert frame is not None, "render_mode is rgb_array"
-    return frame
+    return np.asarray(frame)
 
 
 def _caption(info: dict[str, Any], reward: float, is_over: bool) -> str:
@@ -137,11 +141,12 @@ def _caption(info: dict[str, Any], reward: float, is_over: bool) -> str:
         return "memenvs"
     how = f" ({'success' if info['success'] else 'no success'})" if "success" in info else ""
     end = f" - over{how}, r goes on" if is_over else ""
-    return f"episode {info['episode_index']}, step {info['num_steps']}, reward {reward:.3f}{end}"
+    count = f"episode {info['episode_index']}, step {info['num_steps']}, " if "num_steps" in info else ""
+    return f"{count}reward {reward:.3f}{end}"
 
 
-def _action_name(env: TrialEnv, action: int) -> str:
-    names = env.task.action_names
+def _action_name(env: gym.Env, action: int) -> str:
+    names = env.task.action_names if isinstance(env, TrialEnv) else ()
     return names[action] if names else f"action {action}"
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import gymnasium as gym
 import numpy as np
 
-from memenvs.cli.common import UserError
+from memenvs.cli.common import UserError, as_user_error
 from memenvs.cli.extensions import EnvPolicy, load_extensions
 from memenvs.core import TrialEnv
 from memenvs.registry import EnvironmentSpec
@@ -22,20 +24,27 @@ class RandomEnvPolicy:
         rng: Source of its actions.
     """
 
-    def __init__(self, env: TrialEnv, rng: np.random.Generator) -> None:
+    def __init__(self, env: gym.Env, rng: np.random.Generator) -> None:
         self._env = env
         self._rng = rng
+        if not isinstance(env, TrialEnv):
+            env.action_space.seed(int(rng.integers(2**31)))
 
     def begin(self) -> None:
         """Do nothing: it has no state."""
 
-    def action(self) -> int:
+    def action(self) -> Any:
         """Draw an action."""
-        possible = self._env.task.action_masks()
+        env = self._env
+        if not isinstance(env, TrialEnv):
+            has_masks = env.has_wrapper_attr("action_masks")  # the name that sb3-contrib uses
+            masks = np.asarray(env.get_wrapper_attr("action_masks")(), np.int8) if has_masks else None
+            return env.action_space.sample(masks)
+        possible = env.task.action_masks()
         if possible is not None:
             return int(draw_possible_actions(possible, self._rng)[0])
-        assert isinstance(self._env.action_space, gym.spaces.Discrete)
-        return int(self._rng.integers(self._env.action_space.n))
+        assert isinstance(env.action_space, gym.spaces.Discrete)
+        return int(self._rng.integers(env.action_space.n))
 
 
 class OracleEnvPolicy:
@@ -53,10 +62,11 @@ class OracleEnvPolicy:
 
     def action(self) -> int:
         """Return the action of the oracle."""
-        return self._env.oracle_action()
+        with as_user_error("--policy oracle", NotImplementedError):
+            return self._env.oracle_action()
 
 
-def make_policy(name: str, env: TrialEnv, spec: EnvironmentSpec, rng: np.random.Generator) -> EnvPolicy:
+def make_policy(name: str, env: gym.Env, spec: EnvironmentSpec, rng: np.random.Generator) -> EnvPolicy:
     """Make a policy by name.
 
     Args:
@@ -66,10 +76,12 @@ def make_policy(name: str, env: TrialEnv, spec: EnvironmentSpec, rng: np.random.
         rng: Source of what the policy draws.
 
     Raises:
-        UserError: The policy belongs to another family of environments.
+        UserError: The policy belongs to another family of environments, or there is no oracle.
     """
     if name == "random":
         return RandomEnvPolicy(env, rng)
+    if not isinstance(env, TrialEnv):
+        raise UserError(f"argument --policy {name}: {spec.id} is no task of memenvs, so it has only random")
     if name == "oracle":
         return OracleEnvPolicy(env)
     extension = next(each for each in load_extensions() if name in each.policies)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
+import gymnasium as gym
 import numpy as np
 
 from memenvs.cli.caption import add_caption, episode_title
@@ -14,7 +15,6 @@ from memenvs.cli.common import as_user_error, check_output, environment_spec, ma
 from memenvs.cli.extensions import EnvPolicy
 from memenvs.cli.policies import make_policy
 from memenvs.cli.progress import Progress, no_progress, progress_bar
-from memenvs.core import TrialEnv
 from memenvs.files import atomic_replace
 
 #: Default limit on the frames of a .gif. With it, 500 steps in a home take about 5 MB.
@@ -28,7 +28,7 @@ GIF_COLOURS = 128
 class SupportsRender(Protocol):
     """Anything that draws frames."""
 
-    def render(self) -> np.ndarray | None:
+    def render(self) -> Any:
         """Return the present image, uint8, (H, W, 3)."""
 
 
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> None:
     env = make_env(arguments, render_mode="rgb_array")
     policy = make_policy(arguments.policy, env, spec, np.random.default_rng(arguments.seed))
     limit = max_frames(path, arguments.frames)
-    with progress_bar("playing", quiet=arguments.json) as progress:
+    with progress_bar("playing", quiet=arguments.json) as progress, as_user_error("ID", NotImplementedError):
         num_episodes, frames = record_episodes(
             env, policy, arguments.episodes, arguments.steps, arguments.seed, limit, progress
         )
@@ -142,7 +142,7 @@ class _Screen:
         text: The line.
     """
 
-    def __init__(self, env: TrialEnv) -> None:
+    def __init__(self, env: gym.Env) -> None:
         self._env = env
         self.text = ""
 
@@ -154,7 +154,7 @@ class _Screen:
 
 
 def record_episodes(
-    env: TrialEnv,
+    env: gym.Env,
     policy: EnvPolicy,
     episodes: int,
     steps: int | None,

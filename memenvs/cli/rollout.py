@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 
 from memenvs.cli.common import UserError, environment_spec, make_env, number_or_none, print_json, reset_env
@@ -28,7 +29,7 @@ def run(arguments: argparse.Namespace) -> None:
     extension = _exact_extension(arguments, spec) if arguments.exact else None
     env = make_env(arguments)
     metrics: MetricTable
-    if extension is not None and extension.evaluate_exactly is not None:
+    if extension is not None and extension.evaluate_exactly is not None and isinstance(env, TrialEnv):
         with progress_bar("playing", quiet=arguments.json) as progress:
             metrics, episodes = extension.evaluate_exactly(env, arguments.policy, progress)
         title = f"{episodes} episodes, exact expectation +- standard error of one pass over them"
@@ -53,7 +54,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def play_episodes(
-    env: TrialEnv,
+    env: gym.Env,
     policy: EnvPolicy,
     seed: int,
     options: Sequence[dict[str, Any] | None],
@@ -71,6 +72,7 @@ def play_episodes(
     Returns:
         Metrics of each episode, by name; `return` is the sum of rewards.
     """
+    option_names = env.task.option_names if isinstance(env, TrialEnv) else ()
     values: defaultdict[str, list[float]] = defaultdict(list)
     for k, each in enumerate(options):
         info = reset_env(env, seed if k == 0 else None, each)
@@ -80,11 +82,11 @@ def play_episodes(
         is_over = False
         while not is_over:
             _, reward, terminated, truncated, info = env.step(policy.action())
-            total += reward
+            total += float(reward)
             num_steps += 1
-            progress((k + num_steps / env.max_episode_steps) / len(options))
+            progress((k + share_of_episode(env, num_steps)) / len(options))
             is_over = terminated or truncated
-        for name, value in (metric_values(info, env.task.option_names) | {"return": total}).items():
+        for name, value in (metric_values(info, option_names) | {"return": total}).items():
             values[name].append(value)
     return dict(values)
 

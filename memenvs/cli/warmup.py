@@ -51,6 +51,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def play(spec: EnvironmentSpec, settings: Mapping[str, Any]) -> None:
     """Play and draw some steps of the oracle and of a random policy."""
+    assert spec.task is not None, "rows of this package have tasks"
     env = TrialEnv(spec.task, render_mode="rgb_array", **{**spec.defaults, **settings})
     for name in ("oracle", "random"):
         env.reset(seed=0)

@@ -13,8 +13,9 @@ from gymnasium import spaces
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor
 
-from memenvs.agents import PartialUpdatePPO, make_vec_env
+from memenvs.agents import PartialUpdatePPO, make_vec_env, register_features_extractor
 from memenvs.agents.algorithms.spaces import MAX_ELEMENTS, space_from_json, space_to_json
+from memenvs.agents.policies.policy_arguments import FEATURES_EXTRACTORS
 
 SPACES = [
     spaces.Discrete(4),
@@ -65,14 +66,25 @@ class Tripled(BaseFeaturesExtractor):
         return observations.repeat(1, 3)
 
 
-def test_features_extractors_of_users_are_passed_again(tmp_path: Path) -> None:
+def test_features_extractors_of_users_are_registered(tmp_path: Path) -> None:
     env = make_vec_env("CartPole-v1", 1)
     policy = {"memory": "none", "features_extractor_class": Tripled}
-    PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy, device="cpu").save(tmp_path / "model")
-    with pytest.raises(ValueError, match=r"unknown features_extractor_class 'Tripled'; choose from .* or pass a class"):
+    name = "memenvs.agents.register_features_extractor"
+    with pytest.raises(ValueError, match=f"features_extractor_class Tripled must be registered by {name}, so that"):
+        PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy, device="cpu")
+    assert register_features_extractor(Tripled) is register_features_extractor(Tripled) is Tripled
+    try:
+        PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy, device="cpu").save(tmp_path / "model")
+        assert PartialUpdatePPO.load(tmp_path / "model", device="cpu").policy.features_dim == 12
+        twin = type("Tripled", (Tripled,), {"__module__": "elsewhere"})
+        with pytest.raises(ValueError, match=r"'Tripled' is registered twice: in .*spaces and in elsewhere"):
+            register_features_extractor(twin)
+    finally:
+        del FEATURES_EXTRACTORS["Tripled"]
+    with pytest.raises(ValueError, match=rf"unknown features_extractor_class 'Tripled'; .* yours by {name}"):
         PartialUpdatePPO.load(tmp_path / "model", device="cpu")
-    again = {"features_extractor_class": Tripled}
-    assert PartialUpdatePPO.load(tmp_path / "model", device="cpu", policy_kwargs=again).policy.features_dim == 12
+    with pytest.raises(TypeError, match="extractor must be a subclass of BaseFeaturesExtractor, got 3"):
+        register_features_extractor(3)  # type: ignore[type-var]
 
 
 class Pictures(gym.Env):

@@ -23,8 +23,15 @@ from stable_baselines3.common.torch_layers import FlattenExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import nn
 
-from memenvs.agents import EpisodeDQN, PartialUpdatePPO, PPOConfig, TrialEvalCallback, make_vec_env
-from memenvs.agents.policies.policy_arguments import ACTIVATIONS
+from memenvs.agents import (
+    EpisodeDQN,
+    PartialUpdatePPO,
+    PPOConfig,
+    TrialEvalCallback,
+    make_vec_env,
+    register_features_extractor,
+)
+from memenvs.agents.policies.policy_arguments import ACTIVATIONS, FEATURES_EXTRACTORS
 from tests.agents.learners import STEPS, N, Noise, darkroom, learner, weights
 
 VECTOR = spaces.Box(-1.0, 1.0, (3,), np.float32)
@@ -210,6 +217,7 @@ def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
     assert PartialUpdatePPO.load(tmp_path / "model").policy.json_kwargs()["net_arch"] == [4]
     refused(TypeError, "n_steps must be a whole number", lambda: PPOConfig(n_steps=np.float64(8.0)))  # type: ignore[arg-type]
 
+    @register_features_extractor
     class Reader(FlattenExtractor):
         def __init__(self, space: spaces.Space, reads: Any) -> None:
             super().__init__(space)
@@ -219,6 +227,7 @@ def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
         "features_extractor_kwargs must be numbers, texts, lists and dicts, which a checkpoint can hold, got .*Iden"
     )
     refused(TypeError, message, lambda: learner("none", env=noise(VECTOR), policy_kwargs=reader))
+    del FEATURES_EXTRACTORS["Reader"]
 
 
 # ------------------------------------------------------------------ observations

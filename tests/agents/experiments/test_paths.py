@@ -208,4 +208,4 @@ def test_wrong_names_and_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_other_environments_have_no_maps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     RunDirectory(tmp_path, RunConfig(env="CartPole-v1", n_envs=1)).close()
     assert main(["paths", str(tmp_path), "--policies", "random"]) == 2
-    assert "env must be one of this project to have its paths drawn, got 'CartPole-v1'" in capsys.readouterr().err
+    assert "env must be a task of memenvs to have its paths drawn, got 'CartPole-v1'" in capsys.readouterr().err

@@ -1,0 +1,57 @@
+"""Classes and functions of other packages: found by name, and added by entry points."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+
+def load_plugins(group: str) -> None:
+    """Call the functions that installed packages name in a group of entry points.
+
+    One that cannot be imported or raises is left out, with one warning that names it; the others are loaded.
+
+    Args:
+        group: Name of the group, such as "memenvs.environments". The functions take no arguments.
+    """
+    for point in entry_points(group=group):
+        try:
+            point.load()()
+        except Exception as error:  # the package of someone else: whatever is wrong there must not stop the others
+            package = "" if point.dist is None else f" of {point.dist.name} {point.dist.version}"
+            warnings.warn(
+                f"{group}: {point.name!r}{package} is left out: {point.value} raised {type(error).__name__}: {error}",
+                stacklevel=2,
+            )
+
+
+def class_path(found: type) -> str | type:
+    """Return "module:Class" if a class is found again by it, as in other processes; else the class itself."""
+    module = sys.modules.get(found.__module__)
+    is_found = getattr(module, found.__name__, None) is found
+    return f"{found.__module__}:{found.__name__}" if is_found else found
+
+
+def load_class(path: str | type) -> type[Any]:
+    """Import the class of "module:Class"; return a class as it is.
+
+    Raises:
+        ImportError: There is no such module or class.
+    """
+    if not isinstance(path, str):
+        return path
+    module, _, name = path.partition(":")
+    loaded = import_module(module)
+    if not hasattr(loaded, name):
+        raise ImportError(f"{path!r}: the module has no {name!r}")
+    found: type[Any] = getattr(loaded, name)
+    return found
+
+
+def caller_place() -> str:
+    """File and line of the code that called the caller of this function."""
+    frame = sys._getframe(2)
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -1,0 +1,12 @@
+"""Tests of the contract of a task, for environments of one's own.
+
+`check_env("corridor/Corridor-v0")` raises a `ContractError` that names the first broken rule. `CHECKS` are its parts.
+"""
+
+from __future__ import annotations
+
+from memenvs.testing.comparison import ContractError
+from memenvs.testing.contract import CHECKS, check_env
+from memenvs.testing.subject import Subject
+
+__all__ = ["CHECKS", "ContractError", "Subject", "check_env"]

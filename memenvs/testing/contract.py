@@ -1,0 +1,470 @@
+"""The rules that every task keeps, one function each.
+
+An episode is a function of (settings, seed, trial, episode index) and its actions alone. So neither earlier episodes,
+nor the other environments of a batch, nor the form (single or vector) change a bit of it.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from memenvs.core import TrialVectorEnv
+from memenvs.task import TRIAL_OPTIONS, BatchTask, defines
+from memenvs.testing.comparison import ContractError, check_same, check_true
+from memenvs.testing.subject import (
+    PARTS,
+    SHORT,
+    Row,
+    Subject,
+    draws,
+    info_of,
+    play_single,
+    play_vector,
+    row_of,
+    single_action,
+    vector_actions,
+)
+
+#: Keys of `info` that `memenvs.core` sets; a task may replace its `layout_id`.
+CORE_KEYS = ("seed", "trial_id", "trial_start", "episode_index", "num_steps")
+#: Keys of `info` that Gymnasium, Stable-Baselines3 or TorchRL set.
+TAKEN_KEYS = ("episode", "reward", "is_success", "final_obs", "final_info", "TimeLimit.truncated")
+
+
+def check_env(env: str | gym.Env | type[BatchTask], **settings: Any) -> None:
+    """Check that an environment of one's own keeps the contract of a task.
+
+    Args:
+        env: An id, an environment that `gym.make` has made from one, a `BatchTask` or "module:Class" of one.
+        **settings: Settings of the environment, such as smaller sizes.
+
+    Raises:
+        ContractError: A rule is broken; the message names it, the step and the difference.
+        TypeError: `env` has no `BatchTask`, or the task lacks an attribute.
+        ValueError: No such id, or a setting is not allowed.
+
+    Example:
+        >>> check_env("memenvs/Darkroom-v0", size=4)
+    """
+    subject = Subject.of(env, **settings)
+    for check in CHECKS:
+        check(subject)
+
+
+def check_info(subject: Subject) -> None:
+    """`info` is a dict of arrays over N, with the reset options and without the keys of others."""
+    task = subject.vector(4).task
+    rng = np.random.default_rng(0)
+    for i in range(4):  # without `reset`, which takes the arrays for granted
+        task.begin_trial(i, 0, rng)
+        task.begin_episode(i, rng, {})
+    info = task.info()
+    for key, value in info.items():
+        is_array = isinstance(value, np.ndarray) and value.shape[:1] == (4,)
+        check_true(is_array, f"info[{key!r}] must be an array (N, ...), got {_form(value)}")
+    for key in (*CORE_KEYS, *TAKEN_KEYS):
+        check_true(key not in info, f"{subject.name}.info must not set {key!r}, which others set")
+    missing = sorted(set(task.option_names) - {*info})
+    check_true(not missing, f"{subject.name}.info lacks the reset options {missing}")
+    task.close()
+
+
+def check_declared(subject: Subject) -> None:
+    """Observations, rewards, flags and info have the spaces, types and keys that are declared."""
+    env = subject.vector(4, **SHORT)
+    task = env.task
+    start = env.reset(seed=0)
+    keys = {*task.info()} - {"layout_id"}
+    for t, row in enumerate(play_vector(env, start, draws(30, 4))):
+        observation, rewards, terminated, _, info = row
+        for key, space in task.observation_space.spaces.items():
+            for i in range(4):
+                value = observation[key][i]
+                check_true(space.contains(_as_observed(value)), _outside(key, value, space, t, i))
+        for name, value, dtype in (("rewards", rewards, np.float64), ("terminated", terminated, np.bool_)):
+            check_true(
+                isinstance(value, np.ndarray) and value.dtype == dtype and value.shape == (4,),
+                f"{name} of step {t} must be {dtype.__name__} (N,), got {_form(value)}",
+            )
+        check_true(np.isfinite(rewards).all(), f"rewards of step {t} must be finite, got {rewards.tolist()}")
+        own = {key for key in info if not key.startswith(("_", "final_"))} - {*CORE_KEYS, "is_success", "layout_id"}
+        check_true(own == keys, f"info of step {t} has other keys than before: {sorted(own ^ keys)}")
+        if "success" in keys:
+            check_true(info["success"].dtype == bool, f"info['success'] must be bool, got {_form(info['success'])}")
+        layouts = info["layout_id"]
+        check_true((layouts < task.num_layouts).all(), f"info['layout_id'] must be below num_layouts, got {layouts}")
+        if task.num_places is not None:
+            places = info["place"]
+            inside = (places >= 0).all() and (places < task.num_places).all()
+            check_true(inside, f"info['place'] of step {t} must be below num_places {task.num_places}, got {places}")
+    env.close()
+
+
+def _as_observed(value: Any) -> Any:
+    """A value as the space takes it: numbers of no dimension as arrays."""
+    return np.asarray(value) if isinstance(value, np.generic) and value.dtype.kind != "U" else value
+
+
+def _form(value: Any) -> str:
+    return f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else repr(value)
+
+
+def _outside(key: str, value: Any, space: gym.Space, t: int, i: int) -> str:
+    shown = "" if np.size(value) > 16 else f": {np.asarray(value).tolist()}"
+    return f"observation {key!r} of step {t}, environment {i}, is not in {space}: {_form(np.asarray(value))}{shown}"
+
+
+def check_masks(subject: Subject) -> None:
+    """Action masks are (N, A) and leave an action wherever an episode goes on."""
+    env = subject.vector(3, autoreset_mode="SameStep", **SHORT)
+    count = int(env.task.action_space.n)
+    for t, _ in enumerate(play_vector(env, env.reset(seed=0), draws(20, 3))):
+        masks = env.task.action_masks()
+        if masks is None:
+            break
+        is_mask = isinstance(masks, np.ndarray) and masks.dtype in (bool, np.int8) and masks.shape == (3, count)
+        check_true(is_mask, f"action_masks of step {t} must be bool or int8 (3, {count}), got {_form(masks)}")
+        check_true(masks.any(1).all(), f"action_masks of step {t} leave no action: {masks.tolist()}")
+    env.close()
+
+
+def check_copies(subject: Subject) -> None:
+    """What a step returns does not change later."""
+    env = subject.vector(2, autoreset_mode="SameStep", **SHORT)
+    kept: list[tuple[Row, Row]] = []
+    for row in play_vector(env, env.reset(seed=0), draws(30, 2)):
+        kept.append((row, copy.deepcopy(row)))
+    for t, (row, before) in enumerate(kept):
+        for part, found, expected in zip(PARTS, row, before, strict=True):
+            check_true(_equal(found, expected), f"{part} of step {t} was changed by a later step")
+    env.close()
+
+
+def _equal(found: Any, expected: Any) -> bool:
+    """As `same`, also for the object arrays of final observations and nested infos."""
+    return pickle.dumps(found) == pickle.dumps(expected)
+
+
+def check_seeds(subject: Subject) -> None:
+    """The same seed gives the same bits, again and in a batch; other seeds give other worlds."""
+    numbers = draws(30, 3)
+    singles = [_rollout(subject, numbers[:, i], seed=5 + i) for i in range(3)]
+    _check_rows("the same seed again", _rollout(subject, numbers[:, 0], seed=5), singles[0])
+    env = subject.vector(3, **SHORT)
+    for t, row in enumerate(play_vector(env, env.reset(seed=5), numbers)):
+        for i in range(3):
+            _check_row(
+                f"environment {i} of a batch differs from a single one with its seed", t, row_of(row, i), singles[i][t]
+            )
+    env.close()
+    worlds = set()
+    env = subject.vector(1, **SHORT)
+    for seed in range(10):
+        rows = [copy.deepcopy(row) for row in play_vector(env, env.reset(seed=seed), draws(13, 1))]
+        for row in rows:
+            del row[4]["seed"]
+        worlds.add(pickle.dumps(rows))
+    env.close()
+    count = env.task.num_layouts
+    expected = int(0.6 * count * (1.0 - (1.0 - 1.0 / count) ** 10))  # most of the layouts that ten draws hit
+    check_true(len(worlds) >= expected, f"ten seeds must give {expected} worlds or more, got {len(worlds)}")
+
+
+def _rollout(subject: Subject, numbers: np.ndarray, seed: int) -> list[Row]:
+    env = subject.single(**SHORT)
+    rows = play_single(env, env.reset(seed=seed), numbers)
+    env.close()
+    return rows
+
+
+def _check_rows(what: str, found: list[Row], expected: list[Row]) -> None:
+    check_true(len(found) == len(expected), f"{what}: {len(found) - 1} steps and not {len(expected) - 1}")
+    for t, (one, other) in enumerate(zip(found, expected, strict=True)):
+        _check_row(what, t, one, other)
+
+
+def _check_row(what: str, t: int, found: Row, expected: Row) -> None:
+    for part, one, other in zip(PARTS, found, expected, strict=True):
+        check_same(f"{what}: {part} of step {t}", one, other)
+
+
+def check_layouts(subject: Subject) -> None:
+    """The layout changes something, where there are several."""
+    env = subject.single(**SHORT)
+    count = env.task.num_layouts
+    seen = []
+    for layout in range(min(count, 6)):
+        rows = play_single(env, env.reset(seed=0, options={"layout": layout}), draws(40, 1)[:, 0])
+        seen.append([{**row[4], "layout_id": 0, "row": row[:4]} for row in copy.deepcopy(rows)])
+    env.close()
+    differs = any(not _equal(each, seen[0]) for each in seen[1:])
+    check_true(
+        count == 1 or differs,
+        f"num_layouts is {count}, but layouts 0 to {len(seen) - 1} are the same; without layouts it must be 1",
+    )
+
+
+def check_batch(subject: Subject) -> None:
+    """The environments of a batch share no state: neither their order nor a step of others changes one."""
+    order = np.array([2, 0, 1])
+    seeds = np.array([3, 14, 15])
+    numbers = draws(30, 3)
+    left, right = subject.vector(3, **SHORT), subject.vector(3, **SHORT)
+    ordered = play_vector(right, right.reset(seed=seeds[order].tolist()), numbers[:, order])
+    for t, (one, other) in enumerate(
+        zip(play_vector(left, left.reset(seed=seeds.tolist()), numbers), ordered, strict=True)
+    ):
+        for i in range(3):
+            what = "the position in the batch changes an environment"
+            _check_row(what, t, row_of(other, i), row_of(one, int(order[i])))
+    left.reset(seed=0)
+    task, active = left.task, np.array([True, False, False])
+    for t in range(5):
+        before, info = _observe(left), copy.deepcopy(task.info())
+        rewards, terminated = task.step(vector_actions(left, numbers[t]), active)
+        what = f"a step with active {active.tolist()} changed an environment that is not active"
+        for i in np.flatnonzero(~active).tolist():
+            check_same(f"{what}: observation of step {t}", info_of(_observe(left), i), info_of(before, i))
+            check_same(f"{what}: info of step {t}", info_of(task.info(), i), info_of(info, i))
+        idle = not np.asarray(rewards)[~active].any() and not np.asarray(terminated)[~active].any()
+        check_true(idle, f"rewards must be 0 and terminated False where not active, got {rewards} and {terminated}")
+        if np.asarray(terminated).any():
+            break
+    before = _observe(left)
+    left.reset(seed=[90, 91, 92])
+    out = copy.deepcopy(before)
+    task.observe(out, active)
+    for i in (1, 2):
+        check_same(f"observe wrote row {i}, which env_mask leaves out", info_of(out, i), info_of(before, i))
+    left.close()
+    right.close()
+
+
+def _observe(env: TrialVectorEnv) -> dict[str, np.ndarray]:
+    """Fresh observations of all environments."""
+    return copy.deepcopy(env._observe(env._all_envs))
+
+
+def check_episodes(subject: Subject) -> None:
+    """An episode does not depend on those before it, and is rebuilt from its numbers alone.
+
+    Before each, the oracle plays where there is one: it leaves rewards, found objects and visited places behind.
+    """
+    limits = {"max_episode_steps": 40, "trial_episodes": 2}
+    policies = ("random", "oracle") if defines(subject.task, "oracle_actions") else ("random",)
+    for policy in policies:
+        env = subject.single(**limits)
+        start = env.reset(seed=4)
+        for number in range(1, 5):
+            _play_episode(env, policy, draws(40, 1, number)[:, 0])
+            start = env.reset()
+            numbers = draws(12, 1, number)[:, 0]
+            options = {"trial": number // 2, "episode_index": number % 2}
+            alone = subject.single(**limits)
+            expected = _one_episode(play_single(alone, alone.reset(seed=4, options=options), numbers))
+            found = _one_episode(play_single(env, start, numbers))
+            alone.close()
+            check_true(found[0][4]["trial_start"] == (number % 2 == 0), f"trial_start of episode {number} is wrong")
+            found[0][4]["trial_start"] = expected[0][4]["trial_start"]
+            what = f"episode {options} after others (of the {policy} policy) differs from the same one alone"
+            _check_rows(what, found, expected)
+            env.reset(seed=4, options=options)
+        env.close()
+
+
+def _play_episode(env: Any, policy: str, numbers: np.ndarray) -> None:
+    """Play until the episode ends or the numbers are used up."""
+    for number in numbers:
+        action = env.oracle_action() if policy == "oracle" else single_action(env, number)
+        _, _, terminated, truncated, _ = env.step(action)
+        if terminated or truncated:
+            return
+
+
+def _one_episode(rows: list[Row]) -> list[Row]:
+    """Rows up to the end of the first episode."""
+    ends = [t for t, row in enumerate(rows) if row[2] or row[3]]
+    return rows[: ends[0] + 1] if ends else rows
+
+
+def check_options(subject: Subject) -> None:
+    """Options hold at autoresets until the next explicit reset, and end with it."""
+    for mode in ("NextStep", "SameStep"):
+        env = subject.vector(2, autoreset_mode=mode, **SHORT)
+        names = env.task.option_names
+        _, other = env.reset(seed=123)
+        options = [
+            {"layout": int(other["layout_id"][i]), **{name: info_of(other, i)[name] for name in names}}
+            for i in range(2)
+        ]
+        for t, row in enumerate(play_vector(env, env.reset(seed=0, options=options), draws(40, 2))):
+            for i in range(2):
+                info = info_of(row[4], i)
+                check_same(f"option 'layout', mode {mode}, step {t}", info["layout_id"], options[i]["layout"])
+                for name in names:
+                    check_same(f"option {name!r}, mode {mode}, step {t}", info[name], options[i][name])
+        env.close()
+    alone, fresh = subject.single(**SHORT), subject.single(**SHORT)
+    _, elsewhere = alone.reset(seed=123)
+    _, later = alone.reset(seed=0, options={"episode_index": 2})  # in the layout of the trial that goes on
+    for seed, source in ((0, elsewhere), (None, later)):
+        alone.reset(seed=0, options={"layout": source["layout_id"], **{name: source[name] for name in names}})
+        fresh.reset(seed=0)
+        for part, one, two in zip(("observation", "info"), alone.reset(seed=seed), fresh.reset(seed=seed), strict=True):
+            check_same(f"options go on after the next reset: {part}", one, two)
+    try:
+        alone.reset(options={"no_such_option": 1})
+    except ValueError:
+        pass
+    else:
+        raise ContractError(f"an unknown reset option must be refused; known are {(*names, *TRIAL_OPTIONS)}")
+    alone.close()
+    fresh.close()
+
+
+def check_clock(subject: Subject) -> None:
+    """Time limits truncate and tasks terminate: a limit changes no `terminated`."""
+    policies = ("random", "oracle") if defines(subject.task, "oracle_actions") else ("random",)
+    env, unlimited = subject.single(max_episode_steps=5), subject.single()
+    for policy in policies:
+        for seed in range(5):
+            env.reset(seed=seed)
+            unlimited.reset(seed=seed)
+            for t, number in enumerate(draws(5, 1, seed)[:, 0], 1):
+                action = env.oracle_action() if policy == "oracle" else single_action(env, number)
+                _, _, terminated, truncated, info = env.step(action)
+                there = unlimited.step(action)
+                check_true(
+                    truncated == (t == 5), f"truncated must be True at step 5 alone, the limit, got it at step {t}"
+                )
+                check_true(terminated == there[2], f"a limit of 5 steps changes terminated of step {t}")
+                check_true(info["num_steps"] == t, f"info['num_steps'] is {info['num_steps']} after {t} steps")
+                if terminated or truncated or there[3]:
+                    break
+    env.close()
+    unlimited.close()
+
+
+def check_autoreset(subject: Subject) -> None:
+    """In every autoreset mode, each environment equals a single one that is reset by hand."""
+    numbers = draws(32, 3)
+    for mode in ("SameStep", "Disabled"):
+        vector = subject.vector(3, autoreset_mode=mode, **SHORT)
+        singles = [subject.single(**SHORT) for _ in range(3)]
+        observation, _ = vector.reset(seed=9)
+        for i, single in enumerate(singles):
+            check_same(f"mode {mode}, reset", info_of(observation, i), single.reset(seed=9 + i)[0])
+        for t, each in enumerate(numbers, 1):
+            row = vector.step(vector_actions(vector, each))
+            expected = [single.step(single_action(single, each[i])) for i, single in enumerate(singles)]
+            done = row[2] | row[3]
+            for i in range(3):
+                now = expected[i]
+                what = f"mode {mode}, environment {i}"
+                if done[i] and mode == "SameStep":
+                    check_same(f"{what}: final observation of step {t}", row[4]["final_obs"][i], now[0])
+                    check_same(f"{what}: final info of step {t}", info_of(row[4]["final_info"], i), now[4])
+                    start, info = singles[i].reset()
+                    now = (start, *now[1:4], info)
+                _check_row(what, t, row_of(row, i), now)
+            if mode == "Disabled" and done.any():
+                observation, info = vector.reset(options={"reset_mask": done})
+                for i in np.flatnonzero(done).tolist():
+                    start, single_info = singles[i].reset()
+                    check_same(f"mode {mode}, reset of environment {i} after step {t}", info_of(observation, i), start)
+                    check_same(f"mode {mode}, reset of environment {i} after step {t}", info_of(info, i), single_info)
+        vector.close()
+        for single in singles:
+            single.close()
+
+
+def check_pickle(subject: Subject) -> None:
+    """A copy by pickle goes on with the same bits, as in other processes."""
+    env = subject.vector(2, **SHORT)
+    numbers = draws(30, 2)
+    env.reset(seed=1)
+    for each in numbers[:5]:
+        env.step(vector_actions(env, each))
+    try:
+        twin = pickle.loads(pickle.dumps(env))
+    except Exception as error:  # whatever an attribute raises
+        raise ContractError(f"{subject.name} cannot be pickled, as other processes need: {error!r}") from error
+    for t, each in enumerate(numbers[5:], 6):
+        actions = vector_actions(env, each)
+        for part, one, other in zip(PARTS, twin.step(actions), env.step(actions), strict=True):
+            check_same(f"a pickled copy differs: {part} of step {t}", one, other)
+    twin.close()
+    env.close()
+
+
+def check_looking(subject: Subject) -> None:
+    """Oracle, pictures and `info` only look: they have the declared form and change nothing."""
+    env, twin = subject.vector(2, render_mode="rgb_array", **SHORT), subject.vector(2, **SHORT)
+    env.reset(seed=2)
+    twin.reset(seed=2)
+    task = env.task
+    for t, each in enumerate(draws(12, 2), 1):
+        if defines(subject.task, "oracle_actions"):
+            oracle = task.oracle_actions()
+            is_form = isinstance(oracle, np.ndarray) and oracle.dtype == np.int64 and oracle.shape == (2,)
+            check_true(is_form, f"oracle_actions must be int64 (N,), got {_form(oracle)}")
+            inside = (oracle >= 0).all() and (oracle < task.action_space.n).all()
+            check_true(
+                inside and env.action_masks()[np.arange(2), oracle].all(),
+                f"oracle_actions of step {t} are not possible: {oracle.tolist()}",
+            )
+        if defines(subject.task, "render"):
+            for i in range(2):
+                _check_image(f"render of step {t}", task.render(i))
+        if defines(subject.task, "draw_map") and "pose" in task.info():
+            path = np.asarray(task.info()["pose"][:1], np.float64)
+            _check_image(f"draw_map of step {t}", task.draw_map(0, path))
+        task.info()
+        actions = vector_actions(twin, each)
+        for part, one, other in zip(PARTS, env.step(actions), twin.step(actions), strict=True):
+            check_same(f"oracle_actions, render, draw_map or info change the episode: {part} of step {t}", one, other)
+    env.close()
+    twin.close()
+
+
+def _check_image(what: str, image: Any) -> None:
+    is_image = isinstance(image, np.ndarray) and image.dtype == np.uint8 and image.ndim == 3 and image.shape[2] == 3
+    check_true(is_image, f"{what} must be uint8 (H, W, 3), got {_form(image)}")
+
+
+def check_close(subject: Subject) -> None:
+    """An environment can be closed twice."""
+    for env in (subject.single(), subject.vector(2)):
+        env.reset(seed=0)
+        env.close()
+        env.close()
+        try:
+            env.reset()
+        except RuntimeError:
+            continue
+        raise ContractError("reset after close must raise a RuntimeError")
+
+
+#: All rules, those first on which others rest.
+CHECKS: tuple[Callable[[Subject], None], ...] = (
+    check_info,
+    check_masks,
+    check_declared,
+    check_copies,
+    check_seeds,
+    check_layouts,
+    check_batch,
+    check_looking,
+    check_autoreset,
+    check_episodes,
+    check_options,
+    check_clock,
+    check_pickle,
+    check_close,
+)

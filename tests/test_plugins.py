@@ -1,0 +1,332 @@
+"""Environments, memories and presets of other packages: `register`, entry points, `--import`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+
+import memenvs
+from memenvs import registry
+from memenvs.agents import memory as memories_module
+from memenvs.agents import presets as presets_module
+from memenvs.agents import register_memory, register_preset
+from memenvs.agents.experiments.config import RunConfig
+from memenvs.agents.memory import make_memory, memories
+from memenvs.agents.memory.recurrent import GRUMemory, RecurrentConfig
+from memenvs.agents.presets import Preset, find_preset
+from memenvs.core import BatchTask
+from memenvs.darkroom.env import Darkroom
+from memenvs.registry import environments, find_environment
+
+HERE = rf"{__file__}:\d+"
+
+
+@pytest.fixture(autouse=True)
+def tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Tables that a test may fill."""
+    monkeypatch.setattr(registry, "_ROWS", dict(registry._ROWS))
+    monkeypatch.setattr(memories_module, "_TABLE", dict(memories_module._TABLE))
+    for name in ("_REGISTERED", "_PLACES"):
+        monkeypatch.setattr(presets_module, name, {})
+    before = dict(gym.registry)
+    yield
+    gym.registry.clear()
+    gym.registry.update(before)
+
+
+class Small(Darkroom):
+    """A task of a user."""
+
+
+def test_an_environment_is_registered_once() -> None:
+    row = memenvs.register("mine/Small-v0", Small, remembers="the goal", defaults={"size": 3, "trial_episodes": 2})
+    assert (row.id, row.family, row.score_key, row.task) == ("mine/Small-v0", "mine", "return", f"{__name__}:Small")
+    assert row in environments() and find_environment("Small-v0") is find_environment("mine/Small") is row
+    env = gym.make("mine/Small-v0", size=4)
+    assert (env.unwrapped.task.config.size, env.unwrapped.trial_episodes) == (4, 2)
+    assert gym.make_vec("mine/Small-v0", 3).unwrapped.task.num_envs == 3
+    assert gym.envs.registration.EnvSpec.from_json(env.spec.to_json()).kwargs["task"] == f"{__name__}:Small"
+    again = {"remembers": "the goal", "defaults": {"size": 3, "trial_episodes": 2}}
+    assert memenvs.register("mine/Small-v0", f"{__name__}:Small", **again) == row  # the same, as by a second import
+    for id, message in (
+        ("mine/Small-v0", rf"id 'mine/Small-v0' is registered twice: at {HERE} and at {HERE}"),
+        ("memenvs/Darkroom-v0", rf"'memenvs/Darkroom-v0' is registered twice: at memenvs\.registry and at {HERE}"),
+        (
+            "CartPole-v1",
+            rf"'CartPole-v1' is registered twice: with Gymnasium, as '.*CartPoleEnv', and at {HERE}",
+        ),
+        ("a/b/c-v0", "id must have the form 'namespace/Name-v0', got 'a/b/c-v0'"),
+        (3, "id must have the form 'namespace/Name-v0', got 3"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            memenvs.register(id, Small)
+    for task, error, message in (
+        (dict, TypeError, r"task must be a subclass of memenvs\.core\.BatchTask or 'module:Class', got <class 'dict'>"),
+        ("no colon", ValueError, "task must be a class or 'module:Class', got 'no colon'"),
+    ):
+        with pytest.raises(error, match=message):
+            memenvs.register("mine/Other-v0", task)
+    memenvs.register("mine/Missing-v0", "memenvs.darkroom.env:Lightroom")
+    with pytest.raises(ImportError, match=r"'memenvs\.darkroom\.env:Lightroom': the module has no 'Lightroom'"):
+        gym.make("mine/Missing-v0")
+    memenvs.register("mine/Wrong-v0", "memenvs.darkroom.config:DarkroomConfig")
+    with pytest.raises(TypeError, match="task must be a subclass of BatchTask"):
+        gym.make("mine/Wrong-v0")
+
+
+def test_a_class_that_no_other_process_finds_is_kept_as_it_is() -> None:
+    class Local(Darkroom):
+        """A task within a function."""
+
+    row = memenvs.register("mine/Local-v0", Local)
+    assert row.task is Local
+    assert isinstance(gym.make("mine/Local-v0").unwrapped.task, Local)
+
+
+def test_ids_of_gymnasium_are_described() -> None:
+    gym.register("mine/Plain-v0", entry_point="memenvs.core:TrialEnv", kwargs={"task": Small, "size": 3})
+    row = find_environment("mine/Plain-v0")
+    assert (row.task, dict(row.defaults), row.id) == (Small, {"size": 3}, "mine/Plain-v0")
+    foreign = find_environment("CartPole-v1")
+    assert (foreign.task, foreign.id, foreign.family) == (None, "CartPole-v1", "")
+    assert {each.id for each in environments()} == {each.id for each in memenvs.ENVIRONMENTS}
+
+
+def test_a_memory_is_registered_once() -> None:
+    register_memory("mine", GRUMemory, RecurrentConfig, "a GRU of mine")
+    register_memory("mine", "memenvs.agents.memory.recurrent:GRUMemory", RecurrentConfig, "a GRU of mine")
+    assert memories()["mine"] == "a GRU of mine" and "mine" not in memories_module.MEMORIES
+    assert isinstance(make_memory("mine", 4, hidden_dim=3), GRUMemory)
+    with pytest.raises(ValueError, match=rf"memory 'mine' is registered twice: at {HERE} and at {HERE}"):
+        register_memory("mine", GRUMemory, RecurrentConfig, "another")
+    with pytest.raises(ValueError, match=rf"'gru' is registered twice: at memenvs\.agents\.memory and at {HERE}"):
+        register_memory("gru", GRUMemory, RecurrentConfig, "another")
+    with pytest.raises(ValueError, match=r"unknown memory 'mien'; .*'mine'.* \(register_memory adds one\)"):
+        make_memory("mien", 4)
+    for arguments, message in (
+        (("x", dict, RecurrentConfig, ""), "memory must be a subclass of Memory or 'module:Class', got <class 'dict'>"),
+        (("x", GRUMemory, dict, ""), "config must be a frozen dataclass or 'module:Class', got <class 'dict'>"),
+        ((3, GRUMemory, RecurrentConfig, ""), "name must be a text, got 3"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            register_memory(*arguments)
+    register_memory("broken", "memenvs.agents.memory.recurrent:Missing", RecurrentConfig, "")
+    with pytest.raises(ImportError, match="the module has no 'Missing'"):
+        make_memory("broken", 4)
+
+
+def test_a_preset_is_registered_once() -> None:
+    preset = Preset("a run of mine", RunConfig(env="CartPole-v1"))
+    register_preset("mine", preset, "Mine")
+    register_preset("mine", preset, "Mine")
+    assert find_preset("mine") == preset.config and presets_module.FAMILIES["Mine"] == {"mine": preset}
+    assert list(presets_module.PRESETS)[-1] == "mine"
+    other = Preset("another run", preset.config)
+    with pytest.raises(ValueError, match=rf"preset 'mine' is registered twice: at {HERE} and at {HERE}"):
+        register_preset("mine", other, "Mine")
+    with pytest.raises(ValueError, match=rf"'darkroom' is registered twice: at memenvs\.agents\.presets, 'Re.*{HERE}"):
+        register_preset("darkroom", preset, "Mine")
+    with pytest.raises(ValueError, match="name of a preset must be a text without ':', got 'a:b'"):
+        register_preset("a:b", preset, "Mine")
+    with pytest.raises(TypeError, match="preset must be a Preset, got RunConfig"):
+        register_preset("x", preset.config, "Mine")  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------ entry points
+
+PLUGIN = """
+import memenvs
+from memenvs.agents import presets, memory
+
+def environments():
+    memenvs.register("plugged/Small-v0", "memenvs.darkroom.env:Darkroom", remembers="a goal", defaults={"size": 3})
+
+def twice():
+    memenvs.register("memenvs/Darkroom-v0", "memenvs.darkroom.env:Darkroom")
+
+def memories():
+    memory.register_memory(
+        "plugged",
+        "memenvs.agents.memory.recurrent:GRUMemory",
+        "memenvs.agents.memory.recurrent:RecurrentConfig",
+        "mine",
+    )
+
+def preset():
+    from memenvs.agents.experiments.config import RunConfig
+    presets.register_preset("plugged", presets.Preset("mine", RunConfig(env="plugged/Small-v0")), "Plugged")
+"""
+ENTRY_POINTS = """
+[memenvs.environments]
+absent = no_such_module:environments
+good = plugged_package:environments
+missing = plugged_package:no_such_function
+twice = plugged_package:twice
+
+[memenvs.memories]
+absent = no_such_module:memories
+good = plugged_package:memories
+
+[memenvs.presets]
+absent = no_such_module:preset
+good = plugged_package:preset
+"""
+
+
+def plugged(tmp_path: Path, *command: str, entry_points: str = ENTRY_POINTS) -> subprocess.CompletedProcess[str]:
+    """Run Python with an installed package that has entry points."""
+    (tmp_path / "plugged_package.py").write_text(PLUGIN)
+    folder = tmp_path / "plugged-1.5.dist-info"
+    folder.mkdir(exist_ok=True)
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: plugged\nVersion: 1.5\n")
+    (folder / "entry_points.txt").write_text(entry_points)
+    code = f"import sys; sys.path.append({str(tmp_path)!r}); "
+    return subprocess.run([sys.executable, "-c", code + command[0], *command[1:]], capture_output=True, text=True)
+
+
+def test_entry_points_and_broken_ones(tmp_path: Path) -> None:
+    code = (
+        "import memenvs, gymnasium; heavy = {'torch', 'numba', 'plugged_package'} & set(sys.modules); "
+        "print(heavy, gymnasium.make('plugged/Small-v0').unwrapped.task.config.size)"
+    )
+    good = "[memenvs.environments]\ngood = plugged_package:environments\n"
+    done = plugged(tmp_path, code.replace("from memenvs.agents import presets, memory", ""), entry_points=good)
+    assert (done.returncode, done.stdout.split()[-1]) == (0, "3"), done.stderr
+    done = plugged(
+        tmp_path,
+        "from memenvs.cli import main; main(['list', '--json'])\n"
+        "from memenvs.agents.memory import memories, make_memory; make_memory('plugged', 3); memories()\n"
+        "from memenvs.agents.cli import main; main(['presets', 'plugged', '--json'])",
+    )
+    rows, preset = map(json.loads, done.stdout.splitlines())
+    assert done.returncode == 0, done.stderr
+    assert rows[-1] == {"id": "plugged/Small-v0", "family": "plugged", "remembers": "a goal", "needs": ""}
+    assert preset["env"] == "plugged/Small-v0"
+    warned = [line.partition("Warning: ")[2] for line in done.stderr.splitlines() if "Warning: " in line]
+    absent = "'absent' of plugged 1.5 is left out: no_such_module:{} raised ModuleNotFoundError: No module named 'no_"
+    for group, start in (
+        ("memenvs.environments", absent.format("environments")),
+        (
+            "memenvs.environments",
+            "'missing' of plugged 1.5 is left out: plugged_package:no_such_function raised Attr",
+        ),
+        (
+            "memenvs.environments",
+            "'twice' of plugged 1.5 is left out: plugged_package:twice raised ValueError: id",
+        ),
+        ("memenvs.memories", absent.format("memories")),
+        ("memenvs.presets", absent.format("preset")),
+    ):
+        assert len([line for line in warned if line.startswith(f"{group}: {start}")]) == 1, (start, warned)
+    assert len(warned) == 5
+    assert "is registered twice: at memenvs.registry and at" in done.stderr
+
+
+# ------------------------------------------------------------------ command lines
+
+
+def test_modules_of_the_working_folder(tmp_path: Path, monkeypatch, capsys) -> None:
+    from memenvs.agents.cli import main as agents_main
+    from memenvs.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path not in ("", str(tmp_path))])
+    (tmp_path / "own_tasks_here.py").write_text(
+        "import memenvs\nmemenvs.register('here/Small-v0', 'memenvs.darkroom.env:Darkroom', defaults={'size': 3})\n"
+    )
+    try:
+        assert main(["rollout", "here/Small-v0", "--import", "own_tasks_here", "--policy", "oracle", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["metrics"]["return"]["mean"] > 90
+        assert main(["rollout", "own_tasks_here:Small-v0", "--episodes", "1"]) == 0
+        assert (
+            main(["list", "--import", "no_such_module"]) == agents_main(["presets", "--import", "no_such_module"]) == 2
+        )
+        err = capsys.readouterr().err
+        assert err.count("error: argument --import no_such_module: No module named 'no_such_module'") == 2
+    finally:
+        sys.modules.pop("own_tasks_here", None)
+
+
+def test_each_program_names_the_commands_of_the_other(capsys) -> None:
+    from memenvs.agents.cli import main as agents_main
+    from memenvs.cli import main
+
+    for program, command, message in (
+        (main, "train", "'train' is a command of python -m memenvs.agents: python -m memenvs.agents train"),
+        (agents_main, "rollout", "'rollout' is a command of memenvs: memenvs rollout"),
+        (main, "trian", "unknown 'trian'; choose from ['list'"),
+    ):
+        with pytest.raises(SystemExit):
+            program([command])
+        assert message in capsys.readouterr().err
+
+
+def test_ids_of_others_on_the_command_line(tmp_path: Path, capsys) -> None:
+    from memenvs.cli import main
+
+    assert main(["rollout", "CartPole-v1", "--episodes", "2", "--json"]) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert first["id"] == "CartPole-v1" and first["metrics"]["return"]["mean"] >= 8
+    assert main(["rollout", "CartPole-v1", "--episodes", "2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == first  # the seed decides the actions
+    assert main(["rollout", "Pendulum-v1", "--episodes", "1"]) == 0
+    gym.register("mine/Blind-v0", entry_point=Blind)
+    memenvs.register("mine/Bare-v0", Bare)
+    video = str(tmp_path / "a.gif")
+    for command, message in (
+        (["rollout", "CartPole-v1", "--policy", "oracle"], "--policy oracle: CartPole-v1 is no task of memenvs, so it"),
+        (["rollout", "mine/Bare-v0", "--policy", "oracle"], "--policy oracle: Bare does not define oracle_actions"),
+        (["record", "mine/Bare-v0", "--out", video], "argument ID: Bare does not define render, its picture"),
+        (
+            ["record", "mine/Blind-v0", "--out", video],
+            "must have the render mode 'rgb_array', got mine/Blind-v0 with []",
+        ),
+        (["bench", "CartPole-v1"], "CartPole-v1: must be a task of memenvs"),
+        (["house", "--file", "x", "--check", "CartPole-v1"], "--check: must be a task in homes, got CartPole-v1"),
+    ):
+        assert main(command) == 2
+        assert message in capsys.readouterr().err
+    assert not Path(video).exists()
+
+
+class Bare(BatchTask):
+    """A task without oracle, pictures and map."""
+
+    def __init__(self, num_envs: int) -> None:
+        self.num_envs = num_envs
+        self.observation_space = gym.spaces.Dict({"x": gym.spaces.Discrete(2)})
+        self.action_space = gym.spaces.Discrete(2)
+        self.max_episode_steps, self.num_layouts = 3, 1
+
+    def begin_trial(self, i, layout, rng):
+        pass
+
+    def begin_episode(self, i, rng, options):
+        pass
+
+    def step(self, actions, active):
+        return active * 1.0, active & False
+
+    def observe(self, out, env_mask):
+        out["x"][env_mask] = 1
+
+    def info(self):
+        return {}
+
+
+class Blind(gym.Env):
+    """An environment of Gymnasium without pictures."""
+
+    observation_space = action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        return 0, {}
+
+    def step(self, action):
+        return 0, 1.0, True, False, {}

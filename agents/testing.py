@@ -212,7 +212,7 @@ def check_chunks(subject: Subject) -> None:
 
 
 def check_prefill(subject: Subject) -> None:
-    """In training mode too, acting and refilling give the features of evaluation mode; refilling has no gradient."""
+    """Acting and refilling do not depend on the training mode; refilling has no gradient."""
     memory = subject.memory
     x = inputs("trials", memory)
     with torch.no_grad():
@@ -276,7 +276,7 @@ def check_starts(subject: Subject) -> None:
 
 
 def check_rows(subject: Subject) -> None:
-    """Rows of a state are independent: they can be chosen, reordered, and joined with those of other states."""
+    """Rows of a state are independent: they can be chosen, reordered and joined."""
     memory = subject.memory
     x, order = inputs(["one trial", "trials", "goes on"], memory), torch.tensor([2, 0])
     with torch.no_grad():
@@ -334,7 +334,10 @@ def check_decisions(subject: Subject) -> None:
 
 
 def check_gradient(subject: Subject) -> None:
-    """Gradients reach every step that the last features depend on; a config with `bptt` may cut them."""
+    """Gradients reach every step that the last features depend on.
+
+    A config with `bptt` may cut them.
+    """
     memory = subject.memory
     if getattr(getattr(memory, "config", None), "bptt", None) is not None:
         return

@@ -29,7 +29,7 @@ def load_plugins(group: str) -> None:
 
 
 def class_path(found: type) -> str | type:
-    """Return "module:Class" if a class is found again by it, as in other processes; else the class itself."""
+    """Return "module:Class" if that finds a class again; else the class itself."""
     module = sys.modules.get(found.__module__)
     is_found = getattr(module, found.__name__, None) is found
     return f"{found.__module__}:{found.__name__}" if is_found else found

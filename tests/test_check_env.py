@@ -18,7 +18,10 @@ LENGTH = 4
 
 
 class Cue(BatchTask):
-    """A cue is shown at the first step; the action after LENGTH steps must be the same. A layout shifts the cues."""
+    """A cue is shown at the first step; the last action must be the same.
+
+    A layout shifts the cues.
+    """
 
     option_names = ("cue",)
 

@@ -1,4 +1,4 @@
-"""Environments, memories and presets of other packages: `register`, entry points, `--import`."""
+"""Environments, memories and presets of others: `register`, entry points, `--import`."""
 
 from __future__ import annotations
 

@@ -255,6 +255,13 @@ def reset_env(env: gym.Env | TrialVectorEnv, seed: int | None, options: dict[str
         return env.reset(seed=seed, options=options)[1]
 
 
+def share_of_episode(env: gym.Env, num_steps: int) -> float:
+    """Return the share of the longest possible episode that is played; 0 without a limit."""
+    spec_limit = None if env.spec is None else env.spec.max_episode_steps
+    limit = env.max_episode_steps if isinstance(env, TrialEnv) else spec_limit
+    return num_steps / limit if limit else 0.0
+
+
 def number_or_none(value: float) -> float | None:
     """Return the value, or None where JSON has no number for it."""
     return value if math.isfinite(value) else None

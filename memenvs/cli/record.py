@@ -11,10 +11,19 @@ import gymnasium as gym
 import numpy as np
 
 from memenvs.cli.caption import add_caption, episode_title
-from memenvs.cli.common import as_user_error, check_output, environment_spec, make_env, print_json, reset_env
+from memenvs.cli.common import (
+    as_user_error,
+    check_output,
+    environment_spec,
+    make_env,
+    print_json,
+    reset_env,
+    share_of_episode,
+)
 from memenvs.cli.extensions import EnvPolicy
 from memenvs.cli.policies import make_policy
 from memenvs.cli.progress import Progress, no_progress, progress_bar
+from memenvs.core import TrialEnv
 from memenvs.files import atomic_replace
 
 #: Default limit on the frames of a .gif. With it, 500 steps in a home take about 5 MB.
@@ -148,9 +157,9 @@ class _Screen:
 
     def render(self) -> np.ndarray:
         """Return the frame, uint8, (H, W, 3)."""
-        frame = self._env.render()
+        frame: Any = self._env.render()
         assert frame is not None, "render_mode is rgb_array"
-        return add_caption(frame, self.text)
+        return add_caption(np.asarray(frame), self.text)
 
 
 def record_episodes(
@@ -178,12 +187,12 @@ def record_episodes(
     """
     screen = _Screen(env)
     video = Video(screen, max_frames)
-    most = episodes * env.max_episode_steps if steps is None else min(steps, episodes * env.max_episode_steps)
+    goal_names = env.task.goal_names if isinstance(env, TrialEnv) else {}
     num_steps = 0
     for k in range(episodes):
         info = reset_env(env, seed if k == 0 else None)
         policy.begin()
-        title = episode_title(info.get("goal"), env.task.goal_names, k + 1)
+        title = episode_title(info.get("goal"), goal_names, k + 1)
         length, total = 0, 0.0
         is_over = False
         while True:
@@ -194,10 +203,10 @@ def record_episodes(
             if steps is not None and num_steps >= steps:
                 return k + 1, video.frames()
             _, reward, terminated, truncated, _ = env.step(policy.action())
-            total += reward
+            total += float(reward)
             length += 1
             num_steps += 1
-            progress(num_steps / most)
+            progress(max((k + share_of_episode(env, length)) / episodes, num_steps / steps if steps else 0.0))
             is_over = terminated or truncated
     return episodes, video.frames()
 

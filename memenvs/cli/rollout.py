@@ -10,7 +10,15 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from memenvs.cli.common import UserError, environment_spec, make_env, number_or_none, print_json, reset_env
+from memenvs.cli.common import (
+    UserError,
+    environment_spec,
+    make_env,
+    number_or_none,
+    print_json,
+    reset_env,
+    share_of_episode,
+)
 from memenvs.cli.extensions import EnvPolicy, Extension, MetricTable, load_extensions
 from memenvs.cli.policies import make_policy
 from memenvs.cli.progress import Progress, no_progress, progress_bar

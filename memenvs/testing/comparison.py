@@ -8,7 +8,7 @@ import numpy as np
 
 
 class ContractError(AssertionError):
-    """A task or memory breaks a rule of its contract; the message says which, by how much and at which step."""
+    """A task or memory breaks a rule; the message names it, the step and the difference."""
 
 
 def difference(found: Any, expected: Any) -> str | None:

@@ -135,7 +135,7 @@ def check_masks(subject: Subject) -> None:
 
 
 def check_copies(subject: Subject) -> None:
-    """What a step returns does not change later."""
+    """Values that a step has returned do not change later."""
     env = subject.vector(2, autoreset_mode="SameStep", **SHORT)
     kept: list[tuple[Row, Row]] = []
     for row in play_vector(env, env.reset(seed=0), draws(30, 2)):
@@ -211,7 +211,7 @@ def check_layouts(subject: Subject) -> None:
 
 
 def check_batch(subject: Subject) -> None:
-    """The environments of a batch share no state: neither their order nor a step of others changes one."""
+    """The environments of a batch share no state: neither order nor a step of others counts."""
     order = np.array([2, 0, 1])
     seeds = np.array([3, 14, 15])
     numbers = draws(30, 3)
@@ -403,8 +403,8 @@ def check_pickle(subject: Subject) -> None:
     env.close()
 
 
-def check_looking(subject: Subject) -> None:
-    """Oracle, pictures and `info` only look: they have the declared form and change nothing."""
+def check_views(subject: Subject) -> None:
+    """Oracle, pictures and `info` have the declared form and change nothing."""
     env, twin = subject.vector(2, render_mode="rgb_array", **SHORT), subject.vector(2, **SHORT)
     env.reset(seed=2)
     twin.reset(seed=2)
@@ -460,7 +460,7 @@ CHECKS: tuple[Callable[[Subject], None], ...] = (
     check_seeds,
     check_layouts,
     check_batch,
-    check_looking,
+    check_views,
     check_autoreset,
     check_episodes,
     check_options,

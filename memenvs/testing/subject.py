@@ -131,7 +131,7 @@ def play_vector(env: TrialVectorEnv, start: tuple[Any, dict[str, Any]], numbers:
 
 
 def row_of(row: Row, i: int) -> Row:
-    """What environment `i` of a batch returned, in the form of a single environment."""
+    """Row of environment `i` of a batch, in the form of a single environment."""
     observation, rewards, terminated, truncated, info = row
     single = {key: value[i] for key, value in observation.items()}
     return single, float(rewards[i]), bool(terminated[i]), bool(truncated[i]), info_of(info, i)

@@ -43,8 +43,8 @@ def test_import_is_light():
 
 
 def test_import_takes_less_than_100_ms():
-    """Beyond the time of Gymnasium; in fact about 3 ms."""
-    code = "import time, gymnasium\nstart = time.perf_counter()\nimport memenvs\nprint(time.perf_counter() - start)"
+    """Of CPU time beyond Gymnasium's; in fact about 35 ms, of which 20 search 100 packages for entry points."""
+    code = "import time, gymnasium\nstart = time.process_time()\nimport memenvs\nprint(time.process_time() - start)"
     assert float(run_python(code)) < 0.1
 
 

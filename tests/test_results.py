@@ -1,4 +1,4 @@
-"""Tables of `results/` fit the presets; pages of `docs/` show what examples print of them."""
+"""Tables of `results/` fit the presets; README and pages of `docs/` show what commands print of them."""
 
 from __future__ import annotations
 
@@ -16,17 +16,22 @@ pytestmark = pytest.mark.programs
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
-PAGES = {page.name: page.read_text() for page in (ROOT / "docs").glob("*.md")}
+PAGES = {
+    page.relative_to(ROOT).as_posix(): page.read_text()
+    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "research_notes").glob("*.md"))
+}
 #: Command -> the page that says that it makes its tables.
 COMMANDS = {
     command: name
     for name, text in PAGES.items()
-    for command in re.findall(r"^<!-- made by: python (examples/\S+ .*--show.*) -->$", text, re.MULTILINE)
+    for command in re.findall(
+        r"^<!-- made by: python (examples/\S+ .*--show.*|docs/results\.py \w+) -->$", text, re.MULTILINE
+    )
 }
 
 
 def done_and_tables(printed: str) -> tuple[set[str], list[str]]:
-    """Folders of the runs that an example has read, and the tables it has printed, as Markdown."""
+    """Folders of the runs that a command has read, and the tables it has printed, as Markdown."""
     done = set(re.findall(r"^done: (.+)$", printed, re.MULTILINE))
     tables = ["\n".join(line for line in part.splitlines() if line.startswith("|")) for part in printed.split("\n\n")]
     return done, [table + "\n" for table in tables if table]
@@ -59,7 +64,7 @@ def test_pages_show_what_the_examples_print(shown):
         assert tables, command
         for table in tables:
             page = COMMANDS[command]
-            assert table in PAGES[page], f"docs/{page} does not show what python {command} prints:\n{table}"
+            assert table in PAGES[page], f"{page} does not show what python {command} prints:\n{table}"
 
 
 def test_tables_are_few_and_small():

@@ -1,0 +1,164 @@
+"""Make the animated pictures of the README and of the environments' pages: the oracle plays; three minutes.
+
+Each picture has a seed, so the same versions of the packages write the same bytes. Prints the size of each.
+
+    python docs/pictures.py [NAME ...] [--out docs/images] [--table]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from PIL import Image
+
+import memenvs  # noqa: F401  (registers the ids)
+from memenvs.cli.policies import make_policy
+from memenvs.cli.record import Video, record_episodes
+from memenvs.core import TrialEnv
+from memenvs.files import atomic_replace
+from memenvs.registry import find_environment
+
+#: Lossy compression, 0 to 100: fine lines of maps stay sharp, and all pictures take less than 3 MB.
+QUALITY = 60
+COLUMNS = 3
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An animated picture of one environment.
+
+    Attributes:
+        name: Id without its namespace; the file is `NAME.webp`.
+        frames: Most frames.
+        fps: Frames a second.
+        width: Of the picture, in pixels.
+        episodes: Episodes of the trial.
+        steps: Steps after which it stops; None for whole episodes.
+        skip: Steps that are left out at the beginning.
+        seed: Of the trial.
+        settings: Of the environment.
+    """
+
+    name: str
+    frames: int = 80
+    fps: float = 10.0
+    width: int = 480
+    episodes: int = 1
+    steps: int | None = None
+    skip: int = 0
+    seed: int = 0
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+PICTURES = {
+    picture.name: picture
+    for picture in (
+        Picture("ExtObjNav-v0", episodes=3, seed=6, settings={"split": "validation"}),
+        Picture("Search-v0", steps=240, seed=7, settings={"split": "test"}),
+        Picture("Coverage-v0", steps=240, seed=4, settings={"split": "test"}),
+        Picture("Roaming-v0", steps=120, seed=2, settings={"split": "test"}),
+        Picture("FourBoxes-v0", episodes=3, settings={"max_episode_steps": 16}),
+        Picture("RoomBallet-LVFO-v0", frames=110, skip=480),
+        Picture("VLN-R2R-v0", fps=1.5, seed=2, settings={"split": "val_unseen"}),
+        Picture("VLN-CVDN-v0", fps=1.5, seed=4, settings={"split": "val_unseen"}),
+        Picture("Darkroom-v0", episodes=4, settings={"max_episode_steps": 16}),
+    )
+}
+
+
+class LateVideo(Video):
+    """A video that begins late.
+
+    Args:
+        env: The environment.
+        max_frames: Most frames.
+        skip: Steps that are left out at the beginning.
+    """
+
+    def __init__(self, env: TrialEnv, max_frames: int, skip: int) -> None:
+        super().__init__(env, max_frames)
+        self._skip = skip
+
+    def capture(self) -> None:
+        """Render the present step, unless it is left out."""
+        if self._skip > 0:
+            self._skip -= 1
+        else:
+            super().capture()
+
+
+def make_picture(picture: Picture, folder: Path) -> Path:
+    """Let the oracle play, and write its frames as an animated WebP that never ends."""
+    spec = find_environment(picture.name)
+    env = gym.make(spec.id, render_mode="rgb_array", **picture.settings).unwrapped
+    policy = make_policy("oracle", env, spec, np.random.default_rng(picture.seed))
+    video = LateVideo(env, picture.frames, picture.skip)
+    record_episodes(env, policy, picture.episodes, picture.steps, picture.seed, video)
+    images = [resized(frame, picture.width) for frame in video.frames()]
+    env.close()
+    durations = [round(1000 / picture.fps)] * len(images)
+    durations[-1] = 1500  # ms; the end is worth a glance
+    path = folder / f"{picture.name}.webp"
+    with atomic_replace(path) as temporary:
+        images[0].save(
+            temporary,
+            "webp",
+            save_all=True,
+            append_images=images[1:],
+            duration=durations,
+            loop=0,
+            quality=QUALITY,
+            method=6,
+        )
+    return path
+
+
+def resized(frame: np.ndarray, width: int) -> Image.Image:
+    """The frame at a width in pixels."""
+    image = Image.fromarray(frame)
+    return image.resize((width, round(image.height * width / image.width)), Image.Resampling.LANCZOS)
+
+
+def markdown_table(folder: str) -> str:
+    """Format the pictures as the table of the README, each with its id and what must be remembered."""
+    cells = []
+    for name in PICTURES:
+        spec = find_environment(name)
+        cells.append((f"![{name}]({folder}/{name}.webp)", f"`{spec.id}`: {spec.remembers}"))
+    lines = ["|" + " |" * COLUMNS, "|" + "---|" * COLUMNS]
+    for first in range(0, len(cells), COLUMNS):
+        for row in zip(*cells[first : first + COLUMNS], strict=True):
+            lines.append(f"| {' | '.join(row)} |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Make the pictures that are named, or all of them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(PICTURES)} (default all)")
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_name("images"), help="folder of the pictures")
+    parser.add_argument("--table", action="store_true", help="print the table of the README and make nothing")
+    options = parser.parse_args()
+    unknown = [name for name in options.names if name not in PICTURES]
+    if unknown:
+        parser.error(f"unknown {unknown[0]!r}; choose from {', '.join(PICTURES)}")
+    if options.table:
+        print(markdown_table("docs/images"))
+        return 0
+    total = 0
+    for name in options.names or PICTURES:
+        path = make_picture(PICTURES[name], options.out)
+        total += path.stat().st_size
+        print(f"{path}: {path.stat().st_size / 1e3:.0f} kB", flush=True)
+    print(f"together {total / 1e6:.2f} MB")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,350 @@
+"""Print the tables of the results pages from `results/`, and draw their figures; half a minute.
+
+Names are those of the pages; `memory` is the table of the README. Without names all tables are printed.
+
+    python docs/results.py [in_context explorers room_ballet vln memory] [--draw docs/images]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from memenvs.agents.experiments.report import COLOURS, figure_png
+from memenvs.agents.experiments.statistics import format_digits, format_mean, format_percent, mean_and_stderr
+from memenvs.agents.presets import folder_name
+from memenvs.agents.studies.layout_evaluation import layout_scores
+from memenvs.agents.studies.study_results import metric_means
+from memenvs.files import write_file
+from memenvs.retention import STRATEGIES
+
+RESULTS = Path(__file__).parents[1] / "results"
+SEEDS = (0, 1, 2)
+#: Font size, in a figure of 8 inches that is read at 400 pixels.
+FONT = 16
+MARKERS = "osD^vPX*"
+
+LAST_EPISODE = 15  # the last that every trial of 1,024 steps reaches
+#: Run -> agent.
+IN_CONTEXT = {
+    "relic": "ReLIC (`relic`)",
+    "k1": "ReLIC, one update a rollout (`k1`)",
+    "no-iea": "no attention to earlier episodes (`no-iea`)",
+    "transformer-se": "memory emptied after each episode (`transformer-se`)",
+}
+#: Run -> agent, in the order of the table.
+EXPLORERS = {
+    "random": "random actions",
+    "reactive": "no memory (`reactive`)",
+    "lstm": "LSTM (`lstm`)",
+    "frmqn": "FRMQN (`frmqn`)",
+    "sm-pooling": "pooled scenes (`sm-pooling`)",
+    "smt-factorized": "SMT through centres (`smt-factorized`)",
+    "smt": "Scene Memory Transformer (`smt`)",
+    "smt-causal": "our causal SMT (`smt-causal`)",
+    "oracle": "oracle, knows the map",
+}
+#: Task -> metric, its unit.
+EXPLORED = {"roaming": ("distance", "m"), "coverage": ("cells", "cells"), "search": ("classes", "classes")}
+AXES = {"roaming": "distance, m", "coverage": "cells entered", "search": "classes found"}
+#: Question, environment, memory, preset, metric, evaluation.
+ROOM_BALLET = (
+    ("Are places worth more than time?", "Next", "time of each frame", "ballet-next:t-fifo", "accuracy", "evaluation"),
+    ("", "Next", "time and moves", "ballet-next:t-fifo+a", "accuracy", "evaluation"),
+    ("", "Next", "place of each frame", "ballet-next:sat-fifo", "accuracy", "evaluation"),
+    ("How to read 1,280 frames?", "ShortStay", "all", "ballet-shortstay:5-sat-fifo", "accuracy", "evaluation"),
+    ("", "ShortStay", "chunks of time", "ballet-shortstay:5-sat-fifo-th", "accuracy", "evaluation"),
+    ("", "ShortStay", "chunks of places", "ballet-shortstay:5-sat-pm-ph", "accuracy", "evaluation"),
+    ("What to keep?", "ABA", "the newest frames", "ballet-aba:sat-fifo", "accuracy", "evaluation"),
+    ("", "ABA", "the newest frames of each place", "ballet-aba:sat-pm", "accuracy", "evaluation"),
+    ("Does it last with more rooms?", "MVFO", "8 rooms, as in training", "ballet-mvfo:rooms", "accuracy", "rooms_8"),
+    ("", "MVFO", "12 rooms", "ballet-mvfo:rooms", "accuracy", "rooms_12"),
+    ("Who chooses what to keep?", "four tasks", "a learned allocator (AMA)", "ballet-ama", "accuracy", "evaluation"),
+    ("", "four tasks", "AMA, three steps a visit", "ballet-ama:small", "accuracy", "evaluation"),
+    ("", "four tasks", "DNC, three steps a visit", "ballet-dnc:every-small", "accuracy", "evaluation"),
+)
+#: Run of one to three legs -> agent.
+VLN = {
+    "all": "all actions (MTVM)",
+    "last3": "last 3 actions",
+    "observations": "all views",
+    "last3-observations": "last 3 views",
+    "recurrent": "one recurrent state",
+    "none": "no memory",
+    "no-language": "all actions, does not read",
+}
+LEGS = (1, 2, 3)
+#: Policy played beside the trained agents -> its name.
+BASELINES = {"random": "random actions", "oracle": "shortest path"}
+Rows = Sequence[Sequence[str]]
+
+
+def folders(study: str, run: str) -> list[Path]:
+    """Folders of a run's seeds, those that its study has."""
+    found = [RESULTS / study / f"{run}-{seed}" for seed in SEEDS]
+    return found if run not in ("random", "oracle") else []
+
+
+def print_table(title: str, header: Sequence[str], rows: Rows) -> None:
+    """Print a table as Markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    print(f"\n{title}")
+    for line in lines:
+        print(("| " + " | ".join(line) + " |").replace("+-", "±"))
+
+
+def new_figure(height: float, panels: int = 1) -> tuple[Figure, list[Axes]]:
+    """A figure of 8 inches and its panels, side by side."""
+    figure = Figure(figsize=(8, height), dpi=100, layout="constrained")
+    axes = list(np.atleast_1d(figure.subplots(1, panels, sharey=True)))
+    for each in axes:
+        each.spines[["top", "right"]].set_visible(False)
+        each.grid(alpha=0.25)
+        each.tick_params(labelsize=FONT - 2)
+    return figure, axes
+
+
+def label_axes(axes: Axes, x: str, y: str = "") -> None:
+    """Name the axes of a panel."""
+    axes.set_xlabel(x, fontsize=FONT)
+    axes.set_ylabel(y, fontsize=FONT)
+
+
+def plain(name: str) -> str:
+    """Name of an agent without its id."""
+    return name.split(" (`")[0]
+
+
+# ---------------------------------------------------------------------- ExtObjNav: learning in context
+
+
+def in_context_scores(run: str, metric: str, name: str = "evaluation") -> np.ndarray:
+    """Metric by episode of the trial, float64, (seeds, 15)."""
+    return metric_means(folders("ext_objnav", run), metric, name=name)[:, :LAST_EPISODE]
+
+
+def in_context() -> None:
+    """Success in the first and in the 15th episode in an unseen home."""
+    agents = {name: (run, "evaluation") for run, name in IN_CONTEXT.items()}
+    agents["ReLIC in ProcTHOR houses"] = ("relic", "procthor")
+    rows = []
+    for name, (run, evaluation) in agents.items():
+        success, spl = (in_context_scores(run, metric, evaluation) for metric in ("success", "spl"))
+        cells = [format_percent(each) for each in (success[:, 0], success[:, -1], success[:, -1] - success[:, 0])]
+        rows.append([name, *cells, format_digits(spl[:, 0]), format_digits(spl[:, -1])])
+    header = [
+        "agent",
+        "success in episode 1, %",
+        "in episode 15, %",
+        "gain, points",
+        "SPL in episode 1",
+        "in episode 15",
+    ]
+    print_table("ExtObjNav, homes never seen", header, rows)
+
+
+def draw_in_context() -> Figure:
+    """Success by episode of the trial."""
+    figure, (axes,) = new_figure(4.6)
+    names = ["ReLIC", "ReLIC, one update a rollout", "no attention to earlier episodes", "memory emptied each episode"]
+    episodes = np.arange(1, LAST_EPISODE + 1)
+    for k, (run, name) in enumerate(zip(IN_CONTEXT, names, strict=True)):
+        mean, stderr = mean_and_stderr(100 * in_context_scores(run, "success"))
+        axes.plot(episodes, mean, color=COLOURS[k], marker=MARKERS[k], linewidth=2.5, markersize=8, label=name)
+        axes.fill_between(episodes, mean - stderr, mean + stderr, color=COLOURS[k], alpha=0.2, linewidth=0)
+    label_axes(axes, "episode in the same home", "success, %")
+    axes.set_xticks([1, 5, 10, 15])
+    axes.set_ylim(50, 88)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=FONT - 2)
+    return figure
+
+
+# ---------------------------------------------------------------------- Roaming, Coverage, Search
+
+
+def explored(task: str, run: str) -> np.ndarray:
+    """Mean score over the test homes, float64, (seeds,)."""
+    found = folders("scene_memory", f"{task}-{run}")
+    if run in ("random", "oracle"):
+        found = [RESULTS / "scene_memory" / f"{task}-{run}"]
+    return layout_scores(found, EXPLORED[task][0]).mean(1)
+
+
+def explorers() -> None:
+    """Score of each memory in each task, in the test homes."""
+    rows = [[name, *(format_digits(explored(task, run)) for task in EXPLORED)] for run, name in EXPLORERS.items()]
+    print_table("46 test homes", ["agent", "Roaming, m", "Coverage, cells", "Search, classes"], rows)
+
+
+def draw_explorers() -> Figure:
+    """Score of each agent in each task: the mean, and each seed."""
+    figure, panels = new_figure(5.0, len(EXPLORED))
+    agents = list(EXPLORERS)[1:-1][::-1]
+    shown = {"reactive": "no memory", "lstm": "LSTM", "frmqn": "FRMQN", "sm-pooling": "pooled scenes"}
+    shown |= {"smt-factorized": "SMT, centres", "smt": "SMT", "smt-causal": "causal SMT"}
+    for axes, (task, label) in zip(panels, AXES.items(), strict=True):
+        for row, run in enumerate(agents):
+            scores = explored(task, run)
+            colour = "#888888" if run == "reactive" else COLOURS[0 if run.startswith("smt") else 1]
+            axes.plot(scores, [row] * len(scores), "o", color=colour, alpha=0.4, markersize=8, markeredgewidth=0)
+            axes.plot(scores.mean(), row, "|", color=colour, markersize=24, markeredgewidth=4)
+        axes.axvline(explored(task, "reactive").mean(), color="#888888", linestyle="--", linewidth=1.5)
+        axes.set_title(task.capitalize(), fontsize=FONT)
+        label_axes(axes, label)
+    panels[0].set_yticks(range(len(agents)), [shown[run] for run in agents], fontsize=FONT)
+    return figure
+
+
+# ---------------------------------------------------------------------- Room Ballet
+
+
+def ballet(preset: str, metric: str = "accuracy", policy: str = "agent", name: str = "evaluation") -> np.ndarray:
+    """Metric of a preset's runs, float64, (seeds,)."""
+    found = [RESULTS / "room_ballet" / folder_name(preset, seed) for seed in SEEDS]
+    return metric_means(found, metric, policy, name)
+
+
+def room_ballet() -> None:
+    """Right answers of each memory beside those of the ideal observer."""
+    rows = []
+    for question, task, memory, preset, metric, name in ROOM_BALLET:
+        ideal = format_percent(ballet(preset, metric, "ideal", name))
+        cells = [format_percent(ballet(preset, metric, name=name)), ideal.removesuffix(" +- 0.0")]
+        rows.append([question, task, memory, f"`{preset}`", *cells])
+    header = ["question", "task", "memory", "preset", "right answers, %", "ideal observer, %"]
+    print_table("Room Ballet", header, rows)
+
+
+def draw_room_ballet() -> Figure:
+    """Right answers in each task with each retention strategy."""
+    shares = np.array([[ballet(f"ballet-{t}" + f":{s}" * (t != s)).mean() for s in STRATEGIES] for t in STRATEGIES])
+    ama = np.array([[ballet("ballet-ama", f"accuracy_{task}").mean()] for task in STRATEGIES])
+    shares = 100 * np.hstack([shares, ama])
+    figure, (axes,) = new_figure(5.2)
+    axes.grid(False)
+    axes.imshow(shares, vmin=0, vmax=100, cmap="cividis", aspect="auto")
+    for (i, j), share in np.ndenumerate(shares):
+        colour = "black" if share > 55 else "white"
+        axes.text(j, i, f"{share:.0f} %", ha="center", va="center", color=colour, fontsize=FONT + 2)
+    names = [strategy.upper() for strategy in STRATEGIES]
+    axes.set_xticks(range(len(names) + 1), [*names, "learned\n(AMA)"], fontsize=FONT)
+    axes.set_yticks(range(len(names)), names, fontsize=FONT)
+    label_axes(axes, "strategy of the memory: what is evicted first", "task")
+    return figure
+
+
+# ---------------------------------------------------------------------- R2R, CVDN
+
+
+def vln_scores(run: str, legs: int) -> np.ndarray:
+    """Success in unseen houses, in %, float64, (seeds,)."""
+    return 100 * metric_means(folders("vln_memory", f"{run}-{legs}"), "sr")[:, 0]
+
+
+def vln() -> None:
+    """Success by what the agent remembers, in one to three legs; R2R's graphs; CVDN."""
+    rows = []
+    for run, name in VLN.items():
+        cells = [format_mean(vln_scores(run, legs)) if run != "recurrent" or legs == 1 else "-" for legs in LEGS]
+        more = ["-", "-"]
+        if run == "all":
+            more = [format_percent(task_scores("r2r", "sr")), format_mean(task_scores("cvdn", "gp"))]
+        rows.append([name, *cells, *more])
+    rows.append(["GRU, learns from rewards (`vln-ppo`)", format_percent(task_scores("ppo", "sr")), "-", "-", "-", "-"])
+    for policy, name in BASELINES.items():
+        one, real = (format_percent(task_scores(run, "sr", policy)[:1]) for run in ("ppo", "r2r"))
+        rows.append([name, one, "-", "-", real, format_mean(task_scores("cvdn", "gp", policy)[:1])])
+    header = ["remembers", "success, 1 leg, %", "2 legs, %", "3 legs, %", "R2R graphs, %", "CVDN progress, m"]
+    print_table("Houses never seen", header, rows)
+
+
+def task_scores(run: str, metric: str, policy: str = "agent") -> np.ndarray:
+    """Metric of a run in unseen houses, float64, (seeds,)."""
+    return metric_means(folders("vln_tasks", run), metric, policy)[:, 0]
+
+
+def draw_vln() -> Figure:
+    """Success by legs of the path, for each memory."""
+    figure, (axes,) = new_figure(5.4)
+    for k, (run, name) in enumerate(VLN.items()):
+        if run == "recurrent":
+            continue
+        mean, stderr = zip(*(mean_and_stderr(vln_scores(run, legs)) for legs in LEGS), strict=True)
+        style: dict[str, Any] = {"linestyle": ":" if run in ("none", "no-language") else "-", "capsize": 4}
+        axes.errorbar(
+            LEGS, mean, stderr, label=name, color=COLOURS[k], marker=MARKERS[k], linewidth=2.5, markersize=9, **style
+        )
+    axes.set_xticks(LEGS)
+    axes.set_ylim(0, 75)
+    label_axes(axes, "legs of the path", "success, %")
+    figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=FONT - 2)
+    return figure
+
+
+# ---------------------------------------------------------------------- the README's table
+
+
+def memory() -> None:
+    """What memory is worth, one row a task."""
+    rows = [
+        [
+            "where objects were in earlier episodes",
+            "[ExtObjNav](docs/in_context.md), success in the 15th episode, %",
+            format_percent(in_context_scores("relic", "success")[:, -1]) + " (`relic`)",
+            format_percent(in_context_scores("no-iea", "success")[:, -1]) + " (`no-iea`)",
+        ]
+    ]
+    remembered = {"roaming": "where there is room to move", "coverage": "where it has been"}
+    remembered["search"] = "where it has searched"
+    for task, (_, unit) in EXPLORED.items():
+        cells = [f"{format_digits(explored(task, run))} (`{run}`)" for run in ("smt-causal", "reactive")]
+        rows.append([remembered[task], f"[{task.capitalize()}](docs/explorers.md), {unit} in 200 steps", *cells])
+    cells = [f"{format_percent(ballet(f'ballet-aba:{run}'))} (`{run}`)" for run in ("sat-pm", "sat-fifo")]
+    rows.append(["dances from before a long stay", "[Room Ballet](docs/room_ballet.md) ABA, right answers, %", *cells])
+    cells = [format_mean(vln_scores(run, 1)) for run in ("all", "none")]
+    rows.append(
+        ["how much of a text is done", "[R2R](docs/vln.md), success, %", cells[0] + " (MTVM)", cells[1] + " (MTVM)"]
+    )
+    print_table("What memory is worth", ["what must be remembered", "measured", "with memory", "without"], rows)
+
+
+TABLES: Mapping[str, Callable[[], None]] = {
+    "in_context": in_context,
+    "explorers": explorers,
+    "room_ballet": room_ballet,
+    "vln": vln,
+    "memory": memory,
+}
+FIGURES: Mapping[str, Callable[[], Figure]] = {
+    "in_context": draw_in_context,
+    "explorers": draw_explorers,
+    "room_ballet": draw_room_ballet,
+    "vln": draw_vln,
+}
+
+
+def main() -> int:
+    """Print the tables, and draw the figures where a folder is given."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(TABLES)} (default all)")
+    parser.add_argument("--draw", type=Path, metavar="FOLDER", help="also draw the figures into this folder")
+    options = parser.parse_args()
+    unknown = [name for name in options.names if name not in TABLES]
+    if unknown:
+        parser.error(f"unknown {unknown[0]!r}; choose from {', '.join(TABLES)}")
+    for name in options.names or TABLES:
+        TABLES[name]()
+        if options.draw is not None and name in FIGURES:
+            write_file(options.draw / f"results_{name}.png", figure_png(FIGURES[name]()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

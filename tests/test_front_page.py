@@ -1,0 +1,65 @@
+"""The README is short, and its table of pictures is that of the registry and of `docs/pictures.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, ImageSequence
+
+from memenvs.registry import ENVIRONMENTS
+from tests.processes import run_python
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+PICTURES = str(ROOT / "docs" / "pictures.py")
+
+
+def test_the_readme_is_short():
+    lines = README.read_text().splitlines()
+    assert len(lines) <= 150
+    assert [line for line in lines if len(line) > 120 and not line.startswith("|")] == []
+
+
+@pytest.mark.programs
+def test_the_table_of_pictures_is_that_of_the_registry():
+    lines = README.read_text().splitlines()
+    begin = lines.index("<!-- made by: python docs/pictures.py --table -->") + 1
+    done = run_python(PICTURES, "--table")
+    table = done.stdout.splitlines()
+    assert done.returncode == 0 and lines[begin : begin + len(table)] == table, "put what --table prints there"
+    assert lines[begin + len(table)] == ""  # nor rows of pictures that are gone
+    shown = {spec.family for spec in ENVIRONMENTS if f"`{spec.id}`: {spec.remembers} |" in done.stdout}
+    assert shown == {spec.family for spec in ENVIRONMENTS}
+
+
+def test_pictures_are_small_and_move():
+    files = sorted((ROOT / "docs" / "images").glob("*.webp"))
+    assert len(files) == 9 and sum(file.stat().st_size for file in files) < 3_000_000
+    for file in files:
+        with Image.open(file) as picture:
+            assert picture.n_frames > 4 and picture.info["loop"] == 0, file.name
+
+
+@pytest.mark.programs
+def test_pictures_are_those_that_the_command_makes(tmp_path):
+    made = []
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        done = run_python(PICTURES, "Darkroom-v0", "--out", str(tmp_path / name))
+        assert done.returncode == 0, done.stderr
+        made.append(tmp_path / name / "Darkroom-v0.webp")
+    assert made[0].read_bytes() == made[1].read_bytes()
+    with Image.open(made[0]) as new, Image.open(ROOT / "docs" / "images" / "Darkroom-v0.webp") as kept:
+        frames = [
+            [np.asarray(each.convert("RGB"), int) for each in ImageSequence.Iterator(file)] for file in (new, kept)
+        ]
+    assert len(frames[0]) == len(frames[1])
+    # another version of the compression rounds otherwise
+    assert max(np.abs(a - b).mean() for a, b in zip(*frames, strict=True)) < 3
+
+
+def test_an_unknown_picture_is_refused():
+    done = run_python(PICTURES, "Darkroom")
+    assert done.returncode == 2 and "unknown 'Darkroom'; choose from ExtObjNav-v0" in done.stderr

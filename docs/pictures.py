@@ -1,4 +1,4 @@
-"""Make the animated pictures of the README and of the environments' pages: the oracle plays; three minutes.
+"""Make the animated pictures of the README, in which the oracle plays; three minutes.
 
 Each picture has a seed, so the same versions of the packages write the same bytes. Prints the size of each.
 
@@ -18,9 +18,7 @@ import numpy as np
 from PIL import Image
 
 import memenvs  # noqa: F401  (registers the ids)
-from memenvs.cli.policies import make_policy
-from memenvs.cli.record import Video, record_episodes
-from memenvs.core import TrialEnv
+from memenvs.cli.record import Video
 from memenvs.files import atomic_replace
 from memenvs.registry import find_environment
 
@@ -72,36 +70,30 @@ PICTURES = {
 }
 
 
-class LateVideo(Video):
-    """A video that begins late.
-
-    Args:
-        env: The environment.
-        max_frames: Most frames.
-        skip: Steps that are left out at the beginning.
-    """
-
-    def __init__(self, env: TrialEnv, max_frames: int, skip: int) -> None:
-        super().__init__(env, max_frames)
-        self._skip = skip
-
-    def capture(self) -> None:
-        """Render the present step, unless it is left out."""
-        if self._skip > 0:
-            self._skip -= 1
-        else:
-            super().capture()
+def play(picture: Picture) -> list[np.ndarray]:
+    """Let the oracle play, and return frames that are evenly spaced in time, uint8 (H, W, 3) each."""
+    env = gym.make(find_environment(picture.name).id, render_mode="rgb_array", **picture.settings).unwrapped
+    video = Video(env, picture.frames)
+    steps = 0
+    for episode in range(picture.episodes):
+        env.reset(seed=picture.seed if episode == 0 else None)
+        over = False
+        while True:
+            if steps >= picture.skip:
+                video.capture()
+            if over or steps == picture.steps:
+                break
+            _, _, terminated, truncated, _ = env.step(env.oracle_action())
+            over = terminated or truncated
+            steps += 1
+    frames = video.frames()
+    env.close()
+    return frames
 
 
 def make_picture(picture: Picture, folder: Path) -> Path:
-    """Let the oracle play, and write its frames as an animated WebP that never ends."""
-    spec = find_environment(picture.name)
-    env = gym.make(spec.id, render_mode="rgb_array", **picture.settings).unwrapped
-    policy = make_policy("oracle", env, spec, np.random.default_rng(picture.seed))
-    video = LateVideo(env, picture.frames, picture.skip)
-    record_episodes(env, policy, picture.episodes, picture.steps, picture.seed, video)
-    images = [resized(frame, picture.width) for frame in video.frames()]
-    env.close()
+    """Write the frames of an episode as an animated WebP that never ends."""
+    images = [resized(frame, picture.width) for frame in play(picture)]
     durations = [round(1000 / picture.fps)] * len(images)
     durations[-1] = 1500  # ms; the end is worth a glance
     path = folder / f"{picture.name}.webp"
@@ -126,7 +118,7 @@ def resized(frame: np.ndarray, width: int) -> Image.Image:
 
 
 def markdown_table(folder: str) -> str:
-    """Format the pictures as the table of the README, each with its id and what must be remembered."""
+    """Format the pictures as the table of the README, with ids and what must be remembered."""
     cells = []
     for name in PICTURES:
         spec = find_environment(name)

@@ -1,4 +1,4 @@
-"""Print the tables of the results pages from `results/`, and draw their figures; half a minute.
+"""Print the tables of the results pages from `results/`, and draw their figures.
 
 Names are those of the pages; `memory` is the table of the README. Without names all tables are printed.
 
@@ -292,7 +292,7 @@ def draw_vln() -> Figure:
 
 
 def memory() -> None:
-    """What memory is worth, one row a task."""
+    """Score with and without a memory, one row a task."""
     rows = [
         [
             "where objects were in earlier episodes",

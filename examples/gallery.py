@@ -1,4 +1,4 @@
-"""Draw homes from inside and from above for the README, in 20 seconds.
+"""Draw homes from inside and from above for `docs/houses.md`, in 20 seconds.
 
 Each room is seen from the navigable position in it that shows the most different objects.
 

@@ -89,9 +89,11 @@ def commands(text: str) -> Iterator[list[str]]:
         for line in block.text.replace("\\\n", " ").splitlines():
             for part in re.split(r"&&|\||;", line.removeprefix("$ ")) if "'" not in line else [line]:
                 words = shlex.split(part, comments=True)
+                while words and re.match(r"\w+=", words[0]):  # a variable of the command's environment
+                    del words[0]
                 for position, word in enumerate(words):
-                    if word in command_line.PROGRAMS:
-                        yield words[position:]
+                    if position == 0 and word in command_line.PROGRAMS:
+                        yield words
                         break
                     if word == "-m" and words[position + 1] in ("memenvs", "memenvs.agents"):
                         yield [words[position + 1].replace(".", "-"), *words[position + 2 :]]
@@ -203,8 +205,9 @@ def test_the_commands_of_generated_pages_parse(folder):
 
 
 def test_blocks_and_commands_are_found():
-    text = "# Title\n\n```python\na = 1\n```\n\n```bash\nX=1 memenvs list --json  # all\n```\n\n```python\nb = 2\n```\n"
-    assert script(text) == "\n\n\na = 1\n\n\n\n\n\n\n\nb = 2"
+    shell = "X=1 memenvs list --json  # all\ncd memenvs\n"
+    text = f"# Title\n\n```python\na = 1\n```\n\n```bash\n{shell}```\n\n```python\nb = 2\n```\n"
+    assert script(text) == "\n\n\na = 1" + 8 * "\n" + "b = 2"
     assert list(commands(text)) == [["memenvs", "list", "--json"]]
     assert list(commands("```bash\ntorchrun -m memenvs.agents train demo && memenvs warmup\n```")) == [
         ["memenvs-agents", "train", "demo"],

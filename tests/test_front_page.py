@@ -1,4 +1,4 @@
-"""The README is short, and its table of pictures is that of the registry and of `docs/pictures.py`."""
+"""The README is short; its pictures are those of the registry and of `docs/pictures.py`."""
 
 from __future__ import annotations
 

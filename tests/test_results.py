@@ -1,4 +1,4 @@
-"""Tables of `results/` fit the presets; README and pages of `docs/` show what commands print of them."""
+"""Tables of `results/` fit the presets; pages show what commands print of them."""
 
 from __future__ import annotations
 

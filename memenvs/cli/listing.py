@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def markdown_table() -> str:
-    """Format the registry as the table of the README."""
+    """Format the registry as the Markdown table of `docs/benchmarks.md`."""
     columns = ("id", "what must be remembered", "score", "oracle at least", "random below", "needs")
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for spec in ENVIRONMENTS:

@@ -71,7 +71,7 @@ PICTURES = {
 
 
 def play(picture: Picture) -> list[np.ndarray]:
-    """Let the oracle play, and return frames that are evenly spaced in time, uint8 (H, W, 3) each."""
+    """Let the oracle play, and return frames evenly spaced in time, uint8 (H, W, 3) each."""
     env = gym.make(find_environment(picture.name).id, render_mode="rgb_array", **picture.settings).unwrapped
     video = Video(env, picture.frames)
     steps = 0
@@ -86,6 +86,8 @@ def play(picture: Picture) -> list[np.ndarray]:
             _, _, terminated, truncated, _ = env.step(env.oracle_action())
             over = terminated or truncated
             steps += 1
+        if steps == picture.steps:
+            break
     frames = video.frames()
     env.close()
     return frames

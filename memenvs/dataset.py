@@ -187,7 +187,7 @@ def write_dataset(
         NotImplementedError: The environment has no oracle, which was to play.
     """
     path = check_dataset_id(name)
-    before = _check_target(path, name, source, append=append)
+    old_card = _check_target(path, name, source, append=append)
     if expected is not None:
         check_unchanged(expected, source, "the dataset of the card")
 
@@ -195,7 +195,7 @@ def write_dataset(
     from minari.namespace import create_namespace, list_local_namespaces
 
     with atomic_folder(path) as folder:
-        if before is None:
+        if old_card is None:
             folder.mkdir()
             storage = MinariStorage.new(
                 folder / "data",
@@ -208,18 +208,18 @@ def write_dataset(
         else:
             shutil.copytree(path, folder)
             storage = MinariStorage.read(folder / "data")
-            _check_bits(0, _play_trial(source, 0), before, source)
-        checksums = [] if before is None else list(before["checksums"])
+            _check_bits(0, _play_trial(source, 0), old_card, source)  # same bits as when the dataset was begun
+        checksums = [] if old_card is None else list(old_card["checksums"])  # one for each trial
         first = storage.total_episodes
 
-        def keep(episode: EpisodeBuffer) -> None:
+        def store(episode: EpisodeBuffer) -> None:
             storage.update_episodes([episode])
             if progress is not None:
                 progress(min(1.0, (storage.total_episodes - first) / episodes))
 
         while storage.total_episodes < first + episodes:
             trial = len(checksums)
-            checksums.append(_play_trial(source, trial, keep))
+            checksums.append(_play_trial(source, trial, store))
             if expected is not None:
                 _check_bits(trial, checksums[trial], expected, source)
         counts = {"episodes": storage.total_episodes, "steps": storage.total_steps, "checksums": checksums}
@@ -277,8 +277,8 @@ def _minari_metadata(name: str, source: Source) -> dict[str, Any]:
     }
 
 
-def _play_trial(source: Source, trial: int, keep: Callable[[EpisodeBuffer], None] = lambda episode: None) -> str:
-    """Play a trial, hand over each episode, and return the SHA-256 of all their bits."""
+def _play_trial(source: Source, trial: int, store: Callable[[EpisodeBuffer], None] = lambda episode: None) -> str:
+    """Play a trial, call `store` with each episode, and return the SHA-256 of all their bits."""
     from minari.data_collector import EpisodeBuffer
 
     env = source.env
@@ -307,7 +307,7 @@ def _play_trial(source: Source, trial: int, keep: Callable[[EpisodeBuffer], None
             "infos": _stack(infos),
         }
         _hash(sha, episode)
-        keep(EpisodeBuffer(**episode))
+        store(EpisodeBuffer(**episode))
         if env.trial_over:
             return sha.hexdigest()
         observation, info = env.reset()

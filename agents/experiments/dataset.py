@@ -18,8 +18,8 @@ from memenvs.registry import find_environment
 
 AGENT = "agent"
 """Name of the policy in the card."""
-VIEWS = ("encoder", "encoder_kwargs", "place")
-"""Settings of `make_vec_env` that change what the agent sees, and not the environment."""
+OBSERVATION_SETTINGS = ("encoder", "encoder_kwargs", "place")
+"""Settings of `make_vec_env` that change the observations of the agent and not the environment."""
 
 
 def seed_of(card: Mapping[str, Any]) -> int:
@@ -37,7 +37,7 @@ def run_source(run: RunDirectory, seed: int, checkpoint: str | None = None) -> S
     """Make the source of a dataset: a run's agent in its evaluation trials.
 
     Where trials of the environment never end, they have as many steps as those of an evaluation. The dataset has the
-    observations of the environment. The agent sees those of a copy of it, which may be encoded.
+    observations of the environment. The agent gets those of a copy of it, which may be encoded.
 
     Args:
         run: The folder.
@@ -50,20 +50,20 @@ def run_source(run: RunDirectory, seed: int, checkpoint: str | None = None) -> S
     """
     config = run.config
     given = {**config.env_kwargs, **config.eval_kwargs}
-    settings = {name: value for name, value in given.items() if name not in VIEWS}
+    settings = {name: value for name, value in given.items() if name not in OBSERVATION_SETTINGS}
     id = full_id(config.env)
     row = find_environment(id)
     if all({**row.defaults, **settings}.get(limit) is None for limit in ("trial_episodes", "trial_steps")):
         settings["trial_steps"] = config.eval_steps  # as in an evaluation
     env = make_spec_env(id, settings)
     policy = trained_policy(run, seed, checkpoint)
-    seen = evaluation_env(config, 1, seed)
+    agent_env = evaluation_env(config, 1, seed)
 
     def begin_trial(trial: int) -> Callable[[], int]:
-        seen.seed(EVALUATION_SEED + seed)
-        seen.set_options({"trial": trial})
+        agent_env.seed(EVALUATION_SEED + seed)
+        agent_env.set_options({"trial": trial})
         policy.generator.manual_seed(int(np.random.default_rng([seed, trial]).integers(2**62)))
-        steps = play_trials(policy, seen, seen.reset(), deterministic=config.kind.deterministic)
+        steps = play_trials(policy, agent_env, agent_env.reset(), deterministic=config.kind.deterministic)
         return lambda: int(next(steps).actions[0])
 
     file = run.checkpoint_path(checkpoint)

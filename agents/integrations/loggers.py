@@ -12,7 +12,7 @@ from stable_baselines3.common.logger import KVWriter
 class TrackerWriter(KVWriter):
     """Pass every logged number to a function such as `wandb.log` or `mlflow.log_metrics`.
 
-    Texts, pictures and what is excluded from the format `name` are left out.
+    Texts, images and values excluded from the format `name` are left out.
 
     Args:
         log: Called with the numbers, name -> float, and `step=`, the environment steps so far.

@@ -103,30 +103,30 @@ class MemoryRLModule(TorchRLModule, ValueFunctionAPI):
 
     def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
         """Act: one step of each sequence."""
-        latent, state = self._features(batch, streaming=True)
+        latent, state = self._features(batch, acting=True)
         return {Columns.ACTION_DIST_INPUTS: self._action_inputs(latent, batch), Columns.STATE_OUT: state}
 
     def _forward_train(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
         """Learn: sequences that are padded with zeros at their ends."""
-        latent, _ = self._features(batch, streaming=False)
+        latent, _ = self._features(batch, acting=False)
         return {Columns.ACTION_DIST_INPUTS: self._action_inputs(latent, batch), Columns.EMBEDDINGS: latent}
 
     def compute_values(self, batch: dict[str, Any], embeddings: Tensor | None = None) -> Tensor:
         """Return values, float (B, T); `embeddings` of `forward_train` save computing them."""
-        latent = self._features(batch, streaming=False)[0] if embeddings is None else embeddings
+        latent = self._features(batch, acting=False)[0] if embeddings is None else embeddings
         return self.policy.heads(latent)[1]
 
-    def _features(self, batch: dict[str, Any], *, streaming: bool) -> tuple[Tensor, State]:
-        """Features of the memory, float (B, T, D), and the state after the last step; empty if not streaming."""
+    def _features(self, batch: dict[str, Any], *, acting: bool) -> tuple[Tensor, State]:
+        """Features of the memory, float (B, T, D), and the state after the last step; empty if not acting."""
         observations = self._observations(batch)
         state = {name: value.clone() for name, value in batch[Columns.STATE_IN].items()}  # memories write in place
         num_steps = state.pop(NUM_STEPS)
         x = self._inputs(observations, num_steps)
         steps = x.embedding.shape[1]
-        if not streaming:
+        if not acting:
             return self.policy.memory(x, state)[0], {}
         latents = []
-        for t in range(steps):  # one
+        for t in range(steps):  # RLlib acts one step at a time
             latent, state = self.policy.memory.step(x.steps(t, t + 1), state)
             latents.append(latent)
         num_steps = num_steps + steps

@@ -41,10 +41,10 @@ FORMAT = 1
 INDEX = "memenvs.json"
 CARD = "README.md"
 EVALUATION = "evaluation.json"
-MEMBERS = dict(zip(POLICY_ONLY, ("policy.json", "state.json", "model.safetensors"), strict=True))
+FILE_OF_MEMBER = dict(zip(POLICY_ONLY, ("policy.json", "state.json", "model.safetensors"), strict=True))
 """Member of a checkpoint -> file of the folder."""
-NEEDED = (CONFIG, *MEMBERS.values())
-"""Files that every agent has, besides the index, and whose content the index vouches for."""
+NEEDED = (CONFIG, *FILE_OF_MEMBER.values())
+"""Files that every agent has besides the index, which has their SHA-256."""
 OPTIONAL = (VERSIONS, EVALUATION)
 HUB = "hf:"
 HARMLESS = frozenset({".md", ".txt", ".png", ".jpg", ".gif", ".mp4"})
@@ -158,7 +158,7 @@ def read_published(folder: Path) -> tuple[RunConfig, io.BytesIO]:
 
     Raises:
         FileNotFoundError: A file is missing.
-        ValueError: A file is not that of the index, of another format, or none that an agent has.
+        ValueError: A file differs from its SHA-256 in the index, has another format, or is none that an agent has.
     """
     names = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if path.is_file()]
     check_names(str(folder), names)
@@ -167,7 +167,7 @@ def read_published(folder: Path) -> tuple[RunConfig, io.BytesIO]:
         if hashlib.sha256((folder / name).read_bytes()).hexdigest() != digest:
             raise ValueError(f"{folder / name}: differs from its SHA-256 in {INDEX}: it is damaged or was changed")
     checkpoint = _NamedBytes(str(folder))
-    archive.write(checkpoint, {member: (folder / name).read_bytes() for member, name in MEMBERS.items()})
+    archive.write(checkpoint, {member: (folder / name).read_bytes() for member, name in FILE_OF_MEMBER.items()})
     return read_config(folder), checkpoint
 
 
@@ -253,7 +253,7 @@ def split_name(name: str) -> tuple[str, str | None]:
 
 
 class _NamedBytes(io.BytesIO):
-    """A file in memory that errors call by the name of its folder."""
+    """A file in memory, which error messages name by its folder."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -274,10 +274,10 @@ def _files(run: RunDirectory, checkpoint: str | None) -> dict[str, bytes]:
     drop_training_state(run.checkpoint_path(checkpoint), smaller)
     members = archive.read(smaller, POLICY_ONLY)
     config = run.config
-    if config.encoder_from is not None:  # the weights are in the checkpoint; the folder's path is nobody's business
+    if config.encoder_from is not None:  # the weights are in the checkpoint, and the path of the folder is private
         config = replace(config, encoder_from=Path(config.encoder_from).name)
     files = {CONFIG: json.dumps(config.to_json(), indent=1).encode()}
-    files |= {MEMBERS[member]: data for member, data in members.items()}
+    files |= {FILE_OF_MEMBER[member]: data for member, data in members.items()}
     digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
     for name in OPTIONAL if checkpoint is None else (VERSIONS,):  # the scores are those of the evaluated checkpoint
         if (run.path / name).is_file():
@@ -292,7 +292,7 @@ def _read_index(folder: Path) -> dict[str, Any]:
     """Read the index of a folder whose files are there.
 
     Raises:
-        ValueError: It is none, of another format, or does not vouch for a file that it must.
+        ValueError: It is none, of another format, or lacks the SHA-256 of a file.
     """
     file = folder / INDEX
     index = parse_json(file.read_bytes(), str(file))

@@ -8,7 +8,7 @@ import gymnasium as gym
 
 from generate.markdown import code, docstring_sections, items, page, section, settings_table, table
 from memenvs.cli.policies import OracleEnvPolicy
-from memenvs.cli.record import Video, record_episodes, write_video
+from memenvs.cli.record import record_episodes, write_video
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
 from memenvs.task import BatchTask, load_task
@@ -63,9 +63,8 @@ def draw_pictures(folder: Path) -> None:
         if path.exists():
             continue
         env = TrialEnv(spec.task, render_mode="rgb_array", **spec.defaults)
-        video = Video(env, MAX_FRAMES)
-        record_episodes(env, OracleEnvPolicy(env), episodes=1, steps=None, seed=0, video=video)
-        write_video(video.frames(), path, fps=5.0)
+        _, frames = record_episodes(env, OracleEnvPolicy(env), episodes=1, steps=None, seed=0, max_frames=MAX_FRAMES)
+        write_video(frames, path, fps=5.0, quiet=True)
         env.close()
 
 

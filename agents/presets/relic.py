@@ -120,7 +120,7 @@ _TINY = _relic(2, 8, 64, 256, "k0v0", 128)
 #: 0.02, and Adam's epsilon (`adam_eps` of the policy) a tenth of the release's.
 _RELEASE = PPOConfig(learning_rate=2e-4, final_learning_rate=1e-5, max_grad_norm=0.02)
 #: The paper's Darkroom and Miniworld. The release's example of the Darkroom sums the gradients of four micro-batches,
-#: so the clip is 0.2 / 4. Environments, batch and warm-up are our choice.
+#: so the clip is 0.2 / 4; its warm-up is the same. Environments and batch are our choice.
 _SMALL_RELEASE = replace(_RELEASE, n_steps=512, batch_size=16, warmup_steps=10_000, max_grad_norm=0.05)
 #: For small networks and few steps: a larger learning rate, normalised advantages,
 #: and no clip of values. Returns of the Darkroom reach 90. Unscaled advantages of that size would outweigh the entropy,

@@ -50,8 +50,8 @@ class Candidates:
 
     Attributes:
         node: int64, (V, K); the neighbour; -1 beyond the last.
-        heading: float64, (V, K); of the straight line to the neighbour, absolute.
-        elevation: float64, (V, K); of the same line.
+        heading: float64, (V, K); of the straight line to the neighbour, absolute, rad.
+        elevation: float64, (V, K); of the same line, rad.
         view: int64, (V, K); the view that is nearest to that direction.
         length: float64, (V, K); of the edge, m; infinite beyond the last.
     """

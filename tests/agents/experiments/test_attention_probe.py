@@ -14,14 +14,9 @@ from torch import Tensor
 from memenvs.agents import PartialUpdatePPO, make_vec_env
 from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.attention_figures import goals_figure
-from memenvs.agents.experiments.attention_probe import (
-    Recording,
-    attention_weights,
-    describe_heads,
-    describe_uniform,
-    probe_run,
-    record_attention,
-)
+from memenvs.agents.experiments.attention_patterns import describe_heads, describe_uniform
+from memenvs.agents.experiments.attention_probe import probe_run
+from memenvs.agents.experiments.attention_recording import Recording, attention_weights, record_attention
 from memenvs.agents.experiments.config import with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.train import train_run

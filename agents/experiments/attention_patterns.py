@@ -1,4 +1,4 @@
-"""Patterns of the attention of heads: to the sink, within the episode, across episodes, and so on."""
+"""Patterns of the attention of heads: to the sink, within an episode, across episodes."""
 
 from __future__ import annotations
 

@@ -31,7 +31,6 @@ from memenvs.agents.studies.study_results import has_results, write_result
 from memenvs.agents.studies.sweep import SweepRun, group_by_name, run_sweep, sweep_options
 
 PRESET = "extobjnav-small"
-LAST = 15  # number of the last episode that every evaluation trial has, from 1
 TRIALS = 2048  # the gain of a single run has a standard error of about one point
 DEMONSTRATIONS = (1, 2, 4, 8, 16)
 TITLES = {"fixed_goal": "relic, one goal a trial", "long": "relic, trials of 8 T", "procthor": "relic, real houses"}
@@ -86,12 +85,12 @@ def train_and_evaluate(run: RunDirectory, quiet: bool, agent: str, smoke: bool) 
 def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
     """Write the page with all tables and curves, and print the tables."""
     report = Report("ReLIC and its baselines in small homes", out)
-    rows = [tables.gain_row(agent, folders, "evaluation", LAST) for agent, folders in runs.items()]
+    rows = [tables.gain_row(agent, folders, "evaluation", tables.LAST_EPISODE) for agent, folders in runs.items()]
     if relic := runs.get("relic", []):
-        rows += tables.milestone_rows("relic", relic, LAST)
+        rows += tables.milestone_rows("relic", relic, tables.LAST_EPISODE)
         for name, title in TITLES.items():
             if tables.all_have_results(relic, name):
-                rows.append(tables.gain_row(title, relic, name, None if name == "long" else LAST))
+                rows.append(tables.gain_row(title, relic, name, None if name == "long" else tables.LAST_EPISODE))
     tables.add_gain_table(report, "First and last episode of a trial in homes that were not trained in", rows)
     for metric in ("success", "spl"):
         tables.add_curves(report, f"in_context_{metric}", runs, metric)

@@ -23,6 +23,15 @@ class Processes:
     `launched_processes` makes one. Each method except `split_evenly` must be called by all processes in the same order,
     because each waits for the others. With one process, nothing is communicated.
 
+    Gradients are averaged once per optimizer step, so that a step equals that of one process with the same rows, and
+    weights stay equal bit for bit. The first process writes logs and checkpoints and evaluates. If a process fails or
+    is killed, all of them end; the same command with `--resume` and the same number of processes goes on from the last
+    checkpoint.
+
+    Difference from the paper:
+        ReLIC and DD-PPO skip slow workers; here all processes wait for each other, so that a run is determined by its
+        seed. GPUs through NCCL have not been tried.
+
     Args:
         rank: Number of this process, 0 ... count - 1.
         count: Number of processes; >= 1.
@@ -30,6 +39,10 @@ class Processes:
 
     Attributes:
         is_first: True for the process that writes files and logs.
+
+    Source:
+        Wijmans et al., "DD-PPO: Learning Near-Perfect PointGoal Navigators from 2.5 Billion Frames", ICLR 2020
+        (arXiv:1911.00357), without its preemption of slow workers.
     """
 
     def __init__(self, rank: int = 0, count: int = 1, device: torch.device | None = None) -> None:

@@ -42,6 +42,12 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
     only the sampled ones get a loss. With a frozen features extractor (`freeze_features`) the buffer stores embeddings
     and no observation. With `single_steps` in the policy, the Q values of a step depend on that step only.
 
+    Difference from the paper:
+        The paper does not state discount, target network, exploration and estimator; double Q-learning, n-step targets,
+        the Huber loss and polyak averaging are ours. It replaces one episode every 500 updates; here every environment
+        plays one between two sets of updates (`n_envs=1` is the paper's). It stops when validation no longer improves;
+        here a run has a fixed length, and its best checkpoint in validation is kept.
+
     Args:
         policy: "MemoryPolicy" or a subclass of `MemoryPolicy`.
         env: Any Gymnasium environment or `VecEnv` with `Discrete` actions; `memenvs.agents.make_vec_env` makes fast
@@ -54,8 +60,9 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         TypeError: A setting does not exist.
 
     Source:
-        SMT, section on training. Double DQN: van Hasselt et al., 2016. N-step targets and a target network that is
-        updated by polyak averaging are ours; the paper does not state them.
+        Fang et al., "Scene Memory Transformer for Embodied Agents in Long-Horizon Tasks", CVPR 2019 (arXiv:1903.03878),
+        section on training. Double DQN: van Hasselt et al., "Deep Reinforcement Learning with Double Q-learning", 2016
+        (arXiv:1509.06461).
     """
 
     rng_names = ("replay",)

@@ -36,6 +36,13 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
     Several processes make the same optimizer steps as one process with all their environments and the same
     `batch_size` would; each takes its share of a batch from its own environments.
 
+    Difference from the paper:
+        The gradient is the mean over a batch. The release sums the gradients of ten micro-batches, so presets clip at a
+        tenth of its norm and use a tenth of its Adam epsilon. The clip is over all parameters; the release leaves out
+        the critic's head. Rewards, values and log probabilities are float32; in the release's float16 rewards of
+        -0.001 vanish. The action after an update is drawn with the new weights. `prefix_grad`, `bootstrap_truncated`,
+        `refresh_log_probs` and a schedule with warm-up in environment steps are ours.
+
     Args:
         policy: "MemoryPolicy" or a subclass of `MemoryPolicy`.
         env: Any Gymnasium environment or `VecEnv`; `memenvs.agents.make_vec_env` makes fast ones.
@@ -47,8 +54,9 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
         TypeError: A setting does not exist.
 
     Source:
-        PPO: Schulman et al., 2017. Partial updates: ReLIC, sections on partial updates and Sink-KV; the order of
-        operations is that of its release.
+        Partial updates: Elawady et al., "ReLIC: A Recipe for 64k Steps of In-Context Reinforcement Learning for
+        Embodied AI", 2024 (arXiv:2410.02751), sections on partial updates and Sink-KV; the order of operations is that
+        of its release. PPO: Schulman et al., "Proximal Policy Optimization Algorithms", 2017 (arXiv:1707.06347).
     """
 
     update_statistics = (

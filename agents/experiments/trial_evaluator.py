@@ -113,6 +113,10 @@ class TrialEvaluator:
 
     With demonstrations the oracle acts in the first episodes of a trial; see `DemonstratedPolicy`.
 
+    Difference from the paper:
+        None in the protocol. Standard errors over trials come with others that are clustered by layout, since trials in
+        one layout are correlated.
+
     Args:
         env: N environments. They play the trials in batches of N: one trial each, until all N have ended. The
             environments may end a trial before `n_steps`, for example after `trial_episodes`.
@@ -130,9 +134,10 @@ class TrialEvaluator:
         ValueError: A number is too small, or the environment has no oracle to demonstrate.
 
     Source:
-        ReLIC, section on evaluation: fresh memory, one layout, sampled actions, records of finished episodes only, mean
-        over trials of the i-th finished episode restricted to the i that every trial reached. Demonstrations: section
-        on few-shot imitation.
+        Elawady et al., "ReLIC: A Recipe for 64k Steps of In-Context Reinforcement Learning for Embodied AI", 2024
+        (arXiv:2410.02751), section on evaluation: fresh memory, one layout, sampled actions, records of finished
+        episodes only, mean over trials of the i-th finished episode restricted to the i that every trial reached.
+        Demonstrations: section on few-shot imitation.
     """
 
     def __init__(

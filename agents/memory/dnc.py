@@ -68,29 +68,59 @@ class DNCConfig:
 
 
 class DNCMemory(Memory):
-    """DNC: h_t = LSTM([x_t; r_{t-1}]), interface W h_t, one write, R reads; features [h_t; r_t].
+    r"""DNC: an LSTM that writes to memory cells and reads them by content or order of writing.
 
-    It reads by content and by order of writing. The interface vector holds keys k, gates g and f, read modes m, erase
-    vector e and write vector v. M is the memory, u the usage, w the write weights, p the precedence, L the temporal
-    links, a_i the weights of read head i. Symbols without t are those of step t - 1, except for the interface's:
+    Idea:
+        An LSTM controls N memory cells. At each step it writes once, to a free cell or to one with similar content, and
+        reads with R heads, by similarity to a key or along the order of writing. So it decides by itself what to keep
+        and where.
 
-        u_t = (u + w - u w) prod_i (1 - f_i a_i)                         written cells are used, read ones may be freed
-        w_t = g_w (g_a alloc(u_t) + (1 - g_a) content(M, k_w))           a free cell, or the one most similar to a key
-        M_t = M (1 - w_t e^T) + w_t v^T                                  erase and write (1 - w_t e^T: elementwise)
-        L_t[i, j] = (1 - w_t[i] - w_t[j]) L[i, j] + w_t[i] p[j]          cell i was written right after cell j
-        p_t = (1 - sum(w_t)) p + w_t                                     how much each cell was the last one written to
-        a_i,t = m_1 L_t^T a_i + m_2 content(M_t, k_i) + m_3 L_t a_i      backward, by content, forward
-        r_i,t = M_t^T a_i,t                                              read vectors
+    Equations:
+        .. math::
 
-    The whole state is zero at the start.
+            u_t &= (u + w - u \odot w) \odot \textstyle\prod_i (1 - f_i a_i) \\
+            w_t &= g_w (g_a \operatorname{alloc}(u_t) + (1 - g_a) \operatorname{content}(M, k_w)) \\
+            M_t &= M \odot (1 - w_t e^\top) + w_t v^\top \\
+            L_t[i, j] &= (1 - w_t[i] - w_t[j]) L[i, j] + w_t[i]\, p[j] \\
+            p_t &= (1 - \textstyle\sum_i w_t[i])\, p + w_t \\
+            a_{i,t} &= m_{i,1} L_t^\top a_i + m_{i,2} \operatorname{content}(M_t, k_i) + m_{i,3} L_t a_i \\
+            r_{i,t} &= M_t^\top a_{i,t}
+
+        The hidden state is h = LSTM([x; r]), with the read vectors r of the step before; features are [h; r]. M are the
+        cells, u the usage (written cells are used, read ones may be freed), w the write weights, L the temporal links
+        (cell i was written right after cell j), p the precedence, a the weights of a read head. The keys k, gates g
+        and f, read modes m (backward, by content, forward), erase vector e and write vector v are a linear map of h.
+        Symbols without t are those of step t - 1, except for those of this linear map.
+
+    State:
+        The cells, N W numbers, the links, N^2, and vectors of the LSTM and of the last read and write. All are zero at
+        the start. The size is constant.
+
+    Cost:
+        A step takes about 4 H (I + R W + H) multiply-adds for the LSTM, (2 R + 6) N W for the cells and (2 R + 3) N^2
+        for the links, with I inputs. Steps are learned one after the other. Only the state at the start of each segment
+        of `checkpoint` steps is kept for the backward pass, and the steps between are computed again.
+
+    When to use:
+        As the classical memory that learns to write, or where a state of constant size must keep separate facts.
+
+    When not to use:
+        Where time is short: a batch takes many times as long as with attention to tokens, and whether a run learns
+        differs by seed.
+
+    Difference from the paper:
+        `calibrate` offers initial weights with which writes go to free cells and reads find similar content; with
+        PyTorch's it learns late or not at all. `links=False` leaves out the temporal links. Sizes are those of the
+        Spatially-Aware Transformer's paper, D.6.
 
     Args:
         input_dim: Width of the embedding.
         config: Sizes, whether there are links, gradient checkpointing.
 
     Source:
-        Graves et al., "Hybrid computing using a neural network with dynamic external memory", 2016, methods; sizes of
-        the SAT paper, D.6.
+        Graves et al., "Hybrid computing using a neural network with dynamic external memory", Nature 2016
+        (doi:10.1038/nature20101), methods; as a baseline in Cho, Yoon and Ahn, "Spatially-Aware Transformer for
+        Embodied Agents", ICLR 2024 (arXiv:2402.15160).
     """
 
     def __init__(self, input_dim: int, config: DNCConfig) -> None:

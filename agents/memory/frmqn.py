@@ -61,22 +61,50 @@ class _Bank(NamedTuple):
 
 
 class FRMQNMemory(Memory):
-    """LSTM that attends to earlier steps, and whose input includes the last read vector.
+    r"""LSTM that attends to earlier steps, and whose input includes the last read vector.
 
-        psi_t = W_p x_t,  k_t = W_k psi_t,  v_t = W_v psi_t
-        h_t = LSTM([psi_t; o_{t-1}], h_{t-1})
-        o_t = softmax(h_t K^T) V     read vector; over the steps before t, without a scale; 0 if there are none
-        features = W h_t + o_t       with a ReLU on the second half
+    Idea:
+        An LSTM controls a memory of the newest M steps. At each step its hidden state is the query, and what it reads
+        is part of its input at the next step. So what was read can decide what to read next.
 
-    It is initialised as a plain LSTM, with W_v = 0 and W the identity.
+    Equations:
+        .. math::
+
+            \psi_t &= W_\psi x_t, \quad k_t = W_k \psi_t, \quad v_t = W_v \psi_t \\
+            h_t &= \operatorname{LSTM}([\psi_t;\, o_{t-1}],\, h_{t-1}) \\
+            o_t &= \operatorname{softmax}(h_t K^\top) V \\
+            g_t &= W h_t + o_t
+
+        K and V are keys and values of the M steps before t; o is 0 if there are none. Attention has no scale. The
+        features are g, with a ReLU on the second half.
+
+    State:
+        h, the cell and o of the LSTM, 3 D numbers, and a log with slots for twice the capacity M, in each of which a
+        key and a value have 2 D numbers.
+
+    Cost:
+        A decision with M steps takes about I D + 15 D^2 + 2 M D multiply-adds, with I inputs. Learning goes step by
+        step, since each query needs the read vector before it; on a CPU in float32 a compiled kernel does it.
+
+    When to use:
+        As a baseline between recurrence and attention, and where the query must follow from what was read before.
+
+    When not to use:
+        Where speed of learning matters: steps cannot be learned in parallel. Poses are not used; the scene memories
+        use them.
+
+    Difference from the paper:
+        It is initialised as a plain LSTM, with W_v = 0 and W the identity, with which it learned more in Coverage. The
+        sizes are those of Fang et al., 2019.
 
     Args:
         input_dim: Width of the embedding.
         config: Sizes, capacity, truncation of gradients.
 
     Source:
-        Oh et al., "Control of Memory, Active Perception, and Action in Minecraft", 2016, section 4, with the sizes of
-        Fang et al., 2019.
+        Oh et al., "Control of Memory, Active Perception, and Action in Minecraft", ICML 2016 (arXiv:1605.09128),
+        section 4; as a baseline in Fang et al., "Scene Memory Transformer for Embodied Agents in Long-Horizon Tasks",
+        CVPR 2019 (arXiv:1903.03878).
     """
 
     def __init__(self, input_dim: int, config: FRMQNConfig) -> None:

@@ -17,9 +17,38 @@ class NoMemoryConfig:
 class NoMemory(Memory):
     """Return the embedding as it is; the reference that every memory has to beat.
 
+    Idea:
+        The features of a step are its embedding, and nothing of earlier steps is kept. The gap between this agent and
+        one with a memory is what remembering is worth in a task.
+
+    Equations:
+        .. math::
+
+            f_t = x_t
+
+    State:
+        Empty.
+
+    Cost:
+        None, in acting and in learning.
+
+    When to use:
+        As a baseline in every study. In tasks where the present observation shows all that matters, it is also the
+        best agent, since it has the least to learn.
+
+    When not to use:
+        Where the best action depends on earlier observations.
+
+    Difference from the paper:
+        There is no paper. The baseline `reactive` of the Scene Memory Transformer is this memory with one more layer
+        in the heads, in place of the projection that the scene memories make of an embedding.
+
     Args:
         input_dim: Width of the embedding, and of the features.
         config: No settings.
+
+    Source:
+        This package.
     """
 
     def __init__(self, input_dim: int, config: NoMemoryConfig) -> None:

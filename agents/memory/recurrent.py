@@ -133,10 +133,44 @@ class RecurrentMemory(Memory):
 
 
 class GRUMemory(RecurrentMemory):
-    """Gated recurrent unit: h_t = (1 - z_t) n_t + z_t h_{t-1}, update gate z_t, candidate n_t.
+    r"""Gated recurrent unit: one vector, of which a gate replaces a part at each step.
+
+    Idea:
+        The past is one vector per layer. An update gate decides for each of its numbers how much the step replaces.
+        The size never grows, so a trial may be endless.
+
+    Equations:
+        .. math::
+
+            r_t &= \sigma(W_r x_t + U_r h_{t-1} + b_r) \\
+            z_t &= \sigma(W_z x_t + U_z h_{t-1} + b_z) \\
+            n_t &= \tanh(W_n x_t + b_n + r_t \odot (U_n h_{t-1} + c_n)) \\
+            h_t &= (1 - z_t) \odot n_t + z_t \odot h_{t-1}
+
+        The features are h of the last layer. The input of a further layer is h of the layer below.
+
+    State:
+        h of each layer, H numbers each.
+
+    Cost:
+        A step takes 3 H (I + H) multiply-adds per layer, with I inputs, however long the past is. Steps are learned
+        one after the other, and the backward pass keeps H numbers of every step.
+
+    When to use:
+        As the first memory to try: it is small and has few settings. It fits long or endless trials in which a few
+        facts must be remembered.
+
+    When not to use:
+        Where many separate facts must be recalled in detail, such as which object was in which room. One vector then
+        has to hold all of them; memories with attention keep the steps apart.
+
+    Difference from the paper:
+        The reset gate applies after the product with U, as in cuDNN; in the paper it applies before. Episodes that
+        start within a sequence empty the state there.
 
     Source:
-        Cho et al., 2014, in the form of `torch.nn.GRU`.
+        Cho et al., "Learning Phrase Representations using RNN Encoder-Decoder for Statistical Machine Translation",
+        EMNLP 2014 (arXiv:1406.1078), in the form of `torch.nn.GRU`.
     """
 
     parts = ("hidden",)
@@ -146,7 +180,7 @@ class GRUMemory(RecurrentMemory):
 
 
 class LSTMMemory(RecurrentMemory):
-    """Long short-term memory: c_t = f_t c_{t-1} + i_t g_t, h_t = o_t tanh(c_t).
+    r"""Long short-term memory: a cell that gates write, keep and read.
 
     On a CPU, sequences are not cut at their starts, because only equally long ones run in one compiled kernel. Instead,
     a step is inserted before each start that closes the input and forget gates, i = f = 0. It leaves exactly nothing of
@@ -155,8 +189,43 @@ class LSTMMemory(RecurrentMemory):
 
     On a CPU it also runs in the precision of its weights under autocast: not every CPU has this kernel in bfloat16.
 
+    Idea:
+        The past is a cell and a hidden vector per layer. A forget gate keeps numbers of the cell unchanged over many
+        steps, so that gradients reach far back. Carried over all episodes of a trial, this is the agent RL2.
+
+    Equations:
+        .. math::
+
+            i_t, f_t, o_t &= \sigma(W_{i,f,o} x_t + U_{i,f,o} h_{t-1} + b_{i,f,o}) \\
+            g_t &= \tanh(W_g x_t + U_g h_{t-1} + b_g) \\
+            c_t &= f_t \odot c_{t-1} + i_t \odot g_t \\
+            h_t &= o_t \odot \tanh(c_t)
+
+        The features are h of the last layer. The input of a further layer is h of the layer below.
+
+    State:
+        h and c of each layer, H numbers each.
+
+    Cost:
+        A step takes 4 H (I + H) multiply-adds per layer, with I inputs, however long the past is. Steps are learned
+        one after the other, and the backward pass keeps 2 H numbers of every step.
+
+    When to use:
+        As the recurrent baseline of a study, and for long or endless trials. With `credit_across_episodes` of
+        `PPOConfig` it is RL2: exploring is rewarded by what later episodes of the trial gain from it.
+
+    When not to use:
+        Where many separate facts must be recalled in detail. One vector then has to hold all of them; memories
+        with attention keep the steps apart.
+
+    Difference from the paper:
+        The cell has a forget gate (Gers et al., 2000), which the paper of 1997 has not. Episodes that start within a
+        sequence empty the state there.
+
     Source:
-        Hochreiter and Schmidhuber, 1997, in the form of `torch.nn.LSTM`.
+        Hochreiter and Schmidhuber, "Long Short-Term Memory", Neural Computation 1997 (doi:10.1162/neco.1997.9.8.1735),
+        in the form of `torch.nn.LSTM`. RL2: Duan et al., "RL2: Fast Reinforcement Learning via Slow Reinforcement
+        Learning", 2016 (arXiv:1611.02779).
     """
 
     parts = ("hidden", "cell")

@@ -128,10 +128,7 @@ class _CacheLayout:
 
 
 class RelicMemory(Memory):
-    """Causal transformer over the steps of a trial.
-
-    The episode index enters through a rotary embedding of keys and queries, the step of the episode through a learned
-    position table.
+    r"""Causal transformer over all steps of a trial, with a learned sink of attention.
 
     The state holds `cache`, (B, layers, 2, heads, M, width), and the counters `length`, `episode_index` and
     `episode_step`, int64 (B,). The cache has the keys (after rotation) and values of M slots; slot 0 is the sink if
@@ -142,13 +139,51 @@ class RelicMemory(Memory):
     Depth dropout is drawn from `generator`, once per layer and sequence of each `forward` in training mode. Outputs of
     blocks are not rescaled for it.
 
+    Idea:
+        Every step attends to all earlier steps of the trial, also to those of earlier episodes. The step of the
+        episode enters through a learned position table, the index of the episode through a rotary embedding. A sink,
+        one more key and value in each layer, takes the attention that no step deserves.
+
+    Equations:
+        .. math::
+
+            x^0_t &= W x_t + P_{s_t} \\
+            q_t, k_t, v_t &= R(e_t) W_q \hat x_t,\; R(e_t) W_k \hat x_t,\; W_v \hat x_t \\
+            y_t &= x_t + W_o \sum_{j \in \{\mathrm{sink}, 1, \dots, t\}} a_{tj} v_j,
+            \quad a_t = \operatorname{softmax}_j (q_t^\top k_j / \sqrt{w}) \\
+            x'_t &= y_t + W_d \, (\operatorname{GELU}(W_g \hat y_t) \odot W_u \hat y_t) \\
+            f_t &= W_f \hat x^L_t + b_f
+
+        s is the step within the episode, e the index of the episode, P the position table, R the rotation, a hat the
+        normalisation (RMSNorm) and w the width of a head. The rows from q to x' are one block; there are L.
+
+    State:
+        Keys (after rotation) and values of every step of the trial and of the sink, in each layer: 2 L D numbers a
+        step. It grows with the trial, so learners empty it at the start of each rollout.
+
+    Cost:
+        A decision after t steps takes L (4 D^2 + 3 D D_mlp + 2 t D) multiply-adds. A pass over T steps takes T times
+        the first two terms, and L T^2 D for attention; no T x T matrix is stored.
+
+    When to use:
+        Trials of several episodes in one layout, where an episode should profit from the earlier ones (in-context
+        reinforcement learning). Use it with `PartialUpdatePPO` and rollouts that span a trial.
+
+    When not to use:
+        Trials without end, since the state grows with every step. Single short episodes, where `inter_episode` has
+        nothing to attend to. Where poses are given and places matter, the scene memories use them and this does not.
+
+    Difference from the paper:
+        The position table has one row per step of an episode; the release has 32,768, of which few can be used. Depth
+        dropout is drawn for each sequence, not for each micro-batch. The cache is float32 by default, not float16.
+
     Args:
         input_dim: Width of the embedding.
         config: Sizes, kind of sink, whether steps attend to earlier episodes.
 
     Source:
-        Elawady et al., "ReLIC: A Recipe for 64k Steps of In-Context Reinforcement Learning for Embodied AI", sections
-        3, A.
+        Elawady et al., "ReLIC: A Recipe for 64k Steps of In-Context Reinforcement Learning for Embodied AI", 2024
+        (arXiv:2410.02751), sections 3, A.
     """
 
     bounded = False

@@ -67,7 +67,24 @@ class ChunkConfig(SpatialConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceConfig(SpatialConfig):
-    """Settings of a place memory, in which each place has a queue of its own."""
+    """Settings of a place memory, in which each place has a queue of its own ("sat-pm").
+
+    Idea:
+        As `sat-fifo`, and the capacity is divided evenly among the places. Each place has a queue of its own and evicts
+        its own oldest token, so that a long stay in one place cannot push out what was seen in the others.
+
+    State:
+        As `sat-fifo`. At most capacity / n_places tokens are of one place.
+
+    When to use:
+        Where the capacity is small, stays differ in length, and any place may matter later.
+
+    When not to use:
+        Where few of many places are visited: the capacity of the others stays unused.
+
+    Difference from the paper:
+        The quota is equal for all places, as the paper does not state it. Otherwise as `sat-fifo`.
+    """
 
     strategy: Strategy = "quota"
 
@@ -80,14 +97,44 @@ class PlaceChunkConfig(ChunkConfig):
 
 
 class MoveMemory(TokenMemory):
-    """A token memory with one more token for the action before each step ("t-fifo+a").
+    r"""A token memory with one more token for the action before each step ("t-fifo+a").
+
+    Idea:
+        As `t-fifo`, and the movement that led to each step is a token too. In principle the movements show where each
+        step was; the agent would have to add them up.
+
+    Equations:
+        .. math::
+
+            m_i &= W x_i + \operatorname{code}(\mathrm{time}_i) \\
+            m'_i &= E_{\mathrm{move}_i} + \operatorname{code}(\mathrm{time}_i)
+
+        E has a learned row for each movement. The reader is that of `t-fifo`, over both kinds of tokens.
+
+    State:
+        As `t-fifo`; a slot also has the number of the movement.
+
+    Cost:
+        As `t-fifo` with 2 M tokens.
+
+    When to use:
+        As a baseline: it shows whether an agent can work out places by itself. It needs the observation `move`, which
+        tasks have where the environment moves the agent, such as Room Ballet.
+
+    When not to use:
+        Where places are known; `sat-fifo` uses them. In Room Ballet adding up the movements has not been learned.
+
+    Difference from the paper:
+        A token of a movement has the time of the step that it leads to. In the paper movements have times of their own
+        between those of the observations.
 
     Args:
         input_dim: Width of the embedding.
         config: Sizes, capacity, codes, number of actions.
 
     Source:
-        Spatially-Aware Transformer, appendix on baselines (T-FIFO+A).
+        Cho, Yoon and Ahn, "Spatially-Aware Transformer for Embodied Agents", ICLR 2024 (arXiv:2402.15160),
+        appendix on baselines (T-FIFO+A).
     """
 
     uses_move = True
@@ -125,18 +172,44 @@ class MoveMemory(TokenMemory):
 
 
 class SpatialMemory(TokenMemory):
-    """A token memory whose tokens also encode the place of their step ("sat-fifo", "sat-pm").
+    r"""A token memory whose tokens also encode the place of their step ("sat-fifo", "sat-pm").
 
-        m_i = W x_i + code(time_i) + code(place_i)
+    Idea:
+        Each step leaves one token with a code of its time and one of its place. So a query can find what happened at a
+        place, or next to it, without having learned a map. A full memory evicts by time, or by the visits of places
+        (`strategy`).
 
-    Its eviction strategy may depend on places.
+    Equations:
+        .. math::
+
+            m_i = W x_i + \operatorname{code}(\mathrm{time}_i) + \operatorname{code}(\mathrm{place}_i)
+
+        The reader is that of `t-fifo`.
+
+    State:
+        As `t-fifo`; a slot also has the number of the place.
+
+    Cost:
+        As `t-fifo`; the places are rows of one more table of codes.
+
+    When to use:
+        Where rooms or cells are known (`make_vec_env(..., place=True)`) and the answer depends on where something was
+        seen. With a small capacity, choose the `strategy` whose evictions keep what is needed later.
+
+    When not to use:
+        Without places. Where a long stay in one place would push out all others; `sat-pm` keeps some of each.
+
+    Difference from the paper:
+        Tables of place codes are filled from the first place on; the release fills them from the last one, so that
+        codes change with the number of places. A unit of eviction is a step; in Room Ballet's own models it is a visit.
 
     Args:
         input_dim: Width of the embedding.
         config: Sizes, capacity and strategy, codes.
 
     Source:
-        Spatially-Aware Transformer, sections 3.1 (SAT-FIFO) and 3.2 (place memory and other strategies).
+        Cho, Yoon and Ahn, "Spatially-Aware Transformer for Embodied Agents", ICLR 2024 (arXiv:2402.15160),
+        sections 3.1 (SAT-FIFO) and 3.2 (place memory and other strategies).
     """
 
     uses_place = True
@@ -173,17 +246,48 @@ class SpatialMemory(TokenMemory):
 
 
 class ChunkedMemory(SpatialMemory):
-    """A spatial memory that is read in chunks of consecutive steps ("sat-fifo-th").
+    r"""A spatial memory that is read in chunks of consecutive steps ("sat-fifo-th").
 
-    The most relevant chunks are chosen, then their tokens are read. The chunk of a step is fixed when it arrives:
-    chunks do not shift as older steps leave.
+    Idea:
+        As `sat-fifo`, read in two stages. First the query scores chunks of consecutive steps by their mean tokens. Then
+        it attends to the tokens of the k best chunks only.
+
+    Equations:
+        .. math::
+
+            s_c &= (A \hat q)^\top B \bar m_c / \sqrt{D}, \quad C = \operatorname{top}_k(s) \\
+            r_c &= \operatorname{MultiHead}(\hat q,\; \{m_i : i \in c\}) \\
+            q &\leftarrow q + \sum_{c \in C} \operatorname{softmax}_C(s)_c \, r_c
+
+        The mean token of chunk c has a bar. This replaces the third row of `t-fifo`; tokens are those of `sat-fifo`.
+
+    State:
+        As `sat-fifo`.
+
+    Cost:
+        A decision with M tokens takes about I D + L (8 D^2 + 2 D D_mlp + M D + 2 h k n D + (2 h + 1) K D)
+        multiply-adds. All tokens are scored, then k chunks of n tokens are read with h heads; K are the rows in the
+        tables of codes. Reading gathers k n D numbers per query.
+
+    When to use:
+        Where the steps that matter came one after the other, such as one visit of several steps.
+
+    When not to use:
+        Where what belongs together is scattered over time, such as many short visits of a place; `sat-pm-ph` keeps it
+        together. For speed: from tables of codes, reading all tokens at once is faster.
+
+    Difference from the paper:
+        As in the release, the softmax over chunks is over the chosen ones only. The chunk of a step is fixed when it
+        arrives, so that chunks do not shift as older steps leave.
 
     Args:
         input_dim: Width of the embedding.
         config: Sizes, capacity and strategy, codes, chunks.
 
     Source:
-        Spatially-Aware Transformer, section 3.1 (time-centric hierarchical attention).
+        Cho, Yoon and Ahn, "Spatially-Aware Transformer for Embodied Agents", ICLR 2024 (arXiv:2402.15160),
+        section 3.1 (time-centric hierarchical attention), after Lampinen et al., "Towards mental time travel: a
+        hierarchical memory for reinforcement learning agents", NeurIPS 2021 (arXiv:2105.14039).
     """
 
     config: ChunkConfig
@@ -206,14 +310,43 @@ class ChunkedMemory(SpatialMemory):
 
 
 class PlaceChunkedMemory(ChunkedMemory):
-    """A spatial memory that is read in chunks of steps at one place ("sat-pm-ph").
+    r"""A spatial memory that is read in chunks of steps at one place ("sat-pm-ph").
+
+    Idea:
+        As `sat-pm`, read in two stages. A chunk has successive steps of one place only, so that its mean token has one
+        place code and the query can choose the right place before it reads.
+
+    Equations:
+        .. math::
+
+            \operatorname{chunk}(i) = \left( \mathrm{place}_i,\;
+            \lfloor \mathrm{visits}_i / n \rfloor \right)
+
+        visits is the number of earlier steps at the same place, n the size of a chunk. The reader is that of
+        `sat-fifo-th`, tokens are those of `sat-fifo`.
+
+    State:
+        As `sat-pm`; a slot also has the number of earlier steps at its place, and the state one counter per place.
+
+    Cost:
+        As `sat-fifo-th`.
+
+    When to use:
+        Where a place is visited many times for short stays, and a question is about one place.
+
+    When not to use:
+        Without places, or where what matters is one stretch of time across places; `sat-fifo-th` keeps it together.
+
+    Difference from the paper:
+        As `sat-fifo-th`. The place code is in the mean token once, and not added to it again.
 
     Args:
         input_dim: Width of the embedding.
         config: Sizes, capacity and strategy, codes, chunks.
 
     Source:
-        Spatially-Aware Transformer, section 3.1 (place-centric hierarchical attention).
+        Cho, Yoon and Ahn, "Spatially-Aware Transformer for Embodied Agents", ICLR 2024 (arXiv:2402.15160),
+        section 3.1 (place-centric hierarchical attention).
     """
 
     def _log_fields(self) -> tuple[str, ...]:

@@ -147,19 +147,53 @@ def _existing(absent: Tensor | None) -> Tensor | None:
 
 
 class SMTMemory(SceneMemory):
-    """Transformer in which elements attend to each other, then the current one to all of them.
+    r"""Transformer in which elements attend to each other, then the current one to all of them.
 
-        E = block(Psi, Psi)             encoder
-        features = block(psi_t, E)      decoder
+    Idea:
+        Every step is stored with the pose at which it was observed. At each decision all elements are expressed in the
+        frame of the present pose and attend to each other; then the present one reads all of them. So the agent has a
+        map of what it saw, centred on itself, without drawing one.
 
-    The static parts of the encoder's queries, keys and values are stored (see `SceneMemory`).
+    Equations:
+        .. math::
+
+            \psi_i &= W_f [x_i;\, W_p r_{i,t} + b_p] + b_f \\
+            E &= \operatorname{block}(\Psi, \Psi) \\
+            f_t &= \operatorname{block}(\psi_t, E) \\
+            \operatorname{block}(X, Y) &= \operatorname{LN}(\operatorname{ReLU}(W H + b) + H),
+            \quad H = \operatorname{LN}(\operatorname{Att}(X, Y, Y) + X)
+
+        r is the pose of element i in the frame of step t, (x / 5, y / 5, cos, sin), and its age, exp(-age / tau).
+        Psi has one row per element. Att is multi-head attention with scale 1 / sqrt(width of a head).
+
+    State:
+        A log with slots for twice the capacity M. A slot has the static part of the element and of its query, key and
+        value, 4 D numbers, and a pose. Only a product with R numbers is added when the pose changes.
+
+    Cost:
+        A decision with M elements takes about 2 M^2 D + 2 M D^2 + 2 h M D + 4 M R D multiply-adds, with h heads and R
+        numbers of pose and age. Without the encoder it takes 2 M (D + h R) + (2 R + 5) D^2. Every decision is
+        learned from its own elements, so a pass over T steps costs T decisions.
+
+    When to use:
+        Exploration and search with a known pose, in episodes of a few hundred steps.
+
+    When not to use:
+        Without a pose: ages alone hardly distinguish elements. With a pose from dead reckoning that ignores collisions
+        it gains little. In long episodes the encoder grows with the square of the steps; `smt-causal` does not.
+
+    Difference from the paper:
+        The time code is of the age; the paper writes exp(-t) and describes it as recency. Elements have no ReLU by
+        default (the paper does not state one), so that most of them is computed once. Scale and output projection of
+        the attention, which the paper leaves open, are those of Vaswani et al., 2017.
 
     Args:
         input_dim: Width of the embedding.
         config: Sizes, capacity, whether there is an encoder.
 
     Source:
-        Fang et al., 2019, section 3.3.
+        Fang et al., "Scene Memory Transformer for Embodied Agents in Long-Horizon Tasks", CVPR 2019
+        (arXiv:1903.03878), section 3.3.
     """
 
     config: SMTConfig
@@ -210,20 +244,49 @@ class SMTMemory(SceneMemory):
 
 
 class FactorizedMemory(SceneMemory):
-    """`SMTMemory` whose elements attend to each other through a few centres.
+    r"""`SMTMemory` whose elements attend to each other through a few centres.
 
-        C' = block(C, Psi)              centres gather from all elements
-        E = block(Psi, C')              elements attend to the centres
-        features = block(psi_t, E)      decoder
+    Idea:
+        A few elements represent all: they gather from every element, and every element then attends to them. Attention
+        of M elements to C centres takes M C products, not M^2. Centres are chosen by farthest point sampling, so that
+        they cover different places.
 
-    Attention of L elements to C centres then takes L C products, not L^2.
+    Equations:
+        .. math::
+
+            C' &= \operatorname{block}(C, \Psi) \\
+            E &= \operatorname{block}(\Psi, C') \\
+            f_t &= \operatorname{block}(\psi_t, E)
+
+        Psi and block are those of `smt`. C are rows of Psi ("fps", "window") or learned vectors ("static").
+
+    State:
+        A log with slots for twice the capacity M. A slot has the static part of the element and of two keys or queries
+        and a value, 4 D numbers, and a pose.
+
+    Cost:
+        A decision with M elements and C centres takes about 4 M C D + (2 M + 5 C) D^2 + 2 h M D + 4 M R D
+        multiply-adds. Farthest point sampling adds the distances between all elements, M^2 D; "window" and "static"
+        have none.
+
+    When to use:
+        As `smt`, where several hundred elements are kept.
+
+    When not to use:
+        As long as there are hardly more elements than centres: it then costs more than `smt`. Where speed matters
+        most, `smt-causal` is faster.
+
+    Difference from the paper:
+        The first centre is the present element, so that nothing is drawn at random. While there are no more elements
+        than centres, all are centres. Otherwise as `smt`.
 
     Args:
         input_dim: Width of the embedding.
         config: Sizes, capacity, kind and number of centres.
 
     Source:
-        Fang et al., 2019, section 3.4.
+        Fang et al., "Scene Memory Transformer for Embodied Agents in Long-Horizon Tasks", CVPR 2019
+        (arXiv:1903.03878), section 3.4.
     """
 
     config: FactorizedConfig
@@ -303,18 +366,46 @@ The other terms of a feature differ by about 0.5 between elements, so this one d
 
 
 class PoolingMemory(SceneMemory):
-    """Maximum of each feature over all elements.
+    r"""Maximum of each feature over all elements.
 
     Only its age distinguishes the current step from the other elements. So with exponential ages, half of the features
     start with a large weight of e^(-age / tau), which is largest at the current step, and the maximum mostly comes from
     there. Training can change that.
+
+    Idea:
+        The elements are those of `smt`, with poses and ages. In place of attention, each feature is its maximum over
+        all elements. It shows what attention adds to the same memory.
+
+    Equations:
+        .. math::
+
+            f_{t,k} = \max_i \psi_{i,k}
+
+        The elements psi are those of `smt`, from where the agent is at step t.
+
+    State:
+        A log with slots for twice the capacity M. A slot has the static part of an element, D numbers, and a pose.
+
+    Cost:
+        A decision with M elements takes M R D multiply-adds, with R numbers of pose and age, and M D comparisons.
+
+    When to use:
+        As a baseline of the scene memories, or where acting must be cheap.
+
+    When not to use:
+        Where the agent must recall an element as a whole: each feature may come from another one.
+
+    Difference from the paper:
+        The paper states neither a ReLU nor the initial weights. Presets use a ReLU and three ages, and half of the
+        features start with a large weight of the age, as explained above; without both it learned less.
 
     Args:
         input_dim: Width of the embedding.
         config: Sizes, capacity, encoding of ages.
 
     Source:
-        Fang et al., 2019, section 4.2 (SM + Pooling).
+        Fang et al., "Scene Memory Transformer for Embodied Agents in Long-Horizon Tasks", CVPR 2019
+        (arXiv:1903.03878), section 4.2 (SM + Pooling).
     """
 
     def __init__(self, input_dim: int, config: SceneConfig) -> None:

@@ -158,19 +158,51 @@ def query_frames(poses: Tensor) -> Tensor:
 
 
 class CausalMemory(Memory):
-    """Transformer over the steps, with relative poses in keys and values and a rotation by step.
+    r"""Transformer over the steps, with relative poses in keys and values and a rotation by step.
 
-    Stored keys and values never change: acting costs one query per layer, and one pass gives all decisions of an
-    episode. As in the Scene Memory Transformer, features stay the same if all poses are moved and rotated together.
-    Unlike there, scores are not linear in relative poses, so that a head can prefer what is near a point.
+    Idea:
+        Relative poses enter the scores and values of attention, not the elements. So the keys and values of a step
+        never change: acting costs one query per layer, and one pass gives all decisions of an episode. Each head also
+        prefers what was seen near a point that moves with the robot.
+
+    Equations:
+        .. math::
+
+            s_{tj} &= q_t^\top (k_j + K r_{tj}) / \sqrt{w} - b\, \lVert \rho_{tj} - c \rVert^2 \\
+            a_t &= \operatorname{softmax}_j s_{tj}, \quad t - M < j \le t \\
+            h'_t &= \operatorname{block}(h_t,\; \textstyle\sum_j a_{tj} (v_j + V r_{tj}))
+
+        r is the pose of step j in the frame of step t, (x / 5, y / 5, cos, sin), and rho its position. b and c are
+        learned for each head, K and V for each block. Queries and keys are rotated by the step. The block is that of
+        `smt`; there are L, and the features are h of the last.
+
+    State:
+        A log with slots for twice the capacity M. A slot has keys, values and numbers of the pose for each layer and
+        head: 2 L (D + 8 h) numbers with h heads.
+
+    Cost:
+        A decision takes L (5 D^2 + 2 M (D + 8 h)) multiply-adds. A pass over T steps takes T L 5 D^2 for projections,
+        and attention to at most M steps for each.
+
+    When to use:
+        Exploration and search with a known pose; it is the fastest scene memory, and the one to try first.
+
+    When not to use:
+        Without a pose, which it requires. To reproduce the paper, use `smt`.
+
+    Difference from the paper:
+        It is ours, not the paper's. In `smt` elements are encoded anew from each pose, and scores are linear in
+        relative positions: they can find what is farthest ahead, but not what is near a point. As there, features stay
+        the same if all poses are moved and rotated together.
 
     Args:
         input_dim: Width of the embedding.
         config: Sizes and capacity.
 
     Source:
-        This package; blocks of Fang et al., 2019, relative terms in keys and values as in Shaw et al., 2018, rotation
-        of Su et al., 2021.
+        This package. Blocks of Fang et al., "Scene Memory Transformer for Embodied Agents in Long-Horizon Tasks", CVPR
+        2019 (arXiv:1903.03878); relative terms in keys and values as in Shaw et al., "Self-Attention with Relative
+        Position Representations", 2018 (arXiv:1803.02155); rotation of Su et al., "RoFormer", 2021 (arXiv:2104.09864).
     """
 
     uses_pose = True

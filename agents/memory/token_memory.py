@@ -87,11 +87,7 @@ class _ReaderArguments(NamedTuple):
 
 
 class TokenMemory(Memory):
-    """Stores a token for each step; the current step attends to them ("t-fifo").
-
-    A token is the embedded observation plus a code of its time (subclasses add one of its place):
-
-        m_i = W x_i + code(time_i),   features = reader(m_t, {m_i in memory})
+    r"""Stores a token for each step; the current step attends to them ("t-fifo").
 
     A state has a log: tensors with a row for each past step, which hold its embedding W x_i and the integers from which
     its codes are computed. A new step is appended in place, so that successive states share the same log. Each
@@ -101,13 +97,50 @@ class TokenMemory(Memory):
     `strategy` in a state, int64 (B,), is the index of each sequence's eviction strategy in
     `memenvs.retention.STRATEGY_NAMES`. A caller may change it to choose a strategy.
 
+    Idea:
+        Each step leaves one token: the embedded observation plus a code of its time. The current step reads all tokens
+        by attention, through a few layers. When the memory is full, the oldest token leaves (first in, first out).
+
+    Equations:
+        .. math::
+
+            m_i &= W x_i + \operatorname{code}(\mathrm{time}_i), \qquad q \leftarrow m_t \\
+            q &\leftarrow q + W_{lo} W_{lv} \hat q \\
+            q &\leftarrow q + W_o W_v \sum_i a_i m_i,
+            \quad a = \operatorname{softmax}_i ((A \hat q)^\top B m_i / \sqrt{D}) \\
+            q &\leftarrow q + W_2 \operatorname{ReLU}(W_1 \hat q)
+
+        A hat is a layer normalisation. The last three rows are one layer of the reader; the features are q after the
+        last. All layers read the same tokens.
+
+    State:
+        A log with a slot for each step, and for twice the capacity M where there is one. A slot has the embedded
+        observation, D numbers, and the integers from which codes are computed.
+
+    Cost:
+        A decision with M tokens takes about I D + L (6 D^2 + 2 D D_mlp + 2 M D + 2 K D) multiply-adds, with I inputs
+        and K rows in the tables of codes. No key or value of a token is ever computed: projections go through the
+        query. All steps of a sequence are learned in parallel.
+
+    When to use:
+        Where the order of events matters and places do not, and as the baseline of the memories with places.
+
+    When not to use:
+        Where the answer depends on where something was seen: the order of visits hardly shows which places are
+        neighbours. Without a capacity the state grows with every step.
+
+    Difference from the paper:
+        The time code is of the step's number, as in the paper; its release uses the rank in memory, counted from the
+        end (`time_index="slot"`). The current step is the query, with codes of its own; in the paper's Room Ballet the
+        query is an image without codes (`query_codes=False`).
+
     Args:
         input_dim: Width of the embedding.
         config: Sizes, capacity and codes.
 
     Source:
-        Spatially-Aware Transformer for Embodied Agents, 2024, sections 3.1 and 3.2. Without codes of places this is
-        its T-FIFO.
+        Cho, Yoon and Ahn, "Spatially-Aware Transformer for Embodied Agents", ICLR 2024 (arXiv:2402.15160),
+        sections 3.1 and 3.2. Without codes of places this is its T-FIFO.
     """
 
     config: TokenConfig

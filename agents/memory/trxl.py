@@ -97,9 +97,7 @@ def _shift_to_keys(scores: Tensor) -> Tensor:
 
 
 class TransformerXLMemory(Memory):
-    """Transformer whose layers attend to a step and the `memory_length` steps before it.
-
-    Only steps of the same trial count.
+    r"""Transformer whose layers attend to a step and the `memory_length` steps before it.
 
     The state holds `hidden`, float (B, layers, M, D): inputs of each layer at the last M steps, through which no
     gradient flows. It spans the episodes of a trial, and nothing but the observations shows where an episode ends.
@@ -108,13 +106,50 @@ class TransformerXLMemory(Memory):
 
     Dropout is drawn from `generator` in each `forward` in training mode.
 
+    Idea:
+        Each layer attends to the inputs that it had at the last M steps of the trial, which are stored without
+        gradient. Scores depend on content and on the distance in steps, not on absolute positions. Through L layers
+        information comes from up to L M steps back, in a state of constant size.
+
+    Equations:
+        .. math::
+
+            a_{tj} &= \operatorname{softmax}_j \big( ((q_t + u)^\top k_j + (q_t + v)^\top W_r r_{t-j}) / \sqrt{w} \big),
+            \quad t - M \le j \le t \\
+            y_t &= x_t + W_o \sum_j a_{tj} v_j \\
+            x'_t &= y_t + W_d \, (\operatorname{GELU}(W_g \hat y_t) \odot W_u \hat y_t)
+
+        q, k and v are projections of the normalised input of the layer, r is the sinusoid of a distance, u and v in
+        the first row are learned biases of each head, and w is the width of a head. Gradients stop at stored inputs.
+
+    State:
+        The input of each layer at the last M steps: L M D numbers.
+
+    Cost:
+        A decision takes about L (3 M D^2 + 3 D D_mlp + 3 M D) multiply-adds: keys and values of the M stored inputs
+        are computed again with the present weights. A pass over T steps takes about L T (4 D^2 + 3 D D_mlp + 3 M D) and
+        L 3 M D^2 for the stored inputs and distances.
+
+    When to use:
+        Long or endless trials in which the newest few hundred steps matter, and as the baseline of `relic` with a
+        state of constant size.
+
+    When not to use:
+        Where episodes must be distinguished: nothing but the observations shows where one ends. On a CPU with a long
+        memory, since each decision computes M keys and values again.
+
+    Difference from the paper:
+        Each query has the same reach M; in the paper the reach grows within a segment. Layers are normalised before
+        attention and have the gated MLP of ReLIC. In ReLIC's release this baseline sees an empty memory in every
+        gradient pass; here it sees the one that acting saw.
+
     Args:
         input_dim: Width of the embedding.
         config: Sizes and reach.
 
     Source:
-        Dai et al., "Transformer-XL: Attentive Language Models Beyond a Fixed-Length Context", 2019, each query with
-        the same reach; normalised before attention and with the gated MLP of ReLIC, whose baseline it is.
+        Dai et al., "Transformer-XL: Attentive Language Models Beyond a Fixed-Length Context", ACL 2019
+        (arXiv:1901.02860); as a baseline in Elawady et al., "ReLIC", 2024 (arXiv:2410.02751).
     """
 
     def __init__(self, input_dim: int, config: TransformerXLConfig) -> None:

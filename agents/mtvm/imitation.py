@@ -32,6 +32,11 @@ class ImitationA2C(ImitationRolloutAlgorithm):
 
     Unlike in Stable-Baselines3, `num_timesteps`, `learn(total_timesteps)` and the logs count updates.
 
+    Difference from the paper:
+        The release runs three processes that update one network asynchronously, and clips only the gradients of the
+        actor, before they are unscaled. Here one process clips all gradients, and none is scaled. Presets for one core
+        learn from scratch by the imitation loss alone.
+
     Args:
         policy: "MTVMPolicy" or a subclass of `MTVMPolicy`.
         env: `memenvs.agents.make_vec_env` of VLN-R2R or VLN-CVDN; its oracle is the teacher.
@@ -47,8 +52,8 @@ class ImitationA2C(ImitationRolloutAlgorithm):
         TypeError: A setting does not exist.
 
     Source:
-        MTVM, equation 6. Its release runs three processes that update one network asynchronously, and clips only the
-        gradients of the actor, before they are unscaled. Here one process clips all gradients, and none is scaled.
+        Lin et al., "Multimodal Transformer with Variable-length Memory for Vision-and-Language Navigation", ECCV 2022
+        (arXiv:2111.05759), equation 6.
     """
 
     saved_attributes = ("decisions",)

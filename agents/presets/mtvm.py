@@ -189,6 +189,7 @@ MTVM_PRESETS: dict[str, Preset] = {
             policy={"size": "laptop", "network": {"text_positions": 80}},
         ),
         _LAPTOP_ABLATIONS,
+        time="11 to 28 min",
     ),
     "vln-houses": Preset(
         "small MTVM in procedural houses, paths of one leg",
@@ -214,12 +215,14 @@ MTVM_PRESETS: dict[str, Preset] = {
             },
             "vln-laptop",
         ),
+        time="4 to 39 min",
     ),
     "vln-smoke": Preset(
         "a few seconds of vln-laptop, which only shows that everything runs",
         with_overrides(
             _LAPTOP, [("n_envs", 4), ("total_steps", 6), ("imitation.imitation_updates", 4), ("eval_trials", 12)]
         ),
+        time="seconds",
     ),
     "vln-cvdn-laptop": Preset(
         "MTVM of laptop size on dialogues in procedural houses; env_kwargs.supervision is mixed, oracle or navigator",
@@ -229,6 +232,7 @@ MTVM_PRESETS: dict[str, Preset] = {
             eval_trials=902,
             policy={"size": "laptop", "network": {"text_positions": 300}},
         ),
+        time="11 to 28 min",
     ),
     "vln-cvdn-small": Preset(
         "small MTVM on the dialogues of the real graphs from scratch, directions only; needs CVDN's file of train",

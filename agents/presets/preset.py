@@ -35,11 +35,13 @@ class Preset:
         about: One line for the list of presets.
         config: The settings.
         variants: Name -> variant.
+        time: Time that learning took on one core, where it was measured and is not in `results/`.
     """
 
     about: str
     config: RunConfig
     variants: Mapping[str, Variant] = field(default_factory=dict)
+    time: str = ""
 
     def variant(self, name: str) -> RunConfig:
         """Settings of a variant.

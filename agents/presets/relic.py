@@ -204,6 +204,7 @@ RELIC_PRESETS: dict[str, Preset] = {
             },
             eval_trials=100,
         ),
+        time="3 to 5 min",
     ),
     "ci-smoke": Preset(
         "a 4 x 4 Darkroom in seconds, which only shows that everything runs",
@@ -217,11 +218,13 @@ RELIC_PRESETS: dict[str, Preset] = {
             eval_trials=8,
             checkpoint_rollouts=1,
         ),
+        time="seconds",
     ),
     "darkroom": Preset(
         "the 10 x 10 Darkroom for two cores: T = 500, K = 5, prefix detached in partial updates",
         _DARKROOM,
         {**_baselines(_DARKROOM, 250), **_ablations(_DARKROOM)},
+        time="30 min",
     ),
     "relic-darkroom": Preset(
         "the paper's Darkroom: T = 512, K = 4, fixed zero sink (environments, steps and warm-up are our choice)",
@@ -325,5 +328,6 @@ RELIC_PRESETS: dict[str, Preset] = {
                 },
             ),
         },
+        time="60 min",
     ),
 }

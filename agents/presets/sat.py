@@ -205,6 +205,7 @@ SAT_PRESETS: dict[str, Preset] = {
             ),
             eval_trials=100,
         ),
+        time="seconds",
     ),
 }
 

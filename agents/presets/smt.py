@@ -132,6 +132,7 @@ class Size:
         run: Further settings of the run.
         env: Further settings of the environment.
         rates: Method -> learning rate, for methods that learn more with another one than that of `dqn`.
+        time: Time that the second stage took on one core, where it was measured.
     """
 
     about: str
@@ -144,6 +145,7 @@ class Size:
     run: dict[str, Any]
     env: dict[str, Any] = field(default_factory=dict)
     rates: dict[str, float] = field(default_factory=dict)
+    time: str = ""
 
 
 #: A row of 64 rays, 200 steps, a width of 64, 2050 updates with a larger learning rate than the paper's.
@@ -172,6 +174,7 @@ _LAPTOP = Size(
     run={"threads": 1, "checkpoint_rollouts": 10, "validation_trials": 78},
     env=_SCAN,
     rates={"sm-pooling": 3e-3},
+    time="6 to 22 min",
 )
 _PAPER_LIKE = Size(
     about="at the paper's sizes",
@@ -193,6 +196,7 @@ _SMOKE = Size(
     network="small",
     run={"threads": 1, "checkpoint_rollouts": 5, "validation_trials": 4, "eval_trials": 8},
     env=_SCAN,
+    time="1 min",
 )
 
 
@@ -243,7 +247,9 @@ def _preset(task: str, size_name: str, size: Size, methods: tuple[str, ...] = tu
         if method in size.rates:
             overrides["dqn.learning_rate"] = size.rates[method]
         variants[method] = Variant(f"second stage: {METHODS[method].about}", {} if method == "smt" else overrides)
-    return Preset(f"{task.capitalize()} {size.about}, second stage: {METHODS['smt'].about}", config, variants)
+    return Preset(
+        f"{task.capitalize()} {size.about}, second stage: {METHODS['smt'].about}", config, variants, size.time
+    )
 
 
 def _with_variants(preset: Preset, **variants: Variant) -> Preset:

@@ -59,6 +59,11 @@ class AdaptiveAllocator(nn.Module):
     It is a contextual bandit with one decision an episode: Q(g)[h] is the mean reward of strategy h in task g, without
     bootstrapping.
 
+    Difference from the paper:
+        Presets for one core explore less and faster, and the network that reads the memory learns only from episodes in
+        which the memory has the answer (`only_kept`). Without this, as in the paper, one of three seeds did not learn
+        to answer in the same number of batches.
+
     Args:
         task_dim: Width G of the task vector g: 4 for one-hot tasks, that of the text encoder for descriptions.
         config: Settings; None for the defaults.
@@ -72,7 +77,8 @@ class AdaptiveAllocator(nn.Module):
         ValueError: A setting is not allowed, or a strategy is unknown.
 
     Source:
-        Spatially-Aware Transformer for Embodied Agents, 2024, section 3.3; sizes and order as in its release.
+        Cho, Yoon and Ahn, "Spatially-Aware Transformer for Embodied Agents", ICLR 2024 (arXiv:2402.15160), section 3.3;
+        sizes and order as in its release.
     """
 
     numbers: Tensor

@@ -13,6 +13,9 @@ from memenvs.agents.experiments.report import Report, add_table, figure_png, in_
 from memenvs.agents.experiments.statistics import format_digits, mean_and_stderr
 from memenvs.agents.studies.study_results import has_results, metric_means, result_names
 
+LAST_EPISODE = 15
+"""Number of the last episode, from 1, that every evaluation trial of ExtObjNav of 1,024 steps has."""
+
 
 def gain_row(title: str, runs: Sequence[Path], name: str, last: int | None = None) -> list[Any]:
     """A row of `add_gain_table`: success and SPL in the first and the last episode of a trial.

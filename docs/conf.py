@@ -28,6 +28,7 @@ napoleon_use_ivar = True
 napoleon_custom_sections = [
     *((name, "params_style") for name in ("Observation", "Options", "Info", "Formats", "Settings", "Frames")),
     *("Action", "Reward", "Termination", "Layout", "Variants", "Batches", "Source"),
+    *("Idea", "Equations", "State", "Cost", "When to use", "When not to use", "Difference from the paper"),
 ]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

@@ -12,13 +12,24 @@ _OTHER_TITLE = re.compile(r"\S.*[^\w\s].*:")
 
 
 def to_restructured_text(lines: list[str]) -> list[str]:
-    """Escape what reStructuredText would take for markup; code in backticks stays.
+    """Escape what reStructuredText would take for markup; code in backticks and equations stay.
 
     Args:
         lines: Lines of a docstring.
     """
-    escaped = ("".join(_escape(part) for part in _CODE.split(line)) for line in lines)
-    return _lists([_GLUED.sub(r"``\\ ", line) for line in escaped])
+    found = []
+    equation_margin = -1  # indentation of the directive that the line belongs to; -1 outside equations
+    for line in lines:
+        margin = len(line) - len(line.lstrip())
+        if line.strip() and margin <= equation_margin:
+            equation_margin = -1
+        if line.lstrip().startswith(".. math::"):
+            equation_margin = margin
+        if equation_margin < 0:
+            escaped = "".join(_escape(part) for part in _CODE.split(line))
+            line = _GLUED.sub(r"``\\ ", escaped)
+        found.append(line)
+    return _lists(found)
 
 
 def _escape(part: str) -> str:

@@ -49,16 +49,17 @@ def settings_table(config_type: type) -> str:
     Raises:
         ValueError: A field has no description.
     """
-    meanings = _attributes(config_type)
+    meanings = attributes(config_type)
     rows = []
     for field in fields(config_type):
         if field.name not in meanings:
             raise ValueError(f"{config_type.__name__}.{field.name} has no description under Attributes")
-        rows.append((f"`{field.name}`", f"`{_default(field)}`", meanings[field.name]))
+        rows.append((f"`{field.name}`", f"`{field_default(field)}`", meanings[field.name]))
     return table(("setting", "default", "meaning"), rows)
 
 
-def _default(field: Field[Any]) -> str:
+def field_default(field: Field[Any]) -> str:
+    """Format the default of a field."""
     if field.default is not MISSING:
         return repr(field.default)
     if field.default_factory is not MISSING:
@@ -66,12 +67,13 @@ def _default(field: Field[Any]) -> str:
     return "required"
 
 
-def _attributes(config_type: type) -> Mapping[str, str]:
-    """Meaning of each attribute; those of a subclass replace those of its bases."""
+def attributes(config_type: type) -> Mapping[str, str]:
+    """Meaning of each attribute; that of a subclass replaces that of its bases, unless it only refers to it."""
     found: dict[str, str] = {}
     for each in reversed(config_type.__mro__):
         if each.__dict__.get("__doc__"):
-            found |= items(docstring_sections(each).get("Attributes", ""))
+            own = items(docstring_sections(each).get("Attributes", ""))
+            found |= {name: text for name, text in own.items() if name not in found or not text.startswith("See ")}
     return found
 
 
@@ -93,7 +95,7 @@ def docstring_sections(of: object) -> dict[str, str]:
     found: dict[str, list[str]] = {"": []}
     title = ""
     for line in (inspect.getdoc(of) or "").splitlines():
-        begin = re.fullmatch(r"([A-Z]\w+(?: \w+)?):", line)
+        begin = re.fullmatch(r"([A-Z]\w+(?: \w+){0,3}):", line)
         if begin:
             title = begin[1]
             found[title] = []

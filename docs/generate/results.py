@@ -1,0 +1,172 @@
+"""Figures of the runs in results/, for the pages of memories, algorithms and presets."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from generate.markdown import table
+from memenvs.agents.experiments.config import RunConfig
+from memenvs.agents.experiments.statistics import format_digits
+from memenvs.agents.memory import MEMORIES
+from memenvs.agents.presets import PRESETS, find_preset
+from memenvs.agents.presets.preset import SEPARATOR
+from memenvs.agents.sat.config import BalletModelConfig
+from memenvs.agents.studies.in_context_tables import LAST_EPISODE
+from memenvs.agents.studies.layout_evaluation import layout_scores
+from memenvs.agents.studies.study_results import has_results, metric_means, read_result
+
+ROOT = Path(__file__).parents[2]
+#: Overrides of a run that make no other agent of it: the first stage that it starts from, the size of its evaluation.
+SAME_AGENT = ("encoder_from", "eval_trials")
+#: Evaluations of a run, the first of which counts.
+EVALUATIONS = ("evaluation", "homes")
+
+
+@dataclass(frozen=True)
+class Result:
+    """Runs of one preset with different seeds.
+
+    Attributes:
+        preset: Name that `find_preset` knows.
+        config: Settings of the preset.
+        folders: Folder of each run, or its place beside the table that has its row.
+    """
+
+    preset: str
+    config: RunConfig
+    folders: tuple[Path, ...]
+
+    @property
+    def study(self) -> str:
+        """Name of the folder of results/."""
+        return self.folders[0].parent.name
+
+    def score(self) -> str:
+        """Mean and standard error over seeds; of episodes of a trial the first and the last that all runs have."""
+        if has_results(self.folders[0], "homes"):
+            return format_digits(layout_scores(self.folders, self.config.score).mean(1))
+        means = metric_means(self.folders, self.config.score)
+        if means.ndim == 1 or means.shape[1] == 1:
+            return format_digits(means.reshape(len(means)))
+        means = means[:, :LAST_EPISODE]
+        first, last = (format_digits(means[:, episode]) for episode in (0, -1))
+        return f"{first} in episode 1, {last} in episode {means.shape[1]}"
+
+    def hours(self) -> float | None:
+        """Mean hours of learning on one core, where the runs have recorded them."""
+        if not has_results(self.folders[0], "curve"):
+            return None
+        return float(np.mean([read_result(folder, "curve")["hours"][-1] for folder in self.folders]))
+
+
+@cache
+def all_results() -> tuple[Result, ...]:
+    """All presets with runs in results/, apart from ablations that are no preset or variant."""
+    found: dict[tuple[str, str], list[Path]] = {}
+    for file in sorted((ROOT / "results").glob("*/*.jsonl")):
+        for row in map(json.loads, file.read_text().splitlines()):
+            evaluated = any(name in row["evaluations"] for name in EVALUATIONS)
+            if "preset" in row and evaluated and set(row["overrides"]) <= set(SAME_AGENT):
+                found.setdefault((file.parent.name, row["preset"]), []).append(file.with_name(row["run"]))
+    return tuple(Result(name, find_preset(name), tuple(runs)) for (_, name), runs in found.items())
+
+
+def memory_of(config: RunConfig) -> str | None:
+    """Name of the memory that a run learns with; None for a model that has none of `MEMORIES`."""
+    if config.kind.name == "imitation":
+        return None
+    memory: str = config.policy.get(
+        "memory", BalletModelConfig().memory if config.kind.name == "supervised" else "relic"
+    )
+    return "dnc" if memory.startswith("dnc") else memory
+
+
+def results_table(results: Iterable[Result]) -> str:
+    """Tabulate results, one row a preset, with links to the pages of their studies; "" without any."""
+    rows = [
+        (
+            f"`{each.preset}`",
+            environment_name(each.config),
+            each.config.score,
+            each.score(),
+            len(each.folders),
+            study_link(each),
+        )
+        for each in results
+    ]
+    return table(("preset", "environment", "metric", "result", "seeds", "study"), rows) if rows else ""
+
+
+def study_link(result: Result) -> str:
+    """Link to the page that has all tables of a study."""
+    name, text = study_page(result.study)
+    title = re.search(r"^# (.+)$", text, re.MULTILINE)
+    assert title
+    return f"[{title[1]}](../{name})"
+
+
+@cache
+def study_page(study: str) -> tuple[str, str]:
+    """File name and text of the page that is made from a folder of results/.
+
+    Raises:
+        ValueError: No page of docs/ has a command that reads the folder.
+    """
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        if re.search(rf"made by: .*--out results/{study} -->", page.read_text()):
+            return page.name, page.read_text()
+    raise ValueError(f"no page of docs/ shows results/{study}")
+
+
+def study_command(study: str) -> str:
+    """Command that trains and evaluates everything of a study, as its page has it, without `--show` and `--out`."""
+    found = re.search(rf"made by: (.*?)(?: --show)? --out results/{study} -->", study_page(study)[1])
+    assert found
+    return found[1]
+
+
+def presets_with(memory: str) -> list[str]:
+    """List the presets and variants whose memory is this one, the first variant of each preset only."""
+    found = []
+    for name, preset in PRESETS.items():
+        names = [name, *(f"{name}{SEPARATOR}{variant}" for variant in preset.variants)]
+        found += [each for each in names if memory_of(find_preset(each)) == memory][:1]
+    return found
+
+
+def environment_name(config: RunConfig) -> str:
+    """The id without the namespace."""
+    return config.env.partition("/")[2]
+
+
+def flat_settings(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Dotted name -> value of nested settings."""
+    flat: dict[str, Any] = {}
+    for key, value in data.items():
+        flat |= flat_settings(value, f"{prefix}{key}.") if isinstance(value, dict) and value else {prefix + key: value}
+    return flat
+
+
+def memory_page(memory: str) -> str:
+    """File of a memory's page, such as t_fifo_a.md."""
+    return re.sub(r"\W", "_", memory) + ".md"
+
+
+def linked(text: str) -> str:
+    """Make a text of a docstring Markdown: links to memories and papers, and squares."""
+    text = re.sub(r"\b([A-Z])\^2", r"\1²", text)
+    text = re.sub(r"arXiv:(\d{4}\.\d{5})", r"[arXiv:\1](https://arxiv.org/abs/\1)", text)
+    text = re.sub(r"doi:(10\.[^\s)]+)", r"[doi:\1](https://doi.org/\1)", text)
+    return re.sub(r"`([\w+-]+)`", lambda found: _linked_name(found[1]), text)
+
+
+def _linked_name(name: str) -> str:
+    return f"[`{name}`](../memories/{memory_page(name)})" if name in MEMORIES else f"`{name}`"

@@ -68,7 +68,7 @@ def field_default(field: Field[Any]) -> str:
 
 
 def attributes(config_type: type) -> Mapping[str, str]:
-    """Meaning of each attribute; that of a subclass replaces that of its bases, unless it only refers to it."""
+    """Meaning of each attribute; a subclass replaces those of its bases, unless by "See ..."."""
     found: dict[str, str] = {}
     for each in reversed(config_type.__mro__):
         if each.__dict__.get("__doc__"):

@@ -101,6 +101,7 @@ model.save_replay_buffer("replay")
         "SupervisedLearner",
         """
 import numpy as np
+import torch
 
 from memenvs.agents import SupervisedConfig, SupervisedLearner
 from memenvs.agents.sat.model import BalletModel
@@ -112,7 +113,8 @@ learner = SupervisedLearner(model, SupervisedConfig(batch_size=8, learning_rate=
 learner.learn(5, on_step=lambda log: print(log["loss"], log["accuracy"]))
 
 episodes = model.sample(100, np.random.default_rng(1), None)
-print(model.scores(episodes)["accuracy"].mean(), model.ideal(episodes)["accuracy"].mean())
+with torch.no_grad():
+    print(model.scores(episodes)["accuracy"].mean(), model.ideal(episodes)["accuracy"].mean())
 """,
         "supervised",
     ),

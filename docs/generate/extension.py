@@ -41,5 +41,8 @@ def _inline_equation(translator: Any, node: nodes.math) -> None:
 
 
 def _equation(translator: Any, node: nodes.math_block) -> None:
-    translator.body.append(f"<p>{convert(node.astext(), display='block')}</p>")
+    text = node.astext()
+    if "\\\\" in text or "&" in text:  # aligned rows, as Sphinx's own renderers take them
+        text = f"\\begin{{split}}{text}\\end{{split}}"
+    translator.body.append(f"<p>{convert(text, display='block')}</p>")
     raise nodes.SkipNode

@@ -41,7 +41,7 @@ def memory_sections(spec: MemorySpec) -> dict[str, str]:
         ValueError: A section is missing or empty.
     """
     own, config = docstring_sections(spec.memory), docstring_sections(spec.config)
-    found = {name: (config.get(name) or own.get(name, "")).strip() for name in SECTIONS}
+    found = {name: config.get(name) or own.get(name, "") for name in SECTIONS}
     for name, text in found.items():
         if not text:
             raise ValueError(f"the docstring of {spec.memory.__name__} must have the section {name!r}")
@@ -75,6 +75,7 @@ def _memory(spec: MemorySpec) -> str:
         section("Settings", _settings(spec) if fields(config) else "It has none."),
         section("How to use", code(example(spec.name))),
         section("Results", _results(spec.name)),
+        section("Implementation", linked(docstring_sections(spec.memory)[""].partition("\n")[2])),
         section(SECTIONS["Difference from the paper"], difference),
         section(SECTIONS["Source"], f"{source}\n\nPlease cite the paper, and memenvs (`CITATION.cff`)."),
     )
@@ -91,9 +92,7 @@ def _markdown(text: str) -> str:
 
 def _equation(part: str) -> str:
     lines = [line.strip() for line in part.splitlines()[1:] if line.strip()]
-    body = "\n".join(lines)
-    aligned = f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}" if "\\\\" in body else body
-    return f"$$\n{aligned}\n$$\n\n"
+    return "\n".join(["$$", *lines, "$$", "", ""])
 
 
 # ---------------------------------------------------------------------- numbers
@@ -125,7 +124,7 @@ def _state(name: str) -> str:
 
 
 def state_numbers(name: str, steps: int) -> int:
-    """Count the numbers in the state of one robot, with default settings, for trials of `steps` steps."""
+    """Count the numbers in the state of one robot with default settings, for trials of `steps`."""
     state = make_memory(name, WIDTH).initial_state(1, max_steps=steps)
     return sum(value.numel() for value in state.values())
 
@@ -167,7 +166,7 @@ def setting_range(name: str, hint: Any, meaning: str) -> str:
         return "`True`, `False`"
     if name in LARGEST:
         return f"1 to {LARGEST[name]:,}{none}"
-    found = re.search(r"(>=? [\d.]+|in [\[(][^\])]*[\])])", meaning)
+    found = re.search(r"(>=? \d+(?:\.\d+)?|in [\[(][^\])]*[\])])", meaning)
     if not found:
         raise ValueError(f"the description of {name} must give its range, got {meaning!r}")
     return found[1] + none
@@ -177,7 +176,7 @@ def setting_range(name: str, hint: Any, meaning: str) -> str:
 
 
 def example(name: str) -> str:
-    """A few lines that learn with a memory: an environment that shows what it needs, and the learner."""
+    """Write a few lines that learn with a memory, in an environment that shows what it needs."""
     needs = required_inputs(name)
     env, settings = '"memenvs/Darkroom-v0", 4', {}
     if "pose" in needs:

@@ -18,10 +18,11 @@ def make_pages() -> dict[str, str]:
 
 def _index() -> str:
     intro = (
-        "A preset has all settings of a run. `memenvs-agents train NAME` trains it, and `NAME:VARIANT` one of its "
-        "variants. Times are of learning on one core, where they were measured; results are means over seeds."
+        "A preset has all settings of a run. `memenvs-agents train NAME` trains it, and `memenvs-agents train "
+        "NAME:VARIANT` one of its variants. Steps are environment steps if nothing else is given. Times are of "
+        "learning on one core, where they were measured. Results are means over seeds, with standard errors."
     )
-    columns = ("preset", "environment", "memory", "learner", "steps", "time", "result", "command")
+    columns = ("preset", "environment", "memory", "learner", "steps", "time", "result")
     parts = [section(title, table(columns, map(_row, family, family.values()))) for title, family in FAMILIES.items()]
     toctree = "\n".join(["```{toctree}", ":hidden:", "", *(f"{name}.md" for name in PRESETS), "```"])
     return page("Presets", intro, *parts, toctree)
@@ -29,13 +30,20 @@ def _index() -> str:
 
 def _row(name: str, preset: Preset) -> list[str]:
     config, result = preset.config, _result(name)
-    steps = f"{config.total_steps:,} {config.kind.unit}"
     published = f"{config.score} {result.score()}" if result else "-"
-    link = f"[`{name}`]({name}.md)"
     return [
-        link, environment_name(config), _memory(config), f"`{config.kind.name}`", steps, _time(name, preset),
-        published, f"`memenvs-agents train {name}`",
-    ]  # fmt: skip
+        f"[`{name}`]({name}.md)",
+        environment_name(config),
+        _memory(config),
+        f"`{config.kind.name}`",
+        _steps(config).removesuffix(" environment steps"),
+        _time(name, preset),
+        published,
+    ]
+
+
+def _steps(config: RunConfig) -> str:
+    return f"{config.total_steps:,} {config.kind.unit}"
 
 
 def _memory(config: RunConfig) -> str:
@@ -71,7 +79,7 @@ def _preset(name: str, preset: Preset) -> str:
             ("environment", f"`{preset.config.env}`"),
             ("memory", _memory(preset.config)),
             ("learner", f"`{preset.config.kind.name}`"),
-            ("steps", f"{preset.config.total_steps:,} {preset.config.kind.unit}"),
+            ("steps", _steps(preset.config)),
             ("time", _time(name, preset)),
         ],
     )

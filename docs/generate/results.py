@@ -50,7 +50,7 @@ class Result:
         return self.folders[0].parent.name
 
     def score(self) -> str:
-        """Mean and standard error over seeds; of episodes of a trial the first and the last that all runs have."""
+        """Mean and standard error over seeds; of trials, those of the first and the last episode."""
         if has_results(self.folders[0], "homes"):
             return format_digits(layout_scores(self.folders, self.config.score).mean(1))
         means = metric_means(self.folders, self.config.score)
@@ -58,7 +58,7 @@ class Result:
             return format_digits(means.reshape(len(means)))
         means = means[:, :LAST_EPISODE]
         first, last = (format_digits(means[:, episode]) for episode in (0, -1))
-        return f"{first} in episode 1, {last} in episode {means.shape[1]}"
+        return f"{first} to {last} (episodes 1 to {means.shape[1]})"
 
     def hours(self) -> float | None:
         """Mean hours of learning on one core, where the runs have recorded them."""
@@ -69,7 +69,7 @@ class Result:
 
 @cache
 def all_results() -> tuple[Result, ...]:
-    """All presets with runs in results/, apart from ablations that are no preset or variant."""
+    """Presets and variants with runs in results/; ablations that are none of them are left out."""
     found: dict[tuple[str, str], list[Path]] = {}
     for file in sorted((ROOT / "results").glob("*/*.jsonl")):
         for row in map(json.loads, file.read_text().splitlines()):
@@ -90,7 +90,7 @@ def memory_of(config: RunConfig) -> str | None:
 
 
 def results_table(results: Iterable[Result]) -> str:
-    """Tabulate results, one row a preset, with links to the pages of their studies; "" without any."""
+    """Tabulate results, one row a preset, with links to their studies; empty without any."""
     rows = [
         (
             f"`{each.preset}`",
@@ -127,14 +127,14 @@ def study_page(study: str) -> tuple[str, str]:
 
 
 def study_command(study: str) -> str:
-    """Command that trains and evaluates everything of a study, as its page has it, without `--show` and `--out`."""
+    """Command that trains and evaluates everything of a study, as its page has it."""
     found = re.search(rf"made by: (.*?)(?: --show)? --out results/{study} -->", study_page(study)[1])
     assert found
     return found[1]
 
 
 def presets_with(memory: str) -> list[str]:
-    """List the presets and variants whose memory is this one, the first variant of each preset only."""
+    """List the presets with a memory, or the first variant that has it."""
     found = []
     for name, preset in PRESETS.items():
         names = [name, *(f"{name}{SEPARATOR}{variant}" for variant in preset.variants)]

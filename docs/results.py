@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from memenvs.agents.experiments.report import COLOURS, figure_png
 from memenvs.agents.experiments.statistics import format_digits, format_mean, format_percent, mean_and_stderr
 from memenvs.agents.presets import folder_name
+from memenvs.agents.studies.in_context_tables import LAST_EPISODE
 from memenvs.agents.studies.layout_evaluation import layout_scores
 from memenvs.agents.studies.study_results import metric_means
 from memenvs.files import write_file
@@ -31,7 +32,6 @@ SEEDS = (0, 1, 2)
 FONT = 16
 MARKERS = "osD^vPX*"
 
-LAST_EPISODE = 15  # the last that every trial of 1,024 steps reaches
 #: Run -> agent.
 IN_CONTEXT = {
     "relic": "ReLIC (`relic`)",

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 
 from generate.markdown import code, docstring_sections, items, page, section, settings_table, table
-from generate.results import Result, all_results, linked, results_table, study_command
+from generate.results import Result, all_results, linked, results_table, study_page
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.experiments.registry import find_learner_by_name
 from memenvs.agents.vec_env import check_observation_space
@@ -331,7 +331,7 @@ def _results(algorithm: Algorithm) -> list[Result]:
 
 
 def _commands(algorithm: Algorithm, results: list[Result]) -> str:
-    studies = dict.fromkeys(study_command(each.study) for each in results)
+    studies = dict.fromkeys(study_page(each.study)[1] for each in results)
     presets = [f"memenvs-agents train {each.preset}" for each in results[:1]]
     return code("\n".join([*presets, *studies, *algorithm.commands]), "bash") if results or algorithm.commands else ""
 

@@ -77,7 +77,7 @@ def _memory(spec: MemorySpec) -> str:
         section("Results", _results(spec.name)),
         section("Implementation", linked(docstring_sections(spec.memory)[""].partition("\n")[2])),
         section(SECTIONS["Difference from the paper"], difference),
-        section(SECTIONS["Source"], f"{source}\n\nPlease cite the paper, and memenvs (`CITATION.cff`)."),
+        section(SECTIONS["Source"], f"{source}\n\nPlease cite the paper, and [memenvs](../citing.md)."),
     )
 
 

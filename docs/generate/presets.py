@@ -30,7 +30,7 @@ def _index() -> str:
 
 def _row(name: str, preset: Preset) -> list[str]:
     config, result = preset.config, _result(name)
-    published = f"{config.score} {result.score()}" if result else "-"
+    published = f"{config.score} {result.score()}".replace("+-", "±") if result else "-"
     return [
         f"[`{name}`]({name}.md)",
         environment_name(config),

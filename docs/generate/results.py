@@ -96,7 +96,7 @@ def results_table(results: Iterable[Result]) -> str:
             f"`{each.preset}`",
             environment_name(each.config),
             each.config.score,
-            each.score(),
+            each.score().replace("+-", "±"),
             len(each.folders),
             study_link(each),
         )
@@ -106,31 +106,24 @@ def results_table(results: Iterable[Result]) -> str:
 
 
 def study_link(result: Result) -> str:
-    """Link to the page that has all tables of a study."""
-    name, text = study_page(result.study)
-    title = re.search(r"^# (.+)$", text, re.MULTILINE)
-    assert title
-    return f"[{title[1]}](../{name})"
+    """Link to the results page of a study."""
+    page, _ = study_page(result.study)
+    title = (ROOT / "docs" / page).read_text().partition("\n")[0].removeprefix("# ").partition(":")[0]
+    return f"[{title}](../{page})"
 
 
 @cache
 def study_page(study: str) -> tuple[str, str]:
-    """File name and text of the page that is made from a folder of results/.
+    """File of the results page of a study, and the command that makes all of its runs.
 
     Raises:
-        ValueError: No page of docs/ has a command that reads the folder.
+        ValueError: No note has a command that reads the study's folder of results/.
     """
-    for page in sorted((ROOT / "docs").glob("*.md")):
-        if re.search(rf"made by: .*--out results/{study} -->", page.read_text()):
-            return page.name, page.read_text()
-    raise ValueError(f"no page of docs/ shows results/{study}")
-
-
-def study_command(study: str) -> str:
-    """Command that trains and evaluates everything of a study, as its page has it."""
-    found = re.search(rf"made by: (.*?)(?: --show)? --out results/{study} -->", study_page(study)[1])
-    assert found
-    return found[1]
+    for note in sorted((ROOT / "docs" / "research_notes").glob("results_*.md")):
+        found = re.search(rf"made by: (.*) --show --out results/{study} -->", note.read_text())
+        if found:
+            return note.name.removeprefix("results_"), found[1]
+    raise ValueError(f"no page docs/research_notes/results_*.md shows results/{study}")
 
 
 def presets_with(memory: str) -> list[str]:

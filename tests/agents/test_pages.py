@@ -1,4 +1,4 @@
-"""Pages of memories, algorithms and presets are whole, and what they say is true of the code."""
+"""Pages of memories, algorithms and presets are whole, and true of the code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from generate import algorithms, make_folder, memories
 from generate.algorithms import ALGORITHMS, SPACES
 from generate.memories import setting_range
-from generate.results import all_results, memory_page, presets_with
+from generate.results import all_results, memory_of, memory_page, presets_with
 from memenvs.agents import EpisodeDQN, PartialUpdatePPO
 from memenvs.agents.experiments.registry import learners
 from memenvs.agents.memory import MEMORIES, StepInputs, make_memory, memory_spec
@@ -98,18 +98,21 @@ def test_ranges_are_those_of_the_descriptions():
 
 
 def test_results_are_those_of_the_pages_of_the_studies(pages):
-    """The first and last episode of `relic` in docs/in_context.md are in %, others as they are."""
+    """`docs/in_context.md` has shares in %; scores of `docs/explorers.md` are the same texts."""
     (relic,) = (each for each in all_results() if each.preset == "extobjnav-small")
-    first, last = map(float, re.findall(r"([\d.]+) \+-", relic.score()))
+    shares = [100 * float(number) for number in re.findall(r"([\d.]+) \+-", relic.score())]
     row = re.search(
-        r"^\| relic \| 3 \| 15 \| ([\d.]+) \+- [\d.]+ \| ([\d.]+) ", (ROOT / "docs/in_context.md").read_text(), re.M
+        r"^\| ReLIC \(`relic`\) \| ([\d.]+) ± \S+ \| ([\d.]+) ±", (ROOT / "docs" / "in_context.md").read_text(), re.M
     )
-    assert row and [float(number) for number in row.groups()] == [pytest.approx(100 * each) for each in (first, last)]
-    explorers = (ROOT / "docs/explorers.md").read_text()
-    for each in all_results():
-        if each.study == "scene_memory" and len(each.folders) == 3:
-            mean = each.score().partition(" ")[0]
-            assert re.search(rf"\| {mean} \([\d.]+ to ", explorers), f"{each.preset}: {mean}"
+    assert row and [float(number) for number in row.groups()] == pytest.approx(shares)
+    explorers = (ROOT / "docs" / "explorers.md").read_text()
+    found = [each for each in all_results() if each.study == "scene_memory" and len(each.folders) == 3]
+    shown = [each for each in found if not each.preset.endswith(":encoder")]
+    assert len(shown) == 3 * 7
+    for each in shown:
+        score = each.score().replace("+-", "±")
+        assert f" {score} |" in explorers, each.preset
+        assert f"| {score} |" in pages["memories"][memory_page(memory_of(each.config))]
 
 
 def test_presets_with_a_memory():

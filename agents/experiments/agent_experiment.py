@@ -55,7 +55,7 @@ class AgentExperiment(Experiment):
     algorithm: ClassVar[type[MemoryAlgorithm]]
     encoder_source: ClassVar[str] = "run or checkpoint of a first stage"
     learning_curves: ClassVar[Mapping[str, tuple[str, str]]] = {
-        "rollout/ep_rew_mean": ("learning", "return of an episode, last 100")
+        "rollout/ep_rew_mean": ("learning", "return of an episode, mean of the last 100")
     }
 
     def check_settings(self, config: RunConfig, processes: Processes) -> None:

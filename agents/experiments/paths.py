@@ -12,6 +12,7 @@ import numpy as np
 
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluation_env, trained_policy
+from memenvs.agents.experiments.metric_labels import metric_label
 from memenvs.agents.experiments.play import (
     OraclePolicy,
     Policy,
@@ -332,17 +333,18 @@ def _write_page(
     metric = result["metric"]
     curves = result["policies"]
     report = Report(f"{run.path.name}: {run.config.env}, step by step", folder)
-    report.heading(f"{metric} by step")
+    label = metric_label(metric)
+    report.heading(f"{label[:1].upper()}{label[1:]} by step")
     report.text(
         f"Mean over {len(result['episodes'])} evaluation episodes and standard error; "
         "an episode that is over keeps its last value."
     )
-    report.picture("paths", figure_png(step_figure(curves, metric)))
+    report.picture("paths", figure_png(step_figure(curves, label)))
     rows = []
     for name, curve in curves.items():
         stderr = "-" if curve["stderr"][-1] is None else curve["stderr"][-1]
         rows.append([name, curve["mean"][-1], stderr, float(np.mean(curve["lengths"]))])
-    report.table(["policy", f"{metric} at the end", "standard error", "steps"], rows)
+    report.table(["policy", f"{label} at the end", "standard error", "steps"], rows)
     if maps > 0:
         report.heading("Paths")
         env = _evaluation_env(run, 1, seed)

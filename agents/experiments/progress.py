@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from rich.console import Console
 from rich.progress import (
     BarColumn,
     Progress,
@@ -55,7 +56,7 @@ class ScoreColumn(ProgressColumn):
 
 
 def training_bar(unit: str = "steps", score: str = "return") -> Progress:
-    """A bar with description, share done, steps/s, score, time spent and time left.
+    """A bar on standard error: share done, steps/s, score, time spent and time left.
 
     Args:
         unit: Name of the steps.
@@ -70,5 +71,6 @@ def training_bar(unit: str = "steps", score: str = "return") -> Progress:
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
+        console=Console(stderr=True),
         speed_estimate_period=60.0,
     )

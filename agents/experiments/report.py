@@ -6,6 +6,7 @@ import base64
 import html
 import io
 import itertools
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,34 +15,49 @@ from typing import Any
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator
 from PIL import Image
 
 from memenvs.agents.experiments.statistics import seed_interval
 from memenvs.files import write_file
 
-MAX_MARKERS = 40
+MARKERS = "os^DvPX*"
+"""Marks of lines in turn, to distinguish them without colours."""
+NUM_MARKERS = 12
 """Most points of a line that are marked."""
+LABEL_WIDTH = 26
+"""Characters of a line of the label of the vertical axis."""
+LEGEND_WIDTH = 46
+"""Characters of a line of the legend, the marks among them."""
 MAX_STEPS = 300
 """Most points of a mean over runs."""
 
 _STYLE = (
-    "body{font:18px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1.5rem;color:#222}"
-    "h1{font-size:2rem;line-height:1.2}h2{font-size:1.4rem;margin-top:2.5rem;border-bottom:1px solid #ddd}"
-    "img{max-width:100%}table{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums}"
-    "td{white-space:nowrap}"
-    "td,th{border-bottom:1px solid #ddd;padding:.35rem .9rem;text-align:right}th{border-bottom:2px solid #888}"
-    "th:first-child,td:first-child{text-align:left}pre{background:#f5f5f5;padding:1rem;overflow:auto;font-size:.8rem}"
-    "figure{display:inline-block;margin:.5rem;vertical-align:top}figcaption{font-size:.9rem;color:#555}"
+    ":root{color-scheme:light dark;--text:#222;--soft:#555;--line:#ddd;--strong:#888;--box:#f3f5f9;--page:#fff}"
+    "@media(prefers-color-scheme:dark){"
+    ":root{--text:#e4e6ea;--soft:#a8adb6;--line:#3a3f47;--strong:#7a808a;--box:#23272e;--page:#15181c}}"
+    "body{font:18px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1.5rem;"
+    "color:var(--text);background:var(--page);overflow-wrap:anywhere}"
+    "h1{font-size:2rem;line-height:1.2}h2{font-size:1.4rem;margin-top:2.5rem;border-bottom:1px solid var(--line)}"
+    "img{max-width:100%;border-radius:6px}table{border-collapse:collapse;margin:1rem 0}"
+    "td,th{border-bottom:1px solid var(--line);padding:.35rem .9rem;text-align:right;"
+    "font-variant-numeric:tabular-nums;overflow-wrap:normal}"
+    "td{white-space:nowrap}th{border-bottom:2px solid var(--strong);vertical-align:bottom}"
+    "th:first-child,td:first-child{text-align:left}"
+    "pre{background:var(--box);padding:1rem;overflow:auto;font-size:.8rem;overflow-wrap:normal}"
+    "figure{display:inline-block;margin:.5rem 0;vertical-align:top}figcaption{font-size:.9rem;color:var(--soft)}"
     "summary{cursor:pointer;margin:.5rem 0}.wide{display:block;margin:1rem 0;overflow-x:auto}"
     ".cards{display:flex;flex-wrap:wrap;gap:1rem}"
-    ".card{flex:1 1 10rem;background:#f5f7fa;border-radius:8px;padding:1rem}"
-    ".card b{display:block;font-size:2.2rem;line-height:1.1}.card small{display:block;color:#555}"
+    ".card{flex:1 1 10rem;background:var(--box);border-radius:8px;padding:1rem}"
+    ".card b{display:block;font-size:2.2rem;line-height:1.1}.card small{display:block;color:var(--soft)}"
+    "@media(max-width:40rem){body{font-size:16px;margin:1rem auto;padding:0 1rem}h1{font-size:1.5rem}"
+    "td,th{padding:.3rem .5rem}.cards{gap:.6rem}.card{flex-basis:8rem;padding:.7rem}.card b{font-size:1.7rem}}"
 )
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c564b", "#7f3c8d")
 """Colours of lines in turn, safe for colour blindness (after Okabe and Ito)."""
-BASELINES = {"random": "#888888", "oracle": "#222222"}
-"""Policies that are not trained, drawn by dashed lines -> their colours."""
+BASELINES = {"random": "#777777", "oracle": "#222222"}
+"""Policies that are not trained -> their colours."""
+DASHES = {"random": ":", "oracle": "--"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,25 +88,30 @@ def interval_figure(curves: Mapping[str, IntervalCurve], x_label: str, y_label: 
         y_label: Label of the vertical axis.
     """
     figure, axes = _figure()
-    colours = itertools.cycle(COLOURS)
+    styles = itertools.cycle(zip(COLOURS, MARKERS, strict=True))
     for name, curve in curves.items():
-        colour = BASELINES.get(name) or next(colours)
-        style: dict[str, Any] = {"linestyle": "--", "linewidth": 1.5} if name in BASELINES else {"linewidth": 2.2}
-        if len(curve.x) <= MAX_MARKERS:
-            style |= {"marker": "o", "markersize": 4}
+        if name in BASELINES:
+            colour, style = BASELINES[name], dict[str, Any](linestyle=DASHES[name], linewidth=2.0)
+        else:
+            colour, marker = next(styles)
+            every = max(1, -(-len(curve.x) // NUM_MARKERS))
+            style = {"linewidth": 2.4, "marker": marker, "markersize": 6, "markevery": every}
         for part in curve.parts:
             axes.plot(curve.x, part, color=colour, linewidth=0.8, alpha=0.4)
         axes.plot(curve.x, curve.mean, color=colour, label=name, **style)
         if name not in BASELINES:
             axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
     axes.set_xlabel(x_label)
-    axes.set_ylabel(y_label)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    axes.set_ylabel(textwrap.fill(y_label, LABEL_WIDTH))
+    positions = {float(x) for curve in curves.values() for x in curve.x}
+    locator = MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10])
+    axes.xaxis.set_major_locator(FixedLocator(sorted(positions)) if len(positions) == 1 else locator)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     if not any((curve.low < 0).any() for curve in curves.values()):
         axes.set_ylim(bottom=0)
     if len(curves) > 1:  # above the lines, which it would hide
-        axes.legend(frameon=False, fontsize=12, ncols=4, loc="lower left", bbox_to_anchor=(0.0, 1.0))
+        columns = min(4, max(1, LEGEND_WIDTH // (6 + max(map(len, curves)))))
+        axes.legend(frameon=False, fontsize=13, ncols=columns, loc="lower left", bbox_to_anchor=(0.0, 1.0))
     return figure
 
 
@@ -194,7 +215,7 @@ class Report:
         )
         self._parts.append(f'<div class="cards">{"".join(shown)}</div>')
 
-    def picture(self, name: str, png: bytes, caption: str = "", columns: int = 1) -> None:
+    def picture(self, name: str, png: bytes, caption: str = "", columns: int = 1, *, wide: bool = False) -> None:
         """Add a picture, in the page and as a file.
 
         Args:
@@ -202,12 +223,18 @@ class Report:
             png: The picture.
             caption: Text below it.
             columns: Pictures that fit side by side.
+            wide: Let a picture with small text take the width of the page.
         """
         if self._folder is not None:
             write_file(self._folder / f"{name}.png", png)
         data = base64.b64encode(png).decode()
         caption = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
-        width = f' style="max-width:calc({100 // columns}% - 1.2rem)"' if columns > 1 else ""
+        style = (
+            f"max-width:{'100%' if wide else '46rem'}"
+            if columns == 1
+            else f"max-width:calc({100 // columns}% - 1.2rem);margin-right:1rem"
+        )
+        width = f' style="{style}"'
         self._parts.append(
             f'<figure{width}><img alt="{html.escape(name)}" src="data:image/png;base64,{data}">{caption}</figure>'
         )
@@ -245,13 +272,13 @@ def add_table(report: Report, title: str, header: Sequence[str], rows: Sequence[
 
 def _figure() -> tuple[Figure, Any]:
     """An empty figure and its axes."""
-    figure = Figure(figsize=(8, 4.5), dpi=180, layout="constrained")
+    figure = Figure(figsize=(6.4, 4.2), dpi=200, layout="constrained")  # readable on a slide and on a phone
     axes = figure.add_subplot()
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
-    axes.tick_params(labelsize=12)
-    axes.xaxis.label.set_fontsize(14)
-    axes.yaxis.label.set_fontsize(14)
+    axes.tick_params(labelsize=13)
+    axes.xaxis.label.set_fontsize(15)
+    axes.yaxis.label.set_fontsize(15)
     return figure, axes
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from memenvs.agents.experiments.directory import VALIDATION, VERSIONS, RunDirectory
 from memenvs.agents.experiments.evaluation_files import read_demonstrated, read_evaluation
+from memenvs.agents.experiments.metric_labels import metric_label
 from memenvs.agents.experiments.report import (
     BASELINES,
     IntervalCurve,
@@ -21,8 +23,10 @@ from memenvs.agents.experiments.report import (
 )
 from memenvs.agents.experiments.seed_groups import check_same_task, group_by_settings
 from memenvs.agents.experiments.statistics import interquartile_mean, seed_interval
+from memenvs.agents.vec_env import full_id
 from memenvs.checks import choices_for
 from memenvs.json_records import parse_json
+from memenvs.registry import ENVIRONMENTS
 
 MAX_EPISODES = 40
 """Most episodes that are shown one by one; longer trials are shown by means of neighbouring episodes."""
@@ -55,6 +59,8 @@ def write_report(runs: Runs, folder: Path) -> Path:
     check_same_task({run.path: run.config for run in runs})
     title = " / ".join(_grouped(runs)) if len(runs) > 1 else runs[0].path.resolve().name
     report = Report(f"{title}: {runs[0].config.env}", folder)
+    for line in _descriptions(runs):
+        report.text(line)
     groups: dict[Any, list[RunDirectory]] = {}  # runs that are reported by the same function
     for run in runs:
         groups.setdefault(type(run.config.kind.make_experiment()).add_to_report, []).append(run)
@@ -123,10 +129,11 @@ def _add_scores(report: Report, evaluations: Mapping[str, Sequence[Evaluation]],
     curves = {name: _score_curve(seeds, score, width) for name, seeds in evaluations.items()}
     shown = {name: curve for name, curve in curves.items() if len(curve.x)}
     single = max(lengths) == 1
+    label = metric_label(score)
     report.heading("Scores" if single else "Within a trial")
     report.cards(
         [
-            (name, f"{curve.mean[-1]:.3g}", f"{score}{'' if single else ', end of the trial'}{_interval_text(curve)}")
+            (name, f"{curve.mean[-1]:.3g}", f"{label}{'' if single else ', end of the trial'}{_interval_text(curve)}")
             for name, curve in shown.items()
         ]
     )
@@ -137,11 +144,15 @@ def _add_scores(report: Report, evaluations: Mapping[str, Sequence[Evaluation]],
     if single:
         _add_metrics_table(report, evaluations, score)
         return
-    label = "episode of the trial" + (f" (means of {width})" if width > 1 else "")
-    report.picture("in_context", figure_png(interval_figure(shown, label, score)))
+    x_label = "episode of the trial" + (f" (means of {width})" if width > 1 else "")
+    report.picture(
+        "in_context",
+        figure_png(interval_figure(shown, x_label, label)),
+        f"{_capital(label)} by episode of the trial. A line that rises shows what the memory is worth.",
+    )
     ends = ("first episode", "last episode") if width == 1 else (f"first {width} episodes", f"last {width} episodes")
     several = any(len(seeds) > 1 for seeds in evaluations.values())
-    header = ["policy", *(["seeds"] if several else []), "trials", *(f"{score}, {end}" for end in ends)]
+    header = ["policy", *(["seeds"] if several else []), "trials", *(f"{label}, {end}" for end in ends)]
     header += [f"interquartile mean, {ends[1]}"] if several else []
     rows = []
     for name, curve in shown.items():
@@ -192,20 +203,20 @@ def _interval_text(curve: IntervalCurve) -> str:
 
 
 def _add_metrics_table(report: Report, evaluations: Mapping[str, Sequence[Evaluation]], score: str) -> None:
-    """Add a table of all metrics, of trials of one episode."""
+    """Add a table of all metrics, of trials of one episode: a row each, a column per policy."""
     metrics = {metric for seeds in evaluations.values() for data in seeds for metric in data["metrics"]}
-    names = [score, *sorted(metrics - {score})]
     several = any(len(seeds) > 1 for seeds in evaluations.values())
-    rows = []
-    for policy, seeds in evaluations.items():
-        curves = [_score_curve(seeds, name, 1) for name in names]
-        row = [policy, *([len(seeds)] if several else []), sum(data["trials"] for data in seeds)]
-        rows.append([*row, *(_with_interval(curve, 0) if len(curve.x) else "-" for curve in curves)])
-        if several:
-            parts = np.array([part[0] for part in curves[0].parts] or curves[0].mean)
-            rows[-1].insert(3, interquartile_mean(parts) if len(parts) else "-")
-    more = (["seeds"], [f"interquartile mean, {score}"]) if several else ([], [])
-    report.table(["policy", *more[0], "episodes", *more[1], *names], rows)
+    rows: list[list[Any]] = [["episodes", *(sum(data["trials"] for data in seeds) for seeds in evaluations.values())]]
+    if several:
+        rows.insert(0, ["seeds", *map(len, evaluations.values())])
+    for name in (score, *sorted(metrics - {score})):
+        curves = [_score_curve(seeds, name, 1) for seeds in evaluations.values()]
+        rows.append([metric_label(name), *(_with_interval(curve, 0) if len(curve.x) else "-" for curve in curves)])
+        if several and name == score:
+            parts = [np.array([part[0] for part in curve.parts] or curve.mean) for curve in curves]
+            means = (interquartile_mean(each) if len(each) else "-" for each in parts)
+            rows.append([f"{metric_label(name)}, interquartile mean", *means])
+    report.table(["metric", *evaluations], rows)
 
 
 def _add_learning(report: Report, runs: Runs) -> None:
@@ -218,12 +229,13 @@ def _add_learning(report: Report, runs: Runs) -> None:
     logged = [metric for metric in learning_curves if any(metric in run for each in metrics.values() for run in each)]
     for metric in logged or list(learning_curves)[-1:]:  # without a log, an empty figure
         name, label = learning_curves[metric]
-        report.picture(name, figure_png(learning_figure(metrics, metric, unit, label)))
+        caption = f"{_capital(label)} during training."
+        report.picture(name, figure_png(learning_figure(metrics, metric, unit, label)), caption)
     if any(VALIDATION in run for each in metrics.values() for run in each):
         report.picture(
             "validation",
             figure_png(learning_figure(metrics, VALIDATION, unit, "return of an episode, validation")),
-            "mean return in validation; the checkpoint with the best one is evaluated",
+            "Mean return in validation; the checkpoint with the best one is evaluated.",
         )
 
 
@@ -277,10 +289,13 @@ def add_maps(report: Report, runs: Runs) -> None:
         for name, group in groups.items()
     }
     if any(maps.values()):
-        report.heading("Paths, early and late in the same trial")
+        late = any(len(files) > 1 for files in maps.values())
+        report.heading("Paths, early and late in the same trial" if late else "Paths")
+        family = next((row.family for row in ENVIRONMENTS if row.id == full_id(runs[0].config.env)), None)
         report.text(
-            "On the task's own map, which marks the goal, from blue to red in the order of steps; on navigation graphs "
-            "the agent's path is orange and the annotated path blue."
+            "On the navigation graph: the agent's path is orange, the annotated path blue."
+            if family == "vln"
+            else "On the task's own map, which marks the goal; from blue to red in the order of steps."
         )
     for name, files in maps.items():
         prefix = "" if len(groups) == 1 else f"{name}_"
@@ -298,12 +313,9 @@ def add_predictions(report: Report, runs: Runs) -> None:
     Raises:
         ValueError: An evaluation file cannot be read.
     """
-    report.heading("Learning")
     groups = _grouped(runs)
-    metrics = {name: [run.metrics() for run in group] for name, group in groups.items()}
-    figure = learning_figure(metrics, "validation/accuracy", "batches", "right answers, validation")
-    report.picture("predictions", figure_png(figure), INTERVALS if len(runs) > 1 else "")
     rows = []
+    cards = []
     for name, group in groups.items():
         found: dict[tuple[str, str], list[tuple[float, float, int]]] = {}  # of each seed mean, standard error, episodes
         for run in group:
@@ -317,15 +329,58 @@ def add_predictions(report: Report, runs: Runs) -> None:
                 interval = IntervalCurve(np.zeros(1), means, means - margin, means + margin)
             else:
                 interval = IntervalCurve(np.zeros(1), *seed_interval(means[:, None]))
-            total = int(episodes.sum())
-            rows.append([name, who, metric, len(seeds), _with_interval(interval, 0), interquartile_mean(means), total])
+            label, mean = metric_label(metric), interquartile_mean(means)
+            rows.append([name, who, label, len(seeds), _with_interval(interval, 0), mean, int(episodes.sum())])
+            if metric == "accuracy":
+                shown = name if who == "agent" else f"{name}, {who}" if len(groups) > 1 else who
+                cards.append((shown, f"{interval.mean[0]:.3g}", f"{label}{_interval_text(interval)}"))
     if rows:
         report.heading("Answers")
+        report.cards(cards)
         report.text('"ideal" is the chance that the best answer from the same memory is right. ' + INTERVALS)
         report.table(["run", "who", "metric", "seeds", "mean", "interquartile mean", "episodes"], rows)
+    report.heading("Learning")
+    metrics = {name: [run.metrics() for run in group] for name, group in groups.items()}
+    figure = learning_figure(metrics, "validation/accuracy", "batches", "accuracy, validation")
+    caption = "Accuracy in validation during training." + (f" {INTERVALS}" if len(runs) > 1 and not rows else "")
+    report.picture("predictions", figure_png(figure), caption)
 
 
 # ---------------------------------------------------------------------- all runs
+
+
+def _descriptions(runs: Runs) -> list[str]:
+    """Learner, memory, length and seeds of each group of runs, and why runs of different length are apart."""
+    groups = _grouped(runs)
+    lines = []
+    for name, group in groups.items():
+        config = group[0].config
+        memory = config.policy.get("memory")
+        seeds = ", ".join(str(run.config.seed) for run in group)
+        parts = [
+            config.kind.name,
+            *([f"memory {memory}"] if memory else []),
+            f"{config.total_steps:,} {config.kind.unit}",
+        ]
+        parts.append(f"seed{'s' * (len(group) > 1)} {seeds}")
+        lines.append(("" if len(groups) == 1 else f"{name}: ") + ", ".join(parts) + ".")
+    by_settings: dict[str, dict[str, int]] = {}  # settings without the length -> name of each group, and its length
+    for name, group in groups.items():
+        settings = json.dumps({**replace(group[0].config, seed=0, device="cpu", threads=0, total_steps=1).to_json()})
+        by_settings.setdefault(settings, {})[name] = group[0].config.total_steps
+    for lengths in by_settings.values():
+        if len(lengths) > 1:
+            shown = " and ".join(f"{name} ({steps:,})" for name, steps in lengths.items())
+            lines.append(
+                f"{shown} differ in total_steps alone, and are not averaged: an agent that was trained for longer is "
+                "no further sample of the shorter training."
+            )
+    return lines
+
+
+def _capital(text: str) -> str:
+    """Begin a sentence with a text."""
+    return text[:1].upper() + text[1:]
 
 
 def add_settings(report: Report, runs: Runs) -> None:

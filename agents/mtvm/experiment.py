@@ -26,7 +26,7 @@ class ImitationExperiment(AgentExperiment):
     algorithm = ImitationA2C
     encoder_source = f"{AgentExperiment.encoder_source}, or file of PREVALENT's weights"
     learning_curves = {  # noqa: RUF012  (a class variable of the base)
-        "train/imitation_agreement": ("agreement", "share of decisions that are the teacher's"),
+        "train/imitation_agreement": ("agreement", "decisions equal to the teacher's (share)"),
         **AgentExperiment.learning_curves,
     }
 
@@ -54,4 +54,4 @@ class ImitationExperiment(AgentExperiment):
                 "decision: the attention of the chosen option to each word, in the last cross layer."
             )
         for file in pictures:
-            report.picture(file.stem, file.read_bytes(), file.stem.replace("words_", "episode "))
+            report.picture(file.stem, file.read_bytes(), file.stem.replace("words_", "episode "), wide=True)

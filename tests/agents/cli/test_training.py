@@ -77,8 +77,7 @@ def check_evaluations(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*evaluate, "--demonstrations", "1", "--name", "evaluation"]) == 2
     assert "evaluation.json has no demonstrations" in capsys.readouterr().err
     assert main([*evaluate, "--demonstrations", "1", "--seed", str(2**70)]) == 0
-    *bars, demonstrated, played, _ = capsys.readouterr().out.splitlines()
-    assert "playing the agent" in bars[-1] and "100%" in bars[-1]
+    demonstrated, played, _ = capsys.readouterr().out.splitlines()
     assert demonstrated.startswith("oracle   return by demonstration: ")
     assert played.startswith("agent    return by episode: ")
     assert len(json.loads((folder / "demonstrations_1.json").read_text())["agent"]["demonstrations"]["return"]) == 1

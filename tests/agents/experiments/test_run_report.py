@@ -79,6 +79,32 @@ def test_seeds_are_shown_together_and_baselines_once(tmp_path: Path) -> None:
     assert page.count("<details>") == 5
 
 
+def test_runs_of_different_length_are_apart_and_the_page_gives_the_reason(tmp_path: Path) -> None:
+    folders = [make_run(tmp_path / f"run-{seed}", replace(SMALL, seed=seed), 1.0) for seed in (0, 1)]
+    assert "not averaged" not in report(folders, tmp_path / "out")
+    longer = make_run(tmp_path / "longer-2", replace(SMALL, seed=2, total_steps=8192, threads=2), 1.0)
+    page = report([*folders, longer], tmp_path / "out")
+    assert "<p>run: ppo, memory relic, 4,096 environment steps, seeds 0, 1.</p>" in page
+    assert "<p>run (4,096) and longer (8,192) differ in total_steps alone, and are not averaged: " in page
+    assert [row[:2] for row in table(page)[1:3]] == [["run", "2"], ["longer", "1"]]
+
+
+def test_metrics_of_single_episodes_are_rows_with_labels_and_units(tmp_path: Path) -> None:
+    first, other = (make_run(tmp_path / f"run-{seed}", replace(SMALL, seed=seed), seed, 1) for seed in (0, 1))
+    for folder in (first, other):
+        results = json.loads((folder / "evaluation.json").read_text())
+        results["agent"]["metrics"]["ne"] = {"mean": [2.5], "stderr": [0.0]}
+        (folder / "evaluation.json").write_text(json.dumps(results))
+    header = ["metric", "agent", "random", "oracle"]
+    scores = ["return", "0 (-0.98 to 0.98)", "0 (-0.98 to 0.98)", "90 (89 to 91)"]
+    assert table(report([first], tmp_path / "out")) == [
+        header, ["episodes", "4", "4", "4"], scores, ["NE (m)", "2.5", "-", "-"]
+    ]  # fmt: skip
+    rows = {row[0]: row[1:] for row in table(report([first, other], tmp_path / "out"))}
+    assert rows["seeds"] == ["2", "1", "1"] and rows["episodes"] == ["8", "4", "4"]
+    assert rows["return, interquartile mean"] == ["0.5", "0", "90"]
+
+
 def test_of_a_long_trial_means_are_shown(tmp_path: Path) -> None:
     header, *rows = table(report([make_run(tmp_path / "run", SMALL, 0.0, 99)], tmp_path / "out"))
     assert header == ["policy", "trials", "return, first 5 episodes", "return, last 5 episodes", "episodes"]

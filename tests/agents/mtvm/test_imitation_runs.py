@@ -158,9 +158,8 @@ def test_train_evaluate_and_report_on_the_command_line(tmp_path: Path, toy_data:
         each.name for each in run.iterdir()
     }
     page = (run / "report.html").read_text()
-    assert (
-        "<tr><th>policy</th><th>episodes</th><th>spl</th><th>cls</th>" in page
-    )  # all metrics, no curve of one episode
+    header = "<tr><th>metric</th><th>agent</th><th>random</th><th>oracle</th></tr>"
+    assert header in page and "<tr><td>SPL</td>" in page  # all metrics, no curve of one episode
     assert not (run / "in_context.png").exists()
     words = sorted(each.name for each in run.glob("words_*.png"))
     assert (

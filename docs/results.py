@@ -53,6 +53,7 @@ EXPLORERS = {
 }
 #: Task -> metric, its unit.
 EXPLORED = {"roaming": ("distance", "m"), "coverage": ("cells", "cells"), "search": ("classes", "classes")}
+DECIMALS = {"roaming": 1, "coverage": 1, "search": 2}
 AXES = {"roaming": "distance, m", "coverage": "cells entered", "search": "classes found"}
 #: Question, environment, memory, preset, metric, evaluation.
 ROOM_BALLET = (
@@ -177,9 +178,16 @@ def explored(task: str, run: str) -> np.ndarray:
     return layout_scores(found, EXPLORED[task][0]).mean(1)
 
 
+def format_explored(task: str, run: str) -> str:
+    """Mean and, of several seeds, standard error, with the decimals of the task."""
+    scores = explored(task, run)
+    values = [float(each) for each in mean_and_stderr(scores)][: 1 + (len(scores) > 1)]
+    return " +- ".join(f"{value:.{DECIMALS[task]}f}" for value in values)
+
+
 def explorers() -> None:
     """Score of each memory in each task, in the test homes."""
-    rows = [[name, *(format_digits(explored(task, run)) for task in EXPLORED)] for run, name in EXPLORERS.items()]
+    rows = [[name, *(format_explored(task, run) for task in EXPLORED)] for run, name in EXPLORERS.items()]
     print_table("46 test homes", ["agent", "Roaming, m", "Coverage, cells", "Search, classes"], rows)
 
 
@@ -304,7 +312,8 @@ def memory() -> None:
     remembered = {"roaming": "where there is room to move", "coverage": "where it has been"}
     remembered["search"] = "where it has searched"
     for task, (_, unit) in EXPLORED.items():
-        cells = [f"{format_digits(explored(task, run))} (`{run}`)" for run in ("smt-causal", "reactive")]
+        with_memory = ", ".join(f"{format_explored(task, run)} (`{run}`)" for run in ("smt-causal", "smt"))
+        cells = [with_memory, f"{format_explored(task, 'reactive')} (`reactive`)"]
         rows.append([remembered[task], f"[{task.capitalize()}](docs/explorers.md), {unit} in 200 steps", *cells])
     cells = [f"{format_percent(ballet(f'ballet-aba:{run}'))} (`{run}`)" for run in ("sat-pm", "sat-fifo")]
     rows.append(["dances from before a long stay", "[Room Ballet](docs/room_ballet.md) ABA, right answers, %", *cells])

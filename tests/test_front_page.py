@@ -8,12 +8,17 @@ import numpy as np
 import pytest
 from PIL import Image, ImageSequence
 
+import memenvs
 from memenvs.registry import ENVIRONMENTS
 from tests.processes import run_python
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PICTURES = str(ROOT / "docs" / "pictures.py")
+
+
+def test_the_entry_to_cite_is_of_this_version():
+    assert f"  version = {{{memenvs.__version__}}},\n" in README.read_text()
 
 
 def test_the_readme_is_short():

@@ -84,14 +84,16 @@ def make_spec_env(id: str, settings: Mapping[str, Any]) -> TrialEnv:
     """Make one environment with the `spec` from which Minari recovers it.
 
     Args:
-        id: Id of this package.
+        id: Id of a `BatchTask`, of this package or another.
         settings: Settings beside the default ones.
 
     Raises:
-        ValueError: An unknown id, or a setting out of range.
+        ValueError: An unknown id or one without a `BatchTask`, or a setting out of range.
         TypeError: An unknown setting.
     """
     row = find_environment(id)
+    if row.task is None:
+        raise ValueError("must be a task of memenvs, whose trials a dataset holds whole")
     env = TrialEnv(row.task, **{**row.defaults, **settings})
     env.spec = replace(gym.spec(row.id), kwargs={"task": row.task, **row.defaults, **settings})
     return env

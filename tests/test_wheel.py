@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import csv
-import hashlib
-import os
-import site
 import subprocess
-import sys
-import venv
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from tests.virtual_environment import PIP, Environment
+
 pytestmark = pytest.mark.programs
 
 ROOT = Path(__file__).parents[1]
-PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
 LARGEST = 6_000_000  # bytes
 #: A distribution that installs a top-level package called `agents`.
 OTHER = "openai-agents"
@@ -40,46 +34,6 @@ def wheel(tmp_path_factory) -> Path:
     subprocess.run(build, check=True, capture_output=True)
     (built,) = folder.glob("memenvs-*.whl")
     return built
-
-
-class Environment:
-    """Virtual environment with `memenvs` from a wheel and the dependencies of the tests."""
-
-    def __init__(self, folder: Path) -> None:
-        venv.create(folder, with_pip=False, symlinks=os.name != "nt")
-        self.python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-        command = [self.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
-        found = subprocess.run(command, check=True, capture_output=True, text=True)
-        self.packages = Path(found.stdout.strip())
-        # A path that a .pth file adds is searched for packages, but its own .pth files are not read:
-        # an editable install of this tree stays invisible.
-        outer = [path for path in sys.path if path.endswith("site-packages")] or site.getsitepackages()
-        (self.packages / "outer.pth").write_text("\n".join(outer) + "\n")
-
-    def install(self, *requirements: str) -> subprocess.CompletedProcess[str]:
-        """Install without dependencies, even if the outer environment has the same distribution."""
-        command = [*PIP, "--python", str(self.python), "install", "--no-deps", "--ignore-installed", *requirements]
-        return subprocess.run(command, capture_output=True, text=True)
-
-    def run(self, code: str) -> str:
-        """Run code outside the tree and return its output."""
-        done = subprocess.run([self.python, "-c", code], cwd=self.packages, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def changed_files(self, distribution: str) -> list[str]:
-        """Files of a distribution that are missing or differ from the hashes in its RECORD."""
-        (record,) = self.packages.glob(f"{distribution.replace('-', '_')}-*.dist-info/RECORD")
-        changed = []
-        for name, recorded, _ in csv.reader(record.read_text().splitlines()):
-            path = self.packages / name
-            if recorded and (not path.is_file() or f"sha256={_digest(path)}" != recorded):
-                changed.append(name)
-        return changed
-
-
-def _digest(path: Path) -> str:
-    return base64.urlsafe_b64encode(hashlib.sha256(path.read_bytes()).digest()).rstrip(b"=").decode()
 
 
 RUN_AN_AGENT = """
@@ -112,7 +66,7 @@ def test_the_wheel_has_every_module_and_data_file(wheel):
 
 @pytest.mark.parametrize("order", ["before", "after"])
 def test_an_agent_runs_beside_a_distribution_called_agents(wheel, tmp_path, order):
-    environment = Environment(tmp_path / "env")
+    environment = Environment(tmp_path / "env", sees_tree=False)
     for requirement in (OTHER, str(wheel)) if order == "before" else (str(wheel), OTHER):
         done = environment.install(requirement)
         if requirement == OTHER and "No matching distribution" in done.stderr + done.stdout:

@@ -1,0 +1,1 @@
+"""A task, a memory and a preset for memenvs, as a template."""

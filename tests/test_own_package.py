@@ -1,0 +1,49 @@
+"""The template of an own package, installed and run outside of this tree."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.virtual_environment import Environment
+
+pytestmark = pytest.mark.programs
+
+TEMPLATE = Path(__file__).parents[1] / "examples" / "own_task_and_memory"
+
+
+def test_the_template_is_installed_and_runs(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    shutil.copytree(TEMPLATE, package, ignore=shutil.ignore_patterns("__pycache__", "build", "*.egg-info"))
+    environment = Environment(tmp_path / "env", sees_tree=True)
+    done = environment.install(str(package))
+    assert done.returncode == 0, done.stderr
+
+    def run(*arguments: str) -> str:
+        command = [environment.python, *arguments]
+        found = subprocess.run(command, cwd=tmp_path, env=os.environ, capture_output=True, text=True)
+        assert found.returncode == 0, found.stdout + found.stderr
+        assert "Warning" not in found.stderr
+        return found.stdout
+
+    assert "4 passed" in run("-m", "pytest", "-q", "-p", "no:cacheprovider", str(package / "tests"))
+    rows = json.loads(run("-m", "memenvs", "list", "--json"))
+    assert rows[-1]["id"] == "corridor/Corridor-v0" and rows[-1]["remembers"]
+    played = json.loads(run("-m", "memenvs", "rollout", "Corridor-v0", "--policy", "oracle", "--json"))
+    assert played["metrics"]["success"]["mean"] == 1.0
+    run("-m", "memenvs", "record", "Corridor-v0", "--policy", "oracle", "--out", "a.gif")
+    assert (tmp_path / "a.gif").stat().st_size > 0
+    made = "import gymnasium; print(gymnasium.make('memenvs:corridor/Corridor-v0', length=3).unwrapped.task.config)"
+    assert run("-c", made) == "CorridorConfig(length=3, max_episode_steps=20)\n"
+    assert "TrialVecEnv" in run(
+        "-c", "from memenvs.agents import make_vec_env as f; print(f('corridor/Corridor-v0', 2))"
+    )
+    assert "corridor:gru" in run("-m", "memenvs.agents", "presets", "corridor")
+    result = json.loads(run("-m", "memenvs.agents", "train", "corridor", "--total_steps", "2048", "--json"))
+    assert result["steps"] == 2048 and "success" in result["evaluation"]["agent"]["metrics"]
+    assert set(result["evaluation"]) == {"agent", "random", "oracle"}

@@ -14,6 +14,7 @@ import memenvs.cli
 from memenvs.agents.__main__ import main as agents_main
 from memenvs.agents.cli.parser import make_parser
 from memenvs.cli.progress import part_of, progress_bar
+from memenvs.registry import ENVIRONMENTS
 
 #: Commands that take less than five seconds, or show progress in another form.
 QUICK = {"list", "play", "assets", "score"} | {"pack", "presets", "report", "warmup", "push", "pull", "train"}
@@ -25,6 +26,8 @@ MEMENVS = {
     "record": (["Darkroom-v0", "--steps", "3", "--out", "video.gif"], "playing"),
     "warmup": ([], "compiling"),
 }
+#: Both programs write datasets, by the same function; needs Minari.
+DATASET = ["dataset", "Darkroom-v0", "--policy", "random", "--episodes", "2", "--out", "darkroom/random-v0", *EPISODE]
 AGENTS = {
     "evaluate": (["run"], "playing the agent"),
     "probe": (["run", "--steps", "16"], "playing the agent"),
@@ -55,8 +58,8 @@ def names(parser: object) -> set[str]:
 
 
 def test_every_command_is_known() -> None:
-    assert {*MEMENVS, *QUICK} >= names(memenvs.cli.make_parser())
-    assert {*AGENTS, *QUICK} >= names(make_parser())
+    assert {*MEMENVS, *QUICK, "dataset"} >= names(memenvs.cli.make_parser())
+    assert {*AGENTS, *QUICK, "dataset"} >= names(make_parser())
 
 
 def check_bar(main: Callable[[list[str]], int], command: list[str], text: str, terminal: Terminal) -> None:
@@ -75,9 +78,17 @@ def test_environment_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     terminal = make_terminal(monkeypatch)
     monkeypatch.chdir(tmp_path)
     write_houses(tmp_path, two_rooms())
-    monkeypatch.setattr("memenvs.cli.warmup.ENVIRONMENTS", memenvs.cli.ENVIRONMENTS[:1])
+    monkeypatch.setattr("memenvs.cli.warmup.ENVIRONMENTS", ENVIRONMENTS[:1])
     for name, (arguments, text) in MEMENVS.items():
         check_bar(memenvs.cli.main, [name, *arguments], text, terminal)
+
+
+def test_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("minari")
+    terminal = make_terminal(monkeypatch)
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    assert memenvs.cli.main(DATASET) == 0
+    assert re.search(r"playing 2 episodes.* \d+%.* left ", terminal.getvalue())
 
 
 def test_agent_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

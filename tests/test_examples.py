@@ -16,7 +16,7 @@ pytestmark = pytest.mark.programs
 
 ROOT = Path(__file__).parents[1]
 #: With tests of their own below.
-KNOWN = ("demo.py", "gallery.py", "rllib_darkroom.py")
+KNOWN = ("cleanrl_ppo.py", "demo.py", "gallery.py", "rllib_darkroom.py")
 BENCHMARKS = {
     "ballet.py": [],
     "decisions.py": [],

@@ -117,10 +117,10 @@ def test_the_player_knows_the_keys(spec: EnvironmentSpec, monkeypatch: pytest.Mo
 
 def test_videos_are_written(tmp_path) -> None:
     pytest.importorskip("moviepy", reason="needs moviepy; tests/test_other_libraries.py has a stand-in")
-    env = RecordVideo(gym.make("memenvs/Darkroom-v0", render_mode="rgb_array", **SHORT), str(tmp_path))
+    env = RecordVideo(gym.make("memenvs/Darkroom-v0", render_mode="rgb_array", **SHORT), str(tmp_path / "films"))
     for _ in range(2):
         env.reset(seed=0)
         while not env.step(0)[3]:
             pass
     env.close()
-    assert (tmp_path / "rl-video-episode-0.mp4").stat().st_size > 1000
+    assert (tmp_path / "films" / "rl-video-episode-0.mp4").stat().st_size > 1000

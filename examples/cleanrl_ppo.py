@@ -1,4 +1,6 @@
-"""PPO in one file, the loop of CleanRL's `ppo.py`, on any id with numbers as observations; a minute on one core.
+"""PPO in one file: the loop of CleanRL's `ppo.py`; a minute on one core.
+
+It takes any id whose observations are numbers.
 
 An agent without memory in a 4 x 4 Darkroom: it cannot remember where the reward was in earlier episodes, but learns to
 stay where it is rewarded. Prints the mean return of the latest 100 episodes after each tenth of the training. The start
@@ -29,7 +31,7 @@ SETTINGS = {"memenvs/Darkroom-v0": {"size": 4, "max_episode_steps": 16, "trial_e
 
 @dataclass
 class Args:
-    """Settings of CleanRL's `ppo.py`, with its defaults but for the number of environments and of steps."""
+    """Settings, as in CleanRL but for learning rate, environments and steps."""
 
     env_id: str = "memenvs/Darkroom-v0"
     seed: int = 1
@@ -72,7 +74,7 @@ class Agent(nn.Module):
         return self.critic(x)
 
     def get_action_and_value(self, x: torch.Tensor, action: torch.Tensor | None = None) -> tuple[torch.Tensor, ...]:
-        """Actions, drawn if they are not given, with their log-probability, the entropy and the value."""
+        """Actions, drawn if not given, their log-probability, entropy and value."""
         probs = Categorical(logits=self.actor(x))
         if action is None:
             action = probs.sample()

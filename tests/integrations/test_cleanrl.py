@@ -1,4 +1,4 @@
-"""CleanRL: the loop of its `ppo.py` learns, and runs on every id whose observations are numbers."""
+"""CleanRL: the loop of its `ppo.py` learns, and runs on every id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RL Baselines3 Zoo trains, evaluates and loads with the hyper-parameters of examples/rl_zoo3."""
+"""RL Baselines3 Zoo with the hyper-parameters of examples/rl_zoo3."""
 
 from __future__ import annotations
 

@@ -23,6 +23,8 @@ import hashlib
 import io
 import json
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -110,13 +112,14 @@ def push_to_hub(
         card = (folder / CARD).read_text(encoding="utf-8").replace(PLACEHOLDER, name)
         write_file(folder / CARD, card.encode())
         api = HfApi(token=token)
-        url = api.create_repo(repository, private=private, exist_ok=True)
-        api.upload_folder(
-            repo_id=repository,
-            folder_path=folder,
-            commit_message=f"Agent of memenvs {memenvs.__version__}",
-            delete_patterns=list(OPTIONAL),  # an agent without an evaluation must not keep that of an earlier one
-        )
+        with _hub_errors(name):
+            url = api.create_repo(repository, private=private, exist_ok=True)
+            api.upload_folder(
+                repo_id=repository,
+                folder_path=folder,
+                commit_message=f"Agent of memenvs {memenvs.__version__}",
+                delete_patterns=list(OPTIONAL),  # an agent without an evaluation must not keep that of an earlier one
+            )
     return str(url)
 
 
@@ -186,11 +189,10 @@ def fetch(name: str | Path) -> Path:
             raise FileNotFoundError(f"no folder {str(name)!r}; a name on the Hugging Face Hub begins with {HUB!r}")
         return Path(name)
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError
 
     repository, revision = split_name(str(name))
     api = HfApi()
-    try:
+    with _hub_errors(str(name)):
         found = api.repo_info(repository, revision=revision)
         names = [each.rfilename for each in found.siblings or []]
         check_names(str(name), names)
@@ -198,11 +200,26 @@ def fetch(name: str | Path) -> Path:
             Path(api.hf_hub_download(repository, each, revision=found.sha))
             for each in (INDEX, *NEEDED, *(each for each in OPTIONAL if each in names))
         ]
-    except HfHubHTTPError as error:
-        if error.response is not None and error.response.status_code in (401, 403, 404):
-            raise FileNotFoundError(f"no agent {str(name)!r} on the Hugging Face Hub, or no access: {error}") from None
-        raise
     return paths[0].parent
+
+
+@contextmanager
+def _hub_errors(name: str) -> Iterator[None]:
+    """Turn errors of the Hub's client into those of files.
+
+    Raises:
+        FileNotFoundError: There is no such repository, revision or file, or no access to it.
+        OSError: Anything else, such as no connection.
+    """
+    from huggingface_hub.errors import HfHubHTTPError, HTTPError
+
+    try:
+        yield
+    except HTTPError as error:  # the client's base class, which is no OSError
+        response = error.response if isinstance(error, HfHubHTTPError) else None
+        if response is not None and response.status_code in (401, 403, 404):
+            raise FileNotFoundError(f"no agent {name!r} on the Hugging Face Hub, or no access: {error}") from None
+        raise OSError(f"{name!r}: the Hugging Face Hub refuses or cannot be reached: {error}") from None
 
 
 def check_names(source: str, names: list[str]) -> None:

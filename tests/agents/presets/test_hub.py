@@ -166,6 +166,21 @@ def test_the_hub(run: Path, hub: type[FakeApi], tmp_path: Path, capsys: pytest.C
     assert not (tmp_path / "other").exists()
 
 
+def test_without_a_connection_the_error_is_one_line(
+    run: Path, hub: type[FakeApi], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise huggingface_hub.errors.HTTPError("Name or service not known")
+
+    for call in ("create_repo", "repo_info"):
+        monkeypatch.setattr(hub, call, fail)
+    for command in (["push", str(run), NAME], ["pull", NAME, "--out", str(tmp_path / "out")]):
+        assert main(command) == 2
+        lines = capsys.readouterr().err.splitlines()
+        assert len(lines) == 1 and "the Hugging Face Hub refuses or cannot be reached: Name or" in lines[0]
+    assert not (tmp_path / "out").exists()
+
+
 def test_code_on_the_hub_is_refused_before_anything_is_downloaded(run: Path, hub: type[FakeApi]) -> None:
     push_to_hub(run, NAME)
     folder = hub.root / "someone/dark-agent/main"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 import gymnasium as gym
@@ -305,11 +306,10 @@ def _make_batch(spec: EnvSpec, num_envs: int, settings: dict[str, Any]) -> Trial
     if creator is None or (isinstance(creator, type) and not issubclass(creator, TrialVectorEnv)):
         return None
     try:
-        made = gym.make_vec(spec, num_envs, vectorization_mode="vector_entry_point", **settings)
-    except TypeError:  # a function of another signature makes no batch; a class is certain to take the settings
-        if isinstance(creator, type):
-            raise
+        signature(creator).bind(num_envs=num_envs, **{**spec.kwargs, **settings})
+    except (TypeError, ValueError):  # a function without our settings makes another kind of batch
         return None
+    made = gym.make_vec(spec, num_envs, vectorization_mode="vector_entry_point", **settings)
     if isinstance(made, TrialVectorEnv):
         return made
     made.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,8 @@ from gymnasium import spaces
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-import memenvs  # noqa: F401  (registers)
+import memenvs
+from memenvs import registry
 from memenvs.agents import TrialVecEnv, make_vec_env
 from memenvs.agents.vec_env import (
     check_encoder,
@@ -22,6 +24,8 @@ from memenvs.agents.vec_env import (
     full_id,
     vocabulary_fingerprint,
 )
+from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.darkroom.env import Darkroom
 from memenvs.wrappers import PlaceWrapper, TrialWrapper
 from tests.agents.learners import darkroom
 from tests.rollouts import same
@@ -161,6 +165,65 @@ def test_ids_without_version_or_with_their_module_are_the_same_environments() ->
         assert isinstance(env, TrialVecEnv), id
         env.close()
     assert full_id("CartPole-v0") == "CartPole-v0"
+
+
+class Subclass(TrialEnv):
+    """A single form of a user."""
+
+
+class Silent(gym.Env):
+    """An environment without render modes."""
+
+    observation_space = action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[int, dict[str, Any]]:
+        return 0, {}
+
+    def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        return 0, 0.0, True, False, {}
+
+
+def test_own_ids_are_stepped_together_however_they_are_registered() -> None:
+    """Warnings are errors: ids that are stepped together, and those without render modes, have none."""
+    single: Any = "memenvs.core:TrialEnv"
+    task = {"task": Darkroom, **KWARGS}
+    forms: dict[str, dict[str, Any]] = {
+        "both": {"entry_point": single, "vector_entry_point": "memenvs.core:TrialVectorEnv", "kwargs": task},
+        "single": {"entry_point": single, "kwargs": task},
+        "class": {"entry_point": TrialEnv, "kwargs": task},
+        "function": {"entry_point": lambda **more: TrialEnv(Darkroom, **KWARGS, **more)}
+        | {"vector_entry_point": lambda **more: TrialVectorEnv(Darkroom, **KWARGS, **more)},
+        "partial": {"entry_point": single, "vector_entry_point": partial(TrialVectorEnv, Darkroom, **KWARGS)}
+        | {"kwargs": {}},
+    }
+    slow: dict[str, dict[str, Any]] = {
+        "subclass": {"entry_point": Subclass, "kwargs": task},
+        "wrapped": {"entry_point": single, "kwargs": task}
+        | {"additional_wrappers": (gym.wrappers.RecordEpisodeStatistics.wrapper_spec(),)},
+        "other": {"entry_point": Silent, "vector_entry_point": lambda num_envs: None},
+    }
+    expected = make_vec_env("memenvs/Darkroom-v0", 3, seed=5, **KWARGS).reset()
+    try:
+        memenvs.register("mine/registered-v0", Darkroom, defaults=KWARGS)
+        for name, form in {**forms, **slow}.items():
+            gym.register(f"mine/{name}-v0", **form)
+        for name in ("registered", *forms):
+            env = make_vec_env(f"mine/{name}-v0", 3, seed=5)
+            assert isinstance(env, TrialVecEnv), name
+            assert env.env.max_episode_steps == 5 and env.env.trial_episodes == 3, name
+            assert same(env.reset(), expected), name
+        for name in ("subclass", "wrapped"):
+            with pytest.warns(UserWarning, match=f"{name}-v0 steps its copies one by one: only a TrialEnv without"):
+                assert isinstance(make_vec_env(f"mine/{name}-v0", 3, seed=5), DummyVecEnv), name
+        assert isinstance(make_vec_env("mine/other-v0", 3), DummyVecEnv)
+        gym.register("mine/limit-v0", single, kwargs=task, max_episode_steps=4)
+        assert make_vec_env("mine/limit-v0", 2, trial_episodes=None).env.max_episode_steps == 5  # its own setting wins
+        with pytest.raises(TypeError, match="unexpected keyword argument 'flavour'"):
+            make_vec_env("mine/partial-v0", 2, flavour="sweet")
+    finally:
+        registry._ROWS.pop("mine/registered-v0", None)
+        for id in [id for id in gym.registry if id.startswith("mine/")]:
+            del gym.registry[id]
 
 
 def test_without_a_seed_no_global_generator_is_read() -> None:

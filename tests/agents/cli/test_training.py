@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -11,7 +12,9 @@ import numpy as np
 import pytest
 
 import memenvs
+from memenvs import registry
 from memenvs.agents.__main__ import main
+from memenvs.agents.cli.training import _with_own_memory_kwargs
 from memenvs.agents.experiments.config import with_overrides
 from memenvs.agents.experiments.directory import CHECKPOINT, METRICS, RunDirectory
 from memenvs.agents.presets import find_preset
@@ -207,6 +210,81 @@ def test_other_ids_from_training_to_report(tmp_path: Path, capsys: pytest.Captur
     finally:
         for name in ("Batch-v0", "Single-v0"):
             del gym.registry[f"tests/{name}"]
+
+
+def test_another_memory_begins_with_its_own_settings() -> None:
+    preset = find_preset("ci-smoke")
+    before = preset.policy["memory_kwargs"]
+    assert preset.policy["memory"] == "relic" and before["heads"] == 2
+    for settings, expected in (
+        ([("policy.memory", "gru")], {}),
+        ([("policy.memory_kwargs.hidden_dim", 8), ("policy.memory", "gru")], {"hidden_dim": 8}),
+        ([("policy.memory", "gru"), ("policy.memory_kwargs", {"layers": 2})], {"layers": 2}),
+        ([("policy.memory", "relic"), ("policy.memory_kwargs.layers", 2)], before | {"layers": 2}),
+        ([("seed", 3)], before),
+    ):
+        config = with_overrides(preset, _with_own_memory_kwargs(preset, settings))
+        assert config.policy["memory_kwargs"] == expected, settings
+
+
+def test_a_task_without_oracle_pictures_and_map(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All that needs none of them runs; the rest is refused by what is missing, before anything is played."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bare_tasks_here.py").write_text(BARE)
+    command = ["train", "ci-smoke", "--env", "bare_tasks_here:bare/Bare-v0", "--total_steps", "1024", "--out", "run"]
+    command += ["--env_kwargs", "{}", "--eval_kwargs", "{}", "--json"]
+    try:
+        assert main(command) == 0
+        assert set(json.loads(capsys.readouterr().out)["evaluation"]) == {"agent", "random"}
+        for words, message in (
+            (["probe", "run"], "Bare cannot be drawn from above: it lacks 'pose' in info and draw_map and map_pixels"),
+            (["paths", "run"], "Bare cannot be drawn from above: it lacks 'pose' in info and draw_map"),
+            (["record", "run"], "Bare does not define render, its picture"),
+            (["evaluate", "run", "--demonstrations", "1"], "Bare does not define oracle_actions"),
+        ):
+            assert main(words) == 2
+            assert message in capsys.readouterr().err
+    finally:
+        registry._ROWS.pop("bare/Bare-v0", None)
+        gym.registry.pop("bare/Bare-v0", None)
+        sys.modules.pop("bare_tasks_here", None)
+
+
+BARE = """
+import gymnasium as gym
+import numpy as np
+
+import memenvs
+from memenvs.core import BatchTask
+
+
+class Bare(BatchTask):
+    def __init__(self, num_envs):
+        self.num_envs = num_envs
+        self.observation_space = gym.spaces.Dict({"x": gym.spaces.Box(0, 1, (1,), np.float32)})
+        self.action_space = gym.spaces.Discrete(2)
+        self.max_episode_steps, self.num_layouts = 3, 1
+
+    def begin_trial(self, i, layout, rng):
+        pass
+
+    def begin_episode(self, i, rng, options):
+        pass
+
+    def step(self, actions, active):
+        return active * 1.0, active & False
+
+    def observe(self, out, env_mask):
+        out["x"][env_mask] = 1
+
+    def info(self):
+        return {}
+
+
+memenvs.register("bare/Bare-v0", "bare_tasks_here:Bare", defaults={"trial_episodes": 2})
+"""
 
 
 def test_a_folder_that_is_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

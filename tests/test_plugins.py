@@ -107,7 +107,7 @@ def test_a_memory_is_registered_once() -> None:
         register_memory("mine", GRUMemory, RecurrentConfig, "another")
     with pytest.raises(ValueError, match=rf"'gru' is registered twice: at memenvs\.agents\.memory and at {HERE}"):
         register_memory("gru", GRUMemory, RecurrentConfig, "another")
-    with pytest.raises(ValueError, match=r"unknown memory 'mien'; .*'mine'.* \(register_memory adds one\)"):
+    with pytest.raises(ValueError, match=r"unknown memory 'mien'; .*'mine'.* \(register_memory adds one, on the "):
         make_memory("mien", 4)
     for arguments, message in (
         (("x", dict, RecurrentConfig, ""), "memory must be a subclass of Memory or 'module:Class', got <class 'dict'>"),

@@ -200,7 +200,10 @@ def memory_spec(name: str) -> MemorySpec:
     if name not in _TABLE:
         _load_plugins()
     if name not in _TABLE:
-        raise ValueError(f"unknown memory {name!r}; {choices_for(name, _TABLE)} (register_memory adds one)")
+        raise ValueError(
+            f"unknown memory {name!r}; {choices_for(name, _TABLE)} (register_memory adds one, on the command line the "
+            "module of --import)"
+        )
     return _TABLE[name]
 
 

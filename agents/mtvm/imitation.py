@@ -174,9 +174,10 @@ class ImitationA2C(ImitationRolloutAlgorithm):
         self._n_updates += 1
         self.num_timesteps += 1
         for name, value in stats.items():
-            # kept here and not in the logger, so that a checkpoint between two logs holds them
+            # kept here too and not in the logger alone, so that a checkpoint between two logs holds them
             mean, count = self._log_means.get(name, (0.0, 0))
             self._log_means[name] = (mean * count / (count + 1) + value / (count + 1), count + 1)
+            self.logger.record(f"train/{name}", self._log_means[name][0])  # for callbacks, until the log is written
         self.logger.record_mean("time/seconds_per_update", time.perf_counter() - start)
 
     def _backward(self, rollout: Rollout, *, teacher_forcing: bool) -> dict[str, float]:

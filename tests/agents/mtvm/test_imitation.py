@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from stable_baselines3.common.callbacks import BaseCallback
 
 from memenvs.agents import make_vec_env
 from memenvs.agents.mtvm import imitation_rollouts
@@ -265,6 +266,27 @@ def test_the_learning_rate_falls_to_the_end_of_the_run(make_learner) -> None:
     assert rates == pytest.approx([5e-3, 8e-3, 6e-3, 4e-3])
     model.learn(4, reset_num_timesteps=False)  # the second half of 8
     assert rates[4:] == pytest.approx([6e-3, 5e-3, 4e-3, 3e-3])
+
+
+class Seen(BaseCallback):
+    """Keep what the logger has at the end of each rollout."""
+
+    def _init_callback(self) -> None:
+        self.at_end: list[dict[str, Any]] = []
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_end(self) -> None:
+        self.at_end.append(dict(self.logger.name_to_value))
+
+
+def test_callbacks_find_each_update_in_the_logger(make_learner) -> None:
+    model, seen = make_learner(2, imitation_updates=3), Seen()
+    model.learn(5, seen, log_interval=2)
+    assert len(seen.at_end) == 5
+    assert all("train/imitation_error" in each and "train/grad_norm" in each for each in seen.at_end)
+    assert ["train/sampled_actor" in each for each in seen.at_end] == [False] * 3 + [True, True]
 
 
 def test_it_learns_and_changes_no_global_generator(make_learner) -> None:

@@ -241,7 +241,7 @@ def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig
             _check_known(name, f"{own}.{rest}", [f"{own}.{each.name}" for each in fields(config.learner)])
             learner_changes[rest] = value
         elif rest:
-            table = changes.get(head, getattr(config, head, None))
+            table: Any = changes.get(head, getattr(config, head, None))
             if not isinstance(table, dict):
                 parts = ("env_kwargs", "eval_kwargs", "policy", own, "validation_kwargs")
                 _check_known(name, head, (), _with_part(config, head, rest) or f"only {', '.join(parts)} have parts")

@@ -86,14 +86,11 @@ def play_paths(
     paths: list[EpisodePath] = []
     while len(paths) < count:
         env.set_options(trial_options(len(paths), env.num_envs, layouts))
-        first = len(paths)
-        paths += _play_batch(
-            policy,
-            env,
-            metric,
-            deterministic,
-            lambda share, first=first: progress(min(1.0, (first + env.num_envs * share) / count)),
-        )
+
+        def report(share: float, first: int = len(paths)) -> None:
+            progress(min(1.0, (first + env.num_envs * share) / count))
+
+        paths += _play_batch(policy, env, metric, deterministic, report)
     return paths[:count]
 
 

@@ -180,7 +180,11 @@ class MemoryRLModule(TorchRLModule, ValueFunctionAPI):
 def _images_with_channels_last(space: spaces.Space) -> set[str]:
     """Keys of images whose channels are the last axis; "" is an observation that is not a `Dict`."""
     keys = space.spaces if isinstance(space, spaces.Dict) else {"": space}
-    return {key for key, each in keys.items() if is_image_space(each) and not is_image_space_channels_first(each)}
+    return {
+        key
+        for key, each in keys.items()
+        if isinstance(each, spaces.Box) and is_image_space(each) and not is_image_space_channels_first(each)
+    }
 
 
 def _with_channels_first(space: spaces.Space, images: set[str]) -> spaces.Space:
@@ -190,7 +194,7 @@ def _with_channels_first(space: spaces.Space, images: set[str]) -> spaces.Space:
         if key not in images:
             return each
         height, width, channels = each.shape or ()
-        return spaces.Box(0, 255, (channels, height, width), each.dtype.type)  # type: ignore[union-attr, arg-type]
+        return spaces.Box(0, 255, (channels, height, width), each.dtype.type)  # type: ignore[union-attr]
 
     if not isinstance(space, spaces.Dict):
         return moved("", space)

@@ -26,6 +26,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -174,7 +175,7 @@ def read_published(folder: Path) -> tuple[RunConfig, io.BytesIO]:
     return read_config(folder), checkpoint
 
 
-def fetch(name: str | Path) -> Path:
+def fetch(name: str | PathLike[str]) -> Path:
     """Return the local folder of an agent, downloaded first where the name is one on the Hub.
 
     Files that an agent does not have are refused by their names, before anything is downloaded.
@@ -193,7 +194,7 @@ def fetch(name: str | Path) -> Path:
     repository, revision = split_name(str(name))
     api = HfApi()
     with _hub_errors(str(name)):
-        found = api.repo_info(repository, revision=revision)
+        found = api.model_info(repository, revision=revision)
         names = [each.rfilename for each in found.siblings or []]
         check_names(str(name), names)
         paths = [

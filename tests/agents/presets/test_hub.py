@@ -65,7 +65,7 @@ class FakeApi:
         assert commit_message.startswith("Agent of memenvs") and delete_patterns == ["versions.json", "evaluation.json"]
         shutil.copytree(folder_path, self.root / repo_id / "main")
 
-    def repo_info(self, repository: str, *, revision: str | None) -> Any:
+    def model_info(self, repository: str, *, revision: str | None) -> Any:
         folder = self.root / repository / (revision or "main")
         if not folder.is_dir():
             response = SimpleNamespace(status_code=404, headers={}, request=None)
@@ -172,7 +172,7 @@ def test_without_a_connection_the_error_is_one_line(
     def fail(*_: Any, **__: Any) -> None:
         raise huggingface_hub.errors.HTTPError("Name or service not known")
 
-    for call in ("create_repo", "repo_info"):
+    for call in ("create_repo", "model_info"):
         monkeypatch.setattr(hub, call, fail)
     for command in (["push", str(run), NAME], ["pull", NAME, "--out", str(tmp_path / "out")]):
         assert main(command) == 2

@@ -7,14 +7,13 @@ from pathlib import Path
 import gymnasium as gym
 
 from generate.markdown import code, docstring_sections, items, page, section, settings_table, table
-from memenvs.cli.policies import OracleEnvPolicy
-from memenvs.cli.record import record_episodes, write_video
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
 from memenvs.task import BatchTask, load_task
+from pictures import PICTURES, Picture, make_picture, markdown_table
 
-#: Most frames of a picture; longer episodes are shown in larger steps.
-MAX_FRAMES = 48
+#: Steps at the end of an episode of Room Ballet that its picture shows: three visits.
+LAST_STEPS = 98
 #: Sections of a task's docstring whose text is a list of names and meanings; those of a subclass are added to its
 #: base's.
 LISTS = ("Observation", "Options", "Info")
@@ -23,7 +22,7 @@ FURTHER_PAGES = {
     "objectnav": "[Results](../in_context.md). [Houses of your own](../houses.md).",
     "exploration": "[Results](../explorers.md). [Houses of your own](../houses.md).",
     "room_ballet": "[Results](../room_ballet.md).",
-    "vln": "[Results](../vln.md).",
+    "vln": "[Results](../vln.md). [Data](../guides/vln_data.md).",
 }
 _EXAMPLE = """
 import gymnasium as gym
@@ -47,25 +46,20 @@ def page_name(spec: EnvironmentSpec) -> str:
     return _title(spec).lower().replace("-", "_") + ".md"
 
 
-def picture_name(spec: EnvironmentSpec) -> str:
-    """File of an environment's picture, beside its page."""
-    return page_name(spec).replace(".md", ".gif")
-
-
 def draw_pictures(folder: Path) -> None:
-    """Record the oracle in one episode of each environment, unless its picture is there already.
+    """Draw the pictures that are not those of the README, unless they are there already.
 
     Args:
         folder: Folder of the pages.
     """
     for spec in ENVIRONMENTS:
-        path = folder / picture_name(spec)
-        if path.exists():
+        if spec.name in PICTURES or (folder / f"{spec.name}.webp").exists():
             continue
-        env = TrialEnv(spec.task, render_mode="rgb_array", **spec.defaults)
-        _, frames = record_episodes(env, OracleEnvPolicy(env), episodes=1, steps=None, seed=0, max_frames=MAX_FRAMES)
-        write_video(frames, path, fps=5.0, quiet=True)
+        env = TrialEnv(spec.task, **spec.defaults)
+        # The path of a Room Ballet is long; its end shows whole dances and the query.
+        skip = env.task.max_episode_steps - LAST_STEPS if spec.family == "room_ballet" else 0
         env.close()
+        make_picture(Picture(spec.name, frames=LAST_STEPS, skip=skip), folder)
 
 
 def task_sections(task: type[BatchTask]) -> dict[str, str]:
@@ -96,7 +90,17 @@ def _index() -> str:
         f"`{ENVIRONMENTS[0].id}` and so on. All of them have trials: sequences of episodes in one layout. `reset()` "
         f"goes on with the trial until it is over; its options choose trial, episode and layout."
     )
-    return page("Environments", text, table(("environment", "what must be remembered"), rows), toctree)
+    return page(
+        "Environments",
+        text,
+        markdown_table("../images"),
+        table(("environment", "what must be remembered"), rows),
+        toctree,
+    )
+
+
+def _picture(spec: EnvironmentSpec) -> str:
+    return f"{'../images/' if spec.name in PICTURES else ''}{spec.name}.webp"
 
 
 def _title(spec: EnvironmentSpec) -> str:
@@ -117,7 +121,7 @@ def _environment(spec: EnvironmentSpec) -> str:
         del info["is_success"]
     return page(
         _title(spec),
-        f"![The oracle in one episode of {spec.name}]({picture_name(spec)})",
+        f"![The oracle in {spec.name}]({_picture(spec)})",
         sections[""],
         "\n".join(f"- **{name}:** {value}" for name, value in _facts(spec)),
         code(_EXAMPLE.format(id=spec.id)),

@@ -226,6 +226,7 @@ def test_blocks_and_commands_are_found():
 def test_docstrings_become_restructured_text():
     lines = ["A *star* of `Memory`s, a_ and |b|.", "", "Args of `config`:", "    name: Its name,", "        or `None`."]
     expected = [r"A \*star\* of ``Memory``\ s, a\_ and \|b\|.", "", "Args of ``config``:", "", "- name: Its name,"]
+    assert to_restructured_text([]) == []
     assert to_restructured_text([*lines, "", "Args:", "    x: y"]) == [
         *expected,
         "  or ``None``.",

@@ -43,7 +43,7 @@ def _lists(lines: list[str]) -> list[str]:
     """Make lists of the indented lines below titles that are no sections of napoleon."""
     found: list[str] = []
     in_list = False
-    for line, next_line in zip(lines, [*lines[1:], ""][: len(lines)], strict=True):  # there may be no lines
+    for line, next_line in zip(lines, [*lines, ""][1:], strict=True):
         if line and not line.startswith(" "):
             in_list = bool(_OTHER_TITLE.fullmatch(line)) and next_line.startswith("    ")
             found += [line, ""] if in_list else [line]

@@ -23,6 +23,7 @@ nightly: $(VENV)/dev
 
 # The documentation site, in build/docs. Nothing is fetched to build or to read it.
 docs: $(VENV)/docs
+	rm -rf build/docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -d build/doctrees docs build/docs
 	$(BIN)/python .ci/check_site.py build/docs
 
@@ -74,3 +75,4 @@ uncompile:
 
 clean: uncompile
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .matrix build dist *.egg-info
+	rm -rf $(addprefix docs/,environments memories algorithms presets command_line api project)

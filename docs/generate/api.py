@@ -23,7 +23,8 @@ INTERNAL = re.compile(
       | houses\.(procedural|rendering|navigation|procthor)\.(?!asset_sizes|renderer|camera|occupancy|geodesic).*
       | grid_viewer | array_files | files | json_records | compilation | checks | resets | threads
       | agents\.(studies | experiments\.(attention_figures|evaluation_files|progress|seed_groups)
-        | algorithms\.(archive|checkpoint_json|finite|sb3_settings|saving|replay_file) | memory\.(clock|sizes|step_log))
+        | algorithms\.(archive|checkpoint_json|finite|sb3_settings|saving|replay_file) | memory\.(clock|sizes|step_log)
+        | presets\.(relic|smt|sat|mtvm))
     )(\..*)?
     """,
     re.VERBOSE,

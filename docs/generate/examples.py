@@ -29,6 +29,12 @@ EXAMPLES = {
             "memenvs record ExtObjNav-v0 --policy oracle --out walk.gif",
             "memenvs record Darkroom-v0 --policy random --episodes 3 --fps 5 --out room.gif",
         ],
+        "dataset": [
+            '# pip install "memenvs[minari]"',
+            "memenvs dataset Darkroom-v0 --policy oracle --episodes 20 --seed 0 --out darkroom/oracle-v0",
+            "# the same data again, bit by bit",
+            "memenvs dataset --rebuild CARD --out darkroom/again-v0",
+        ],
         "warmup": ["memenvs warmup"],
         "score": [
             "# R2R: ne sr osr spl tl ndtw sdtw cls; CVDN: gp",
@@ -77,6 +83,7 @@ EXAMPLES = {
             "memenvs-agents presets darkroom",
             "memenvs-agents presets 'darkroom:*'",
         ],
+        "dataset": ["memenvs-agents dataset runs/darkroom-0 --episodes 20 --out darkroom/agent-v0"],
         "warmup": ["memenvs-agents warmup"],
     },
 }

@@ -24,11 +24,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 def _read_source(app: Sphinx, page: str, source: list[str]) -> None:
-    folder = (Path(app.srcdir) / page).parent
-    source[0] = relink(source[0], folder)
-    if page == "index":  # pages that are still to come
-        lines = source[0].splitlines()
-        source[0] = "\n".join(line for line in lines if not line.endswith(("*", "]")) or any(folder.glob(line + ".md")))
+    source[0] = relink(source[0], (Path(app.srcdir) / page).parent)
 
 
 def _read_docstring(app: Sphinx, what: str, name: str, object: Any, options: Any, lines: list[str]) -> None:

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 BAR = 28
-"""Height of the bar with the text, pixels."""
+"""Height of the bar with the text, pixels; of wider frames more, since a .gif shrinks them to `FULL_WIDTH`."""
 MIN_WIDTH = 320
 """Smaller frames are enlarged by a whole number to this width or more, so that the text fits."""
+FULL_WIDTH = 512
+"""Width that a .gif has at most, pixels."""
 WIDE = 480
 """Pixels from which on the text is larger."""
 
@@ -22,16 +24,18 @@ def add_caption(frame: np.ndarray, text: str) -> np.ndarray:
         text: The line.
 
     Returns:
-        uint8, (H + `BAR`, W, 3); H and W of the enlarged frame.
+        uint8, (H + bar, W, 3); H and W of the enlarged frame.
     """
     from PIL import Image, ImageDraw, ImageFont
 
     scale = -(-MIN_WIDTH // frame.shape[1])
     large = Image.fromarray(frame.repeat(scale, 0).repeat(scale, 1))
-    canvas = Image.new("RGB", (large.width, large.height + BAR), "black")
-    canvas.paste(large, (0, BAR))
-    font = ImageFont.load_default(16 if large.width >= WIDE else 12)
-    ImageDraw.Draw(canvas).text((8, BAR // 2), text, "white", font, anchor="lm")
+    factor = max(1.0, large.width / FULL_WIDTH)
+    bar = round(BAR * factor)
+    canvas = Image.new("RGB", (large.width, large.height + bar), "black")
+    canvas.paste(large, (0, bar))
+    font = ImageFont.load_default((16 if large.width >= WIDE else 12) * factor)
+    ImageDraw.Draw(canvas).text((8 * factor, bar // 2), text, "white", font, anchor="lm")
     return np.asarray(canvas)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import gymnasium as gym
 import numpy as np
 
-from memenvs.cli.caption import add_caption, episode_title
+from memenvs.cli.caption import FULL_WIDTH, add_caption, episode_title
 from memenvs.cli.common import (
     as_user_error,
     check_output,
@@ -29,7 +29,7 @@ from memenvs.files import atomic_replace
 #: Default limit on the frames of a .gif. With it, 500 steps in a home take about 5 MB.
 GIF_FRAMES = 300
 #: Width of a .gif, at most, in pixels.
-GIF_WIDTH = 512
+GIF_WIDTH = FULL_WIDTH
 #: Colours of a .gif.
 GIF_COLOURS = 128
 

@@ -12,7 +12,7 @@ import torch
 from gymnasium import spaces
 
 from memenvs.agents.integrations.rllib import MemoryRLModule
-from memenvs.agents.memory import MEMORIES
+from memenvs.agents.memory import EXTRA_INPUTS, MEMORIES, StepInputs
 
 try:
     import ray
@@ -66,7 +66,7 @@ def make_module(memory: str, actions: spaces.Space = ACTIONS["Discrete"], **conf
     module = MemoryRLModule(observation_space=space, action_space=actions, model_config=model_config)
     with torch.no_grad():  # the actor begins almost uniform, so that no memory would be seen in its outputs
         for parameter in module.policy.parameters():
-            parameter.add_(0.2 * torch.randn_like(parameter))
+            parameter.add_(0.1 * torch.randn_like(parameter))
     return module
 
 
@@ -96,9 +96,9 @@ def stream(module: Any, observations: dict[str, np.ndarray], batch: int) -> tupl
         states.append({key: value.copy() for key, value in state.items()})
         out = module.forward_exploration(as_batch({k: v[:, t : t + 1] for k, v in observations.items()}, state))
         outputs.append(out[Columns.ACTION_DIST_INPUTS])
+        assert all((value == states[-1][key]).all() for key, value in state.items())  # not written in place
         rows = [{key: value[i].numpy() for key, value in out[Columns.STATE_OUT].items()} for i in range(batch)]
         state = {key: np.stack([row[key] for row in rows]) for key in rows[0]}
-        assert all((states[-1][key] == value).all() for key, value in states[-1].items())
     return torch.cat(outputs, 1), states
 
 
@@ -110,6 +110,25 @@ def padded(observations: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         filled = np.concatenate([value, np.zeros((len(value), missing, *value.shape[2:]), value.dtype)], 1)
         out[key] = filled.reshape(-1, LENGTH, *value.shape[2:])
     return out
+
+
+def batch_form(module: Any, observations: dict[str, np.ndarray]) -> torch.Tensor:
+    """Outputs of the memory's own pass over whole trials, without a state."""
+    policy, batch = module.policy, len(observations["place"])
+    tensors = {key: torch.as_tensor(value) for key, value in observations.items()}
+    tensors["image"] = tensors["image"].movedim(-1, -3)
+    features = policy.features({key: value.flatten(0, 1) for key, value in tensors.items()})
+    trial_start = torch.zeros(batch, STEPS, dtype=torch.bool)
+    trial_start[:, 0] = True
+    extra = {key: tensors[key].to(dtype) for key, (dtype, _) in EXTRA_INPUTS.items()}
+    x = StepInputs(features.unflatten(0, (batch, STEPS)), tensors["episode_start"] > 0, trial_start, **extra)
+    mask = tensors["candidate_mask"] > 0 if "candidate_mask" in tensors else None
+    distribution, _ = policy.heads(policy.memory(x)[0], mask)
+    if hasattr(distribution, "log_probs"):
+        return distribution.log_probs.clamp(min=torch.finfo(torch.float32).min)
+    if hasattr(distribution, "parts"):
+        return torch.cat([part.log_probs for part in distribution.parts], -1)
+    return torch.cat([distribution.mean, distribution.log_std.expand_as(distribution.mean)], -1)
 
 
 @needs_rllib
@@ -126,7 +145,9 @@ def test_padded_sequences_give_what_was_acted_on(name: str) -> None:
         batch = as_batch(padded(observations), state)
         before = {key: value.clone() for key, value in batch[Columns.STATE_IN].items()}
         module.eval()  # dropout apart
+        torch.testing.assert_close(batch_form(module, observations), acted, atol=1e-3, rtol=1e-3)
         out = module._forward_train(batch)
+        assert torch.isfinite(out[Columns.ACTION_DIST_INPUTS]).all()  # in the padding too
         learned = out[Columns.ACTION_DIST_INPUTS].reshape(2, -1, acted.shape[-1])
         torch.testing.assert_close(learned[:, :STEPS], acted, atol=1e-4, rtol=1e-4)  # float32
         assert all(torch.equal(before[key], batch[Columns.STATE_IN][key]) for key in before)

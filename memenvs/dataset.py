@@ -88,12 +88,12 @@ def make_spec_env(id: str, settings: Mapping[str, Any]) -> TrialEnv:
         settings: Settings beside the default ones.
 
     Raises:
-        ValueError: An unknown id or one without a `BatchTask`, or a setting out of range.
+        ValueError: An unknown id, one whose `BatchTask` cannot be imported, or a setting out of range.
         TypeError: An unknown setting.
     """
     row = find_environment(id)
-    if row.task is None:
-        raise ValueError("must be a task of memenvs, whose trials a dataset holds whole")
+    if not isinstance(row.task, str):
+        raise ValueError(f"a dataset needs an id whose BatchTask can be imported, got {row.id}")
     env = TrialEnv(row.task, **{**row.defaults, **settings})
     env.spec = replace(gym.spec(row.id), kwargs={"task": row.task, **row.defaults, **settings})
     return env

@@ -164,7 +164,7 @@ def test_the_code_of_a_page_runs(page, tmp_path):
     absent = absent_packages(code)
     if absent:
         pytest.skip(f"needs {', '.join(absent)}")
-    file = tmp_path / "code" / f"{page.stem}.py"
+    file = tmp_path / "code" / f"page_{page.stem}.py"  # torchrl.py would hide the package
     file.parent.mkdir()
     file.write_text(code)
     folder = tmp_path / "folder"

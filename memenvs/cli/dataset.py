@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ def run(arguments: argparse.Namespace) -> None:
             raise UserError("argument ID: is needed where there is no --rebuild")
         settings = {} if arguments.kwargs is None else parse_settings(arguments.kwargs)
         policy = DEFAULT_POLICY if arguments.policy is None else arguments.policy
-        source = make_source(arguments.id, settings, policy, arguments.seed or DEFAULT_SEED)
+        source = make_source(arguments.id, settings, policy, arguments.seed or DEFAULT_SEED, arguments.imports)
     else:
         policy = card["policy"].get("name")
         if policy not in POLICIES:
@@ -41,7 +42,8 @@ def run(arguments: argparse.Namespace) -> None:
                 "argument --rebuild: the dataset is of an agent; use memenvs-agents dataset RUN --rebuild CARD, got "
                 f"{arguments.rebuild}"
             )
-        source = make_source(card["environment"]["id"], card["environment"]["settings"], policy, card["seed"])
+        environment = card["environment"]
+        source = make_source(environment["id"], environment["settings"], policy, card["seed"], arguments.imports)
     try:
         written = write(arguments, source, card)
     except NotImplementedError as error:  # a task of a user may have no oracle
@@ -53,8 +55,15 @@ def run(arguments: argparse.Namespace) -> None:
         print_json(summary)
 
 
-def make_source(id: str, settings: dict[str, Any], policy: str, seed: int) -> Source:
+def make_source(id: str, settings: dict[str, Any], policy: str, seed: int, imports: Sequence[str]) -> Source:
     """Make the source of a dataset of a scripted policy.
+
+    Args:
+        id: Argument ID.
+        settings: Settings beside the default ones.
+        policy: One of `POLICIES`.
+        seed: Seed of environment and policy.
+        imports: Modules that register the id.
 
     Raises:
         UserError: The environment cannot be made, or its trials never end.
@@ -63,6 +72,7 @@ def make_source(id: str, settings: dict[str, Any], policy: str, seed: int) -> So
     with settings_as_user_error(spec, settings):
         env = make_spec_env(spec.id, settings)
         words = ["memenvs", "dataset", spec.id, "--policy", policy, "--seed", str(seed)]
+        words += [word for name in imports for word in ("--import", name)]
         return Source(
             env=env,
             settings=settings,

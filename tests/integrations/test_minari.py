@@ -14,6 +14,7 @@ import pytest
 from torch.utils import _pytree
 
 import memenvs
+from memenvs import registry
 from memenvs.__main__ import main
 from memenvs.core import TrialEnv
 from memenvs.dataset import make_spec_env
@@ -323,6 +324,7 @@ def test_bad_arguments_of_a_dataset(capsys, root: Path) -> None:
         (["Darkroom-v0", "--out", "room"], "argument --out: must be a Minari id NAME-vN or NAMESPACE/NAME-vN, got"),
         (["Darkroom-v0", "--out", "../room-v0"], "argument --out"),
         (["Lightroom-v0", "--out", "room-v0"], "argument ID"),
+        (["CartPole-v1", "--out", "room-v0"], "needs an id whose BatchTask can be imported, got CartPole-v1"),
         (["Darkroom-v0", "--out", "room-v0", "--append"], "argument --append: no card of a dataset at"),
         (["Darkroom-v0", "--out", "room-v0", "--kwargs", '{"wall": 1}'], "'wall'"),
         (["Darkroom-v0", "--out", "room-v0", "--kwargs", '{"trial_episodes": null}'], "trials would never end"),
@@ -359,3 +361,29 @@ def test_interrupted_dataset_leaves_everything_as_it_was(capsys, root: Path, mon
         assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
         assert list(root.iterdir()) == [root / "dark"]
     assert "error: argument --append: disk is full" in capsys.readouterr().err
+
+
+def test_tasks_of_others_are_written_and_rebuilt(
+    capsys, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rooms_of_others.py").write_text(
+        "from memenvs.darkroom.env import Darkroom\n"
+        "from memenvs.registry import register\n"
+        "class Blind(Darkroom):\n"
+        "    def oracle_actions(self):\n"
+        "        raise NotImplementedError('Blind has no oracle')\n"
+        "register('others/Blind-v0', Blind, defaults={'trial_episodes': 2, 'max_episode_steps': 3})\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(registry, "_ROWS", dict(registry._ROWS))
+    others = ["others/Blind-v0", "--import", "rooms_of_others"]
+    result = call(capsys, *others, "--episodes", "3", "--out", "blind/random-v0")
+    assert (result["episodes"], result["trials"]) == (4, 2)
+    card = root / "blind/random-v0/card.json"
+    assert " --import rooms_of_others " in json.loads(card.read_text())["command"]
+    call(capsys, "--rebuild", str(card), "--import", "rooms_of_others", "--out", "blind/again-v0")
+    assert "has no oracle" in refuse(capsys, *others, "--policy", "oracle", "--out", "blind/oracle-v0")
+    assert not (root / "blind/oracle-v0").exists()
+    env = minari.load_dataset("blind/again-v0").recover_environment()
+    assert type(env.unwrapped.task).__name__ == "Blind"

@@ -86,4 +86,4 @@ def test_runs_in_other_environments_are_refused(tmp_path: Path, capsys: pytest.C
     config = replace(find_preset("ci-smoke"), env="CartPole-v1", env_kwargs={}, eval_kwargs={}, total_steps=8)
     folder = make_run(tmp_path / "run", replace(config, score="return"))
     assert main(["dataset", str(folder), "--out", "pole/new-v0"]) == 2
-    assert "unknown id 'CartPole-v1'" in capsys.readouterr().err
+    assert "a dataset needs an id whose BatchTask can be imported, got CartPole-v1" in capsys.readouterr().err

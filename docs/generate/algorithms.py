@@ -16,7 +16,7 @@ from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.experiments.registry import find_learner_by_name
 from memenvs.agents.vec_env import check_observation_space
 
-YES, NO = "✔️", "❌"
+YES, NO = "✔", "✘"
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,8 @@ SECTIONS = {
 WIDTH = 128
 #: Steps of a trial after which states without a limit are counted.
 STEPS = 1000
+#: Upper bound of numbers of steps, which no run reaches.
+MOST_STEPS = 2**31 - 1
 
 
 def make_pages() -> dict[str, str]:
@@ -165,7 +167,8 @@ def setting_range(name: str, hint: Any, meaning: str) -> str:
     if hint is bool:
         return "`True`, `False`"
     if name in LARGEST:
-        return f"1 to {LARGEST[name]:,}{none}"
+        largest = LARGEST[name]
+        return ("at least 1" if largest >= MOST_STEPS else f"1 to {largest:,}") + none
     found = re.search(r"(>=? \d+(?:\.\d+)?|in [\[(][^\])]*[\])])", meaning)
     if not found:
         raise ValueError(f"the description of {name} must give its range, got {meaning!r}")

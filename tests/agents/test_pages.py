@@ -90,7 +90,7 @@ def test_a_docstring_without_a_section_is_refused_by_name(monkeypatch):
 
 def test_ranges_are_those_of_the_descriptions():
     assert setting_range("dim", int, "Width.") == "1 to 65,536"
-    assert setting_range("bptt", int | None, "Length.") == "1 to 2,147,483,647 or `None`"
+    assert setting_range("bptt", int | None, "Length.") == "at least 1 or `None`"
     assert setting_range("dropout", float, "Rate of it; in [0, 1).") == "in [0, 1)"
     assert setting_range("rope_base", float, "Base; > 1.") == "> 1"
     with pytest.raises(ValueError, match="description of rate must give its range"):
@@ -98,7 +98,7 @@ def test_ranges_are_those_of_the_descriptions():
 
 
 def test_results_are_those_of_the_pages_of_the_studies(pages):
-    """`docs/in_context.md` has shares in %; scores of `docs/explorers.md` are the same texts."""
+    """`docs/in_context.md` has shares in %; `docs/explorers.md` has the scores."""
     (relic,) = (each for each in all_results() if each.preset == "extobjnav-small")
     shares = [100 * float(number) for number in re.findall(r"([\d.]+) \+-", relic.score())]
     row = re.search(
@@ -106,13 +106,16 @@ def test_results_are_those_of_the_pages_of_the_studies(pages):
     )
     assert row and [float(number) for number in row.groups()] == pytest.approx(shares)
     explorers = (ROOT / "docs" / "explorers.md").read_text()
-    found = [each for each in all_results() if each.study == "scene_memory" and len(each.folders) == 3]
-    shown = [each for each in found if not each.preset.endswith(":encoder")]
-    assert len(shown) == 3 * 7
-    for each in shown:
-        score = each.score().replace("+-", "±")
-        assert f" {score} |" in explorers, each.preset
-        assert f"| {score} |" in pages["memories"][memory_page(memory_of(each.config))]
+    found = {each.preset: each for each in all_results() if each.study == "scene_memory"}
+    rows = re.findall(r"^\| .*\(`([\w-]+)`\) \| ([\d.]+) ± .* \| ([\d.]+) ± .* \| ([\d.]+) ± ", explorers, re.MULTILINE)
+    assert len(rows) == 7
+    for method, *means in rows:
+        for task, mean in zip(("roaming", "coverage", "search"), means, strict=True):
+            each = found[f"{task}-laptop:{method}"]
+            assert float(each.score().split()[0]) == pytest.approx(
+                float(mean), abs=0.051 if float(mean) > 10 else 0.0051
+            )
+            assert f"| {each.score().replace('+-', '±')} |" in pages["memories"][memory_page(memory_of(each.config))]
 
 
 def test_presets_with_a_memory():

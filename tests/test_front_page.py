@@ -14,7 +14,7 @@ from tests.processes import run_python
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PICTURES = str(ROOT / "docs" / "pictures.py")
+PICTURES, RESULTS = (str(ROOT / "docs" / name) for name in ("pictures.py", "results.py"))
 
 
 def test_the_entry_to_cite_is_of_this_version():
@@ -65,6 +65,18 @@ def test_pictures_are_those_that_the_command_makes(tmp_path):
     assert max(np.abs(a - b).mean() for a, b in zip(*frames, strict=True)) < 3
 
 
-def test_an_unknown_picture_is_refused():
-    done = run_python(PICTURES, "Darkroom")
-    assert done.returncode == 2 and "unknown 'Darkroom'; choose from ExtObjNav-v0" in done.stderr
+@pytest.mark.programs
+def test_figures_of_results_pages_are_drawn(tmp_path):
+    names = ["explorers", "in_context", "room_ballet", "vln"]
+    done = run_python(RESULTS, *names, "--draw", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert sorted(file.name for file in tmp_path.iterdir()) == [f"results_{name}.png" for name in names]
+    for file in tmp_path.iterdir():
+        with Image.open(file) as new, Image.open(ROOT / "docs" / "images" / file.name) as kept:
+            assert new.size == kept.size and len(np.unique(np.asarray(new))) > 50, file.name
+
+
+def test_unknown_names_are_refused():
+    for script, name, first in ((PICTURES, "Darkroom", "ExtObjNav-v0"), (RESULTS, "r2r", "in_context")):
+        done = run_python(script, name)
+        assert done.returncode == 2 and f"unknown '{name}'; choose from {first}" in done.stderr

@@ -150,7 +150,7 @@ def test_pictures() -> None:
 
 def test_third_party_ids() -> None:
     env = make_vec_env("CartPole-v1", 3, seed=4)
-    assert isinstance(env, DummyVecEnv)
+    assert isinstance(env, DummyVecEnv) and env.render_mode == "rgb_array"  # the default of Stable-Baselines3
     first = env.reset()
     expected = np.stack([gym.make("CartPole-v1").reset(seed=4 + i)[0] for i in range(3)])
     np.testing.assert_array_equal(first, expected)

@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from memenvs.agents.experiments.report import COLOURS, figure_png
-from memenvs.agents.experiments.statistics import format_digits, format_mean, format_percent, mean_and_stderr
+from memenvs.agents.experiments.statistics import format_mean, format_percent, mean_and_stderr
 from memenvs.agents.presets import folder_name
 from memenvs.agents.studies.in_context_tables import LAST_EPISODE
 from memenvs.agents.studies.layout_evaluation import layout_scores
@@ -101,6 +101,12 @@ def print_table(title: str, header: Sequence[str], rows: Rows) -> None:
         print(("| " + " | ".join(line) + " |").replace("+-", "±"))
 
 
+def format_fixed(sample: np.ndarray, decimals: int) -> str:
+    """Mean and, of several runs, standard error with this number of decimals."""
+    values = [float(each) for each in mean_and_stderr(sample)][: 1 + (len(sample) > 1)]
+    return " +- ".join(f"{value:.{decimals}f}" for value in values)
+
+
 def new_figure(height: float, panels: int = 1) -> tuple[Figure, list[Axes]]:
     """A figure of 8 inches and its panels, side by side."""
     figure = Figure(figsize=(8, height), dpi=100, layout="constrained")
@@ -139,7 +145,7 @@ def in_context() -> None:
     for name, (run, evaluation) in agents.items():
         success, spl = (in_context_scores(run, metric, evaluation) for metric in ("success", "spl"))
         cells = [format_percent(each) for each in (success[:, 0], success[:, -1], success[:, -1] - success[:, 0])]
-        rows.append([name, *cells, format_digits(spl[:, 0]), format_digits(spl[:, -1])])
+        rows.append([name, *cells, format_fixed(spl[:, 0], 3), format_fixed(spl[:, -1], 3)])
     header = [
         "agent",
         "success in episode 1, %",
@@ -179,10 +185,8 @@ def explored(task: str, run: str) -> np.ndarray:
 
 
 def format_explored(task: str, run: str) -> str:
-    """Mean and, of several seeds, standard error, with the decimals of the task."""
-    scores = explored(task, run)
-    values = [float(each) for each in mean_and_stderr(scores)][: 1 + (len(scores) > 1)]
-    return " +- ".join(f"{value:.{DECIMALS[task]}f}" for value in values)
+    """Score of an agent in a task."""
+    return format_fixed(explored(task, run), DECIMALS[task])
 
 
 def explorers() -> None:

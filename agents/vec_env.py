@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from inspect import signature
@@ -233,6 +234,12 @@ def episode_is_trial(env: VecEnv) -> bool:
     return env.has_attr("trial_episodes") and all(limit == 1 for limit in env.get_attr("trial_episodes"))
 
 
+def _takes(creator: Any, argument: str) -> bool:
+    """True if a class or function takes an argument of this name."""
+    parameters = inspect.signature(creator).parameters
+    return argument in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+
+
 def make_vec_env(
     id: str,
     num_envs: int,
@@ -282,7 +289,8 @@ def make_vec_env(
             "form; register the task with memenvs.register, or a vector_entry_point",
             stacklevel=2,
         )
-    if "rgb_array" in (getattr(creator, "metadata", {}).get("render_modes") or ()):
+    modes = getattr(creator, "metadata", {}).get("render_modes") or ()
+    if "rgb_array" in modes and _takes(creator, "render_mode"):
         kwargs = {"render_mode": "rgb_array", **kwargs}  # the default of Stable-Baselines3
 
     def make(**settings: Any) -> gym.Env:

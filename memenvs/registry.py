@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 NAMESPACE = "memenvs"
 #: Group of entry points in which an installed package names functions that call `register`.
 PLUGINS = "memenvs.environments"
+IMPORT_HINT = "'MODULE:ID' imports the module that registers it"
 SINGLE, VECTOR = "memenvs.core:TrialEnv", "memenvs.core:TrialVectorEnv"
 
 
@@ -264,7 +265,8 @@ def find_environment(id: str) -> EnvironmentSpec:
             return row
     if not _is_registered(name):
         full = name if "/" in name else f"{NAMESPACE}/{name}"
-        raise ValueError(f"unknown id {id!r}; {choices_for(full, (row.id for row in rows))}")
+        hint = "" if full.startswith(f"{NAMESPACE}/") else f"; {IMPORT_HINT}"
+        raise ValueError(f"unknown id {id!r}; {choices_for(full, (row.id for row in rows))}{hint}")
     if full_id(name) in _ROWS:  # the version was left out
         return _ROWS[full_id(name)]
     spec = gym.registry[full_id(name)]
@@ -308,9 +310,7 @@ def check_registered(id: str) -> None:
     """
     name = _import_module_of(id)
     if not _is_registered(name):
-        raise ValueError(
-            f"unknown id {id!r}; {choices_for(name, gym.registry)}; 'MODULE:ID' imports the module that registers it"
-        )
+        raise ValueError(f"unknown id {id!r}; {choices_for(name, gym.registry)}; {IMPORT_HINT}")
 
 
 def _is_registered(name: str) -> bool:

@@ -93,6 +93,8 @@ def test_ids_of_gymnasium_are_described() -> None:
     gym.register("mine/Plain-v0", entry_point="memenvs.core:TrialEnv", kwargs={"task": Small, "size": 3})
     row = find_environment("mine/Plain-v0")
     assert (row.task, dict(row.defaults), row.id) == (Small, {"size": 3}, "mine/Plain-v0")
+    with pytest.raises(ValueError, match=r"unknown id 'mine/Plane-v0'; choose from .*; 'MODULE:ID' imports the module"):
+        find_environment("mine/Plane-v0")
     foreign = find_environment("CartPole-v1")
     assert (foreign.task, foreign.id, foreign.family) == (None, "CartPole-v1", "")
     assert {each.id for each in environments()} == {each.id for each in memenvs.ENVIRONMENTS}

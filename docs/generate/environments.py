@@ -10,7 +10,7 @@ from generate.markdown import code, docstring_sections, items, page, section, se
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
 from memenvs.task import BatchTask, load_task
-from pictures import PICTURES, Picture, make_picture, markdown_table
+from pictures import PICTURES, Picture, make_picture
 
 #: Steps at the end of an episode of Room Ballet that its picture shows: three visits.
 LAST_STEPS = 98
@@ -83,20 +83,17 @@ def task_sections(task: type[BatchTask]) -> dict[str, str]:
 
 
 def _index() -> str:
-    rows = [(f"[{_title(spec)}]({page_name(spec)})", spec.remembers) for spec in ENVIRONMENTS]
+    rows = [
+        (f"[{_title(spec)}]({page_name(spec)}): remember {spec.remembers}", f"![{spec.name}]({_picture(spec)})")
+        for spec in ENVIRONMENTS
+    ]
     toctree = "\n".join(["```{toctree}", ":hidden:", "", *(page_name(spec) for spec in ENVIRONMENTS), "```"])
     text = (
         f"In each environment the right action depends on an observation that was made long ago. The id is "
         f"`{ENVIRONMENTS[0].id}` and so on. All of them have trials: sequences of episodes in one layout. `reset()` "
         f"goes on with the trial until it is over; its options choose trial, episode and layout."
     )
-    return page(
-        "Environments",
-        text,
-        markdown_table("../images"),
-        table(("environment", "what must be remembered"), rows),
-        toctree,
-    )
+    return page("Environments", text, table(("environment", "the oracle plays"), rows), toctree)
 
 
 def _picture(spec: EnvironmentSpec) -> str:

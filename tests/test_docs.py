@@ -244,6 +244,25 @@ def test_linked_files_are_there(page):
     assert [link for link, target in targets.items() if not target.exists() and target not in made] == []
 
 
+def test_faults_of_a_built_site_are_found(tmp_path):
+    (tmp_path / "a.html").write_text(
+        '<h1 id="top">A</h1><a href="b.html#x">fine</a><a href="#no">1</a><a href="c.html">2</a>'
+        '<a href="b.html#y">3</a><script src="https://x.org/x.js"></script><a href="https://x.org">fine</a>'
+    )
+    (tmp_path / "b.html").write_text('<p id="x">B</p><a href="a.html#top">fine</a><img src="data:image/png;base64,">')
+    done = run_python(str(ROOT / ".ci" / "check_site.py"), str(tmp_path))
+    assert done.returncode == 1 and done.stdout.startswith("2 pages, 5 local links")
+    faults = [line.partition(": ")[2] for line in done.stderr.splitlines()]
+    assert faults == [
+        "no such anchor #no",
+        "no such file c.html",
+        "no such anchor b.html#y",
+        "fetches https://x.org/x.js",
+    ]
+    (tmp_path / "a.html").write_text('<h1 id="top">A</h1><a href="b.html#x">fine</a>')
+    assert run_python(str(ROOT / ".ci" / "check_site.py"), str(tmp_path)).returncode == 0
+
+
 def test_every_picture_is_shown():
     text = "".join(page.read_text() for page in (*WRITTEN, *(DOCS / "research_notes").glob("*.md")))
     for file in (DOCS / "images").rglob("*.*"):

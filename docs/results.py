@@ -321,10 +321,9 @@ def memory() -> None:
         rows.append([remembered[task], f"[{task.capitalize()}](docs/explorers.md), {unit} in 200 steps", *cells])
     cells = [f"{format_percent(ballet(f'ballet-aba:{run}'))} (`{run}`)" for run in ("sat-pm", "sat-fifo")]
     rows.append(["dances from before a long stay", "[Room Ballet](docs/room_ballet.md) ABA, right answers, %", *cells])
-    cells = [format_mean(vln_scores(run, 1)) for run in ("all", "none")]
-    rows.append(
-        ["how much of a text is done", "[R2R](docs/vln.md), success, %", cells[0] + " (MTVM)", cells[1] + " (MTVM)"]
-    )
+    names = {"all": "MTVM", "none": "`no-memory`"}  # run -> MTVM, and its variant
+    cells = [f"{format_mean(vln_scores(run, 1))} ({name})" for run, name in names.items()]
+    rows.append(["how much of a text is done", "[R2R](docs/vln.md), success, %", *cells])
     print_table("What memory is worth", ["what must be remembered", "measured", "with memory", "without"], rows)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -50,7 +49,7 @@ class EnvironmentSpec:
     oracle_at_least: float | None = None
     random_below: float | None = None
     needs: str = ""
-    defaults: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    defaults: Mapping[str, Any] = field(default_factory=dict)
     namespace: str = NAMESPACE
     place: str = field(default=__name__, compare=False)
 
@@ -187,7 +186,7 @@ def register(
     """Register a task of one's own, for Gymnasium, for `make_vec_env` and for every command.
 
     An installed package names a function that calls this in its entry points `memenvs.environments`; that function runs
-    at `import memenvs`, so its module should import nothing heavy.
+    at `import memenvs`, so its module should import nothing heavy, and memenvs inside of the function only.
 
     Args:
         id: Id with a namespace of one's own, such as "corridor/Corridor-v0".
@@ -200,8 +199,9 @@ def register(
         The row. Registering an equal one again has no effect.
 
     Raises:
-        ValueError: The id is malformed or taken; the message names both places. `task` is no "module:Class".
-        TypeError: `task` is no `BatchTask`.
+        ValueError: The id is malformed or taken; the message names both places. `task` is no "module:Class", or
+            `defaults` has a "task" too.
+        TypeError: `task` is no `BatchTask`, or `defaults` is no dict of names.
     """
     try:
         namespace, name, version = parse_env_id(id)
@@ -214,7 +214,7 @@ def register(
         family=namespace or "",
         remembers=remembers,
         score_key=score_key,
-        defaults=MappingProxyType(dict(defaults or {})),
+        defaults=_checked_defaults(defaults),
         place=caller_place(),
     )
     _add(row)
@@ -228,12 +228,26 @@ def _add(row: EnvironmentSpec) -> None:
         return
     if known is not None and known != row:
         raise ValueError(f"id {row.id!r} is registered twice: at {known.place} and at {row.place}")
-    if known is None and row.id in gym.registry:
-        before = gym.registry[row.id].entry_point
-        raise ValueError(f"id {row.id!r} is registered twice: with Gymnasium, as {before!r}, and at {row.place}")
     kwargs = {"task": row.task, **row.defaults}
-    gym.register(row.id, entry_point=SINGLE, vector_entry_point=VECTOR, kwargs=kwargs)
+    before = gym.registry.get(row.id)
+    if before is None:
+        try:
+            gym.register(row.id, entry_point=SINGLE, vector_entry_point=VECTOR, kwargs=kwargs)
+        except gym.error.RegistrationError as error:  # an id without a version beside those with one
+            raise ValueError(f"id {row.id!r} cannot be registered: {error}") from None
+    elif known is None and (before.entry_point, before.kwargs) != (SINGLE, kwargs):  # equal after a reload of this file
+        where = f"with Gymnasium, as {before.entry_point!r}"
+        raise ValueError(f"id {row.id!r} is registered twice: {where}, and at {row.place}")
     _ROWS[row.id] = row
+
+
+def _checked_defaults(defaults: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Check the argument `defaults` of `register`, and copy it."""
+    if not isinstance(defaults, Mapping | None) or not all(isinstance(name, str) for name in defaults or ()):
+        raise TypeError(f"defaults must be a dict of settings by name, got {defaults!r}")
+    if "task" in (defaults or ()):
+        raise ValueError(f"defaults must not have 'task', an argument of its own, got {defaults!r}")
+    return dict(defaults or {})
 
 
 def _task_path(task: str | type[BatchTask]) -> str | type[BatchTask]:
@@ -253,16 +267,24 @@ def find_environment(id: str) -> EnvironmentSpec:
     """Return the row of an id, or describe any other id of Gymnasium.
 
     Args:
-        id: The id, with or without the namespace; "module:id" imports the module that registers it.
+        id: The id, with or without the namespace; "module:id" imports the module that registers it. Without namespace
+            it is the id of this package, then that of Gymnasium, then that of any other package.
 
     Raises:
-        ValueError: No such id; the message lists all of the table.
+        ValueError: No such id; the message lists all of the table. Or several packages have one of that name.
     """
     name = _import_module_of(id)
     rows = environments()
-    for row in rows:
-        if name in (row.id, row.name):
-            return row
+    if name in _ROWS:
+        return _ROWS[name]
+    if f"{NAMESPACE}/{name}" in _ROWS:
+        return _ROWS[f"{NAMESPACE}/{name}"]
+    if name not in gym.registry:
+        same = [row for row in rows if row.name == name]
+        if len(same) > 1:
+            raise ValueError(f"id {id!r} must have its namespace: {' or '.join(row.id for row in same)}")
+        if same:
+            return same[0]
     if not _is_registered(name):
         full = name if "/" in name else f"{NAMESPACE}/{name}"
         hint = "" if full.startswith(f"{NAMESPACE}/") else f"; {IMPORT_HINT}"
@@ -314,7 +336,13 @@ def check_registered(id: str) -> None:
 
 
 def _is_registered(name: str) -> bool:
-    return any(name == known or known.startswith(f"{name}-v") for known in gym.registry)
+    """True if Gymnasium has the id, or a version of it."""
+    if name in gym.registry:
+        return True
+    try:
+        return full_id(name) in gym.registry
+    except gym.error.Error:  # malformed
+        return False
 
 
 def _import_module_of(id: str) -> str:
@@ -323,7 +351,7 @@ def _import_module_of(id: str) -> str:
     if module:
         try:
             import_module(module)
-        except ImportError as error:
+        except (ImportError, TypeError) as error:  # a TypeError where the name is relative
             raise ValueError(f"id {id!r}: module {module!r} cannot be imported ({error})") from None
     return name
 

@@ -34,6 +34,8 @@ def test_the_template_is_installed_and_runs(tmp_path: Path) -> None:
     assert "4 passed" in run("-m", "pytest", "-q", "-p", "no:cacheprovider", str(package / "tests"))
     rows = json.loads(run("-m", "memenvs", "list", "--json"))
     assert rows[-1]["id"] == "corridor/Corridor-v0" and rows[-1]["remembers"]
+    first = "import memenvs_corridor.registration, memenvs; print(memenvs.environments()[-1].id)"
+    assert run("-c", first) == "corridor/Corridor-v0\n"  # whichever is imported first
     played = json.loads(run("-m", "memenvs", "rollout", "Corridor-v0", "--policy", "oracle", "--json"))
     assert played["metrics"]["success"]["mean"] == 1.0
     run("-m", "memenvs", "record", "Corridor-v0", "--policy", "oracle", "--out", "a.gif")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from memenvs.agents.memory.recurrent import GRUMemory, RecurrentConfig
 from memenvs.agents.presets import Preset, find_preset
 from memenvs.core import BatchTask
 from memenvs.darkroom.env import Darkroom
-from memenvs.registry import environments, find_environment
+from memenvs.registry import check_registered, environments, find_environment
 
 HERE = rf"{__file__}:\d+"
 
@@ -78,6 +79,38 @@ def test_an_environment_is_registered_once() -> None:
     memenvs.register("mine/Wrong-v0", "memenvs.darkroom.config:DarkroomConfig")
     with pytest.raises(TypeError, match="task must be a subclass of BatchTask"):
         gym.make("mine/Wrong-v0")
+
+
+def test_an_id_is_found_by_its_whole_name_first() -> None:
+    for id in ("mine/CartPole-v1", "mine/Darkroom-v0", "mine/Same-v0", "other/Same-v0", "mine/My-vision-v0"):
+        memenvs.register(id, Small)
+    assert find_environment("CartPole-v1").namespace == "" and find_environment("Darkroom-v0").namespace == "memenvs"
+    with pytest.raises(ValueError, match=r"'Same-v0' must have its namespace: mine/Same-v0 or other/Same-v0"):
+        find_environment("Same-v0")
+    for id in ("mine/My", "..here:mine/Small-v0"):  # "-vision" is no version
+        for find in (find_environment, check_registered):
+            with pytest.raises(ValueError, match=f"id '{id}'"):
+                find(id)
+
+
+def test_a_row_can_be_pickled_and_registered_again_after_a_reload(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = memenvs.register("mine/Small-v0", Small, defaults={"size": 3})
+    assert pickle.loads(pickle.dumps(row)) == row
+    monkeypatch.setattr(registry, "_ROWS", {})
+    registry.register_all()
+    assert memenvs.register("mine/Small-v0", Small, defaults={"size": 3}) == row
+    assert len(environments()) == len(memenvs.ENVIRONMENTS) + 1
+
+
+def test_settings_and_versions_that_cannot_be_registered() -> None:
+    memenvs.register("mine/Small-v0", Small)
+    with pytest.raises(ValueError, match="'mine/Small' cannot be registered: .*versioned"):
+        memenvs.register("mine/Small", Small)
+    with pytest.raises(ValueError, match="defaults must not have 'task'"):
+        memenvs.register("mine/Other-v0", Small, defaults={"task": Darkroom})
+    for wrong in ([1], {1: 2}):
+        with pytest.raises(TypeError, match="defaults must be a dict of settings by name, got"):
+            memenvs.register("mine/Other-v0", Small, defaults=wrong)  # type: ignore[arg-type]
 
 
 def test_a_class_that_no_other_process_finds_is_kept_as_it_is() -> None:

@@ -1,17 +1,17 @@
 """Names of the task, the memory and the preset.
 
-memenvs calls these functions by the entry points. This module is imported with memenvs, so it imports nothing heavy:
-classes are named by "module:Class".
+memenvs calls these functions by the entry points. This module is imported with memenvs, so it imports nothing heavy,
+and memenvs inside of the functions only: classes are named by "module:Class".
 """
 
 from __future__ import annotations
 
-import memenvs
-
 
 def register_environments() -> None:
     """Register the task."""
-    memenvs.register(
+    from memenvs import register
+
+    register(
         "corridor/Corridor-v0",
         "memenvs_corridor.task:Corridor",
         remembers="the signal at the entrance, until the junction",

@@ -104,7 +104,7 @@ def test_a_row_can_be_pickled_and_registered_again_after_a_reload(monkeypatch: p
 
 def test_settings_and_versions_that_cannot_be_registered() -> None:
     memenvs.register("mine/Small-v0", Small)
-    with pytest.raises(ValueError, match="'mine/Small' cannot be registered: .*versioned"):
+    with pytest.raises(ValueError, match=r"'mine/Small' cannot be registered: .*versioned"):
         memenvs.register("mine/Small", Small)
     with pytest.raises(ValueError, match="defaults must not have 'task'"):
         memenvs.register("mine/Other-v0", Small, defaults={"task": Darkroom})

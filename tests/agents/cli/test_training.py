@@ -304,6 +304,6 @@ def test_a_folder_that_is_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_resuming_before_the_first_checkpoint_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     RunDirectory(tmp_path, with_overrides(find_preset("ci-smoke"), [("total_steps", 1024)])).close()
     command = ["train", "ci-smoke", "--total_steps", "1024", "--resume", "--no-evaluate", "--out", str(tmp_path)]
-    for message in (f"{tmp_path} has no checkpoint yet: training starts from the beginning\n", ""):
+    for messages in ([f"{tmp_path} has no checkpoint yet: training starts from the beginning"], []):
         assert main(command) == 0
-        assert capsys.readouterr().err == message
+        assert [line for line in capsys.readouterr().err.splitlines() if "checkpoint" in line] == messages

@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import sys
+import threading
 import warnings
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
+_LOADED: set[str] = set()
+_LOCK = threading.RLock()
+
 
 def load_plugins(group: str) -> None:
-    """Call the functions that installed packages name in a group of entry points.
+    """Call the functions that installed packages name in a group of entry points, once in a process.
 
-    One that cannot be imported or raises is left out, with one warning that names it; the others are loaded.
+    One that cannot be imported or raises is left out, with one warning that names it; the others are loaded. One that
+    looks up names itself finds those registered before it. Other threads wait.
 
     Args:
         group: Name of the group, such as "memenvs.environments". The functions take no arguments.
     """
-    for point in entry_points(group=group):
-        try:
-            point.load()()
-        except Exception as error:  # the package of someone else: whatever is wrong there must not stop the others
-            package = "" if point.dist is None else f" of {point.dist.name} {point.dist.version}"
-            warnings.warn(
-                f"{group}: {point.name!r}{package} is left out: {point.value} raised {type(error).__name__}: {error}",
-                stacklevel=2,
-            )
+    with _LOCK:
+        if group in _LOADED:
+            return
+        _LOADED.add(group)
+        for point in entry_points(group=group):
+            try:
+                point.load()()
+            except Exception as error:  # the package of someone else: whatever is wrong there must not stop the others
+                package = "" if point.dist is None else f" of {point.dist.name} {point.dist.version}"
+                raised = f"{point.value} raised {type(error).__name__}: {error}"
+                warnings.warn(f"{group}: {point.name!r}{package} is left out: {raised}", stacklevel=2)
 
 
 def class_path(found: type) -> str | type:

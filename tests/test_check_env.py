@@ -201,6 +201,23 @@ class NoPickle(Cue):
         self.lock = threading.Lock()
 
 
+class PickleForgets(Cue):
+    def __getstate__(self):
+        return {**self.__dict__, "cue": 1 - self.cue}
+
+
+class OneWorld(Cue):
+    def __init__(self, num_envs, **kwargs):
+        super().__init__(num_envs)
+        self.num_layouts = 1000
+
+    def begin_episode(self, i, rng, options):
+        super().begin_episode(i, rng, {"cue": 0, **options})
+
+    def info(self):
+        return {"cue": self.cue, "layout_id": np.zeros(self.num_envs, np.int64)}
+
+
 class ViewOfState(Cue):
     def step(self, actions, active):
         self.rewards = getattr(self, "rewards", np.zeros(self.num_envs))
@@ -231,6 +248,8 @@ FAULTS = {
     WrongOracle: r"oracle_actions of step 1 are not possible",
     WrongPicture: r"render of step 1 must be uint8 \(H, W, 3\), got uint8 \(8, 8\)",
     NoPickle: r"NoPickle cannot be pickled, as other processes need: TypeError",
+    PickleForgets: r"a pickled copy differs: info of step 6: 'cue' is \d and not \d",
+    OneWorld: r"ten seeds must give 5 worlds or more, got 1",
     ViewOfState: r"reward of step \d+ was changed by a later step",
 }
 

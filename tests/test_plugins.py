@@ -176,6 +176,8 @@ def test_a_preset_is_registered_once() -> None:
 # ------------------------------------------------------------------ entry points
 
 PLUGIN = """
+import time
+
 import memenvs
 from memenvs.agents import presets, memory
 
@@ -196,6 +198,15 @@ def memories():
 def preset():
     from memenvs.agents.experiments.config import RunConfig
     presets.register_preset("plugged", presets.Preset("mine", RunConfig(env="plugged/Small-v0")), "Plugged")
+
+def looks_up():
+    print("looks up")
+    time.sleep(0.2)  # other threads wait
+    assert "gru" in memory.memories()
+    memories()
+
+def derives():
+    presets.register_preset("derived", presets.PRESETS["darkroom"], "Plugged")
 """
 ENTRY_POINTS = """
 [memenvs.environments]
@@ -223,6 +234,19 @@ def plugged(tmp_path: Path, *command: str, entry_points: str = ENTRY_POINTS) -> 
     (folder / "entry_points.txt").write_text(entry_points)
     code = f"import sys; sys.path.append({str(tmp_path)!r}); "
     return subprocess.run([sys.executable, "-c", code + command[0], *command[1:]], capture_output=True, text=True)
+
+
+def test_entry_points_that_look_up_names_are_called_once(tmp_path: Path) -> None:
+    code = (
+        "from concurrent.futures import ThreadPoolExecutor\nfrom memenvs.agents.memory import memories\n"
+        "from memenvs.agents import presets\nwith ThreadPoolExecutor(4) as pool:\n"
+        "    print({len(found.result()) for found in [pool.submit(memories) for _ in range(4)]})\n"
+        "print(presets.find_preset('derived').env)"
+    )
+    points = "[memenvs.memories]\na = plugged_package:looks_up\n[memenvs.presets]\na = plugged_package:derives\n"
+    done = plugged(tmp_path, code, entry_points=points)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == ["looks up", f"{{{len(memories_module.MEMORIES) + 1}}}", "memenvs/Darkroom-v0"]
 
 
 def test_entry_points_and_broken_ones(tmp_path: Path) -> None:

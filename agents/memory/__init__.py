@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from functools import cache
 from typing import Any
 
 from memenvs.agents.memory.base import EXTRA_INPUTS, ExtraInputs, Memory, State, StepInputs
@@ -180,14 +179,9 @@ def register_memory(name: str, memory: str | type[Memory], config: str | type, s
         raise ValueError(f"memory {name!r} is registered twice: at {known.place} and at {spec.place}")
 
 
-@cache
-def _load_plugins() -> None:
-    load_plugins(PLUGINS)
-
-
 def memories() -> dict[str, str]:
     """List all memories, of this package and of others: name -> one line."""
-    _load_plugins()
+    load_plugins(PLUGINS)
     return {spec.name: spec.summary for spec in _TABLE.values()}
 
 
@@ -198,7 +192,7 @@ def memory_spec(name: str) -> MemorySpec:
         ValueError: The name is unknown; the message lists the choices.
     """
     if name not in _TABLE:
-        _load_plugins()
+        load_plugins(PLUGINS)
     if name not in _TABLE:
         raise ValueError(
             f"unknown memory {name!r}; {choices_for(name, _TABLE)} (register_memory adds one, on the command line the "

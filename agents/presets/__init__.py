@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -74,11 +73,6 @@ def register_preset(name: str, preset: Preset, family: str) -> None:
     _PLACES[name] = place
 
 
-@cache
-def _load_plugins() -> None:
-    load_plugins(PLUGINS)
-
-
 def _own_families() -> Iterator[tuple[str, dict[str, Preset]]]:
     """Title and presets of each paper; its module is imported only when it is reached."""
     for title, (module, name) in _MODULES.items():
@@ -88,7 +82,7 @@ def _own_families() -> Iterator[tuple[str, dict[str, Preset]]]:
 def _families() -> Iterator[tuple[str, dict[str, Preset]]]:
     """Title and presets of each paper, then of other packages, which are loaded only when they are reached."""
     yield from _own_families()
-    _load_plugins()
+    load_plugins(PLUGINS)
     yield from _REGISTERED.items()
 
 

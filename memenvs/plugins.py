@@ -14,7 +14,7 @@ _LOCK = threading.RLock()
 
 
 def load_plugins(group: str) -> None:
-    """Call the functions that installed packages name in a group of entry points, once in a process.
+    """Call the functions that packages name in a group of entry points, once in a process.
 
     One that cannot be imported or raises is left out, with one warning that names it; the others are loaded. One that
     looks up names itself finds those registered before it. Other threads wait.

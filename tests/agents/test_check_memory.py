@@ -177,6 +177,12 @@ class NoConfig(Leaky):
         self.config = {"decay": 0.9}
 
 
+class StaysInEvaluation(Leaky):
+    def prefill(self, x, state):
+        self.eval()
+        return super().prefill(x, state)
+
+
 FAULTS = {
     OtherStep: r"OtherStep: forward\(last=None\) must equal 23 calls of step, starts .*: differs first in step 0 of "
     r"sequence 0, by up to 0\.001$",
@@ -191,6 +197,7 @@ FAULTS = {
     StateHasGradient: r"prefill must be without gradient, but \['features', 'h'\] have one: detach them",
     NoStateAfter: r"forward must return a state where it was given one, got None",
     IgnoresLast: r"forward\(last=1\) must equal 23 calls of step, .*: .* \(3, 23, 6\) and not .*\(3, 1, 6\)",
+    StaysInEvaluation: r"prefill must leave the training mode on",
     StateIsAList: r"the state of initial_state\(2\) must be a dict of tensors, got list",
     BatchIsSecond: r"'h' in the state of initial_state\(2\) must be a tensor with B = 2 rows, got \(6, 2\)",
     SinglePrecision: r"step must give the dtype of the weights, got torch\.float32",

@@ -183,6 +183,21 @@ class StaysInEvaluation(Leaky):
         return super().prefill(x, state)
 
 
+class ComparesCounts(Leaky):
+    def initial_state(self, batch_size, *, max_steps=None):
+        return {**super().initial_state(batch_size), "count": torch.zeros(batch_size)}
+
+    def step(self, x, state):
+        feature, after = super().step(x, state)
+        count = state["count"] + 1
+        return feature + (count - count[0])[:, None], {**after, "count": count}
+
+    def forward(self, x, state=None, last=None):
+        state = self.initial_state(len(x.embedding)) if state is None else state
+        features, after = super().forward(x, state, last)
+        return features, {**after, "count": state["count"] + x.embedding.shape[1]}
+
+
 FAULTS = {
     OtherStep: r"OtherStep: forward\(last=None\) must equal 23 calls of step, starts .*: differs first in step 0 of "
     r"sequence 0, by up to 0\.001$",
@@ -198,6 +213,7 @@ FAULTS = {
     NoStateAfter: r"forward must return a state where it was given one, got None",
     IgnoresLast: r"forward\(last=1\) must equal 23 calls of step, .*: .* \(3, 23, 6\) and not .*\(3, 1, 6\)",
     StaysInEvaluation: r"prefill must leave the training mode on",
+    ComparesCounts: r"rows of different states must make a state: differs first in step 0 of sequence 1",
     StateIsAList: r"the state of initial_state\(2\) must be a dict of tensors, got list",
     BatchIsSecond: r"'h' in the state of initial_state\(2\) must be a tensor with B = 2 rows, got \(6, 2\)",
     SinglePrecision: r"step must give the dtype of the weights, got torch\.float32",

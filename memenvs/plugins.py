@@ -42,6 +42,13 @@ def class_path(found: type) -> str | type:
     return f"{found.__module__}:{found.__name__}" if is_found else found
 
 
+def check_class_path(name: str, path: str) -> str:
+    """Return the text of an argument if it has the form "module:Class"; else raise a ValueError."""
+    if path.count(":") != 1 or not all(part.replace(".", "_").isidentifier() for part in path.split(":")):
+        raise ValueError(f"{name} must be a class or 'module:Class', got {path!r}")
+    return path
+
+
 def load_class(path: str | type) -> type[Any]:
     """Import the class of "module:Class"; return a class as it is.
 

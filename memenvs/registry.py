@@ -11,7 +11,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import find_highest_version, get_env_id, parse_env_id
 
 from memenvs.checks import choices_for
-from memenvs.plugins import caller_place, class_path
+from memenvs.plugins import caller_place, check_class_path, class_path
 
 if TYPE_CHECKING:
     from memenvs.task import BatchTask
@@ -253,9 +253,7 @@ def _checked_defaults(defaults: Mapping[str, Any] | None) -> dict[str, Any]:
 def _task_path(task: str | type[BatchTask]) -> str | type[BatchTask]:
     """Check the argument `task` of `register`, without importing what a text names."""
     if isinstance(task, str):
-        if not all(part.replace(".", "_").isidentifier() for part in task.split(":")) or task.count(":") != 1:
-            raise ValueError(f"task must be a class or 'module:Class', got {task!r}")
-        return task
+        return check_class_path("task", task)
     from memenvs.task import BatchTask
 
     if not (isinstance(task, type) and issubclass(task, BatchTask)):

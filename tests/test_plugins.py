@@ -151,6 +151,9 @@ def test_a_memory_is_registered_once() -> None:
     ):
         with pytest.raises(TypeError, match=message):
             register_memory(*arguments)
+    for argument, paths in (("memory", ("GRUMemory", RecurrentConfig)), ("config", (GRUMemory, "a:b:c"))):
+        with pytest.raises(ValueError, match=f"{argument} must be a class or 'module:Class', got '"):
+            register_memory("x", *paths, "")
     register_memory("broken", "memenvs.agents.memory.recurrent:Missing", RecurrentConfig, "")
     with pytest.raises(ImportError, match="the module has no 'Missing'"):
         make_memory("broken", 4)

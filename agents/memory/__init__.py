@@ -8,7 +8,7 @@ from typing import Any
 from memenvs.agents.memory.base import EXTRA_INPUTS, ExtraInputs, Memory, State, StepInputs
 from memenvs.agents.memory.sizes import check_largest
 from memenvs.checks import choices_for
-from memenvs.plugins import caller_place, class_path, load_class, load_plugins
+from memenvs.plugins import caller_place, check_class_path, class_path, load_class, load_plugins
 
 __all__ = [
     "EXTRA_INPUTS",
@@ -162,6 +162,7 @@ def register_memory(name: str, memory: str | type[Memory], config: str | type, s
 
     Raises:
         ValueError: The name is taken; the message names both places. Registering an equal memory again has no effect.
+            Or a text has another form than "module:Class".
         TypeError: A class is no `Memory`, or a config is no frozen dataclass.
     """
     if not isinstance(name, str) or not name:
@@ -172,7 +173,10 @@ def register_memory(name: str, memory: str | type[Memory], config: str | type, s
         parameters = getattr(config, "__dataclass_params__", None)
         if not isinstance(config, type) or parameters is None or not parameters.frozen:
             raise TypeError(f"config must be a frozen dataclass or 'module:Class', got {config!r}")
-    memory_path, config_path = (each if isinstance(each, str) else class_path(each) for each in (memory, config))
+    memory_path, config_path = (
+        check_class_path(argument, each) if isinstance(each, str) else class_path(each)
+        for argument, each in (("memory", memory), ("config", config))
+    )
     spec = MemorySpec(name, memory_path, config_path, summary, caller_place())
     known = _TABLE.setdefault(name, spec)
     if known != spec:

@@ -63,13 +63,14 @@ def check_memory(memory: str | type[Memory], config: Any = None, **settings: Any
 
     Args:
         memory: Its registered name, or its class.
-        config: Settings of a class; None for the defaults of the class that `__init__` names for `config`.
+        config: Settings of a class; None for the defaults of the class that `__init__` names for `config`, and where
+            `memory` is a name.
         **settings: Fields of the config to change, such as smaller sizes.
 
     Raises:
         ContractError: A rule is broken; the message names it, the step and the size of the difference.
         TypeError: It is no `Memory`.
-        ValueError: The name or a setting is unknown.
+        ValueError: The name or a setting is unknown, or a `config` is given beside a name.
 
     Example:
         >>> check_memory("gru", hidden_dim=8)
@@ -83,6 +84,10 @@ def check_memory(memory: str | type[Memory], config: Any = None, **settings: Any
 def make_subject(memory: str | type[Memory], config: Any = None, seed: int = 0, **settings: Any) -> Subject:
     """Make the memory that `check_memory` checks; its weights are drawn from `seed`."""
     if isinstance(memory, str):
+        if config is not None:
+            raise ValueError(
+                f"config must be None beside the name {memory!r}, whose settings are keywords, got {config!r}"
+            )
         made = make_memory(memory, INPUT_DIM, **settings)
     else:
         if not (isinstance(memory, type) and issubclass(memory, Memory)):

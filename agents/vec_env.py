@@ -17,6 +17,7 @@ from stable_baselines3.common.env_util import make_vec_env as make_sb3_vec_env
 from stable_baselines3.common.vec_env import VecEnv
 
 from memenvs.agents.encoders import FrozenEncoder, make_encoder
+from memenvs.checks import check_int
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.registry import SINGLE, check_registered, entry_path, full_id
 from memenvs.wrappers import PlaceWrapper, TrialWrapper
@@ -266,10 +267,11 @@ def make_vec_env(
         **kwargs: Settings of the environment.
 
     Raises:
-        ValueError: An unknown id or encoder, an encoder for an id that is not batch-native or whose observations have
-            no images, a place in an environment without places, or observations that are no numbers.
+        ValueError: An unknown id or encoder, `num_envs` below 1, an encoder for an id that is not batch-native or whose
+            observations have no images, a place in an environment without places, or observations that are no numbers.
     """
     check_registered(id)
+    check_int("num_envs", num_envs)
     spec = gym.registry[full_id(id)]
     batch = _make_batch(spec, num_envs, {"autoreset_mode": "SameStep", "copy": False, **kwargs})
     if batch is not None:

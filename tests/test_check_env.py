@@ -287,6 +287,11 @@ def test_what_is_no_task_is_refused() -> None:
         check_env("CartPole-v1")
     with pytest.raises(TypeError, match=r"env must be an id, a BatchTask or an environment of gym\.make"):
         check_env(gym.make("CartPole-v1"))
+    for wrong in (None, Cue(2)):
+        with pytest.raises(
+            TypeError, match=r"env must be an id, a BatchTask class or an environment of gym\.make, got"
+        ):
+            check_env(wrong)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="task must be a subclass of BatchTask"):
         check_env(int)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="unknown id 'memenvs/Lightroom-v0'"):

@@ -166,8 +166,9 @@ def test_a_preset_is_registered_once() -> None:
     assert find_preset("mine") == preset.config and presets_module.FAMILIES["Mine"] == {"mine": preset}
     assert list(presets_module.PRESETS)[-1] == "mine"
     other = Preset("another run", preset.config)
-    with pytest.raises(ValueError, match=rf"preset 'mine' is registered twice: at {HERE} and at {HERE}"):
-        register_preset("mine", other, "Mine")
+    for each, family in ((other, "Mine"), (preset, "Other")):
+        with pytest.raises(ValueError, match=rf"preset 'mine' is registered twice: at {HERE} and at {HERE}"):
+            register_preset("mine", each, family)
     with pytest.raises(ValueError, match=rf"'darkroom' is registered twice: at memenvs\.agents\.presets, 'Re.*{HERE}"):
         register_preset("darkroom", preset, "Mine")
     with pytest.raises(ValueError, match="name of a preset must be a text without ':', got 'a:b'"):

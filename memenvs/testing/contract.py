@@ -41,12 +41,12 @@ def check_env(env: str | gym.Env | type[BatchTask], **settings: Any) -> None:
     """Check that an environment of one's own keeps the contract of a task.
 
     Args:
-        env: An id, an environment that `gym.make` has made from one, a `BatchTask` or "module:Class" of one.
+        env: An id, an environment that `gym.make` has made from one, or a `BatchTask` class.
         **settings: Settings of the environment, such as smaller sizes.
 
     Raises:
         ContractError: A rule is broken; the message names it, the step and the difference.
-        TypeError: `env` has no `BatchTask`, or the task lacks an attribute.
+        TypeError: `env` is none of these or has no `BatchTask`, or the task lacks an attribute.
         ValueError: No such id, or a setting is not allowed.
 
     Example:

@@ -35,7 +35,7 @@ class Subject:
 
     @classmethod
     def of(cls, env: str | gym.Env | type[BatchTask], **settings: Any) -> Subject:
-        """Find the task of an id, of an environment of `gym.make`, of "module:Class" or of a class.
+        """Find the task of an id, of an environment of `gym.make` or of a class.
 
         Raises:
             TypeError: It has no `BatchTask`.
@@ -52,6 +52,8 @@ class Subject:
             return cls(type(env.unwrapped.task), {**{k: v for k, v in kwargs.items() if k != "task"}, **settings})
         if isinstance(env, type):
             return cls(load_task(env), settings)
+        if not isinstance(env, str):
+            raise TypeError(f"env must be an id, a BatchTask class or an environment of gym.make, got {env!r}")
         row = find_environment(env)
         if row.task is None:
             raise TypeError(f"env must have a BatchTask, {env!r} has none; see gymnasium.utils.env_checker.check_env")

@@ -308,6 +308,9 @@ def test_places_and_encoders_that_there_are_not() -> None:
         make_vec_env("CartPole-v1", 1, encoder="cnn")
     with pytest.raises(ValueError, match="an encoder needs observations with 'rgb'"):
         make_vec_env("memenvs/Darkroom-v0", 1, encoder="cnn", encoder_kwargs={"device": "cpu"})
+    for id in ("memenvs/Darkroom-v0", "CartPole-v1"):
+        with pytest.raises(ValueError, match="num_envs must be an integer of at least 1, got 0"):
+            make_vec_env(id, 0)
     with pytest.raises(ValueError, match=r"the number of places of .* is unknown"):
         make_vec_env("CartPole-v1", 1, place=True)
 

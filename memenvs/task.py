@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from inspect import isfunction
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -278,7 +279,7 @@ def check_task(task: BatchTask, num_envs: int) -> None:
         num_envs: N that it was made for.
 
     Raises:
-        TypeError: An attribute is missing or of another type.
+        TypeError: An attribute or a method is missing or of another type.
         ValueError: An attribute has a value that is not allowed.
     """
     name = type(task).__name__
@@ -286,6 +287,9 @@ def check_task(task: BatchTask, num_envs: int) -> None:
     for attribute, kind in types.items():
         if not isinstance(getattr(task, attribute, None), kind):
             raise TypeError(f"{name}.{attribute} must be a {kind.__name__}, got {getattr(task, attribute, 'none')!r}")
+    for method in (each for each, value in vars(BatchTask).items() if isfunction(value)):
+        if not callable(getattr(task, method)):
+            raise TypeError(f"{name}.{method} must be a method, got {getattr(task, method)!r}")
     for attribute in ("num_envs", "max_episode_steps", "num_layouts"):
         check_int(f"{name}.{attribute}", getattr(task, attribute, "none"))
     if task.num_envs != num_envs:

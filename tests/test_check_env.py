@@ -179,6 +179,18 @@ class OptionStays(Cue):
         super().begin_episode(i, rng, {"cue": self.kept[i]} if i in self.kept else {})
 
 
+class OptionChangesDraws(Cue):
+    def begin_episode(self, i, rng, options):
+        cue = options["cue"] if "cue" in options else rng.integers(2)
+        super().begin_episode(i, rng, {"cue": cue})
+        self.colour = getattr(self, "colour", np.zeros(self.num_envs, np.int64))
+        self.colour[i] = rng.integers(1000)
+
+    def info(self):
+        self.colour = getattr(self, "colour", np.zeros(self.num_envs, np.int64))
+        return {**super().info(), "colour": self.colour}
+
+
 class OracleChanges(Cue):
     def oracle_actions(self):
         self.steps += 1
@@ -243,6 +255,7 @@ FAULTS = {
     NoLayouts: r"num_layouts is 3, but layouts 0 to 2 are the same; without layouts it must be 1",
     ForgetsOption: r"option 'cue', mode NextStep, step \d+: is \d and not \d",
     OptionStays: r"options go on after the next reset: (observation|info)",
+    OptionChangesDraws: r"options \{'cue': \d\}, as seed 20 draws them, change what .*: info of step 0: 'colour' is",
     OracleChanges: r"oracle_actions, render, draw_map or info change the episode: observation of step 1: 'step' is 2",
     LimitEndsEpisode: r"a limit of 5 steps changes terminated of step 5",
     WrongOracle: r"oracle_actions of step 1 are not possible",
@@ -268,6 +281,8 @@ def test_what_a_task_declares_is_checked_when_it_is_made() -> None:
         ("max_episode_steps", 0, ValueError, "Cue.max_episode_steps must be an integer of at least 1, got 0"),
         ("num_layouts", 2.0, ValueError, "Cue.num_layouts must be an integer of at least 1, got 2.0"),
         ("num_envs", 7, ValueError, r"Cue.num_envs must be the \d that it was made for, got 7"),
+        ("observe", None, TypeError, "Cue.observe must be a method, got None"),
+        ("oracle_actions", [0], TypeError, r"Cue.oracle_actions must be a method, got \[0\]"),
         ("action_names", ("left",), ValueError, "Cue.action_names must be 2, one for each action, or none"),
         ("option_names", ("layout",), ValueError, "Cue.option_names must not contain 'layout', an option of every id"),
     ):

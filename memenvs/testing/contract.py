@@ -331,6 +331,40 @@ def check_options(subject: Subject) -> None:
     fresh.close()
 
 
+def check_drawn_options(subject: Subject) -> None:
+    """Options given as they were drawn change no bit: they change no other draw."""
+    seeds, numbers = list(range(20, 24)), draws(20, 4)
+    policies = ("random", "oracle") if defines(subject.task, "oracle_actions") else ("random",)
+    for policy in policies:
+        env = subject.vector(4, max_episode_steps=20)
+        expected = _first_episodes(env, env.reset(seed=seeds), policy, numbers)
+        every = env.task.option_names
+        for names in (*((name,) for name in every), every):
+            drawn = [{name: rows[0][4][name] for name in names} for rows in expected]
+            try:
+                start = env.reset(seed=seeds, options=drawn)
+            except ValueError:
+                if names != every:  # one that must come with others
+                    continue
+                raise
+            found = _first_episodes(env, start, policy, numbers)
+            for seed, options, one, two in zip(seeds, drawn, found, expected, strict=True):
+                what = f"options {options}, as seed {seed} draws them, change what else it draws ({policy} policy)"
+                _check_rows(what, one, two)
+        env.close()
+
+
+def _first_episodes(env: TrialVectorEnv, start: tuple[Any, dict], policy: str, numbers: np.ndarray) -> list[list[Row]]:
+    """Play the first episode of each environment, at most as many steps as numbers."""
+    count = env.num_envs
+    nothing = np.zeros(count, bool)
+    batch: list[Row] = [copy.deepcopy((start[0], np.zeros(count), nothing, nothing, start[1]))]
+    for each in numbers:
+        actions = env.task.oracle_actions() if policy == "oracle" else vector_actions(env, each)
+        batch.append(copy.deepcopy(env.step(actions)))
+    return [_one_episode([row_of(row, i) for row in batch]) for i in range(count)]
+
+
 def check_clock(subject: Subject) -> None:
     """Time limits truncate and tasks terminate: a limit changes no `terminated`."""
     policies = ("random", "oracle") if defines(subject.task, "oracle_actions") else ("random",)
@@ -467,6 +501,7 @@ CHECKS: tuple[Callable[[Subject], None], ...] = (
     check_autoreset,
     check_episodes,
     check_options,
+    check_drawn_options,
     check_clock,
     check_pickle,
     check_close,

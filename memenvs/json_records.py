@@ -1,4 +1,4 @@
-"""JSON records whose values are checked; each error names the file, the line and the value."""
+"""JSON that others can read, and records whose errors name the file, the line and the value."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import io
 import json
 import math
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -185,6 +185,29 @@ def parse_json(content: str | bytes, source: str) -> Any:
     if (depth := _depth(value)) > MAX_DEPTH:
         raise ValueError(f"{source}: lists and objects must be at most {MAX_DEPTH} levels deep, got {depth}")
     return value
+
+
+def format_json(value: Any, indent: int | None = None) -> str:
+    """Write plain data as JSON, with null for NaN and infinity, which JSON does not have."""
+    return json.dumps(_replace_values(value, _null_for_nan), indent=indent, allow_nan=False)
+
+
+def nan_for_null(value: Any) -> Any:
+    """Return parsed JSON with NaN for each null, as `format_json` writes numbers."""
+    return _replace_values(value, lambda each: math.nan if each is None else each)
+
+
+def _null_for_nan(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _replace_values(value: Any, replaced: Callable[[Any], Any]) -> Any:
+    """Copy plain data, with each value that is no list or object replaced."""
+    if isinstance(value, Mapping):
+        return {key: _replace_values(inner, replaced) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_replace_values(inner, replaced) for inner in value]
+    return replaced(value)
 
 
 def _parse_int(digits: str) -> int:

@@ -2,12 +2,24 @@
 
 import gzip
 import json
+import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from memenvs.cli.common import UserError, parse_settings
-from memenvs.json_records import MAX_DEPTH, MAX_DIGITS, count_records, each_record, parse_json, read_json, read_record
+from memenvs.cli.common import UserError, parse_settings, print_json
+from memenvs.json_records import (
+    MAX_DEPTH,
+    MAX_DIGITS,
+    count_records,
+    each_record,
+    format_json,
+    nan_for_null,
+    parse_json,
+    read_json,
+    read_record,
+)
 from memenvs.room_ballet.descriptions import load_descriptions
 
 #: Text -> what the message says of it.
@@ -28,6 +40,18 @@ def test_what_is_legal_is_read() -> None:
     assert parse_json(json.dumps("[{" * 200), "F") == "[{" * 200  # brackets inside a string
     assert parse_json(b'\xef\xbb\xbf{"a": 1}', "F") == parse_json('\ufeff{"a": 1}', "F") == {"a": 1}
     assert parse_json('"\\ud800"', "F") == "\ud800"  # half a character, which UTF-8 has no bytes for
+
+
+def test_nan_is_null_for_every_parser(capsys: pytest.CaptureFixture[str]) -> None:
+    document = {"a": [np.float64("nan"), 1, (0.5, -math.inf)], "b": {"c": math.nan, "d": None, "e": "NaN", "f": True}}
+    text = '{"a": [null, 1, [0.5, null]], "b": {"c": null, "d": null, "e": "NaN", "f": true}}'
+    assert format_json(document) == text and document["a"][2] == (0.5, -math.inf)
+    assert format_json([math.nan], indent=1) == "[\n null\n]"
+    print_json(document)
+    assert capsys.readouterr().out == f"{text}\n"
+    again = nan_for_null(json.loads(text))
+    assert math.isnan(again["a"][0]) and math.isnan(again["b"]["c"]) and again["b"]["e"] == "NaN"
+    assert format_json(again) == text
 
 
 def test_hostile_texts() -> None:

@@ -6,14 +6,13 @@ reported before it is imported, which takes seconds: commands import the modules
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from importlib import import_module
 
 import gymnasium as gym
 
 from memenvs.agents.cli.parser import make_parser
-from memenvs.cli.common import UserError, import_modules, run_command
+from memenvs.cli.common import UserError, import_modules, print_json, run_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options, extra_arguments
         )
         if options.json and result is not None:
-            print(json.dumps(result))
+            print_json(result)
 
     user_errors = (UserError, ValueError, TypeError, OSError, RuntimeError, gym.error.Error)
     return run_command(f"{parser.prog} {options.command}", command, *user_errors)

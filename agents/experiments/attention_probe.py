@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -22,6 +21,7 @@ from memenvs.agents.vec_env import TrialVecEnv
 from memenvs.checks import check_int
 from memenvs.cli.progress import progress_bar
 from memenvs.files import write_file
+from memenvs.json_records import format_json
 
 
 def _figures(
@@ -118,7 +118,7 @@ def probe_run(
         "goals": {name: _goal_row(weights, recording) for name, weights in recording.goals.items()},
         "files": [str(folder / name) for name in ("attention.json", *figures)],
     }
-    write_file(folder / "attention.json", json.dumps(result, indent=1).encode())
+    write_file(folder / "attention.json", format_json(result, indent=1).encode())
     for name, figure in figures.items():
         write_file(folder / name, figure_png(figure))
     return result

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +19,7 @@ from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
 from memenvs.checks import check_int
 from memenvs.cli.progress import progress_bar
 from memenvs.files import write_file
+from memenvs.json_records import format_json
 from memenvs.resets import below_limit
 from memenvs.task import defines, metric_values
 
@@ -223,7 +223,7 @@ def evaluate_and_compare(
         played = _evaluate_baseline(run, baseline, seed, quiet, **changes)
         if played is not None:
             results[baseline] = played.to_json()
-    write_file(run.path / f"{name}.json", json.dumps(results).encode())
+    write_file(run.path / f"{name}.json", format_json(results).encode())
     for episode, image in agent.maps.items():
         write_file(run.path / f"{episode.replace(' ', '_')}.png", image_png(image))
     if name == "evaluation":
@@ -259,7 +259,7 @@ def evaluate_demonstrated(
     check_int("demonstrations", demonstrations)
     agent = evaluate_run(run, policy, seed=seed, demonstrations=demonstrations, quiet=quiet, **changes)
     results = {"agent": agent.to_json()}
-    write_file(run.path / f"{name}.json", json.dumps(results).encode())
+    write_file(run.path / f"{name}.json", format_json(results).encode())
     return results
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 from memenvs.agents.experiments.directory import RunDirectory
-from memenvs.json_records import Field, parse_json
+from memenvs.json_records import Field, nan_for_null, parse_json
 
 
 def read_evaluation(run: RunDirectory) -> dict[str, dict[str, Any]]:
@@ -21,7 +22,7 @@ def read_evaluation(run: RunDirectory) -> dict[str, dict[str, Any]]:
     file = run.path / "evaluation.json"
     if not file.is_file():
         return {}
-    root = Field(parse_json(file.read_bytes(), str(file)), str(file))
+    root = _read_policies(file)
     for policy in _values(root):
         _check_number(policy["trials" if run.config.kind.acts else "episodes"])
         for metric in _values(policy["metrics"]):
@@ -45,7 +46,7 @@ def read_demonstrated(run: RunDirectory, score: str) -> dict[int, tuple[list[flo
     """
     found = {}
     for file in run.path.glob("demonstrations_*.json"):
-        agent = Field(parse_json(file.read_bytes(), str(file)), str(file))["agent"]
+        agent = _read_policies(file)["agent"]
         curve = agent["metrics"].get(score)
         if curve is None:
             continue
@@ -55,6 +56,15 @@ def read_demonstrated(run: RunDirectory, score: str) -> dict[int, tuple[list[flo
             _check_number(value)
         found[int(file.stem.split("_")[1])] = ([value.value for value in demonstrated], curve.value["mean"])
     return dict(sorted(found.items()))
+
+
+def _read_policies(file: Path) -> Field:
+    """Read a file of evaluations; a null among the numbers of a policy is NaN."""
+    value = parse_json(file.read_bytes(), str(file))
+    for policy in value.values() if isinstance(value, dict) else ():
+        if isinstance(policy, dict):
+            policy |= {key: nan_for_null(policy[key]) for key in ("metrics", "demonstrations") if policy.get(key)}
+    return Field(value, str(file))
 
 
 def _check_curve(metric: Field, by_episode: bool) -> None:

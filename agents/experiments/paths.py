@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from memenvs.agents.vec_env import TrialVecEnv
 from memenvs.checks import check_int, choices_for
 from memenvs.cli.progress import Progress, no_progress, part_of, progress_bar
 from memenvs.files import write_file
+from memenvs.json_records import format_json
 from memenvs.task import metric_values
 
 POLICIES = ("agent", "random", "oracle")
@@ -241,7 +241,7 @@ def compare_paths(
     pictures = [f"path_{number}_{name}.png" for number in range(1, maps + 1) for name in paths]
     result["files"] = [str(folder / name) for name in ("paths.html", "paths.json", "paths.png", *pictures)]
     folder.mkdir(parents=True, exist_ok=True)
-    write_file(folder / "paths.json", json.dumps(result).encode())
+    write_file(folder / "paths.json", format_json(result).encode())
     _write_page(runs[0], folder, paths, result, maps, seed)
     return result
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -25,6 +24,7 @@ from memenvs.agents.experiments.report import Report
 from memenvs.agents.experiments.run_report import add_predictions
 from memenvs.cli.progress import progress_bar
 from memenvs.files import write_file
+from memenvs.json_records import format_json
 
 VALIDATION_SEED = 500_000
 """Seed that keeps episodes of validation apart from those of evaluation, whose seeds are small."""
@@ -204,7 +204,7 @@ def evaluate_predictions(
         if metrics:
             result[predictor] = {"episodes": count, "metrics": metrics}
     if name is not None:
-        write_file(run.path / f"{name}.json", json.dumps(result).encode())
+        write_file(run.path / f"{name}.json", format_json(result).encode())
     return result
 
 

@@ -38,7 +38,7 @@ from memenvs.agents.experiments.directory import VERSIONS, RunDirectory
 from memenvs.agents.experiments.evaluation_files import read_evaluation
 from memenvs.agents.presets.model_card import PLACEHOLDER, model_card
 from memenvs.files import write_file
-from memenvs.json_records import parse_json
+from memenvs.json_records import format_json, parse_json
 
 FORMAT = 1
 INDEX = "memenvs.json"
@@ -301,6 +301,8 @@ def _files(run: RunDirectory, checkpoint: str | None) -> dict[str, bytes]:
         if (run.path / name).is_file():
             files[name] = (run.path / name).read_bytes()
     evaluation = read_evaluation(run) if EVALUATION in files else {}
+    if EVALUATION in files:
+        files[EVALUATION] = format_json(evaluation).encode()  # earlier versions wrote NaN, which JSON does not have
     files[CARD] = model_card(config, evaluation, run.path.resolve().name).encode()
     index = {"format": FORMAT, "memenvs": memenvs.__version__, "sha256": digests}
     return files | {INDEX: json.dumps(index, indent=1).encode()}

@@ -31,7 +31,7 @@ from memenvs.agents.experiments.config import CONFIG, RunConfig, difference, rea
 from memenvs.agents.experiments.directory import VERSIONS, best_checkpoint
 from memenvs.agents.presets import find_preset, preset_descriptions
 from memenvs.files import write_file
-from memenvs.json_records import parse_json
+from memenvs.json_records import format_json, nan_for_null, parse_json
 
 NO_EVALUATIONS = (CONFIG, VERSIONS)
 """JSON files of a run that hold no evaluation."""
@@ -40,7 +40,7 @@ DROPPED = ("stderr_clustered", "count")
 
 
 def read_result(folder: Path, name: str) -> Any:
-    """Content of `NAME.json` of a run.
+    """Content of `NAME.json` of a run, with NaN for null.
 
     Args:
         folder: Folder of the run, or its place beside the table that has its row.
@@ -51,17 +51,17 @@ def read_result(folder: Path, name: str) -> Any:
     """
     file = folder / f"{name}.json"
     if file.is_file():
-        return parse_json(file.read_bytes(), str(file))
+        return nan_for_null(parse_json(file.read_bytes(), str(file)))
     row = _find_row(folder)
     if row is None or name not in row["evaluations"]:
         raise FileNotFoundError(f"no evaluation {name!r} of {folder}")
-    return row["evaluations"][name]
+    return nan_for_null(row["evaluations"][name])
 
 
 def write_result(folder: Path, name: str, content: Any) -> None:
     """Write an evaluation of a run, plain data, as `NAME.json` into its folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_file(folder / f"{name}.json", json.dumps(content).encode())
+    write_file(folder / f"{name}.json", format_json(content).encode())
 
 
 def metric_means(folders: Sequence[Path], metric: str, policy: str = "agent", name: str = "evaluation") -> np.ndarray:
@@ -182,7 +182,7 @@ def pack_runs(folders: Sequence[Path], table: Path, metrics: Sequence[str] = ())
     for folder in folders:
         rows[folder.name] = _pack(folder, metrics)
     table.parent.mkdir(parents=True, exist_ok=True)
-    write_file(table, "".join(f"{json.dumps(rows[name])}\n" for name in sorted(rows)).encode())
+    write_file(table, "".join(f"{format_json(rows[name])}\n" for name in sorted(rows)).encode())
     return len(rows)
 
 

@@ -19,7 +19,7 @@ import gymnasium as gym
 
 from memenvs.checks import choices_for
 from memenvs.core import TrialEnv, TrialVectorEnv
-from memenvs.json_records import MAX_SHOWN, parse_json
+from memenvs.json_records import MAX_SHOWN, format_json, parse_json
 from memenvs.registry import EnvironmentSpec, find_environment
 
 #: Ours, each with a folder of its own in an editable install.
@@ -268,8 +268,8 @@ def number_or_none(value: float) -> float | None:
 
 
 def print_json(document: Any) -> None:
-    """Print one JSON document."""
-    print(json.dumps(document, allow_nan=False))
+    """Print one JSON document, with null for numbers that are not finite."""
+    print(format_json(document))
 
 
 def check_output(argument: str, path: str, *suffixes: str) -> Path:

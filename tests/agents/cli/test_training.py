@@ -72,6 +72,9 @@ def check_evaluations(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert setting in error and "choose a --name" in error
     assert main([*evaluate, *short, "--name", "two", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["agent"]["metrics"]["return"]["mean"]) == 2
+    assert main([*evaluate, "--steps", "32", "--trials", "1", "--name", "one", "--json"]) == 0
+    for text in (capsys.readouterr().out, (folder / "one.json").read_text()):  # one trial has no standard error
+        assert "NaN" not in text and json.loads(text)["agent"]["metrics"]["return"]["stderr"] == [None, None]
     own = ["--steps", str(find_preset("ci-smoke").eval_steps), "--checkpoint", CHECKPOINT]
     assert main([*evaluate, *own]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == f"written: {folder / 'evaluation.json'}"

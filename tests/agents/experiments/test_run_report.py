@@ -8,11 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import METRICS, RunDirectory
+from memenvs.agents.experiments.evaluation_files import read_demonstrated, read_evaluation
 from memenvs.agents.experiments.seed_groups import check_same_task, group_by_settings
 from memenvs.agents.presets import find_preset
 
@@ -87,6 +89,24 @@ def test_runs_of_different_length_are_apart_and_the_page_gives_the_reason(tmp_pa
     assert "<p>run: ppo, memory relic, 4,096 environment steps, seeds 0, 1.</p>" in page
     assert "<p>run (4,096) and longer (8,192) differ in total_steps alone, and are not averaged: " in page
     assert [row[:2] for row in table(page)[1:3]] == [["run", "2"], ["longer", "1"]]
+
+
+def test_null_in_an_evaluation_is_nan(tmp_path: Path) -> None:
+    """One trial has no standard error. Earlier versions wrote NaN, which JSON does not have."""
+    folder = make_run(tmp_path / "run", SMALL, 1.0, 2)
+    results = json.loads((folder / "evaluation.json").read_text())
+    results["agent"]["metrics"]["return"]["stderr"] = [None, None]
+    pages = []
+    for text in (json.dumps(results), json.dumps(results).replace("null", "NaN")):
+        (folder / "evaluation.json").write_text(text)
+        (folder / "demonstrations_2.json").write_text(
+            text.replace('"demonstrations": {}', '"demonstrations": {"return": [1.0, 2.0]}')
+        )
+        pages.append(report([folder], tmp_path / "out"))
+        with RunDirectory(folder) as run:
+            assert np.isnan(read_evaluation(run)["agent"]["metrics"]["return"]["stderr"]).all()
+            assert read_demonstrated(run, "return") == {2: ([1.0, 2.0], [1.0, 2.0])}
+    assert pages[0] == pages[1]
 
 
 def test_metrics_of_single_episodes_are_rows_with_labels_and_units(tmp_path: Path) -> None:

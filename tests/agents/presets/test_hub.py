@@ -264,3 +264,14 @@ def test_a_replaced_agent_loses_what_it_no_longer_has(run: Path, agent: Path) ->
     save_to_folder(run, agent, checkpoint="copy.zip")  # whose scores are not known
     assert not (agent / "evaluation.json").exists() and "It was not evaluated." in (agent / "README.md").read_text()
     load_pretrained(agent)
+
+
+def test_nan_of_earlier_versions_is_null(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "run")
+    file = tmp_path / "run" / "evaluation.json"
+    evaluation = json.loads(file.read_text())
+    evaluation["agent"]["metrics"]["return"]["stderr_clustered"][0] = float("nan")
+    file.write_text(json.dumps(evaluation))
+    save_to_folder(tmp_path / "run", tmp_path / "agent")
+    text = (tmp_path / "agent" / "evaluation.json").read_text()
+    assert text == json.dumps(evaluation).replace("NaN", "null") != file.read_text()

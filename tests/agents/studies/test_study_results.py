@@ -67,11 +67,12 @@ def test_a_row_has_everything_that_its_folder_had(tmp_path: Path, capsys: pytest
 
 def test_rows_are_replaced_and_read_again(tmp_path: Path) -> None:
     table = tmp_path / "runs.jsonl"
-    for value in (0.1, 0.5):
+    for value in (0.1, 0.5, np.nan):
         shutil.rmtree(tmp_path / "a", ignore_errors=True)
         assert pack_runs([make_run(tmp_path / "a", value=value)], table) == 1
         shutil.rmtree(tmp_path / "a")
-        assert metric_means([tmp_path / "a"], "return").tolist() == [[value, 2 * value]]
+        assert "NaN" not in table.read_text()
+        np.testing.assert_array_equal(metric_means([tmp_path / "a"], "return"), [[value, 2 * value]])
     assert pack_runs([make_run(tmp_path / "b")], table) == 2
 
 

@@ -3,6 +3,7 @@
 `import memenvs` registers every id with Gymnasium, those of installed plugins too.
 """
 
+from memenvs.checkout import find_folders_beside
 from memenvs.plugins import load_plugins
 from memenvs.registry import ENVIRONMENTS, PLUGINS, environments, register, register_all
 
@@ -10,5 +11,6 @@ __all__ = ["ENVIRONMENTS", "__version__", "environments", "register"]
 
 __version__ = "0.1.0"
 
+find_folders_beside()
 register_all()
 load_plugins(PLUGINS)

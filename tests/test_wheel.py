@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import memenvs
 from tests.virtual_environment import PIP, Environment
 
 pytestmark = pytest.mark.programs
@@ -27,10 +28,10 @@ def wheel(tmp_path_factory) -> Path:
         pytest.skip("needs a git checkout, which lists the files of the project")
     for name in listed.stdout.rstrip("\0").split("\0"):
         if not name.startswith(("results/", "docs/", "tests/")) and (ROOT / name).is_file():
-            copy = folder / "tree" / name
+            copy = folder / "memenvs" / name
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes((ROOT / name).read_bytes())
-    build = [*PIP, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(folder / "tree")]
+    build = [*PIP, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(folder / "memenvs")]
     subprocess.run(build, check=True, capture_output=True)
     (built,) = folder.glob("memenvs-*.whl")
     return built
@@ -76,3 +77,21 @@ def test_an_agent_runs_beside_a_distribution_called_agents(wheel, tmp_path, orde
     assert printed.count(str(environment.packages)) == 2, printed
     assert environment.changed_files("memenvs") == environment.changed_files(OTHER) == []
     assert "agents" in {path.name for path in environment.packages.iterdir()}  # that of the other distribution
+
+
+@pytest.mark.parametrize("options", [[], ["--editable"]], ids=["wheel", "editable"])
+def test_it_is_found_in_and_above_a_checkout(wheel, tmp_path, options):
+    """The folder of the checkout is called like the package, and a wheel that was there before left a folder too."""
+    tree = wheel.parent / "memenvs"
+    environment = Environment(tmp_path / "env", sees_tree=False)
+    left = environment.packages / "memenvs" / "__pycache__"
+    left.mkdir(parents=True)
+    (left / "a.nbi").touch()
+    done = environment.install(*options, str(tree if options else wheel))
+    assert done.returncode == 0, done.stderr
+    code = "import memenvs, memenvs.agents, memenvs.wrappers; print(memenvs.__version__, memenvs.agents.__file__)"
+    for folder in (tree, tree.parent, environment.packages):
+        version, file = environment.run(code, folder).split()
+        assert version == memenvs.__version__
+        inside = environment.packages if folder != tree and not options else tree
+        assert Path(file).is_relative_to(inside), (folder, file)

@@ -41,9 +41,9 @@ class Environment:
         command = [*PIP, "--python", str(self.python), "install", *options, *requirements]
         return subprocess.run(command, capture_output=True, text=True)
 
-    def run(self, code: str) -> str:
-        """Run code outside the tree and return its output."""
-        done = subprocess.run([self.python, "-c", code], cwd=self.packages, capture_output=True, text=True)
+    def run(self, code: str, folder: Path | None = None) -> str:
+        """Run code in a folder, by default one outside the tree, and return its output."""
+        done = subprocess.run([self.python, "-c", code], cwd=folder or self.packages, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

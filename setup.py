@@ -13,8 +13,8 @@ CORE = find_packages(include=["memenvs", "memenvs.*"])
 class EditableWheel(editable_wheel):
     """An editable install that only puts this folder on the path.
 
-    `memenvs/checkout.py` finds the mapped folders. A finder, which setuptools would make of them, comes after the path. So any folder called memenvs would hide the
-    package: the one in which it was cloned, or what an uninstalled wheel has left behind.
+    `memenvs/checkout.py` finds the mapped folders. Setuptools would make a finder of them, which comes after the path.
+    So any folder called memenvs would hide the package: that of the clone, or what an uninstalled wheel left behind.
     """
 
     def finalize_options(self):

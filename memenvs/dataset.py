@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 
 import memenvs
 from memenvs.core import TrialEnv
 from memenvs.files import atomic_folder, write_file
 from memenvs.json_records import read_record
-from memenvs.registry import find_environment
+from memenvs.plugins import package_versions
+from memenvs.registry import PLUGINS, find_environment
 
 if TYPE_CHECKING:
     from minari.data_collector import EpisodeBuffer
@@ -62,8 +64,7 @@ class Source:
 
     def describe(self) -> dict[str, Any]:
         """The part of the card that says what is played: environment, policy, seed and version."""
-        spec = self.env.spec
-        assert spec is not None, "as make_spec_env makes it"
+        spec = self.spec
         environment = {
             "id": spec.id,
             "settings": self.settings,
@@ -71,8 +72,22 @@ class Source:
             "observation_space": str(self.env.observation_space),
             "action_space": str(self.env.action_space),
         }
+        if self.task_module.partition(".")[0] != memenvs.__name__:  # whose version each card has
+            environment["packages"] = package_versions(self.task_module, PLUGINS)
         described = {"environment": environment, "policy": self.policy, "seed": self.seed}
         return json.loads(json.dumps({**described, "memenvs": memenvs.__version__}))  # with tuples as lists
+
+    @property
+    def spec(self) -> EnvSpec:
+        """Gymnasium's spec of the environment."""
+        spec = self.env.spec
+        assert spec is not None, "as make_spec_env makes it"
+        return spec
+
+    @property
+    def task_module(self) -> str:
+        """Name of the module of the environment's `BatchTask`."""
+        return self.spec.kwargs["task"].partition(":")[0]
 
     def versions(self) -> dict[str, str]:
         """Versions of Python and of the packages that are not part of `describe`."""
@@ -122,9 +137,13 @@ def check_dataset_id(name: str) -> Path:
 def read_card(path: Path) -> dict[str, Any]:
     """Read the card of a dataset.
 
+    Args:
+        path: The card, or the folder of the dataset.
+
     Raises:
         ValueError: There is no such file, or it is no card; the message names what is wrong.
     """
+    path = path / CARD if path.is_dir() else path
     if not path.is_file():
         raise ValueError(f"no card of a dataset at {path}")
     card = read_record(path, 0)
@@ -153,6 +172,8 @@ def check_unchanged(card: Mapping[str, Any], source: Source, name: str) -> None:
         name: The dataset, for the message.
     """
     now = source.describe()
+    if "packages" not in card["environment"]:  # a card of an earlier version
+        now["environment"].pop("packages", None)
     differs = next(_differences({key: card[key] for key in now}, now), None)
     if differs is not None:
         raise ValueError(f"{name} was made with another source: {differs}")
@@ -253,9 +274,10 @@ def _check_bits(trial: int, checksum: str, card: Mapping[str, Any], source: Sour
     """Raise a ValueError if a trial has other bits than when the dataset was made."""
     if checksum in card["checksums"][trial : trial + 1]:
         return
-    changed = "; ".join(_differences(card["versions"], source.versions()))
-    since = f"; {changed}" if changed else ", though all versions are the same"
-    raise ValueError(f"trial {trial} has other bits than when the dataset was made{since}")
+    since = "; ".join(_differences(card["versions"], source.versions())) or (
+        f"all versions are the same, so the code of {source.task_module} has probably changed: write a new dataset"
+    )
+    raise ValueError(f"trial {trial} of {source.spec.id} has other bits than when the dataset was made; {since}")
 
 
 def _differences(was: Any, now: Any, name: str = "") -> Iterator[str]:
@@ -270,12 +292,14 @@ def _differences(was: Any, now: Any, name: str = "") -> Iterator[str]:
 def _minari_metadata(name: str, source: Source) -> dict[str, Any]:
     """Entries of Minari's `metadata.json` besides spaces and environment."""
     policy = source.policy.get("name", "agent")
+    environment = source.describe()["environment"]
+    packages = {"memenvs": memenvs.__version__, **environment.get("packages", {})}
     return {
         "dataset_id": name,
         "minari_version": metadata.version("minari"),
         "algorithm_name": policy,
-        "description": f"Whole trials of {source.describe()['environment']['id']} by the policy {policy}; see {CARD}.",
-        "requirements": [f"memenvs=={memenvs.__version__}"],
+        "description": f"Whole trials of {environment['id']} by the policy {policy}; see {CARD}.",
+        "requirements": [f"{package}=={version}" for package, version in packages.items()],
     }
 
 

@@ -6,7 +6,7 @@ import sys
 import threading
 import warnings
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, packages_distributions, version
 from typing import Any
 
 _LOADED: set[str] = set()
@@ -33,6 +33,21 @@ def load_plugins(group: str) -> None:
                 package = "" if point.dist is None else f" of {point.dist.name} {point.dist.version}"
                 raised = f"{point.value} raised {type(error).__name__}: {error}"
                 warnings.warn(f"{group}: {point.name!r}{package} is left out: {raised}", stacklevel=2)
+
+
+def package_versions(module: str, group: str) -> dict[str, str]:
+    """Find the installed packages that have a module, and their versions; mostly one.
+
+    Args:
+        module: Full name of the module.
+        group: Entry points that know the package of a module where an editable install does not say it.
+
+    Returns:
+        Name of the package -> version; empty for a module that is not installed, such as one beside a script.
+    """
+    top = module.partition(".")[0]
+    named = {p.dist.name for p in entry_points(group=group) if p.dist is not None and p.module.partition(".")[0] == top}
+    return {name: version(name) for name in sorted({*packages_distributions().get(top, ()), *named})}
 
 
 def class_path(found: type) -> str | type:

@@ -222,7 +222,8 @@ def add_dataset_outputs(dataset: argparse.ArgumentParser) -> None:
     dataset.add_argument(
         "--rebuild",
         metavar="CARD",
-        help="make the dataset of this card.json anew, and check every bit; with --out and --json alone",
+        help="make the dataset of this card.json, or of the folder that it is in, anew, and check every bit; with "
+        "--out and --json alone",
     )
 
 

@@ -247,7 +247,7 @@ def printed(capsys, name: str) -> str:
 def test_dataset_of_every_id_is_rebuilt_and_extended_bit_by_bit(capsys, root: Path, spec: EnvironmentSpec) -> None:
     arguments = [spec.id, "--kwargs", json.dumps({"max_episode_steps": 3, "trial_episodes": 2}), "--seed", str(2**62)]
     call(capsys, *arguments, "--episodes", "4", "--out", "test/once-v0")
-    call(capsys, "--rebuild", str(root / "test/once-v0/card.json"), "--out", "test/again-v0")
+    call(capsys, "--rebuild", str(root / "test/once-v0"), "--out", "test/again-v0")  # the folder of its card
     call(capsys, *arguments, "--episodes", "1", "--out", "test/twice-v0")
     call(capsys, *arguments, "--episodes", "2", "--out", "test/twice-v0", "--append")
     once, *others = (card_of(root, f"test/{name}-v0") for name in ("once", "again", "twice"))
@@ -285,15 +285,49 @@ def test_changed_source_is_refused_by_name(capsys, root: Path, monkeypatch: pyte
     with monkeypatch.context() as patch:  # the same version plays something else
         patch.setattr("memenvs.darkroom.env.Darkroom.begin_trial", lambda self, i, layout, rng: None)
         for refused in (append, ["--rebuild", str(card), "--out", "dark/again-v0"]):
-            assert "trial 0 has other bits than when the dataset was made, though all versions" in refuse(
-                capsys, *refused
+            message = refuse(capsys, *refused)
+            assert (
+                "trial 0 of memenvs/Darkroom-v0 has other bits than when the dataset was made; all versions" in message
             )
+            assert "so the code of memenvs.darkroom.env has probably changed: write a new dataset" in message
     other = {**card_of(root, "dark/room-v0"), "versions": {"numpy": "1"}, "checksums": ["0"]}
     (root / "other.json").write_text(json.dumps(other))
     message = refuse(capsys, "--rebuild", str(root / "other.json"), "--out", "dark/again-v0")
-    assert "trial 0 has other bits" in message and "gymnasium was None" in message
+    assert "trial 0 of memenvs/Darkroom-v0 has other bits" in message and "gymnasium was None" in message
     (root / "other.json").unlink()
     assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
+
+
+def test_the_package_of_an_id_is_on_the_card(capsys, root: Path, tmp_path: Path, monkeypatch) -> None:
+    """A dataset is of one version of the package that registers its id, installed as files or editable."""
+    monkeypatch.setattr(registry, "_ROWS", dict(registry._ROWS))
+    code = "from memenvs.darkroom.env import Darkroom\nclass Dark(Darkroom):\n    pass\n"
+    for kind in ("files", "editable"):
+        module = f"lights_{kind}"
+        about = tmp_path / f"{module}_package-1.dist-info"
+        about.mkdir()
+        (tmp_path / f"{module}.py").write_text(code)
+        known = (
+            ("top_level.txt", module)
+            if kind == "files"
+            else ("entry_points.txt", f"[memenvs.environments]\nlights = {module}:register\n")
+        )
+        (about / known[0]).write_text(known[1])
+        monkeypatch.syspath_prepend(str(tmp_path))
+        memenvs.register(f"{module}/Dark-v0", f"{module}:Dark", defaults={"max_episode_steps": 3, "trial_episodes": 2})
+        arguments = [f"{module}/Dark-v0", "--episodes", "2", "--out", f"{module}/room-v0"]
+        (about / "METADATA").write_text(f"Name: {module}-package\nVersion: 1.0\n")
+        call(capsys, *arguments)
+        card = card_of(root, f"{module}/room-v0")
+        assert card["environment"]["packages"] == {f"{module}-package": "1.0"}
+        needs = minari.load_dataset(f"{module}/room-v0").storage.metadata["requirements"]
+        assert needs == [f"memenvs=={memenvs.__version__}", f"{module}-package==1.0"]
+        call(capsys, *arguments, "--append")
+        (about / "METADATA").write_text(f"Name: {module}-package\nVersion: 1.1\n")
+        assert f"environment.packages.{module}-package was '1.0', is '1.1'" in refuse(capsys, *arguments, "--append")
+        del card["environment"]["packages"]  # as earlier versions wrote it
+        (root / module / "room-v0" / "card.json").write_text(json.dumps(card))
+        call(capsys, *arguments, "--append")
 
 
 def test_bad_cards_are_refused(capsys, root: Path, tmp_path: Path) -> None:
@@ -381,6 +415,7 @@ def test_tasks_of_others_are_written_and_rebuilt(
     result = call(capsys, *others, "--episodes", "3", "--out", "blind/random-v0")
     assert (result["episodes"], result["trials"]) == (4, 2)
     card = root / "blind/random-v0/card.json"
+    assert card_of(root, "blind/random-v0")["environment"]["packages"] == {}  # a file beside a script
     assert " --import rooms_of_others " in json.loads(card.read_text())["command"]
     call(capsys, "--rebuild", str(card), "--import", "rooms_of_others", "--out", "blind/again-v0")
     assert "has no oracle" in refuse(capsys, *others, "--policy", "oracle", "--out", "blind/oracle-v0")

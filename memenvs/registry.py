@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NAMESPACE = "memenvs"
 #: Group of entry points in which an installed package names functions that call `register`.
 PLUGINS = "memenvs.environments"
-IMPORT_HINT = "'MODULE:ID' imports the module that registers it"
+IMPORT_HINT = "`memenvs list` lists the tasks; 'MODULE:ID' imports the module that registers it"
 SINGLE, VECTOR = "memenvs.core:TrialEnv", "memenvs.core:TrialVectorEnv"
 
 
@@ -189,7 +189,7 @@ def register(
     at `import memenvs`, so its module should import nothing heavy, and memenvs inside of the function only.
 
     Args:
-        id: Id with a namespace of one's own, such as "corridor/Corridor-v0".
+        id: Id with a namespace of one's own and a version, such as "corridor/Corridor-v0".
         task: The class, or "module:Class", which is imported when an environment is made.
         remembers: What the agent must remember, as a phrase for `memenvs list`.
         score_key: Key of the score in the `info` of an episode's last step; "return" is the sum of rewards.
@@ -203,15 +203,12 @@ def register(
             `defaults` has a "task" too.
         TypeError: `task` is no `BatchTask`, or `defaults` is no dict of names.
     """
-    try:
-        namespace, name, version = parse_env_id(id)
-    except (gym.error.Error, TypeError) as error:
-        raise ValueError(f"id must have the form 'namespace/Name-v0', got {id!r} ({error})") from None
+    namespace, name = _parts_of(id)
     row = EnvironmentSpec(
-        name=get_env_id(None, name, version),
-        namespace=namespace or "",
+        name=name,
+        namespace=namespace,
         task=_task_path(task),
-        family=namespace or "",
+        family=namespace,
         remembers=remembers,
         score_key=score_key,
         defaults=_checked_defaults(defaults),
@@ -219,6 +216,18 @@ def register(
     )
     _add(row)
     return row
+
+
+def _parts_of(id: str) -> tuple[str, str]:
+    """Split the argument `id` of `register` into the namespace and the name with its version."""
+    form = "id must have the form 'namespace/Name-v0'"
+    try:
+        namespace, name, version = parse_env_id(id)
+    except (gym.error.Error, TypeError) as error:
+        raise ValueError(f"{form}, got {id!r} ({error})") from None
+    if not namespace or version is None:  # beside an id without version Gymnasium takes no further one
+        raise ValueError(f"{form}, got {id!r} without {'its version' if namespace else 'a namespace'}")
+    return namespace, get_env_id(None, name, version)
 
 
 def _add(row: EnvironmentSpec) -> None:

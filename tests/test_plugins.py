@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -55,13 +56,16 @@ def test_an_environment_is_registered_once() -> None:
     assert gym.envs.registration.EnvSpec.from_json(env.spec.to_json()).kwargs["task"] == f"{__name__}:Small"
     again = {"remembers": "the goal", "defaults": {"size": 3, "trial_episodes": 2}}
     assert memenvs.register("mine/Small-v0", f"{__name__}:Small", **again) == row  # the same, as by a second import
+    gym.register("mine/Pole-v1", entry_point=gym.spec("CartPole-v1").entry_point)
     for id, message in (
         ("mine/Small-v0", rf"id 'mine/Small-v0' is registered twice: at {HERE} and at {HERE}"),
         ("memenvs/Darkroom-v0", rf"'memenvs/Darkroom-v0' is registered twice: at memenvs\.registry and at {HERE}"),
         (
-            "CartPole-v1",
-            rf"'CartPole-v1' is registered twice: with Gymnasium, as '.*CartPoleEnv', and at {HERE}",
+            "mine/Pole-v1",
+            rf"'mine/Pole-v1' is registered twice: with Gymnasium, as '.*CartPoleEnv', and at {HERE}",
         ),
+        ("CartPole-v1", "id must have the form 'namespace/Name-v0', got 'CartPole-v1' without a namespace"),
+        ("mine/Small", "id must have the form 'namespace/Name-v0', got 'mine/Small' without its version"),
         ("a/b/c-v0", "id must have the form 'namespace/Name-v0', got 'a/b/c-v0'"),
         (3, "id must have the form 'namespace/Name-v0', got 3"),
     ):
@@ -103,9 +107,9 @@ def test_a_row_can_be_pickled_and_registered_again_after_a_reload(monkeypatch: p
 
 
 def test_settings_and_versions_that_cannot_be_registered() -> None:
-    memenvs.register("mine/Small-v0", Small)
-    with pytest.raises(ValueError, match=r"'mine/Small' cannot be registered: .*versioned"):
-        memenvs.register("mine/Small", Small)
+    gym.register("mine/Small", entry_point="memenvs.core:TrialEnv")
+    with pytest.raises(ValueError, match=r"'mine/Small-v0' cannot be registered: .*versioned"):
+        memenvs.register("mine/Small-v0", Small)
     with pytest.raises(ValueError, match="defaults must not have 'task'"):
         memenvs.register("mine/Other-v0", Small, defaults={"task": Darkroom})
     for wrong in ([1], {1: 2}):
@@ -128,6 +132,8 @@ def test_ids_of_gymnasium_are_described() -> None:
     assert (row.task, dict(row.defaults), row.id) == (Small, {"size": 3}, "mine/Plain-v0")
     with pytest.raises(ValueError, match=r"unknown id 'mine/Plane-v0'; choose from .*; 'MODULE:ID' imports the module"):
         find_environment("mine/Plane-v0")
+    with pytest.raises(ValueError, match=r"unknown id '\?'; none of \d+ is similar; `memenvs list` lists the tasks"):
+        check_registered("?")
     foreign = find_environment("CartPole-v1")
     assert (foreign.task, foreign.id, foreign.family) == (None, "CartPole-v1", "")
     assert {each.id for each in environments()} == {each.id for each in memenvs.ENVIRONMENTS}
@@ -251,6 +257,28 @@ def test_entry_points_that_look_up_names_are_called_once(tmp_path: Path) -> None
     done = plugged(tmp_path, code, entry_points=points)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == ["looks up", f"{{{len(memories_module.MEMORIES) + 1}}}", "memenvs/Darkroom-v0"]
+
+
+def test_a_name_of_an_entry_point_is_refused_in_a_script(tmp_path: Path) -> None:
+    code = """
+from memenvs.agents import register_memory, register_preset
+from memenvs.agents.experiments.config import RunConfig
+from memenvs.agents.memory.recurrent import GRUMemory, RecurrentConfig
+from memenvs.agents.presets import Preset
+for register, arguments in (
+    (register_memory, (GRUMemory, RecurrentConfig, "of the script")),
+    (register_preset, (Preset("of the script", RunConfig(env="CartPole-v1")), "Mine")),
+):
+    try:
+        register("plugged", *arguments)
+    except ValueError as error:
+        print(error)
+"""
+    points = "[memenvs.memories]\na = plugged_package:memories\n[memenvs.presets]\na = plugged_package:preset\n"
+    done = plugged(tmp_path, f"exec({code!r})", entry_points=points)
+    assert (done.returncode, done.stderr) == (0, "")
+    for kind, line in zip(("memory", "preset"), done.stdout.splitlines(), strict=True):
+        assert re.fullmatch(rf"{kind} 'plugged' is registered twice: at .*plugged_package\.py:\d+ and at .*:\d+", line)
 
 
 def test_entry_points_and_broken_ones(tmp_path: Path) -> None:

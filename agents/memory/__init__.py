@@ -151,7 +151,7 @@ def register_memory(name: str, memory: str | type[Memory], config: str | type, s
     """Register a memory of one's own under a name, for policies, presets and commands.
 
     An installed package names a function that calls this in its entry points `memenvs.memories`; that function runs
-    when a name is looked up that is not of this package.
+    when a name is registered, or looked up that is not of this package.
 
     Args:
         name: Name in `policy_kwargs`, presets and checkpoints.
@@ -178,6 +178,7 @@ def register_memory(name: str, memory: str | type[Memory], config: str | type, s
         for argument, each in (("memory", memory), ("config", config))
     )
     spec = MemorySpec(name, memory_path, config_path, summary, caller_place())
+    load_plugins(PLUGINS)  # first, so that a name of theirs is refused here
     known = _TABLE.setdefault(name, spec)
     if known != spec:
         raise ValueError(f"memory {name!r} is registered twice: at {known.place} and at {spec.place}")

@@ -63,7 +63,7 @@ def register_preset(name: str, preset: Preset, family: str) -> None:
     if not isinstance(name, str) or not name or SEPARATOR in name:
         raise ValueError(f"name of a preset must be a text without {SEPARATOR!r}, got {name!r}")
     place = caller_place()
-    for title, presets in (*_own_families(), *_REGISTERED.items()):
+    for title, presets in _families():
         if name in presets:
             if (title, presets[name]) == (family, preset):
                 return

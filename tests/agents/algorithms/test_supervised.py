@@ -341,7 +341,7 @@ def test_command_line(tmp_path, capsys):
     assert main(["evaluate", str(tmp_path / "run")]) == 0
     assert main(["report", str(tmp_path / "run")]) == 0
     assert "right answers" not in (page := (tmp_path / "run" / "report.html").read_text())  # it is in the picture
-    assert "accuracy_kept" in page and "<img" in page
+    assert "accuracy, answer kept" in page and "<img" in page
     capsys.readouterr()
     for command in (["evaluate", "--steps", "3"], ["evaluate", "--demonstrations", "3"], ["probe"], ["paths"]):
         assert main([command[0], str(tmp_path / "run"), *command[1:]]) == 2

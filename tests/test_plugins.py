@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import gymnasium as gym
@@ -19,7 +20,7 @@ from memenvs.agents import memory as memories_module
 from memenvs.agents import presets as presets_module
 from memenvs.agents import register_memory, register_preset
 from memenvs.agents.experiments.config import RunConfig
-from memenvs.agents.memory import make_memory, memories
+from memenvs.agents.memory import make_memory, memories, required_inputs
 from memenvs.agents.memory.recurrent import GRUMemory, RecurrentConfig
 from memenvs.agents.presets import Preset, find_preset
 from memenvs.core import BatchTask
@@ -163,6 +164,23 @@ def test_a_memory_is_registered_once() -> None:
     register_memory("broken", "memenvs.agents.memory.recurrent:Missing", RecurrentConfig, "")
     with pytest.raises(ImportError, match="the module has no 'Missing'"):
         make_memory("broken", 4)
+
+
+@dataclass(frozen=True)
+class Unchecked:
+    """Settings of a user, without a check."""
+
+    hidden_dim: int = 4
+    layers: int = 1
+
+
+def test_errors_of_the_code_of_a_memory_name_it_and_its_settings() -> None:
+    register_memory("unchecked", GRUMemory, Unchecked, "a GRU of mine")
+    for wrong, error in (("x", TypeError), (-3, ValueError)):  # RuntimeError of torch
+        with pytest.raises(error, match=rf"^memory 'unchecked' with memory_kwargs \{{'hidden_dim': {wrong!r}\}}: ."):
+            make_memory("unchecked", 4, hidden_dim=wrong)
+    with pytest.raises(TypeError, match=r"^memory 'gru' with memory_kwargs \{'layers': 'x'\}: layers must be"):
+        required_inputs("gru", layers="x")
 
 
 def test_a_preset_is_registered_once() -> None:

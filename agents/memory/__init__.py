@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -215,16 +217,19 @@ def make_memory(name: str, input_dim: int, **kwargs: Any) -> Memory:
         **kwargs: Settings, as in the spec's config.
 
     Raises:
-        ValueError: The name or a setting is unknown; the message lists the choices.
+        ValueError: The name or a setting is unknown; the message lists the choices. Or a setting is not allowed.
+        TypeError: A setting has a wrong type.
     """
-    return memory_spec(name).memory(input_dim, _config(name, kwargs))
+    memory, config = memory_spec(name).memory, _config(name, kwargs)
+    with _naming(name, kwargs):
+        return memory(input_dim, config)
 
 
 def required_inputs(name: str, **kwargs: Any) -> tuple[str, ...]:
     """Return `Memory.required_inputs` of a memory with these settings, without making it.
 
     Raises:
-        ValueError: As `make_memory`.
+        ValueError, TypeError: As `make_memory`.
     """
     config, memory = _config(name, kwargs), memory_spec(name).memory
     uses_pose = getattr(config, "poses", memory.uses_pose)  # the scene memories can do without
@@ -240,4 +245,15 @@ def _config(name: str, settings: dict[str, Any]) -> Any:
         if key not in choices:
             known = choices_for(key, choices) if choices else "it has none"
             raise ValueError(f"unknown setting {key!r} of the memory {name!r}; {known}")
-    return config(**settings)
+    with _naming(name, settings):
+        return config(**settings)
+
+
+@contextmanager
+def _naming(name: str, settings: dict[str, Any]) -> Iterator[None]:
+    """Name the memory and its settings in an error of its code, such as one of torch about a negative dimension."""
+    try:
+        yield
+    except (TypeError, ValueError, RuntimeError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"memory {name!r} with memory_kwargs {settings}: {error}") from error

@@ -6,6 +6,7 @@ import importlib.util
 import math
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +36,16 @@ def test_the_loop_learns(example) -> None:
     assert history[-1] > 4.0
 
 
-@pytest.mark.parametrize("spec", ENVIRONMENTS, ids=lambda spec: spec.name)
+def specs() -> list[Any]:
+    """All ids; those of homes and of more than one of a kind are nightly."""
+    usual = ("Darkroom-v0", "VLN-R2R-v0", "RoomBallet-FIFO-v0")
+    return [
+        pytest.param(spec, id=spec.name, marks=[] if spec.name in usual else [pytest.mark.nightly])
+        for spec in ENVIRONMENTS
+    ]
+
+
+@pytest.mark.parametrize("spec", specs())
 def test_the_loop_on_every_id(example, monkeypatch: pytest.MonkeyPatch, spec) -> None:
     images = {"image_size": (12, 16)} if spec.name == "ExtObjNav-v0" else {}
     settings = {"max_episode_steps": 3, "trial_episodes": 2, **any_action(spec), **images}

@@ -15,7 +15,7 @@ from torch import Tensor
 
 import memenvs.agents.memory
 from memenvs.agents import PartialUpdatePPO
-from memenvs.agents.memory import Memory, MemorySpec, State, StepInputs
+from memenvs.agents.memory import Memory, State, StepInputs
 from memenvs.agents.memory.base import check_inputs, n_last_steps
 from memenvs.agents.policies.memory_policy import MemoryPolicy
 from tests.agents.learners import check_rollouts, check_segments
@@ -59,8 +59,8 @@ class Odometer(Memory):
 
 @pytest.fixture(autouse=True)
 def odometer(monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = MemorySpec("odometer", __name__, "Odometer", "OdometerConfig", "sums poses")
-    monkeypatch.setattr(memenvs.agents.memory, "_SPECS", (*memenvs.agents.memory._SPECS, spec))
+    monkeypatch.setattr(memenvs.agents.memory, "_TABLE", dict(memenvs.agents.memory._TABLE))
+    memenvs.agents.memory.register_memory("odometer", Odometer, OdometerConfig, "sums poses")
 
 
 def policy(space: spaces.Space = SEEN, memory: str = "odometer", **kwargs: Any) -> MemoryPolicy:

@@ -23,9 +23,9 @@ from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.memory import make_memory, memories, required_inputs
 from memenvs.agents.memory.recurrent import GRUMemory, RecurrentConfig
 from memenvs.agents.presets import Preset, find_preset
-from memenvs.core import BatchTask
 from memenvs.darkroom.env import Darkroom
 from memenvs.registry import check_registered, environments, find_environment
+from tests.bare_task import Bare
 
 HERE = rf"{__file__}:\d+"
 
@@ -402,31 +402,6 @@ def test_ids_of_others_on_the_command_line(tmp_path: Path, capsys) -> None:
         assert main(command) == 2
         assert message in capsys.readouterr().err
     assert not Path(video).exists()
-
-
-class Bare(BatchTask):
-    """A task without oracle, pictures and map."""
-
-    def __init__(self, num_envs: int) -> None:
-        self.num_envs = num_envs
-        self.observation_space = gym.spaces.Dict({"x": gym.spaces.Discrete(2)})
-        self.action_space = gym.spaces.Discrete(2)
-        self.max_episode_steps, self.num_layouts = 3, 1
-
-    def begin_trial(self, i, layout, rng):
-        pass
-
-    def begin_episode(self, i, rng, options):
-        pass
-
-    def step(self, actions, active):
-        return active * 1.0, active & False
-
-    def observe(self, out, env_mask):
-        out["x"][env_mask] = 1
-
-    def info(self):
-        return {}
 
 
 class Blind(gym.Env):

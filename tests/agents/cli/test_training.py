@@ -256,37 +256,9 @@ def test_a_task_without_oracle_pictures_and_map(
 
 
 BARE = """
-import gymnasium as gym
-import numpy as np
-
 import memenvs
-from memenvs.core import BatchTask
 
-
-class Bare(BatchTask):
-    def __init__(self, num_envs):
-        self.num_envs = num_envs
-        self.observation_space = gym.spaces.Dict({"x": gym.spaces.Box(0, 1, (1,), np.float32)})
-        self.action_space = gym.spaces.Discrete(2)
-        self.max_episode_steps, self.num_layouts = 3, 1
-
-    def begin_trial(self, i, layout, rng):
-        pass
-
-    def begin_episode(self, i, rng, options):
-        pass
-
-    def step(self, actions, active):
-        return active * 1.0, active & False
-
-    def observe(self, out, env_mask):
-        out["x"][env_mask] = 1
-
-    def info(self):
-        return {}
-
-
-memenvs.register("bare/Bare-v0", "bare_tasks_here:Bare", defaults={"trial_episodes": 2})
+memenvs.register("bare/Bare-v0", "tests.bare_task:Bare", defaults={"trial_episodes": 2})
 """
 
 

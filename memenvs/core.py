@@ -358,6 +358,8 @@ class TrialEnv(gym.Env):
         self.observation_space = self._batch.single_observation_space
         self.action_space = self._batch.single_action_space
         self.render_mode = self._batch.render_mode
+        # Its own copy: Gymnasium 1.1's SyncVectorEnv writes the autoreset mode into the dict of its first environment.
+        self.metadata = dict(type(self).metadata)
 
     @property
     def task(self) -> BatchTask:

@@ -349,6 +349,8 @@ def test_render_and_oracle():
     assert env.oracle_actions().tolist() == [1, 1]
     assert TrialVectorEnv(Corridor, 2).render() is None
     single = TrialEnv(Corridor, render_mode="rgb_array")
+    single.metadata["autoreset_mode"] = "as Gymnasium 1.1's SyncVectorEnv does"
+    assert "autoreset_mode" not in TrialEnv.metadata
     single.reset(seed=0)
     assert single.render().shape == (2, 2, 3)
     assert single.oracle_action() == 1

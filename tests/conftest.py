@@ -5,6 +5,9 @@ import os
 # One thread: the networks of the tests are so small that a second one only waits. Set it before torch is imported;
 # processes that tests start inherit it.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Bits are promised on the CPU, and a device of "auto" would take the GPU of a machine that has one.
+if os.environ.get("MEMENVS_TEST_GPU") != "1":
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 import ctypes.util
 import shutil

@@ -164,7 +164,8 @@ class MemoryPolicy(ActingPolicy):
 
     def _make_heads(self, net_arch: list[int] | dict[str, list[int]], activation: str) -> None:
         """Make actor and critic, with the hidden layers before them."""
-        self.mlp_extractor = MlpExtractor(self.memory.output_dim, net_arch, ACTIVATIONS[activation])
+        # On the CPU like the rest of a new policy: "auto" would be the GPU of a machine that has one.
+        self.mlp_extractor = MlpExtractor(self.memory.output_dim, net_arch, ACTIVATIONS[activation], device="cpu")
         self.actor = ActionHead(self.mlp_extractor.latent_dim_pi, self.action_space)
         self.critic = nn.Linear(self.mlp_extractor.latent_dim_vf, 1)
         nn.init.orthogonal_(self.critic.weight, 1.0)

@@ -81,7 +81,9 @@ def step_gradients(model: PartialUpdatePPO, rows: Tensor, begin: int, end: int) 
         begin, end, model._last_values, model._episode_start, config.gamma, config.gae_lambda
     )
     targets = torch.stack([stored["log_probs"], stored["values"], advantages, returns], -1)
+    model.policy.set_training_mode(True)  # recurrent networks of cuDNN have no gradients without it
     model._optimizer_step(rows, begin, end, targets)
+    model.policy.set_training_mode(False)
     return gradients(model)
 
 
@@ -323,7 +325,10 @@ def test_a_refill_writes_in_place(last: bool, monkeypatch: pytest.MonkeyPatch) -
 DEVICES = [
     "cpu",
     pytest.param(
-        "cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch can use")
+        "cuda",
+        marks=pytest.mark.skipif(
+            not torch.cuda.is_available(), reason="needs a GPU that torch can use, and MEMENVS_TEST_GPU=1"
+        ),
     ),
 ]
 

@@ -145,7 +145,9 @@ def test_blocks_for_windows_are_those_that_a_mask_touches(sinks: int) -> None:
             assert torch.equal(ours.mask_mod(torch.tensor(row), torch.tensor(0), i, j), visible[row])
 
 
-NEEDS_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch can use")
+NEEDS_GPU = pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="needs a GPU that torch can use, and MEMENVS_TEST_GPU=1"
+)
 
 
 @NEEDS_GPU

@@ -107,6 +107,13 @@ def test_drawn_actions_come_from_the_policy_s_generator() -> None:
     assert not np.array_equal(draws[0], made.predict(shown)[0])
 
 
+def test_a_new_policy_is_on_the_cpu_whatever_auto_means(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stable-Baselines3 puts hidden layers on the device "auto": a GPU where there is one."""
+    where = {"auto": torch.device("meta")}
+    monkeypatch.setattr("stable_baselines3.common.torch_layers.get_device", lambda name: where.get(name, name))
+    assert {parameter.device.type for parameter in policy("none").parameters()} == {"cpu"}
+
+
 def test_broken_weights_are_named() -> None:
     for part in ("actor", "critic"):
         made = policy("none")

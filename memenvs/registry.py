@@ -140,6 +140,16 @@ ENVIRONMENTS = (
         random_below=5.0,
         defaults={"trial_episodes": 10},
     ),
+    EnvironmentSpec(
+        name="VisualMatch-v0",
+        task="memenvs.visual_match.env:VisualMatch",
+        family="visual_match",
+        remembers="the colour of a ball that was seen before a long stay elsewhere",
+        score_key="success",
+        oracle_at_least=1.0,
+        random_below=0.15,
+        defaults={"trial_episodes": 1},
+    ),
     *(
         EnvironmentSpec(
             name=f"RoomBallet-{name}-v0",

@@ -55,9 +55,9 @@ def make(spec: EnvironmentSpec) -> Iterator[Make]:
 # Positions have no bounds, and an image may be too small for the default encoder. Other advice on spaces is an error.
 @pytest.mark.filterwarnings("ignore:.*A Box observation space m.*imum value is -?infinity.*")
 @pytest.mark.filterwarnings("ignore:The minimal resolution for an image is 36x36 for the default `CnnPolicy`")
-# Depth has the shape of an image but is in metres, classes are integers in rows and columns, candidates are features.
-@pytest.mark.filterwarnings("ignore:It seems that your observation (space )?depth is an image")
-@pytest.mark.filterwarnings("ignore:Your observation (semantic|candidates) has an unconventional shape")
+# Depth has the shape of an image but is in metres, classes and Minigrid's code are integers, candidates are features.
+@pytest.mark.filterwarnings("ignore:It seems that your observation (space )?(depth|image) is an image")
+@pytest.mark.filterwarnings("ignore:Your observation (semantic|candidates|image) has an unconventional shape")
 def test_checkers(make):
     env = make(render_mode="rgb_array")
     check_gymnasium(env.unwrapped)

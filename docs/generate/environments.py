@@ -130,6 +130,7 @@ def _environment(spec: EnvironmentSpec) -> str:
         section("Options of reset", _list_table("option", options)),
         section("Info", _list_table("key", info)),
         section("Settings", settings_table(task.config_type) if task.config_type else ""),
+        section("Without memory", sections.get("Without memory", "")),
         section("Variants", sections.get("Variants", "")),
         section("Batches", sections.get("Batches", "")),
         section("Further pages", FURTHER_PAGES.get(spec.family, "")),

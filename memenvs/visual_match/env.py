@@ -1,0 +1,301 @@
+"""Visual Match: choose the ball whose colour was shown before a long stay in a field."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING
+
+import gymnasium as gym
+import numpy as np
+
+from memenvs.checks import is_int
+from memenvs.task import BatchTask, Observation, Options
+from memenvs.visual_match.config import VisualMatchConfig
+from memenvs.visual_match.rooms import (
+    BLUE,
+    CELL_NAMES,
+    EMPTY,
+    FIELD,
+    FORWARD,
+    GREEN,
+    LARGEST_SYMBOLS,
+    LEFT,
+    MOVES,
+    RED,
+    RIGHT,
+    ROOM,
+    SYMBOLS,
+    VIEW,
+    YELLOW,
+    GridRooms,
+)
+from memenvs.visual_match.viewer import draw_rooms, draw_view, map_pixels, map_poses
+
+if TYPE_CHECKING:
+    from memenvs.visual_match.minigrid_rooms import MinigridRooms
+
+CUE, COLLECT, CHOOSE = range(3)
+COLOURS = ("green", "blue", "red")
+_KINDS = np.array([GREEN, BLUE, RED])  # by number of the colour
+#: The cue has one of the first colours.
+NUM_GOALS = 2
+NUM_FRUITS = 30
+#: Column, row and heading at which both stays in the room begin.
+_START = np.array([1, 4, 0])
+_START_ON_MAP = map_poses(_START[None], np.zeros(1, bool))[0]
+_CUE_CELL = np.array([4, 4])
+_CHOICE_CELLS = np.array([(4, 3), (4, 4), (4, 5)])
+
+
+class VisualMatch(BatchTask):
+    """Choose the ball of the colour that was shown before a long stay elsewhere.
+
+    The agent sees a ball in a small room, green or blue. After 4 steps it finds itself in a field with yellow fruit,
+    for 80 steps. Then it is back in the room for 16 steps, in front of a green, a blue and a red ball.
+
+    Observation:
+        image: With `obs="symbols"`: uint8, (7, 7, 3); object, colour and state of each cell in Minigrid's code. The
+            agent is in [3, 6] and faces [3, 0]; walls hide nothing. With `obs="one_hot"`: uint8, (7, 7, 6); 1 in the
+            plane of the cell's kind: empty, wall, red, green, blue and yellow ball.
+
+    Action:
+        `Discrete(3)`: turn left, turn right, forward. Walls and the cue block; the other balls are taken by stepping
+        onto them.
+
+    Reward:
+        1 for the ball of the cue's colour; `wrong_reward` for another, by default 0; 0.01 for each fruit.
+
+    Termination:
+        At the choice of a ball. After 100 steps, the sum of `phases`, an episode is truncated.
+
+    Layout:
+        There is one.
+
+    Options:
+        goal: Number or name of the cue's colour: 0 green, 1 blue.
+
+    Info:
+        pose: Column, row from below and heading (rad) on the map, where the field is to the right of the room.
+        place: 0 in the room, with the cue as with the choice; 1 in the field.
+        phase_id: 0 with the cue, 1 in the field, 2 with the choice.
+        goal: As in the options.
+        order: (3,); colours of the balls to choose from, from above: 0 green, 1 blue, 2 red.
+        choice_id: Colour of the ball that was chosen; -1 for none.
+        fruits: Number of fruits taken.
+        success: True if the ball of the cue's colour was chosen.
+        return: Sum of rewards in this episode.
+
+    Without memory:
+        For a policy without memory both colours are equally likely: it takes the right ball in at most half of
+        the episodes. Over 10,000 episodes the oracle succeeds in all, one that always goes to the green ball in 0.502
+        and random actions in 0.065. With `wrong_reward=0.1` the choice of the green ball pays 0.55 on average, so that
+        the return says less than `success`. At a capacity of 40 steps, half of the stay in the field, the strategy MVFO
+        keeps the steps in the room and FIFO loses them.
+
+    Variants:
+        As in the paper's environment: `wrong_reward=0.1, random_order=False`.
+
+    Source:
+        Cho, Yoon and Ahn, "Spatially-Aware Transformer for Embodied Agents", ICLR 2024 (arXiv:2402.15160), appendix
+        D.10. After Hung et al., "Optimizing agent behavior over long time scales by transporting value", 2019.
+    """
+
+    option_names = ("goal",)
+    action_names = ("turn left", "turn right", "forward")
+    config_type = VisualMatchConfig
+
+    def __init__(self, num_envs: int, **kwargs: object) -> None:
+        self.config = config = VisualMatchConfig(**kwargs)  # type: ignore[arg-type]
+        self.num_envs = num_envs
+        self.num_layouts = 1
+        self.max_episode_steps = sum(config.phases)
+        self.action_space = gym.spaces.Discrete(len(self.action_names))
+        one_hot: np.ndarray = np.eye(len(CELL_NAMES), dtype=np.uint8)
+        self._codes = SYMBOLS if config.obs == "symbols" else one_hot
+        largest = LARGEST_SYMBOLS if config.obs == "symbols" else one_hot.max(0)
+        high = np.broadcast_to(largest, (VIEW, VIEW, len(largest)))
+        self.observation_space = gym.spaces.Dict({"image": gym.spaces.Box(np.zeros_like(high), high, dtype=np.uint8)})
+        self._rooms = _make_rooms(config.world, num_envs)
+        self._step = np.zeros(num_envs, np.int64)
+        self._goal = np.zeros(num_envs, np.int64)
+        self._order = np.tile(np.arange(len(COLOURS)), (num_envs, 1))
+        self._choice = np.full(num_envs, -1)
+        self._fruits = np.zeros((num_envs, NUM_FRUITS, 2), np.int64)  # column and row
+        self._is_left = np.ones((num_envs, NUM_FRUITS), bool)
+        self._field_pose = np.zeros((num_envs, 3), np.int64)  # with which the stay in the field begins
+        self._return = np.zeros(num_envs)
+        self._rows = np.arange(num_envs)
+        self._path = np.zeros((num_envs, self.max_episode_steps + 1, 3), np.float32)  # poses on the map, for `render`
+
+    # ------------------------------------------------------------------ methods of BatchTask
+
+    def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
+        """Do nothing; episodes of a trial have nothing in common."""
+
+    def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
+        """Draw colours, fruits and the pose in the field; put the agent before the cue."""
+        goal = int(rng.integers(NUM_GOALS))
+        order = rng.permutation(len(COLOURS)) if self.config.random_order else np.arange(len(COLOURS))
+        inner = FIELD - 2
+        cells = rng.choice(inner**2, 1 + NUM_FRUITS, replace=False)
+        heading = rng.integers(len(MOVES))
+        rows, columns = np.divmod(cells, inner)
+        self._goal[i] = goal if options.get("goal") is None else _check_goal(options["goal"])
+        self._order[i] = order
+        self._field_pose[i] = columns[0] + 1, rows[0] + 1, heading
+        self._fruits[i, :, 0] = columns[1:] + 1
+        self._fruits[i, :, 1] = rows[1:] + 1
+        self._is_left[i] = True
+        self._choice[i] = -1
+        self._step[i] = 0
+        self._return[i] = 0.0
+        self._enter(np.array([i]), CUE)
+        self._path[i, 0] = _START_ON_MAP
+
+    def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Move, take balls, and go on to the next phase."""
+        phase = self._phase()
+        kind = self._rooms.move(actions, active)
+        taken = kind != EMPTY
+        terminated = taken & (phase == CHOOSE)
+        success = terminated & (kind == _KINDS[self._goal])
+        reward = np.where(
+            terminated,
+            np.where(success, self.config.match_reward, self.config.wrong_reward),
+            np.where(taken, self.config.fruit_reward, 0.0),
+        )
+        if taken.any():
+            where = np.flatnonzero(taken & ~terminated)
+            here = (self._fruits[where] == self._rooms.pose[where, None, :2]).all(-1)
+            self._is_left[where] &= ~here
+            colour = np.argmax(kind[:, None] == _KINDS, 1)
+            self._choice = np.where(terminated, colour, self._choice)
+        self._return += reward
+        self._step += active
+        cue, collect, _ = self.config.phases
+        for next_phase, start in ((COLLECT, cue), (CHOOSE, cue + collect)):
+            arrived = active & (self._step == start)
+            if arrived.any():
+                self._enter(np.flatnonzero(arrived), next_phase)
+        self._path[self._rows, self._step] = self._map_poses()
+        return reward, terminated
+
+    def observe(self, out: Observation, env_mask: np.ndarray) -> None:
+        """Write the views."""
+        out["image"][env_mask] = np.take(self._codes, self._rooms.view(env_mask), 0)
+
+    def info(self) -> dict[str, np.ndarray]:
+        """Return the truth; see the class."""
+        phase = self._phase()
+        return {
+            "pose": self._path[self._rows, self._step],
+            "place": (phase == COLLECT).astype(np.int64),
+            "phase_id": phase,
+            "goal": self._goal,
+            "order": self._order,
+            "choice_id": self._choice,
+            "fruits": NUM_FRUITS - self._is_left.sum(1),
+            "success": self._choice == self._goal,
+            "return": self._return,
+        }
+
+    @property
+    def num_places(self) -> int:
+        """Two: the room and the field."""
+        return 2
+
+    def oracle_actions(self) -> np.ndarray:
+        """Go to the cue, take the nearest fruit, then the ball of the cue's colour."""
+        phase = self._phase()
+        pose = self._rooms.pose
+        column, row, heading = pose.T
+        distance = np.where(self._is_left, np.abs(self._fruits - pose[:, None, :2]).sum(2), 2 * FIELD)
+        nearest = self._fruits[self._rows, distance.argmin(1)]
+        choice = _CHOICE_CELLS[np.argmax(self._order == self._goal[:, None], 1)]
+        # A ball in between would be chosen: along the column of balls only to the next cell, else out of it first.
+        is_between = (column == choice[:, 0]) & (np.abs(row - choice[:, 1]) > 1)
+        detour = np.column_stack([column - 1, row])
+        choice = np.where(is_between[:, None], detour, choice)
+        target = np.select([(phase == CUE)[:, None], (phase == COLLECT)[:, None]], [_CUE_CELL[None], nearest], choice)
+        right, down = (target - pose[:, :2]).T
+        # Along the column first where balls must be passed, else along the heading first.
+        is_vertical = (down != 0) & ((phase == CHOOSE) | (heading % 2 == 1) | (right == 0))
+        wanted = np.where(is_vertical, np.where(down > 0, 1, 3), np.where(right > 0, 0, 2))
+        return np.array([FORWARD, RIGHT, RIGHT, LEFT])[(wanted - heading) % len(MOVES)]
+
+    # ------------------------------------------------------------------ images for people
+
+    def render(self, i: int) -> np.ndarray:
+        """Render the view, and the map with the path so far; 300 x 700."""
+        one = np.arange(self.num_envs) == i
+        return np.hstack([draw_view(self._rooms.view(one)[0]), self.draw_map(i, self._path[i, : self._step[i] + 1])])
+
+    def draw_map(self, i: int, path: np.ndarray) -> np.ndarray:
+        """Draw room and field from above with a path, balls and the remaining fruits; 300 x 390."""
+        if self._phase()[i] == CHOOSE:
+            room = [(*cell, _KINDS[colour]) for cell, colour in zip(_CHOICE_CELLS, self._order[i], strict=True)]
+        else:
+            room = [(*_CUE_CELL, _KINDS[self._goal[i]])]
+        return draw_rooms(room, self._fruits[i, self._is_left[i]], path)
+
+    def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
+        """Convert poses to pixels of the map."""
+        return map_pixels(poses)
+
+    def close(self) -> None:
+        """Close the Minigrid environments, if there are any."""
+        self._rooms.close()
+
+    # ------------------------------------------------------------------ private
+
+    def _phase(self) -> np.ndarray:
+        """int64, (N,); 0, 1 or 2."""
+        cue, collect, _ = self.config.phases
+        return (self._step >= cue) * 1 + (self._step >= cue + collect)
+
+    def _map_poses(self) -> np.ndarray:
+        """float64, (N, 3); poses on the map."""
+        return map_poses(self._rooms.pose, self._phase() == COLLECT)
+
+    def _enter(self, agents: np.ndarray, phase: int) -> None:
+        """Put agents (K,) where a phase begins."""
+        start = np.tile(_START, (len(agents), 1))
+        if phase == CUE:
+            cell = np.tile(_CUE_CELL, (len(agents), 1, 1))
+            self._rooms.enter(agents, ROOM, cell, _KINDS[self._goal[agents, None]], start, solid=True)
+        elif phase == COLLECT:
+            fruits = self._fruits[agents]
+            kinds = np.full(fruits.shape[:2], YELLOW)
+            self._rooms.enter(agents, FIELD, fruits, kinds, self._field_pose[agents], solid=False)
+        else:
+            cells = np.tile(_CHOICE_CELLS, (len(agents), 1, 1))
+            self._rooms.enter(agents, ROOM, cells, _KINDS[self._order[agents]], start, solid=False)
+
+
+def _make_rooms(world: str, num_envs: int) -> GridRooms | MinigridRooms:
+    """Make the rooms of a world.
+
+    Raises:
+        ImportError: Minigrid is not installed.
+    """
+    if world == "builtin":
+        return GridRooms(num_envs)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # pygame, which Minigrid imports, prints its version
+            from memenvs.visual_match.minigrid_rooms import MinigridRooms
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            "world 'minigrid' needs the package minigrid; install it with: pip install 'memenvs[minigrid]'"
+        ) from error
+    return MinigridRooms(num_envs)
+
+
+def _check_goal(value: object) -> int:
+    """Convert the option `goal` to the number of a colour."""
+    names = COLOURS[:NUM_GOALS]
+    if isinstance(value, str) and value in names:
+        return names.index(value)
+    if is_int(value) and 0 <= value < NUM_GOALS:  # type: ignore[operator]
+        return int(value)  # type: ignore[call-overload]
+    raise ValueError(f"option 'goal' must be 0 ... {NUM_GOALS - 1} or one of {list(names)}, got {value!r}")

@@ -1,0 +1,193 @@
+"""Visual Match: by hand, against the package Minigrid, and without memory."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.retention import retained
+from memenvs.visual_match.env import VisualMatch
+from memenvs.visual_match.rooms import FORWARD, LEFT, RIGHT, SYMBOLS
+
+EMPTY, WALL, _, _, BLUE, YELLOW = SYMBOLS.tolist()
+FIXED = {"random_order": False}
+
+
+def test_the_room_and_the_field_by_hand():
+    env = TrialEnv(VisualMatch, phases=(3, 2, 7))
+    observation, info = env.reset(seed=0, options={"goal": "blue"})
+    view = observation["image"].tolist()  # from (1, 4) to the right: column by column from row 1 to row 7
+    assert [column[0] for column in view] == view[6] == [WALL] * 7  # the right wall ahead, the lower wall at the right
+    assert view[3][3] == BLUE and view[3][6] == EMPTY  # three cells ahead; its own cell
+    assert sum(cell == EMPTY for column in view for cell in column) == 6 * 6 - 1
+    assert (info["goal"], info["place"], info["phase_id"], info["choice_id"]) == (1, 0, 0, -1)
+    assert info["pose"].tolist() == [1, 11 + 3, 0]
+    for x in (2, 3):
+        assert env.step(FORWARD)[4]["pose"].tolist() == [x, 14, 0]
+    observation, reward, terminated, _, info = env.step(FORWARD)  # the cue blocks; the third step ends the phase
+    assert (info["place"], info["phase_id"], reward, terminated) == (1, 1, 0.0, False)
+    column, row, heading = env.task._field_pose[0].tolist()
+    np.testing.assert_allclose(info["pose"], [9 + column, 29 - row, [0, 1.5, 1, 0.5][heading] * np.pi], rtol=1e-6)
+    assert {tuple(cell) for cell in observation["image"].reshape(-1, 3).tolist()} <= set(
+        map(tuple, [EMPTY, WALL, YELLOW])
+    )
+
+
+def test_phases_places_and_rewards_by_hand():
+    env = TrialEnv(VisualMatch, phases=(2, 1, 9), wrong_reward=0.1, **FIXED)
+    for goal, moves, reward in (
+        ("green", [LEFT, FORWARD, RIGHT, FORWARD, FORWARD, FORWARD], 1.0),  # up a row, then three to the right
+        ("blue", [FORWARD, FORWARD, FORWARD], 1.0),
+        ("green", [FORWARD, FORWARD, FORWARD], 0.1),  # blue
+        ("blue", [RIGHT, FORWARD, LEFT, FORWARD, FORWARD, FORWARD], 0.1),  # red
+    ):
+        _, info = env.reset(seed=1, options={"goal": goal})
+        seen = [(info["phase_id"], info["place"])]
+        for action in [LEFT, LEFT, LEFT, *moves]:
+            observation, last, terminated, truncated, info = env.step(action)
+            seen.append((info["phase_id"], info["place"]))
+        assert seen[:4] == [(0, 0), (0, 0), (1, 1), (2, 0)] and set(seen[4:]) == {(2, 0)}
+        assert (last, terminated, truncated) == (reward, True, False)
+        assert info["success"] == (reward == 1.0) and info["return"] == reward
+        other = {"green": "blue", "blue": "red"}[goal]
+        assert ["green", "blue", "red"][info["choice_id"]] == (goal if reward == 1.0 else other)
+        assert observation["image"][3, 6].tolist() == EMPTY
+
+
+@pytest.fixture
+def minigrid() -> None:
+    if importlib.util.find_spec("minigrid") is None:
+        pytest.skip("needs minigrid: pip install 'memenvs[minigrid]'")
+
+
+@pytest.mark.usefixtures("minigrid")
+def test_same_bits_as_in_minigrid():
+    """Observations are also compared with what Minigrid's own environments return."""
+    settings = {"trial_episodes": 1, "autoreset_mode": "SameStep", "phases": (6, 30, 14), "wrong_reward": 0.1}
+    ours, theirs = (TrialVectorEnv(VisualMatch, 8, world=world, **settings) for world in ("builtin", "minigrid"))
+    rng = np.random.default_rng(0)
+    for env in (ours, theirs):
+        env.reset(seed=5)
+    counts = {"ends": 0, "fruits": 0.0, "blocked": 0}
+    pose = ours.task.info()["pose"].copy()
+    for _ in range(300):
+        actions = np.where(rng.random(8) < 0.5, ours.oracle_actions(), rng.choice(3, 8, p=[0.2, 0.2, 0.6]))
+        left, right = ours.step(actions), theirs.step(actions)
+        for mine, other in zip(left[:4], right[:4], strict=True):
+            mine, other = (part["image"] if isinstance(part, dict) else part for part in (mine, other))
+            np.testing.assert_array_equal(mine, other)
+        raw = [env.gen_obs()["image"] for env in theirs.task._rooms._envs]
+        np.testing.assert_array_equal(left[0]["image"], raw)
+        for key in ours.task.info():
+            np.testing.assert_array_equal(left[4][key], right[4][key])
+        counts["ends"] += (left[2] | left[3]).sum()
+        counts["fruits"] += (left[1] == 0.01).sum()
+        counts["blocked"] += ((actions == FORWARD) & (left[4]["pose"] == pose).all(1)).sum()
+        pose = left[4]["pose"]
+    assert counts["ends"] > 30 and counts["fruits"] > 50 and counts["blocked"] > 50
+    for env in (ours, theirs):
+        env.close()
+
+
+def test_without_the_package():
+    code = (
+        "import sys; sys.modules['minigrid'] = None; from memenvs.core import TrialEnv; "
+        "TrialEnv('memenvs.visual_match.env:VisualMatch', world='minigrid')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    expected = (
+        "ImportError: world 'minigrid' needs the package minigrid; install it with: pip install 'memenvs[minigrid]'"
+    )
+    assert done.stderr.splitlines()[-1] == expected
+
+
+def test_nothing_after_the_cue_shows_the_colour():
+    """Two episodes that differ in the cue alone, with the same actions, show the same but for the cue."""
+    envs = [TrialVectorEnv(VisualMatch, 16) for _ in range(2)]
+    views = [env.reset(seed=3, options={"goal": goal})[0]["image"] for goal, env in enumerate(envs)]
+    assert (views[0] != views[1]).any((1, 2, 3)).all()
+    rng = np.random.default_rng(0)
+    over = np.zeros(16, bool)
+    for t in range(1, 100):
+        actions = rng.integers(3, size=16)
+        left, right = (env.step(actions) for env in envs)
+        if t >= 4:
+            np.testing.assert_array_equal(left[0]["image"][~over], right[0]["image"][~over])
+            np.testing.assert_array_equal(left[2], right[2])
+        over |= left[2]
+    assert over.any() and not over.all()
+
+
+def test_what_fifo_loses_mvfo_keeps():
+    env = TrialEnv(VisualMatch)
+    places = [env.reset(seed=0)[1]["place"]]
+    while len(places) < 100:
+        places.append(env.step(LEFT)[4]["place"])
+    assert places == [0] * 4 + [1] * 80 + [0] * 16
+    for length in range(44, 101):
+        kept = [retained(np.array([places[:length]]), name, 40, n_places=2)[0] for name in ("fifo", "mvfo")]
+        assert not kept[0][:4].any() and kept[1][:4].all()
+
+
+def test_draws_are_uniform():
+    n = 600
+    env = TrialVectorEnv(VisualMatch, n)
+    info = env.reset(seed=0)[1]
+    assert 250 < info["goal"].sum() < 350
+    orders = {tuple(order): int((info["order"] == order).all(1).sum()) for order in info["order"]}
+    assert len(orders) == 6 and min(orders.values()) > 60
+    task = env.task
+    cells = np.concatenate([task._fruits, task._field_pose[:, None, :2]], 1)
+    assert cells.min() == 1 and cells.max() == 28
+    assert all(len({tuple(cell) for cell in row}) == 31 for row in cells.tolist())
+    assert np.bincount(task._field_pose[:, 2], minlength=4).min() > 100
+
+
+def test_the_oracle_chooses_right_from_anywhere():
+    """After random steps in front of the balls, unless one of these chose a ball."""
+    env = TrialVectorEnv(VisualMatch, 400, phases=(1, 1, 60))
+    env.reset(seed=0)
+    rng = np.random.default_rng(0)
+    over = np.zeros(400, bool)
+    for t in range(40):
+        random = rng.choice(3, 400, p=[0.2, 0.2, 0.6])
+        _, _, terminated, _, info = env.step(random if t < 20 else env.oracle_actions())
+        if t < 20:
+            over |= terminated
+        else:
+            assert info["success"][terminated & ~over].all()
+            over |= terminated
+    assert over.all()
+
+
+def test_planes_are_the_symbols():
+    plain, planes = (TrialVectorEnv(VisualMatch, 20, obs=obs) for obs in ("symbols", "one_hot"))
+    one, other = plain.reset(seed=0)[0]["image"], planes.reset(seed=0)[0]["image"]
+    for t in range(30):
+        assert (other.sum(-1) == 1).all()
+        np.testing.assert_array_equal(SYMBOLS[other.argmax(-1)], one)
+        one, other = (env.step(np.full(20, t % 3))[0]["image"] for env in (plain, planes))
+
+
+def test_bad_settings_and_options():
+    for settings, message in (
+        ({"phases": (4, 80)}, r"phases must be three numbers of steps, got \(4, 80\)"),
+        ({"phases": 100}, "phases must be three numbers of steps, got 100"),
+        ({"phases": (4, 0, 16)}, r"phases\[1\] must be an integer of at least 1 .*, got 0"),
+        ({"phases": (4, 80.5, 16)}, r"phases\[1\] must be an integer of at least 1 .*, got 80.5"),
+        ({"world": "habitat"}, "unknown world 'habitat'; choose from .*'builtin', 'minigrid'"),
+        ({"obs": "pixels"}, "unknown obs 'pixels'; choose from .*'symbols', 'one_hot'"),
+        ({"wrong_reward": float("nan")}, "wrong_reward must be finite, got nan"),
+        ({"random_order": 1}, "random_order must be true or false, got 1"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            TrialEnv(VisualMatch, **settings)
+    env = TrialEnv(VisualMatch)
+    for goal in ("red", 2, True, [0]):
+        with pytest.raises(ValueError, match=r"option 'goal' must be 0 \.\.\. 1 or one of \['green', 'blue'\], got"):
+            env.reset(options={"goal": goal})

@@ -79,6 +79,7 @@ TESTS = {
     "memenvs/vln/viewer": [f"{VLN}/test_vln_environments.py", "-k", "picture or map"],
     "wrappers": ["tests/wrappers"],
     "wrappers/clustering": ["tests/wrappers/test_place.py", *QUICK],
+    "memenvs/clustering": ["tests/wrappers/test_place.py", *QUICK],
     "wrappers/place": ["tests/wrappers/test_place.py", *QUICK],
     "wrappers/pose": ["tests/wrappers/test_pose.py", "tests/wrappers/test_dead_reckoning.py", "-k", BY_HAND],
     "wrappers/noise": ["tests/wrappers/test_pose.py", "tests/wrappers/test_dead_reckoning.py", "-k", BY_HAND],

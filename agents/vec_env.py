@@ -97,7 +97,7 @@ class TrialVecEnv(VecEnv):
         return self._with_places(observations, infos), rewards.astype(np.float32), done, step_infos
 
     def oracle_actions(self) -> np.ndarray:
-        """Actions of a policy that knows the true state, int64, (N,)."""
+        """Actions of a policy that knows the true state, (N,), or for a `Box` (N, A)."""
         return self.env.oracle_actions()
 
     def close(self) -> None:

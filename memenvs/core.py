@@ -17,6 +17,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from memenvs.actions import check_actions
 from memenvs.checks import check_int
 from memenvs.resets import SEED_LIMIT, split_options, split_seed
 from memenvs.task import ONE_RESET_OPTIONS, BatchTask, Observation, Options, make_task, setting_names
@@ -177,14 +178,14 @@ class TrialVectorEnv(VectorEnv):
         See Gymnasium's `VectorEnv.step`, and the class for the autoreset modes.
 
         Args:
-            actions: int, (N,).
+            actions: int, (N,), or for a `Box` float, (N, A).
 
         Returns:
             Observations; rewards, float64 (N,); terminated and truncated, bool (N,); info.
 
         Raises:
             RuntimeError: Before the first reset, after `close`, or (mode "Disabled") where an episode has ended.
-            TypeError: Actions are not integers.
+            TypeError: Actions are not integers, or for a `Box` no numbers.
             ValueError: Actions have a wrong shape or are out of range.
         """
         actions = self._check_step(actions)
@@ -244,14 +245,20 @@ class TrialVectorEnv(VectorEnv):
 
         Raises:
             RuntimeError: Before the first reset.
+            TypeError: Actions are not `Discrete`.
         """
+        if not isinstance(self.task.action_space, gym.spaces.Discrete):
+            raise TypeError(f"action_masks needs Discrete actions, got {self.task.action_space}")
         if not self._is_reset:
             raise RuntimeError("action_masks was called before reset")
         mask = self.task.action_masks()
         return np.ones((self.num_envs, int(self.task.action_space.n)), bool) if mask is None else mask.astype(bool)
 
     def oracle_actions(self) -> np.ndarray:
-        """Return the actions of the oracle, a policy that knows the ground truth; int64, (N,).
+        """Return the actions of the oracle, a policy that knows the ground truth.
+
+        Returns:
+            int64, (N,), or for a `Box` float32, (N, A).
 
         Raises:
             RuntimeError: Before the first reset.
@@ -326,16 +333,7 @@ class TrialVectorEnv(VectorEnv):
                 "step was called after the end of the episode of environment "
                 f"{np.flatnonzero(self._needs_reset).tolist()}; reset first"
             )
-        actions = np.asarray(actions)
-        if actions.shape != (self.num_envs,):
-            raise ValueError(f"actions must have the shape ({self.num_envs},), got {actions.shape}")
-        if actions.dtype.kind not in "iu":
-            raise TypeError(f"actions must be integers, got {actions.dtype}")
-        count = self.task.action_space.n
-        bad = (actions < 0) | (actions >= count)
-        if bad.any():
-            raise ValueError(f"actions must be in 0 ... {count - 1}, got {actions[bad].tolist()}")
-        return actions.astype(np.int64, copy=False)
+        return check_actions(self.task.action_space, actions, self.num_envs)
 
 
 class TrialEnv(gym.Env):
@@ -405,16 +403,17 @@ class TrialEnv(gym.Env):
         """Take one step.
 
         Args:
-            action: An integer.
+            action: An integer, or for a `Box` numbers, (A,).
 
         Raises:
             RuntimeError: Before `reset`, after the end of the episode, or after `close`.
-            TypeError: The action is not an integer.
-            ValueError: The action is not a single number or out of range.
+            TypeError: The action is not an integer, or for a `Box` no numbers.
+            ValueError: The action has another shape or is out of range.
         """
         action = np.asarray(action)
-        if action.shape != ():
-            raise ValueError(f"action must be one number, got an array of shape {action.shape}")
+        if action.shape != self.action_space.shape:
+            form = f"have the shape {self.action_space.shape}" if self.action_space.shape else "be one number"
+            raise ValueError(f"action must {form}, got an array of shape {action.shape}")
         observation, reward, terminated, truncated, info = self._batch.step(action[None])
         first = {key: value[0] for key, value in observation.items()}
         return first, float(reward[0]), bool(terminated[0]), bool(truncated[0]), self._first(info)
@@ -433,16 +432,19 @@ class TrialEnv(gym.Env):
         self._batch.new_trial()
 
     def action_masks(self) -> np.ndarray:
-        """Return which actions are possible, bool, (A,), for `MaskablePPO` of sb3-contrib."""
+        """Return which `Discrete` actions are possible, bool, (A,), as sb3-contrib needs."""
         return self._batch.action_masks()[0]
 
     def get_keys_to_action(self) -> dict[str, int]:
-        """Keys of the first ten actions, their digits, for `gymnasium.utils.play`."""
+        """Keys of the first ten `Discrete` actions, their digits, for `gymnasium.utils.play`."""
+        if not isinstance(self.task.action_space, gym.spaces.Discrete):
+            return {}
         return {str(action): action for action in range(min(10, int(self.task.action_space.n)))}
 
-    def oracle_action(self) -> int:
-        """Return the action of the oracle, a policy that knows the ground truth."""
-        return int(self._batch.oracle_actions()[0])
+    def oracle_action(self) -> Any:
+        """Return the action of the oracle, which knows the truth: an integer, or for a `Box` (A,)."""
+        action = self._batch.oracle_actions()[0]
+        return int(action) if action.ndim == 0 else action
 
     @staticmethod
     def _first(info: dict[str, Any]) -> dict[str, Any]:

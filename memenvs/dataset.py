@@ -54,7 +54,7 @@ class Source:
     settings: Mapping[str, Any]
     policy: Mapping[str, Any]
     seed: int
-    begin_trial: Callable[[int], Callable[[], int]]
+    begin_trial: Callable[[int], Callable[[], Any]]
     command: str
     packages: tuple[str, ...] = ()
 
@@ -326,7 +326,7 @@ def _play_trial(source: Source, trial: int, store: Callable[[EpisodeBuffer], Non
             "seed": info["seed"],
             "options": {"trial": trial, "episode_index": info["episode_index"]},
             "observations": _stack(observations),
-            "actions": np.array(actions, np.int64),
+            "actions": np.array(actions, env.action_space.dtype),
             "rewards": np.array(rewards),
             "terminations": np.array(terminations),
             "truncations": np.array(truncations),

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 
+from memenvs.actions import ActionSpace, check_action_space
 from memenvs.checks import check_int, choices_for
 from memenvs.compilation import COMPILATION
 from memenvs.plugins import load_class
@@ -55,12 +56,12 @@ class BatchTask(ABC):
     Attributes:
         num_envs: N.
         observation_space: Space of one environment's observation; always a `Dict`.
-        action_space: Space of one environment's action.
+        action_space: Space of one environment's action: `Discrete` from 0, or a bounded float32 `Box` with one axis.
         max_episode_steps: Steps after which `memenvs.core` truncates an episode.
         num_layouts: Number of layouts; a trial has one of the layouts 0 ... num_layouts - 1.
         option_names: Reset options beside `TRIAL_OPTIONS`. `info` has each under the same name, as given or as drawn,
             in a form that `reset` accepts.
-        action_names: Name of each action, in order; they decide the keys of `memenvs play`.
+        action_names: Name of each `Discrete` action, in order; they decide the keys of `memenvs play`.
         goal_names: Name of each possible goal, by its index in the one-hot observation `goal`. Empty without this
             observation.
         config_type: Frozen dataclass of the task's settings; None if it has none.
@@ -68,7 +69,7 @@ class BatchTask(ABC):
 
     num_envs: int
     observation_space: gym.spaces.Dict
-    action_space: gym.spaces.Discrete
+    action_space: ActionSpace
     max_episode_steps: int
     num_layouts: int
     goal_names: Mapping[int, str] = MappingProxyType({})
@@ -108,7 +109,7 @@ class BatchTask(ABC):
         """Advance the active environments by one step.
 
         Args:
-            actions: int64, (N,); valid where `active`.
+            actions: int64, (N,), or for a `Box` float32, (N, A); valid where `active`.
             active: bool, (N,); the state of the others must not change.
 
         Returns:
@@ -134,7 +135,10 @@ class BatchTask(ABC):
         """
 
     def oracle_actions(self) -> np.ndarray:
-        """Return the actions of a policy that knows the ground truth; int64, (N,).
+        """Return the actions of a policy that knows the ground truth.
+
+        Returns:
+            int64, (N,), or for a `Box` float32, (N, A).
 
         Raises:
             NotImplementedError: The task has no oracle.
@@ -180,7 +184,7 @@ class BatchTask(ABC):
         raise NotImplementedError(f"{type(self).__name__} does not define map_pixels, the position of poses on its map")
 
     def action_masks(self) -> np.ndarray | None:
-        """Return which actions are possible, bool or int8, (N, A); None if all always are."""
+        """Return which actions are possible, bool or int8, (N, A); None if all are, as in a `Box`."""
         return None
 
     @property
@@ -283,10 +287,11 @@ def check_task(task: BatchTask, num_envs: int) -> None:
         ValueError: An attribute has a value that is not allowed.
     """
     name = type(task).__name__
-    types = {"observation_space": gym.spaces.Dict, "action_space": gym.spaces.Discrete, "option_names": tuple}
+    types = {"observation_space": gym.spaces.Dict, "option_names": tuple}
     for attribute, kind in types.items():
         if not isinstance(getattr(task, attribute, None), kind):
             raise TypeError(f"{name}.{attribute} must be a {kind.__name__}, got {getattr(task, attribute, 'none')!r}")
+    check_action_space(f"{name}.action_space", getattr(task, "action_space", "none"))
     for method in (each for each, value in vars(BatchTask).items() if isfunction(value)):
         if not callable(getattr(task, method)):
             raise TypeError(f"{name}.{method} must be a method, got {getattr(task, method)!r}")
@@ -294,16 +299,15 @@ def check_task(task: BatchTask, num_envs: int) -> None:
         check_int(f"{name}.{attribute}", getattr(task, attribute, "none"))
     if task.num_envs != num_envs:
         raise ValueError(f"{name}.num_envs must be the {num_envs} that it was made for, got {task.num_envs}")
-    if task.action_space.start != 0:
-        raise ValueError(f"{name}.action_space must start at 0, got {task.action_space}")
     for key, space in task.observation_space.spaces.items():
         if isinstance(space, (gym.spaces.Dict, gym.spaces.Tuple)) or (
             space.shape is None and not isinstance(space, gym.spaces.Text)
         ):
             raise TypeError(f"{name}.observation_space[{key!r}] must be one array or a Text, got {space}")
-    if len(task.action_names) not in (0, task.action_space.n):
+    count = int(task.action_space.n) if isinstance(task.action_space, gym.spaces.Discrete) else 0
+    if len(task.action_names) not in (0, count):
         raise ValueError(
-            f"{name}.action_names must be {task.action_space.n}, one for each action, or none, got {task.action_names}"
+            f"{name}.action_names must be {count}, one for each Discrete action, or none, got {task.action_names}"
         )
     taken = [option for option in task.option_names if option in (*TRIAL_OPTIONS, "reset_mask")]
     if taken:

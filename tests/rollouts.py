@@ -11,6 +11,7 @@ import gymnasium as gym
 import numpy as np
 
 import memenvs
+from memenvs.actions import draw_actions
 from memenvs.registry import EnvironmentSpec, find_environment
 from memenvs.task import setting_names
 from memenvs.testing.comparison import same
@@ -20,9 +21,9 @@ __all__ = ["any_action", "digest", "info_of", "observation_of", "random_actions"
 
 
 def random_actions(env: gym.Env | gym.vector.VectorEnv, steps: int, num_envs: int, seed: int = 0) -> np.ndarray:
-    """Random actions, int64, (steps, num_envs)."""
+    """Random actions, (steps, num_envs) and the axis of a `Box`."""
     space = getattr(env, "single_action_space", env.action_space)
-    return np.random.default_rng(seed).integers(space.n, size=(steps, num_envs))
+    return draw_actions(space, (steps, num_envs), np.random.default_rng(seed))
 
 
 def observation_of(batch: dict[str, np.ndarray], i: int) -> dict[str, np.ndarray]:

@@ -10,7 +10,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from memenvs.core import BatchTask
+from memenvs.actions import draw_actions
+from memenvs.core import BatchTask, TrialEnv, TrialVectorEnv
 from memenvs.testing import ContractError, check_env
 from memenvs.testing.comparison import difference
 
@@ -58,10 +59,56 @@ class Cue(BatchTask):
         return self.cue.copy()
 
 
+class Dial(Cue):
+    """As the cue, but the answer is a vector: the nearer it is, the better."""
+
+    def __init__(self, num_envs: int, **kwargs: Any) -> None:
+        super().__init__(num_envs)
+        self.action_space = gym.spaces.Box(np.array([-1, 0], np.float32), np.array([1, 3], np.float32))
+
+    def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        assert actions.dtype == np.float32
+        self.steps += active
+        ended = active & (self.steps == LENGTH)
+        return np.where(ended, -abs(actions - self.oracle_actions()).sum(1).astype(float), 0.0), ended
+
+    def oracle_actions(self) -> np.ndarray:
+        return np.column_stack([2 * self.cue - 1, 3 * self.cue]).astype(np.float32)
+
+
 def test_a_task_without_optional_methods_passes() -> None:
+    check_env(Dial, trial_episodes=2)
     check_env(Cue, trial_episodes=2)
     check_env("memenvs/Darkroom-v0", size=4)
     check_env(gym.make("memenvs/Darkroom-v0", size=3, render_mode="rgb_array"))
+
+
+def test_vectors_as_actions() -> None:
+    env, single = TrialVectorEnv(Dial, 2), TrialEnv(Dial)
+    assert (env.action_space.shape, env.action_space.dtype) == ((2, 2), np.float32)
+    env.reset(seed=0)
+    single.reset(seed=0)
+    for action, error, message in (
+        ([[0.0, 0.0]], ValueError, r"actions must have the shape \(2, 2\), got \(1, 2\)"),
+        ([["a", "b"]] * 2, TypeError, "actions must be numbers, got <U1"),
+        ([[0, 0], [0, 3.5]], ValueError, r"actions must be in 0 \.\.\. 3, got 3.5 at \[1, 1\]"),
+        ([[0, 0], [np.nan, 0]], ValueError, r"actions must be in -1 \.\.\. 1, got nan at \[1, 0\]"),
+    ):
+        with pytest.raises(error, match=message):
+            env.step(action)
+    with pytest.raises(ValueError, match=r"action must have the shape \(2,\), got an array of shape \(\)"):
+        single.step(0)
+    for each in (env, single):
+        with pytest.raises(TypeError, match="action_masks needs Discrete actions, got Box"):
+            each.action_masks()
+    assert single.get_keys_to_action() == {}
+    for _ in range(LENGTH):
+        oracle = single.oracle_action()
+        assert oracle.dtype == np.float32 and (oracle == env.oracle_actions()[0]).all()
+        _, reward, terminated, _, _ = single.step(oracle.tolist())  # any numbers
+    assert (reward, terminated) == (0.0, True)
+    drawn = draw_actions(env.single_action_space, 500, np.random.default_rng(0))
+    np.testing.assert_allclose([drawn.min(0), drawn.max(0), drawn.mean(0)], [[-1, 0], [1, 3], [0, 1.5]], atol=0.1)
 
 
 class LeakedScore(Cue):
@@ -276,14 +323,26 @@ def test_each_fault_is_named(task: type[BatchTask]) -> None:
 def test_what_a_task_declares_is_checked_when_it_is_made() -> None:
     for name, value, error, message in (
         ("observation_space", gym.spaces.Box(0, 1, (1,)), TypeError, "Cue.observation_space must be a Dict, got Box"),
-        ("action_space", gym.spaces.MultiBinary(2), TypeError, "Cue.action_space must be a Discrete, got MultiBinary"),
+        (
+            "action_space",
+            gym.spaces.MultiBinary(2),
+            TypeError,
+            "Cue.action_space must be a Discrete or a Box, got Multi",
+        ),
+        (
+            "action_space",
+            gym.spaces.Box(0, np.inf, (2,)),
+            ValueError,
+            "Cue.action_space must be a float32 Box with one",
+        ),
+        ("action_space", gym.spaces.Box(0, 1, (2, 2)), ValueError, "Cue.action_space must be a float32 Box with one"),
         ("action_space", gym.spaces.Discrete(2, start=1), ValueError, "Cue.action_space must start at 0"),
         ("max_episode_steps", 0, ValueError, "Cue.max_episode_steps must be an integer of at least 1, got 0"),
         ("num_layouts", 2.0, ValueError, "Cue.num_layouts must be an integer of at least 1, got 2.0"),
         ("num_envs", 7, ValueError, r"Cue.num_envs must be the \d that it was made for, got 7"),
         ("observe", None, TypeError, "Cue.observe must be a method, got None"),
         ("oracle_actions", [0], TypeError, r"Cue.oracle_actions must be a method, got \[0\]"),
-        ("action_names", ("left",), ValueError, "Cue.action_names must be 2, one for each action, or none"),
+        ("action_names", ("left",), ValueError, "Cue.action_names must be 2, one for each Discrete action"),
         ("option_names", ("layout",), ValueError, "Cue.option_names must not contain 'layout', an option of every id"),
     ):
 

@@ -1,4 +1,4 @@
-"""Cluster positions into places with k-means; the same input gives the same places."""
+"""Collect the positions of an environment, to cluster them into places."""
 
 from __future__ import annotations
 
@@ -7,58 +7,11 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from memenvs.checks import check_int, is_int
+from memenvs.checks import check_int
+from memenvs.clustering import fit_places
 from memenvs.wrappers.truth import truth_of
 
-
-def fit_places(
-    positions: np.ndarray, num_places: int, *, seed: int = 0, restarts: int = 10, iterations: int = 300
-) -> np.ndarray:
-    """Fit k place centres to positions with k-means.
-
-    Args:
-        positions: float, (P, 2); x and y in the world frame, m.
-        num_places: k; 1 ... number of different positions.
-        seed: Seeds the first centres.
-        restarts: Number of runs from new first centres; the run with the least squared distance wins; >= 1.
-        iterations: Largest number of iterations of each run; >= 1.
-
-    Returns:
-        float64, (k, 2); centres in order of x, then y, m.
-
-    Raises:
-        ValueError: A shape or a number is not allowed.
-
-    Source:
-        Lloyd's algorithm (1982) from k-means++ starts (Arthur and Vassilvitskii, 2007).
-    """
-    points = np.asarray(positions, np.float64)
-    if points.ndim != 2 or points.shape[1] != 2 or not np.isfinite(points).all():
-        raise ValueError(f"positions must be finite and of shape (P, 2), got shape {points.shape}")
-    different = len(np.unique(points, axis=0))
-    if not is_int(num_places) or not 1 <= num_places <= different:
-        raise ValueError(
-            f"num_places must be an integer in 1 ... {different}, the number of different positions, got {num_places!r}"
-        )
-    for name, value in (("restarts", restarts), ("iterations", iterations)):
-        check_int(name, value)
-    rng = np.random.default_rng(seed)
-    fits = [_lloyd(points, _first_centres(points, num_places, rng), iterations) for _ in range(restarts)]
-    centres = min(fits, key=lambda fit: fit[1])[0]
-    return centres[np.lexsort((centres[:, 1], centres[:, 0]))]
-
-
-def nearest_centre(positions: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Index of the centre nearest to each position.
-
-    Args:
-        positions: float, (P, 2); m.
-        centres: float, (k, 2); m.
-
-    Returns:
-        int64, (P,); ties go to the lower index.
-    """
-    return _squared_distance(positions, centres).argmin(1)
+__all__ = ["collect_positions", "fit_places"]
 
 
 def collect_positions(env: gym.Env, num_steps: int, *, seed: int) -> np.ndarray:
@@ -89,33 +42,3 @@ def collect_positions(env: gym.Env, num_steps: int, *, seed: int) -> np.ndarray:
         if terminated or truncated:
             _, info = env.reset()
     return np.array(positions)
-
-
-def _first_centres(points: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
-    """k-means++ start: draw k distinct points, each with probability proportional to its squared distance."""
-    chosen = [int(rng.integers(len(points)))]
-    nearest = np.full(len(points), np.inf)
-    while len(chosen) < k:
-        nearest = np.minimum(nearest, ((points - points[chosen[-1]]) ** 2).sum(1))
-        chosen.append(int(rng.choice(len(points), p=nearest / nearest.sum())))
-    return points[chosen]
-
-
-def _lloyd(points: np.ndarray, centres: np.ndarray, iterations: int) -> tuple[np.ndarray, float]:
-    """Lloyd's iterations; returns the centres and the sum of squared distances, m^2."""
-    label = nearest_centre(points, centres)
-    for _ in range(iterations):
-        count = np.bincount(label, minlength=len(centres))
-        total = np.stack([np.bincount(label, points[:, axis], len(centres)) for axis in (0, 1)], axis=1)
-        # a centre without points keeps its place, so that the number of centres stays k
-        centres = np.where(count[:, None] > 0, total / np.maximum(count, 1)[:, None], centres)
-        new_label = nearest_centre(points, centres)
-        if (new_label == label).all():
-            break  # a fixed point: further iterations would change nothing
-        label = new_label
-    return centres, float(_squared_distance(points, centres).min(1).sum())
-
-
-def _squared_distance(positions: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    dx, dy = (positions[:, None, axis] - centres[None, :, axis] for axis in (0, 1))
-    return dx**2 + dy**2  # (P, k)

@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
 from memenvs.checks import check_int
-from memenvs.wrappers.clustering import nearest_centre
+from memenvs.clustering import nearest_centre
 from memenvs.wrappers.key import KeyWrapper
 from memenvs.wrappers.truth import truth_of
 

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 
+from memenvs.actions import draw_actions
 from memenvs.cli.common import environment_spec, parse_settings, print_json, reset_env, settings_as_user_error
 from memenvs.cli.policies import draw_possible_actions
 from memenvs.cli.progress import progress_bar
@@ -28,8 +29,9 @@ def run(arguments: argparse.Namespace) -> None:
         env = TrialVectorEnv(spec.task, num_envs, copy=False, **{**spec.defaults, **given})
     reset_env(env, arguments.seed)
     rng = np.random.default_rng(arguments.seed)
-    # Drawn ahead, so that drawing is not measured.
-    actions = rng.integers(env.task.action_space.n, size=(1000, num_envs))
+    # Drawn ahead, so that drawing is not measured; fewer where each is a vector.
+    different = 1000 if not env.task.action_space.shape else 10
+    actions = draw_actions(env.task.action_space, (different, num_envs), rng)
     env.step(_valid_actions(env, actions[0], rng))
     first_step_seconds = time.perf_counter() - start
     num_steps = num_frames = num_calls = shown = 0

@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from memenvs.actions import draw_actions
 from memenvs.cli.common import UserError, as_user_error
 from memenvs.cli.extensions import EnvPolicy, load_extensions
 from memenvs.core import TrialEnv
@@ -37,14 +38,15 @@ class RandomEnvPolicy:
         """Draw an action."""
         env = self._env
         if not isinstance(env, TrialEnv):
-            has_masks = env.has_wrapper_attr("action_masks")  # the name that sb3-contrib uses
+            # `action_masks` is the name that sb3-contrib uses.
+            has_masks = isinstance(env.action_space, gym.spaces.Discrete) and env.has_wrapper_attr("action_masks")
             masks = np.asarray(env.get_wrapper_attr("action_masks")(), np.int8) if has_masks else None
             return env.action_space.sample(masks)
         possible = env.task.action_masks()
         if possible is not None:
             return int(draw_possible_actions(possible, self._rng)[0])
-        assert isinstance(env.action_space, gym.spaces.Discrete)
-        return int(self._rng.integers(env.action_space.n))
+        action = draw_actions(env.task.action_space, 1, self._rng)[0]
+        return int(action) if action.ndim == 0 else action
 
 
 class OracleEnvPolicy:
@@ -60,7 +62,7 @@ class OracleEnvPolicy:
     def begin(self) -> None:
         """Do nothing: it has no state."""
 
-    def action(self) -> int:
+    def action(self) -> Any:
         """Return the action of the oracle."""
         with as_user_error("--policy oracle", NotImplementedError):
             return self._env.oracle_action()

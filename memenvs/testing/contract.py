@@ -123,6 +123,10 @@ def _outside(key: str, value: Any, space: gym.Space, t: int, i: int) -> str:
 def check_masks(subject: Subject) -> None:
     """Action masks are (N, A) and leave an action wherever an episode goes on."""
     env = subject.vector(3, autoreset_mode="SameStep", **SHORT)
+    if not isinstance(env.task.action_space, gym.spaces.Discrete):
+        check_true(env.task.action_masks() is None, f"action_masks must be None for {env.task.action_space}")
+        env.close()
+        return
     count = int(env.task.action_space.n)
     for t, _ in enumerate(play_vector(env, env.reset(seed=0), draws(20, 3))):
         masks = env.task.action_masks()
@@ -448,14 +452,7 @@ def check_views(subject: Subject) -> None:
     task = env.task
     for t, each in enumerate(draws(5, 2), 1):
         if defines(subject.task, "oracle_actions"):
-            oracle = task.oracle_actions()
-            is_form = isinstance(oracle, np.ndarray) and oracle.dtype == np.int64 and oracle.shape == (2,)
-            check_true(is_form, f"oracle_actions must be int64 (N,), got {_form(oracle)}")
-            inside = (oracle >= 0).all() and (oracle < task.action_space.n).all()
-            check_true(
-                inside and env.action_masks()[np.arange(2), oracle].all(),
-                f"oracle_actions of step {t} are not possible: {oracle.tolist()}",
-            )
+            _check_oracle(env, f"oracle_actions of step {t}")
         if defines(subject.task, "render"):
             for i in range(2):
                 _check_image(f"render of step {t}", task.render(i))
@@ -468,6 +465,22 @@ def check_views(subject: Subject) -> None:
             check_same(f"oracle_actions, render, draw_map or info change the episode: {part} of step {t}", one, other)
     env.close()
     twin.close()
+
+
+def _check_oracle(env: TrialVectorEnv, what: str) -> None:
+    """Check form and range of the oracle's actions in two environments."""
+    space, oracle = env.task.action_space, env.task.oracle_actions()
+    is_discrete = isinstance(space, gym.spaces.Discrete)
+    axes = space.shape or ()
+    dtype, shape = (np.int64 if is_discrete else np.float32), (2, *axes)
+    is_form = isinstance(oracle, np.ndarray) and oracle.dtype == dtype and oracle.shape == shape
+    expected = "int64 (N,)" if is_discrete else f"float32 (N, {axes[0]})"
+    check_true(is_form, f"oracle_actions must be {expected}, got {_form(oracle)}")
+    possible = all(space.contains(action) for action in oracle)
+    if is_discrete and possible:
+        possible = env.action_masks()[np.arange(2), oracle].all()
+    shown = oracle.tolist() if is_discrete else f"not in {space}"
+    check_true(possible, f"{what} are not possible: {shown}")
 
 
 def _check_image(what: str, image: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from memenvs.actions import ActionSpace, draw_actions
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.registry import find_environment
 from memenvs.task import BatchTask, load_task
@@ -94,13 +95,22 @@ def possible_actions(masks: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 
 
 def vector_actions(env: TrialVectorEnv, numbers: np.ndarray) -> np.ndarray:
-    """Actions of N environments for drawn numbers, int64 (N,)."""
+    """Actions of N environments for drawn numbers, int64 (N,) or float32 (N, A)."""
+    if not isinstance(env.single_action_space, gym.spaces.Discrete):
+        return np.stack([_action_of(env.task.action_space, number) for number in numbers])
     return possible_actions(env.action_masks(), numbers)
 
 
-def single_action(env: TrialEnv, number: float) -> int:
+def single_action(env: TrialEnv, number: float) -> Any:
     """Action of one environment for a drawn number."""
+    if not isinstance(env.action_space, gym.spaces.Discrete):
+        return _action_of(env.task.action_space, number)
     return int(possible_actions(env.action_masks()[None], np.array([number]))[0])
+
+
+def _action_of(space: ActionSpace, number: float) -> np.ndarray:
+    """A vector for a drawn number; other numbers give other vectors."""
+    return draw_actions(space, 1, np.random.default_rng(int(number * 2**53)))[0]
 
 
 def play_single(env: TrialEnv, start: tuple[Any, dict[str, Any]], numbers: np.ndarray) -> list[Row]:

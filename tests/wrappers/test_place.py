@@ -7,8 +7,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from memenvs.clustering import _first_centres, _lloyd, nearest_centre
 from memenvs.wrappers import PlaceWrapper, collect_positions, fit_places
-from memenvs.wrappers.clustering import _first_centres, _lloyd, nearest_centre
 from memenvs.wrappers.truth import InfoTruth, MinigridTruth, MiniworldTruth, truth_of
 from tests.wrappers.conftest import WITH_POSE
 

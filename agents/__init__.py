@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from memenvs.agents.algorithms.allocator_config import AllocatorConfig
     from memenvs.agents.algorithms.dqn import EpisodeDQN
     from memenvs.agents.algorithms.dqn_config import DQNConfig
     from memenvs.agents.algorithms.ppo import PartialUpdatePPO
@@ -19,17 +20,18 @@ if TYPE_CHECKING:
     from memenvs.agents.experiments.trial_eval_callback import TrialEvalCallback
     from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
     from memenvs.agents.memory import MEMORIES, Memory, StepInputs, make_memory, memories, register_memory
+    from memenvs.agents.memory.allocator import AdaptiveAllocator
     from memenvs.agents.mtvm.imitation import ImitationA2C
     from memenvs.agents.mtvm.imitation_config import ImitationConfig
     from memenvs.agents.policies.memory_policy import MemoryPolicy
     from memenvs.agents.policies.policy_arguments import register_features_extractor
     from memenvs.agents.presets import register_preset
-    from memenvs.agents.sat.allocator import AdaptiveAllocator
     from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
 
 __all__ = [
     "MEMORIES",
     "AdaptiveAllocator",
+    "AllocatorConfig",
     "DQNConfig",
     "EpisodeDQN",
     "ImitationA2C",
@@ -56,7 +58,8 @@ __all__ = [
 #: Public name -> module of this package from which it is imported.
 _MODULES = {
     "MEMORIES": "memory",
-    "AdaptiveAllocator": "sat.allocator",
+    "AdaptiveAllocator": "memory.allocator",
+    "AllocatorConfig": "algorithms.allocator_config",
     "DQNConfig": "algorithms.dqn_config",
     "EpisodeDQN": "algorithms.dqn",
     "ImitationA2C": "mtvm.imitation",

@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 
 from memenvs.agents.memory import EXTRA_INPUTS, Memory, State, StepInputs, make_memory
+from memenvs.agents.memory.base import STRATEGY
+from memenvs.retention import STRATEGY_NAMES
 from memenvs.testing.comparison import ContractError, check_true
 
 __all__ = ["CHECKS", "ContractError", "check_memory"]
@@ -305,14 +307,17 @@ def check_rows(subject: Subject) -> None:
         check_close("rows of different states must make a state", got, expected, EXACT)
 
 
+def _given(x: StepInputs) -> list[str]:
+    """Names of the inputs that are not None."""
+    return [each.name for each in fields(x) if getattr(x, each.name) is not None]
+
+
 def _rows(x: StepInputs, order: Tensor) -> StepInputs:
-    return StepInputs(**{each.name: getattr(x, each.name)[order] for each in fields(x)})
+    return StepInputs(**{name: getattr(x, name)[order] for name in _given(x)})
 
 
 def _joined(parts: list[StepInputs]) -> StepInputs:
-    return StepInputs(
-        **{each.name: torch.cat([getattr(part, each.name) for part in parts]) for each in fields(parts[0])}
-    )
+    return StepInputs(**{name: torch.cat([getattr(part, name) for part in parts]) for name in _given(parts[0])})
 
 
 def check_decisions(subject: Subject) -> None:
@@ -381,6 +386,48 @@ def check_extra_inputs(subject: Subject) -> None:
             )
 
 
+def check_strategies(subject: Subject) -> None:
+    """A memory with `strategies` follows that of its state, or of its inputs."""
+    memory = subject.memory
+    if not memory.strategies:
+        return
+    numbers = torch.tensor([STRATEGY_NAMES.index(name) for name in memory.strategies])
+    for starts in MIXED:
+        x = inputs(starts, memory)
+        generator = torch.Generator().manual_seed(2)
+        drawn = numbers[torch.randint(len(numbers), (B, T), generator=generator)]
+        resets = x.resets(getattr(memory.config, "reset_on", "trial"))
+        strategy = drawn[:, 0]  # of rows that go on with an empty memory
+        state, features, strategies = memory.initial_state(B, max_steps=T), [], []
+        with torch.no_grad():
+            for t in range(T):
+                strategy = torch.where(resets[:, t], drawn[:, t], strategy)
+                feature, state = memory.step(x.steps(t, t + 1), state | {STRATEGY: strategy})
+                check_true(STRATEGY in state, f"a state of a memory with `strategies` must have {STRATEGY!r}")
+                features.append(feature)
+                strategies.append(strategy)
+            whole = replace(x, strategy=torch.stack(strategies, 1))
+            got, _ = memory(whole, None)
+            check_close(
+                f"forward must follow the strategies of its inputs, starts {starts}",
+                got,
+                torch.stack(features, 1),
+                CLOSE,
+            )
+            first, state = memory(whole.steps(0, 11), memory.initial_state(B, max_steps=T))
+            check_true(
+                torch.equal(state[STRATEGY], strategies[10]),
+                "forward must return a state with the strategy of the last step",
+            )
+            rest, _ = memory(whole.steps(11, T), state)
+            check_close(
+                f"forward must go on with the strategy of its state, starts {starts}",
+                torch.cat([first, rest], 1),
+                got,
+                CLOSE,
+            )
+
+
 def check_bounded(subject: Subject) -> None:
     """The state of a bounded memory does not grow with the steps."""
     memory = subject.memory
@@ -409,5 +456,6 @@ CHECKS: tuple[Callable[[Subject], None], ...] = (
     check_rows,
     check_decisions,
     check_gradient,
+    check_strategies,
     check_bounded,
 )

@@ -78,7 +78,8 @@ def eviction_times(
 
     Args:
         places: As in `retained`.
-        strategy: As in `retained`.
+        strategy: As in `retained`, or a number for each unit, int (B, V). That of the first unit, and then that of each
+            reset, holds until the next reset.
         capacity: As in `retained`.
         count: As in `retained`.
         n_places: As in `retained`.
@@ -94,7 +95,7 @@ def eviction_times(
     if places.ndim != 2 or places.dtype.kind not in "iu":
         raise ValueError(f"places must be integers (B, V), got {places.dtype} {places.shape}")
     places = np.ascontiguousarray(places, np.int64)
-    strategies = strategy_numbers(strategy, len(places))
+    strategies = strategy_numbers(strategy, len(places), places.shape[1])
     if count not in get_args(Count):
         raise ValueError(f"unknown count {count!r}; {choices_for(count, get_args(Count))}")
     quota = place_quota(strategies, capacity, n_places)
@@ -104,32 +105,39 @@ def eviction_times(
     if capacity is None:  # large enough for all units of a sequence
         capacity = quota = places.shape[1]
     is_lifetime = count == "lifetime"
+    if strategies.ndim == 1:
+        strategies = np.repeat(strategies[:, None], places.shape[1], axis=1)
     return _eviction_times(places, np.asarray(resets, bool), strategies, capacity, quota, is_lifetime, place_count)
 
 
-def strategy_numbers(strategy: str | np.ndarray, batch: int) -> np.ndarray:
-    """Convert the argument `strategy` to one number for each sequence, int64 (B,).
+def strategy_numbers(strategy: str | np.ndarray, batch: int, units: int | None = None) -> np.ndarray:
+    """Convert the argument `strategy` to numbers of strategies.
 
     Args:
-        strategy: As in `retained`.
+        strategy: As in `retained`; with `units`, as in `eviction_times`.
         batch: B.
+        units: V; None allows one number for each sequence only.
+
+    Returns:
+        int64, (B,), one for each sequence; or (B, V), one for each unit.
 
     Raises:
-        ValueError: A strategy is unknown, or there is not one number for each sequence.
+        ValueError: A strategy is unknown, or there is not one number for each sequence or unit.
     """
     if isinstance(strategy, str):
         if strategy not in STRATEGY_NAMES:
             raise ValueError(f"unknown strategy {strategy!r}; {choices_for(strategy, STRATEGY_NAMES)}")
         return np.full(batch, STRATEGY_NAMES.index(strategy))
     numbers = np.asarray(strategy)
-    if numbers.shape != (batch,) or not np.issubdtype(numbers.dtype, np.integer):
+    is_allowed = numbers.shape == (batch,) or (units is not None and numbers.shape == (batch, units))
+    if not is_allowed or not np.issubdtype(numbers.dtype, np.integer):
         raise ValueError(f"strategy must be a name or integers ({batch},), got {numbers.dtype} {numbers.shape}")
     unknown = numbers[(numbers < 0) | (numbers >= len(STRATEGY_NAMES))]
     if len(unknown):
         raise ValueError(
             f"strategy must be 0 ... {len(STRATEGY_NAMES) - 1}, numbers of {STRATEGY_NAMES}, got {unknown[0]}"
         )
-    return numbers.astype(np.int64)
+    return np.ascontiguousarray(numbers, np.int64)
 
 
 def place_quota(strategies: np.ndarray, capacity: int | None, n_places: int | None) -> int:
@@ -198,7 +206,7 @@ def _eviction_times(
     tail = np.zeros(n_places, np.int64)  # newest stored unit of each place
     next_unit = np.zeros(units, np.int64)  # the unit after each one in the list of its place
     for b in range(batch):
-        strategy = strategies[b]
+        strategy = strategies[b, 0] if units else 0
         total = 0  # units in memory
         begin = 0  # first unit since the last reset
         oldest = 0  # "fifo": no earlier unit is in memory
@@ -206,6 +214,7 @@ def _eviction_times(
         arrived[:] = 0
         for i in range(units):
             if resets[b, i]:
+                strategy = strategies[b, i]
                 for j in range(begin, i):
                     evicted_at[b, j] = min(evicted_at[b, j], i)
                 begin = i

@@ -13,10 +13,13 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch import Tensor
 
 from memenvs.agents.algorithms.base import MemoryAlgorithm
+from memenvs.agents.algorithms.episode_allocator import EpisodeAllocator, check_strategies, common_limits
 from memenvs.agents.algorithms.ppo_config import PPOConfig
 from memenvs.agents.algorithms.rollout_buffer import TrialRolloutBuffer, allocating
-from memenvs.agents.memory import State
-from memenvs.agents.policies.acting import observation_tensors
+from memenvs.agents.memory import ExtraInputs, State
+from memenvs.agents.memory.allocator import AdaptiveAllocator
+from memenvs.agents.memory.base import STRATEGY
+from memenvs.agents.policies.acting import ActingPolicy, observation_tensors
 from memenvs.agents.policies.memory_policy import MemoryPolicy
 from memenvs.agents.vec_env import TrialVecEnv, episode_is_trial
 
@@ -54,13 +57,30 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
     def _setup_model(self) -> None:
         self._process_batch_size = self.processes.split_evenly("batch_size", self.config.batch_size)
         super()._setup_model()
-        self._trained = [parameter for parameter in self.policy.parameters() if parameter.requires_grad]
+        self._trained = self.policy.optimizer.param_groups[0]["params"]  # not those of the allocator
         self._carries_memory = False  # True if the next rollout goes on with the memory of this one
         self._pending_log: int | None = None  # iteration whose log is written after its update
 
+    def _new_policy(self, seed: int) -> ActingPolicy:
+        """Make a policy and, with `allocator`, the allocator that chooses its strategies."""
+        policy = super()._new_policy(seed)
+        settings = self.config.allocator
+        if settings is not None:
+            assert isinstance(policy, MemoryPolicy)
+            check_strategies(policy.memory, policy.memory_name, settings.strategies)
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)
+                allocator = AdaptiveAllocator(1, settings.strategies, settings.hidden_dim).to(self.device)
+            policy.add_allocator(allocator, settings.learning_rate)
+        return policy
+
     def _setup_env(self) -> None:
+        self._episodes: EpisodeAllocator | None = None
         if self.env is not None:
             self._check_horizon(self.env)
+            if self.policy.allocator is not None:
+                self._check_episodes(self.env)
+                self._episodes = EpisodeAllocator(self.policy.allocator, self.n_envs)
         with allocating(f"n_steps ({self.config.n_steps}) of {self.n_envs} environments"):
             self.rollout_buffer = TrialRolloutBuffer(
                 self.n_envs,
@@ -70,6 +90,7 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
                 self.device,
                 self.policy.features_dim if self.policy.freeze_features else None,
                 self.policy.memory.required_inputs,
+                with_strategy=self.policy.allocator is not None,
             )
         self._state: State | None = None
 
@@ -83,6 +104,14 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
                     f"memory_kwargs['max_episode_steps'] must be above the {horizon} of the environment with "
                     f"bootstrap_truncated (the observation after the last step gets a value), got {limit}"
                 )
+
+    def _check_episodes(self, env: VecEnv) -> None:
+        """Raise a ValueError if an allocator could not learn from the episodes of an environment."""
+        limits = common_limits(env)
+        empties_on = getattr(getattr(self.policy.memory, "config", None), "reset_on", "trial")
+        self._allocates_trials = limits.has_trials and empties_on == "trial"
+        if self._resets_each_rollout(limits.has_trials):  # what a rollout cuts off has no return
+            limits.check_rollout(self._allocates_trials, self.config.n_steps)
 
     def _discard_rollout(self) -> None:
         self._state = None
@@ -124,6 +153,7 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
                 observations = observation_tensors(self._last_obs, self.device)
                 episode_start = self._episode_start
                 trial_start = self._trial_start
+                extra_inputs = self._choose_strategies()
                 output = self._act(observations, self._state, episode_start, trial_start)
                 new_obs, rewards, dones, infos = self._step_env(env, policy.environment_actions(output.actions))
                 self.num_timesteps += processes.count * env.num_envs
@@ -136,6 +166,8 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
                 self._state = output.state
                 self._last_obs = new_obs
                 self._update_starts(env, dones)
+                if self._episodes is not None:
+                    self._episodes.end(torch.as_tensor(rewards, device=self.device), self._allocation_starts())
                 if self.config.bootstrap_truncated:
                     rewards = rewards + self.gamma * self._truncated_values(dones, infos)
                 buffer.add(
@@ -148,7 +180,7 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
                     rewards=torch.as_tensor(rewards, device=self.device),
                     values=output.values,
                     log_probs=output.log_probs,
-                    extra_inputs=output.extra_inputs,
+                    extra_inputs=output.extra_inputs | extra_inputs,
                 )
             else:
                 self._last_values = self._value_of(self._last_obs, self._episode_start, self._trial_start)
@@ -164,7 +196,13 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
         config = self.config
         self.rollout_buffer.reset()
         if self._state is None:
-            self._has_trials = all("trial_start" in info for info in env.unwrapped.reset_infos)
+            known_trials = ["trial_start" in info for info in env.unwrapped.reset_infos]
+            self._has_trials = all(known_trials)
+            if self._episodes is not None and any(known_trials) != self._has_trials:
+                raise ValueError(
+                    "allocator must be None with copies of an environment whose episodes differ, got 'trial_start' in "
+                    f"the info of {sum(known_trials)} of {len(known_trials)}"
+                )
             self.policy.resets_with_episode = not self._has_trials
             self.policy.episode_is_trial = episode_is_trial(env)
             if config.credit_across_episodes and not self._has_trials:
@@ -172,24 +210,48 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
                     "credit_across_episodes must be False for an environment without trials (`info` at a reset has no "
                     "'trial_start'), got True"
                 )
-        # Refilling the memory after a partial update needs all steps of the trial, so it must start in this rollout.
-        must_reset = config.n_updates > 1 or not self.policy.memory.bounded
-        resets = self._has_trials or must_reset
-        if config.reset_each_rollout is not None:
-            resets = config.reset_each_rollout
-            if must_reset and not resets:
-                raise ValueError(
-                    f"reset_each_rollout must be True with n_updates {config.n_updates} and memory "
-                    f"{self.policy.memory_name!r}, got False"
-                )
+        resets = self._resets_each_rollout(self._has_trials)
         self._carries_memory = not resets
         if self._state is None or resets:
             self._start_trials(env)
             # one step more than the rollout has: the observation after it gets a value
             self._state = self.policy.initial_state(env.num_envs, max_steps=config.n_steps + 1)
 
+    def _resets_each_rollout(self, has_trials: bool) -> bool:
+        """Return whether a rollout begins with new trials.
+
+        Raises:
+            ValueError: It must, and `reset_each_rollout` is False.
+        """
+        config = self.config
+        # Refilling the memory after a partial update needs all steps of the trial, so it must start in this rollout.
+        must_reset = config.n_updates > 1 or not self.policy.memory.bounded
+        if config.reset_each_rollout is None:
+            return has_trials or must_reset
+        if must_reset and not config.reset_each_rollout:
+            raise ValueError(
+                f"reset_each_rollout must be True with n_updates {config.n_updates} and memory "
+                f"{self.policy.memory_name!r}, got False"
+            )
+        return config.reset_each_rollout
+
     def _all_at_trial_start(self) -> bool:
         return self._state is not None and super()._all_at_trial_start()
+
+    def _choose_strategies(self) -> ExtraInputs:
+        """Choose the strategy of each memory that is emptied, and return all; empty without an allocator."""
+        settings = self.config.allocator
+        if self._episodes is None or settings is None:
+            return {}
+        assert self._state is not None
+        epsilon = settings.epsilon_at(self.num_timesteps, self._total_timesteps)
+        # a generator of its own would change the checkpoints of every run
+        self._state = self._episodes.begin(self._allocation_starts(), self._state, epsilon, self.rngs["order"])
+        return {STRATEGY: self._state[STRATEGY]}
+
+    def _allocation_starts(self) -> Tensor:
+        """Return where the latest observation empties the memory, and so begins a strategy; bool, (N,)."""
+        return self._trial_start if self._allocates_trials else self._episode_start
 
     def _update_starts(self, env: VecEnv, dones: np.ndarray) -> None:
         super()._update_starts(env, dones)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any
@@ -95,6 +95,8 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
         self._n_updates += 1
         self._record_update(dict(zip(STATISTICS, stats.tolist(), strict=True)), learning_rate)
         self._record_kl_and_explained_variance(begin, end, old_values, returns, "full" if is_full else "partial")
+        if self._episodes is not None:
+            self._train_allocator(*self._episodes.take_finished())
         if not is_last:
             if config.shuffle_episodes:
                 buffer.shuffle_episodes(end, self.rngs["shuffle"])
@@ -112,8 +114,7 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
         """Set and return the learning rate, that of the schedule at the first step of the segment."""
         segment_steps = self.processes.count * self.n_envs * self.config.segment
         learning_rate = self.config.learning_rate_at(self.num_timesteps - segment_steps, self._total_timesteps)
-        for group in self.policy.optimizer.param_groups:
-            group["lr"] = learning_rate
+        self.policy.optimizer.param_groups[0]["lr"] = learning_rate  # the allocator has a group with its own
         return learning_rate
 
     def _advantages(self, begin: int, end: int) -> tuple[Tensor, Tensor]:
@@ -252,6 +253,34 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
         if action_mask is not None:
             action_mask = action_mask[:, -latent.shape[1] :]  # (B, S, A) -> (B, steps, A)
         return self.policy.heads(latent.to(self.policy.critic.weight.dtype), action_mask)
+
+    # ------------------------------------------------------------------ the memory's strategy
+
+    def _train_allocator(self, finished: list[tuple[int, float]], begun: Counter[int]) -> None:
+        """Let the allocator learn from the returns of this segment, and log its choices.
+
+        Args:
+            finished: Strategy and return of each stay of a memory that has ended; one step of Adam is made for each.
+                Every process makes the steps for those of all processes, so that weights stay equal.
+            begun: Number of stays that have begun, by strategy.
+        """
+        allocator = self.policy.allocator
+        assert allocator is not None
+        task = allocator.constant(1)
+        optimizer = self.policy.optimizer
+        for strategy, total in chain(*self.processes.gather(finished)):
+            chosen = torch.tensor([strategy], device=self.device)
+            optimizer.zero_grad(set_to_none=True)  # so that the policy's parameters have no gradient and stay
+            allocator.loss(task, chosen, torch.tensor([total], device=self.device)).backward()
+            optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        counts: Counter[int] = sum(self.processes.gather(begun), Counter())
+        with torch.no_grad():
+            values = allocator(task)[0].tolist()
+        for name, number, value in zip(allocator.strategies, allocator.numbers.tolist(), values, strict=True):
+            if counts:
+                self.logger.record(f"allocator/share_{name}", counts[number] / counts.total())
+            self.logger.record(f"allocator/q_{name}", value)
 
     # ------------------------------------------------------------------ memory within a rollout
 

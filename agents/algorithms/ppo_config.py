@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
+from memenvs.agents.algorithms.allocator_config import AllocatorConfig
 from memenvs.agents.algorithms.schedules import cosine_schedule
-from memenvs.checks import check_fields
+from memenvs.checks import check_fields, choices_for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +50,9 @@ class PPOConfig:
         reset_each_rollout: If True, a rollout begins with a reset to a new trial. None: if the environment has trials,
             if n_updates > 1, or if the memory keeps every step. With False, checkpoints of a run wait for a rollout at
             whose end all environments start a trial.
+        allocator: Settings of an allocator, which chooses the memory's eviction strategy for each trial (or episode,
+            where the memory is emptied at each) and learns from the returns; a dict of them in JSON. None: the strategy
+            of the memory's own settings.
 
     Raises:
         TypeError: A value of another type.
@@ -83,8 +87,11 @@ class PPOConfig:
     credit_across_episodes: bool = False
     precision: Literal["float32", "bfloat16"] = "float32"
     reset_each_rollout: bool | None = None
+    allocator: AllocatorConfig | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.allocator, dict):
+            object.__setattr__(self, "allocator", _allocator(self.allocator))
         check_fields(self)
         for name in ("n_updates", "n_epochs", "batch_size", "micro_batch_tokens", "prefix_window"):
             if getattr(self, name) < 1:
@@ -117,3 +124,15 @@ class PPOConfig:
     def learning_rate_at(self, step: int, total: int) -> float:
         """Learning rate after `step` of `total` environment steps."""
         return cosine_schedule(self.learning_rate, self.final_learning_rate, self.warmup_steps, step, total)
+
+
+def _allocator(settings: dict[str, Any]) -> AllocatorConfig:
+    """Make the settings of an allocator; errors name the setting that they are part of."""
+    known = [each.name for each in fields(AllocatorConfig)]
+    for name in settings:
+        if name not in known:
+            raise ValueError(f"unknown setting {name!r} of allocator; {choices_for(name, known)}")
+    try:
+        return AllocatorConfig(**settings)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"allocator: {error}") from None

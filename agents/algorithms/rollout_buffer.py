@@ -13,6 +13,7 @@ from numba import njit
 from torch import Tensor
 
 from memenvs.agents.memory import EXTRA_INPUTS, ExtraInputs
+from memenvs.agents.memory.base import STRATEGY
 from memenvs.agents.policies.acting import tensor_type
 
 Observations = Tensor | dict[str, Tensor]
@@ -73,6 +74,7 @@ class TrialRolloutBuffer:
         device: Device of the tensors.
         embedding_dim: Width of frozen embeddings to store instead of observations; None stores observations.
         required_inputs: Memory inputs to store beside them, see `Memory.required_inputs`.
+        with_strategy: Whether to store the memory's eviction strategy too, see `StepInputs.strategy`.
 
     Attributes:
         pos: Number of steps written.
@@ -87,6 +89,7 @@ class TrialRolloutBuffer:
         device: torch.device,
         embedding_dim: int | None = None,
         required_inputs: Sequence[str] = (),
+        with_strategy: bool = False,
     ) -> None:
         self.n_envs = n_envs
         self.n_steps = n_steps
@@ -109,6 +112,8 @@ class TrialRolloutBuffer:
         self.extra_inputs = {
             key: zeros(*shape, dtype=dtype) for key, (dtype, shape) in EXTRA_INPUTS.items() if key in required_inputs
         }
+        if with_strategy:
+            self.extra_inputs[STRATEGY] = zeros(dtype=torch.int64)
         self.actions = zeros_of(action_space)
         self.previous_action = zeros(dtype=torch.int64)
         self.episode_start = zeros(dtype=torch.bool)

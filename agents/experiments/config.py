@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -238,8 +238,14 @@ def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig
         if head in learner_names and rest:
             if head != own:
                 raise ValueError(f"{name!r} cannot be set: this run learns with {own}")
-            _check_known(name, f"{own}.{rest}", [f"{own}.{each.name}" for each in fields(config.learner)])
-            learner_changes[rest] = value
+            first, *inner = rest.split(".")
+            known = [f"{own}.{each.name}" for each in fields(config.learner)]
+            _check_known(name, f"{own}.{first}", known)
+            if inner:  # a part of a setting that has parts itself
+                value = _with_entry(
+                    _parts(name, learner_changes.get(first, getattr(config.learner, first))), inner, value
+                )
+            learner_changes[first] = value
         elif rest:
             table: Any = changes.get(head, getattr(config, head, None))
             if not isinstance(table, dict):
@@ -269,6 +275,15 @@ def _with_part(config: RunConfig, head: str, rest: str = "") -> str:
         head = f"{head}_kwargs"
     found = next((part for part, names in parts.items() if head in names), None)
     return "" if found is None else f"did you mean {'.'.join(filter(None, (found, head, rest)))!r}?"
+
+
+def _parts(name: str, value: Any) -> dict[str, Any]:
+    """Return the parts of a setting of a learner; a ValueError names the given setting if it has none."""
+    if value is None or isinstance(value, dict):
+        return value or {}
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    raise ValueError(f"unknown setting {name!r}; {name.rpartition('.')[0]} has no parts, it is {value!r}")
 
 
 def _with_entry(table: dict[str, Any], keys: list[str], value: Any) -> dict[str, Any]:

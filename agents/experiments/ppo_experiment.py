@@ -30,7 +30,9 @@ class PPOExperiment(AgentExperiment):
 
     def make_for_check(self, config: RunConfig, env: VecEnv, processes: Processes) -> PartialUpdatePPO:
         """Make the learner with two steps per segment; see `AgentExperiment.make_for_check`."""
-        smallest = replace(config.learner, n_steps=2 * config.learner.n_updates)
+        smallest = config.learner
+        if smallest.allocator is None:  # else a rollout must have room for an episode
+            smallest = replace(smallest, n_steps=2 * smallest.n_updates)
         model = self._make(replace(config, learner=smallest), env, config.device)  # alone: env is a single copy
         assert isinstance(model, PartialUpdatePPO)
         return model

@@ -21,6 +21,9 @@ EXTRA_INPUTS: dict[str, tuple[torch.dtype, tuple[int, ...]]] = {
 }
 """dtype and shape of each extra input, for one step of one sequence."""
 
+STRATEGY = "strategy"
+"""Key of the eviction strategy in the state of a memory that has `Memory.strategies`."""
+
 ResetOn = Literal["trial", "episode"]
 """Event that empties a memory: the start of a trial, or of every episode."""
 
@@ -37,6 +40,9 @@ class StepInputs:
         place: int64, (B, T); number of the room or cell of the agent; None unless the memory requires it.
         move: int64, (B, T); number of the movement that led to this step, in tasks where the environment moves the
             agent; None unless the memory requires it.
+        strategy: int64, (B, T); number of the eviction strategy in `memenvs.retention.STRATEGY_NAMES`. That of the step
+            before which the memory is emptied holds until it is emptied again. None: that of the state. Only memories
+            with `Memory.strategies` read it.
     """
 
     embedding: Tensor
@@ -45,6 +51,7 @@ class StepInputs:
     pose: Tensor | None = None
     place: Tensor | None = None
     move: Tensor | None = None
+    strategy: Tensor | None = None
 
     def steps(self, begin: int, end: int) -> StepInputs:
         """Steps `begin` to `end` (exclusive) of every sequence."""
@@ -71,6 +78,9 @@ class Memory(nn.Module, abc.ABC):
         uses_pose: Whether `StepInputs.pose` must be given.
         uses_place: Whether `StepInputs.place` must be given.
         uses_move: Whether `StepInputs.move` must be given.
+        strategies: Names of the eviction strategies that a caller can choose from, by `StepInputs.strategy` in learning
+            and by `strategy` in the state, int64 (B,), in acting, where it may change as the memory is emptied. Empty
+            where nothing is evicted, or there is nothing to choose.
     """
 
     input_dim: int
@@ -79,6 +89,7 @@ class Memory(nn.Module, abc.ABC):
     uses_pose: bool = False
     uses_place: bool = False
     uses_move: bool = False
+    strategies: tuple[str, ...] = ()
 
     @property
     def required_inputs(self) -> tuple[str, ...]:

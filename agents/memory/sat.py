@@ -15,7 +15,7 @@ from memenvs.agents.memory.chunking import Chunks, chunks_by_key
 from memenvs.agents.memory.place_codes import PlaceCode, PlaceCodeKind, check_place_code, check_places
 from memenvs.agents.memory.token_memory import Timeline, TokenConfig, TokenMemory
 from memenvs.agents.memory.tokens import Tokens
-from memenvs.retention import Strategy, place_quota, strategy_numbers
+from memenvs.retention import STRATEGY_NAMES, Strategy, place_quota, strategy_numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,6 +221,12 @@ class SpatialMemory(TokenMemory):
 
     def _strategy(self) -> str:
         return self.config.strategy
+
+    def _strategies(self) -> tuple[str, ...]:
+        capacity = self.config.capacity
+        assert capacity is not None
+        # a quota is at least one step of each place
+        return tuple(name for name in STRATEGY_NAMES if name != "quota" or capacity >= self.config.n_places)
 
     def _n_places(self) -> int:
         return self.config.n_places

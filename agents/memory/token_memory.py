@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memenvs.agents.memory.attention import checkpointed
-from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps
+from memenvs.agents.memory.base import STRATEGY, Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps
 from memenvs.agents.memory.chunking import Chunks, ranks_within
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.place_codes import TIME_MODULUS, TimeIndex, query_time_indices, sinusoid, time_indices
@@ -69,12 +69,14 @@ class Timeline:
         evicted_at: int64, (B, N); index of the step whose arrival evicts this one. N if it stays, its own index if it
             is never stored.
         past: Number of past steps, N - T.
+        strategy: int64, (B,); number of the eviction strategy after the last step.
     """
 
     steps: State
     reset_count: Tensor
     evicted_at: Tensor
     past: int
+    strategy: Tensor
 
 
 class _ReaderArguments(NamedTuple):
@@ -94,8 +96,8 @@ class TokenMemory(Memory):
     state has its own `step_index`, which marks the steps in memory. So an older state stays valid. When the log is
     full, the steps in memory are copied to a new one.
 
-    `strategy` in a state, int64 (B,), is the index of each sequence's eviction strategy in
-    `memenvs.retention.STRATEGY_NAMES`. A caller may change it to choose a strategy.
+    `strategy` in a state, int64 (B,), is the number of each sequence's eviction strategy in
+    `memenvs.retention.STRATEGY_NAMES`. A caller may change it to choose a strategy (`strategies`).
 
     Idea:
         Each step leaves one token: the embedded observation plus a code of its time. The current step reads all tokens
@@ -149,6 +151,7 @@ class TokenMemory(Memory):
         super().__init__()
         self.config = config
         self.bounded = config.capacity is not None
+        self.strategies = self._strategies() if self.bounded else ()
         self.input_dim, self.output_dim = input_dim, config.dim
         self.embed = nn.Linear(input_dim, config.dim)
         self.reader = MemoryReader(config.dim, config.layers, config.heads, config.mlp_dim)
@@ -172,7 +175,7 @@ class TokenMemory(Memory):
         state = {name: torch.full_like(zeros, -1) for name in self._log_fields()}
         state["value"] = self.embed.weight.new_zeros(batch_size, slots, self.config.dim)
         state |= {name: torch.zeros_like(zeros[:, 0]) for name in ("end", "length")}
-        state["strategy"] = torch.full_like(zeros[:, 0], STRATEGY_NAMES.index(self._strategy()))
+        state[STRATEGY] = torch.full_like(zeros[:, 0], STRATEGY_NAMES.index(self._strategy()))
         if "earlier_visits" in state:
             state["visits"] = zeros.new_zeros(batch_size, self._n_places())
         return state
@@ -227,6 +230,10 @@ class TokenMemory(Memory):
         """Return the name of the eviction strategy."""
         return "fifo"
 
+    def _strategies(self) -> tuple[str, ...]:
+        """Return the names of the strategies that it can follow: without places those by time alone."""
+        return ("fifo", "lifo")
+
     def _n_places(self) -> int:
         return 1
 
@@ -259,15 +266,26 @@ class TokenMemory(Memory):
             new = {name: torch.cat([state[name][:, :past], value], 1) for name, value in new.items()}
             resets = torch.cat([torch.zeros_like(resets[:, :1]).expand(-1, past), resets], 1)
             reset_count = torch.cat([torch.zeros_like(reset_count[:, :1]).expand(-1, past), reset_count], 1)
+        strategy = self._strategy_of_steps(x, state, past)
         places = new["place"] if self.uses_place else torch.zeros_like(new["step_index"])
         evicted_at = eviction_times(
             places.masked_fill(new["step_index"] < 0, -1).cpu().numpy(),  # -1: no longer in memory
-            self._strategy() if state is None else state["strategy"].cpu().numpy(),
+            strategy.cpu().numpy(),
             self.config.capacity,
             n_places=self._n_places(),
             resets=resets.cpu().numpy(),
         )
-        return Timeline(new, reset_count, torch.from_numpy(evicted_at).to(resets.device), past)
+        return Timeline(new, reset_count, torch.from_numpy(evicted_at).to(resets.device), past, strategy[:, -1])
+
+    def _strategy_of_steps(self, x: StepInputs, state: State | None, past: int) -> Tensor:
+        """Return the number of the eviction strategy at each past and new step, int64, (B, N)."""
+        batch, steps = x.trial_start.shape
+        if state is None:
+            before = x.trial_start.new_full((batch,), STRATEGY_NAMES.index(self._strategy()), dtype=torch.int64)
+        else:
+            before = state[STRATEGY]
+        new = before[:, None].expand(-1, steps) if x.strategy is None else x.strategy
+        return torch.cat([before[:, None].expand(-1, past), new], 1)
 
     @staticmethod
     def _earlier_visits(place: Tensor, reset_count: Tensor, before: Tensor | None) -> Tensor:
@@ -289,7 +307,7 @@ class TokenMemory(Memory):
         """Return the state after the last step."""
         total = timeline.reset_count.shape[1]  # N
         in_memory = timeline.evicted_at == total
-        after = state | {"length": timeline.steps["step_index"][:, -1] + 1}
+        after = state | {"length": timeline.steps["step_index"][:, -1] + 1, STRATEGY: timeline.strategy}
         if "visits" in state:
             is_since_reset = timeline.reset_count == timeline.reset_count[:, -1:]
             is_since_reset[:, : timeline.past] = False  # `visits` counts them already

@@ -24,6 +24,8 @@ from memenvs.agents.memory import (
     check_largest,
     make_memory,
 )
+from memenvs.agents.memory.allocator import AdaptiveAllocator
+from memenvs.agents.memory.base import STRATEGY
 from memenvs.agents.policies.acting import ActingPolicy, PolicyOutput
 from memenvs.agents.policies.distributions import ActionDistribution, ActionHead, check_action_mask
 from memenvs.agents.policies.policy_arguments import (
@@ -80,6 +82,9 @@ class MemoryPolicy(ActingPolicy):
 
     Raises:
         ValueError: A setting is unknown or does not fit the spaces.
+
+    Attributes:
+        allocator: Chooses the memory's eviction strategy; None for that of the memory's settings. A learner adds it.
 
     Source:
         ReLIC, section on the policy network. Heads and their initialisation are those of its release (orthogonal, gain
@@ -146,6 +151,7 @@ class MemoryPolicy(ActingPolicy):
         self._make_heads(net_arch, activation)
         trained = [parameter for parameter in self.parameters() if parameter.requires_grad]
         self.optimizer = torch.optim.Adam(trained, lr=lr_schedule(1.0), eps=adam_eps, fused=True)
+        self.allocator: AdaptiveAllocator | None = None
         # Resolved arguments, with which a checkpoint builds the policy again; see `json_kwargs`.
         kwargs = {
             "memory": memory,
@@ -161,6 +167,17 @@ class MemoryPolicy(ActingPolicy):
             "adam_eps": adam_eps,
         }
         self._kwargs = plain(kwargs)
+
+    def add_allocator(self, allocator: AdaptiveAllocator, learning_rate: float) -> None:
+        """Let an allocator choose the memory's eviction strategy.
+
+        Args:
+            allocator: The allocator of one task. Its weights are saved with the policy's, and the policy's optimizer
+                has them in a group of their own.
+            learning_rate: Learning rate of that group, > 0.
+        """
+        self.allocator = allocator
+        self.optimizer.add_param_group({"params": list(allocator.parameters()), "lr": learning_rate})
 
     def _make_heads(self, net_arch: list[int] | dict[str, list[int]], activation: str) -> None:
         """Make actor and critic, with the hidden layers before them."""
@@ -262,8 +279,13 @@ class MemoryPolicy(ActingPolicy):
     # ------------------------------------------------------------------ acting
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
-        """Return the state before the first step; see `Memory.initial_state`."""
+        """Return the state before the first step; see `Memory.initial_state`.
+
+        With an allocator, the memory has the strategy of the largest Q. A learner that explores replaces it.
+        """
         state = self.memory.initial_state(batch_size, max_steps=max_steps)
+        if self.allocator is not None:
+            state[STRATEGY] = self.allocator.best(self.allocator.constant(batch_size))
         return state | {PREVIOUS_ACTION: torch.zeros(batch_size, dtype=torch.int64, device=self.device)}
 
     def step(

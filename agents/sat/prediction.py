@@ -11,11 +11,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from memenvs.agents.algorithms.allocator_config import check_epsilons
+from memenvs.agents.algorithms.schedules import linear_schedule
 from memenvs.agents.algorithms.supervised import PredictionModel
 from memenvs.agents.encoders.text import TextEncoder, check_text_encoder, make_text_encoder
-from memenvs.agents.sat.allocator import AdaptiveAllocator, AllocatorConfig
+from memenvs.agents.memory.allocator import AdaptiveAllocator
 from memenvs.agents.sat.model import BalletModel
-from memenvs.checks import check_fields, choices_for
+from memenvs.checks import check_fields, check_int, choices_for
 from memenvs.retention import STRATEGIES, strategy_numbers
 from memenvs.room_ballet.descriptions import STRATEGY_TASKS, load_descriptions
 from memenvs.room_ballet.episodes import Episodes
@@ -128,10 +130,10 @@ class AllocationConfig:
             descriptions.
         split: Split of the descriptions, 0, 1 or 2; it decides which are held out for evaluation. With "text".
         encoder: Settings of `make_text_encoder`. With "text".
-        epsilon_start: See `AllocatorConfig`.
-        epsilon_end: See `AllocatorConfig`.
-        epsilon_steps: See `AllocatorConfig`; in batches.
-        loss_weight: See `AllocatorConfig`.
+        epsilon_start: Probability of a random strategy at the start, 0 to 1.
+        epsilon_end: Probability of a random strategy after `epsilon_steps`, 0 to 1.
+        epsilon_steps: Batches of the linear change between the two; >= 1.
+        loss_weight: Weight of the allocator's loss beside that of the answers; > 0.
         rate: Factor on the learning rate for the allocator, > 0.
         only_kept: If True, the model learns only from episodes whose queried visit is in memory; False learns from
             all, as the release does. The allocator always learns from all, and evaluation is not affected. For tasks
@@ -161,17 +163,14 @@ class AllocationConfig:
                 raise ValueError(
                     f"{name} must be left out where task_input is {self.task_input!r}, got {getattr(self, name)}"
                 )
-        self.allocator  # noqa: B018  (checks its settings)
+        check_int("epsilon_steps", self.epsilon_steps)
+        check_epsilons(self.epsilon_start, self.epsilon_end)
+        if not self.loss_weight > 0:
+            raise ValueError(f"loss_weight must be above 0, got {self.loss_weight}")
 
-    @property
-    def allocator(self) -> AllocatorConfig:
-        """Settings of the allocator."""
-        return AllocatorConfig(
-            epsilon_start=self.epsilon_start,
-            epsilon_end=self.epsilon_end,
-            epsilon_steps=self.epsilon_steps,
-            loss_weight=self.loss_weight,
-        )
+    def epsilon_at(self, step: int) -> float:
+        """Return the probability of a random strategy after `step` batches."""
+        return linear_schedule(self.epsilon_start, self.epsilon_end, 0, step, self.epsilon_steps)
 
 
 class AllocatedBallet(BalletPrediction):
@@ -209,7 +208,7 @@ class AllocatedBallet(BalletPrediction):
             held_out_vectors = _encode_descriptions(self.encoder, config.split, "held_out")
         self.register_buffer("train_vectors", train_vectors, persistent=False)
         self.register_buffer("held_out_vectors", held_out_vectors, persistent=False)
-        self.allocator = AdaptiveAllocator(train_vectors.shape[2], config.allocator)
+        self.allocator = AdaptiveAllocator(train_vectors.shape[2])
 
     def sample(self, count: int, rng: np.random.Generator, step: int | None) -> BalletBatch:
         """Draw episodes and task vectors, and choose strategies; see `PredictionModel.sample`."""
@@ -219,7 +218,7 @@ class AllocatedBallet(BalletPrediction):
         task_vectors = vectors[  # (B, G)
             torch.from_numpy(episodes.task_id.astype(np.int64)), torch.from_numpy(description)
         ]
-        epsilon = 0.0 if step is None else self.allocator.config.epsilon_at(step)
+        epsilon = 0.0 if step is None else self.config.epsilon_at(step)
         strategies = self.allocator.choose(task_vectors, epsilon, rng)
         return BalletBatch(episodes, strategies.cpu().numpy(), task_vectors)
 

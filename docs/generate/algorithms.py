@@ -29,7 +29,7 @@ class Algorithm:
         learner: Name in the registry of learners, which gives settings and results; "" for none.
         example: Code that runs in seconds.
         commands: Shell commands beside those of the studies.
-        config: Class of the settings in the same module, without a learner.
+        config: Class of the settings in `memenvs.agents`, without a learner.
         title: Title of the page, if it is not the name.
     """
 
@@ -51,7 +51,7 @@ class Algorithm:
         """The class of the settings; None where all are arguments of the constructor."""
         if self.learner:
             return find_learner_by_name(self.learner).config_type
-        return getattr(import_module(f"memenvs.agents.{self.module}"), self.config) if self.config else None
+        return getattr(import_module("memenvs.agents"), self.config) if self.config else None
 
     @property
     def page_name(self) -> str:
@@ -119,7 +119,7 @@ with torch.no_grad():
         "supervised",
     ),
     Algorithm(
-        "sat.allocator",
+        "memory.allocator",
         "AdaptiveAllocator",
         """
 import numpy as np
@@ -299,9 +299,10 @@ def _uses(algorithm: Algorithm) -> list[tuple[str, str]]:
     elif algorithm.name == "AdaptiveAllocator":
         rows = [
             ("supervised, as `AllocatedBallet`", YES),
-            ("reinforcement learning, with `EpisodeAllocator`", YES),
-            ("memories whose state has a `strategy`: `t-fifo`, `sat-...`", YES),
+            ("reinforcement learning, `PartialUpdatePPO(allocator=...)`", YES),
+            ("memories with a capacity and `strategies`: `t-fifo`, `sat-...`", YES),
             ("other memories", NO),
+            ("copies of an environment whose time limits or trials differ", NO),
         ]
     elif algorithm.name == "TrialEvaluator":
         rows = [
@@ -326,7 +327,11 @@ def _mark(yes: bool) -> str:
 
 def _results(algorithm: Algorithm) -> list[Result]:
     if algorithm.name == "AdaptiveAllocator":
-        return [each for each in all_results() if "allocation" in each.config.policy]
+        return [
+            each
+            for each in all_results()
+            if "allocation" in each.config.policy or getattr(each.config.learner, "allocator", None) is not None
+        ]
     return [each for each in all_results() if each.config.kind.name == algorithm.learner]
 
 

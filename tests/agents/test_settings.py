@@ -13,11 +13,11 @@ import pytest
 import torch
 
 from memenvs.agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, PPOConfig
+from memenvs.agents.algorithms.allocator_config import AllocatorConfig
 from memenvs.agents.algorithms.supervised_config import SupervisedConfig
 from memenvs.agents.memory import MEMORIES, StepInputs, make_memory, memory_spec
 from memenvs.agents.mtvm.config import MTVMConfig
 from memenvs.agents.mtvm.imitation_config import ImitationConfig
-from memenvs.agents.sat.allocator import AllocatorConfig
 from memenvs.agents.sat.config import BalletModelConfig
 from tests.agents.learners import darkroom
 from tests.fuzzing import attempt, pairs, single, some

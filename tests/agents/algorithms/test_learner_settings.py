@@ -39,6 +39,7 @@ DEFAULTS: dict[Config, dict[str, Any]] = {
         "credit_across_episodes": False,
         "precision": "float32",
         "reset_each_rollout": None,
+        "allocator": None,
     },
     DQNConfig: {
         "learning_rate": 5e-4,

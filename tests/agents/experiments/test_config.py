@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
-from memenvs.agents.experiments.config import RunConfig, with_overrides
+from memenvs.agents.algorithms.allocator_config import AllocatorConfig
+from memenvs.agents.experiments.config import RunConfig, difference, with_overrides
 from memenvs.agents.experiments.train import check_config
 from memenvs.agents.presets import find_preset
 
@@ -27,6 +29,13 @@ def test_overrides_change_only_what_they_name():
     assert config.env_kwargs == {**SMALL.env_kwargs, "size": 6}
     assert config.policy["memory_kwargs"] == {**SMALL.policy["memory_kwargs"], "layers": 3}
     assert config.seed == SMALL.seed
+    parts = [("ppo.allocator.strategies", ["fifo", "mvfo"]), ("ppo.allocator.epsilon_steps", 7)]
+    config = with_overrides(SMALL, parts)
+    assert config.learner.allocator == AllocatorConfig(strategies=("fifo", "mvfo"), epsilon_steps=7)
+    again = RunConfig.from_json(json.loads(json.dumps(config.to_json())))
+    assert again == config and difference(again, config) is None
+    assert with_overrides(config, [("ppo.allocator.epsilon_steps", 8)]).learner.allocator.strategies == ("fifo", "mvfo")
+    assert with_overrides(config, [("ppo.allocator", None)]) == SMALL
 
 
 def test_overrides_are_checked_together():
@@ -56,6 +65,8 @@ def test_wrong_overrides_are_named():
         ("size", 2, r"unknown setting 'size'; did you mean 'env_kwargs.size'\?"),
         ("ppo", 1, "unknown setting 'ppo'"),
         ("learner", 1, "unknown setting 'learner'"),
+        ("ppo.allocator.epsilon", 0.5, "unknown setting 'epsilon' of allocator; choose from"),
+        ("ppo.gamma.x", 0.5, "unknown setting 'ppo.gamma.x'; ppo.gamma has no parts, it is 0.99"),
         ("dqn.gamma", 0.5, "'dqn.gamma' cannot be set: this run learns with ppo"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memenvs.agents.sat.allocator import AllocatorConfig
+from memenvs.agents.algorithms.allocator_config import AllocatorConfig
 from memenvs.agents.sat.config import BalletModelConfig
 from memenvs.agents.sat.prediction import AllocationConfig
 
@@ -20,10 +20,9 @@ def test_defaults_are_those_of_the_published_runs() -> None:
     memory = {"memory": "sat-fifo", "strategy": None, "capacity": "task", "first": 0, "every": 1, "dnc": {}}
     start = {"initialisation": "calibrated", "keys_like_queries": False}
     assert asdict(BalletModelConfig()) == {**memory, **codes, **start, **reader}
-    assert asdict(AllocatorConfig()) == {"hidden_dim": 64, **EXPLORATION}
     learner = {"task_input": "task", "split": 0, "encoder": {}, "rate": 1.0, "only_kept": False}
     assert asdict(AllocationConfig()) == {**EXPLORATION, **learner}
-    for config in (BalletModelConfig(), AllocatorConfig(), AllocationConfig()):
+    for config in (BalletModelConfig(), AllocationConfig()):
         with pytest.raises(FrozenInstanceError):
             config.loss_weight = 3  # type: ignore[misc, union-attr]
         with pytest.raises(TypeError, match="positional argument"):  # nothing hangs on the order of settings
@@ -63,7 +62,7 @@ def test_the_smallest_and_largest_values_are_allowed() -> None:
     for settings in allowed:
         config = BalletModelConfig(**settings)
         assert {name: getattr(config, name) for name in settings} == settings
-    AllocatorConfig(hidden_dim=1, epsilon_start=0.0, epsilon_end=1.0, epsilon_steps=1, loss_weight=0.01)
+    AllocatorConfig(hidden_dim=1, epsilon_start=0.0, epsilon_end=1.0, epsilon_steps=1, learning_rate=0.01)
 
 
 def test_what_does_not_go_together_is_named() -> None:
@@ -89,19 +88,15 @@ def test_what_does_not_go_together_is_named() -> None:
         with pytest.raises(ValueError, match=message):
             BalletModelConfig(**settings)
     for name in ("epsilon_start", "epsilon_end"):
-        for value in (-0.01, 1.01):
+        for value, kind in ((-0.01, AllocatorConfig), (1.01, AllocationConfig)):
             with pytest.raises(ValueError, match=f"{name} must be 0 ... 1, got {value}"):
-                AllocatorConfig(**{name: value})
+                kind(**{name: value})
     for more, message in (
         ({"rate": 0.0}, "rate must be > 0, got 0.0"),
         ({"split": 1}, "split must be left out where task_input is 'task', got 1"),
         ({"encoder": {"kind": "hash"}}, "encoder must be left out where task_input is 'task', got {'kind': 'hash'}"),
-        ({"epsilon_end": 2.0}, "epsilon_end must be 0 ... 1, got 2.0"),
+        ({"epsilon_steps": 0}, "epsilon_steps must be an integer of at least 1, got 0"),
+        ({"loss_weight": 0.0}, "loss_weight must be above 0, got 0.0"),
     ):
         with pytest.raises(ValueError, match=message):
             AllocationConfig(**more)  # type: ignore[arg-type]
-    text = AllocationConfig(
-        task_input="text", split=2, epsilon_start=0.5, epsilon_end=0.25, epsilon_steps=7, loss_weight=3.0
-    )
-    expected = AllocatorConfig(epsilon_start=0.5, epsilon_end=0.25, epsilon_steps=7, loss_weight=3.0)
-    assert text.allocator == expected

@@ -1,0 +1,228 @@
+"""PPO with an allocator: choosing a strategy, learning with it, saving and acting."""
+
+from __future__ import annotations
+
+import functools
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+from memenvs.agents import AllocatorConfig, PartialUpdatePPO, PPOConfig
+from memenvs.agents.memory.base import STRATEGY
+from memenvs.retention import STRATEGY_NAMES
+from tests.agents.corridor import corridor
+from tests.agents.learners import Noise, act, act_next, check_values, weights
+
+FIFO, MVFO = (STRATEGY_NAMES.index(name) for name in ("fifo", "mvfo"))
+N, STEPS = 6, 9
+
+
+def learner(memory: str = "sat-fifo", *, env: Any = None, seed: int = 0, **settings: Any) -> PartialUpdatePPO:
+    """A learner of the corridor; `memory_kwargs` and `allocator` are settings of these."""
+    sizes = {"dim": 8, "layers": 1, "heads": 1, "mlp_dim": 8, "capacity": 4} | settings.pop("memory_kwargs", {})
+    allocator = AllocatorConfig(**{"strategies": ("fifo", "mvfo"), **settings.pop("allocator", {})})
+    base = {"n_steps": STEPS, "n_updates": 1, "batch_size": 3, "n_epochs": 2, "learning_rate": 1e-2, "device": "cpu"}
+    policy = {"memory": memory, "memory_kwargs": sizes, "previous_action_dim": 0}
+    env = corridor(N) if env is None else env
+    given = base | {"allocator": allocator} | settings
+    return PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy, seed=seed, **given)
+
+
+def with_large_weights(model: PartialUpdatePPO) -> PartialUpdatePPO:
+    """Draw weights so large that what a memory holds changes every probability."""
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in model._trained:
+            parameter.copy_(0.5 * torch.randn(parameter.shape, generator=generator))
+    return model
+
+
+class SaveAt(BaseCallback):
+    """Saves the learner before the rollout that begins after some steps."""
+
+    def __init__(self, steps: int, file: io.BytesIO) -> None:
+        super().__init__()
+        self.steps, self.file = steps, file
+
+    def _on_rollout_start(self) -> None:
+        if self.num_timesteps == self.steps:
+            self.model.save(self.file)
+
+    def _on_step(self) -> bool:
+        return True
+
+
+def test_learning_sees_the_strategies_that_acted() -> None:
+    """In all positions, with episodes of any length in a row, in each segment, and after episodes were shuffled."""
+    by_place = ("fifo", "lifo", "lvfo", "mvfo")
+    for memory, more, strategies, updates, prefix in (
+        ("sat-fifo", {}, (*by_place, "quota"), 1, "full"),
+        ("sat-pm-ph", {"chunk": 2, "top_k": 2, "reset_on": "episode"}, by_place, 3, "full"),
+        ("t-fifo", {}, ("fifo", "lifo"), 3, "detach"),
+    ):
+        env = corridor(N, delay=5, early=True, trial_episodes=None if "reset_on" in more else 2)
+        settings = {"n_steps": 24, "n_updates": updates, "prefix_grad": prefix, "learning_rate": 1e-9}
+        allocator = {"strategies": strategies, "epsilon_end": 1.0}
+        model = learner(memory, env=env, memory_kwargs=more, allocator=allocator, **settings)
+        with_large_weights(model)
+        act(model)
+        for segment in range(updates):
+            check_values(model, 24 // updates * segment, 24 // updates * (segment + 1))
+            model.train()
+            if segment + 1 < updates:
+                act_next(model)
+        buffer = model.rollout_buffer
+        starts = buffer.episode_start if "reset_on" in more else buffer.trial_start
+        chosen = buffer.extra_inputs[STRATEGY]
+        assert {STRATEGY_NAMES[i] for i in chosen.unique().tolist()} == set(strategies)
+        assert (chosen[:, 1:] == chosen[:, :-1])[~starts[:, 1:]].all()  # the same from one start to the next
+        assert starts[:, 1:].any()
+        if memory == "sat-fifo":
+            buffer.extra_inputs[STRATEGY] = torch.full_like(chosen, FIFO)  # as if the strategy were lost
+            with pytest.raises(AssertionError, match="not close"):
+                check_values(model, 0, 24)
+
+
+def test_it_learns_the_undiscounted_return_of_what_has_ended() -> None:
+    model = learner(env=corridor(N, trial_episodes=2), n_steps=20)
+    act(model)
+    episodes, buffer = model._episodes, model.rollout_buffer
+    assert episodes is not None and model.policy.allocator is not None
+    returns = buffer.rewards[:, :18].sum(1)  # two episodes of nine steps
+    chosen = buffer.extra_inputs[STRATEGY][:, 0].tolist()
+    assert sorted(episodes.finished) == sorted(zip(chosen, returns.tolist(), strict=True))
+    assert episodes.begun.total() == 2 * N  # the trials after them are cut off
+    task = model.policy.allocator.constant(1)
+    before = model.policy.allocator(task).detach()
+    fixed = [p.detach().clone() for p in model._trained]
+    model._train_allocator([(MVFO, 5.0)] * 40, episodes.begun)
+    after = model.policy.allocator(task).detach()
+    assert after[0, 1] > before[0, 1] + 0.05
+    assert all(torch.equal(p, q) for p, q in zip(model._trained, fixed, strict=True))
+    model.train()
+    assert episodes.finished == [] and not episodes.begun
+
+
+def test_its_log_and_its_exploration() -> None:
+    model = learner(allocator={"epsilon_end": 0.0, "epsilon_steps": N * STEPS})
+    model.learn(2 * N * STEPS)
+    assert model.policy.allocator is not None
+    best = int(model.policy.allocator.best(model.policy.allocator.constant(1)))
+    act_next(model)  # epsilon is 0 from the second rollout on
+    assert model.rollout_buffer.extra_inputs[STRATEGY].unique().tolist() == [best]
+    model.train()
+    values = model.logger.name_to_value
+    assert values[f"allocator/share_{STRATEGY_NAMES[best]}"] == 1.0
+    assert {name for name in values if name.startswith("allocator/")} == {
+        f"allocator/{kind}_{name}" for kind in ("share", "q") for name in ("fifo", "mvfo")
+    }
+
+
+def test_it_resumes_with_the_same_bits_and_acts_with_the_best_strategy() -> None:
+    total = 4 * N * STEPS
+    whole = learner(env=corridor(N, early=True))
+    whole.learn(total)
+    file = io.BytesIO()
+    stopped = learner(env=corridor(N, early=True))
+    stopped.learn(total, callback=SaveAt(2 * N * STEPS, file))
+    again = PartialUpdatePPO.load(file, corridor(N, early=True), device="cpu")
+    again.learn(2 * N * STEPS, reset_num_timesteps=False)
+    assert torch.equal(weights(again), weights(whole))
+    states = [model.policy.optimizer.state_dict()["state"] for model in (again, whole)]
+    assert all(torch.equal(states[0][i]["exp_avg"], states[1][i]["exp_avg"]) for i in states[1])
+    for best in (0, 1):
+        with torch.no_grad():
+            again.policy.allocator.network[2].bias.copy_(torch.eye(2)[best] * 100)  # type: ignore[union-attr]
+        file = io.BytesIO()
+        again.save(file)
+        loaded = PartialUpdatePPO.load(file, device="cpu")
+        observation = {"cue": np.zeros((1, 2), np.float32), "place": np.zeros(1, np.int64)}
+        _, state = loaded.predict(observation)
+        assert state[STRATEGY].tolist() == [(FIFO, MVFO)[best]]
+        _, state = loaded.predict(observation, state, np.array([True]), trial_start=np.array([True]))
+        assert state[STRATEGY].tolist() == [(FIFO, MVFO)[best]]
+
+
+@pytest.mark.learning
+def test_the_strategy_that_keeps_the_cue_is_found_by_reinforcement() -> None:
+    """With the cue in memory every answer can be right; without it half of them are."""
+    model = learner(
+        env=corridor(32),
+        batch_size=16,
+        gamma=1.0,
+        normalize_advantage=True,
+        clip_range_vf=None,
+        max_grad_norm=0.5,
+        allocator={"learning_rate": 5e-3},
+        memory_kwargs={"dim": 16, "mlp_dim": 16},
+    )
+    model.learn(32 * STEPS * 40)
+    allocator = model.policy.allocator
+    assert allocator is not None
+    fifo, mvfo = allocator(allocator.constant(1))[0].tolist()
+    assert mvfo > fifo + 0.15 and fifo < 0.75, (fifo, mvfo)
+
+
+class Limited(Noise):
+    """Noise with a time limit; one with trials says so in the info of a reset."""
+
+    def __init__(self, horizon: int, has_trials: bool) -> None:
+        super().__init__(spaces.Box(-1.0, 1.0, (2,), np.float32), horizon=horizon)
+        self.spec = EnvSpec("Limited-v0", max_episode_steps=horizon)
+        self.has_trials = has_trials
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        observation, info = super().reset(seed=seed)
+        return observation, {"trial_start": True} if self.has_trials else info
+
+
+def limited(*copies: tuple[int, bool]) -> DummyVecEnv:
+    return DummyVecEnv([functools.partial(Limited, *each) for each in copies])
+
+
+def test_what_cannot_work_is_named_before_anything_starts() -> None:
+    by_time: dict[str, Any] = {"memory": "t-fifo", "allocator": {"strategies": ["fifo", "lifo"]}}
+    for settings, message in (
+        ({"memory_kwargs": {"capacity": None}}, "without a capacity: with None nothing is evicted, got memory 'sat-f"),
+        ({"memory_kwargs": {"capacity": 0}}, "capacity must be an integer of at least 1 or None, got 0"),
+        ({"memory": "t-fifo"}, r"strategies must be of those .* 't-fifo' .*\['fifo', 'lifo'\], got 'mvfo'"),
+        (
+            {"memory_kwargs": {"capacity": 1}, "allocator": {"strategies": ["fifo", "quota"]}},
+            "strategies must be of those .* capacity=1.* got 'quota'",  # less than a step for each place
+        ),
+        ({"allocator": {"strategies": ["fifo", "lru"]}}, "allocator.strategies must be of those .* got 'lru'"),
+        ({"n_steps": 8}, "n_steps must be at least the 9 that a trial may take with allocator, .* got 8"),
+        ({"env": corridor(2, trial_episodes=2)}, "n_steps must be at least the 18 that a trial may take .* got 9"),
+        ({"env": corridor(2, trial_episodes=None)}, "allocator needs trials that end, .* got EpisodeLimits"),
+        (
+            by_time | {"env": limited((5, False), (7, False))},
+            "allocator must be None with copies .* whose episodes differ, got .*=5,.*=7,",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            learner(**settings)
+    mixed = learner(**by_time, env=limited((5, False), (5, True)))
+    with pytest.raises(ValueError, match="whose episodes differ, got 'trial_start' in the info of 1 of 2"):
+        mixed.learn(18)
+    assert mixed.num_timesteps == 0
+    learner(**by_time, env=limited((5, False), (5, False))).learn(18)
+    with pytest.raises(ValueError, match=r"allocator must be None with a memory without eviction strategies, .* 'gru'"):
+        PartialUpdatePPO("MemoryPolicy", corridor(2), policy_kwargs={"memory": "gru"}, allocator={})
+    for allocator, message in (
+        ({"strategies": ["fifo"]}, "allocator: strategies must be two or more different names, got"),
+        ({"strategies": "fifo"}, "allocator: strategies must be a list of names, got 'fifo'"),
+        ({"epsilon_end": 1.5}, "allocator: epsilon_end must be 0 ... 1, got 1.5"),
+        ({"epsilon_steps": 0}, "allocator: epsilon_steps must be an integer of at least 1 or None, got 0"),
+        ({"learning_rate": 0.0}, "allocator: learning_rate must be > 0, got 0.0"),
+        ({"epsilon": 1}, "unknown setting 'epsilon' of allocator; choose from"),
+        (3, "allocator must be .* got 3"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            PPOConfig(allocator=allocator)  # type: ignore[arg-type]

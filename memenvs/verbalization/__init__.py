@@ -1,0 +1,1 @@
+"""Episodic memory verbalization: the days of a household robot, and questions about them."""

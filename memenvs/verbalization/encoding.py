@@ -1,0 +1,103 @@
+"""Key frames as agents see them: symbols by number, signals scaled, dates written for each history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from memenvs.verbalization.dates import date_fields
+from memenvs.verbalization.episodes import Frames, History
+from memenvs.verbalization.pool import EpisodePool
+from memenvs.verbalization.signals import LATENT_WIDTH, SUB_WIDTH
+from memenvs.verbalization.symbols import Dictionary
+
+#: Width and type of each part of a key frame; () is one number.
+PARTS: dict[str, tuple[tuple[int, ...], type]] = {
+    "dt": ((7,), np.int16),
+    "goal": ((5,), np.int16),
+    "action": ((), np.int16),
+    "args": ((5,), np.int16),
+    "objects": ((2,), np.int16),
+    "state": ((4,), np.int8),
+    "sub": ((SUB_WIDTH,), np.float32),
+    "latent": ((LATENT_WIDTH,), np.float32),
+}
+
+
+class Scaling(NamedTuple):
+    """Mean and standard deviation of each sub-symbolic signal over the training split, float32, (U,) each."""
+
+    mean: np.ndarray
+    std: np.ndarray
+
+
+def measure_scaling(frames: Frames) -> Scaling:
+    """Measure the scaling of signals; positions count only where their object slot is filled."""
+    filled = np.ones(frames.sub.shape, bool)
+    filled[:, :6] = np.repeat(frames.objects > 0, 3, axis=1)
+    values = frames.sub.astype(np.float64)
+    count = np.maximum(filled.sum(0), 1)
+    mean = np.where(filled, values, 0.0).sum(0) / count
+    std = np.sqrt(np.where(filled, (values - mean) ** 2, 0.0).sum(0) / count)
+    return Scaling(mean.astype(np.float32), np.maximum(std, 1e-6).astype(np.float32))
+
+
+@dataclass(frozen=True)
+class EncodedPool:
+    """Key frames of a pool, but for their dates.
+
+    Attributes:
+        parts: Part -> array, (T, ...), of all episodes, one after the other: `PARTS` without "dt" and "latent".
+        time: int32, (T,); seconds since the start of the episode.
+        first: int64, (E + 1,); index of the first key frame of each episode, and at last the number of all.
+        pool: The pool.
+    """
+
+    parts: dict[str, np.ndarray]
+    time: np.ndarray
+    first: np.ndarray
+    pool: EpisodePool
+
+    def rows(self, history: History) -> np.ndarray:
+        """List the indices of a history's key frames in the arrays, int64, (T,)."""
+        numbers = [episode.number for episode in history.episodes]
+        spans = [np.arange(self.first[number], self.first[number + 1]) for number in numbers]
+        return np.concatenate(spans) if spans else np.zeros(0, np.int64)
+
+    def dates(self, history: History) -> np.ndarray:
+        """Write the dates of a history's key frames, int16, (T, 7)."""
+        spans = [start + episode.frames.time for start, episode in zip(history.starts, history.episodes, strict=True)]
+        return date_fields(np.concatenate(spans)) if spans else np.zeros((0, 7), np.int16)
+
+    def frames(self, history: History, modalities: Sequence[str] = ()) -> dict[str, np.ndarray]:
+        """Assemble the key frames of a history: part -> array, (T, ...).
+
+        Args:
+            history: T key frames of this pool.
+            modalities: "latent" adds the image latents, which are computed each time.
+        """
+        rows = self.rows(history)
+        found = {"dt": self.dates(history), **{name: values[rows] for name, values in self.parts.items()}}
+        if "latent" in modalities:
+            latents = [self.pool.latents(episode.number) for episode in history.episodes]
+            found["latent"] = np.concatenate(latents) if latents else np.zeros((0, LATENT_WIDTH), np.float32)
+        return found
+
+
+def encode_pool(pool: EpisodePool, dictionary: Dictionary, scaling: Scaling) -> EncodedPool:
+    """Encode the key frames of a pool.
+
+    Args:
+        pool: Episodes.
+        dictionary: Numbers of symbols; a symbol that it has not becomes "<unk>".
+        scaling: Signals become (signal - mean) / std; the positions of empty object slots become 0.
+    """
+    frames = pool.frames
+    number = dictionary.table()
+    sub = (frames.sub - scaling.mean) / scaling.std
+    sub[:, :6] *= np.repeat(frames.objects > 0, 3, axis=1)
+    parts = {name: number[getattr(frames, name)] for name in ("goal", "action", "args", "objects")}
+    return EncodedPool({**parts, "state": frames.state, "sub": sub}, frames.time, pool.first, pool)

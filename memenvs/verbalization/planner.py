@@ -1,0 +1,169 @@
+"""Goals of the household, and plans that reach them with two hands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from memenvs.verbalization.episodes import Scene
+from memenvs.verbalization.household_config import GOAL_KINDS, HouseholdConfig
+from memenvs.verbalization.symbols import AGENT, FAMILIES, HANDS, OBJECTS, PLACE_LOCATIONS, Goal, Verb
+
+SLOTS = 4
+_FAMILY = {symbol: number for number, family in enumerate(FAMILIES) for symbol in family}
+_OBJECT_NUMBER = {symbol: number for number, symbol in enumerate(OBJECTS)}
+_PLACE_NUMBER = {symbol: number for number, symbol in enumerate(PLACE_LOCATIONS)}
+Step = tuple[Verb, tuple[str, ...]]
+
+
+def is_held_out(object: str, location: str) -> bool:
+    """Return True if a goal with this object and destination is held out to test generalisation; a fifth of all are."""
+    return (_OBJECT_NUMBER[object] + 2 * _PLACE_NUMBER[location]) % 5 == 0
+
+
+@dataclass
+class House:
+    """Where everything is now.
+
+    Attributes:
+        robot: Location of the robot.
+        objects: Object -> (location, slot) of those that lie somewhere.
+        held: Object -> hand of those in a hand.
+    """
+
+    robot: str
+    objects: dict[str, tuple[str, int]]
+    held: dict[str, str] = field(default_factory=dict)
+
+    def scene(self) -> Scene:
+        """Return a copy as the start scene of an episode; nothing may be in a hand."""
+        return Scene(self.robot, dict(self.objects))
+
+    def free_slots(self, location: str) -> list[int]:
+        """List the slots of a location that have no object."""
+        taken = {slot for place, slot in self.objects.values() if place == location}
+        return [slot for slot in range(SLOTS) if slot not in taken]
+
+
+def draw_house(config: HouseholdConfig, need: int, rng: np.random.Generator) -> House:
+    """Draw a scene.
+
+    Args:
+        config: Settings.
+        need: Least number of objects, for the goal.
+        rng: Source of randomness.
+
+    Returns:
+        Objects at distinct slots of the pick locations, and the robot at its start.
+    """
+    low, high = config.scene_objects
+    count = int(rng.integers(max(low, need), high + 1))
+    chosen: list[str] = []
+    for number in rng.permutation(len(config.objects)).tolist():
+        symbol = config.objects[number]
+        same = sum(_FAMILY[each] == _FAMILY[symbol] for each in chosen)
+        if len(chosen) < count and not (config.max_per_family and same >= config.max_per_family):
+            chosen.append(symbol)
+    spots = [(location, slot) for location in config.pick_locations for slot in range(SLOTS)]
+    order = rng.permutation(len(spots)).tolist()
+    robot = "roomcenter" if config.start == "roomcenter" else _choose(config.locations, rng)
+    return House(robot, {symbol: spots[order[k]] for k, symbol in enumerate(chosen)})
+
+
+def draw_goal_kind(config: HouseholdConfig, rng: np.random.Generator, objects: int | None = None) -> str:
+    """Draw the kind of a goal; one that needs at most this many objects, if a number is given."""
+    weights = np.array(
+        [weight * (objects is None or sum(GOAL_KINDS[kind]) <= objects) for kind, weight in config.goal_mixture]
+    )
+    if not weights.any():
+        raise ValueError(f"goal_mixture has no goal for a scene of {objects} objects, got {config.goal_mixture}")
+    return config.goal_mixture[_weighted(weights, rng)][0]
+
+
+def draw_goals(config: HouseholdConfig, kind: str, house: House, rng: np.random.Generator) -> tuple[Goal, ...]:
+    """Draw the predicates of a goal in a scene.
+
+    Each object is brought to another location than its own, to one with a free slot.
+    """
+    moves, grasps = GOAL_KINDS[kind]
+    order = [list(house.objects)[number] for number in rng.permutation(len(house.objects)).tolist()]
+    goals: list[Goal] = []
+    free = {location: len(house.free_slots(location)) for location in config.place_locations}
+    base = np.array(
+        [
+            weight
+            for place, weight in zip(PLACE_LOCATIONS, config.place_weights, strict=True)
+            if place in config.place_locations
+        ]
+    )
+    for symbol in order[:]:
+        if len(goals) == moves:
+            break
+        allowed = np.array(
+            [
+                place != house.objects[symbol][0]
+                and free[place] > 0
+                and (config.pairs == "all" or is_held_out(symbol, place) == (config.pairs == "unseen"))
+                and (config.equal_destinations or all(place != goal.place for goal in goals))
+                for place in config.place_locations
+            ]
+        )
+        if allowed.any():
+            place = config.place_locations[_weighted(base * allowed, rng)]
+            free[place] -= 1
+            goals.append(Goal("objectAt", symbol, place))
+            order.remove(symbol)
+    hands = [list(HANDS)[number] for number in rng.permutation(2).tolist()]
+    goals += [Goal("grasped", symbol, hand) for symbol, hand in zip(order[:grasps], hands, strict=False)]
+    return tuple(goals)
+
+
+def make_plan(goals: Sequence[Goal], house: House, rng: np.random.Generator) -> list[Step]:
+    """Plan the actions that reach a goal.
+
+    Two objects are fetched before they are delivered, one in each hand. A move to where the robot is already is left
+    out.
+
+    Args:
+        goals: Predicates; those with "grasped" come last.
+        house: The scene.
+        rng: Chooses hands.
+
+    Returns:
+        Verb and arguments of each action.
+    """
+    steps: list[Step] = []
+    robot = house.robot
+
+    def go(location: str) -> None:
+        nonlocal robot
+        if location != robot:
+            steps.append(("move", (AGENT, robot, location)))
+            robot = location
+
+    moves = [goal for goal in goals if goal.predicate == "objectAt"]
+    for first in range(0, len(moves), 2):
+        hands = [list(HANDS)[number] for number in rng.permutation(2).tolist()]
+        load = list(zip(moves[first : first + 2], hands, strict=False))
+        for goal, hand in load:
+            go(house.objects[goal.object][0])
+            steps.append(("grasp", (AGENT, hand, robot, goal.object)))
+        for goal, hand in load:
+            go(goal.place)
+            steps.append(("putdown", (AGENT, hand, robot, goal.object)))
+    for goal in goals:
+        if goal.predicate == "grasped":
+            go(house.objects[goal.object][0])
+            steps.append(("grasp", (AGENT, goal.place, robot, goal.object)))
+    return steps
+
+
+def _choose(values: Sequence[str], rng: np.random.Generator) -> str:
+    return values[int(rng.integers(len(values)))]
+
+
+def _weighted(weights: np.ndarray, rng: np.random.Generator) -> int:
+    bounds = weights.cumsum()
+    return int(np.searchsorted(bounds, rng.random() * bounds[-1], side="right"))

@@ -1,0 +1,357 @@
+"""Key frames: when they are taken, and what the robot's sensors and log say in each of them."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from memenvs.verbalization.episodes import Action, Frames
+from memenvs.verbalization.execution import Execution
+from memenvs.verbalization.household_config import HouseholdConfig
+from memenvs.verbalization.symbols import (
+    ACTION_STATUSES,
+    HANDS,
+    LOCATIONS,
+    NO_STATUS,
+    OBJECT_STATUSES,
+    OBJECTS,
+    SYMBOL_IDS,
+    TASK_STATUSES,
+)
+
+JOINTS = 40
+#: Width of the sub-symbolic part: two positions, the pose of the platform, and three signals of each joint.
+SUB_WIDTH = 6 + 3 + 3 * JOINTS
+#: Width of what the image latents are made of; see `views`.
+VIEW_WIDTH = 2 * len(OBJECTS) + len(LOCATIONS) + len(HANDS)
+DETECTION_RANGE = 2500.0
+DETECTION_ANGLE = math.radians(35.0)
+_POSITION_NOISE, _PLATFORM_NOISE, _YAW_NOISE = 5.0, 10.0, math.radians(0.5)
+_REACH, _TABLE_HEIGHT, _SLOT_SPACING = 700.0, 900.0, 250.0
+_HAND_AHEAD, _HAND_ASIDE, _HAND_HEIGHT = 350.0, 250.0, 1050.0
+_VELOCITY_SECONDS = 0.5
+#: Share of an action after which the hand is at the object.
+_REACHED = 0.6
+_FIRST_OBJECT = SYMBOL_IDS[next(iter(OBJECTS))]
+_HAND_NAMES = tuple(HANDS)
+_LOCATION_NAMES = tuple(LOCATIONS)
+_OBJECT_NUMBER = {symbol: number for number, symbol in enumerate(OBJECTS)}
+#: Kinds of key frames: the end of a window of time, the start and the end of an action.
+WINDOW, STARTED, ENDED = 0, 1, 2
+
+
+def frame_times(config: HouseholdConfig, actions: tuple[Action, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """List the key frames of an episode.
+
+    Every start and end of an action is one. With windows there is also one whenever `window_seconds` have passed since
+    the last.
+
+    Returns:
+        int32, (T,) each: second of the episode, index of the action, and `WINDOW`, `STARTED` or `ENDED`.
+    """
+    rows: list[tuple[int, int, int]] = []
+    for k, action in enumerate(actions):
+        rows.append((action.start, k, STARTED))
+        if config.key_frames == "windows":
+            closing = range(action.start + config.window_seconds, action.end, config.window_seconds)
+            rows += [(second, k, WINDOW) for second in closing]
+        rows.append((action.end, k, ENDED))
+    time, index, kind = np.array(rows, np.int32).T
+    return time, index, kind
+
+
+def record(config: HouseholdConfig, execution: Execution, rng: np.random.Generator) -> tuple[Frames, np.ndarray]:
+    """Record an episode.
+
+    Args:
+        config: Settings.
+        execution: What happened.
+        rng: Source of the noise.
+
+    Returns:
+        Its key frames, and float16, (T, VIEW_WIDTH): what is in view, for `image_latents`.
+    """
+    actions = execution.actions
+    time, index, kind = frame_times(config, actions)
+    frames = len(time)
+    world = _World(execution)
+    progress = np.clip((time - world.start[index]) / (world.end[index] - world.start[index]), 0.0, 1.0)
+    robot = world.poses(index, progress)
+    state = index + ((kind == ENDED) & world.succeeded[index])
+    root = world.objects_in_root(state, robot)
+    visible = world.is_held[state] | _in_view(root)
+    if config.missed_detections:
+        visible &= rng.random(visible.shape) >= config.missed_detections
+    slots, new = _object_slots(world, actions, index, kind, state, visible)
+
+    goal = np.zeros((frames, 5), np.int16)
+    for k, predicate in enumerate(execution.goals):
+        goal[:, k] = SYMBOL_IDS[predicate.symbol]
+    is_event = kind != WINDOW
+    action = np.where(is_event, world.verb_ids[index], 0).astype(np.int16)
+    args = np.where(is_event[:, None], world.argument_ids[index], 0).astype(np.int16)
+    status = np.full((frames, 4), NO_STATUS, np.int8)
+    ended = np.where(world.succeeded[index], ACTION_STATUSES.index("success"), ACTION_STATUSES.index("failure"))
+    status[:, 1] = np.select([kind == STARTED, kind == ENDED], [ACTION_STATUSES.index("started"), ended], NO_STATUS)
+    status[-1, 0] = TASK_STATUSES.index(execution.status)
+    status[:, 2:] = np.where(slots > 0, new, NO_STATUS)
+
+    sub = np.empty((frames, SUB_WIDTH), np.float32)
+    everything = np.concatenate([root, np.broadcast_to(_hand_positions(), (frames, 2, 3))], 1)
+    row = np.where(slots >= _FIRST_OBJECT, slots - _FIRST_OBJECT, len(OBJECTS) + slots - SYMBOL_IDS[_HAND_NAMES[0]])
+    row = np.where(slots > 0, row, 0)
+    positions = everything[np.arange(frames)[:, None], row]
+    positions = positions + rng.normal(0.0, _POSITION_NOISE, positions.shape)
+    sub[:, :6] = np.where(slots[:, :, None] > 0, positions, 0.0).reshape(frames, 6)
+    sub[:, 6:9] = robot + rng.normal(0.0, 1.0, robot.shape) * (_PLATFORM_NOISE, _PLATFORM_NOISE, _YAW_NOISE)
+    sub[:, 9:] = _joint_signals(config, world, index, kind, progress, rng)
+    view = views(visible, root, world.nearest_location(index, kind), world.hands_full(state))
+    packed = Frames(time, goal, action, args, slots.astype(np.int16), status, sub)
+    return packed, view
+
+
+class _World:
+    """Arrays of one episode: A actions, A + 1 states of the objects between them."""
+
+    def __init__(self, execution: Execution) -> None:
+        actions = execution.actions
+        self.start = np.array([action.start for action in actions], np.float64)
+        self.end = np.array([action.end for action in actions], np.float64)
+        self.succeeded = np.array([action.status == "success" for action in actions])
+        self.verb_ids = np.array([SYMBOL_IDS[action.verb] for action in actions])
+        self.argument_ids = np.zeros((len(actions), 5), np.int64)
+        for k, action in enumerate(actions):
+            self.argument_ids[k, : len(action.arguments)] = [SYMBOL_IDS[each] for each in action.arguments]
+        self._follow_robot(execution)
+        self._follow_objects(execution)
+
+    def _follow_robot(self, execution: Execution) -> None:
+        poses = []
+        self.location: list[tuple[str, str]] = []
+        robot = execution.scene.robot
+        for action in execution.actions:
+            target = action.location if action.verb == "move" else robot
+            a, b = LOCATIONS[robot], LOCATIONS[target]
+            share = 1.0 if action.status == "success" else 0.6  # a failed move stops on the way
+            turn = math.radians((b.yaw - a.yaw + 180) % 360 - 180)
+            move = (share * (b.x - a.x), share * (b.y - a.y), share * turn)
+            poses.append(((a.x, a.y, math.radians(a.yaw)), move))
+            self.location.append((robot, target if action.status == "success" else robot))
+            robot = self.location[-1][1]
+        table = np.array(poses)
+        self._pose, self._motion = table[:, 0], table[:, 1]
+
+    def _follow_objects(self, execution: Execution) -> None:
+        """Fill in positions (S, O, 3) in the world frame; NaN where an object is in a hand or not in the scene."""
+        count = len(execution.actions) + 1
+        self.position = np.full((count, len(OBJECTS), 3), np.nan)
+        self.is_held = np.zeros((count, len(OBJECTS)), bool)
+        self.hand = np.zeros((count, len(OBJECTS)), np.int64)
+        taken = dict(execution.scene.objects)
+        for symbol, (location, slot) in taken.items():
+            self.position[:, _OBJECT_NUMBER[symbol]] = slot_position(location, slot)
+        for k, action in enumerate(execution.actions):
+            if action.verb == "move" or action.status == "failure":
+                continue
+            number = _OBJECT_NUMBER[action.object or ""]
+            self.position[k + 1 :, number] = np.nan
+            self.is_held[k + 1 :, number] = action.verb == "grasp"
+            self.hand[k + 1 :, number] = _HAND_NAMES.index(action.hand or "")
+            if action.verb == "grasp":
+                taken.pop(action.object or "")
+            else:
+                used = {slot for place, slot in taken.values() if place == action.location}
+                slot = next(slot for slot in range(len(used) + 1) if slot not in used)
+                taken[action.object or ""] = (action.location, slot)
+                self.position[k + 1 :, number] = slot_position(action.location, slot)
+
+    def poses(self, index: np.ndarray, progress: np.ndarray) -> np.ndarray:
+        """Poses of the platform (x, y in mm, yaw in radians), float64, (T, 3)."""
+        return self._pose[index] + progress[:, None] * self._motion[index]
+
+    def objects_in_root(self, state: np.ndarray, robot: np.ndarray) -> np.ndarray:
+        """Positions of all objects in the robot's root frame, float64, (T, O, 3); NaN for those not in the scene."""
+        world = self.position[state]
+        dx, dy = world[:, :, 0] - robot[:, None, 0], world[:, :, 1] - robot[:, None, 1]
+        cos, sin = np.cos(robot[:, None, 2]), np.sin(robot[:, None, 2])
+        root = np.stack([cos * dx + sin * dy, cos * dy - sin * dx, world[:, :, 2]], -1)
+        return np.where(self.is_held[state][:, :, None], _hand_positions()[self.hand[state]], root)
+
+    def nearest_location(self, index: np.ndarray, kind: np.ndarray) -> np.ndarray:
+        """Number of the location at which the robot is; -1 on the way."""
+        ends = np.array([[_LOCATION_NAMES.index(a), _LOCATION_NAMES.index(b)] for a, b in self.location])
+        on_the_way = (ends[index, 0] != ends[index, 1]) & (kind == WINDOW)
+        return np.where(on_the_way, -1, np.where(kind == STARTED, ends[index, 0], ends[index, 1]))
+
+    def hands_full(self, state: np.ndarray) -> np.ndarray:
+        """True for each hand that holds something, bool, (T, 2)."""
+        held = self.is_held[state][:, :, None] & (self.hand[state][:, :, None] == np.arange(len(HANDS)))
+        return held.any(1)
+
+
+def slot_position(location: str, slot: int) -> tuple[float, float, float]:
+    """Compute where a slot of a location is, mm in the world frame; slots are a square grid in front of the robot."""
+    x, y, yaw = LOCATIONS[location].x, LOCATIONS[location].y, math.radians(LOCATIONS[location].yaw)
+    ahead = _REACH + _SLOT_SPACING * (slot // 2 - 0.5)
+    aside = _SLOT_SPACING * (0.5 - slot % 2)
+    return (
+        x + ahead * math.cos(yaw) - aside * math.sin(yaw),
+        y + ahead * math.sin(yaw) + aside * math.cos(yaw),
+        _TABLE_HEIGHT,
+    )
+
+
+def _hand_positions() -> np.ndarray:
+    """Positions of the two hands in the root frame, float64, (2, 3)."""
+    return np.array([[_HAND_AHEAD, side * _HAND_ASIDE, _HAND_HEIGHT] for side in (1, -1)])
+
+
+def _in_view(root: np.ndarray) -> np.ndarray:
+    """True where a position in the root frame is detected; False for NaN."""
+    with np.errstate(invalid="ignore"):
+        distance = np.hypot(root[..., 0], root[..., 1])
+        bearing = np.arctan2(root[..., 1], root[..., 0])
+        return (distance <= DETECTION_RANGE) & (np.abs(bearing) <= DETECTION_ANGLE)
+
+
+def _object_slots(
+    world: _World,
+    actions: tuple[Action, ...],
+    index: np.ndarray,
+    kind: np.ndarray,
+    state: np.ndarray,
+    visible: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Fill the two object slots of each frame.
+
+    Objects that are seen for the first time come first, then what the robot has in its hands, then the object that was
+    reported longest ago.
+
+    Returns:
+        Symbols, int64, (T, 2), and their statuses, int8, (T, 2).
+    """
+    slots = np.zeros((len(index), 2), np.int64)
+    status = np.zeros((len(index), 2), np.int8)
+    reported: dict[int, int] = {}  # symbol -> frame
+    new, updated = OBJECT_STATUSES.index("new"), OBJECT_STATUSES.index("updated")
+    in_view: list[list[int]] = [[] for _ in index]
+    for row, number in zip(*(each.tolist() for each in np.nonzero(visible)), strict=True):
+        in_view[row].append(_FIRST_OBJECT + number)
+    for frame, (k, event) in enumerate(zip(index.tolist(), kind.tolist(), strict=True)):
+        seen = in_view[frame]
+        chosen = [symbol for symbol in seen if symbol not in reported][-2:]
+        action = actions[k]
+        if len(chosen) < 2 and event != WINDOW and action.verb != "move":
+            hand, handled = SYMBOL_IDS[action.hand or ""], SYMBOL_IDS[action.object or ""]
+            chosen += [each for each in (handled, hand) if each not in chosen and (each == hand or each in seen)]
+        if len(chosen) < 2:
+            known = [symbol for symbol in seen if symbol in reported and symbol not in chosen]
+            chosen += sorted(known, key=reported.__getitem__)
+        for slot, symbol in enumerate(chosen[:2]):
+            slots[frame, slot] = symbol
+            status[frame, slot] = updated if symbol in reported else new
+            reported[symbol] = frame
+    return slots, status
+
+
+@lru_cache(maxsize=1)
+def _nominal_poses() -> dict[str, np.ndarray]:
+    """Joint angles, rad, (40,): at rest, and the change from it before a grasp, in a lift and in a putdown by hand."""
+    rng = np.random.default_rng(40)
+    poses = {"rest": rng.normal(0.0, 0.3, JOINTS)}
+    for side, joints in enumerate((slice(0, 14), slice(14, 28))):
+        for name in ("reach", "lift", "place"):
+            change = np.zeros(JOINTS)
+            change[joints] = rng.normal(0.0, 0.6, 14)
+            change[28:] = rng.normal(0.0, 0.1, JOINTS - 28)
+            poses[f"{name}{side}"] = change
+    return poses
+
+
+def _joint_signals(
+    config: HouseholdConfig,
+    world: _World,
+    index: np.ndarray,
+    kind: np.ndarray,
+    progress: np.ndarray,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Angles (rad), velocities (rad/s) and currents of the joints, float64, (T, 120)."""
+    nominal = _nominal_poses()
+    count = len(world.start)
+    full = world.hands_full(np.arange(count + 1))
+    lifts = np.stack([nominal["lift0"], nominal["lift1"]])
+    offset = np.random.default_rng([config.house_seed, 2]).normal(0.0, config.joint_offset, JOINTS)
+    carry = nominal["rest"] + offset + full @ lifts
+    key = np.stack([carry[:-1], carry[:-1], carry[1:]], 1)  # at the start, when the hand is at the object, at the end
+    hand = np.full(count, -1)
+    for k, ids in enumerate(world.argument_ids):
+        if world.verb_ids[k] != SYMBOL_IDS["move"]:
+            hand[k] = ids[1] - SYMBOL_IDS[_HAND_NAMES[0]]
+            is_grasp = world.verb_ids[k] == SYMBOL_IDS["grasp"]
+            reach = carry[k] + nominal[("reach" if is_grasp else "place") + str(hand[k])]
+            key[k, 1] = reach
+            if not world.succeeded[k]:  # a lift or a release that was broken off
+                key[k, 2] = reach + 0.3 * (carry[k] - reach)
+
+    def angles(share: np.ndarray) -> np.ndarray:
+        first = share < _REACHED
+        part = np.where(first, share / _REACHED, (share - _REACHED) / (1 - _REACHED))
+        smooth = part**3 * (10 - 15 * part + 6 * part**2)  # minimum jerk
+        a = np.where(first[:, None], key[index, 0], key[index, 1])
+        b = np.where(first[:, None], key[index, 1], key[index, 2])
+        return a + smooth[:, None] * (b - a)
+
+    seconds = world.end[index] - world.start[index]
+    before = np.clip(progress - _VELOCITY_SECONDS / seconds, 0.0, 1.0)
+    angle = angles(progress)
+    velocity = (angle - angles(before)) / _VELOCITY_SECONDS
+    side = np.zeros((2, JOINTS))
+    side[0, :14] = side[1, 14:28] = 1.0
+    after = index + (kind == ENDED) * world.succeeded[index]
+    current = 0.3 * np.abs(velocity) + 0.5 * (full[after] @ side)
+    failed = (kind == ENDED) & ~world.succeeded[index]
+    current += 2.0 * failed[:, None] * np.where(hand[index, None] >= 0, side[hand[index]], 1.0)
+    signals = np.concatenate([angle, velocity, current], 1)
+    return signals + 0.02 * rng.standard_normal(signals.shape, np.float32)
+
+
+def views(visible: np.ndarray, root: np.ndarray, location: np.ndarray, full: np.ndarray) -> np.ndarray:
+    """Describe what is in view.
+
+    Returns:
+        float16, (T, VIEW_WIDTH): for each object 1 if it is visible, and its bearing (rad); the location as one-hot;
+        for each hand 1 if it is full.
+    """
+    bearing = np.where(visible, np.arctan2(root[..., 1], root[..., 0]), 0.0)
+    at = location[:, None] == np.arange(len(LOCATIONS))
+    return np.concatenate([visible, bearing, at, full], 1).astype(np.float16)
+
+
+LATENT_WIDTH = 2048
+_HIDDEN = 256
+
+
+@lru_cache(maxsize=1)
+def _latent_network() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(2048)
+    first = rng.standard_normal((VIEW_WIDTH, _HIDDEN), np.float32) / math.sqrt(8.0)
+    return first, rng.standard_normal((_HIDDEN, LATENT_WIDTH), np.float32) / math.sqrt(_HIDDEN)
+
+
+def image_latents(view: np.ndarray, rng: np.random.Generator, noise: float = 0.1) -> np.ndarray:
+    """Compute a substitute for the latents of an image network: a fixed random network of what is in view.
+
+    Args:
+        view: float, (T, VIEW_WIDTH); see `views`.
+        rng: Source of the noise.
+        noise: Its standard deviation.
+
+    Returns:
+        float32, (T, 2048); >= 0 but for the noise.
+    """
+    first, second = _latent_network()
+    hidden = np.maximum(view.astype(np.float32) @ first, 0.0)
+    return np.maximum(hidden @ second, 0.0) + noise * rng.standard_normal((len(view), LATENT_WIDTH), np.float32)

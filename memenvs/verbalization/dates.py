@@ -1,4 +1,4 @@
-"""Dates: seconds since 2020-01-01 00:00:00, the seven fields that agents see, and when episodes and questions are."""
+"""Dates: seconds since 2020, the fields that agents see, times of episodes and questions."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def draw_starts(durations: Sequence[int], rng: np.random.Generator) -> list[int]
 
 
 def draw_question_time(end: int, rng: np.random.Generator) -> int:
-    """Draw when a question is asked; seconds since 2020-01-01 00:00:00.
+    """Draw the time of a question, seconds since 2020-01-01 00:00:00.
 
     Args:
         end: When the last episode ended, in the same unit.

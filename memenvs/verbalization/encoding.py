@@ -1,4 +1,4 @@
-"""Key frames as agents see them: symbols by number, signals scaled, dates written for each history."""
+"""Key frames as agents see them: numbers of symbols, scaled signals, dates of a history."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PARTS: dict[str, tuple[tuple[int, ...], type]] = {
 
 
 class Scaling(NamedTuple):
-    """Mean and standard deviation of each sub-symbolic signal over the training split, float32, (U,) each."""
+    """Mean and standard deviation of each signal over the training split, float32, (U,) each."""
 
     mean: np.ndarray
     std: np.ndarray

@@ -1,4 +1,4 @@
-"""What a robot lived through: actions, episodes and histories of episodes, as plain data.
+"""Actions, episodes and histories of a robot, as plain data.
 
 All times are whole seconds: within an episode since its start, in a history since 2020-01-01 00:00:00.
 """
@@ -63,7 +63,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Where everything is at the start of an episode.
+    """Places of robot and objects at the start of an episode.
 
     Attributes:
         robot: Location of the robot.
@@ -103,7 +103,7 @@ class Frames:
 
 
 class Sighting(NamedTuple):
-    """An object slot of a key frame: what was seen, and when (seconds since the start of the episode)."""
+    """An object that a key frame shows, and the second of the episode."""
 
     time: int
     object: str
@@ -111,7 +111,7 @@ class Sighting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """What the robot did for one goal of its planner.
+    """Actions of the robot for one goal of its planner, and its key frames.
 
     Attributes:
         goals: Predicates of the goal; they are a set, without two equal ones.
@@ -134,7 +134,7 @@ class Episode:
     number: int = -1
 
     def sightings(self) -> list[Sighting]:
-        """List what the object slots of the key frames show, in the order of time; hands are among them."""
+        """List what the object slots of the key frames show, hands too, in the order of time."""
         rows, slots = np.nonzero(self.frames.objects)
         return [
             Sighting(int(self.frames.time[row]), SYMBOLS[self.frames.objects[row, slot]])
@@ -151,7 +151,7 @@ class History:
     Attributes:
         episodes: Episodes in the order of time; may be empty.
         starts: Seconds since 2020-01-01 00:00:00 at which each starts; one episode ends before the next starts.
-        question_time: Seconds since 2020-01-01 00:00:00 at which questions are asked; after the last episode.
+        question_time: Seconds since 2020-01-01 00:00:00 of the questions; after the last episode.
         key: Numbers that name the history, and seed what is drawn for it.
     """
 

@@ -17,7 +17,7 @@ from memenvs.verbalization.symbols import LOCATIONS, OBJECTS, VERBS, Goal
 
 @dataclass(frozen=True)
 class Execution:
-    """What became of a plan: the fields of `Episode` that it decides."""
+    """Result of a plan: the fields of `Episode` that it decides."""
 
     goals: tuple[Goal, ...]
     outcomes: tuple[bool, ...]
@@ -95,17 +95,20 @@ def _apply(house: House, verb: str, arguments: tuple[str, ...], reached: set[tup
     _, hand, location, symbol = arguments
     if verb == "grasp":
         del house.objects[symbol]
-        house.held[symbol] = hand
+        house.in_hand[symbol] = hand
         reached.add((symbol, hand))
     else:
-        del house.held[symbol]
+        del house.in_hand[symbol]
         house.objects[symbol] = (location, house.free_slots(location)[0])
         reached.add((symbol, location))
 
 
 def tidy(config: HouseholdConfig, house: House, rng: np.random.Generator) -> None:
-    """Empty the robot's hands between two episodes: a person puts what they hold to a free slot somewhere."""
-    for symbol in sorted(house.held):
+    """Empty the robot's hands between two episodes.
+
+    A person puts what they hold to a free slot of a pick location.
+    """
+    for symbol in sorted(house.in_hand):
         free = [(place, slot) for place in config.pick_locations for slot in house.free_slots(place)]
         house.objects[symbol] = free[int(rng.integers(len(free)))]
-    house.held.clear()
+    house.in_hand.clear()

@@ -1,4 +1,4 @@
-"""Histories of a split: which episodes they have, when these took place and when questions are asked."""
+"""Histories of a split: their episodes, the dates of these, the time of the questions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of the household: what the robot is asked to do, how it goes and what is recorded."""
+"""Settings of the household: goals, execution and key frames."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ class HouseholdConfig:
     incomplete: float = 0.0
     empty_history: float = 0.0
     failure_histories: float | None = None
-    house_seed: int = 140
-    grasp_seconds: tuple[float, float] = (30.0, 80.0)
+    house_seed: int = 154
+    grasp_seconds: tuple[float, float] = (20.0, 70.0)
     putdown_seconds: tuple[float, float] = (50.0, 85.0)
     slow_putdown_seconds: tuple[float, float] = (100.0, 130.0)
     slow_objects: int = 2

@@ -19,23 +19,23 @@ Step = tuple[Verb, tuple[str, ...]]
 
 
 def is_held_out(object: str, location: str) -> bool:
-    """Return True if a goal with this object and destination is held out to test generalisation; a fifth of all are."""
+    """Return True if goals with this object and destination are held out; a fifth of all are."""
     return (_OBJECT_NUMBER[object] + 2 * _PLACE_NUMBER[location]) % 5 == 0
 
 
 @dataclass
 class House:
-    """Where everything is now.
+    """Places of robot and objects now.
 
     Attributes:
         robot: Location of the robot.
         objects: Object -> (location, slot) of those that lie somewhere.
-        held: Object -> hand of those in a hand.
+        in_hand: Object -> hand of those in a hand.
     """
 
     robot: str
     objects: dict[str, tuple[str, int]]
-    held: dict[str, str] = field(default_factory=dict)
+    in_hand: dict[str, str] = field(default_factory=dict)
 
     def scene(self) -> Scene:
         """Return a copy as the start scene of an episode; nothing may be in a hand."""

@@ -1,4 +1,4 @@
-"""Pools of episodes: generated from one seed, their key frames packed into one array for each part."""
+"""Pools of episodes from one seed, with their key frames packed into arrays."""
 
 from __future__ import annotations
 

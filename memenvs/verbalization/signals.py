@@ -81,7 +81,7 @@ def record(config: HouseholdConfig, execution: Execution, rng: np.random.Generat
     robot = world.poses(index, progress)
     state = index + ((kind == ENDED) & world.succeeded[index])
     root = world.objects_in_root(state, robot)
-    visible = world.is_held[state] | _in_view(root)
+    visible = world.is_grasped[state] | _in_view(root)
     if config.missed_detections:
         visible &= rng.random(visible.shape) >= config.missed_detections
     slots, new = _object_slots(world, actions, index, kind, state, visible)
@@ -134,7 +134,7 @@ class _World:
         for action in execution.actions:
             target = action.location if action.verb == "move" else robot
             a, b = LOCATIONS[robot], LOCATIONS[target]
-            share = 1.0 if action.status == "success" else 0.6  # a failed move stops on the way
+            share = 1.0 if action.status == "success" else 0.6  # a failed move stops before its end
             turn = math.radians((b.yaw - a.yaw + 180) % 360 - 180)
             move = (share * (b.x - a.x), share * (b.y - a.y), share * turn)
             poses.append(((a.x, a.y, math.radians(a.yaw)), move))
@@ -147,7 +147,7 @@ class _World:
         """Fill in positions (S, O, 3) in the world frame; NaN where an object is in a hand or not in the scene."""
         count = len(execution.actions) + 1
         self.position = np.full((count, len(OBJECTS), 3), np.nan)
-        self.is_held = np.zeros((count, len(OBJECTS)), bool)
+        self.is_grasped = np.zeros((count, len(OBJECTS)), bool)
         self.hand = np.zeros((count, len(OBJECTS)), np.int64)
         taken = dict(execution.scene.objects)
         for symbol, (location, slot) in taken.items():
@@ -157,7 +157,7 @@ class _World:
                 continue
             number = _OBJECT_NUMBER[action.object or ""]
             self.position[k + 1 :, number] = np.nan
-            self.is_held[k + 1 :, number] = action.verb == "grasp"
+            self.is_grasped[k + 1 :, number] = action.verb == "grasp"
             self.hand[k + 1 :, number] = _HAND_NAMES.index(action.hand or "")
             if action.verb == "grasp":
                 taken.pop(action.object or "")
@@ -172,27 +172,30 @@ class _World:
         return self._pose[index] + progress[:, None] * self._motion[index]
 
     def objects_in_root(self, state: np.ndarray, robot: np.ndarray) -> np.ndarray:
-        """Positions of all objects in the robot's root frame, float64, (T, O, 3); NaN for those not in the scene."""
+        """Positions of the objects in the root frame, (T, O, 3); NaN if not in the scene."""
         world = self.position[state]
         dx, dy = world[:, :, 0] - robot[:, None, 0], world[:, :, 1] - robot[:, None, 1]
         cos, sin = np.cos(robot[:, None, 2]), np.sin(robot[:, None, 2])
         root = np.stack([cos * dx + sin * dy, cos * dy - sin * dx, world[:, :, 2]], -1)
-        return np.where(self.is_held[state][:, :, None], _hand_positions()[self.hand[state]], root)
+        return np.where(self.is_grasped[state][:, :, None], _hand_positions()[self.hand[state]], root)
 
     def nearest_location(self, index: np.ndarray, kind: np.ndarray) -> np.ndarray:
-        """Number of the location at which the robot is; -1 on the way."""
+        """Number of the location at which the robot is; -1 between two."""
         ends = np.array([[_LOCATION_NAMES.index(a), _LOCATION_NAMES.index(b)] for a, b in self.location])
-        on_the_way = (ends[index, 0] != ends[index, 1]) & (kind == WINDOW)
-        return np.where(on_the_way, -1, np.where(kind == STARTED, ends[index, 0], ends[index, 1]))
+        between = (ends[index, 0] != ends[index, 1]) & (kind == WINDOW)
+        return np.where(between, -1, np.where(kind == STARTED, ends[index, 0], ends[index, 1]))
 
     def hands_full(self, state: np.ndarray) -> np.ndarray:
         """True for each hand that holds something, bool, (T, 2)."""
-        held = self.is_held[state][:, :, None] & (self.hand[state][:, :, None] == np.arange(len(HANDS)))
-        return held.any(1)
+        grasped = self.is_grasped[state][:, :, None] & (self.hand[state][:, :, None] == np.arange(len(HANDS)))
+        return grasped.any(1)
 
 
 def slot_position(location: str, slot: int) -> tuple[float, float, float]:
-    """Compute where a slot of a location is, mm in the world frame; slots are a square grid in front of the robot."""
+    """Compute the position of a slot, mm in the world frame.
+
+    The slots of a location are a square grid in front of the robot.
+    """
     x, y, yaw = LOCATIONS[location].x, LOCATIONS[location].y, math.radians(LOCATIONS[location].yaw)
     ahead = _REACH + _SLOT_SPACING * (slot // 2 - 0.5)
     aside = _SLOT_SPACING * (0.5 - slot % 2)
@@ -258,7 +261,7 @@ def _object_slots(
 
 @lru_cache(maxsize=1)
 def _nominal_poses() -> dict[str, np.ndarray]:
-    """Joint angles, rad, (40,): at rest, and the change from it before a grasp, in a lift and in a putdown by hand."""
+    """Joint angles at rest, rad, (40,), and their changes in a reach, lift, putdown."""
     rng = np.random.default_rng(40)
     poses = {"rest": rng.normal(0.0, 0.3, JOINTS)}
     for side, joints in enumerate((slice(0, 14), slice(14, 28))):
@@ -342,7 +345,7 @@ def _latent_network() -> tuple[np.ndarray, np.ndarray]:
 
 
 def image_latents(view: np.ndarray, rng: np.random.Generator, noise: float = 0.1) -> np.ndarray:
-    """Compute a substitute for the latents of an image network: a fixed random network of what is in view.
+    """Compute a substitute for image latents: a fixed random network of what is in view.
 
     Args:
         view: float, (T, VIEW_WIDTH); see `views`.

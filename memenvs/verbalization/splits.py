@@ -1,4 +1,4 @@
-"""Splits of the data and their sizes, and the one source from which environments and supervised training read."""
+"""Splits and their sizes: the source of data for environments and supervised training."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SplitSize(NamedTuple):
         episodes: Episodes, where each has a scene of its own.
         houses: Houses of ten episodes, where histories are continuous.
         histories: Histories of each length.
-        questions: Questions about each history; None: as many as are asked for.
+        questions: Questions about each history; None: any number.
     """
 
     episodes: int

@@ -1,4 +1,4 @@
-"""Symbols of the household: objects, locations, hands, actions and goals, and the dictionary that numbers them."""
+"""Symbols of the household, and the dictionary that numbers them."""
 
 from __future__ import annotations
 
@@ -135,10 +135,10 @@ class Dictionary:
 
     @classmethod
     def of(cls, ids: Iterable[int]) -> Dictionary:
-        """Make the dictionary of the symbols with these indices into `SYMBOLS`, in their order there."""
+        """Make the dictionary of these indices into `SYMBOLS`, in their order there."""
         return cls(tuple(SYMBOLS[number] for number in sorted({PAD, UNKNOWN, *map(int, ids)})))
 
     def table(self) -> np.ndarray:
-        """Make the array that turns indices into `SYMBOLS` into numbers; int16, (len(SYMBOLS),)."""
+        """Return the number of each of `SYMBOLS`, int16, (len(SYMBOLS),)."""
         numbers = {symbol: number for number, symbol in enumerate(self.symbols)}
         return np.array([numbers.get(symbol, UNKNOWN) for symbol in SYMBOLS], np.int16)

@@ -39,7 +39,7 @@ def test_date_fields():
 
 
 def check_shared_day_parts(count, tolerance):
-    """Published shares of episodes that another one has in common with the day and its part, or the rounded hour."""
+    """Published shares of episodes that share day and part of the day, or rounded hour."""
     for length, part, hour in ((2, 0.18, 0.06), (3, 0.27, 0.11), (5, 0.38, 0.16), (10, 0.41, 0.17)):
         shared = Counter()
         for number in range(count):
@@ -74,9 +74,9 @@ def test_days_between_episodes_and_questions():
         days = np.array(short) // DAY
         steps += [step for step in np.diff(days).tolist() if step]
         per_day.update(np.unique(days, return_counts=True)[1].tolist())
-        asked = draw_question_time(short[-1] + 190, rng)
-        assert asked > short[-1] + 190
-        waits.append(asked // DAY - short[-1] // DAY)
+        time = draw_question_time(short[-1] + 190, rng)
+        assert time > short[-1] + 190
+        waits.append(time // DAY - short[-1] // DAY)
         assert 8 * 3600 <= short[0] % DAY < 20 * 3600
     assert overlaps == 0 and max(per_day) == 5
     steps = np.array(steps)

@@ -150,6 +150,16 @@ ENVIRONMENTS = (
         random_below=0.15,
         defaults={"trial_episodes": 1},
     ),
+    EnvironmentSpec(
+        name="TwoRooms-v0",
+        task="memenvs.two_rooms.env:TwoRooms",
+        family="two_rooms",
+        remembers="the colour of a box that was seen before a long stay in another room",
+        score_key="success",
+        oracle_at_least=1.0,
+        random_below=0.45,
+        defaults={"trial_episodes": 1},
+    ),
     *(
         EnvironmentSpec(
             name=f"RoomBallet-{name}-v0",

@@ -101,6 +101,8 @@ def _mean_score(spec: EnvironmentSpec, policy: str, episodes: int) -> float:
     without_images = {"modalities": ("pose",)} if explores else {}
     if spec.family == "room_ballet":
         without_images = {"obs": "symbols"}
+    if "image_size" in setting_names(spec.task):
+        without_images = {"image_size": (8, 8)}
     num_envs = 6 if explores and policy == "oracle" else 16
     env = TrialVectorEnv(
         spec.task, num_envs, autoreset_mode="SameStep", **spec.defaults, **any_action(spec), **without_images

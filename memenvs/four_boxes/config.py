@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from memenvs.box_rooms.worlds import check_world
 from memenvs.checks import MAX_THREADS, check_int, check_pair, plain_fields
 from memenvs.four_boxes.room import VIEW_SIZE
-
-WORLDS = ("builtin", "miniworld")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +28,7 @@ class FourBoxesConfig:
 
     def __post_init__(self) -> None:
         plain_fields(self)
-        if self.world not in WORLDS:
-            raise ValueError(f"unknown world {self.world!r}; choose from {list(WORLDS)}")
+        check_world(self.world)
         height, width = check_pair("image_size", self.image_size, "rows and columns")
         if not (1 <= height <= VIEW_SIZE[0] and 1 <= width <= VIEW_SIZE[1]):
             raise ValueError(f"image_size must be from (1, 1) to {VIEW_SIZE}, got {(height, width)}")

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 import gymnasium as gym
 import numpy as np
 
+from memenvs.box_rooms.room import BOX_RADIUS, ROBOT_RADIUS
+from memenvs.box_rooms.worlds import explain_miniworld
 from memenvs.checks import check_start, is_int
 from memenvs.four_boxes.config import FourBoxesConfig
 from memenvs.four_boxes.resize import Resize
 from memenvs.four_boxes.room import (
     BOX_POSITIONS,
-    BOX_RADIUS,
     COLOURS,
     FORWARD,
     FORWARD_DISTANCE,
     LARGE_SIZE,
     LEFT,
     RIGHT,
-    ROBOT_RADIUS,
     START,
     STAY,
     TURN_DEG,
@@ -235,16 +235,8 @@ def _make_room(config: FourBoxesConfig, num_envs: int) -> BoxRoom | MiniworldRoo
     """
     if config.world == "builtin":
         return BoxRoom(num_envs, threads=config.threads)
-    try:
+    with explain_miniworld():
         from memenvs.four_boxes.miniworld import MiniworldRoom
-    except ModuleNotFoundError as error:
-        raise ImportError(
-            "world 'miniworld' needs the package miniworld; install it with: pip install 'memenvs[miniworld]'"
-        ) from error
-    except Exception as error:  # pyglet's own error for a missing display cannot be imported without a display
-        raise ImportError(
-            f"world 'miniworld' needs a display with OpenGL ({error}); without a screen, start with: xvfb-run -a"
-        ) from error
     return MiniworldRoom(num_envs)
 
 

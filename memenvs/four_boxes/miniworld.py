@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import sys
 from typing import Any
 
 import numpy as np
 from miniworld.entity import Box
-from miniworld.miniworld import MiniWorldEnv
-from miniworld.params import DEFAULT_PARAMS
 
+from memenvs.box_rooms.miniworld import RoomsEnv
+from memenvs.box_rooms.room import BOX_RADIUS, BOX_SIDE
 from memenvs.four_boxes.room import (
     BOX_POSITIONS,
-    BOX_RADIUS,
-    BOX_SIDE,
     COLOURS,
     FORWARD_DISTANCE,
     LARGE_SIZE,
@@ -84,15 +80,12 @@ class MiniworldRoom:
         """Close the Miniworld environment."""
         self._env.close()
 
-    def _at(self, i: int) -> _Env:
+    def _at(self, i: int) -> RoomsEnv:
         """Return the Miniworld environment in the state of robot `i`."""
-        env = self._env
-        x, y, heading = self.pose[i].tolist()
-        env.agent.pos = np.array([x, 0.0, -y])
-        env.agent.dir = heading
-        for k, box in enumerate(env.boxes):
+        self._env.set_pose(self.pose[i])
+        for k, box in enumerate(self._env.things):
             box.radius = BOX_RADIUS if k == self.goal[i] else -math.inf  # nothing collides with a radius of -inf
-        return env
+        return self._env
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_env": None}
@@ -101,35 +94,15 @@ class MiniworldRoom:
         self.__dict__.update(state, _env=_make_env())
 
 
-class _Env(MiniWorldEnv):
-    """This room as a Miniworld environment."""
-
-    def _gen_world(self) -> None:
-        self.add_rect_room(min_x=0, max_x=SIZE, min_z=0, max_z=SIZE)
-        self.boxes = [
-            self.place_entity(Box(colour, BOX_SIDE), pos=np.array([x, 0.0, -y]), dir=0.0)
-            for colour, (x, y) in zip(COLOURS, BOX_POSITIONS.tolist(), strict=True)
-        ]
-        self.place_agent(pos=np.array([START[0], 0.0, -START[1]]), dir=START[2])
-
-    def _render_world(self, frame_buffer: Any, render_agent: bool) -> np.ndarray:
-        # All Miniworld environments of a process keep their walls in one OpenGL display list, which another environment
-        # may have overwritten.
-        self._render_static()
-        return super()._render_world(frame_buffer, render_agent)
-
-
-def _make_env() -> _Env:
-    params = DEFAULT_PARAMS.no_random()
-    params.set("forward_step", FORWARD_DISTANCE)
-    params.set("turn_step", TURN_DEG)
-    height, width = LARGE_SIZE
-    with contextlib.redirect_stdout(sys.stderr):  # it prints the number of samples per pixel
-        return _Env(
-            max_episode_steps=sys.maxsize,
-            obs_width=VIEW_SIZE[1],
-            obs_height=VIEW_SIZE[0],
-            window_width=width,
-            window_height=height,
-            params=params,
-        )
+def _make_env() -> RoomsEnv:
+    env = RoomsEnv(
+        [{"min_x": 0, "max_x": SIZE, "min_z": 0, "max_z": SIZE}],
+        lambda: [Box(colour, BOX_SIDE) for colour in COLOURS],
+        VIEW_SIZE,
+        LARGE_SIZE,
+        forward_step=FORWARD_DISTANCE,
+        turn_step=TURN_DEG,
+    )
+    for box, (x, y) in zip(env.things, BOX_POSITIONS.tolist(), strict=True):
+        box.pos = np.array([x, 0.0, -y])
+    return env

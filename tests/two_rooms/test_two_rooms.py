@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.retention import retained
+from memenvs.two_rooms.config import TwoRoomsConfig
+from memenvs.two_rooms.env import GOALS, TwoRooms, draw_boxes
+from memenvs.two_rooms.rooms import ROOMS, BoxRooms
+
+LEFT, RIGHT, FORWARD = range(3)
+SMALL_IMAGES = {"image_size": (8, 8), "trial_episodes": 1, "autoreset_mode": "SameStep"}
+
+
+def play(env: TrialVectorEnv, policy) -> dict[str, np.ndarray]:
+    """One episode of each environment; its last infos."""
+    env.reset(seed=0)
+    last: dict[str, np.ndarray] = {}
+    is_over = np.zeros(env.num_envs, bool)
+    while not is_over.all():
+        _, _, terminated, truncated, info = env.step(policy(env))
+        done = (terminated | truncated) & ~is_over
+        if done.any():
+            for key in ("success", "return", "num_steps", "choice_id", "goal", "boxes"):
+                value = info["final_info"][key]
+                last.setdefault(key, np.zeros_like(value))[done] = value[done]
+        is_over |= done
+    return last
+
+
+def to_the_left_box(env: TrialVectorEnv) -> np.ndarray:
+    """The oracle's way to the left one of the two boxes: what no memory is needed for."""
+    task = env.task
+    goal, task._goal = task._goal, task._order[:, 0]
+    actions = task.oracle_actions()
+    task._goal = goal
+    return actions
+
+
+def test_oracle_succeeds_and_no_policy_without_memory_in_more_than_half():
+    env = TrialVectorEnv(TwoRooms, 250, **SMALL_IMAGES)
+    known = play(env, lambda env: env.oracle_actions())
+    assert known["success"].all()
+    assert (known["choice_id"] == known["goal"]).all()
+    assert (known["num_steps"] == 5 + 80 + 7).all()
+    assert (known["boxes"] >= 3).all()
+    np.testing.assert_allclose(known["return"], 1 + 0.01 * known["boxes"])
+    blind = play(env, to_the_left_box)
+    assert (blind["choice_id"] >= 0).all()
+    assert abs(blind["success"].mean() - 0.5) < 0.1
+    np.testing.assert_allclose(blind["return"], blind["success"] + 0.01 * blind["boxes"])
+
+
+def test_the_cue_shows_in_the_first_five_observations_only():
+    """Two episodes that differ in the cue alone look the same from step 5 on, whatever the actions."""
+    env = TrialVectorEnv(TwoRooms, 2, trial_episodes=1, autoreset_mode="Disabled")
+    rng = np.random.default_rng(0)
+    for seed in range(3):
+        observation, info = env.reset(seed=[seed, seed], options=[{"goal": 0}, {"goal": "blue"}])
+        assert info["goal"].tolist() == [0, 1]
+        for step in range(86):
+            assert (observation["rgb"][0] == observation["rgb"][1]).all() == (step >= 5), step
+            assert info["phase_id"].tolist() == [(step > 4) + (step > 84)] * 2
+            assert info["place"].tolist() == [int(4 < step < 85)] * 2
+            action = env.oracle_actions()[0] if step < 4 else rng.integers(3)  # the oracle keeps the cue in view
+            observation, rewards, *_, info = env.step(np.full(2, action))
+            assert rewards[0] == rewards[1]
+
+
+def test_what_the_strategies_keep():
+    """Of the 5 observations of the cue, with half of the large room's steps as the capacity."""
+    env = TrialEnv(TwoRooms, image_size=(8, 8))
+    places = [env.reset(seed=0)[1]["place"]]
+    while len(places) < 101:
+        places.append(env.step(LEFT)[4]["place"])
+    for steps, strategy, kept in ((86, "mvfo", 5), (101, "mvfo", 4), (46, "fifo", 0), (45, "fifo", 0), (44, "fifo", 1)):
+        assert retained(np.array([places[:steps]]), strategy, 40)[0, :5].sum() == kept, (steps, strategy)
+
+
+def test_an_episode_by_hand():
+    """The boxes to choose from are 3.35 m ahead, 26.6 degrees to the left and right: touched in the fourth step."""
+    for side, turn in enumerate((LEFT, RIGHT)):
+        for seed in range(4):
+            env = TrialEnv(TwoRooms, phases=(1, 1, 9), wrong_reward=0.1, image_size=(8, 8))
+            _, info = env.reset(seed=seed)
+            order = info["order"].tolist()
+            poses = [env.step(action)[4]["pose"].tolist() for action in (LEFT, LEFT)]
+            np.testing.assert_allclose(poses[1], (13, -1, 0))
+            _, _, _, _, info = env.step(LEFT)
+            np.testing.assert_allclose(info["pose"], (1, -4, 0))
+            for action in (turn, turn, FORWARD, FORWARD, FORWARD):
+                _, reward, terminated, _, info = env.step(action)
+                assert (reward, terminated, info["success"], info["choice_id"]) == (0, False, False, -1)
+            _, reward, terminated, truncated, info = env.step(FORWARD)
+            is_match = order[side] == info["goal"]
+            assert terminated
+            assert not truncated
+            assert (reward, info["success"], info["choice_id"]) == ([0.1, 1.0][is_match], is_match, order[side])
+            assert math.dist(info["pose"][:2], (1, -4)) == pytest.approx(2.4, rel=1e-6)  # the fourth step is blocked
+
+
+def test_without_a_choice_it_is_truncated():
+    env = TrialEnv(TwoRooms, image_size=(8, 8))
+    env.reset(seed=0)
+    ends = [env.step(LEFT)[2:4] for _ in range(100)]
+    assert ends == [(False, False)] * 99 + [(False, True)]
+
+
+def test_the_cue_is_solid_and_pays_nothing():
+    env = TrialEnv(TwoRooms, phases=(60, 1, 1), image_size=(8, 8))
+    env.reset(seed=0)
+    for _ in range(8):
+        _, reward, terminated, _, info = env.step(FORWARD)
+        assert (reward, terminated, info["boxes"]) == (0, False, 0)
+    assert 0.4 + 0.566 <= math.dist(info["pose"][:2], (4, -4)) < 0.4 + 0.566 + 0.8
+
+
+def test_yellow_boxes_vanish():
+    env = TrialEnv(TwoRooms, phases=(1, 90, 1), box_reward=0.25)
+    env.reset(seed=1)
+    images = []
+    for _ in range(60):
+        observation, reward, _, _, info = env.step(env.oracle_action())
+        images.append((observation["rgb"].astype(int)[..., :2].min(-1) - observation["rgb"][..., 2] > 90).sum())
+        if reward:
+            assert images[-1] < images[-2]  # there are fewer yellow pixels
+            assert reward == 0.25
+            assert (env.task._rooms.colours[0] >= 0).sum() == 15 - info["boxes"]
+    assert info["boxes"] > 4
+    assert info["return"] == 0.25 * info["boxes"]
+
+
+def test_starts_boxes_and_sides():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        boxes = draw_boxes(rng)
+        assert (boxes >= ROOMS[1, 0] + 0.5656).all()
+        assert (boxes <= ROOMS[1, 1] - 0.5656).all()
+        gaps = np.hypot(*np.moveaxis(boxes[:, None] - boxes, -1, 0)) + 9 * np.eye(15)
+        assert gaps.min() >= 1.131
+        assert np.hypot(*(boxes - (13, -1)).T).min() >= 0.9656
+    for random_order in (True, False):
+        env = TrialVectorEnv(TwoRooms, 200, image_size=(8, 8), random_order=random_order)
+        info = env.reset(seed=0)[1]
+        assert abs((info["order"][:, 0] == 1).mean() - 0.5 * random_order) < 0.1
+        assert (info["order"].sum(1) == 1).all()
+        assert abs((info["order"][:, 0] == info["goal"]).mean() - 0.5) < 0.1
+    low, high = info["pose"].min(0), info["pose"].max(0)
+    np.testing.assert_allclose([low, high], [(0.4, -4.4, 0), (1.4, -2.6, 0)], atol=0.05)
+    assert (low >= np.float32([0.4, -4.4, 0])).all()
+    assert (high <= np.float32([1.4, -2.6, 0])).all()
+
+
+def test_colours_and_sides_are_seen():
+    """Green lights the second channel, blue the third; the left box is on the left."""
+    rooms = BoxRooms(2, (84, 84))
+    for i, colours in enumerate(([0, 1], [1, 0])):
+        rooms.enter(i, 0, np.array([1.0, -4.0, 0.0]), np.array([(4.0, -2.5), (4.0, -5.5)]), np.array(colours))
+    views = np.zeros((2, 84, 84, 3), np.uint8)
+    rooms.render(views, np.ones(2, bool))
+    for view, left, right in zip(views.astype(int), (1, 2), (2, 1), strict=True):
+        for columns, channel in ((slice(0, 42), left), (slice(42, 84), right)):
+            others = np.delete(view[:, columns], channel, -1).max(-1)
+            assert ((view[:, columns, channel] > 120) & (others < 10)).sum() > 150
+
+
+def test_bad_input():
+    for settings, error, message in (
+        ({"world": "habitat"}, ValueError, r"unknown world 'habitat'; choose from \['builtin', 'miniworld'\]"),
+        ({"image_size": (7, 84)}, ValueError, r"image_size must be from \(8, 8\) to \(512, 512\), got \(7, 84\)"),
+        ({"image_size": (84, 513)}, ValueError, r"image_size must be .*, got \(84, 513\)"),
+        ({"phases": (4, 80)}, ValueError, r"phases must be three numbers of steps, got \(4, 80\)"),
+        ({"phases": (4, 0, 16)}, ValueError, r"phases\[1\] must be an integer of at least 1 .*, got 0"),
+        ({"threads": 0}, ValueError, "threads must be an integer of at least 1"),
+        ({"match_reward": math.nan}, ValueError, "match_reward must be finite"),
+        ({"random_order": 1}, TypeError, "random_order must be true or false, got 1"),
+    ):
+        with pytest.raises(error, match=message):
+            TwoRoomsConfig(**settings)
+    assert TwoRoomsConfig(phases=[4, 80, 16], image_size=[84, 84]) == TwoRoomsConfig()
+    env = TrialEnv(TwoRooms, image_size=(8, 8))
+    for goal in (2, -1, "red", True, 0.0):
+        with pytest.raises(ValueError, match=r"option 'goal' must be 0 \.\.\. 1 or one of \['green', 'blue'\], got"):
+            env.reset(seed=0, options={"goal": goal})
+    assert [env.reset(options={"goal": goal})[1]["goal"] for goal in GOALS] == [0, 1]

@@ -1,1 +1,1 @@
-"""Plain rooms with boxes and balls, as those of Miniworld: drawn by our renderer, or by Miniworld itself."""
+"""Plain rooms with boxes and balls as in Miniworld, drawn by our renderer or by Miniworld."""

@@ -17,13 +17,13 @@ class RoomsEnv(MiniWorldEnv):
     """Rectangular rooms as a Miniworld environment whose state is set from outside.
 
     Attributes:
-        things: Boxes and balls.
+        solids: Boxes and balls.
     """
 
     def __init__(
         self,
         rooms: Sequence[Mapping[str, Any]],
-        make_things: Callable[[], list[Entity]],
+        make_entities: Callable[[], list[Entity]],
         view_size: tuple[int, int],
         large_size: tuple[int, int],
         *,
@@ -34,14 +34,14 @@ class RoomsEnv(MiniWorldEnv):
 
         Args:
             rooms: Arguments of Miniworld's `add_rect_room`, one room each.
-            make_things: Makes boxes and balls; called when there is a window, which their meshes need.
+            make_entities: Makes boxes and balls; called when there is a window, which their meshes need.
             view_size: Rows and columns of observations.
             large_size: Rows and columns of images for people.
             forward_step: m.
             turn_step: Degrees.
         """
         self._room_arguments = tuple(rooms)
-        self._make_things = make_things
+        self._make_entities = make_entities
         params = DEFAULT_PARAMS.no_random()
         params.set("forward_step", forward_step)
         params.set("turn_step", turn_step)
@@ -61,14 +61,14 @@ class RoomsEnv(MiniWorldEnv):
         self.agent.pos = np.array([x, 0.0, -y])
         self.agent.dir = heading
 
-    def show(self, things: Sequence[Entity]) -> None:
+    def show(self, solids: Sequence[Entity]) -> None:
         """Make these boxes and balls the only ones that are there."""
-        self.entities = [*things, self.agent]
+        self.entities = [*solids, self.agent]
 
     def _gen_world(self) -> None:
         for arguments in self._room_arguments:
             self.add_rect_room(**arguments)
-        self.things = [self.place_entity(each, pos=np.zeros(3), dir=0.0) for each in self._make_things()]
+        self.solids = [self.place_entity(each, pos=np.zeros(3), dir=0.0) for each in self._make_entities()]
         self.place_agent(pos=np.zeros(3), dir=0.0)
 
     def _render_world(self, frame_buffer: Any, render_agent: bool) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""A rectangular room with boxes and balls as a house, and how it is rendered to look like Miniworld's.
+"""Rectangular rooms with boxes and balls as houses, rendered as Miniworld renders them.
 
 Frame: that of the project. Miniworld's floor plan has the axes x and z; its z is -y here.
 """
@@ -42,7 +42,7 @@ _THICKNESS = 0.1  # of walls and ceiling, m
 
 
 class RoomBuilder:
-    """Collect the shapes of rectangular rooms and their boxes and balls, then make a house of them.
+    """Collect the shapes of rectangular rooms, boxes and balls, then make a house of them.
 
     Args:
         name: Name of the house.
@@ -138,7 +138,11 @@ class RoomBuilder:
         )
 
     def build(self) -> House:
-        """Make the house; boxes and balls have the instances 1, 2, ... in the order in which they were added."""
+        """Make the house.
+
+        Returns:
+            A house whose boxes and balls have the instances 1, 2, ... in the order in which they were added.
+        """
         return House(
             self._name,
             self._shapes.build(),
@@ -171,7 +175,7 @@ def make_camera(height: int, width: int) -> Camera:
 
 
 def rendered_scene(house: House) -> Scene:
-    """Convert a house to the scene that is rendered, with the changes described at `_RENDER_SCALE`."""
+    """Convert a house to the scene that is rendered, changed as at `_RENDER_SCALE`."""
     shapes = house.shapes
     centre = np.column_stack([rendered_positions(shapes.centre[:, :2]), _RENDER_SCALE * shapes.centre[:, 2]])
     half = _RENDER_SCALE * shapes.half[:, [1, 0, 2]]
@@ -181,7 +185,7 @@ def rendered_scene(house: House) -> Scene:
 
 
 def rendered_positions(position: np.ndarray) -> np.ndarray:
-    """Move positions (Q, 2), m, into the rendered room: turned by 90 degrees, shifted and scaled."""
+    """Move positions (Q, 2), m, into the rendered room: turn, shift and scale them."""
     return _RENDER_SCALE * np.column_stack([_RENDER_SHIFT - position[:, 1], position[:, 0]])
 
 
@@ -191,7 +195,11 @@ def rendered_heights(height: np.ndarray) -> np.ndarray:
 
 
 def camera_poses(pose: np.ndarray) -> np.ndarray:
-    """Camera poses in the rendered room for poses (N, 3): float64, (N, 5); x, y, z, heading, pitch."""
+    """Convert poses (N, 3) to camera poses in the rendered room.
+
+    Returns:
+        float64, (N, 5); x, y, z (m), heading and pitch (rad).
+    """
     poses = np.zeros((len(pose), 5))
     poses[:, :2] = rendered_positions(pose[:, :2])
     poses[:, 2] = _RENDER_SCALE * CAMERA_HEIGHT

@@ -83,7 +83,7 @@ class MiniworldRoom:
     def _at(self, i: int) -> RoomsEnv:
         """Return the Miniworld environment in the state of robot `i`."""
         self._env.set_pose(self.pose[i])
-        for k, box in enumerate(self._env.things):
+        for k, box in enumerate(self._env.solids):
             box.radius = BOX_RADIUS if k == self.goal[i] else -math.inf  # nothing collides with a radius of -inf
         return self._env
 
@@ -103,6 +103,6 @@ def _make_env() -> RoomsEnv:
         forward_step=FORWARD_DISTANCE,
         turn_step=TURN_DEG,
     )
-    for box, (x, y) in zip(env.things, BOX_POSITIONS.tolist(), strict=True):
+    for box, (x, y) in zip(env.solids, BOX_POSITIONS.tolist(), strict=True):
         box.pos = np.array([x, 0.0, -y])
     return env

@@ -213,8 +213,8 @@ class TwoRooms(BatchTask):
         error = np.degrees(np.arctan2(y, x) - pose[:, 2])
         error = np.where(np.isfinite(distance).any(1), (error + 180.0) % 360.0 - 180.0, TURN_DEG)
         towards = np.select([np.abs(error) <= TURN_DEG / 2, error > 0], [FORWARD, LEFT], RIGHT)
-        look = np.where(self._step % 2 == 0, LEFT, RIGHT)  # the cue stays in view
-        return np.where((phase == CUE) & (towards == FORWARD), look, towards).astype(np.int64)
+        watch = np.where(self._step % 2 == 0, LEFT, RIGHT)  # the cue stays in view
+        return np.where((phase == CUE) & (towards == FORWARD), watch, towards).astype(np.int64)
 
     # ------------------------------------------------------------------ images for people
 
@@ -262,7 +262,11 @@ class TwoRooms(BatchTask):
 
 
 def draw_boxes(rng: np.random.Generator) -> np.ndarray:
-    """Draw the positions of the yellow boxes, float64 (15, 2), m: apart from the walls, the robot and each other."""
+    """Draw the positions of the yellow boxes.
+
+    Returns:
+        float64, (15, 2); m, apart from the walls, the robot and each other.
+    """
     low, high = ROOMS[LARGE] + [[BOX_RADIUS], [-BOX_RADIUS]]
     boxes = np.zeros((0, 2))
     while len(boxes) < MAX_BOXES:

@@ -22,7 +22,7 @@ from memenvs.two_rooms.rooms import (
 
 
 class MiniworldRooms:
-    """N robots, each alone in one of the rooms; has the interface of `memenvs.two_rooms.rooms.BoxRooms`.
+    """N robots, each alone in one of the rooms; has the interface of `BoxRooms`.
 
     One Miniworld environment serves all robots in turn: it takes the state of a robot, steps, and its state is read.
 
@@ -61,7 +61,7 @@ class MiniworldRooms:
             if actions[i] == FORWARD:
                 hit = env.intersect(env.agent, env.agent.pos + FORWARD_DISTANCE * env.agent.dir_vec, env.agent.radius)
                 if isinstance(hit, Entity):
-                    touched[i] = env.things.index(hit)
+                    touched[i] = env.solids.index(hit)
                 env.move_agent(FORWARD_DISTANCE, 0.0)
             else:
                 env.turn_agent(TURN_DEG if actions[i] == LEFT else -TURN_DEG)
@@ -94,9 +94,9 @@ class MiniworldRooms:
         there = np.flatnonzero(self.colours[i] >= 0).tolist()
         for k in there:
             x, y = self.boxes[i, k]
-            env.things[k].pos = np.array([x, 0.0, -y])
-            env.things[k].color_vec = COLORS[COLOUR_NAMES[self.colours[i, k]]]
-        env.show([env.things[k] for k in there])
+            env.solids[k].pos = np.array([x, 0.0, -y])
+            env.solids[k].color_vec = COLORS[COLOUR_NAMES[self.colours[i, k]]]
+        env.show([env.solids[k] for k in there])
         return env
 
     def __getstate__(self) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def play(env: TrialVectorEnv, policy) -> dict[str, np.ndarray]:
 
 
 def to_the_left_box(env: TrialVectorEnv) -> np.ndarray:
-    """The oracle's way to the left one of the two boxes: what no memory is needed for."""
+    """The oracle's path to the left one of the two boxes, for which no memory is needed."""
     task = env.task
     goal, task._goal = task._goal, task._order[:, 0]
     actions = task.oracle_actions()
@@ -55,7 +55,7 @@ def test_oracle_succeeds_and_no_policy_without_memory_in_more_than_half():
 
 
 def test_the_cue_shows_in_the_first_five_observations_only():
-    """Two episodes that differ in the cue alone look the same from step 5 on, whatever the actions."""
+    """Two episodes that differ in the cue alone are seen alike from step 5 on, whatever the actions."""
     env = TrialVectorEnv(TwoRooms, 2, trial_episodes=1, autoreset_mode="Disabled")
     rng = np.random.default_rng(0)
     for seed in range(3):

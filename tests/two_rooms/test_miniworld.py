@@ -25,8 +25,8 @@ def test_same_actions_same_poses_and_rewards_in_both_worlds():
     rng = np.random.default_rng(0)
     num_ended = num_boxes = num_blocked = 0
     before = np.zeros((4, 3))
-    for _ in range(90):
-        actions = np.where(rng.random(4) < 0.7, ours.oracle_actions(), rng.integers(3, size=4))
+    for _ in range(120):
+        actions = np.where(rng.random(4) < 0.6, ours.oracle_actions(), rng.choice(3, 4, p=[0.1, 0.1, 0.8]))
         left, right = ours.step(actions), theirs.step(actions)
         for one, other in zip(left[1:4], right[1:4], strict=True):
             np.testing.assert_array_equal(one, other)
@@ -37,9 +37,9 @@ def test_same_actions_same_poses_and_rewards_in_both_worlds():
         num_boxes += (left[1] == 0.01).sum()
         num_blocked += ((actions == 2) & (ours.task._rooms.pose == before).all(1)).sum()
         before = ours.task._rooms.pose.copy()
-    assert num_ended >= 4
-    assert num_boxes > 6
-    assert num_blocked > 30
+    assert num_ended > 2
+    assert num_boxes > 5
+    assert num_blocked > num_boxes + num_ended  # by walls too
     theirs.close()
 
 

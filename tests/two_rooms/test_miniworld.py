@@ -26,7 +26,7 @@ def test_same_actions_same_poses_and_rewards_in_both_worlds():
     num_ended = num_boxes = num_blocked = 0
     before = np.zeros((4, 3))
     for _ in range(120):
-        actions = np.where(rng.random(4) < 0.6, ours.oracle_actions(), rng.choice(3, 4, p=[0.1, 0.1, 0.8]))
+        actions = np.where(np.arange(4) < 2, ours.oracle_actions(), rng.choice(3, 4, p=[0.1, 0.1, 0.8]))
         left, right = ours.step(actions), theirs.step(actions)
         for one, other in zip(left[1:4], right[1:4], strict=True):
             np.testing.assert_array_equal(one, other)
@@ -39,7 +39,7 @@ def test_same_actions_same_poses_and_rewards_in_both_worlds():
         before = ours.task._rooms.pose.copy()
     assert num_ended > 2
     assert num_boxes > 5
-    assert num_blocked > num_boxes + num_ended  # by walls too
+    assert num_blocked > 20
     theirs.close()
 
 

@@ -30,8 +30,8 @@ def example():
 @pytest.mark.learning
 def test_the_loop_learns(example) -> None:
     """A random policy gets one reward a step in 16 cells, 1 in an episode of 16 steps."""
-    history = example.train(example.Args(total_timesteps=24 * 1024))
-    assert len(history) == 24
+    history = example.train(example.Args(total_timesteps=15 * 1024))
+    assert len(history) == 15
     assert history[0] < 2.0
     assert history[-1] > 4.0
 

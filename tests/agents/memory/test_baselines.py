@@ -206,12 +206,13 @@ def test_the_cue_of_an_earlier_chunk_is_learned_and_used(memory: str) -> None:
         "lstm": {"hidden_dim": 16},
         "trxl": {"layers": 1, "heads": 2, "dim": 16, "mlp_dim": 16, "memory_length": 8},
     }
+    learning_rate, rollouts = {"lstm": (2e-2, 60), "trxl": (1e-2, 100)}[memory]
     model = PartialUpdatePPO(
-        "MemoryPolicy", env, n_steps=4, n_updates=1, batch_size=16, learning_rate=1e-2, reset_each_rollout=False,
+        "MemoryPolicy", env, n_steps=4, n_updates=1, batch_size=16, learning_rate=learning_rate, reset_each_rollout=False,
         credit_across_episodes=memory == "lstm", max_grad_norm=0.5, seed=0, device="cpu",
         policy_kwargs={"memory": memory, "memory_kwargs": kwargs[memory]},
     )  # fmt: skip
-    model.learn(200 * 32 * 4)
+    model.learn(rollouts * 32 * 4)
     paid = []
     for _ in range(10):
         collect(model)

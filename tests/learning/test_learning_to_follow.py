@@ -25,9 +25,9 @@ def agreement(agent: str) -> float:
     config = find_preset("vln-laptop" + agent)
     env = make_vec_env(config.env, 16, **config.env_kwargs)
     env.seed(0)
-    settings = replace(config.learner, warmup_updates=20)
+    settings = replace(config.learner, warmup_updates=10, learning_rate=2e-3)
     model = ImitationA2C("MTVMPolicy", env, config=settings, policy_kwargs=config.policy, seed=0, device="cpu")
-    model.learn(100)
+    model.learn(60)
     unseen = make_vec_env(config.env, 64, **{**config.env_kwargs, "split": "val_unseen"})
     unseen.seed(1)
     with torch.no_grad():

@@ -206,9 +206,9 @@ def test_the_cue_of_an_earlier_chunk_is_learned_and_used(memory: str) -> None:
         "lstm": {"hidden_dim": 16},
         "trxl": {"layers": 1, "heads": 2, "dim": 16, "mlp_dim": 16, "memory_length": 8},
     }
-    learning_rate, rollouts = {"lstm": (2e-2, 60), "trxl": (1e-2, 100)}[memory]
+    rate, rollouts = {"lstm": (2e-2, 60), "trxl": (1e-2, 100)}[memory]
     model = PartialUpdatePPO(
-        "MemoryPolicy", env, n_steps=4, n_updates=1, batch_size=16, learning_rate=learning_rate, reset_each_rollout=False,
+        "MemoryPolicy", env, n_steps=4, n_updates=1, batch_size=16, learning_rate=rate, reset_each_rollout=False,
         credit_across_episodes=memory == "lstm", max_grad_norm=0.5, seed=0, device="cpu",
         policy_kwargs={"memory": memory, "memory_kwargs": kwargs[memory]},
     )  # fmt: skip

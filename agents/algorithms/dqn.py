@@ -189,8 +189,9 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         q_taken = q_values.gather(-1, actions).squeeze(-1)  # (B, S)
         weight = sample.is_valid / sample.is_valid.sum()  # (B, S); mean over the steps that are not padding
         loss = (weight * huber_loss(q_taken, targets, reduction="none")).sum()
+        auxiliary_loss = self.policy.memory.auxiliary_loss()
         self.policy.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        (loss if auxiliary_loss is None else loss + auxiliary_loss).backward()
         grad_norm = torch.nn.utils.clip_grad_norm_(self._trained, config.max_grad_norm)
         stats = torch.stack([loss.detach(), (weight * q_taken.detach()).sum(), grad_norm])
         self._check_update(dict(zip(STATISTICS, stats.tolist(), strict=True)))

@@ -13,7 +13,7 @@ from torch import Tensor
 from memenvs.agents.algorithms.on_policy import OnPolicyMemoryAlgorithm
 from memenvs.agents.algorithms.ppo_config import PPOConfig
 from memenvs.agents.algorithms.rollout_buffer import RolloutSequences
-from memenvs.agents.memory import State, StepInputs
+from memenvs.agents.memory import Memory, State, StepInputs
 from memenvs.agents.policies.distributions import ActionDistribution
 from memenvs.agents.policies.memory_policy import PREVIOUS_ACTION
 
@@ -21,8 +21,8 @@ __all__ = ["STATISTICS", "PPOConfig", "PartialUpdatePPO"]
 
 PREFILL_STEPS = 1024
 """Steps of each sequence in one forward pass, where the memory is computed without gradient."""
-STATISTICS = ("policy_gradient_loss", "value_loss", "entropy", "clip_fraction", "grad_norm")
-"""Statistics of an optimizer step, as logged."""
+STATISTICS = ("policy_gradient_loss", "value_loss", "entropy", "clip_fraction", "auxiliary_loss", "grad_norm")
+"""Statistics of an optimizer step, as logged; `auxiliary_loss` only where the memory has one."""
 
 
 class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
@@ -93,7 +93,10 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
         stats = torch.stack([self._optimizer_step(batch, begin, end, targets) for batch in self._batches()]).mean(0)
         self.policy.set_training_mode(False)
         self._n_updates += 1
-        self._record_update(dict(zip(STATISTICS, stats.tolist(), strict=True)), learning_rate)
+        statistics = dict(zip(STATISTICS, stats.tolist(), strict=True))
+        if type(self.policy.memory).auxiliary_loss is Memory.auxiliary_loss:
+            del statistics["auxiliary_loss"]
+        self._record_update(statistics, learning_rate)
         self._record_kl_and_explained_variance(begin, end, old_values, returns, "full" if is_full else "partial")
         if self._episodes is not None:
             self._train_allocator(*self._episodes.take_finished())
@@ -179,11 +182,14 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
             value_loss = (values - returns).square().mean()
             entropy = distribution.entropy().mean()
             loss = policy_loss + config.vf_coef * value_loss - config.ent_coef * entropy  # equation 9
+            auxiliary_loss = self.policy.memory.auxiliary_loss()
+            if auxiliary_loss is None:
+                auxiliary_loss = torch.zeros_like(loss)
             weight = len(part) / len(rows)
-            (weight * loss).backward()
+            (weight * (loss + auxiliary_loss)).backward()
             with torch.no_grad():
                 clip_fraction = (ratio != clipped_ratio).float().mean()
-                stats += weight * torch.stack([policy_loss, value_loss, entropy, clip_fraction])
+                stats += weight * torch.stack([policy_loss, value_loss, entropy, clip_fraction, auxiliary_loss])
         gradients = [parameter.grad for parameter in self._trained if parameter.grad is not None]
         self.processes.average([*gradients, stats])  # processes have equally many rows: the mean over all of them
         grad_norm = torch.nn.utils.clip_grad_norm_(self._trained, config.max_grad_norm)

@@ -124,7 +124,9 @@ class MemoryRLModule(TorchRLModule, ValueFunctionAPI):
         x = self._inputs(observations, num_steps)
         steps = x.embedding.shape[1]
         if not acting:
-            return self.policy.memory(x, state)[0], {}
+            latent = self.policy.memory(x, state)[0]
+            self.policy.memory.auxiliary_loss()  # RLlib's losses have no place for it
+            return latent, {}
         latents = []
         for t in range(steps):  # RLlib acts one step at a time
             latent, state = self.policy.memory.step(x.steps(t, t + 1), state)

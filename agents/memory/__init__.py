@@ -69,6 +69,12 @@ def _spec(name: str, module: str, memory_class: str, config_class: str, summary:
     return MemorySpec(name, f"{path}:{memory_class}", f"{path}:{config_class}", summary)
 
 
+def _compressive(name: str, config_class: str, summary: str) -> MemorySpec:
+    """A form of the Compressive Transformer."""
+    folder = f"{__name__}.compressive"
+    return MemorySpec(name, f"{folder}.memory:CompressiveMemory", f"{folder}.config:{config_class}", summary)
+
+
 _SPECS = (
     _spec("none", "none", "NoMemory", "NoMemoryConfig", "the current step only"),
     _spec("gru", "recurrent", "GRUMemory", "RecurrentConfig", "one recurrent vector, gated recurrent unit"),
@@ -139,6 +145,14 @@ _SPECS = (
         "DNCConfig",
         "a recurrent network that writes to cells of its own and reads them (DNC)",
     ),
+    _spec("lstm-on", "lstm_vectors", "LSTMVectorsMemory", "LSTMVectorsConfig", "an LSTM; all of its outputs are read"),
+    _spec("lstm-o1", "lstm_vectors", "LSTMVectorsMemory", "NewestVectorsConfig", "as lstm-on, the newest outputs only"),
+    _compressive("ct", "CompressiveConfig", "blocks of steps, compressed as they age (Compressive Transformer)"),
+    _compressive("ct-lt", "LongTermConfig", "as ct, and what leaves is written to a long-term state (CT+LT)"),
+    _compressive("ct-lt-learned", "LearnedQueryConfig", "as ct-lt, with a learned query for what is written"),
+    _compressive("ml-ct-lt", "MultiLevelConfig", "as ct-lt, with several levels of compression (ML CT+LT)"),
+    _compressive("ct-slots", "SlotConfig", "as ct-lt, with several long-term states that compete"),
+    _compressive("ct-log", "LogConfig", "as ct, and what leaves is merged, level by level"),
 )
 
 

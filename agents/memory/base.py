@@ -150,6 +150,15 @@ class Memory(nn.Module, abc.ABC):
         features, _ = self(x)
         return features.gather(1, at[..., None].expand(-1, -1, features.shape[-1]))
 
+    def auxiliary_loss(self) -> Tensor | None:
+        """Take a loss of the memory's own, which a learner adds to that of the task.
+
+        Returns:
+            float, (); of the last `forward` in training mode with gradients, the mean over its sequences. None where a
+            memory has none, and at a second call.
+        """
+        return None
+
     @torch.no_grad()
     def prefill(self, x: StepInputs, state: State, last: int | None = None) -> tuple[Tensor, State]:
         """Run `forward` without gradient and without dropout, to get the state after T past steps.

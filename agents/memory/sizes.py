@@ -15,7 +15,8 @@ LARGEST = {
         ("hidden_dim", "dim", "mlp_dim", "pose_dim", "cell_dim", "heads", "read_heads", "cells", "moves", "n_places"),
         2**16,
     ),
-    **dict.fromkeys(("columns", "chunk", "top_k", "memory_length"), 2**16),
+    **dict.fromkeys(("columns", "chunk", "top_k", "memory_length", "block_length", "slots"), 2**16),
+    "levels": 64,
     "n_centres": 2**20,
     **dict.fromkeys(("capacity", "bptt", "checkpoint"), 2**31 - 1),  # steps; no size of a weight
     "previous_action_dim": 2**16,

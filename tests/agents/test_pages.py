@@ -160,6 +160,7 @@ def multiply_adds(name: str, steps: int, width: int, settings: dict[str, Any]) -
 
 def test_the_cost_of_a_decision_is_as_the_pages_say():
     I, M, D, L, F, h, R, C = 32, 200, 64, 3, 96, 4, 5, 25  # as in the docstrings; F is D_mlp  # noqa: E741
+    n, S = 8, 24
     scene = {"dim": D, "heads": h, "capacity": M}
     transformer = {"layers": L, "heads": h, "dim": D, "mlp_dim": F}
     tokens = {**transformer, "capacity": M}
@@ -181,6 +182,10 @@ def test_the_cost_of_a_decision_is_as_the_pages_say():
         "sat-fifo-th": (
             {**tokens, **chunks},
             I * D + L * (8 * D**2 + 2 * D * F + M * D + 2 * h * 30 * D + (2 * h + 1) * (M + 9) * D),
+        ),
+        "ct": (  # with half a block
+            {**transformer, "block_length": 16, "memory_length": 16},
+            n * L * (4 * D**2 + 2 * D * F) + (L - 1) * (2 * S * D**2 + 3 * n * (S + n) * D),
         ),
     }
     for name, (settings, cost) in costs.items():

@@ -15,6 +15,9 @@ from memenvs.agents.testing import INPUT_DIM as D
 from memenvs.agents.testing import inputs as step_inputs
 
 SMALL_READER = {"dim": 8, "layers": 2, "heads": 2, "mlp_dim": 6}
+SMALL_QUEUES = {"dim": 8, "layers": 2, "heads": 2, "mlp_dim": 12, "block_length": 4, "memory_length": 8}
+SMALL_QUEUES |= {"compressed_lengths": (4,), "ratios": (2,), "memory_layers": (1, 2)}
+COMPRESSIVE = ("ct", "ct-lt", "ct-lt-learned", "ml-ct-lt", "ct-slots", "ct-log")
 SMALL = {
     "none": {},
     "gru": {"hidden_dim": 6, "layers": 2},
@@ -41,6 +44,10 @@ SMALL = {
     "sat-pm": {**SMALL_READER, "n_places": 3},
     "sat-pm-ph": {**SMALL_READER, "n_places": 3, "chunk": 4, "top_k": 9},
     "dnc": {"hidden_dim": 6, "cells": 5, "cell_dim": 4, "read_heads": 2},
+    "lstm-on": {"dim": 6},
+    "lstm-o1": {"dim": 6, "layers": 1},
+    **{name: SMALL_QUEUES for name in COMPRESSIVE},
+    "ml-ct-lt": {**SMALL_QUEUES, "memory_length": 4, "compressed_lengths": (2, 1), "ratios": (2, 2)},
 }
 #: Settings under which each memory meets the contract, besides those of `SMALL`.
 VARIANTS: dict[str, list[dict]] = {
@@ -92,7 +99,17 @@ VARIANTS: dict[str, list[dict]] = {
         {"capacity": 8, "strategy": "mvfo", "chunk": 2, "top_k": 3},
     ],
     "dnc": [{}, {"links": False, "checkpoint": 8, "reset_on": "episode"}],
+    "lstm-on": [{}],
+    "lstm-o1": [{"capacity": 5, "reset_on": "episode"}],
+    "ct": [{}, {"causal": False, "style": "faithful"}],
+    "ct-lt": [{"style": "faithful"}],
+    "ct-lt-learned": [{}],
+    "ml-ct-lt": [{}],
+    "ct-slots": [{"causal": False, "reset_on": "episode"}],
+    "ct-log": [{"block_length": 2, "memory_length": 2, "compressed_lengths": (1,)}],
 }
+#: Memories that differ in one setting from one that every change checks.
+SELDOM = {"ct-lt-learned", "ml-ct-lt"}
 
 
 def make(name: str, seed: int = 0, **kwargs: object) -> Memory:
@@ -117,7 +134,9 @@ def one_by_one(memory: Memory, x: StepInputs, state: State) -> tuple[Tensor, Sta
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("name", MEMORIES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.nightly) if name in SELDOM else name for name in MEMORIES]
+)
 def test_contract(name: str, check: Callable[[Subject], None]) -> None:
     for settings in VARIANTS[name]:
         if check is check_extra_inputs and settings.get("capacity") == 1:
@@ -179,7 +198,7 @@ def test_registry() -> None:
     assert all(MEMORIES.values())
     with pytest.raises(
         ValueError,
-        match=r"unknown memory 'lstn'; choose from \['none', 'gru', 'lstm', .*, 'dnc'\]\. Did you mean 'lstm'\?",
+        match=r"unknown memory 'lstn'; choose from \['none', 'gru', 'lstm', .*, 'ct-log'\]\. Did you mean 'lstm'\?",
     ):
         make_memory("lstn", 4)
     choices = r"choose from \['hidden_dim', 'layers', 'reset_on', 'bptt'\]"
@@ -200,6 +219,9 @@ TOKENS |= {"time_index": "step", "query_codes": True}
 PLACES = {**TOKENS, "strategy": "fifo", "n_places": 9, "place_code": "sine1d", "columns": None}
 RELIC = {"sink": "kv0", "inter_episode": True, "max_episode_steps": 511, "depth_dropout": 0.1, "rope_base": 10_000.0}
 CHUNKS = {"chunk": 32, "top_k": 4}
+QUEUES = {"dim": 128, "layers": 3, "heads": 4, "mlp_dim": 256, "block_length": 8, "memory_length": 16}
+QUEUES |= {"compressed_lengths": (8,), "ratios": (4,), "memory_layers": None, "causal": True, "style": "modern"}
+QUEUES |= {"reset_on": "trial"}
 DEFAULTS = {
     "none": {},
     "gru": RECURRENT,
@@ -219,6 +241,14 @@ DEFAULTS = {
     "sat-pm-ph": {**PLACES, **CHUNKS, "strategy": "quota"},
     "dnc": {"hidden_dim": 128, "cells": 288, "cell_dim": 128, "read_heads": 4, "links": True, "checkpoint": 24}
     | {"reset_on": "trial"},
+    "lstm-on": {"dim": 128, "layers": 2, "capacity": None, "reset_on": "trial"},
+    "lstm-o1": {"dim": 128, "layers": 2, "capacity": 58, "reset_on": "trial"},
+    "ct": QUEUES,
+    "ct-lt": {**QUEUES, "learned_query": False},
+    "ct-lt-learned": {**QUEUES, "learned_query": True},
+    "ml-ct-lt": {**QUEUES, "compressed_lengths": (4, 4), "ratios": (4, 2), "learned_query": False},
+    "ct-slots": {**QUEUES, "slots": 4},
+    "ct-log": {**QUEUES, "levels": 3, "slots": 2},
 }
 
 
@@ -231,7 +261,8 @@ def test_each_row_of_the_table_is_a_memory_with_its_config() -> None:
         by_hand = ("move",) if name == "t-fifo+a" else needed.get(name.split("-")[0], ())
         assert required_inputs(name) == memory.required_inputs == by_hand
         capacity = {"capacity": 5} if name.startswith(("sat-fifo", "t-")) else {}
-        assert memory.bounded == (not capacity and name != "relic" and not name.startswith("sat-pm")), name
+        unbounded = name in ("relic", "lstm-on") or name.startswith("sat-pm")
+        assert memory.bounded == (not capacity and not unbounded), name
         assert not capacity or make(name, **capacity).bounded
         if "poses" in DEFAULTS[name]:
             assert required_inputs(name, poses=False) == make(name, poses=False).required_inputs == ()
@@ -252,7 +283,7 @@ def test_defaults(name: str) -> None:
 
 def test_sizes_that_would_take_minutes_are_refused() -> None:
     sizes = {"hidden_dim", "layers", "dim", "mlp_dim", "pose_dim", "cell_dim", "heads", "read_heads", "cells"}
-    sizes |= {"moves", "n_places", "max_episode_steps"}
+    sizes |= {"moves", "n_places", "max_episode_steps", "block_length", "memory_length", "slots", "levels"}
     seen = set()
     for name in MEMORIES:
         for setting in sizes & {field.name for field in dataclasses.fields(memory_spec(name).config)}:

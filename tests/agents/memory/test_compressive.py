@@ -1,0 +1,383 @@
+"""Compressive Transformers: queues, attention, losses and gradients, against plain Python."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from memenvs.agents import EpisodeDQN
+from memenvs.agents.memory import Memory, StepInputs, make_memory
+from memenvs.agents.memory.compressive.long_term import CompetingSlots, LongTerm, MergingLevels, RecurrentState
+from memenvs.agents.memory.compressive.queues import Queues
+from memenvs.agents.testing import make_subject
+from tests.agents.learners import MEMORIES, act, darkroom, learner
+
+SIZES = {"dim": 8, "layers": 2, "heads": 2, "mlp_dim": 6, "block_length": 4, "memory_length": 8}
+SIZES |= {"compressed_lengths": (4,), "ratios": (2,), "memory_layers": (1, 2)}
+MULTI = {"memory_length": 4, "compressed_lengths": (2, 1), "ratios": (2, 2)}
+FORMS = {"ct": {}, "ct-lt": {}, "ct-lt-learned": {}, "ml-ct-lt": MULTI, "ct-slots": {}, "ct-log": {}}
+MEMORIES["ct-lt"] = {**SIZES, "block_length": 2, "memory_length": 2, "compressed_lengths": (1,)}
+
+
+def make(name: str = "ct", **settings: object) -> Memory:
+    return make_subject(name, **{**SIZES, **FORMS[name], **settings}).memory
+
+
+def steps(count: int, batch: int = 1, seed: int = 0) -> StepInputs:
+    """Random steps of one trial."""
+    embedding = torch.randn(batch, count, 10, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    start = torch.zeros(batch, count, dtype=torch.bool)
+    start[:, 0] = True
+    return StepInputs(embedding.requires_grad_(), start, start)
+
+
+class Recorder(LongTerm):
+    """Adds up what leaves the last queue."""
+
+    length = 1
+
+    def write(self, state, mask, leaving):
+        return state + leaving.sum(1, keepdim=True), torch.ones_like(mask)
+
+
+def test_queues_equal_lists():
+    """Random sizes: contents, order and masks of every queue, and what leaves the last one."""
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        ratios = [int(rng.integers(1, 4)) for _ in range(rng.integers(1, 4))]
+        block = int(np.prod(ratios)) * int(rng.integers(1, 3))
+        moving = [block // int(np.prod(ratios[: level + 1])) for level in range(len(ratios))]
+        memory_length = block * int(rng.integers(1, 4))
+        lengths = [count * int(rng.integers(1, 4)) for count in moving]
+        queues = Queues(1, block, memory_length, lengths, ratios, [Recorder()], 1).double()
+        for conv in queues.compress[0].values():
+            torch.nn.init.constant_(conv.weight, 1 / conv.kernel_size[0])  # the mean of r vectors
+            torch.nn.init.zeros_(conv.bias)
+        state = queues.initial_state(1)
+        lists: list[list[float]] = [[] for _ in [memory_length, *lengths]]
+        left = 0.0
+        for first in range(0, 12 * block, block):
+            entering = [float(each) for each in range(first + 1, first + 1 + block)]
+            sources = torch.tensor(entering, dtype=torch.float64).view(1, 1, block, 1)
+            state, _ = queues.push(state, sources, [], False)
+            for level, (queue, length) in enumerate(zip(lists, [memory_length, *lengths], strict=True)):
+                leaving = queue[: len(queue) + len(entering) - length]
+                queue[:] = [*queue[len(leaving) :], *entering]
+                if level == len(ratios):
+                    left += sum(leaving)
+                    break
+                if not leaving:
+                    break
+                entering = [float(np.mean(part)) for part in np.split(np.array(leaving), len(leaving) // ratios[level])]
+            oldest_first = [each for queue in lists[::-1] for each in queue]
+            vectors, mask = queues.join(state)
+            assert vectors[0, 0, mask[0], 0].tolist() == pytest.approx([left] * (left > 0) + oldest_first)
+            assert mask.sum() == len(oldest_first) + (left > 0)
+
+
+def attend(h: Tensor, context: Tensor, layer: torch.nn.Module, causal: bool) -> Tensor:
+    """One layer for the last step of `h`, written out head by head; `context` comes before the block."""
+    source = torch.stack([layer.source(each) for each in h])
+    keys = torch.cat([context, source])
+    modern = hasattr(layer, "by_distance")
+    q, (k, v) = layer.query(source), layer.keys_values(keys).chunk(2, -1)
+    out = []
+    for t in range(len(h)):
+        seen = len(keys) - len(h) + t + 1 if causal else len(keys)
+        heads = []
+        for head in range(layer.heads):
+            part = slice(head * 4, head * 4 + 4)
+            scores = [q[t, part] @ k[j, part] / 2 for j in range(seen)]
+            if modern:
+                now = len(context) + t
+                ahead = 0 if causal else 3
+                scores = [s + q[t, part] @ layer.by_distance[head, now - j + ahead] / 2 for j, s in enumerate(scores)]
+            weights = torch.stack(scores).softmax(0)
+            heads.append(sum(w * v[j, part] for j, w in enumerate(weights)))
+        y = h[t] + layer.attention_out(torch.cat(heads))
+        if modern:
+            out.append(y + layer.mlp(layer.mlp_norm(y)))
+        else:
+            y = layer.attention_norm(y)
+            out.append(layer.mlp_norm(y + layer.mlp(y)))
+    return torch.stack(out)
+
+
+@pytest.mark.parametrize("settings", [{}, {"style": "faithful", "causal": False}])
+def test_features_and_loss_equal_loops_over_lists(settings):
+    """Queues as lists, attention head by head, the loss of each level against the vectors that it replaces."""
+    memory = make("ml-ct-lt", memory_length=8, **settings).train()
+    causal, modern = "causal" not in settings, "style" not in settings
+    x = steps(28)
+    # the form without empty slots: distances count slots, so the queues are compared once they are full
+    features, state = memory(x, last=1)
+    loss = memory.auxiliary_loss()
+    queue = [{"m": [], "c1": [], "c2": [], "l": None} for _ in range(2)]
+    expected_loss = torch.zeros((), dtype=torch.float64)
+    for first in range(0, 28, 4):
+        h = memory.input(x.embedding[0, first : first + 4])
+        for layer, q, long_term, convs in zip(
+            memory.layers, queue, memory.queues.long_term, memory.queues.compress, strict=True
+        ):
+            old = [*([] if q["l"] is None else [q["l"]]), *q["c2"], *q["c1"], *q["m"]]
+            source = layer.source(h)
+            out = attend(h, torch.stack(old) if old else h[:0], layer, causal)
+            leaving: dict[str, list[Tensor]] = {"m": q["m"][: len(q["m"]) - 4]}
+            q["m"] = [*q["m"][-4:], *source]
+            for into, out_of, length in (("c1", "m", 2), ("c2", "c1", 1)):
+                if not leaving.get(out_of):
+                    break
+                replaced = torch.stack(leaving[out_of])
+                new = convs[{"c1": "compressed1", "c2": "compressed2"}[into]](replaced.T[None])[0].T
+                heads = layer.heads if modern else 1
+                reads = []
+                for z in (new, replaced):
+                    k, v = layer.keys_values(z).chunk(2, -1)
+                    split = [each.unflatten(1, (heads, -1)).transpose(0, 1) for each in (layer.query(source), k, v)]
+                    scores = split[0] @ split[1].transpose(1, 2) / split[0].shape[-1] ** 0.5
+                    reads.append(scores.softmax(-1) @ split[2])
+                difference = reads[0] - reads[1]
+                expected_loss = expected_loss + (difference.square().mean() if modern else difference.norm())
+                room = q[into][len(new) :] if len(q[into]) == length else q[into]
+                leaving[into] = q[into][: len(q[into]) - len(room)]
+                q[into] = [*room, *new]
+            if leaving.get("c2"):
+                gamma = torch.stack(leaving["c2"])
+                before = torch.zeros(1, 1, 8).double() if q["l"] is None else q["l"][None, None]
+                mask = torch.tensor([[q["l"] is not None]])
+                q["l"] = long_term.write(before, mask, gamma[None])[0][0, 0]
+            h = out
+    torch.testing.assert_close(features[0, 0], memory.norm(h[-1]), atol=1e-9, rtol=0)
+    assert queue[0]["l"] is not None and loss is not None
+    torch.testing.assert_close(loss, expected_loss / (2 * (7 if modern else 28)), atol=1e-9, rtol=0)
+    vectors, mask = memory.vectors(state)
+    assert mask.all()
+    by_layer = [torch.stack([q["l"], *q["c2"], *q["c1"], *q["m"]]) for q in queue]
+    torch.testing.assert_close(vectors[0], torch.cat([*by_layer, memory.norm(h)]), atol=1e-9, rtol=0)
+
+
+def test_recurrent_state_is_written_as_in_the_equations():
+    torch.manual_seed(0)
+    leaving, before = torch.randn(2, 3, 4), torch.randn(2, 1, 4)
+    new, old = torch.zeros(2, 1, dtype=torch.bool), torch.ones(2, 1, dtype=torch.bool)
+    for learned in (False, True):
+        state = RecurrentState(4, learned)
+        values = state.values(leaving)
+        first, mask = state.write(torch.zeros(2, 1, 4), new, leaving)
+        torch.testing.assert_close(first[:, 0], values.mean(1))
+        assert mask.all()
+        if learned:
+            assert not state.query.any()
+            torch.nn.init.normal_(state.query)
+        query = state.query.expand(2, 4) if learned else before[:, 0]
+        weights = torch.einsum("bd,bnd->bn", query, state.keys(leaving)).div(2.0).softmax(-1)
+        candidate = torch.einsum("bn,bnd->bd", weights, values)
+        z = torch.nn.functional.linear(candidate, state.cell.weight_ih[4:8])
+        z = (z + torch.nn.functional.linear(before[:, 0], state.cell.weight_hh[4:8])).sigmoid()
+        written, _ = state.write(before, old, leaving)
+        torch.testing.assert_close(written[:, 0], state.cell(candidate, before[:, 0]))
+        assert ((written[:, 0] - before[:, 0]).abs() <= (1 - z) * 2 + (1 - z) * before[:, 0].abs() + 1e-5).all()
+
+
+def test_slots_compete_for_what_leaves():
+    """A slot that a vector does not choose stays as it is; slots start apart."""
+    slots = CompetingSlots(4, 3)
+    for layer in (slots.queries, slots.keys):
+        torch.nn.init.zeros_(layer.weight)
+    torch.nn.init.eye_(slots.keys.weight)
+    with torch.no_grad():
+        slots.places.copy_(200.0 * torch.eye(4)[:3])
+    before = torch.randn(1, 3, 4)
+    leaving = torch.eye(4)[None, 1:2]  # chooses slot 1
+    after, _ = slots.write(before, torch.ones(1, 3, dtype=torch.bool), leaving)
+    assert torch.equal(after[:, [0, 2]], before[:, [0, 2]])
+    torch.testing.assert_close(after[:, 1], slots.cell(slots.values(leaving)[:, 0], before[:, 1]))
+    fresh, mask = CompetingSlots(4, 3).write(torch.zeros(1, 3, 4), torch.zeros(1, 3, dtype=torch.bool), leaving)
+    assert mask.all() and all(not torch.allclose(a, b) for a, b in pairwise(fresh[0]))
+
+
+def test_merging_levels_equal_lists():
+    """A full level merges its two oldest; the last level keeps what it merges; a merge follows the equations."""
+    for levels, slots in ((3, 2), (2, 3), (1, 2), (4, 4)):
+        log = MergingLevels(1, levels, slots).double()
+        state, mask = torch.zeros(2, log.length, 1).double(), torch.zeros(2, log.length, dtype=torch.bool)
+        lists: list[list[Tensor]] = [[] for _ in range(levels)]
+        for i in range(24):
+            leaving = torch.full((2, 1, 1), float(i + 1)).double()
+            state, mask = log.write(state, mask, leaving)
+            moving = leaving[0, 0]
+            for level, content in enumerate(lists):
+                if len(content) < slots:
+                    content.append(moving)
+                    break
+                merged = log.merge(content[0], content[1])
+                rest = [*content[2:], moving]
+                content[:] = [merged, *rest] if level == levels - 1 else rest
+                moving = merged
+            expected = torch.stack([each for content in lists[::-1] for each in content])
+            assert torch.equal(mask[0], mask[1]) and torch.allclose(state[0, mask[0]], expected)
+    log = MergingLevels(2, 1, 2)
+    older, newer = torch.randn(2), torch.randn(2)
+    both = torch.cat([older, newer])
+    gate = log.gate(both).sigmoid()
+    torch.testing.assert_close(log.merge(older, newer), gate * older + (1 - gate) * newer + log.change(both))
+
+
+def reach(memory: Memory, count: int) -> list[bool]:
+    """Whether the content of the memory after `count` steps depends on each step, the newest first."""
+    x = steps(count)
+    _, state = memory(x, last=1)
+    vectors, _ = memory.vectors(state)
+    (gradient,) = torch.autograd.grad(vectors.square().sum(), x.embedding)
+    return (gradient[0] != 0).any(-1).flip(0).tolist()
+
+
+def test_reach_ends_exactly_where_the_formula_says():
+    """B + layers (K + C r) without a long-term state; all steps with one. Through all levels."""
+    cases = [
+        ({}, 4 + 2 * (8 + 4 * 2)),
+        ({"memory_layers": (2,), "style": "faithful"}, 4 + 8 + 4 * 2),
+        ({"memory_layers": (2,), "causal": False}, 4 + 8 + 4 * 2),
+        ({"compressed_lengths": (2, 2), "ratios": (4, 1), "memory_layers": (2,)}, 4 + 8 + 2 * 4 + 2 * 4),
+    ]
+    for settings, formula in cases:
+        assert reach(make("ct", **settings), 44) == [True] * formula + [False] * (44 - formula), settings
+    for name in ("ct-lt", "ct-lt-learned", "ml-ct-lt", "ct-slots", "ct-log"):
+        assert all(reach(make(name), 40)), name
+
+
+def test_the_two_losses_have_weights_of_their_own():
+    """The task reaches everything but the convolutions, the auxiliary loss those alone; keys and values still learn."""
+    for name in FORMS:
+        levels = {"block_length": 8, "memory_length": 8, "compressed_lengths": (4, 2)} if name == "ml-ct-lt" else {}
+        memory = make(name, **levels).train()
+        features, _ = memory(steps(60), last=1)
+        auxiliary = memory.auxiliary_loss()
+        assert auxiliary is not None and memory.auxiliary_loss() is None
+        weights = dict(memory.named_parameters())
+        task = torch.autograd.grad(features.square().sum(), list(weights.values()), allow_unused=True)
+        own = torch.autograd.grad(auxiliary, list(weights.values()), allow_unused=True)
+        for (weight, value), of_task, of_auxiliary in zip(weights.items(), task, own, strict=True):
+            is_convolution = "compress." in weight
+            assert value.requires_grad
+            assert (of_task is not None and bool(of_task.any())) != is_convolution, weight
+            assert (of_auxiliary is not None and bool(of_auxiliary.any())) == is_convolution, weight
+    memory.eval()(steps(60))
+    assert memory.auxiliary_loss() is None
+    with torch.no_grad():
+        memory.train()(steps(60))
+    assert memory.auxiliary_loss() is None
+
+
+@pytest.mark.parametrize("name", ["ct-log", "lstm-o1"])
+def test_sequences_of_different_length_share_a_batch(name):
+    """Filled up in front, each row ends with the vectors that it has alone: nothing of the filling is kept."""
+    memory = make(name) if name in FORMS else make_subject(name, dim=8, capacity=12).memory
+    alone = [steps(length, seed=length) for length in (50, 7, 24, 1)]
+    embedding, start = torch.randn(4, 50, 10).double(), torch.zeros(4, 50, dtype=torch.bool)
+    for row, x in enumerate(alone):
+        length = x.embedding.shape[1]
+        embedding[row, 50 - length :] = x.embedding[0]
+        start[row, 50 - length] = True
+    _, state = memory(StepInputs(embedding, start, start), last=1)
+    vectors, mask = memory.vectors(state)
+    for row, x in enumerate(alone):
+        expected, own_mask = memory.vectors(memory(x)[1])
+        assert torch.equal(mask[row], own_mask[0][-mask.shape[1] :])
+        torch.testing.assert_close(vectors[row, mask[row]], expected[own_mask], atol=1e-9, rtol=0)
+
+
+def test_number_of_vectors():
+    """M = B + layers (K + sum of C + long-term vectors); an LSTM keeps exactly M of them, or all."""
+    sizes = {"ct": 0, "ct-lt": 1, "ct-lt-learned": 1, "ct-slots": 4, "ct-log": 6}
+    for name, long_term in sizes.items():
+        memory = make(name)
+        vectors, mask = memory.vectors(memory(steps(120))[1])
+        assert vectors.shape == (1, 4 + 2 * (8 + 4 + long_term), 8), name
+        assert mask.all() or name == "ct-log"  # a level that has just merged has room
+    memory = make("ml-ct-lt")
+    assert memory.vectors(memory(steps(61))[1])[1].sum() == 1 + 2 * (4 + 2 + 1 + 1)  # one step of the new block
+    for name, kept in (("lstm-o1", 12), ("lstm-on", 61)):
+        memory = make_subject(name, dim=8, **({"capacity": 12} if name == "lstm-o1" else {})).memory
+        x = steps(61)
+        h, _ = memory.lstm(x)
+        vectors, mask = memory.vectors(memory(x)[1])
+        torch.testing.assert_close(vectors[mask], memory.write(h[0])[-kept:])
+    defaults = make_memory("ct-lt", 4)
+    assert defaults.vectors(defaults.initial_state(1))[0].shape[1] == make_memory("lstm-o1", 4).config.capacity
+
+
+def test_state_and_decision_do_not_grow():
+    """After 10 and after 100 episodes of 4 steps: equal numbers in the state, equal multiply-adds of a decision."""
+    for name in ("ct-lt", "ct-log", "lstm-o1"):
+        memory = make(name) if name in FORMS else make_subject(name, dim=8, capacity=12).memory
+        counts = []
+        for episodes in (10, 100):
+            x = steps(4 * episodes)
+            x = StepInputs(x.embedding.detach(), x.episode_start, x.trial_start)
+            x.episode_start[:, ::4] = True
+            _, state = memory.prefill(x, memory.initial_state(1), last=1)
+            with FlopCounterMode(display=False) as flops:
+                memory.step(x.steps(1, 2), state)
+            counts.append((flops.get_total_flops(), sum(value.numel() for value in state.values())))
+        assert counts[0] == counts[1] and counts[0][0] > 0, name
+
+
+def test_half_precision():
+    """Under autocast the state stays in the precision of the weights, and the loss is finite."""
+    for name in (*FORMS, "lstm-on"):
+        memory = make_memory(name, 10, **({**SIZES, **FORMS[name]} if name in FORMS else {"dim": 8})).train()
+        x = steps(40)
+        x = StepInputs(x.embedding.detach().float(), x.episode_start, x.trial_start)
+        with torch.autocast("cpu", torch.bfloat16):
+            features, state = memory(x)
+        (features.float().sum() + (memory.auxiliary_loss() or 0)).backward()
+        assert all(value.dtype in (torch.float32, torch.int64, torch.bool) for value in state.values())
+        assert all(each.grad is None or each.grad.isfinite().all() for each in memory.parameters())
+
+
+def test_settings_that_do_not_fit_are_named():
+    for settings, message in (
+        ({"memory_length": 6}, r"memory_length must be a multiple of block_length \(4\), got 6"),
+        ({"ratios": (3,)}, r"ratios\[0\] must divide the 4 vectors that leave at once, got 3"),
+        ({"compressed_lengths": (3,)}, r"compressed_lengths\[0\] must be a multiple of the 2 vectors .*, got 3"),
+        ({"compressed_lengths": (4, 2), "ratios": (2, 4)}, r"ratios\[1\] must divide the 2 vectors .*, got 4"),
+        ({"compressed_lengths": (4, 2)}, r"ratios must have a number for each of .*\(4, 2\), got \(2,\)"),
+        ({"compressed_lengths": (), "ratios": ()}, r"compressed_lengths must be a list of integers, at least one"),
+        ({"ratios": (0,)}, r"each of ratios must be an integer of at least 1"),
+        ({"memory_layers": (3,)}, r"memory_layers must be ascending numbers from 1 to 2, got \(3,\)"),
+        ({"memory_layers": (2, 1)}, r"memory_layers must be ascending"),
+        ({"heads": 3}, r"heads must divide dim \(8\), got 3"),
+        ({"style": "old"}, r"unknown style 'old'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make("ct", **settings)
+    with pytest.raises(ValueError, match="slots must be an integer of at least 2, got 1"):
+        make("ct-log", slots=1)
+    assert make_memory("ct", 4, layers=1).config.layers_with_memory == (1,)
+    assert make_memory("ct", 4, layers=3).config.layers_with_memory == (2, 3)
+
+
+def test_learners_train_the_convolutions():
+    """PPO and Q-learning add the auxiliary loss; nothing is logged for a memory without one."""
+    model = act(learner("ct-lt"), train=False)
+    weight = model.policy.memory.queues.compress[0]["compressed1"].weight
+    before = weight.clone()
+    model.train()
+    assert not torch.equal(weight, before)
+    assert model.logger.name_to_value["train/auxiliary_loss"] > 0
+    none = act(learner("lstm"))
+    none.train()
+    assert "train/auxiliary_loss" not in none.logger.name_to_value and "train/value_loss" in none.logger.name_to_value
+    policy = {"memory": "ct-lt", "memory_kwargs": MEMORIES["ct-lt"]}
+    settings = {"capacity": 4, "episode_steps": 12, "updates_per_collect": 1, "batch_size": 2, "decisions": 2}
+    dqn = EpisodeDQN("MemoryPolicy", darkroom(2, horizon=12), policy_kwargs=policy, device="cpu", **settings)
+    weight = dqn.policy.memory.queues.compress[0]["compressed1"].weight
+    before = weight.clone()
+    dqn.learn(120)
+    assert not torch.equal(weight, before)

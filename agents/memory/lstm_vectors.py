@@ -1,4 +1,4 @@
-"""LSTM that keeps a vector of each step, all of them or the newest, and reads them by attention."""
+"""LSTM that keeps a vector of each step, all or the newest, and reads them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class NewestVectorsConfig(LSTMVectorsConfig):
         As the recurrent baseline of the memories with compressed vectors; the default M is the size of `ct-lt`.
 
     When not to use:
-        Where old events must be told apart: what is older than M steps is only in the recurrent state.
+        Where old events must be distinguished: what is older than M steps is only in the recurrent state.
 
     Attributes:
         capacity: Newest vectors that are kept, M; >= 1; None keeps all.

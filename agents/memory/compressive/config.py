@@ -86,7 +86,7 @@ class CompressiveConfig:
         return self.memory_layers
 
     def make_long_term(self) -> LongTerm | None:
-        """Make what receives the vectors that leave the last level, for one layer; None to drop them."""
+        """Make the long-term state of one layer; None where the oldest vectors are dropped."""
         return None
 
 
@@ -124,11 +124,11 @@ class LongTermConfig(CompressiveConfig):
         Long or endless trials in which the newest tens of steps matter in detail, and the beginning still counts.
 
     When not to use:
-        Where several old events must be told apart: one vector keeps mostly the first and the latest of them.
+        Where several old events must be distinguished: one vector keeps mostly the first and the latest of them.
         `ct-slots` and `ct-log` have several.
 
     Attributes:
-        learned_query: Whether a learned vector asks for what is written, in place of the long-term state.
+        learned_query: Whether a learned vector is the query for what is written, in place of the state.
     """
 
     learned_query: bool = False
@@ -157,7 +157,7 @@ class LearnedQueryConfig(LongTermConfig):
         To see whether the choice of what is written matters: in the thesis this is no better than `ct-lt`.
 
     Attributes:
-        learned_query: Whether a learned vector asks for what is written, in place of the long-term state.
+        learned_query: Whether a learned vector is the query for what is written, in place of the state.
     """
 
     learned_query: bool = True
@@ -214,7 +214,7 @@ class SlotConfig(CompressiveConfig):
         That of `ct`, and `slots` vectors of D numbers for each layer with a memory.
 
     When to use:
-        Long or endless trials with a few old events that must be told apart.
+        Long or endless trials with a few old events that must be distinguished.
 
     When not to use:
         Where recency or order matters among the old: slots have none. `ct-log` keeps it.
@@ -256,7 +256,7 @@ class LogConfig(CompressiveConfig):
         That of `ct`, and `levels` times `slots` vectors of D numbers for each layer with a memory.
 
     When to use:
-        Long trials in which old events must be told apart, in the order in which they came.
+        Long trials in which old events must be distinguished, in the order in which they came.
 
     When not to use:
         Trials so long that the last level is always full, with n 2^levels vectors or more: it is then rewritten with

@@ -1,4 +1,4 @@
-"""A transformer layer over a block of steps, with a memory of earlier blocks as further keys and values."""
+"""A transformer layer over a block of steps and a memory of earlier blocks."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class CompressiveLayer(nn.Module):
             self.by_distance = nn.Parameter(torch.zeros(heads, later + block + slots, dim // heads))
 
     def source(self, h: Tensor) -> Tensor:
-        """Return what queries, keys and values are computed from, and what a memory of this layer holds."""
+        """Return what the memory of this layer holds: the source of queries, keys and values."""
         return self.attention_norm(h) if self.is_modern else h
 
     def forward(self, h: Tensor, source: Tensor, memory: Tensor | None, visible: Tensor) -> Tensor:
@@ -84,7 +84,7 @@ class CompressiveLayer(nn.Module):
         return self.mlp_norm(h + self.mlp(h))
 
     def reconstruction_loss(self, source: Tensor, compressed: Tensor, replaced: Tensor) -> Tensor:
-        """Compare what a block reads from compressed vectors with what it reads from those that they replace.
+        """Compare what a block reads from compressed vectors and from those they replace.
 
         No gradient reaches the layer. In the style "modern" it is the mean squared difference over the heads; in the
         style "faithful" the norm of the difference, with one head of the full width.

@@ -32,7 +32,7 @@ class LongTerm(nn.Module, abc.ABC):
 
 
 class RecurrentState(LongTerm):
-    """One vector, updated by a gated recurrent unit from what it attends to among the leaving vectors.
+    """One vector that a gated recurrent unit updates from the vectors that leave.
 
         l~ = attention(l, G W_K, G W_V),  l <- GRU(input l~, hidden l)
 
@@ -40,7 +40,7 @@ class RecurrentState(LongTerm):
 
     Args:
         dim: Width D.
-        learned_query: Whether a learned vector, zero at first, asks in place of l.
+        learned_query: Whether a learned vector, zero at first, is the query in place of l.
     """
 
     length = 1
@@ -93,7 +93,7 @@ class CompetingSlots(LongTerm):
 
 
 class MergingLevels(LongTerm):
-    """Levels of a few vectors; a full level merges its two oldest and hands the result to the next level.
+    """Levels of a few vectors; a full one merges its two oldest for the next level.
 
     The last level keeps what it merges. With n vectors a level, a vector that came N vectors ago has been merged about
     log2(N / n) times, until the last level is full.
@@ -114,7 +114,7 @@ class MergingLevels(LongTerm):
         self.change = nn.Sequential(nn.Linear(2 * dim, dim), nn.ReLU(), nn.Linear(dim, dim))
 
     def write(self, state: Tensor, mask: Tensor, leaving: Tensor) -> tuple[Tensor, Tensor]:
-        """See `LongTerm.write`; the highest level is at the front, and empty slots are at the front of a level."""
+        """See `LongTerm.write`; the highest level comes first, and empty slots within a level."""
         contents = list(state.unflatten(1, (self.levels, self.slots)).unbind(1))[::-1]  # the lowest level first
         counts = list(mask.unflatten(1, (self.levels, self.slots)).sum(-1).unbind(1))[::-1]  # (B,) each
         for moving in leaving.unbind(1):

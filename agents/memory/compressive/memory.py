@@ -1,4 +1,4 @@
-"""Compressive Transformer: blocks of steps that attend to queues of ever coarser vectors of the past."""
+"""Compressive Transformer: blocks of steps that attend to queues of past vectors."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class CompressiveMemory(Memory):
         return features_of_all, {name: value[final] for name, value in after.items()}
 
     def auxiliary_loss(self) -> Tensor | None:
-        """Return the reconstruction loss of the last `forward` in training mode; see `Memory.auxiliary_loss`."""
+        """Take the reconstruction loss of the last `forward`; see `Memory.auxiliary_loss`."""
         return self._losses.pop() if self._losses else None
 
     # ------------------------------------------------------------------ content

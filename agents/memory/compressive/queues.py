@@ -1,4 +1,4 @@
-"""Queues of blocks: memory, then one or several levels of compressed vectors, then a long-term state.
+"""Queues of blocks: memory, levels of compressed vectors, long-term state.
 
 The state of a layer's queues is named tensors. `memory`, float (B, layers, K, D), holds steps. `compressed1`, ...,
 hold vectors of r_1, r_1 r_2, ... steps each. `long_term` is what received the vectors that left the last of them. Each
@@ -80,7 +80,7 @@ class Queues(nn.Module):
         return state
 
     def join(self, state: State) -> tuple[Tensor, Tensor]:
-        """Join all vectors in the order of age: float (B, layers, S, D), and their mask, bool (B, S)."""
+        """Join all vectors, the oldest first: float (B, layers, S, D); and their mask."""
         vectors = torch.cat([state[name] for name in self.names], 2)
         return vectors, torch.cat([state[f"{name}_mask"] for name in self.names], 1)
 

@@ -81,7 +81,7 @@ def test_queues_equal_lists():
 
 
 def attend(h: Tensor, context: Tensor, layer: torch.nn.Module, causal: bool) -> Tensor:
-    """One layer for the last step of `h`, written out head by head; `context` comes before the block."""
+    """One layer over a block, written out head by head; `context` comes before the block."""
     source = torch.stack([layer.source(each) for each in h])
     keys = torch.cat([context, source])
     modern = hasattr(layer, "by_distance")
@@ -229,7 +229,7 @@ def test_merging_levels_equal_lists():
 
 
 def reach(memory: Memory, count: int) -> list[bool]:
-    """Whether the content of the memory after `count` steps depends on each step, the newest first."""
+    """Flags of the steps, the newest first, on which the vectors after `count` steps depend."""
     x = steps(count)
     _, state = memory(x, last=1)
     vectors, _ = memory.vectors(state)

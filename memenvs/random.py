@@ -1,4 +1,4 @@
-"""Random numbers by key and counter (SplitMix64), for compiled code.
+"""Random numbers by key and counter (SplitMix64), for compiled code and for arrays.
 
 Number n of a stream follows from the stream's key and n alone. So the noise of a step depends on the episode and the
 step, never on how many numbers were drawn before or on what is observed.
@@ -35,6 +35,22 @@ NORMAL_TABLE = _normal_quantiles(2048)
 def draw_keys(rng: np.random.Generator, count: int) -> np.ndarray:
     """Draw the keys of independent streams, uint64, (count,)."""
     return rng.integers(2**64, size=count, dtype=np.uint64)
+
+
+def random_words(keys: np.ndarray, count: int) -> np.ndarray:
+    """Return the first numbers of each stream, those of `random_bits`.
+
+    Args:
+        keys: uint64, (B,); the streams.
+        count: Numbers of each stream.
+
+    Returns:
+        uint64, (B, count).
+    """
+    word = keys[:, None] + np.arange(1, count + 1, dtype=np.uint64) * _GAMMA
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
 
 
 @njit(nogil=True, cache=True)

@@ -162,6 +162,22 @@ ENVIRONMENTS = (
     ),
     *(
         EnvironmentSpec(
+            name=f"FFHQWorld{name}-v0",
+            task=f"memenvs.faces.env:{task}",
+            family="faces",
+            remembers=remembers,
+            score_key="return",
+            oracle_at_least=-0.001,
+            random_below=-3.0,
+            defaults={"trial_episodes": 1},
+        )
+        for name, task, remembers in (
+            ("", "FFHQWorld", "what every part of a picture shows, and where it is"),
+            ("-LongStay", "FFHQWorldLongStay", "the parts of a picture from before a long stay at one of them"),
+        )
+    ),
+    *(
+        EnvironmentSpec(
             name=f"RoomBallet-{name}-v0",
             task=f"memenvs.room_ballet.env:{task}",
             family="room_ballet",

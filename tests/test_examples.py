@@ -20,6 +20,7 @@ KNOWN = ("cleanrl_ppo.py", "demo.py", "gallery.py", "rllib_darkroom.py")
 BENCHMARKS = {
     "ballet.py": [],
     "decisions.py": [],
+    "faces.py": [],
     "import_time.py": [],
     "kernels.py": [],
     "long_context.py": ["--updates", "4"],

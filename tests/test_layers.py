@@ -16,7 +16,17 @@ from tests.processes import Python
 ROOT = Path(__file__).resolve().parents[1]
 #: Folder -> package that it is imported as.
 PACKAGES = {"memenvs": "memenvs", "agents": "memenvs.agents", "wrappers": "memenvs.wrappers"}
-TASKS = ("darkroom", "exploration", "four_boxes", "objectnav", "room_ballet", "two_rooms", "visual_match", "vln")
+TASKS = (
+    "darkroom",
+    "exploration",
+    "faces",
+    "four_boxes",
+    "objectnav",
+    "room_ballet",
+    "two_rooms",
+    "visual_match",
+    "vln",
+)
 
 
 @cache

@@ -8,13 +8,27 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from memenvs.random import NORMAL_TABLE, draw_below, draw_keys, fill_table_normals, normal_pair, random_bits
+from memenvs.random import (
+    NORMAL_TABLE,
+    draw_below,
+    draw_keys,
+    fill_table_normals,
+    normal_pair,
+    random_bits,
+    random_words,
+)
 
 
 def test_bits_are_those_of_splitmix64():
     """The first numbers of the published generator from seed 0."""
     bits = [int(random_bits(np.uint64(0), np.uint64(k))) for k in range(3)]
     assert bits == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
+
+
+def test_words_are_the_bits_of_each_stream():
+    keys = draw_keys(np.random.default_rng(1), 3)
+    expected = [[int(random_bits(key, np.uint64(k))) for k in range(5)] for key in keys]
+    assert random_words(keys, 5).tolist() == expected
 
 
 def test_draw_below_takes_the_numbers_of_its_stream_in_turn():

@@ -12,7 +12,7 @@ from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
 from memenvs.task import BatchTask, load_task
 from pictures import PICTURES, Picture, make_picture
 
-#: Steps at the end of an episode of Room Ballet that its picture shows: three visits.
+#: Steps at the end of an episode of Room Ballet or FFHQ-world that its picture shows: three visits, or a query.
 LAST_STEPS = 98
 #: Sections of a task's docstring whose text is a list of names and meanings; those of a subclass are added to its
 #: base's.
@@ -56,8 +56,8 @@ def draw_pictures(folder: Path) -> None:
         if spec.name in PICTURES or (folder / f"{spec.name}.webp").exists():
             continue
         env = TrialEnv(spec.task, **spec.defaults)
-        # The path of a Room Ballet is long; its end shows whole dances and the query.
-        skip = env.task.max_episode_steps - LAST_STEPS if spec.family == "room_ballet" else 0
+        # These paths are long; their ends show whole dances or most of a picture, and the query.
+        skip = env.task.max_episode_steps - LAST_STEPS if spec.family in ("room_ballet", "faces") else 0
         env.close()
         make_picture(Picture(spec.name, frames=LAST_STEPS, skip=skip), folder)
 

@@ -1,0 +1,1 @@
+"""FFHQ-world: see a picture patch by patch, then produce the patches of another path."""

@@ -160,6 +160,26 @@ ENVIRONMENTS = (
         random_below=0.45,
         defaults={"trial_episodes": 1},
     ),
+    EnvironmentSpec(
+        name="ColorRecall-v0",
+        task="memenvs.recall.color_recall:ColorRecall",
+        family="recall",
+        remembers="the colour of a square in the first view of a long tour",
+        score_key="success",
+        oracle_at_least=1.0,
+        random_below=0.25,
+        defaults={"trial_episodes": 1},
+    ),
+    EnvironmentSpec(
+        name="ViewRecall-v0",
+        task="memenvs.recall.view_recall:ViewRecall",
+        family="recall",
+        remembers="views in all directions, from before a long stay at a few of them",
+        score_key="return",
+        oracle_at_least=-0.001,
+        random_below=-0.1,
+        defaults={"trial_episodes": 1},
+    ),
     *(
         EnvironmentSpec(
             name=f"FFHQWorld{name}-v0",

@@ -150,8 +150,8 @@ def test_bad_input(spec, make):
         env.step(random_actions(env, 1, 1)[0, 0])
     with pytest.raises(RuntimeError, match="step was called before reset"):
         vector.step(random_actions(vector, 1, 2)[0])
-    with pytest.raises(ValueError, match=r"unknown reset option 'colour'; choose from .*new_trial"):
-        env.reset(options={"colour": 1})
+    with pytest.raises(ValueError, match=r"unknown reset option 'weather'; choose from .*new_trial"):
+        env.reset(options={"weather": 1})
     with pytest.raises(ValueError, match="option 'layout' must be an integer in 0 "):
         env.reset(options={"layout": env.task.num_layouts})
     env.reset(seed=0)

@@ -23,6 +23,7 @@ BENCHMARKS = {
     "faces.py": [],
     "import_time.py": [],
     "kernels.py": [],
+    "recall.py": [],
     "long_context.py": ["--updates", "4"],
     "learner.py": ["--memory", "none", "--env", "batch"],
 }

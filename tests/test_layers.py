@@ -22,6 +22,7 @@ TASKS = (
     "faces",
     "four_boxes",
     "objectnav",
+    "recall",
     "room_ballet",
     "two_rooms",
     "visual_match",

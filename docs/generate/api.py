@@ -21,7 +21,7 @@ INTERNAL = re.compile(
       | four_boxes\.(?!env|config).* | exploration\.(?!roaming|coverage|search|config|env|drive|visibility|nyu40).*
       | objectnav\.(?!env|config|symbolic).* | room_ballet\.observer | vln\.(viewer|worlds\.mp3d_graphs)
       | houses\.(procedural|rendering|navigation|procthor)\.(?!asset_sizes|renderer|camera|occupancy|geodesic).*
-      | visual_match\.(?!env|config).* | two_rooms\.(?!env|config).* | box_rooms
+      | visual_match\.(?!env|config).* | two_rooms\.(?!env|config).* | recall\.(env|homes|tours|turns) | box_rooms
       | faces\.(?!env|config|episodes|world|pictures|places).*
       | grid_viewer | array_files | files | json_records | compilation | checks | resets | threads
       | agents\.(studies | experiments\.(attention_figures|evaluation_files|progress|seed_groups)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+from gymnasium.spaces import Discrete
 from gymnasium.wrappers import FlattenObservation
 from sb3_contrib import MaskablePPO, RecurrentPPO
 from stable_baselines3 import A2C, DQN, PPO
@@ -16,7 +17,9 @@ from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
 from tests.rollouts import any_action
 
 #: SB3's encoder of images needs 36 x 36 pixels, which those of FourBoxes do not have; those of homes only take time.
-IMAGES = {"FourBoxes-v0": {"image_size": (36, 36)}, "ExtObjNav-v0": {"image_size": (36, 48)}}
+IMAGES = {"FourBoxes-v0": {"image_size": (36, 36)}, "ExtObjNav-v0": {"image_size": (36, 48)}} | {
+    name: {"image_size": (36, 36)} for name in ("ColorRecall-v0", "ViewRecall-v0")
+}
 SMALL = {"n_steps": 8, "batch_size": 8, "n_epochs": 1, "seed": 0}
 
 
@@ -25,13 +28,15 @@ def test_learners_on_every_id(spec: EnvironmentSpec) -> None:
     settings = {"max_episode_steps": 5, "trial_episodes": 2, **any_action(spec), **IMAGES.get(spec.name, {})}
     env = make_vec_env(spec.id, 2, seed=0, env_kwargs=settings)
     flat = make_vec_env(spec.id, 2, seed=0, env_kwargs=settings, wrapper_class=FlattenObservation)
+    is_discrete = isinstance(env.action_space, Discrete)
     policy = {"net_arch": [8]}
     lstm = {**policy, "lstm_hidden_size": 8}
+    masked = [MaskablePPO("MultiInputPolicy", env, policy_kwargs=policy, **SMALL)] if is_discrete else []
     for model in (
         PPO("MultiInputPolicy", env, policy_kwargs=policy, **SMALL),
         PPO("MlpPolicy", flat, policy_kwargs=policy, **SMALL),
         RecurrentPPO("MultiInputLstmPolicy", env, policy_kwargs=lstm, **SMALL),
-        MaskablePPO("MultiInputPolicy", env, policy_kwargs=policy, **SMALL),
+        *masked,
         A2C("MultiInputPolicy", env, policy_kwargs=policy, n_steps=4, seed=0),
     ):
         model.learn(16)

@@ -1,0 +1,1 @@
+"""Recall in homes: a colour seen before a long tour, or the view in a direction seen before."""

@@ -1,0 +1,267 @@
+"""ColorRecall and ViewRecall: moves, images, and what must be remembered."""
+
+from __future__ import annotations
+
+import math
+import os
+
+import numpy as np
+import pytest
+
+from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.houses.house import House, Room, Shapes
+from memenvs.houses.worlds import HouseWorld, make_house_world
+from memenvs.recall.color_recall import COLOURS, RGB, ColorRecall, draw_square
+from memenvs.recall.config import ColorRecallConfig, ViewRecallConfig
+from memenvs.recall.homes import RecallHome
+from memenvs.recall.observer import stitch
+from memenvs.recall.pools import ColorPool, ViewPool
+from memenvs.recall.tours import FORWARD, LEFT, keeps_cue, make_tour
+from memenvs.recall.turns import OBSERVED_HEADINGS, QUERY_HEADINGS, make_turns
+from memenvs.recall.view_recall import ViewRecall
+from memenvs.retention import retained
+
+SMALL = {"rooms": (2, 3), "image_size": (12, 16)}
+COLOR = {**SMALL, "steps": (60, 60), "capacity": 60, "square_size": 3}
+VIEW = {**SMALL, "steps": (20, 20)}
+
+
+class OneRoom(HouseWorld):
+    """Homes of one empty room."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def make_house(self, index: int) -> House:
+        room = Room("other", np.array([[0, 0], [6, 0], [6, 4], [0, 4]], float), 0, (90, 90, 90))
+        return House(f"room {index}", Shapes.empty(), (room,), (), (), ("building",))
+
+
+def test_tours():
+    """Moves lead from pose to pose, the stay is near the end of the path, and only MVFO keeps the first step."""
+    home = RecallHome(0, make_house_world("procedural", rooms=(3, 3)).home(0))
+    again = make_tour(home, 1, (200, 200), 200)
+    for key in range(6):
+        tour = make_tour(home, key, (200, 200), 200)
+        turned = np.diff(np.unwrap(tour.pose[:, 2]))
+        moved = np.hypot(*np.diff(tour.pose[:, :2], axis=0).T)
+        forward, left = tour.move[1:] == FORWARD, tour.move[1:] == LEFT
+        np.testing.assert_allclose(np.degrees(turned), np.where(forward, 0, np.where(left, 10, -10)), atol=1e-9)
+        assert (moved[~forward] == 0).all() and moved.max() <= 0.25 + 1e-9
+        assert moved[:199].sum() > 10  # m: it goes somewhere
+        assert np.hypot(*(tour.pose[199:, :2] - tour.pose[199, :2]).T).max() <= 2.0
+        assert (home.navmap.islands(tour.pose[:, :2]) == 0).all()
+        gaps = np.linalg.norm(tour.pose[:, None, :2] - home.centres, axis=-1)
+        np.testing.assert_array_equal(gaps[np.arange(400), tour.place], gaps.min(1))
+        assert tour.move[0] == 3 and len(tour.place) == 400
+        assert not any(keeps_cue(tour.place[:length], "fifo", 200) for length in (201, 300, 400))
+        assert keeps_cue(tour.place, "mvfo", 200)
+        if key == 1:
+            np.testing.assert_array_equal(tour.pose, again.pose)
+    with pytest.raises(ValueError, match=r"must have tours of \(9, 9\) steps in which a memory of capacity 1 keeps"):
+        make_tour(home, 0, (9, 9), 1)
+
+
+def test_color_recall_by_hand():
+    """The square is in the first image alone; the query is that image without it; only the answer is rewarded."""
+    env = TrialEnv(ColorRecall, **COLOR)
+    options = {"layout": 3, "key": 5, "colour": "cyan", "square": (2, 6)}
+    for answer, reward in ((3, 1.0), (0, 0.0)):
+        first, info = env.reset(seed=0, options=options)
+        assert (info["key"], info["colour"], info["square"].tolist()) == (5, 3, [2, 6])
+        for _ in range(119):
+            observation, early, terminated, _, info = env.step(3)
+            assert (early, terminated, observation["phase"]) == (0.0, False, 0)
+        place = info["place"]
+        query, early, terminated, _, info = env.step(3)
+        assert (early, terminated, query["phase"], query["move"], info["place"]) == (0.0, False, 1, 3, place)
+        differs = (first["rgb"] != query["rgb"]).any(-1)
+        assert differs[2:5, 6:9].any() and differs.sum() == differs[2:5, 6:9].sum()
+        assert (first["rgb"][2:5, 6:9] == RGB[COLOURS.index("cyan")]).all()
+        _, last, terminated, truncated, info = env.step(answer)
+        assert (last, terminated, truncated, info["success"]) == (reward, True, False, reward == 1)
+
+
+def test_nothing_after_the_first_image_shows_the_colour():
+    envs = [TrialVectorEnv(ColorRecall, 2, **COLOR) for _ in range(2)]
+    draws = [env.reset(seed=1, options={"colour": colour}) for colour, env in enumerate(envs)]
+    assert (draws[0][0]["rgb"] != draws[1][0]["rgb"]).any((1, 2, 3)).all()
+    for _ in range(120):
+        left, right = (env.step(np.array([0, 1]))[0] for env in envs)
+        for key in left:
+            np.testing.assert_array_equal(left[key], right[key])
+    rng = np.random.default_rng(0)
+    colours, squares = zip(*(draw_square(ColorRecallConfig(**COLOR), rng) for _ in range(600)), strict=True)
+    assert np.bincount(colours, minlength=6).min() > 70
+    assert np.max(squares, 0).tolist() == [9, 13] and np.min(squares, 0).tolist() == [0, 0]
+
+
+def test_turns():
+    """Every step is a turn by one heading; turns to targets are along the shorter arc, later ones within 36 degrees."""
+    headings, places = [], []
+    for key in range(300):
+        turns = make_turns(key, (150, 150))
+        step = (np.diff(turns.heading) + 15) % 30 - 15
+        assert (np.abs(step) == 1).all() and turns.heading[0] == 0 and turns.move[0] == 2
+        np.testing.assert_array_equal(turns.move[1:], step < 0)
+        np.testing.assert_array_equal(turns.place, turns.heading * 12 // 36)
+        near = (turns.heading[150:] - turns.heading[149] + 15) % 30 - 15
+        assert np.abs(near).max() == 3
+        headings.append(turns.heading[:150])
+        places.append(turns.place)
+    share = np.bincount(np.concatenate(headings), minlength=30) / (300 * 150)
+    assert share.min() > 0.7 / 30 and share[0] < 1.6 / 30  # all around
+    assert np.mean([len(set(each)) for each in headings]) > 29.5  # of 30; a random walk sees 19
+    kept = {name: retained(np.stack(places), name, 150, n_places=10) for name in ("fifo", "mvfo")}
+    seen = {name: np.mean([len(set(p[k])) for p, k in zip(places, kept[name], strict=True)]) for name in kept}
+    assert seen["fifo"] < 4 and seen["mvfo"] > 9.9
+    gaps = np.abs((QUERY_HEADINGS[:, None] - OBSERVED_HEADINGS + math.pi) % (2 * math.pi) - math.pi)
+    np.testing.assert_allclose(np.degrees(gaps.min(1)), 6)
+    np.testing.assert_array_equal(np.floor(np.degrees(QUERY_HEADINGS) / 36), np.arange(10))
+
+
+def test_view_recall_by_hand():
+    env = TrialEnv(ViewRecall, **VIEW)
+    observation, info = env.reset(seed=4, options={"query": 7, "layout": 1})
+    start = info["start"]
+    assert (info["pose"] == start.astype(np.float32)).all() and observation["rgb"].std() > 5
+    for _ in range(39):
+        observation, reward, _, _, info = env.step(np.ones(576, np.float32))
+        heading = math.atan2(observation["heading"][1], observation["heading"][0])
+        assert math.cos(info["pose"][2] - start[2] - heading) > 1 - 1e-6
+        assert reward == 0 and info["place"] == int(math.degrees(heading) % 360 / 36 + 1e-4) % 10
+    query, reward, terminated, _, _ = env.step(np.ones(576, np.float32))
+    assert (query["phase"], query["move"], reward, terminated, query["rgb"].max()) == (1, 2, 0.0, False, 0)
+    angle = math.radians(36 * 7 + 18)
+    np.testing.assert_allclose(query["heading"], [math.cos(angle), math.sin(angle)], atol=1e-6)
+    target = (env.oracle_action() + 1) / 2
+    _, reward, terminated, truncated, info = env.step(np.zeros(576, np.float32))  # grey
+    assert terminated and not truncated
+    np.testing.assert_allclose(reward, -((target - 0.5) ** 2).mean(), rtol=1e-5)
+    assert info["mse"] == -reward == -info["return"]
+
+
+def test_the_view_from_what_is_kept_and_the_oracle():
+    """Of pictures all around the view in a new direction follows; the oracle has no error."""
+    pool = ViewPool(ViewRecallConfig(rooms=(2, 3), image_size=(42, 42)), positions=6, seed=1)
+    targets = pool.pictures[:, 33] / 255
+    errors = []
+    for shift in (-0.05, 0.0, 0.05):  # rad; a pixel is 0.037
+        views = [stitch(each[:30] / 255, OBSERVED_HEADINGS, QUERY_HEADINGS[3] + shift, 90.0) for each in pool.pictures]
+        assert np.isnan(views).mean() < 0.1
+        errors.append(np.nanmean((views - targets) ** 2))
+    assert errors[1] < 0.25 * ((targets - targets.mean(0)) ** 2).mean()
+    assert errors[1] < 0.9 * min(errors[0], errors[2])
+    env = TrialVectorEnv(ViewRecall, 2, **VIEW)
+    env.reset(seed=0)
+    for _ in range(41):
+        _, reward, terminated, _, info = env.step(env.oracle_actions())
+    assert terminated.all() and (reward > -1e-12).all() and (info["mse"] < 1e-12).all()
+
+
+def test_episodes_of_a_pool_are_those_of_the_environment():
+    rng = np.random.default_rng(0)
+    color = ColorPool(ColorRecallConfig(**COLOR), tours=3, seed=2)
+    view = ViewPool(ViewRecallConfig(**VIEW, threads=3), positions=3, seed=2)
+    colors, views = color.sample_batch(5, rng), view.sample_batch(5, rng)
+    assert len(colors) == len(views) == 5
+    images = color.images[colors.tour]
+    queries = images[:, 0].copy()
+    images[:, 0] = color.first_images(colors)
+    expected = (
+        (images, color.place[colors.tour], color.move[colors.tour]),
+        (view.observed(views), views.place, views.move),
+    )
+    for b in (0, 4):
+        for env, pool, episodes, (rgb, place, move) in (
+            (TrialEnv(ColorRecall, **COLOR), color, colors, expected[0]),
+            (TrialEnv(ViewRecall, **VIEW), view, views, expected[1]),
+        ):
+            observation, info = env.reset(seed=b, options=pool.reset_options(episodes, b))
+            for t in range(rgb.shape[1]):
+                np.testing.assert_array_equal(observation["rgb"], rgb[b, t])
+                assert (info["place"], observation["move"]) == (place[b, t], move[b, t])
+                observation, *_, info = env.step(env.oracle_action())
+            if pool is color:
+                np.testing.assert_array_equal(observation["rgb"], queries[b])
+                assert env.oracle_action() == colors.colour[b]
+            else:
+                answer = (env.oracle_action().reshape(12, 16, 3) + 1) * 127.5
+                np.testing.assert_allclose(answer, view.targets(views)[b], atol=1e-3)
+
+
+def test_homes_that_cannot_be_played():
+    with pytest.raises(ValueError, match=r"2 of 2 homes cannot be played in ColorRecall: house 'room 0' must have two"):
+        TrialEnv(ColorRecall, world=OneRoom())
+    env = TrialEnv(ViewRecall, world=OneRoom(), image_size=(12, 16), steps=(5, 5))
+    assert env.reset(seed=0)[0]["rgb"].any()
+
+
+@pytest.mark.skipif("MEMENVS_DATA" not in os.environ, reason="MEMENVS_DATA is not set")
+def test_procthor():
+    for task in (ColorRecall, ViewRecall):
+        env = TrialEnv(task, world="procthor", split="all", image_size=(12, 16), steps=(30, 30))
+        observation, info = env.reset(seed=0)
+        assert observation["rgb"].std() > 5 and info["scene_id"]
+        for _ in range(61):
+            _, reward, terminated, _, info = env.step(env.oracle_action())
+        assert terminated and reward == info.get("return", 1.0)
+
+
+def test_bad_settings():
+    for task in (ColorRecall, ViewRecall):
+        for settings, error, message in (
+            ({"steps": (200,)}, ValueError, r"steps must be two integers, .*, got \(200,\)"),
+            ({"steps": (0, 5)}, ValueError, r"steps\[0\] must be an integer of at least 1 .*, got 0"),
+            ({"image_size": (0, 8)}, ValueError, "image_size: height must be between 1 and 4096 pixels, got 0"),
+            ({"hfov_deg": 180}, ValueError, "^hfov_deg must be between 1 and 170 degrees, got 180"),
+            ({"hfov_deg": "wide"}, TypeError, "hfov_deg must be a number of degrees, got 'wide'"),
+            ({"threads": 0}, ValueError, "threads must be an integer of at least 1 .*, got 0"),
+            ({"world": "habitat"}, ValueError, "unknown world 'habitat'; choose from"),
+            ({"split": "test"}, ValueError, "unknown split 'test'; choose from"),
+        ):
+            with pytest.raises(error, match=message):
+                TrialEnv(task, **settings)
+    for settings, message in (
+        ({"square_size": 13}, "square_size must be an integer of at least 1 and at most 12, got 13"),
+        ({"capacity": 0}, "capacity must be an integer of at least 1 .*, got 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            TrialEnv(ColorRecall, **{**SMALL, **settings})
+    for make, message in (
+        (lambda: ColorPool(ColorRecallConfig(), tours=0), "tours must be an integer of at least 1, got 0"),
+        (lambda: ViewPool(ViewRecallConfig(), positions=1.5), "positions must be an integer of at least 1, got 1.5"),
+        (lambda: ViewPool(ViewRecallConfig(), seed=-1), "seed must be an integer of at least 0, got -1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make()
+
+
+def test_bad_options():
+    for env, options in (
+        (
+            TrialEnv(ColorRecall, **COLOR),
+            (
+                ({"key": -1}, r"option 'key' must be an integer in 0 \.\.\. 9223372036854775807, got -1"),
+                (
+                    {"colour": "gray"},
+                    r"option 'colour' must be 0 \.\.\. 5 or a name, got 'gray'; .*Did you mean 'grey'",
+                ),
+                ({"colour": 6}, r"option 'colour' must be 0 \.\.\. 5 or a name, got 6"),
+                ({"square": (10, 0)}, r"must be two integers, row 0 \.\.\. 9 and column 0 \.\.\. 13, got \(10, 0\)"),
+                ({"square": (1.5, 0)}, r"must be two integers, .*got \(1.5, 0\)"),
+            ),
+        ),
+        (
+            TrialEnv(ViewRecall, **VIEW),
+            (
+                ({"key": 2.0}, r"option 'key' must be an integer in 0 \.\.\. 9223372036854775807, got 2.0"),
+                ({"query": 10}, r"option 'query' must be an integer in 0 \.\.\. 9, got 10"),
+                ({"start": (0, 0)}, "option 'start' must be three finite numbers"),
+                ({"start": (-9, 0, 0)}, "option 'start' must lie on the largest navigable island"),
+            ),
+        ),
+    ):
+        for option, message in options:
+            with pytest.raises(ValueError, match=message):
+                env.reset(options={"layout": 0, **option})

@@ -196,6 +196,16 @@ ENVIRONMENTS = (
             ("-LongStay", "FFHQWorldLongStay", "the parts of a picture from before a long stay at one of them"),
         )
     ),
+    EnvironmentSpec(
+        name="Ballet3D-v0",
+        task="memenvs.ballet3d.env:Ballet3D",
+        family="ballet3d",
+        remembers="the dance of one of the dancers that were seen while turning",
+        score_key="return",
+        oracle_at_least=-1e-6,
+        random_below=-0.1,
+        defaults={"trial_episodes": 1},
+    ),
     *(
         EnvironmentSpec(
             name=f"RoomBallet-{name}-v0",

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 #: Folder -> package that it is imported as.
 PACKAGES = {"memenvs": "memenvs", "agents": "memenvs.agents", "wrappers": "memenvs.wrappers"}
 TASKS = (
+    "ballet3d",
     "darkroom",
     "exploration",
     "faces",

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from memenvs.ballet3d.config import Ballet3DConfig
+from memenvs.ballet3d.env import Ballet3D
+from memenvs.ballet3d.episodes import CAPACITY, DANCE_POSITIONS, NUM_STEPS, POSITIONS, Episodes
+from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.retention import STRATEGIES, retained
+
+NOTHING = np.zeros(127008, np.float32)
+#: Steps at which dancers take turns, for 3 and 4 dancers before the back wall.
+TURNS = {3: [0, 18, 36, 63, 81, 108, 126], 4: [0, 18, 36, 54, 72, 90, 108, 126]}
+
+
+@pytest.fixture(scope="module")
+def world():
+    return Ballet3DConfig().make_world()
+
+
+def test_dances_by_hand():
+    """Height and shift to the right after each move; every dance ends at rest."""
+    circle = [(0, -1), (1, -1), (1, 0), (1, 1), (0, 1), (0, 0)]
+    mirrored = [(height, -shift) for height, shift in circle]
+    assert DANCE_POSITIONS[0].tolist() == [list(each) for each in circle]
+    assert DANCE_POSITIONS[1].tolist() == [list(each) for each in mirrored]
+    assert DANCE_POSITIONS[2].tolist() == [[1, 0], [0, 0]] * 3
+    assert DANCE_POSITIONS[3, :, 1].tolist() == [-1, 0, 1, 0, -1, 0]
+    assert DANCE_POSITIONS[4].tolist() == [[1, -1], [0, 0], [1, 1], [0, 0], [1, -1], [0, 0]]
+    assert {tuple(each) for each in DANCE_POSITIONS.reshape(-1, 2).tolist()} == {tuple(p) for p in POSITIONS.tolist()}
+
+
+def test_turns_and_places(world):
+    episodes = world.sample_batch(2000, np.random.default_rng(0))
+    heading = np.degrees(episodes.heading)
+    turned = -np.diff(heading, axis=1, prepend=225.0) % 360
+    is_still = np.zeros(NUM_STEPS, bool)
+    is_still[45:99] = True
+    assert np.abs(turned[:, is_still] - 360 * (turned[:, is_still] > 180)).max() < 1e-9
+    moving = turned[:, ~is_still]
+    assert (moving.min(), moving.max()) == (pytest.approx(3, abs=1e-3), pytest.approx(7, abs=1e-3))
+    assert abs(moving.mean() - 5) < 0.01
+    assert (episodes.place == ((225 - heading) // 90 % 4)).all()
+    assert (episodes.place[:, 45:99] == 2).all()
+    counts = (episodes.place[..., None] == np.arange(4)).sum(1).mean(0)
+    np.testing.assert_allclose(counts, [18.5, 18, 72, 17.5], atol=0.3)
+
+
+def test_dancers_dances_and_queries_are_drawn_evenly():
+    for n_south, asked in ((4, "3456 0123 2345 0156"), (3, "345 012 234 0145")):
+        world = Ballet3DConfig(n_south=n_south).make_world()
+        episodes = world.sample_batch(4000, np.random.default_rng(1))
+        assert all(len(set(row)) == n_south + 3 for row in episodes.dancer.tolist())
+        np.testing.assert_allclose(np.bincount(episodes.dancer.ravel()) / episodes.dancer.size, 1 / 12, atol=0.01)
+        np.testing.assert_allclose(np.bincount(episodes.dance.ravel()) / episodes.dance.size, 0.2, atol=0.01)
+        assert (np.diff(episodes.task_id) % 4 == 1).all()  # tasks take turns
+        for number, numbers in enumerate(asked.split()):
+            found = episodes.query_dancer[episodes.task_id == number]
+            assert set(found.tolist()) == {int(digit) for digit in numbers}, STRATEGIES[number]
+            assert np.bincount(found)[np.unique(found)].min() > 0.8 * len(found) / len(numbers)
+        assert world.back_dancer.tolist() == [
+            min(max(np.searchsorted(TURNS[n_south], t, "right") - 1, 2), n_south + 1) for t in range(NUM_STEPS)
+        ]
+
+
+def test_the_strategy_of_the_task_keeps_two_loops_of_the_dance(world):
+    episodes = world.sample_batch(2000, np.random.default_rng(2))
+    dancer_of_step = np.searchsorted(TURNS[4], np.arange(NUM_STEPS), "right") - 1
+    kept = retained(episodes.place, episodes.task_id.astype(np.int64), CAPACITY)
+    of_query = dancer_of_step == episodes.query_dancer[:, None]
+    assert (kept & of_query).sum(1).min() >= 12
+    other = retained(episodes.place, (episodes.task_id.astype(np.int64) + 1) % 4, CAPACITY)
+    assert (other & of_query).sum(1).mean() < 14
+
+
+def test_each_picture_is_drawn_once_and_is_that_of_its_step(world):
+    episodes = world.sample_batch(3, np.random.default_rng(3))
+    pictures, rows = world.draw(episodes)
+    assert pictures.shape == (3 * 95, 84, 84, 3)
+    assert rows.shape == (3, NUM_STEPS)
+    for b, t in ((0, 0), (1, 44), (1, 60), (2, 98), (2, 99), (0, 125)):
+        on_stage = world.on_stage(episodes, np.array([b]), np.array([t]))
+        alone = world.room.draw(episodes.heading[b, t : t + 1], *on_stage)
+        np.testing.assert_array_equal(pictures[rows[b, t]], alone[0])
+    steps = retained(episodes.place, "fifo", CAPACITY)
+    some, some_rows = world.draw(episodes, steps)
+    assert ((some_rows >= 0) == steps).all()
+    assert len(some) < 0.6 * len(pictures)
+    np.testing.assert_array_equal(some[some_rows[steps]], pictures[rows[steps]])
+
+
+def test_a_dancer_is_where_a_pinhole_camera_projects_it(world):
+    """Before the front wall, 4.5 m away: its near face is at 4.05 m, 0.9 m wide, the eye 1.5 m high."""
+    focal = 42 / np.tan(np.radians(30))
+    for position, (up, side) in enumerate(POSITIONS.tolist()):
+        box = world.front_views[position].astype(int)  # dancer 0, a red box
+        rows, columns = np.nonzero((box[..., 0] > 100) & (box[..., 1] < 10))
+        edges = 42 + focal * np.array([side - 0.45, side + 0.45]) / 4.05
+        assert abs(columns.min() - edges[0]) <= 2
+        assert abs(columns.max() + 1 - edges[1]) <= 2
+        assert abs(rows.max() + 1 - (42 + focal * (1.5 - up) / 4.05)) <= 1
+        ball = world.front_views[6 * 6 + position].astype(int)
+        rows, columns = np.nonzero((ball[..., 0] > 100) & (ball[..., 1] < 10))
+        assert abs(columns.mean() - (41.5 + focal * side / 4.5)) < 1
+        assert abs(rows.mean() - (41.5 + focal * (1.05 - up) / 4.5)) < 1
+    assert len(np.unique(world.front_views.reshape(72, -1), axis=0)) == 72
+
+
+def test_the_environment_plays_the_episodes_of_the_batch(world):
+    env = TrialVectorEnv(Ballet3D, 2, trial_episodes=1, autoreset_mode="SameStep")
+    observation, info = env.reset(seed=5)
+    rngs = [np.random.default_rng([5 + i, 0, 1]) for i in range(2)]
+    batches = [world.sample_batch(1, rng) for rng in rngs]
+    for i, episodes in enumerate(batches):
+        assert info["key"][i] == episodes.key[0]
+    drawn = [world.draw(episodes) for episodes in batches]
+    for t in range(NUM_STEPS):
+        for i, ((pictures, rows), episodes) in enumerate(zip(drawn, batches, strict=True)):
+            np.testing.assert_array_equal(observation["rgb"][i], pictures[rows[0, t]])
+            assert info["place"][i] == episodes.place[0, t]
+            assert info["pose"][i, 2] == np.float32(episodes.heading[0, t])
+        assert not observation["query"].any()
+        assert not observation["phase"].any()
+        observation, rewards, terminated, _, info = env.step(np.zeros((2, 127008), np.float32))
+        assert not rewards.any()
+        assert not terminated.any()
+    assert observation["phase"].all()
+    assert not observation["rgb"].any()
+    actions = env.oracle_actions()
+    for i, episodes in enumerate(batches):
+        np.testing.assert_array_equal(observation["query"][i], world.front_views[episodes.query[0]])
+        assert observation["task"][i].tolist() == np.eye(4)[episodes.task_id[0]].tolist()
+        np.testing.assert_allclose(255 * (actions[i] + 1) / 2, world.answers(episodes).ravel(), atol=1e-4)
+    actions[1] = world.answers_without_memory(batches[1]).ravel() / 127.5 - 1
+    _, rewards, terminated, _, info = env.step(actions)
+    error = ((world.answers_without_memory(batches[1]) - world.answers(batches[1])) ** 2).mean() / 255**2
+    np.testing.assert_allclose(rewards, [0, -error], atol=1e-8)
+    np.testing.assert_allclose(info["final_info"]["mse"], [0, error], atol=1e-8)
+    assert terminated.all()
+    assert error > 1e-4
+
+
+def test_the_best_answer_without_memory(world):
+    """The mean over the dances of the true expected error; any other answer has a larger one."""
+    episodes = world.sample_batch(300, np.random.default_rng(4))
+    blind = world.answers_without_memory(episodes)
+    error = ((blind - world.answers(episodes)) ** 2).mean() / 255**2
+    assert 0.0022 < error < 0.0028
+    dancer = np.arange(12).repeat(5)
+    dances = np.tile(np.arange(5), 12)
+    every = Episodes(
+        **{name: values[:60] for name, values in vars(episodes).items()}
+        | {
+            "dancer": dancer[:, None].repeat(7, 1).astype(np.int8),
+            "dance": dances[:, None].repeat(7, 1).astype(np.int8),
+        }
+    )
+    every = world.with_query(every, np.zeros(60, int))
+    mean = world.answers(every).reshape(12, 5, -1).mean(1)
+    np.testing.assert_allclose(world.answers_without_memory(every).reshape(12, 5, -1)[:, 3], mean, atol=1e-9)
+
+
+def test_options_and_pickle():
+    env = TrialEnv(Ballet3D, strategy_task="lvfo", n_south=3, render_mode="rgb_array")
+    _, info = env.reset(seed=0)
+    assert info["task_id"] == STRATEGIES.index("lvfo")
+    again = TrialEnv(Ballet3D, strategy_task="lvfo", n_south=3)
+    _, other = again.reset(seed=9, options={"key": info["key"], "query": 0})
+    assert other["dancer"].tolist() == info["dancer"].tolist()
+    assert (other["query"], other["label"]) == (0, info["dance"][0])
+    twin = pickle.loads(pickle.dumps(env))
+    for _ in range(126):
+        left, right = env.step(NOTHING), twin.step(NOTHING)
+    np.testing.assert_array_equal(left[0]["query"], right[0]["query"])
+    before = env.render()
+    env.step(env.oracle_action())
+    after = env.render()
+    assert before.shape == after.shape == (384, 768, 3)
+    np.testing.assert_array_equal(after[192:], np.where(np.arange(768)[:, None] < 384, after[192:], after[:192]))
+
+
+def test_bad_input(world):
+    for settings, error, message in (
+        ({"world": "habitat"}, ValueError, r"unknown world 'habitat'; choose from \['builtin', 'miniworld'\]"),
+        (
+            {"strategy_task": "FIFO"},
+            ValueError,
+            r"unknown strategy_task 'FIFO'; .* Did you mean 'fifo'\?",
+        ),
+        ({"n_south": 5}, ValueError, "n_south must be an integer of at least 3 and at most 4, got 5"),
+        ({"threads": 0}, ValueError, "threads must be an integer of at least 1"),
+        ({"n_south": 3.0}, TypeError, "n_south must be a whole number, got 3.0"),
+    ):
+        with pytest.raises(error, match=message):
+            Ballet3DConfig(**settings)
+    env = TrialEnv(Ballet3D)
+    for options, message in (
+        ({"key": -1}, "option 'key' must be an integer in 0"),
+        ({"key": 1.5}, "option 'key' must be an integer in 0"),
+        ({"query": 2}, "option 'query' must come with 'key'"),
+        ({"key": 3, "query": 7}, r"query must be the number of a dancer, 0 \.\.\. 6"),
+        ({"key": 3, "query": "red"}, r"query must be the number of a dancer, 0 \.\.\. 6"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            env.reset(seed=0, options=options)
+    for keys in (np.array([-1]), np.array([0.5]), np.zeros((1, 1), int)):
+        with pytest.raises(ValueError, match=r"keys must be integers \(B,\)"):
+            world.make_episodes(keys)
+    with pytest.raises(ValueError, match="batch must be an integer of at least 1"):
+        world.sample_batch(0, np.random.default_rng(0))
+    with pytest.raises(TypeError, match="rng must be a numpy Generator"):
+        world.sample_batch(1, 0)

@@ -50,14 +50,14 @@ def test_turns_and_places(world):
 
 
 def test_dancers_dances_and_queries_are_drawn_evenly():
-    for n_south, asked in ((4, "3456 0123 2345 0156"), (3, "345 012 234 0145")):
+    for n_south, queried in ((4, "3456 0123 2345 0156"), (3, "345 012 234 0145")):
         world = Ballet3DConfig(n_south=n_south).make_world()
         episodes = world.sample_batch(4000, np.random.default_rng(1))
         assert all(len(set(row)) == n_south + 3 for row in episodes.dancer.tolist())
         np.testing.assert_allclose(np.bincount(episodes.dancer.ravel()) / episodes.dancer.size, 1 / 12, atol=0.01)
         np.testing.assert_allclose(np.bincount(episodes.dance.ravel()) / episodes.dance.size, 0.2, atol=0.01)
         assert (np.diff(episodes.task_id) % 4 == 1).all()  # tasks take turns
-        for number, numbers in enumerate(asked.split()):
+        for number, numbers in enumerate(queried.split()):
             found = episodes.query_dancer[episodes.task_id == number]
             assert set(found.tolist()) == {int(digit) for digit in numbers}, STRATEGIES[number]
             assert np.bincount(found)[np.unique(found)].min() > 0.8 * len(found) / len(numbers)

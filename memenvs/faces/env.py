@@ -34,7 +34,7 @@ class FFHQWorld(BatchTask):
         phase: `Discrete(2)`; 1 in the query phase, else 0.
         move: `Discrete(5)`; the move that led to the current cell, in the query phase to that of the patch to produce:
             0 right, 1 left, 2 up, 3 down; 4 at the first step.
-        moves: `MultiDiscrete`, (32,); all moves of the query; before, 4.
+        moves: int64, (32,); all moves of the query; before, 4.
 
     Action:
         `Box`, float32, (768,), -1 to 1; a patch, flattened: -1 is 0 and 1 is 255. Actions before the query
@@ -99,7 +99,7 @@ class FFHQWorld(BatchTask):
                 "query": patch,
                 "phase": gym.spaces.Discrete(2),
                 "move": gym.spaces.Discrete(NO_ACTION + 1),
-                "moves": gym.spaces.MultiDiscrete([NO_ACTION + 1] * queries),
+                "moves": gym.spaces.Box(0, NO_ACTION, (queries,), np.int64),
             }
         )
         self._episodes = self.world.make_episodes(np.zeros(num_envs, np.int64))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
+from gymnasium.spaces import Box, Dict, Discrete
 
 from memenvs.faces.config import FacesConfig, LongStayConfig
 from memenvs.faces.episodes import GRID, MOVES, NO_ACTION
@@ -130,7 +130,7 @@ def test_an_episode_by_hand():
     for name, config, steps in (("", FacesConfig, 256), ("-LongStay", LongStayConfig, 512)):
         world, env = config().make_world(), make(name, trial_episodes=2)
         patch = Box(0, 255, (16, 16, 3), np.uint8)
-        spaces = {"phase": Discrete(2), "move": Discrete(5), "moves": MultiDiscrete([5] * 32)}
+        spaces = {"phase": Discrete(2), "move": Discrete(5), "moves": Box(0, 4, (32,), np.int64)}
         assert env.observation_space == Dict({"rgb": patch, "query": patch, **spaces})
         assert env.action_space == Box(-1, 1, (768,), np.float32)
         env.reset(seed=7)

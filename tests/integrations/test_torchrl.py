@@ -50,7 +50,7 @@ def test_rollout_of_a_vector_environment(spec: EnvironmentSpec) -> None:
             for key in single.observation_space:
                 assert np.array_equal(now[key].numpy(), observation[key]), key
             assert {key: now[key].item() for key in READ} == {key: info[key] for key in READ}
-            observation, reward, terminated, truncated, info = single.step(now["action"].item())
+            observation, reward, terminated, truncated, info = single.step(now["action"].numpy())
             for key in single.observation_space:
                 assert np.array_equal(now["next", key].numpy(), observation[key]), key
             assert now["next", "reward"].item() == pytest.approx(reward)

@@ -24,6 +24,16 @@ Options = Mapping[str, Any]
 ONE_RESET_OPTIONS = ("new_trial", "trial", "episode_index")
 #: Reset options of every id; a task may add more (`BatchTask.option_names`).
 TRIAL_OPTIONS = (*ONE_RESET_OPTIONS, "layout")
+#: Arguments of `TrialEnv` and `TrialVectorEnv` that never reach a task.
+ENVIRONMENT_ARGUMENTS = (
+    "task",
+    "num_envs",
+    "trial_episodes",
+    "trial_steps",
+    "autoreset_mode",
+    "copy",
+    "render_mode",
+)
 
 #: Keys of `info` that are numbers but no metrics. `metric_values` also leaves out reset options and keys that end in
 #: "_id".
@@ -312,3 +322,7 @@ def check_task(task: BatchTask, num_envs: int) -> None:
     taken = [option for option in task.option_names if option in (*TRIAL_OPTIONS, "reset_mask")]
     if taken:
         raise ValueError(f"{name}.option_names must not contain {taken[0]!r}, an option of every id")
+    settings = () if task.config_type is None else fields(task.config_type)
+    taken = [field.name for field in settings if field.name in ENVIRONMENT_ARGUMENTS]
+    if taken:
+        raise ValueError(f"{name}.config_type must not have {taken[0]!r}, an argument of every environment")

@@ -344,6 +344,12 @@ def test_what_a_task_declares_is_checked_when_it_is_made() -> None:
         ("oracle_actions", [0], TypeError, r"Cue.oracle_actions must be a method, got \[0\]"),
         ("action_names", ("left",), ValueError, "Cue.action_names must be 2, one for each Discrete action"),
         ("option_names", ("layout",), ValueError, "Cue.option_names must not contain 'layout', an option of every id"),
+        (
+            "config_type",
+            make_dataclass("Settings", [("task", str, "easy")]),
+            ValueError,
+            "Cue.config_type must not have 'task', an argument of every environment",
+        ),
     ):
 
         class Faulty(Cue):

@@ -12,6 +12,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from memenvs.actions import draw_actions
 from memenvs.registry import ENVIRONMENTS
 from memenvs.task import setting_names
 from memenvs.threads import ThreadPool
@@ -57,6 +58,7 @@ def test_pool_in_fork_and_copy():
 def test_used_environment_goes_on_in_a_fork(id):
     env = gym.make_vec(id, 3, threads=2)
     env.reset(seed=0)
+    actions = draw_actions(env.unwrapped.single_action_space, 3, np.random.default_rng(0))
     if id.endswith("ExtObjNav-v0"):  # starts its other threads, which compute distances
         layout = env.unwrapped.task.layout(0)
         for goal in layout.goals.tolist()[:4]:
@@ -64,7 +66,7 @@ def test_used_environment_goes_on_in_a_fork(id):
         assert env.unwrapped.task._background._executor is not None
 
     def play() -> list:
-        seen = [env.step(np.full(3, 1))[0] for _ in range(3)]
+        seen = [env.step(actions)[0] for _ in range(3)]
         env.close()
         return seen
 

@@ -63,6 +63,7 @@ PICTURES = {
         Picture("Roaming-v0", steps=120, seed=2, settings={"split": "test"}),
         Picture("FourBoxes-v0", episodes=3, settings={"max_episode_steps": 16}),
         Picture("RoomBallet-LVFO-v0", frames=110, skip=480),
+        Picture("FFHQWorld-v0", frames=73, seed=9),
         Picture("VLN-R2R-v0", fps=1.5, seed=2, settings={"split": "val_unseen"}),
         Picture("VLN-CVDN-v0", fps=1.5, seed=4, settings={"split": "val_unseen"}),
         Picture("Darkroom-v0", episodes=4, settings={"max_episode_steps": 16}),
@@ -125,6 +126,7 @@ def markdown_table(folder: str) -> str:
     for name in PICTURES:
         spec = find_environment(name)
         cells.append((f"![{name}]({folder}/{name}.webp)", f"`{spec.id}`: {spec.remembers}"))
+    cells += [("", "")] * (-len(cells) % COLUMNS)
     lines = ["|" + " |" * COLUMNS, "|" + "---|" * COLUMNS]
     for first in range(0, len(cells), COLUMNS):
         for row in zip(*cells[first : first + COLUMNS], strict=True):

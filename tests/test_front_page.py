@@ -41,7 +41,7 @@ def test_the_table_of_pictures_is_that_of_the_registry():
 
 def test_pictures_are_small_and_move():
     files = sorted((ROOT / "docs" / "images").glob("*.webp"))
-    assert len(files) == 9 and sum(file.stat().st_size for file in files) < 3_000_000
+    assert len(files) >= 9 and sum(file.stat().st_size for file in files) < 3_000_000
     for file in files:
         with Image.open(file) as picture:
             assert picture.n_frames > 4 and picture.info["loop"] == 0, file.name

@@ -63,10 +63,10 @@ def test_every_benchmark_is_tested():
 
 
 def example_params():
-    """Examples; the longest, which has the sweep of scene_memory.py, is nightly."""
+    """Examples; those are nightly whose sweep or study has other tests."""
     for path in sorted((ROOT / "examples").glob("*.py")):
         if path.name not in KNOWN:
-            marks = [pytest.mark.nightly] if path.name == "scene_ablations.py" else []
+            marks = [pytest.mark.nightly] if path.name in ("scene_ablations.py", "visual_match.py") else []
             yield pytest.param(path, id=path.name, marks=marks)
 
 

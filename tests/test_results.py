@@ -80,7 +80,15 @@ def test_what_an_example_prints_is_understood():
 
 
 def test_showing_trains_nothing(tmp_path):
-    for name in ("ext_objnav", "room_ballet", "scene_ablations", "scene_memory", "vln_memory", "vln_tasks"):
+    for name in (
+        "ext_objnav",
+        "room_ballet",
+        "scene_ablations",
+        "scene_memory",
+        "visual_match",
+        "vln_memory",
+        "vln_tasks",
+    ):
         done = run_python(str(ROOT / "examples" / f"{name}.py"), "--show", "--out", "out", folder=tmp_path)
         assert done.returncode == 2 and re.search("no (run|study) in out is done", done.stderr)
     assert not list(tmp_path.iterdir())

@@ -7,6 +7,7 @@ import warnings
 from os import PathLike
 from typing import Any, Self
 
+import numpy as np
 import torch
 from stable_baselines3.common.type_aliases import MaybeCallback, TensorDict
 from torch import Tensor
@@ -16,7 +17,7 @@ from memenvs.agents.algorithms import archive
 from memenvs.agents.algorithms.off_policy import OffPolicyMemoryAlgorithm
 from memenvs.agents.algorithms.replay_buffer import EpisodeSteps, StepSample
 from memenvs.agents.algorithms.rollout_buffer import Observations
-from memenvs.agents.memory import Memory
+from memenvs.agents.memory import Memory, StepInputs
 from memenvs.agents.policies.memory_policy import MemoryPolicy
 
 STATISTICS = ("loss", "q", "grad_norm")
@@ -165,6 +166,8 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         """
         start = time.perf_counter()
         self._begin_update_log()
+        if self._n_updates == 0:
+            self._standardize()
         self.policy.set_training_mode(True)
         stats = torch.stack([self._update() for _ in range(self.config.updates_per_collect)]).mean(0)
         self.policy.set_training_mode(False)
@@ -172,6 +175,15 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
             self.logger.record(f"train/{name}", value)
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         self.logger.record("time/updates_per_second", self.config.updates_per_collect / (time.perf_counter() - start))
+
+    @torch.no_grad()
+    def _standardize(self) -> None:
+        """Scale the memory's initial weights to sampled steps, and copy them to the target network."""
+        rng = np.random.default_rng(0)  # so that runs without it keep their draws
+        sample = self.replay.sample(self.config.batch_size, self.config.decisions, rng)
+        x = self._memory_inputs(self.policy, self.replay.read(sample.rows, sample.steps))
+        if self.policy.memory.standardize(x.embedding[sample.is_valid]):
+            self._polyak_update(1.0)
 
     def _update(self) -> Tensor:
         """Make one optimizer step on sampled steps of some episodes.
@@ -264,12 +276,15 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
 
     def _latent(self, policy: MemoryPolicy, stored: EpisodeSteps, steps: Tensor) -> Tensor:
         """Compute the memory's features at `steps`, (B, P), from the first L steps of episodes; float (B, P, D)."""
+        return policy.memory.features_at(self._memory_inputs(policy, stored), steps)
+
+    def _memory_inputs(self, policy: MemoryPolicy, stored: EpisodeSteps) -> StepInputs:
+        """Assemble the memory's input of stored steps, the first of which starts a trial."""
         is_start = torch.zeros(stored.previous_action.shape, dtype=torch.bool, device=self.device)  # (B, L)
         is_start[:, 0] = True
-        x = policy.memory_inputs(
+        return policy.memory_inputs(
             self._features(policy, stored), stored.previous_action, is_start, is_start, stored.extra_inputs
         )
-        return policy.memory.features_at(x, steps)
 
     def _single_step_latent(self, policy: MemoryPolicy, stored: EpisodeSteps) -> Tensor:
         """Compute the memory's features of P steps, each of them a sequence of its own; float (B, P, D)."""

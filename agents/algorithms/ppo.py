@@ -83,6 +83,8 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
         begin = 0 if is_full else self._segment_begin
         end = buffer.pos
         self._begin_update_log()
+        if self._n_updates == 0:
+            self._standardize(end)
         learning_rate = self._set_learning_rate()
         advantages, returns = self._advantages(begin, end)
         self.policy.set_training_mode(True)
@@ -138,6 +140,17 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
             mean, std = self.processes.moments(advantages)
             advantages = (advantages - mean) / (std + 1e-8)
         return advantages, returns
+
+    @torch.no_grad()
+    def _standardize(self, end: int) -> None:
+        """Scale the memory's initial weights to the inputs of positions 0 to `end`.
+
+        The probabilities of the first actions stay those of acting. Every process gets the weights of the first.
+        """
+        rows = self._all_rows()[: max(1, self.config.micro_batch_tokens // end)]
+        x, _ = self._inputs(rows, 0, end)
+        if self.policy.memory.standardize(x.embedding.flatten(0, 1)):
+            self.processes.broadcast(list(self.policy.memory.state_dict().values()))
 
     def _all_rows(self) -> Tensor:
         return torch.arange(self.n_envs, device=self.device)

@@ -159,6 +159,17 @@ class Memory(nn.Module, abc.ABC):
         """
         return None
 
+    def standardize(self, embedding: Tensor) -> bool:
+        """Scale the initial weights to the inputs; learners call it before their first update.
+
+        Args:
+            embedding: float, (M, D_in); embeddings of M steps of an untrained policy.
+
+        Returns:
+            Whether the weights have changed; False for most memories, and once they are scaled.
+        """
+        return False
+
     @torch.no_grad()
     def prefill(self, x: StepInputs, state: State, last: int | None = None) -> tuple[Tensor, State]:
         """Run `forward` without gradient and without dropout, to get the state after T past steps.

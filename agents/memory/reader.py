@@ -216,6 +216,17 @@ class MemoryReader(nn.Module):
                 key.copy_(layer.get_parameter("relevance_query.weight"))
             key.mul_(factor)
 
+    @torch.no_grad()
+    def amplify(self, factor: float) -> None:
+        """Scale the initial projections of values and outputs, so that reads are large.
+
+        Args:
+            factor: Factor on each of the two; > 0.
+        """
+        for layer in self.layers:
+            for name in ("value.weight", "mix.weight"):
+                layer.get_parameter(name).mul_(factor)
+
     def forward(
         self,
         query: Tensor,

@@ -21,6 +21,10 @@ from memenvs.retention import STRATEGY_NAMES, eviction_times
 
 MAX_ELEMENTS = 1 << 22
 """Elements of the largest intermediate tensor (scores or gathered tokens); more queries are computed in parts."""
+SMALLEST_STD = 0.1
+"""Smallest standard deviation by which an input is scaled, as a share of the largest one."""
+READ_GAIN = 3.0
+"""Factor on the initial projections of values and outputs."""
 INITIAL_STEPS = 64
 """Initial length of the log of a memory without a capacity."""
 
@@ -39,6 +43,8 @@ class TokenConfig:
             "slot" (number of newer tokens in memory) or "mod32" (the step modulo 32).
         query_codes: Whether codes of time and place are added to the query (the current step) too.
         reset_on: Event that empties the memory: the start of a "trial" or of an "episode".
+        standardize: Whether the initial weights are scaled to the first inputs; see `TokenMemory.standardize`. With
+            PyTorch's own weights, what differs between two observations is small beside the codes of time and place.
     """
 
     dim: int = 128
@@ -49,6 +55,7 @@ class TokenConfig:
     time_index: TimeIndex = "step"
     query_codes: bool = True
     reset_on: ResetOn = "trial"
+    standardize: bool = True
 
     def __post_init__(self) -> None:
         check_sizes(self)
@@ -134,7 +141,9 @@ class TokenMemory(Memory):
     Difference from the paper:
         The time code is of the step's number, as in the paper; its release uses the rank in memory, counted from the
         end (`time_index="slot"`). The current step is the query, with codes of its own; in the paper's Room Ballet the
-        query is an image without codes (`query_codes=False`).
+        query is an image without codes (`query_codes=False`). Initial weights are scaled to the first inputs
+        (`standardize`): with PyTorch's own, two observations differ by a percent of their codes, and what is rare in
+        them is learned late or not at all.
 
     Args:
         input_dim: Width of the embedding.
@@ -146,6 +155,7 @@ class TokenMemory(Memory):
     """
 
     config: TokenConfig
+    is_standardized: Tensor
 
     def __init__(self, input_dim: int, config: TokenConfig) -> None:
         super().__init__()
@@ -155,6 +165,8 @@ class TokenMemory(Memory):
         self.input_dim, self.output_dim = input_dim, config.dim
         self.embed = nn.Linear(input_dim, config.dim)
         self.reader = MemoryReader(config.dim, config.layers, config.heads, config.mlp_dim)
+        if config.standardize:
+            self.register_buffer("is_standardized", torch.zeros((), dtype=torch.int64))
         self._time_codes = sinusoid(torch.arange(INITIAL_STEPS).double(), config.dim)
 
     # ------------------------------------------------------------------ methods of Memory
@@ -223,6 +235,28 @@ class TokenMemory(Memory):
         total = timeline.reset_count.shape[1]
         weights = self.reader.attention(*self._reader_arguments(timeline, at, 0, total), independent=True)
         return weights.unflatten(-1, (-1, total)).sum(-2)  # (layers, B, S, 1 or 2 tokens per step, T) -> sum of tokens
+
+    @torch.no_grad()
+    def standardize(self, embedding: Tensor) -> bool:
+        """Scale the initial weights so that the inputs vary as much as the codes.
+
+        Each input is divided by its variance, so that what is rare weighs most, and then each number of W x is scaled
+        to mean 0 and variance 1, once. What is read, a mean over many tokens, is scaled by `READ_GAIN`, so that a few
+        of them are not lost beside the query. Neither suffices alone where a cue is seen in a few of many steps.
+        """
+        if not self.config.standardize or self.is_standardized:
+            return False
+        weight, bias = self.embed.weight, self.embed.bias
+        mean, std = embedding.mean(0), embedding.std(0, correction=0)
+        if std.max() > 0:
+            weight.div_(std.clamp(min=SMALLEST_STD * std.max()).square())
+            values = embedding @ weight.T  # (M, D)
+            scale = values.std(0, correction=0)
+            weight.div_(scale[:, None])
+            bias.copy_(-(weight @ mean))
+        self.reader.amplify(READ_GAIN)
+        self.is_standardized.fill_(1)
+        return True
 
     # ------------------------------------------------------------------ the log
 

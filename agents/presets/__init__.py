@@ -30,6 +30,7 @@ _MODULES = {
     "ReLIC: in-context reinforcement learning over the episodes of a trial": ("relic", "RELIC_PRESETS"),
     "Scene Memory Transformer: exploration of unseen homes": ("smt", "SMT_PRESETS"),
     "Spatially-Aware Transformer: Room Ballet": ("sat", "SAT_PRESETS"),
+    "Spatially-Aware Transformer: reinforcement learning": ("sat_rl", "SAT_RL_PRESETS"),
     "MTVM: instruction following (R2R, CVDN)": ("mtvm", "MTVM_PRESETS"),
 }
 

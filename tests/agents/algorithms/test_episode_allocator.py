@@ -14,7 +14,7 @@ from gymnasium.envs.registration import EnvSpec
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from memenvs.agents import AllocatorConfig, PartialUpdatePPO, PPOConfig
+from memenvs.agents import AllocatorConfig, EpisodeDQN, PartialUpdatePPO, PPOConfig
 from memenvs.agents.memory.base import STRATEGY
 from memenvs.retention import STRATEGY_NAMES
 from tests.agents.corridor import corridor
@@ -150,6 +150,21 @@ def test_it_resumes_with_the_same_bits_and_acts_with_the_best_strategy() -> None
         assert state[STRATEGY].tolist() == [(FIFO, MVFO)[best]]
 
 
+def test_learners_scale_the_memory_before_their_first_update() -> None:
+    model = learner()
+    act(model)
+    check_values(model, 0, STEPS)
+    before = model.policy.memory.embed.weight.clone()
+    model.train()
+    assert model.policy.memory.is_standardized and not torch.equal(model.policy.memory.embed.weight, before)
+    sizes = {"dim": 8, "layers": 1, "heads": 1, "mlp_dim": 8, "capacity": 4}
+    settings = {"capacity": 12, "episode_steps": STEPS, "updates_per_collect": 2, "batch_size": 2, "decisions": 4}
+    policy: dict[str, Any] = {"memory": "sat-fifo", "memory_kwargs": sizes}
+    q = EpisodeDQN("MemoryPolicy", corridor(N), policy_kwargs=policy, seed=0, device="cpu", **settings)  # type: ignore[arg-type]
+    q.learn(2 * N * STEPS)
+    assert q._n_updates > 0 and q.policy.memory.is_standardized and q.target.memory.is_standardized
+
+
 @pytest.mark.learning
 def test_the_strategy_that_keeps_the_cue_is_found_by_reinforcement() -> None:
     """With the cue in memory every answer can be right; without it half of them are."""
@@ -161,7 +176,7 @@ def test_the_strategy_that_keeps_the_cue_is_found_by_reinforcement() -> None:
         clip_range_vf=None,
         max_grad_norm=0.5,
         allocator={"learning_rate": 5e-3},
-        memory_kwargs={"dim": 16, "mlp_dim": 16},
+        memory_kwargs={"dim": 16, "mlp_dim": 16, "standardize": False},
     )
     model.learn(32 * STEPS * 40)
     allocator = model.policy.allocator

@@ -319,3 +319,29 @@ def test_wrong_places_and_moves_are_named() -> None:
     moving(StepInputs(x.embedding, *flags, move=torch.tensor([0, 4]).repeat(2, 13)))
     with pytest.raises(ValueError, match=r"move must be int64 \(2, 26\), got None"):
         moving(StepInputs(x.embedding, *flags))
+
+
+def test_initial_weights_are_scaled_to_the_inputs_once() -> None:
+    """Rare and small inputs then count as much as others, and all as much as the codes."""
+    generator = torch.Generator().manual_seed(0)
+    steps = torch.randn(4000, 4, generator=generator) * torch.tensor([100.0, 1.0, 20.0, 0.0]) + 7.0
+    torch.manual_seed(0)
+    memory = make_memory("sat-fifo", 4, dim=32, layers=1, n_places=2)
+    before = memory.embed.weight.clone()
+    assert memory.standardize(steps)
+    values = memory.embed(steps)
+    torch.testing.assert_close(values.mean(0), torch.zeros(32), atol=1e-3, rtol=0)
+    torch.testing.assert_close(values.std(0, correction=0), torch.ones(32), atol=1e-3, rtol=0)
+    share = memory.embed.weight[:, 1:] / memory.embed.weight[:, :1]
+    expected = before[:, 1:] / before[:, :1] * torch.tensor([100.0, 25.0, 100.0])  # at most a hundred times the first
+    torch.testing.assert_close(share, expected, atol=0, rtol=0.05)
+    saved = {name: value.clone() for name, value in memory.state_dict().items()}
+    assert not memory.standardize(steps * 3)
+    again = make_memory("sat-fifo", 4, dim=32, layers=1, n_places=2)
+    again.load_state_dict(saved)
+    assert not again.standardize(steps)  # a trained memory stays as it is
+    assert all(torch.equal(value, saved[name]) for name, value in again.state_dict().items())
+    plain = make_memory("sat-fifo", 4, dim=32, layers=1, n_places=2, standardize=False)
+    assert not plain.standardize(steps) and set(saved) - set(plain.state_dict()) == {"is_standardized"}
+    still = make_memory("sat-fifo", 4, dim=32, layers=1, n_places=2)
+    assert still.standardize(torch.full((5, 4), 2.0)) and torch.isfinite(still.embed(steps)).all()

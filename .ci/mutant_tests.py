@@ -32,6 +32,8 @@ TESTS = {
     "memenvs/four_boxes": ["tests/four_boxes", CONTRACT, "-k", FOUR_BOXES],
     "memenvs/four_boxes/resize": ["tests/four_boxes/test_resize.py", COMPILED, "-k", "resize or stored"],
     "memenvs/four_boxes/config": ["tests/four_boxes/test_four_boxes.py", SETTINGS, "-k", BOXES_SETTINGS],
+    "memenvs/recall": ["tests/recall"],
+    "memenvs/visual_match": ["tests/visual_match", "-k", "not package"],
     "memenvs/room_ballet/ballet_task": ["tests/room_ballet/test_ballet_tasks.py", "tests/room_ballet/test_observer.py"],
     "memenvs/room_ballet/config": ["tests/room_ballet/test_room_ballet.py", SETTINGS, "-k", BALLET_SETTINGS],
     "memenvs/room_ballet/dances": ["tests/room_ballet/test_dances_and_frames.py"],

@@ -69,7 +69,7 @@ def digest(rows: list[tuple[Any, ...]]) -> str:
 def any_action(spec: EnvironmentSpec) -> dict[str, Any]:
     """Settings with which all actions are always allowed, and few images are drawn."""
     if spec.family == "recall":
-        return {"rooms": (2, 3), "image_size": (12, 12), "steps": (12, 12)}
+        return {"rooms": (4, 5), "image_size": (12, 12), "steps": (12, 12)}
     return {"invalid": "stop"} if "invalid" in setting_names(spec.task) else {}
 
 

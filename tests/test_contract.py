@@ -95,19 +95,20 @@ def test_spec_goes_through_json(make):
 def _mean_score(spec: EnvironmentSpec, policy: str, episodes: int) -> float:
     """Mean score of about this number of episodes, of 16 environments and at most 3 of a trial.
 
-    Where robots explore, each episode is in another home, and fewer environments are needed. Images are left out.
+    Where robots explore or recall, each episode is in another home, and fewer are needed. Images are left out.
     """
     explores = "modalities" in setting_names(spec.task)
-    without_images = {"modalities": ("pose",)} if explores else {}
-    if spec.family == "room_ballet":
-        without_images = {"obs": "symbols"}
-    if "image_size" in setting_names(spec.task):
-        without_images = {"image_size": (8, 8)}
-    is_dear = explores or spec.family == "ballet3d"  # six pictures are 127,008 numbers
+    # Homes are dear to load, and six pictures of Ballet3D are 127,008 numbers.
+    most_episodes = 1 if explores or spec.family in ("ballet3d", "recall") else 3  # of an environment
+    settings = {**spec.defaults, **any_action(spec)}
+    if explores:
+        settings["modalities"] = ("pose",)
+    elif "image_size" in setting_names(spec.task):
+        settings["image_size"] = (8, 8)
+    elif spec.family == "room_ballet":
+        settings["obs"] = "symbols"
     num_envs = 2 if spec.family == "ballet3d" else 6 if explores and policy == "oracle" else 16
-    env = TrialVectorEnv(
-        spec.task, num_envs, autoreset_mode="SameStep", **spec.defaults, **any_action(spec), **without_images
-    )
+    env = TrialVectorEnv(spec.task, num_envs, autoreset_mode="SameStep", **settings)
     rng = np.random.default_rng(0)
     scores: list[float] = []
     seed = 1000
@@ -115,11 +116,11 @@ def _mean_score(spec: EnvironmentSpec, policy: str, episodes: int) -> float:
         env.reset(seed=seed)
         seed += num_envs
         played = np.zeros(num_envs, int)
-        while played.min() < (1 if is_dear else 3):
+        while played.min() < most_episodes:
             random = draw_actions(env.single_action_space, num_envs, rng)
             _, _, terminated, truncated, info = env.step(env.oracle_actions() if policy == "oracle" else random)
             done = terminated | truncated
-            for i in np.flatnonzero(done & (played < (1 if is_dear else 3))):
+            for i in np.flatnonzero(done & (played < most_episodes)):
                 scores.append(float(info["final_info"][spec.score_key][i]))
             played += done
     env.close()

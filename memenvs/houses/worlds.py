@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import ClassVar
@@ -119,6 +119,12 @@ class HouseWorld(ABC):
         return self._homes[index]
 
 
+@lru_cache(maxsize=CACHED_HOMES)
+def _generate(seed: int, config: HouseConfig) -> House:
+    """Generate a house, once for all worlds of a process that have used it recently."""
+    return procedural_house(seed, config)
+
+
 class ProceduralHouseWorld(HouseWorld):
     """Houses of `memenvs.houses.procedural.generator`, one for each seed of a split.
 
@@ -158,7 +164,7 @@ class ProceduralHouseWorld(HouseWorld):
 
     def make_house(self, index: int) -> House:
         """The house of seed number `index` of the split."""
-        return procedural_house(self._seeds[index], self._config)
+        return _generate(self._seeds[index], self._config)
 
 
 class ProcthorHouseWorld(HouseWorld):

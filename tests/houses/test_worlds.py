@@ -39,6 +39,12 @@ def of_unknown_assets() -> dict:
     return {**two_rooms(), "objects": [make_object("Sofa_99", (1, 0.2, 1))]}
 
 
+def test_worlds_share_the_houses_that_were_generated_recently():
+    one, other = (make_house_world("procedural", rooms=(4, 5)) for _ in range(2))
+    assert one.make_house(0) is other.make_house(0)
+    assert one.make_house(0) is not make_house_world("procedural", rooms=(4, 6)).make_house(0)
+
+
 def test_wrong_house_files_are_named_by_the_environment(tmp_path):
     cases = (
         ("empty.jsonl", b"", r"empty\.jsonl: holds no house"),

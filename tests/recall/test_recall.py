@@ -21,7 +21,7 @@ from memenvs.recall.turns import OBSERVED_HEADINGS, QUERY_HEADINGS, make_turns
 from memenvs.recall.view_recall import ViewRecall
 from memenvs.retention import retained
 
-SMALL = {"rooms": (2, 3), "image_size": (12, 16)}
+SMALL = {"rooms": (4, 5), "image_size": (12, 16)}
 COLOR = {**SMALL, "steps": (60, 60), "capacity": 60, "square_size": 3}
 VIEW = {**SMALL, "steps": (20, 20)}
 
@@ -39,7 +39,7 @@ class OneRoom(HouseWorld):
 
 def test_tours():
     """Moves lead from pose to pose, the stay is near the end of the path, and only MVFO keeps the first step."""
-    home = RecallHome(0, make_house_world("procedural", rooms=(3, 3)).home(0))
+    home = RecallHome(0, make_house_world("procedural", rooms=(4, 5)).home(0))
     again = make_tour(home, 1, (200, 200), 200)
     for key in range(6):
         tour = make_tour(home, key, (200, 200), 200)
@@ -143,7 +143,7 @@ def test_view_recall_by_hand():
 
 def test_the_view_from_what_is_kept_and_the_oracle():
     """Of pictures all around the view in a new direction follows; the oracle has no error."""
-    pool = ViewPool(ViewRecallConfig(rooms=(2, 3), image_size=(42, 42)), positions=6, seed=1)
+    pool = ViewPool(ViewRecallConfig(rooms=(4, 5), image_size=(42, 42)), positions=6, seed=1)
     targets = pool.pictures[:, 33] / 255
     errors = []
     for shift in (-0.05, 0.0, 0.05):  # rad; a pixel is 0.037

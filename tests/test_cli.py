@@ -441,7 +441,8 @@ def test_wrong_arguments(capsys):
 
 
 def test_help(capsys):
-    for command in ("", "list", "rollout", "bench", "house", "assets", "play", "record", "dataset", "warmup", "score"):
+    names = ("list", "rollout", "bench", "house", "assets", "play", "record", "dataset", "warmup", "score")
+    for command in ("", *names, "verbalization"):
         with pytest.raises(SystemExit) as end:
             main([*command.split(), "--help"])
         assert end.value.code == 0

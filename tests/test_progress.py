@@ -25,6 +25,7 @@ MEMENVS = {
     "house": (["--file", "made.jsonl", "--check", "Coverage-v0"], "checking homes"),
     "record": (["Darkroom-v0", "--steps", "3", "--out", "video.gif"], "playing"),
     "warmup": ([], "compiling"),
+    "verbalization": (["gate", "--histories", "2"], "questions"),
 }
 #: Both programs write datasets, by the same function; needs Minari.
 DATASET = ["dataset", "Darkroom-v0", "--policy", "random", "--episodes", "2", "--out", "darkroom/random-v0", *EPISODE]
@@ -79,6 +80,7 @@ def test_environment_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(tmp_path)
     write_houses(tmp_path, two_rooms())
     monkeypatch.setattr("memenvs.cli.warmup.ENVIRONMENTS", ENVIRONMENTS[:1])
+    monkeypatch.setattr("memenvs.verbalization.language.proxy.failures", lambda rates, preset: [])
     for name, (arguments, text) in MEMENVS.items():
         check_bar(memenvs.cli.main, [name, *arguments], text, terminal)
 

@@ -24,6 +24,7 @@ from memenvs.cli.common import (
 )
 from memenvs.cli.extensions import load_extensions
 from memenvs.cli.policies import POLICIES
+from memenvs.cli.score import add_arguments as add_score_arguments
 from memenvs.compilation import COMPILATION
 from memenvs.data import UNKNOWN_ASSETS
 from memenvs.registry import environments
@@ -97,6 +98,9 @@ def make_parser() -> argparse.ArgumentParser:
 
     _add_dataset_arguments(
         add("dataset", "dataset", "write whole trials of a policy as a Minari dataset (needs memenvs[minari])")
+    )
+    add_score_arguments(
+        add("score", "score", "score a file of results: trajectories of R2R or NDH, or answers about a robot's life")
     )
     add("warmup", "warmup", "compile what the environments need ahead of their first use; takes a minute or two, once")
 

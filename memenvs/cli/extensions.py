@@ -17,7 +17,7 @@ from memenvs.core import TrialEnv
 
 #: "module:name" of each `Extension`. These modules are imported with the command line, so they import what they need
 #: late.
-EXTENSIONS = ("memenvs.vln.cli:EXTENSION",)
+EXTENSIONS = ("memenvs.vln.cli:EXTENSION", "memenvs.verbalization.cli:EXTENSION")
 
 #: Metric -> "mean" and "stderr"; None where there is no number.
 MetricTable = Mapping[str, Mapping[str, float | None]]
@@ -64,12 +64,28 @@ class ScriptedPolicy:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Scorer:
+    """Scorer of a file of results, a task of `memenvs score`.
+
+    Attributes:
+        help: What FILE is.
+        run: Scores it and prints the result; gets the arguments of `memenvs score`.
+        needs_split: Whether --split names the episodes; otherwise FILE does.
+    """
+
+    help: str
+    run: Callable[[argparse.Namespace], None]
+    needs_split: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Extension:
-    """Commands and policies of one family.
+    """Commands, scorers and policies of one family.
 
     Attributes:
         family: As in the registry.
         commands: Its commands.
+        scorers: Its tasks of `memenvs score`, by name.
         policies: Its policies of `rollout`, by name.
         exact_policies: Names of policies that `rollout --exact` evaluates in this family.
         evaluate_exactly: Function of an environment, one of these names and the progress. It returns the metrics over
@@ -78,6 +94,7 @@ class Extension:
 
     family: str
     commands: tuple[Command, ...] = ()
+    scorers: Mapping[str, Scorer] = field(default_factory=lambda: MappingProxyType({}))
     policies: Mapping[str, ScriptedPolicy] = field(default_factory=lambda: MappingProxyType({}))
     exact_policies: tuple[str, ...] = ()
     evaluate_exactly: Callable[[TrialEnv, str, Progress], tuple[MetricTable, int]] | None = None

@@ -10,29 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memenvs.cli.extensions import Command, EnvPolicy, Extension, MetricTable, ScriptedPolicy
+from memenvs.cli.extensions import EnvPolicy, Extension, MetricTable, Scorer, ScriptedPolicy
 from memenvs.cli.progress import Progress
 from memenvs.core import TrialEnv
 
 if TYPE_CHECKING:
     from memenvs.vln.env import GraphNavigation
-
-
-def add_score_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `memenvs score`."""
-    parser.add_argument("task", choices=("r2r", "ndh", "cvdn"), metavar="TASK", help="r2r or ndh (cvdn is the same)")
-    parser.add_argument(
-        "file",
-        metavar="FILE",
-        help="JSON list of {instr_id (r2r) or inst_idx (ndh), trajectory: [[viewpoint, heading, elevation], ...]}",
-    )
-    parser.add_argument(
-        "--split",
-        required=True,
-        metavar="NAME",
-        help="train, val_seen, val_unseen or, of r2r, val_train_seen; FILE must contain each of its episodes",
-    )
-    parser.add_argument("--data", metavar="DIR", help="folder of graphs and annotations (default: $MEMENVS_DATA/vln)")
 
 
 def run_score(arguments: argparse.Namespace) -> None:
@@ -98,14 +81,15 @@ def _graph_task(env: TrialEnv) -> GraphNavigation:
 
 EXTENSION = Extension(
     family="vln",
-    commands=(
-        Command(
-            name="score",
-            help="score a file of trajectories of R2R or NDH; means over a split",
-            add_arguments=add_score_arguments,
+    scorers={
+        "r2r": Scorer(
+            help="JSON list of {instr_id, trajectory: [[viewpoint, heading, elevation], ...]}",
             run=run_score,
+            needs_split=True,
         ),
-    ),
+        "ndh": Scorer(help="the same with inst_idx in place of instr_id", run=run_score, needs_split=True),
+        "cvdn": Scorer(help="the same as ndh", run=run_score, needs_split=True),
+    },
     policies={
         "r2r-random": ScriptedPolicy(
             help="for VLN only, takes a random heading and moves straight on", make=make_random_agent

@@ -1,0 +1,184 @@
+"""A model without memory: the most frequent answer to each delexicalised question.
+
+It shows how much of a kind of question the words of the question give away. It may copy names from the question into
+its answer, and knows the kind of time that the question has.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping
+from typing import NamedTuple
+
+from memenvs.verbalization.dates import DAY
+from memenvs.verbalization.language.facts import Clause, Duration
+from memenvs.verbalization.language.questions import Question
+from memenvs.verbalization.language.sampler import QuestionAnswer
+from memenvs.verbalization.language.times import TimeReference
+from memenvs.verbalization.language.wordings import KINDS, Kind
+
+#: Targets of the preset "debiased", shares of right answers; "how_often" holds for histories of 5 episodes and more.
+TARGETS: Mapping[Kind, float] = {
+    "problems": 0.55,
+    "duration": 0.20,
+    "how_often": 0.30,
+    "summary": 0.12,
+    "location": 0.14,
+    "object": 0.09,
+}
+#: Bands of the preset "faithful": lowest and highest share of a model without memory in the thesis, over all lengths.
+BANDS: Mapping[Kind, tuple[float, float]] = {
+    "problems": (0.95, 0.98),
+    "duration": (0.90, 0.92),
+    "action": (0.00, 0.01),
+    "object": (0.10, 0.12),
+    "location": (0.20, 0.22),
+    "past_time": (0.00, 0.03),
+    "how_often": (0.45, 0.67),
+    "summary": (0.23, 0.27),
+}
+#: A build of the data fails this far above a target, and this far from a band.
+TARGET_TOLERANCE, BAND_TOLERANCE = 0.05, 0.06
+#: What of a question is left, from coarse to fine.
+LEVELS = ("words", "times", "names", "names and times")
+#: Fewest training questions with the same key; others get the answer of the coarsest level.
+_LEAST = 4
+_Key = tuple[Hashable, ...]
+
+
+class Rate(NamedTuple):
+    """Right answers of the model without memory.
+
+    Attributes:
+        share: Share of them, of the best level.
+        questions: Number of questions.
+        level: That level.
+    """
+
+    share: float
+    questions: int
+    level: str
+
+
+def delexicalise(question: Question, level: str) -> _Key:
+    """Return what is left of a question.
+
+    Args:
+        question: The question.
+        level: One of `LEVELS`: the words without names and times; with the kind of time; with names; with both.
+
+    Paraphrases count as the same question, because they are drawn whatever the answer is.
+    """
+    key: _Key = (question.family, question.verb, question.order, question.exact)
+    if "names" in level:
+        key += (question.object, question.location)
+    if "times" in level:
+        key += (question.time and question.time.family, question.time and question.time.precision)
+    return key
+
+
+def delexicalise_answer(qa: QuestionAnswer) -> Hashable:
+    """Return an answer with names of the question as copies, and times counted from now."""
+    question = qa.question
+    return tuple(
+        clause._replace(
+            object="copy" if clause.object and clause.object == question.object else clause.object,
+            location="copy" if clause.location and clause.location == question.location else clause.location,
+            time=_relative(clause.time, qa.now),  # type: ignore[arg-type]
+        )
+        for clause in sorted(qa.answer.clauses, key=_order)
+    )
+
+
+def _order(clause: Clause) -> tuple[str, str]:
+    return str(clause.object), str(clause.location)
+
+
+def _relative(time: TimeReference | None, now: int) -> Hashable:
+    return None if time is None else (now // DAY - time.low // DAY, time.low % DAY, time.precision)
+
+
+class _Majority:
+    """The most frequent answer of each key."""
+
+    def __init__(self, level: str, training: Iterable[QuestionAnswer]) -> None:
+        self.level = level
+        counts: dict[_Key, Counter[Hashable]] = defaultdict(Counter)
+        for qa in training:
+            answer = delexicalise_answer(qa)
+            counts[delexicalise(qa.question, level)][answer] += 1
+            counts[(qa.question.family, qa.question.exact)][answer] += 1
+        self._answers = {
+            key: best_answer(found) for key, found in counts.items() if found.total() >= _LEAST or len(key) == 2
+        }
+
+    def is_right(self, qa: QuestionAnswer) -> bool:
+        coarse = (qa.question.family, qa.question.exact)
+        answer = self._answers.get(delexicalise(qa.question, self.level), self._answers.get(coarse))
+        return answer is not None and answers_match(answer, delexicalise_answer(qa))
+
+
+def answers_match(answer: Hashable, gold: Hashable) -> bool:
+    """Return True if a delexicalised answer is right; durations have a tolerance."""
+    given, expected = _duration(answer), _duration(gold)
+    return given.matches(expected) if given and expected else answer == gold
+
+
+def _duration(answer: Hashable) -> Duration | None:
+    return answer[0].duration if isinstance(answer, tuple) else None
+
+
+def best_answer(counts: Counter[Hashable]) -> Hashable:
+    """Return the answer that is right most often."""
+    if not any(map(_duration, counts)):
+        return counts.most_common(1)[0][0]
+    frequent = [answer for answer, _ in counts.most_common(100)]
+    return max(frequent, key=lambda a: sum(n for other, n in counts.items() if answers_match(a, other)))
+
+
+def text_only_rates(training: Iterable[QuestionAnswer], test: Iterable[QuestionAnswer]) -> dict[Kind, Rate]:
+    """Measure the model without memory.
+
+    Args:
+        training: Questions from which it takes its answers.
+        test: Questions about other histories.
+
+    Returns:
+        Rate of each kind that `test` has. "clock" needs no memory: the time of the question is its answer.
+    """
+    training, test = list(training), list(test)
+    rates: dict[Kind, Rate] = {}
+    models = [_Majority(level, training) for level in LEVELS]
+    for kind in KINDS:
+        query = [qa for qa in test if qa.kind == kind]
+        if query and kind == "clock":
+            rates[kind] = Rate(1.0, len(query), "the time of the question")
+        elif query:
+            shares = [(sum(map(model.is_right, query)) / len(query), model.level) for model in models]
+            share, level = max(shares, key=lambda each: each[0])
+            rates[kind] = Rate(share, len(query), level)
+    return rates
+
+
+def failures(rates: Mapping[Kind, Rate], preset: str) -> list[str]:
+    """List what is wrong with the rates of a preset; empty if data may be built.
+
+    Args:
+        rates: Measured rates.
+        preset: "faithful" or "debiased".
+    """
+    found = []
+    for kind, rate in rates.items():
+        if preset == "debiased" and kind in TARGETS and rate.share > TARGETS[kind] + TARGET_TOLERANCE:
+            found.append(
+                f"{kind}: a model without memory is right in {100 * rate.share:.1f} % ({rate.level}), the target is "
+                f"{100 * TARGETS[kind]:.0f} % and {100 * TARGET_TOLERANCE:.0f} points more"
+            )
+        if preset == "faithful" and kind in BANDS:
+            low, high = BANDS[kind]
+            if not low - BAND_TOLERANCE <= rate.share <= high + BAND_TOLERANCE:
+                found.append(
+                    f"{kind}: a model without memory is right in {100 * rate.share:.1f} % ({rate.level}), the thesis "
+                    f"has {100 * low:.0f} to {100 * high:.0f} %"
+                )
+    return found

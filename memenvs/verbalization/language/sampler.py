@@ -1,0 +1,173 @@
+"""Questions and answers about a history, drawn one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from memenvs.verbalization.episodes import History
+from memenvs.verbalization.language.balance import PROBLEM_WEIGHTS, by_length
+from memenvs.verbalization.language.drawing import DRAW, Draft, Draw
+from memenvs.verbalization.language.facts import Answer
+from memenvs.verbalization.language.log import Log
+from memenvs.verbalization.language.presets import LanguageConfig
+from memenvs.verbalization.language.presuppositions import any_question, deny
+from memenvs.verbalization.language.questions import (
+    Question,
+    Speaker,
+    answer_clauses,
+    plain_time,
+    random_time,
+    referents,
+    too_long,
+)
+from memenvs.verbalization.language.speech import make_answer
+from memenvs.verbalization.language.structured import too_old
+from memenvs.verbalization.language.wordings import KINDS, Kind
+
+#: Kinds whose questions presuppose something.
+PRESUPPOSING: tuple[Kind, ...] = ("action", "past_time", "location", "object", "duration")
+_TRIES = 12
+#: Kinds whose balance would be lost if what was rejected were drawn again; another kind is drawn instead.
+_ONCE: tuple[Kind, ...] = ("problems", "location")
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAnswer:
+    """A question about a history with its answer.
+
+    Attributes:
+        question: The question; `question.text` are its words.
+        answer: The gold answer.
+        now: Second since 2020-01-01 00:00:00 at which it is put.
+        episodes: Indices of the episodes that it means.
+        reference: Second that its time names; None for kinds without a referent, and for false presuppositions.
+        distance: Number of episodes from the newest one that it means to the end of the history, which has 1; None
+            where `reference` is None.
+        ambiguous: True if its words mean more than the answer is about.
+        false_presupposition: True if it presupposes what did not happen.
+    """
+
+    question: Question
+    answer: Answer
+    now: int
+    episodes: tuple[int, ...]
+    reference: int | None
+    distance: int | None
+    ambiguous: bool
+    false_presupposition: bool
+
+    @property
+    def kind(self) -> Kind:
+        """Kind of the question."""
+        return self.question.kind
+
+
+class QASampler:
+    """Draws questions about histories.
+
+    Question number i about a history follows from the history, the settings and i alone.
+
+    Args:
+        config: Settings of the questions.
+    """
+
+    def __init__(self, config: LanguageConfig) -> None:
+        self.config = config
+
+    def draw(self, history: History | Log, number: int, kind: Kind | None = None) -> QuestionAnswer:
+        """Draw question `number` about a history.
+
+        Args:
+            history: The history, or its log, which saves time where several questions are drawn.
+            number: Number of the question, from 0.
+            kind: Kind of the question; another one is drawn if the history allows none. None draws it.
+        """
+        log = history if isinstance(history, Log) else Log(history)
+        rng = log.generator(number)
+        draw = Draw(log, self.config, rng)
+        # What must not depend on how many tries it takes: the false presupposition and the kind.
+        false = draw.coin(self.config.false_presupposition)
+        weights = dict(_weights(self.config, len(log)))
+        if kind not in weights:
+            kind = _choose(weights, rng) if weights else self.config.kinds[0]
+        first = kind
+        while weights:
+            found = self._try_kind(draw, kind, false and kind in PRESUPPOSING)
+            if found is not None:
+                return found
+            del weights[kind]
+            kind = _choose(weights, rng) if weights else first
+        # A history in which nothing of these kinds happened still allows a question.
+        found = self._answer(draw, any_question(draw, first), False)
+        assert found is not None, "these answers have one clause, or few"
+        return found
+
+    def _try_kind(self, draw: Draw, kind: Kind, false: bool) -> QuestionAnswer | None:
+        once = self.config.balanced and kind in _ONCE and self.config.kinds != (kind,)
+        for _ in range(1 if once else _TRIES):
+            draft = DRAW[kind](draw)
+            if draft is not None and false and len(draw.log):
+                draft = deny(draw, draft)
+            if draft is None:
+                continue
+            found = self._answer(draw, draft, false)
+            if found is not None:
+                return found
+        return None
+
+    def _answer(self, draw: Draw, draft: Draft, false: bool) -> QuestionAnswer | None:
+        question, log = draft.question, draw.log
+        target = draft.target
+        meant = draft.found if self.config.unique or target is None else [target]
+        speaker = Speaker(random_time(draw.rng), self.config.hands)
+        clauses = answer_clauses(log, question, meant, speaker, draft.moment)
+        if too_long(clauses) or any(clause.time and too_old(clause.time, log.now) for clause in clauses):
+            return None
+        answer = make_answer(question.kind, question.family, clauses, int(draw.rng.integers(4)))
+        return QuestionAnswer(
+            question=question,
+            answer=answer,
+            now=log.now,
+            episodes=tuple(dict.fromkeys(each.episode for each in meant)),
+            reference=None if target is None else draft.moment or target.time,
+            distance=None if target is None else len(log) - target.episode,
+            ambiguous=target is not None and len(draft.found) != 1,
+            false_presupposition=false and target is None,
+        )
+
+
+@lru_cache(maxsize=256)
+def _weights(config: LanguageConfig, length: int) -> Mapping[Kind, float]:
+    """Weight of each kind for histories of a length."""
+    weights = dict(zip(KINDS, config.weights, strict=True))
+    if length < config.how_often_from:
+        weights["how_often"] = 0.0
+    if config.balanced:
+        weights["problems"] *= by_length(PROBLEM_WEIGHTS, length)
+    return {kind: weights[kind] for kind in config.kinds if weights[kind]}
+
+
+def _choose(weights: dict[Kind, float], rng: np.random.Generator) -> Kind:
+    number = rng.random() * sum(weights.values())
+    for kind, weight in weights.items():
+        number -= weight
+        if number < 0:
+            return kind
+    return kind
+
+
+def answer_question(history: History | Log, question: Question, *, hands: bool = False) -> Answer:
+    """Answer a question from what happened.
+
+    Args:
+        history: The history, or its log.
+        question: The question, such as one that a person typed. If it means several events, the answer is about all.
+        hands: Say with which hand objects of a goal were grasped.
+    """
+    log = history if isinstance(history, Log) else Log(history)
+    clauses = answer_clauses(log, question, referents(log, question), Speaker(plain_time, hands))
+    return make_answer(question.kind, question.family, clauses, 0)

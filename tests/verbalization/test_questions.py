@@ -1,0 +1,245 @@
+"""Questions, their answers and their inverse: by hand, and for many that were drawn."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from memenvs.verbalization.episodes import History
+from memenvs.verbalization.histories import HistorySampler
+from memenvs.verbalization.household_config import household
+from memenvs.verbalization.language.answer_parser import parse_answer
+from memenvs.verbalization.language.facts import SLOTS, slot_matches
+from memenvs.verbalization.language.log import Log
+from memenvs.verbalization.language.presets import language
+from memenvs.verbalization.language.question_parser import QuestionError, parse_question
+from memenvs.verbalization.language.sampler import QASampler, answer_question
+from memenvs.verbalization.language.structured import SLOT_SIZES, decode_answer, encode_answer
+from memenvs.verbalization.language.times import FutureTimeError
+from memenvs.verbalization.language.tokenizer import ANSWER_TOKENS, QUERY_TOKENS, TOKENIZER, UNKNOWN, query_text
+from memenvs.verbalization.language.wordings import FAMILIES, KINDS
+from memenvs.verbalization.pool import generate_pool
+from tests.verbalization.lives import ambiguous_day, second, three_episodes
+
+LENGTHS = (1, 2, 3, 5, 10)
+
+
+def histories(preset, count, seed=0):
+    pool = generate_pool(household(preset, key_frames="events"), 100, (seed,))
+    source = HistorySampler(household(preset), pool, LENGTHS, count, (seed, 1))
+    return [Log(source.history(number)) for number in range(count)]
+
+
+def same(found, expected, *, exactly=True):
+    """True if clauses have the same facts; not `exactly`: if they match as an answer does."""
+    return (
+        found is not None
+        and len(found) == len(expected)
+        and all(
+            (a is None) == (b is None)
+            and (a is None or (slot_matches(slot, a, b) and (not exactly or slot_matches(slot, b, a))))
+            for one, other in zip(found, expected, strict=True)
+            for slot, a, b in zip(SLOTS, one, other, strict=True)
+        )
+    )
+
+
+def test_nine_kinds_by_hand():
+    log = Log(three_episodes())
+    for text, answer in (
+        ("What time is it?", "It is 15:00."),
+        ("what is the date today?", "It is July 6."),
+        ("which day of the week is it?", "It is Tuesday."),
+        ("what did you do?", "I grasped the green cup."),
+        ("what did you do yesterday in the morning?", "I moved the green cup to the sink."),
+        (
+            "describe your task yesterday at 16:40.",
+            "I moved the corn to the round table and tried to but failed to move the oil to the small table.",
+        ),
+        ("what did you do yesterday at noon?", "I did not do anything."),
+        ("were there any problems today?", "No."),
+        ("did anything go wrong this week?", "Yes, i failed to grasp the oil yesterday at 16:43."),
+        ("how did grasping the oil go?", "I failed to grasp the oil yesterday at 16:43."),
+        ("how did moving the corn go?", "It went well."),
+        ("when did you grasp the green cup?", "I did it today at 12:20."),
+        ("when did you put the green cup on the sink?", "I did it yesterday at 09:13."),
+        ("when did you first see the green cup?", "It was yesterday at 09:12."),
+        ("when did you last touch the green cup?", "It was today at 12:20."),
+        ("when did you last see the nesquik?", "I did not do that."),
+        ("where have you been yesterday at 09:14?", "I was at the sink."),
+        ("where were you yesterday at 16:42?", "I was at the round table."),
+        ("where did you put the corn?", "I put it on the round table."),
+        ("which object did you move to the sink yesterday?", "I moved the green cup."),
+        ("which object did you grasp today at noon?", "I grasped the green cup."),
+        ("what did you move to the small table?", "I did not do that."),  # it failed
+        ("how long did it take to grasp the green cup yesterday?", "It took about thirty seconds."),
+        ("how long did it exactly take to grasp the green cup yesterday?", "It took 34 seconds."),
+        ("how long did it take to put down the green cup?", "It took about four minutes."),
+        ("how long did it take to go to the sink today?", "It took about thirty seconds."),
+        (
+            "summarise what you did this week.",
+            "Yesterday at 09:12 i moved the green cup to the sink. Seven hours later i moved the corn to the round "
+            "table and tried to but failed to move the oil to the small table. One day later i grasped the green cup.",
+        ),
+        ("list everything that you did three days ago.", "I did not do anything."),
+        ("how often did you grasp the green cup?", "Two times."),
+        ("how often did you grasp the oil?", "Never."),  # it failed
+        ("how often have you been at the sink?", "Two times."),
+        ("how often did you move something to the round table?", "Only once."),
+    ):  # fmt: skip
+        found = answer_question(log, parse_question(text, log))
+        assert found.text == answer, text
+        assert same(parse_answer(found.kind, found.text, log.now), found.clauses), text
+    hands = answer_question(log, parse_question("what did you do?", log), hands=True)
+    assert hands.text == "I grasped the green cup with the left hand."
+
+
+def test_questions_outside_the_grammar_are_refused():
+    log = Log(three_episodes())
+    for text, words in (
+        ("Where is my dragon?", ("is", "my", "dragon")),
+        ("where did you put the purple cup?", ("purple",)),
+        ("you did what?", ()),
+        ("where were you?", ()),
+        ("where were you at 27:99?", ()),
+    ):
+        with pytest.raises(QuestionError) as error:
+            parse_question(text, log)
+        assert set(error.value.words) <= set(words) and (not words or words[-1] in error.value.words), text
+        assert text in str(error.value)
+    for text in ("what did you do tomorrow?", "where were you today at 18:00?", "what did you do next week?"):
+        with pytest.raises(FutureTimeError, match="future"):
+            parse_question(text, log)
+
+
+@pytest.mark.parametrize("preset", ["faithful", "debiased"])
+def test_texts_tuples_and_tokens_have_the_facts(preset):
+    sampler = QASampler(language(preset))
+    families, rows_of_all = Counter(), []
+    for log in histories(preset, 60):
+        for number in range(12):
+            qa = sampler.draw(log, number, KINDS[number % 9])
+            families[qa.question.family] += 1
+            assert same(parse_answer(qa.kind, qa.answer.text, qa.now), qa.answer.clauses), qa.answer
+            rows = encode_answer(qa.question, qa.answer.clauses, qa.now)
+            assert (rows >= 0).all() and (rows < list(SLOT_SIZES.values())).all()
+            assert same(decode_answer(qa.question, rows, qa.now), qa.answer.clauses, exactly=False), qa
+            rows_of_all.append(rows)
+            parsed = parse_question(qa.question.text, log)
+            if parsed.time and qa.question.time:
+                assert parsed.time[1:] == qa.question.time[1:]
+                parsed = replace(parsed, time=qa.question.time)
+            assert parsed == qa.question
+            query = query_text(qa.now, qa.question.text)
+            for text, most in ((query, QUERY_TOKENS), (qa.answer.text, ANSWER_TOKENS)):
+                numbers = TOKENIZER.encode(text)
+                assert TOKENIZER.decode(numbers) == text.lower() and len(numbers) <= most and UNKNOWN not in numbers
+    missing = set(FAMILIES) - set(families)
+    assert missing <= {"clock.weekday"} if preset == "faithful" else not missing
+    used = np.concatenate(rows_of_all).max(axis=0)
+    assert (used[1:6] > 0).all() or preset == "faithful"  # every slot of names is used
+
+
+def naive_referents(log, question):
+    """Count what a question with a time could mean, without the code under test."""
+    low, high = question.time.low, question.time.high
+    found = []
+    for number, (start, episode) in enumerate(zip(log.history.starts, log.history.episodes, strict=True)):
+        if question.kind == "action" or question.family.startswith("object."):
+            named = [
+                goal
+                for goal, reached in zip(episode.goals, episode.outcomes, strict=True)
+                if question.kind == "action"
+                or (
+                    reached
+                    and goal.predicate == {"object.moved": "objectAt", "object.grasped": "grasped"}[question.family]
+                    and question.location in (None, goal.place)
+                )
+            ]
+            found += [number] if named and low <= start < high else []
+            continue
+        verb = {"go": "move", "location.object": "putdown"}.get(question.verb or question.family, question.verb)
+        for action in episode.actions:
+            if (action.verb, action.status) != (verb, "success") or not low <= start + action.start < high:
+                continue
+            if question.object in (None, action.object) and question.location in (None, action.location):
+                found.append((number, action.start))
+    return found
+
+
+def test_referents_are_unique_and_as_counted_by_hand():
+    sampler = QASampler(language("debiased"))
+    seen = Counter()
+    for log in histories("debiased", 60, 5):
+        for number in range(12):
+            qa = sampler.draw(log, number, ("action", "object", "duration", "location")[number % 4])
+            if qa.kind in ("clock", "problems", "summary", "how_often", "past_time"):
+                continue
+            if qa.question.time and qa.question.family != "location.robot":
+                count = len(naive_referents(log, qa.question))
+                assert count == (0 if qa.reference is None else 1), qa
+                seen[qa.question.family, count] += 1
+            assert not qa.ambiguous
+            if qa.reference is not None:
+                assert qa.distance == len(log) - qa.episodes[-1] and len(qa.episodes) == 1
+    assert len(seen) >= 9 and sum(n for (_, count), n in seen.items() if not count) > 5
+    # Where a phrase is ambiguous, `faithful` answers about one episode and says so; `debiased` names the time finely.
+    history = ambiguous_day()
+    faithful = [QASampler(language("faithful", timeless=0.0)).draw(history, k, "action") for k in range(80)]
+    assert {qa.ambiguous for qa in faithful} == {True, False}
+    assert all(len(qa.episodes) == 1 for qa in faithful)
+    fine = [QASampler(language(timeless=0.0, unique=True)).draw(history, k, "action") for k in range(80)]
+    assert not any(qa.ambiguous for qa in fine)
+    assert {qa.question.time.precision for qa in fine} == {"minute"}  # part and hour are those of both
+    union = answer_question(history, parse_question("what did you do yesterday in the afternoon?", Log(history)))
+    assert union.text == "I grasped the corn and grasped the oil."
+
+
+def test_draws_are_functions_of_history_and_number():
+    log = histories("debiased", 4)[3]
+    sampler = QASampler(language("debiased"))
+    order = [5, 0, 3, 5]
+    assert [sampler.draw(log, k) for k in order] == [sampler.draw(log.history, k) for k in order]
+    assert sampler.draw(log, 1) != sampler.draw(log, 2)
+
+
+def test_shares_of_the_presets():
+    logs = histories("debiased", 100, 2)
+    sampler = QASampler(language("debiased"))
+    drawn = [(len(log), sampler.draw(log, number)) for log in logs for number in range(20)]
+    kinds = Counter(qa.kind for _, qa in drawn)
+    assert kinds["clock"] < 0.05 * len(drawn) and all(kinds[kind] > 0.03 * len(drawn) for kind in KINDS[1:])
+    assert all(length >= 5 for length, qa in drawn if qa.kind == "how_often")
+    assert 0.01 < np.mean([qa.false_presupposition for _, qa in drawn]) < 0.07
+    problems = [qa.answer.clauses[0].outcome == "failure" for _, qa in drawn if qa.kind == "problems"]
+    assert 0.35 < np.mean(problems) < 0.65
+    mixed = Counter(QASampler(language()).draw(log, number).kind for log in logs for number in range(10))
+    assert 0.38 < mixed["action"] / 1000 < 0.52
+    only = QASampler(language("debiased", kinds=("object", "location"), paraphrases="held_out"))
+    for log in logs[:20]:
+        qa = only.draw(log, 0)
+        if len(log):
+            assert qa.kind in ("object", "location")
+            wordings = FAMILIES[qa.question.family]
+            assert qa.question.wording >= len(wordings.wordings) - wordings.num_held_out
+    empty = History((), (), second(2021, 1, 1, 9, 0), (1,))
+    for kind in KINDS:  # every kind is possible, even where nothing happened
+        qa = QASampler(language("debiased", kinds=(kind,))).draw(empty, 0)
+        assert qa.kind == kind and len(qa.answer.clauses) == 1
+
+
+def test_wrong_settings_are_refused():
+    for changes, message in (
+        ({"kinds": ("weather",)}, "unknown kind 'weather'"),
+        ({"kinds": ()}, "at least one"),
+        ({"weights": (1.0,)}, "9 numbers"),
+        ({"paraphrases": "some"}, "unknown paraphrases 'some'"),
+        ({"exact": 2.0}, "exact must be a share"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            language("debiased", **changes)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'kind'"):
+        language(kind="action")
+    with pytest.raises(ValueError, match="unknown preset 'biased'"):
+        language("biased")

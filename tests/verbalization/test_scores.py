@@ -1,0 +1,268 @@
+"""The scorer by hand, files of answers, ratings by a person, the gate of a build."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from memenvs.cli import main
+from memenvs.verbalization.language import gate
+from memenvs.verbalization.language.log import Log
+from memenvs.verbalization.language.proxy import LEVELS, Rate, failures
+from memenvs.verbalization.language.question_parser import parse_question
+from memenvs.verbalization.language.question_sets import QuestionSet, score_file, write_questions
+from memenvs.verbalization.language.rating import rate, ratings_path
+from memenvs.verbalization.language.sampler import QuestionAnswer, answer_question
+from memenvs.verbalization.language.score import (
+    CORRECT,
+    INAPPROPRIATE,
+    ONLY_ACTION,
+    PARTIAL,
+    TMI_CORRECT,
+    TMI_WRONG,
+    WRONG,
+    Score,
+    pool,
+    score_answer,
+)
+from memenvs.verbalization.language.tables import THESIS_MIX, Scored, difficulty, make_tables
+from memenvs.verbalization.language.wordings import KINDS
+from tests.verbalization.lives import three_episodes
+
+SMALL = {"preset": "debiased", "scale": "smoke", "lengths": (1, 5), "questions": 9}
+
+MORNING, AFTERNOON = "what did you do yesterday in the morning?", "what did you do yesterday at 16:40?"
+NOON, CORN = "which object did you grasp today at noon?", "where did you put the corn?"
+TODAY = "summarise what you did today."
+#: Question, answer, category, and counts of correct, incorrect and expected facts.
+CASES = (
+    (MORNING, "I moved the green cup to the sink.", CORRECT, 3, 0, 3),
+    (MORNING, "i moved green cup to sink", CORRECT, 3, 0, 3),
+    (MORNING, "I moved the red cup to the sink.", PARTIAL, 2, 1, 3),
+    (MORNING, "I moved the red cup to the fridge.", ONLY_ACTION, 1, 2, 3),
+    (MORNING, "I grasped the red cup.", WRONG, 0, 2, 3),
+    (MORNING, "I grasped the green cup.", PARTIAL, 1, 1, 3),
+    (MORNING, "I moved the green cup.", PARTIAL, 2, 0, 3),
+    (
+        MORNING,
+        "I moved the green cup to the sink and grasped the corn.",
+        TMI_CORRECT, 3, 2, 3,
+    ),
+    (
+        MORNING,
+        "I moved the green cup to the sink and grasped the cocoa.",
+        TMI_WRONG, 3, 2, 3,
+    ),
+    (
+        MORNING,
+        "I moved the green cup to the sink yesterday at 09:12.",
+        TMI_CORRECT, 3, 1, 3,
+    ),
+    (MORNING, "I moved the green cup to the sink at noon.", TMI_WRONG, 3, 1, 3),
+    (MORNING, "I tried to but failed to move the green cup to the sink.", TMI_WRONG, 3, 1, 3),
+    (MORNING, "I did not do anything.", WRONG, 0, 1, 3),
+    (MORNING, "Never.", INAPPROPRIATE, 0, 0, 3),
+    (MORNING, "I moved the dragon to the sink.", INAPPROPRIATE, 0, 0, 3),
+    (MORNING, "", INAPPROPRIATE, 0, 0, 3),
+    (
+        AFTERNOON,
+        "I tried to but failed to move the oil to the small table and moved the corn to the round table.",
+        CORRECT, 7, 0, 7,
+    ),
+    (
+        AFTERNOON,
+        "I moved the corn to the round table and moved the oil to the small table.",
+        PARTIAL, 6, 0, 7,
+    ),
+    (
+        AFTERNOON,
+        "I moved the oil to the round table and moved the corn to the small table.",
+        PARTIAL, 4, 2, 7,
+    ),
+    (AFTERNOON, "I moved the cocoa to the sink, moved the corn to the sink.", PARTIAL, 3, 3, 7),
+    (CORN, "I put it on the round table.", CORRECT, 2, 0, 2),
+    (CORN, "I put it on the sink.", ONLY_ACTION, 1, 1, 2),
+    (CORN, "I was at the round table.", PARTIAL, 1, 0, 2),
+    (CORN, "I put the corn on the round table.", TMI_CORRECT, 2, 1, 2),
+    (CORN, "I put the oil on the round table.", TMI_WRONG, 2, 1, 2),
+    (CORN, "It took two minutes.", INAPPROPRIATE, 0, 0, 2),
+    ("where were you yesterday at 09:14?", "I was at the sink.", CORRECT, 1, 0, 1),
+    ("where were you yesterday at 09:14?", "I just arrived at the sink.", TMI_CORRECT, 1, 1, 1),
+    ("where were you yesterday at 09:14?", "I was at the setting place.", WRONG, 0, 1, 1),
+    ("when did you put the corn on the round table?", "I did it yesterday at 16:41.", CORRECT, 1, 0, 1),
+    ("when did you put the corn on the round table?", "I did it on July 5 at 16:41.", CORRECT, 1, 0, 1),
+    ("when did you put the corn on the round table?", "I did it yesterday at 5 o clock.", WRONG, 0, 1, 1),
+    ("when did you put the corn on the round table?", "I did it tomorrow at noon.", WRONG, 0, 1, 1),
+    ("when did you put the corn on the round table?", "I did it at some time.", INAPPROPRIATE, 0, 0, 1),
+    ("how long did it take to grasp the corn?", "It took about one minute.", CORRECT, 1, 0, 1),
+    ("how long did it take to grasp the corn?", "It took 62 seconds.", CORRECT, 1, 0, 1),
+    ("how long did it take to grasp the corn?", "It took about two minutes.", WRONG, 0, 1, 1),
+    ("how long did it exactly take to grasp the corn?", "It took 63 seconds.", CORRECT, 1, 0, 1),
+    ("how long did it exactly take to grasp the corn?", "It took 66 seconds.", WRONG, 0, 1, 1),
+    ("how often have you been at the sink?", "twice", CORRECT, 1, 0, 1),
+    ("how often have you been at the sink?", "2 times", CORRECT, 1, 0, 1),
+    ("how often have you been at the sink?", "Only once.", WRONG, 0, 1, 1),
+    ("were there any problems today?", "No, everything went fine.", CORRECT, 1, 0, 1),
+    ("were there any problems today?", "Yes, i failed to grasp the oil today at noon.", WRONG, 0, 4, 1),
+    ("were there any problems yesterday?", "Yes, i failed to grasp the oil yesterday at 16:43.", CORRECT, 4, 0, 4),
+    ("were there any problems yesterday?", "Yes, i failed to grasp the corn yesterday at 9 o clock.", PARTIAL, 2, 2, 4),
+    ("were there any problems yesterday?", "No.", WRONG, 0, 1, 4),
+    (NOON, "I think you are talking about the green cup that i grasped.", CORRECT, 2, 0, 2),
+    (NOON, "I grasped the green cup and the corn.", TMI_CORRECT, 2, 2, 2),
+    (TODAY, "Today at 12:20 i grasped the green cup. Then i grasped the oil.", TMI_WRONG, 3, 3, 3),
+    (TODAY, "At noon i grasped the green cup.", PARTIAL, 2, 1, 3),
+    ("what is the date today?", "It is July 6.", CORRECT, 1, 0, 1),
+    ("what time is it?", "It is 14:59.", WRONG, 0, 1, 1),
+)  # fmt: skip
+
+
+def gold_of(log, text):
+    question = parse_question(text, log)
+    return QuestionAnswer(question, answer_question(log, question), log.now, (), None, None, False, False)
+
+
+def test_categories_and_facts_by_hand():
+    log = Log(three_episodes())
+    for question, answer, *expected in CASES:
+        score = score_answer(answer, gold_of(log, question), log)
+        assert list(score) == expected, (question, answer, score)
+    assert {expected[0] for _, _, *expected in CASES} == set(range(1, 8))
+
+
+def test_precision_and_recall_are_over_all_facts():
+    scores = [Score(CORRECT, 3, 0, 3), Score(WRONG, 0, 1, 2), Score(INAPPROPRIATE, 0, 0, 1)]
+    assert pool(scores) == (3 / 4, 3 / 6, 6 / 10)
+    assert pool([]) == (None, None, None) and scores[1].f1 == 0.0 and scores[0].f1 == 1.0
+    assert difficulty({"action": 0.0, "problems": 0.95, "summary": 0.24}) == {
+        "action": "hard", "problems": "easy", "summary": "medium",
+    }  # fmt: skip
+    assert sum(THESIS_MIX.values()) == pytest.approx(1.0) and tuple(THESIS_MIX) == KINDS
+
+
+def answer_all(path, wrong=0):
+    """Fill in the gold answers; the first `wrong` ones are "Never."."""
+    document = json.loads(path.read_text())
+    gold = {item.id: item.gold.answer.text for item in QuestionSet(**SMALL).items()}
+    for number, entry in enumerate(document["answers"]):
+        entry["answer"] = "Never." if number < wrong else gold[entry["id"]]
+    path.write_text(json.dumps(document))
+    return document
+
+
+def test_a_file_of_answers_is_scored(tmp_path, capsys):
+    path = tmp_path / "answers.json"
+    names = ["--preset", "debiased", "--scale", "smoke", "--lengths", "1", "5", "--questions", "9"]
+    assert main(["verbalization", "questions", str(path), *names]) == 0
+    document = answer_all(path)
+    ids = [entry["id"] for entry in document["answers"]]
+    assert len(set(ids)) == len(ids) == 9 * 2 * 10
+    kinds = Counter(each.gold.kind for each in score_file(path))
+    assert set(kinds) == set(KINDS) and max(kinds.values()) < 60
+    assert main(["score", "emv", str(path), "--json"]) == 0
+    tables = json.loads(capsys.readouterr().out.split("\n", 1)[1])
+    assert {value for row in tables["total"]["rows"] for value in row[1:]} == {1.0}
+    assert set(tables) == {"total", "kind", "information", "distance", "category", "how_often"}
+    answer_all(path, wrong=90)
+    scored = score_file(path)
+    assert main(["score", "emv", str(path)]) == 0
+    out = capsys.readouterr().out
+    share = sum(each.score.category == CORRECT for each in scored) / len(scored)
+    assert 0.4 < share < 0.6 and f"{100 * share:.1f}" in out and "histories of 5" in out
+    assert make_tables([])["total"].rows[0] == ("all questions", None)
+    assert isinstance(scored[0], Scored)
+
+
+def test_wrong_files_are_refused(tmp_path, capsys):
+    path = tmp_path / "answers.json"
+    write_questions(path, QuestionSet(**SMALL))
+    good = answer_all(path)
+    entries = good["answers"]
+    for changed, message in (
+        ({"grammar": 99}, "grammar must be 1"),
+        ({"grammar": None}, "grammar is missing"),
+        ({"preset": "biased"}, "unknown preset 'biased'"),
+        ({"lengths": "1"}, "lengths must be a list"),
+        ({"lengths": [0]}, "length"),
+        ({"questions": 0}, "questions"),
+        ({"answers": entries[1:]}, "1 ids are missing, the first is '0-0'"),
+        ({"answers": [*entries, entries[3]]}, "id '0-3' is there twice"),
+        ({"answers": [*entries, {"id": "9-99", "answer": "No."}]}, "1 ids are unknown, the first is '9-99'"),
+        ({"answers": [{"id": "0-0", "answer": None}, *entries[1:]]}, "answer to id '0-0' is missing"),
+        ({"answers": [{"id": 4, "answer": "No."}]}, "id must be a text"),
+        ({"answers": [{"id": "0-0", "answer": 3}, *entries[1:]]}, "'0-0'"),
+    ):
+        path.write_text(json.dumps({**good, **changed}))
+        assert main(["score", "emv", str(path)]) == 2, message
+        assert message in capsys.readouterr().err
+    path.write_text("[]")
+    assert main(["score", "emv", str(path)]) == 2
+    assert main(["score", "emv", str(tmp_path / "none.json")]) == 2
+    assert main(["score", "emv", str(path), "--split", "test"]) == 2
+    assert "--split: must not be given with emv" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="unknown split 'all'"):
+        QuestionSet(split="all")
+
+
+def test_a_person_rates_and_goes_on(tmp_path):
+    path = tmp_path / "answers.json"
+    write_questions(path, QuestionSet(**SMALL))
+    answer_all(path)
+    shown = []
+
+    def keys(*typed):
+        waiting = list(typed)
+
+        def read(prompt):
+            if not waiting:
+                raise EOFError
+            return waiting.pop(0)
+
+        return read
+
+    first = rate(path, 4, keys("2", "nine", "0", "8", "3", "b", "2", "q"), shown.append)
+    assert (first.rated, first.equal) == (2, 2)
+    file = ratings_path(path)
+    before = json.loads(file.read_text())["ratings"]
+    assert set(before.values()) == {2}
+    again = rate(path, 4, keys("7"), shown.append)  # the end of the input ends the ratings
+    assert (again.rated, again.equal, again.by_category) == (3, 2, (0, 2, 0, 0, 0, 0, 1))
+    assert json.loads(file.read_text())["ratings"].items() > before.items()
+    assert rate(path, 3, keys(), shown.append).rated == 3  # nothing is left to rate
+    assert any("3 of 4" in text for text in shown)
+    for content, message in (
+        ({"grammar": 1, "ratings": {"0-0": 8}}, "a category, 1 to 7"),
+        ({"grammar": 1, "ratings": {"0-0": "good"}}, "a category, 1 to 7"),
+        ({"grammar": 2, "ratings": {}}, "grammar must be 1"),
+        ({"grammar": 1, "ratings": {"77-77": 1}}, "'77-77'"),
+        ({"grammar": 1, "ratings": []}, "an object of ratings"),
+    ):
+        file.write_text(json.dumps(content))
+        with pytest.raises(ValueError, match=message):
+            rate(path, 4, keys("1"), shown.append)
+        assert json.loads(file.read_text()) == content
+
+
+def test_gate_fails_above_a_target(capsys, monkeypatch):
+    good = {"problems": Rate(0.59, 100, LEVELS[0]), "object": Rate(0.1, 100, LEVELS[0])}
+    assert failures(good, "debiased") == []
+    (message,) = failures({**good, "object": Rate(0.15, 100, LEVELS[0])}, "debiased")
+    assert message.startswith("object: a model without memory is right in 15.0 %")
+    assert failures({"duration": Rate(0.9, 10, LEVELS[0])}, "faithful") == []
+    assert len(failures({"duration": Rate(0.7, 10, LEVELS[0]), "action": Rate(0.2, 9, LEVELS[0])}, "faithful")) == 2
+    monkeypatch.setattr(gate, "measure", lambda *_: {"object": Rate(0.15, 100, LEVELS[0])})
+    assert main(["verbalization", "gate"]) == 2
+    captured = capsys.readouterr()
+    assert "15.0 % of 100" in captured.out and "the target is 9 %" in captured.err
+
+
+def test_models_without_memory_are_right_as_rarely_as_promised():
+    shares = {kind: rate.share for kind, rate in gate.measure("debiased", 25).items()}
+    limits = {"problems": 0.70, "duration": 0.35, "summary": 0.20, "location": 0.32, "object": 0.25, "action": 0.25}
+    assert {kind: share for kind, share in shares.items() if share > limits.get(kind, 1.0)} == {}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("preset", ["faithful", "debiased"])
+def test_gate_holds(preset):
+    for seed in (0, 1):
+        assert failures(gate.measure(preset, 500, seed), preset) == []

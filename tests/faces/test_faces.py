@@ -67,8 +67,14 @@ def test_paths_go_to_the_neighbours_visited_least():
         assert (regions[episodes.cell[b, 30:50]] == regions[episodes.cell[b, 30]]).all()
     assert abs(np.mean(firsts) - 0.5) < 4 * 0.5 / len(firsts) ** 0.5
     assert (episodes.action[:, 0] == NO_ACTION).all()
-    starts = np.bincount(np.concatenate([sample(world, 2000, 1).cell[:, 0], sample(world, 2000, 1).query_cell[:, 0]]))
-    assert starts.min() > 12 and starts.max() < 80  # 40 expected in each of 100 cells
+    many = sample(FacesConfig(num_images=20).make_world(), 2000, 1)
+    starts = many.cell[:, 0], many.query_cell[:, 0]
+    assert all(starts_of.min() == 0 and starts_of.max() == 99 for starts_of in starts)
+    counts = np.bincount(np.concatenate(starts))
+    assert counts.min() > 12 and counts.max() < 80  # 40 expected in each of 100 cells
+    assert np.mean(starts[0] == starts[1]) < 0.02  # 0.01 expected where they are independent
+    assert np.bincount(many.picture, minlength=20).min() > 60  # 100 expected
+    assert abs(np.corrcoef(many.picture, starts[0])[0, 1]) < 0.1
 
 
 def test_cells_in_memory_at_the_end():

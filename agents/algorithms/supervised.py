@@ -30,7 +30,13 @@ EVALUATION_BATCH = 250
 
 
 class PredictionModel(nn.Module, abc.ABC):
-    """Base of the models that `SupervisedLearner` trains, with the batches of their task."""
+    """Base of the models that `SupervisedLearner` trains, with the batches of their task.
+
+    Attributes:
+        score: Metric of `scores` that says how good the answers are.
+    """
+
+    score: str = "accuracy"
 
     @abc.abstractmethod
     def sample(self, count: int, rng: np.random.Generator, step: int | None) -> Any:
@@ -52,7 +58,7 @@ class PredictionModel(nn.Module, abc.ABC):
 
     @abc.abstractmethod
     def scores(self, batch: Any) -> dict[str, np.ndarray]:
-        """Compute metrics: name -> value in each episode that it applies to. One is "accuracy"."""
+        """Compute metrics: name -> value in each episode that it applies to. One is `score`."""
 
     def ideal(self, batch: Any) -> dict[str, np.ndarray]:
         """Compute the expected metrics of the best answers from the same memory.

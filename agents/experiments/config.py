@@ -34,7 +34,7 @@ class RunConfig:
             "ppo", "dqn", "imitation" or "supervised". With `SupervisedConfig`, which learns from batches and does not
             act, fields in `ACTING` must keep their defaults.
         policy: Settings of the policy (`MemoryPolicy`, or `MTVMPolicy` with `ImitationConfig`), or of the model that
-            predicts (`BalletModel`); JSON on the command line.
+            predicts (`BalletModel`, `PictureModel`); JSON on the command line.
         encoder_from: Folder of a run, or checkpoint, whose encoder (features extractor and embedding of the previous
             action) this run starts with; "{seed}" in it stands for this run's seed. None starts with new weights. A
             frozen encoder must come from somewhere: needed with `policy.freeze_features`. `ImitationConfig` takes all

@@ -31,7 +31,7 @@ from memenvs.files import remove_leftovers, write_file
 BEST = "best.zip"
 METRICS = "metrics.csv"
 VERSIONS = "versions.json"
-RESULTS = ("evaluation.json", "demonstrations_*.json", "episode_*.png", "words_*.png")
+RESULTS = ("evaluation.json", "demonstrations_*.json", "episode_*.png", "words_*.png", "answers.png", "memory.png")
 """Files that the report shows of the evaluated checkpoint."""
 LOCK = ".lock"
 PACKAGES = ("gymnasium", "numpy", "stable-baselines3", "torch")

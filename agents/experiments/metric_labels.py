@@ -13,6 +13,7 @@ LABELS = {
     "gp": "goal progress (m)",
     "kept": "answer kept in memory",
     "length": "steps",
+    "mse": "mean squared error",
     "ndtw": "nDTW",
     "ne": "NE (m)",
     "num_steps": "steps of the task",

@@ -76,7 +76,7 @@ class PredictionExperiment(Experiment):
             tensorboard = TensorBoardWriter(run.path / "tensorboard", learner.num_timesteps)
             writers = [MetricsWriter(run.path / METRICS), tensorboard]
         logger = Logger(str(run.path), writers)
-        bar = training_bar("batches", "accuracy") if processes.is_first and not quiet else None
+        bar = training_bar("batches", learner.model.score) if processes.is_first and not quiet else None
         try:
             with bar or nullcontext():
                 task = None
@@ -84,9 +84,9 @@ class PredictionExperiment(Experiment):
                     done = learner.num_timesteps
                     task = bar.add_task("training", total=config.total_steps, completed=done, score=0.0)
                 while learner.num_timesteps < config.total_steps:
-                    accuracy = _train_to_checkpoint(run, learner, logger)
+                    score = _train_to_checkpoint(run, learner, logger)
                     if bar is not None and task is not None:
-                        bar.update(task, completed=learner.num_timesteps, score=accuracy)
+                        bar.update(task, completed=learner.num_timesteps, score=score)
         finally:
             logger.close()
         return learner
@@ -209,7 +209,7 @@ def evaluate_predictions(
 
 
 def _train_to_checkpoint(run: RunDirectory, learner: SupervisedLearner, logger: Logger) -> float:
-    """Learn, log, validate and write the next checkpoint; return the accuracy in validation."""
+    """Learn, log, validate and write the next checkpoint; return the score in validation."""
     config = learner.config
     steps = min(config.checkpoint_steps, learner.total_steps - learner.num_timesteps)
     started_at = time.perf_counter()
@@ -232,7 +232,7 @@ def _train_to_checkpoint(run: RunDirectory, learner: SupervisedLearner, logger: 
         run.drop_results()
     learner.save(run.path / CHECKPOINT, _checkpoint_settings(run.config))
     run.write_extension()
-    return scores["accuracy"][0]
+    return scores[learner.model.score][0]
 
 
 def _checkpoint_settings(config: RunConfig) -> dict[str, Any]:

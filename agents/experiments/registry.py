@@ -189,7 +189,7 @@ register_learner(
     LearnerSpec(
         name="supervised",
         config="memenvs.agents.algorithms.supervised_config:SupervisedConfig",
-        experiment="memenvs.agents.sat.experiment:BalletExperiment",
+        experiment="memenvs.agents.sat.experiment:SATExperiment",
         unit="batches",
         acts=False,
     )

@@ -32,6 +32,8 @@ MAX_EPISODES = 40
 """Most episodes that are shown one by one; longer trials are shown by means of neighbouring episodes."""
 BINS = 20
 """Most of these means."""
+ANSWER_SCORES = ("accuracy", "mse")
+"""Metrics that say how good predicted answers are."""
 NORMAL_95 = 1.96
 """Standard errors on each side of a 95 % interval."""
 INTERVALS = (
@@ -331,18 +333,22 @@ def add_predictions(report: Report, runs: Runs) -> None:
                 interval = IntervalCurve(np.zeros(1), *seed_interval(means[:, None]))
             label, mean = metric_label(metric), interquartile_mean(means)
             rows.append([name, who, label, len(seeds), _with_interval(interval, 0), mean, int(episodes.sum())])
-            if metric == "accuracy":
+            if metric in ANSWER_SCORES:
                 shown = name if who == "agent" else f"{name}, {who}" if len(groups) > 1 else who
                 cards.append((shown, f"{interval.mean[0]:.3g}", f"{label}{_interval_text(interval)}"))
     if rows:
         report.heading("Answers")
         report.cards(cards)
-        report.text('"ideal" is the chance that the best answer from the same memory is right. ' + INTERVALS)
+        ideal = '"ideal" is the chance that the best answer from the same memory is right. '
+        report.text(ideal * any(row[1] == "ideal" for row in rows) + INTERVALS)
         report.table(["run", "who", "metric", "seeds", "mean", "interquartile mean", "episodes"], rows)
     report.heading("Learning")
     metrics = {name: [run.metrics() for run in group] for name, group in groups.items()}
-    figure = learning_figure(metrics, "validation/accuracy", "batches", "accuracy, validation")
-    caption = "Accuracy in validation during training." + (f" {INTERVALS}" if len(runs) > 1 and not rows else "")
+    logged = {name for each in metrics.values() for run in each for name in run}
+    score = next((name for name in ANSWER_SCORES if f"validation/{name}" in logged), ANSWER_SCORES[0])
+    label = metric_label(score)
+    figure = learning_figure(metrics, f"validation/{score}", "batches", f"{label}, validation")
+    caption = f"{_capital(label)} in validation during training." + f" {INTERVALS}" * (len(runs) > 1 and not rows)
     report.picture("predictions", figure_png(figure), caption)
 
 

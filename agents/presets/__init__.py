@@ -31,6 +31,7 @@ _MODULES = {
     "Scene Memory Transformer: exploration of unseen homes": ("smt", "SMT_PRESETS"),
     "Spatially-Aware Transformer: Room Ballet": ("sat", "SAT_PRESETS"),
     "Spatially-Aware Transformer: reinforcement learning": ("sat_rl", "SAT_RL_PRESETS"),
+    "Spatially-Aware Transformer: memories of pictures": ("sat_pictures", "PICTURE_PRESETS"),
     "MTVM: instruction following (R2R, CVDN)": ("mtvm", "MTVM_PRESETS"),
 }
 

@@ -11,13 +11,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from memenvs.agents.algorithms.allocator_config import check_epsilons
-from memenvs.agents.algorithms.schedules import linear_schedule
 from memenvs.agents.algorithms.supervised import PredictionModel
 from memenvs.agents.encoders.text import TextEncoder, check_text_encoder, make_text_encoder
 from memenvs.agents.memory.allocator import AdaptiveAllocator
+from memenvs.agents.sat.allocation import SupervisedAllocation
 from memenvs.agents.sat.model import BalletModel
-from memenvs.checks import check_fields, check_int, choices_for
+from memenvs.checks import choices_for
 from memenvs.retention import STRATEGIES, strategy_numbers
 from memenvs.room_ballet.descriptions import STRATEGY_TASKS, load_descriptions
 from memenvs.room_ballet.episodes import Episodes
@@ -122,19 +121,14 @@ class BalletPrediction(PredictionModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AllocationConfig:
-    """Settings of `AllocatedBallet`.
+class AllocationConfig(SupervisedAllocation):
+    """Settings of `AllocatedBallet`, beside those of `SupervisedAllocation`.
 
     Attributes:
         task_input: Input of the allocator: "task" is the task's number, one-hot; "text" is the embedding of one of its
             descriptions.
         split: Split of the descriptions, 0, 1 or 2; it decides which are held out for evaluation. With "text".
         encoder: Settings of `make_text_encoder`. With "text".
-        epsilon_start: Probability of a random strategy at the start, 0 to 1.
-        epsilon_end: Probability of a random strategy after `epsilon_steps`, 0 to 1.
-        epsilon_steps: Batches of the linear change between the two; >= 1.
-        loss_weight: Weight of the allocator's loss beside that of the answers; > 0.
-        rate: Factor on the learning rate for the allocator, > 0.
         only_kept: If True, the model learns only from episodes whose queried visit is in memory; False learns from
             all, as the release does. The allocator always learns from all, and evaluation is not affected. For tasks
             whose queries are about visits.
@@ -147,30 +141,15 @@ class AllocationConfig:
     task_input: Literal["task", "text"] = "task"
     split: int = 0
     encoder: dict[str, Any] = field(default_factory=dict)
-    epsilon_start: float = 1.0
-    epsilon_end: float = 0.2
-    epsilon_steps: int = 200_000
-    loss_weight: float = 0.1
-    rate: float = 1.0
     only_kept: bool = False
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        if not self.rate > 0:
-            raise ValueError(f"rate must be > 0, got {self.rate}")
+        super().__post_init__()
         for name in ("split", "encoder"):
             if getattr(self, name) and self.task_input != "text":
                 raise ValueError(
                     f"{name} must be left out where task_input is {self.task_input!r}, got {getattr(self, name)}"
                 )
-        check_int("epsilon_steps", self.epsilon_steps)
-        check_epsilons(self.epsilon_start, self.epsilon_end)
-        if not self.loss_weight > 0:
-            raise ValueError(f"loss_weight must be above 0, got {self.loss_weight}")
-
-    def epsilon_at(self, step: int) -> float:
-        """Return the probability of a random strategy after `step` batches."""
-        return linear_schedule(self.epsilon_start, self.epsilon_end, 0, step, self.epsilon_steps)
 
 
 class AllocatedBallet(BalletPrediction):

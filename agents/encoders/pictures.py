@@ -1,0 +1,192 @@
+"""Encoders and decoders of pictures: patches of 16 x 16 pixels, and views of 84 x 84."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+PATCH_PIXELS = 16
+"""Side of a patch."""
+PATCH_STRIDE = 8
+"""Distance between neighbouring patches, which overlap by half."""
+VIEW_PIXELS = 84
+"""Side of a view."""
+LEAK = 0.01
+"""Slope of the leaky ReLUs below 0."""
+
+
+def as_channels(pictures: Tensor, dtype: torch.dtype) -> Tensor:
+    """Bring pictures, uint8, (..., H, W, C), to float, (..., C, H, W), 0 to 1."""
+    return pictures.movedim(-1, -3).to(dtype) / 255
+
+
+class PictureEncoder(nn.Module):
+    """Base of the encoders: pictures in, rows of a table of vectors out.
+
+    Attributes:
+        convolutions: Layers before `linear`.
+        linear: Last layer, to width D.
+        rows_per_picture: Rows that a picture has in the table.
+    """
+
+    convolutions: nn.Sequential
+    linear: nn.Linear
+    rows_per_picture: int
+
+    def table(self, pictures: Tensor) -> Tensor:
+        """Encode P pictures.
+
+        Args:
+            pictures: uint8, (P, H, W, 3).
+
+        Returns:
+            float, (P * rows_per_picture, D).
+        """
+        return self.linear(self.convolutions(as_channels(pictures, self.linear.weight.dtype)).flatten(1))
+
+    @torch.no_grad()
+    def calibrate(self, pictures: Tensor) -> None:
+        """Scale and shift all layers, one after the other, so that each of their outputs has mean 0 and mean square 1.
+
+        With PyTorch's own weights the vectors of different pictures hardly differ beside the codes of time and place.
+        Scaling the last layer alone would make them change too fast when those before it learn.
+
+        Args:
+            pictures: uint8, (P, H, W, 3); typical ones.
+
+        Source:
+            Mishkin and Matas, "All you need is a good init", ICLR 2016; here the means are shifted too.
+        """
+        values = as_channels(pictures, self.linear.weight.dtype)
+        for layer in self.convolutions:
+            if isinstance(layer, nn.Conv2d):
+                _standardise(layer, layer(values).transpose(0, 1).flatten(1))
+            values = layer(values)
+        _standardise(self.linear, self.table(pictures).T)
+
+
+def _standardise(layer: nn.Conv2d | nn.Linear, outputs: Tensor) -> None:
+    """Scale and shift a layer by its outputs, float, (channels, values)."""
+    scale = outputs.std(1, correction=0).clamp(min=1e-6)
+    layer.weight /= scale.view(-1, *[1] * (layer.weight.ndim - 1))
+    assert layer.bias is not None
+    layer.bias.copy_((layer.bias - outputs.mean(1)) / scale)
+
+
+class PatchEncoder(PictureEncoder):
+    """Encodes all patches of a picture: three convolutions and a linear layer.
+
+    Kernels and strides are 2, so an output of the last convolution depends on 8 x 8 pixels, and four neighbours make a
+    patch. `table` therefore convolves the whole picture once, although patches overlap. The result is that of `forward`
+    on the patches cut out, up to rounding.
+
+    Args:
+        dim: Width D.
+        cells: Patches along each side of a picture, whose sides are `8 * (cells + 1)` pixels.
+
+    Source:
+        SAT's release: 64, 64 and 32 channels, width 128; 42,016 parameters.
+    """
+
+    def __init__(self, dim: int = 128, cells: int = 10) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        for inputs, outputs in ((3, 64), (64, 64), (64, 32)):
+            layers += [nn.Conv2d(inputs, outputs, 2, 2), nn.ReLU()]
+        self.convolutions = nn.Sequential(*layers)
+        self.linear = nn.Linear(32 * 2 * 2, dim)
+        self.rows_per_picture = cells**2
+
+    def forward(self, patches: Tensor) -> Tensor:
+        """Encode single patches, uint8, (P, 16, 16, 3), to float, (P, D)."""
+        return super().table(patches)
+
+    def table(self, pictures: Tensor) -> Tensor:
+        """Encode the patches of each picture, row by row; see `PictureEncoder.table`."""
+        blocks = self.convolutions(as_channels(pictures, self.linear.weight.dtype))  # (P, 32, cells + 1, cells + 1)
+        kernel = self.linear.weight.unflatten(1, (32, 2, 2))
+        return functional.conv2d(blocks, kernel, self.linear.bias).flatten(2).transpose(1, 2).flatten(0, 1)
+
+
+class ViewEncoder(PictureEncoder):
+    """Encodes views: three convolutions and a linear layer.
+
+    Args:
+        dim: Width D.
+
+    Source:
+        SAT, appendix on MiniWorld: 64, 64 and 16 channels, width 128; 105,744 parameters.
+    """
+
+    rows_per_picture = 1
+
+    def __init__(self, dim: int = 128) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        for inputs, outputs, kernel, stride in ((3, 64, 8, 4), (64, 64, 4, 2), (64, 16, 3, 3)):
+            layers += [nn.Conv2d(inputs, outputs, kernel, stride), nn.LeakyReLU(LEAK)]
+        self.convolutions = nn.Sequential(*layers)
+        self.linear = nn.Linear(16 * 3 * 3, dim)
+
+
+class PatchDecoder(nn.Module):
+    """Maps vectors to patches: a linear layer and three transposed convolutions.
+
+    Args:
+        dim: Width D.
+
+    Source:
+        SAT's release: 64 and 64 channels, width 128; 41,987 parameters.
+    """
+
+    def __init__(self, dim: int = 128) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Linear(dim, 128),
+            nn.ReLU(),
+            nn.Unflatten(1, (32, 2, 2)),
+            nn.ConvTranspose2d(32, 64, 2, 2),
+            nn.ReLU(),
+            nn.ConvTranspose2d(64, 64, 2, 2),
+            nn.ReLU(),
+            nn.ConvTranspose2d(64, 3, 2, 2),
+            nn.Tanh(),
+        )
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Decode float, (P, D), to float, (P, 16, 16, 3), 0 to 1."""
+        return (self.layers(vectors).movedim(1, 3) + 1) / 2
+
+
+class ViewDecoder(nn.Module):
+    """Maps vectors to one view or several: a linear layer and three transposed convolutions.
+
+    Args:
+        dim: Width D.
+        views: Views that are generated at once.
+
+    Source:
+        SAT, appendix on MiniWorld: 64 and 64 channels; 167,202 parameters with six views. It names four transposed
+        convolutions and lists three.
+    """
+
+    def __init__(self, dim: int = 128, views: int = 6) -> None:
+        super().__init__()
+        self.views = views
+        self.layers = nn.Sequential(
+            nn.Linear(dim, 144),
+            nn.ReLU(),
+            nn.Unflatten(1, (16, 3, 3)),
+            nn.ConvTranspose2d(16, 64, 3, 3),
+            nn.ReLU(),
+            nn.ConvTranspose2d(64, 64, 4, 2),
+            nn.ReLU(),
+            nn.ConvTranspose2d(64, 3 * views, 8, 4),
+            nn.Tanh(),
+        )
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Decode float, (P, D), to float, (P, views, 84, 84, 3), 0 to 1."""
+        channels = self.layers(vectors).unflatten(1, (self.views, 3))
+        return (channels.movedim(2, 4) + 1) / 2

@@ -1,0 +1,142 @@
+"""Preset of the Spatially-Aware Transformer (SAT) with memories of pictures; a variant for each run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memenvs.agents.algorithms.supervised_config import SupervisedConfig
+from memenvs.agents.experiments.config import RunConfig, with_overrides
+from memenvs.agents.presets.preset import SEPARATOR, Preset, Variant
+
+NAME = "sat-pictures"
+_LEARNER = SupervisedConfig(
+    batch_size=32,
+    learning_rate=1e-3,
+    final_learning_rate=0.0,
+    warmup_steps=200,
+    validation_episodes=200,
+    checkpoint_steps=500,
+)
+#: Drawn faces of training and of evaluation; a face takes 10 ms to draw, then it is kept.
+_FACES = {"num_images": 2000}
+_NEW_FACES = {"split": "validation", "num_images": 500}
+#: Exploration falls over half of a run.
+_STEPS = {"faces": 4000, "ballet3d": 3000, "colour": 2000, "view": 3000}
+
+
+def _allocation(steps: int) -> dict[str, Any]:
+    return {"epsilon_end": 0.05, "epsilon_steps": steps // 2, "rate": 4.0}
+
+
+def _places() -> dict[str, Variant]:
+    """Memories without and with places, chunks of regions, and codes of places, in FFHQ-world."""
+    variants = {
+        "t-fifo": Variant("FFHQ-world, memory without places", {"policy.memory": "t-fifo"}),
+        "t-fifo+a": Variant("FFHQ-world, moves in place of places", {"policy.memory": "t-fifo+a"}),
+        "sat-fifo": Variant("FFHQ-world, a place for each cell"),
+    }
+    for count in (8, 16, 32):
+        variants[f"pm{count}"] = Variant(
+            f"FFHQ-world, read in the best 4 chunks of 8 steps of {count} regions",
+            {"policy.memory": "sat-pm-ph", "env_kwargs.places": count},
+        )
+    for code, what in (
+        ("learned2d", "learned vectors of row and column"),
+        ("learned1d", "a learned vector for each cell"),
+        ("sine1d", "a sinusoid of the number of the cell"),
+    ):
+        variants[code] = Variant(f"FFHQ-world, code of places: {what}", {"policy.place_code": code})
+    variants["moves"] = Variant(
+        "FFHQ-world, queries are single moves as in the paper, and places are no auxiliary target",
+        {"policy.move_query": "moves", "policy.place_layers": 0},
+    )
+    return variants
+
+
+def _strategies(prefix: str, env: str, names: tuple[str, ...], overrides: dict[str, Any]) -> dict[str, Variant]:
+    """Each strategy of a task, and an allocator that chooses."""
+    steps = overrides["total_steps"]
+    shared = {"env": f"memenvs/{env}-v0", **overrides}
+    policy = shared.pop("policy", {})
+    variants = {
+        f"{prefix}-{name}": Variant(
+            f"{env} with the strategy {name.upper()}", {**shared, "policy": {**policy, "strategy": name}}
+        )
+        for name in names
+    }
+    variants[f"{prefix}-ama"] = Variant(
+        f"{env}, an allocator chooses the strategy", {**shared, "policy": {**policy, "allocation": _allocation(steps)}}
+    )
+    return variants
+
+
+#: Of tasks with views: their pictures are not those of a split, and evaluation draws its own.
+_VIEWS: dict[str, Any] = {"env_kwargs": {}, "eval_kwargs": {}}
+PICTURE_PRESETS: dict[str, Preset] = {
+    NAME: Preset(
+        "answer with pictures: patches of a face along a walk, from a memory that knows places (FFHQ-world)",
+        RunConfig(
+            env="memenvs/FFHQWorld-v0",
+            env_kwargs=_FACES,
+            total_steps=_STEPS["faces"],
+            threads=1,
+            learner=_LEARNER,
+            policy={"memory": "sat-fifo", "place_layers": 2},
+            eval_kwargs=_NEW_FACES,
+            eval_trials=500,
+            score="mse",
+        ),
+        {
+            **_places(),
+            **_strategies(
+                "longstay",
+                "FFHQWorld-LongStay",
+                ("fifo", "mvfo"),
+                {"total_steps": _STEPS["faces"], "policy": {"memory": "sat-fifo", "place_layers": 2}},
+            ),
+            **_strategies(
+                "ballet3d",
+                "Ballet3D",
+                ("fifo", "lifo", "lvfo", "mvfo"),
+                {**_VIEWS, "total_steps": _STEPS["ballet3d"], "eval_trials": 400},
+            ),
+            **_strategies(
+                "colour",
+                "ColorRecall",
+                ("fifo", "mvfo"),
+                {**_VIEWS, "total_steps": _STEPS["colour"], "score": "accuracy", "supervised.batch_size": 16},
+            ),
+            **_strategies("view", "ViewRecall", ("fifo", "mvfo"), {**_VIEWS, "total_steps": _STEPS["view"]}),
+        },
+    ),
+}
+
+
+def _of(*variants: str) -> list[str]:
+    return [f"{NAME}{SEPARATOR}{variant}" for variant in variants]
+
+
+#: Table -> names of its variants.
+PICTURE_TABLES: dict[str, list[str]] = {
+    "faces": _of("t-fifo", "t-fifo+a", "sat-fifo", "pm8", "pm16", "pm32"),
+    "codes": _of("sat-fifo", "learned2d", "learned1d", "sine1d"),
+    "longstay": _of("longstay-fifo", "longstay-mvfo", "longstay-ama"),
+    "ballet3d": _of("ballet3d-fifo", "ballet3d-lifo", "ballet3d-lvfo", "ballet3d-mvfo", "ballet3d-ama"),
+    "recall": _of("colour-fifo", "colour-mvfo", "colour-ama", "view-fifo", "view-mvfo", "view-ama"),
+}
+
+
+def smoke_config(config: RunConfig) -> RunConfig:
+    """Shrink a run to seconds, for a smoke test."""
+    overrides: list[tuple[str, Any]] = [
+        ("total_steps", 2),
+        ("eval_trials", 4),
+        ("policy.dim", 16),
+        ("policy.layers", 3),
+        ("policy.mlp_dim", 16),
+        ("supervised.batch_size", 2),
+        ("supervised.validation_episodes", 2),
+    ]
+    if config.env.startswith("memenvs/FFHQWorld"):
+        overrides += [("env_kwargs.num_images", 4), ("eval_kwargs.num_images", 4)]
+    return with_overrides(config, overrides)

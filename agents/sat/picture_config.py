@@ -1,0 +1,104 @@
+"""Settings of the models that answer with pictures or classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from memenvs.agents.encoders.frame_encoder import Initialisation
+from memenvs.agents.memory import MemorySpec, memory_spec
+from memenvs.agents.memory.place_codes import PlaceCodeKind
+from memenvs.checks import check_fields, check_int, choices_for
+from memenvs.retention import STRATEGY_NAMES
+
+PictureMemory = Literal["t-fifo", "t-fifo+a", "sat-fifo", "sat-pm-ph"]
+MoveQuery = Literal["displacement", "moves"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PictureModelConfig:
+    """Settings of `PictureModel`.
+
+    Attributes:
+        memory: What a token encodes and how tokens are read. "t-fifo" encodes picture and time; "t-fifo+a" adds one
+            token for each move; the others encode picture, time and place. "sat-pm-ph" reads the most relevant chunks
+            of regions; the others read all tokens at once.
+        strategy: What is kept if the capacity is too small, one of `memenvs.retention.STRATEGY_NAMES`.
+        capacity: Steps that are kept, >= 1. "task" takes the task's published protocol. None keeps all.
+        place_code: Code of a place; see `PlaceCode`. None is "sine2d" where places are a grid and "sine1d" elsewhere.
+            For memories that know places.
+        move_query: What a query after some moves encodes, in tasks with moves. "moves", as published: the first query
+            encodes the picture at the start, each other one a move, and all of them the time. "displacement": each
+            encodes the picture at the start and the sum of the moves so far, so that the agent need not learn to add.
+        initialisation: "calibrated" scales pictures (`PictureEncoder.calibrate`) and codes of time and place, so that
+            each is visible in a token, and starts with attention to what resembles the query (`MemoryReader.sharpen`)
+            that copies what it reads. "release" keeps PyTorch's own weights and published codes.
+        place_layers: Layers after which a second head predicts the place of each query, 0 (none) to `layers` - 1, in
+            tasks with moves. It is trained together with the answer. The model must find the place of the start, add
+            the moves, and look there; the answer alone teaches none of the three by itself.
+        chunk: Steps in a chunk, >= 1. The published value is 8.
+        top_k: Chunks that are read, >= 1.
+        dim: Width D of tokens.
+        layers: Layers of the reader.
+        heads: Attention heads of the reader.
+        mlp_dim: Hidden width of each layer's MLP.
+
+    Raises:
+        TypeError: A value of another type.
+        ValueError: A value out of range.
+
+    Source:
+        Sizes of SAT's release.
+    """
+
+    memory: PictureMemory = "sat-fifo"
+    strategy: str = "fifo"
+    capacity: int | str | None = "task"
+    place_code: str | None = None
+    move_query: MoveQuery = "displacement"
+    initialisation: Initialisation = "calibrated"
+    place_layers: int = 0
+    chunk: int = 8
+    top_k: int = 4
+    dim: int = 128
+    layers: int = 4
+    heads: int = 2
+    mlp_dim: int = 128
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        for name in ("chunk", "top_k", "dim", "layers", "heads", "mlp_dim"):
+            check_int(name, getattr(self, name))
+        check_int("place_layers", self.place_layers, at_least=0)
+        if self.place_layers >= self.layers:
+            raise ValueError(f"place_layers must be below layers ({self.layers}), got {self.place_layers}")
+        if self.capacity != "task":
+            check_int("capacity", self.capacity, or_none=True)
+        if self.strategy not in STRATEGY_NAMES:
+            raise ValueError(f"unknown strategy {self.strategy!r}; {choices_for(self.strategy, STRATEGY_NAMES)}")
+        if not self.uses_place and self.place_code is not None:
+            raise ValueError(f"place_code must be left out with memory {self.memory!r}, got {self.place_code!r}")
+        if self.place_code not in (None, *get_args(PlaceCodeKind)):
+            raise ValueError(
+                f"unknown place_code {self.place_code!r}; {choices_for(self.place_code, get_args(PlaceCodeKind))}"
+            )
+
+    @property
+    def spec(self) -> MemorySpec:
+        """Row of the memory with the same tokens."""
+        return memory_spec(self.memory)
+
+    @property
+    def uses_place(self) -> bool:
+        """True if tokens encode places."""
+        return self.spec.memory.uses_place
+
+    @property
+    def uses_moves(self) -> bool:
+        """True if the moves between steps are tokens too."""
+        return self.spec.memory.uses_move
+
+    @property
+    def is_chunked(self) -> bool:
+        """True if the memory is read in chunks of regions."""
+        return self.memory == "sat-pm-ph"

@@ -1,0 +1,233 @@
+"""Model that answers with pictures, or with a class, from a memory of the pictures of an episode.
+
+It shares codes, chunks, retention and `MemoryReader` with `BalletModel`. The unit that is kept or evicted is a step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from memenvs.agents.encoders.pictures import (
+    PatchDecoder,
+    PatchEncoder,
+    PictureEncoder,
+    ViewDecoder,
+    ViewEncoder,
+)
+from memenvs.agents.memory.chunking import Chunks, chunks_by_place
+from memenvs.agents.memory.place_codes import PlaceCode, sinusoid
+from memenvs.agents.memory.reader import MemoryReader
+from memenvs.agents.memory.tokens import Tokens
+from memenvs.agents.sat.model import SHARPNESS
+from memenvs.agents.sat.picture_config import PictureModelConfig
+from memenvs.agents.sat.picture_task import PictureBatch, PictureTask
+from memenvs.checks import choices_for
+from memenvs.retention import retained
+
+TIME_SCALE = 0.25
+"""Root mean square of a calibrated time code; that of pictures and places is 1."""
+
+
+class PictureInputs(NamedTuple):
+    """Inputs of the reader for B episodes.
+
+    Attributes:
+        query: float, (B, Q, D).
+        tokens: N tokens of each episode.
+        chunks: Tokens that belong together; None where all are read at once.
+    """
+
+    query: Tensor
+    tokens: Tokens
+    chunks: Chunks | None
+
+
+class PictureModel(nn.Module):
+    """Answers a query from the steps that a memory has kept.
+
+    Args:
+        task: Task that the episodes are of.
+        config: Settings; None for the defaults.
+        **settings: Fields of the config to change.
+
+    Raises:
+        ValueError: A setting does not fit the task, such as moves or a grid that it does not have.
+    """
+
+    times: Tensor
+
+    def __init__(self, task: PictureTask, config: PictureModelConfig | None = None, **settings: Any) -> None:
+        super().__init__()
+        known = [each.name for each in fields(PictureModelConfig)]
+        for name in settings:
+            if name not in known:
+                raise ValueError(f"unknown setting {name!r} of a picture model; {choices_for(name, known)}")
+        values = {} if config is None else {name: getattr(config, name) for name in known}
+        config = PictureModelConfig(**{**values, **settings})
+        if config.uses_moves and task.move_vectors is None:
+            raise ValueError(f"memory must be one without moves in a task that has none, got {config.memory!r}")
+        if config.place_layers and task.move_vectors is None:
+            raise ValueError(f"place_layers must be 0 in a task without moves, got {config.place_layers}")
+        self.task = task
+        self.config = config
+        self.capacity = task.capacity if isinstance(config.capacity, str) else config.capacity
+        retained(np.zeros((1, task.steps), np.int64), config.strategy, self.capacity, n_places=task.n_regions)
+
+        dim = config.dim
+        self.encoder: PictureEncoder = PatchEncoder(dim) if task.pictures == "patches" else ViewEncoder(dim)
+        self.reader = MemoryReader(dim, config.layers, config.heads, config.mlp_dim)
+        self.head: nn.Module
+        if task.classes:
+            self.head = nn.Linear(dim, task.classes)
+        else:
+            self.head = PatchDecoder(dim) if task.pictures == "patches" else ViewDecoder(dim, task.answers)
+        self.place_head = nn.Linear(dim, task.n_places) if config.place_layers else None
+        self.moves: nn.Parameter | None = None
+        self.query: nn.Linear | None = None
+        if task.move_vectors is not None:
+            if config.uses_moves or config.move_query == "moves":
+                self.moves = nn.Parameter(torch.randn(len(task.move_vectors), dim))
+            if config.move_query == "displacement":
+                self.query = nn.Linear(task.move_vectors.shape[1], dim, bias=False)
+        elif task.query_dim:
+            self.query = nn.Linear(task.query_dim, dim)
+        self.places: PlaceCode | None = None
+        if config.uses_place:
+            kind = config.place_code or ("sine1d" if task.columns is None else "sine2d")
+            columns = task.columns if kind.endswith("2d") else None
+            self.places = PlaceCode(kind, task.n_places, dim, columns)
+        # with moves as tokens, each takes one unit of time before the step that it led to
+        self._units_per_step = 2 if config.uses_moves else 1
+        units = self._units_per_step * task.steps + 1 + task.answers
+        times = sinusoid(torch.arange(units).double(), dim).float()
+        self.register_buffer("times", times, persistent=False)  # (units, D)
+        if config.initialisation == "calibrated":
+            self._calibrate()
+
+    @torch.no_grad()
+    def _calibrate(self) -> None:
+        """Scale codes of time and place, and let all layers attend to what resembles the query."""
+        self.times.sub_(self.times.mean(0))
+        self.times.mul_(TIME_SCALE / self.times.square().mean().sqrt())
+        if self.places is not None:
+            codes = self.places.codes
+            columns = self.places.columns or len(codes)
+            for part in (codes[:columns], codes[columns:]):
+                part.sub_(part.mean(0))
+            codes.div_(self.places.table().square().mean().sqrt())
+        self.reader.sharpen(SHARPNESS, keys_like_queries=True)
+
+    def forward(self, batch: PictureBatch, strategies: np.ndarray) -> Tensor:
+        """Answer the query of each episode.
+
+        Args:
+            batch: B episodes.
+            strategies: int, (B,); number of the retention strategy of each.
+
+        Returns:
+            Pictures, float, (B, A, h, w, 3), 0 to 1; or logits of the classes, float, (B, classes).
+        """
+        answers, _ = self.predict(batch, strategies)
+        return answers if batch.query_moves is None else answers[:, 1:]
+
+    def predict(self, batch: PictureBatch, strategies: np.ndarray) -> tuple[Tensor, Tensor | None]:
+        """Answer, with what only training needs; args as in `forward`.
+
+        Returns:
+            As `forward`; in a task with moves, float, (B, 1 + A, h, w, 3), the picture at the start before the others.
+            Logits of the place of each query, float, (B, 1 + A, places), with `place_layers`.
+        """
+        query, tokens, chunks = self.reader_inputs(batch, strategies)
+        top_k, split = self.config.top_k, self.config.place_layers
+        places = None
+        if self.place_head is not None:
+            query = self.reader(query, tokens, chunks, top_k, layers=slice(split))
+            places = self.place_head(query)
+        read = self.reader(query, tokens, chunks, top_k, layers=slice(split, None))  # (B, Q, D)
+        if batch.query_moves is None:
+            return self.head(read[:, 0]), None
+        return self.head(read.flatten(0, 1)).unflatten(0, read.shape[:2]), places
+
+    def reader_inputs(self, batch: PictureBatch, strategies: np.ndarray) -> PictureInputs:
+        """Make query, tokens and chunks; args as in `forward`. Each picture is encoded once."""
+        device = self.times.device
+        is_kept = self.retained_steps(batch, strategies)  # (B, T)
+        steps = np.argsort(~is_kept, axis=1, kind="stable")[:, : int(is_kept.sum(1).max())]  # kept ones first, in order
+        in_memory = torch.from_numpy(np.take_along_axis(is_kept, steps, 1)).to(device)
+
+        def at_steps(values: np.ndarray) -> Tensor:
+            return torch.from_numpy(np.take_along_axis(values, steps, 1).astype(np.int64)).to(device)
+
+        rows = np.take_along_axis(batch.rows, steps, 1)  # (B, N)
+        if batch.query_rows is not None:
+            rows = np.column_stack([rows, batch.query_rows])
+        shown = self.encode(batch, rows)
+        values = shown[:, : steps.shape[1]]  # (B, N, D)
+        units = self._units_per_step * torch.from_numpy(steps).to(device)
+        values = values + self.times[units + self._units_per_step - 1].to(values.dtype)
+        if self.places is not None:
+            values = values + self.places.table().to(values.dtype)[at_steps(batch.places)]
+        mask = None if bool(is_kept.all()) else in_memory
+        if self.config.uses_moves:
+            assert self.moves is not None and batch.moves is not None
+            moves = at_steps(batch.moves)
+            move_values = self.moves[moves.clamp(min=0)] + self.times[units]
+            values = torch.cat([values, move_values.to(values.dtype)], 1)
+            mask = torch.cat([in_memory, in_memory & (moves >= 0)], 1)
+        chunks = None
+        if self.config.is_chunked:
+            chunks = chunks_by_place(at_steps(batch.regions), in_memory, self.config.chunk)
+        first = None if batch.query_rows is None else shown[:, -1]
+        return PictureInputs(self.queries(batch, first), Tokens(values, mask=mask), chunks)
+
+    def encode(self, batch: PictureBatch, rows: np.ndarray) -> Tensor:
+        """Encode what steps show; each picture that occurs is encoded once.
+
+        Args:
+            batch: Episodes that hold the pictures.
+            rows: int64, (B, S); as `PictureBatch.rows`.
+
+        Returns:
+            float, (B, S, D).
+        """
+        per_picture = self.encoder.rows_per_picture
+        numbers, index = np.unique(rows // per_picture, return_inverse=True)
+        table = self.encoder.table(torch.from_numpy(batch.pictures(numbers)).to(self.times.device))
+        at = torch.from_numpy(index.reshape(rows.shape) * per_picture + rows % per_picture).to(table.device)
+        return table.index_select(0, at.flatten()).unflatten(0, at.shape)  # its gradient is faster than an embedding's
+
+    def queries(self, batch: PictureBatch, first: Tensor | None) -> Tensor:
+        """Make the queries.
+
+        Args:
+            batch: B episodes.
+            first: float, (B, D); the picture that each query shows, encoded; None for a query that shows none.
+
+        Returns:
+            float, (B, Q, D).
+        """
+        device = self.times.device
+        if first is None:
+            assert self.query is not None and batch.query_vectors is not None
+            return self.query(torch.from_numpy(batch.query_vectors).to(device))[:, None]
+        first = first[:, None]
+        if batch.query_moves is None:
+            return first
+        assert self.task.move_vectors is not None
+        if self.query is not None:
+            scale = np.abs(self.task.move_vectors).max() * (self.task.columns or self.task.n_places) / 2
+            moved = (self.task.move_vectors[batch.query_moves].cumsum(1) / scale).astype(np.float32)
+            return torch.cat([first, first + self.query(torch.from_numpy(moved).to(device))], 1)
+        assert self.moves is not None
+        moves = self.moves[torch.from_numpy(batch.query_moves).to(device)].to(first.dtype)  # (B, A, D)
+        queries = torch.cat([first, moves], 1)
+        return queries + self.times[-queries.shape[1] :].to(first.dtype)
+
+    def retained_steps(self, batch: PictureBatch, strategies: np.ndarray) -> np.ndarray:
+        """Mark the steps that are in memory at the query; bool, (B, T). Args as in `forward`."""
+        return retained(batch.regions, strategies, self.capacity, n_places=self.task.n_regions)

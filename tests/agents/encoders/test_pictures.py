@@ -1,0 +1,58 @@
+"""Encoders and decoders of pictures: published sizes, whole pictures against single patches, calibration."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from memenvs.agents.encoders.pictures import PatchDecoder, PatchEncoder, PictureEncoder, ViewDecoder, ViewEncoder
+
+
+def pictures(count: int, side: int) -> Tensor:
+    """Pictures with large and small structure, uint8, (count, side, side, 3)."""
+    rng = np.random.default_rng(0)
+    coarse = rng.integers(0, 200, (count, side // 4, side // 4, 3)).repeat(4, 1).repeat(4, 2)
+    return torch.from_numpy((coarse + rng.integers(0, 55, coarse.shape)).astype(np.uint8))
+
+
+def test_sizes_are_the_published_ones() -> None:
+    def parameters(module: nn.Module) -> int:
+        return sum(each.numel() for each in module.parameters())
+
+    modules: list[nn.Module] = [PatchEncoder(), PatchDecoder(), ViewEncoder(), ViewDecoder()]
+    assert list(map(parameters, modules)) == [42_016, 41_987, 105_744, 167_202]
+
+
+@torch.no_grad()
+def test_a_table_of_patches_has_the_code_of_each_patch_row_by_row() -> None:
+    torch.manual_seed(0)
+    encoder = PatchEncoder(8)
+    whole = pictures(2, 88)
+    table = encoder.table(whole)
+    assert table.shape == (200, 8)
+    for picture, row, column in ((0, 0, 0), (0, 2, 7), (1, 9, 9)):
+        patch = whole[picture, 8 * row : 8 * row + 16, 8 * column : 8 * column + 16]
+        torch.testing.assert_close(encoder(patch[None])[0], table[100 * picture + 10 * row + column])
+
+
+@torch.no_grad()
+def test_calibration_makes_pictures_visible_in_every_number() -> None:
+    torch.manual_seed(0)
+    for encoder, side in ((PatchEncoder(16), 88), (ViewEncoder(16), 84)):
+        assert isinstance(encoder, PictureEncoder)
+        shown = pictures(24, side)
+        assert encoder.table(shown).std(0).max() < 0.2  # hardly anything
+        encoder.calibrate(shown)
+        table = encoder.table(shown)
+        torch.testing.assert_close(table.mean(0), torch.zeros(16), rtol=0, atol=1e-4)
+        torch.testing.assert_close(table.square().mean(0), torch.ones(16), rtol=1e-3, atol=0)
+
+
+@torch.no_grad()
+def test_decoders_give_pictures_of_the_right_form() -> None:
+    vectors = 100 * torch.randn(3, 8, generator=torch.Generator().manual_seed(0))
+    for decoder, shape in ((PatchDecoder(8), (3, 16, 16, 3)), (ViewDecoder(8, 6), (3, 6, 84, 84, 3))):
+        shown = decoder(vectors)
+        assert shown.shape == shape
+        assert 0.0 <= shown.min() < 0.4 < 0.6 < shown.max() <= 1.0

@@ -1,0 +1,158 @@
+"""Models that answer with pictures: sizes, and the equations against a straightforward implementation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from memenvs.agents.memory.reader import MemoryLayer
+from memenvs.agents.memory.tokens import SUMMARY_EPS
+from memenvs.agents.sat.picture_model import PictureModel
+from memenvs.agents.sat.picture_task import PictureBatch
+from memenvs.retention import STRATEGY_NAMES
+from tests.agents.sat.random_pictures import MOVES, RandomPictures
+from tests.reference_retention import ReferenceMemory
+
+SMALL = {"dim": 8, "layers": 3, "mlp_dim": 8, "chunk": 2, "top_k": 2}
+B = 3
+
+
+def kept_steps(regions: np.ndarray, strategy: str, capacity: int | None) -> list[int]:
+    memory = ReferenceMemory(strategy, len(regions) if capacity is None else capacity, 4)
+    return sorted([memory.write(region) for region in regions.tolist()][-1])
+
+
+def plain_answer(model: PictureModel, batch: PictureBatch, strategy: str, b: int) -> Tensor:
+    """Answer of one episode by the equations, one step, query and chunk after the other; float, (A, 16, 16, 3)."""
+    config, dim = model.config, model.config.dim
+    picture = torch.from_numpy(batch.pictures(np.array([b])))[0]
+
+    def shown(row: int) -> Tensor:
+        top, left = (8 * each for each in divmod(row - 100 * b, 10))
+        return model.encoder(picture[None, top : top + 16, left : left + 16])[0]
+
+    steps = kept_steps(batch.regions[b], strategy, model.capacity)
+    tokens, regions = [], []
+    for step in steps:
+        token = shown(int(batch.rows[b, step]))
+        if config.memory == "t-fifo+a":
+            assert model.moves is not None and batch.moves is not None
+            token = token + model.times[2 * step + 1]
+            if step:  # no move led to the first step
+                tokens.append(model.moves[batch.moves[b, step]] + model.times[2 * step])
+                regions.append(-1)
+        else:
+            token = token + model.times[step]
+        if model.places is not None:
+            token = token + model.places.table()[batch.places[b, step]]
+        tokens.append(token)
+        regions.append(int(batch.regions[b, step]))
+    assert batch.query_rows is not None and batch.query_moves is not None
+    first = shown(int(batch.query_rows[b]))
+    queries = [first]
+    for k in range(model.task.answers):
+        if config.move_query == "displacement":
+            assert model.query is not None
+            moved = sum(MOVES[move] for move in batch.query_moves[b, : k + 1]) / 5
+            queries.append(first + model.query.weight @ torch.tensor(moved, dtype=torch.float32))
+        else:
+            assert model.moves is not None
+            queries.append(model.moves[batch.query_moves[b, k]])
+    query = torch.stack(queries)
+    if config.move_query == "moves":
+        query = query + model.times[-len(queries) :]
+    memory = torch.stack(tokens)
+    for layer in model.reader.layers:
+        assert isinstance(layer, MemoryLayer)
+        normed = layer.local_norm(query)
+        q, k, v = (
+            part(normed).view(len(query), layer.heads, -1).transpose(0, 1)
+            for part in (layer.local_query, layer.local_key, layer.local_value)
+        )
+        attended = ((q @ k.transpose(1, 2)) * layer.scale).softmax(2) @ v
+        query = query + layer.local_mix(attended.transpose(0, 1).flatten(1))
+        normed = layer.read_norm(query)
+        groups = [[i] for i in range(len(memory))]
+        if config.memory == "sat-pm-ph":
+            groups = []
+            for region in sorted(set(regions)):
+                of_region = [i for i, each in enumerate(regions) if each == region]
+                groups += [of_region[i : i + config.chunk] for i in range(0, len(of_region), config.chunk)]
+        means = torch.stack([memory[group].sum(0) / (len(group) + SUMMARY_EPS) for group in groups])
+        scores = layer.relevance_query(normed) @ layer.relevance_key(means).T / dim**0.5
+        read = []
+        for one, each in zip(normed, scores, strict=True):
+            best = each.topk(min(config.top_k, len(groups)) if config.is_chunked else len(groups))
+            parts = []
+            for group in best.indices.tolist():
+                inside = memory[groups[group]]
+                if config.is_chunked:
+                    q = layer.query(one).view(layer.heads, 1, -1)
+                    k, v = (
+                        part(inside).view(len(inside), layer.heads, -1).transpose(0, 1)
+                        for part in (layer.key, layer.value)
+                    )
+                    weights = ((q @ k.transpose(1, 2)) * layer.scale).softmax(2)
+                    parts.append(layer.mix((weights @ v).flatten()))
+                else:
+                    parts.append(layer.mix(layer.value(inside[0])))
+            read.append((best.values.softmax(0)[:, None] * torch.stack(parts)).sum(0))
+        query = query + torch.stack(read)
+        query = query + layer.mlp(layer.mlp_norm(query))
+    return model.head(query[1:])
+
+
+def test_answers_and_gradients_are_those_of_the_equations() -> None:
+    for settings in (
+        {"memory": "sat-fifo"},
+        {"memory": "t-fifo", "initialisation": "release"},
+        {"memory": "t-fifo+a", "move_query": "moves"},
+        {"memory": "sat-pm-ph", "capacity": None, "place_layers": 1, "place_code": "learned2d"},
+    ):
+        for strategy in ("fifo", "mvfo"):
+            torch.manual_seed(1)
+            model = PictureModel(RandomPictures(), **{**SMALL, **settings})
+            batch = model.task.sample(B, np.random.default_rng(2))
+            numbers = np.full(B, STRATEGY_NAMES.index(strategy))
+            answers = model(batch, numbers)
+            plain = torch.stack([plain_answer(model, batch, strategy, b) for b in range(B)])
+            torch.testing.assert_close(answers, plain, rtol=1e-4, atol=1e-5)
+            used = [each for each in model.parameters() if each.requires_grad]
+            ours, theirs = (
+                torch.autograd.grad(each.square().mean(), used, allow_unused=True) for each in (answers, plain)
+            )
+            for one, other in zip(ours, theirs, strict=True):
+                if one is not None and other is not None:
+                    torch.testing.assert_close(one, other, rtol=1e-2, atol=1e-5)
+
+
+def test_a_model_has_the_published_number_of_weights() -> None:
+    model = PictureModel(RandomPictures(), move_query="moves")
+    assert sum(each.numel() for each in model.parameters()) == 877_091
+
+
+def test_calibrated_parts_of_a_token_have_the_same_size_and_time_a_quarter() -> None:
+    model = PictureModel(RandomPictures(), memory="sat-fifo")
+    assert model.places is not None
+    for codes, size in ((model.places.table(), 1.0), (model.times, 0.25)):
+        assert codes.square().mean().sqrt().item() == pytest.approx(size, rel=1e-4)
+        assert codes.mean(0).abs().max() < 1e-4
+
+
+def test_settings_that_do_not_fit_are_refused_by_name() -> None:
+    task, of_classes = RandomPictures(), RandomPictures(classes=3)
+    for refused, settings, words in (
+        (of_classes, {"memory": "t-fifo+a"}, "memory must be one without moves"),
+        (of_classes, {"place_layers": 1}, "place_layers must be 0"),
+        (task, {"place_layers": 4}, "place_layers must be below layers"),
+        (task, {"capacity": 0}, "capacity must"),
+        (task, {"strategy": "newest"}, "unknown strategy 'newest'"),
+        (task, {"place_code": "polar"}, "unknown place_code 'polar'"),
+        (task, {"memory": "t-fifo", "place_code": "sine1d"}, "place_code must be left out"),
+        (task, {"memories": 1}, "unknown setting 'memories'"),
+        (task, {"capacity": 3, "strategy": "quota"}, "capacity must be at least n_places"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            PictureModel(refused, **settings)

@@ -1,0 +1,131 @@
+"""Picture tasks as prediction tasks: losses and scores by hand, allocation, figures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from memenvs.agents.sat.picture_figures import episode_memory_figure, picture_strip, sample_answers, strip_figure
+from memenvs.agents.sat.picture_prediction import PicturePrediction, StrategyBatch, make_picture_prediction
+from memenvs.retention import STRATEGY_NAMES
+from tests.agents.sat.random_pictures import RandomPictures
+from tests.agents.sat.test_picture_model import SMALL, kept_steps
+
+
+def make(classes: int = 0, **settings: Any) -> PicturePrediction:
+    torch.manual_seed(0)
+    return make_picture_prediction(RandomPictures(classes), {**SMALL, **settings})
+
+
+def sample(model: PicturePrediction, count: int = 6, step: int | None = 0) -> StrategyBatch:
+    return model.sample(count, np.random.default_rng(3), step)
+
+
+def test_the_loss_is_that_of_all_patches_and_of_their_places() -> None:
+    model = make(place_layers=1)
+    batch = sample(model)
+    shown, places = model.model.predict(batch.episodes, batch.strategies)
+    truth = torch.from_numpy(batch.episodes.answers) / 255
+    error = (shown - truth).square()
+    assert places is not None and batch.episodes.query_places is not None
+    wanted = torch.from_numpy(batch.episodes.query_places)
+    where = functional.cross_entropy(places.flatten(0, 1), wanted.flatten())
+    loss, log = model.loss(batch)
+    torch.testing.assert_close(loss, error[:, 0].mean() + error[:, 1:].mean() + where)
+    assert log["mse"] == pytest.approx(error[:, 1:].mean().item())  # the patch at the start is no answer
+    assert log["place_accuracy"] == pytest.approx((places.argmax(2) == wanted).float().mean().item())
+    answers, losses = model.answer(batch)
+    torch.testing.assert_close(answers, shown[:, 1:])
+    torch.testing.assert_close(losses, error[:, 1:].flatten(1).mean(1))
+
+
+@torch.no_grad()
+def test_scores_tell_tasks_apart_and_what_is_kept() -> None:
+    model = make(strategy="mvfo")
+    batch = sample(model, step=None)
+    episodes = batch.episodes
+    scores = model.scores(batch)
+    np.testing.assert_allclose(scores["mse"], model.answer(batch)[1].numpy())
+    np.testing.assert_array_equal(scores["mse_two"], scores["mse"][1::2])
+    assert episodes.answer_rows is not None
+    by_hand = []
+    for rows, regions, wanted in zip(episodes.rows, episodes.regions, episodes.answer_rows, strict=True):
+        kept = set(rows[kept_steps(regions, "mvfo", 5)].tolist())
+        by_hand.append(np.mean([each in kept for each in wanted.tolist()]))
+    assert 0 < np.mean(by_hand) < 1
+    np.testing.assert_allclose(scores["kept"], by_hand)
+    classes = make(classes=3, strategy="fifo")
+    batch = sample(classes)
+    logits = classes.model(batch.episodes, batch.strategies)
+    right = logits.argmax(1).numpy() == batch.episodes.answers
+    np.testing.assert_array_equal(classes.scores(batch)["accuracy"], right.astype(float))
+    entropy = functional.cross_entropy(logits, torch.from_numpy(batch.episodes.answers))
+    torch.testing.assert_close(classes.loss(batch)[0], entropy)
+
+
+def test_an_allocator_learns_from_a_hundred_times_the_error_and_explores_less_and_less() -> None:
+    settings = {"epsilon_end": 0.0, "epsilon_steps": 10, "loss_weight": 0.5, "rate": 3.0}
+    for classes, scale in ((0, 100.0), (3, 1.0)):
+        model = make(classes=classes, allocation=settings)
+        assert model.allocator is not None
+        batch = sample(model, count=60)
+        assert set(batch.strategies.tolist()) == {STRATEGY_NAMES.index(name) for name in ("fifo", "mvfo")}
+        tasks = torch.eye(2)[torch.from_numpy(batch.episodes.tasks)]
+        with torch.no_grad():
+            best = model.allocator.best(tasks).numpy()
+            for step in (10, None):  # explored enough, or evaluated
+                np.testing.assert_array_equal(sample(model, count=60, step=step).strategies, best)
+            losses = model.answer(batch)[1]
+            start = torch.zeros(()) if classes else model.loss(batch)[0]
+        q_loss = model.allocator.loss(tasks, torch.from_numpy(batch.strategies), -scale * losses)
+        loss, log = model.loss(batch)
+        assert log["q_loss"] == pytest.approx(q_loss.item(), rel=1e-5)
+        if classes:
+            torch.testing.assert_close(loss, start + losses.mean() + 0.5 * q_loss)
+        with torch.no_grad():
+            shares = model.scores(batch)["q_two_mvfo"]
+        assert len(shares) == 30
+        np.testing.assert_allclose(shares, model.allocator.distribution(tasks)[1, 1].item(), rtol=1e-5)
+        assert [factor for _, factor in model.parameter_groups()] == [1.0, 3.0]
+    for settings, words in (
+        ({"allocation": {}, "strategy": "fifo"}, "strategy must be left out"),
+        ({"allocation": {}, "capacity": None}, "allocation must be left out"),
+        ({"allocation": {"epsilon": 0}}, "unknown setting 'epsilon' of allocation"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            make(**settings)
+
+
+def test_a_shard_is_every_other_episode() -> None:
+    model = make(allocation={})
+    batch = sample(model, 5)
+    losses = model.answer(batch)[1]
+    shard = model.shard(batch, 1, 2)
+    np.testing.assert_array_equal(shard.strategies, batch.strategies[1::2])
+    torch.testing.assert_close(model.answer(shard)[1], losses[1::2])
+
+
+def test_figures_show_the_answers_and_the_memory() -> None:
+    model = make(allocation={})
+    truth, answers = sample_answers(model, 7, episodes=2)
+    batch = model.sample(2, np.random.default_rng(7), None)
+    np.testing.assert_array_equal(truth, batch.episodes.answers[:, 1:])
+    with torch.no_grad():
+        np.testing.assert_allclose(answers / 255, model.answer(batch)[0].numpy(), atol=0.003)
+    strip = picture_strip(truth[0])
+    assert strip.shape == (16, 3 * 16 + 2 * 2, 3)
+    np.testing.assert_array_equal(strip[:, 18:34], truth[0, 1])
+    panels = strip_figure(truth, {"model": answers}).axes
+    assert [panel.texts[0].get_text() for panel in panels] == ["truth", "model"] * 2
+    np.testing.assert_array_equal(panels[3].images[0].get_array(), picture_strip(answers[1]))
+    fifo, mvfo = (panel.images[0].get_array() for panel in episode_memory_figure(model, 7).axes)
+    regions = model.model.task.sample(1, np.random.default_rng(7), held_out=True).regions[0]
+    for shown, strategy in ((fifo, "fifo"), (mvfo, "mvfo")):
+        for now in range(9):
+            held = np.flatnonzero(~np.ma.masked_invalid(shown[:, now]).mask).tolist()
+            assert held == kept_steps(regions[: now + 1], strategy, 5)
+            np.testing.assert_array_equal(np.asarray(shown)[held, now], regions[held])

@@ -37,7 +37,7 @@ class Ballet3DTask(PictureTask):
 
     def __init__(self, config: Ballet3DConfig) -> None:
         self.config = config
-        names = STRATEGIES if config.task == "multi" else (config.task,)
+        names = STRATEGIES if config.strategy_task == "multi" else (config.strategy_task,)
         self._task_numbers = np.array([STRATEGIES.index(name) for name in names])
         self.tasks = tuple(STRATEGIES[number] for number in self._task_numbers)
 

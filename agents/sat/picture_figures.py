@@ -13,8 +13,10 @@ from memenvs.retention import STRATEGY_NAMES, eviction_times
 
 GAP = 2
 """Pixels between pictures of a strip."""
-STRIPS = 4
-"""Episodes that are drawn."""
+STRIPS = 2
+"""Strips that are drawn of episodes with several answers."""
+PICTURES = 6
+"""Episodes in the one strip that is drawn where an episode has one answer."""
 PLACE_COLOURS = "tab20"
 
 
@@ -25,17 +27,22 @@ def picture_strip(pictures: np.ndarray) -> np.ndarray:
 
 
 def strip_figure(truth: np.ndarray, answers: Mapping[str, np.ndarray]) -> Figure:
-    """Draw the pictures that were asked for, and below them those that models gave.
+    """Draw the pictures that were asked for, and below them those that models gave; a strip is an episode.
+
+    Where an episode has one answer, all episodes are one strip.
 
     Args:
         truth: uint8, (R, A, h, w, 3); the right pictures in R episodes.
         answers: Name of a model -> its pictures, as `truth`.
     """
     rows = {"truth": truth, **answers}
-    height, width = picture_strip(truth[0]).shape[:2]
+    if truth.shape[1] == 1:
+        rows = {name: pictures.swapaxes(0, 1) for name, pictures in rows.items()}
+    strips = len(rows["truth"])
+    height, width = picture_strip(rows["truth"][0]).shape[:2]
     inches = 10.0
-    figure = Figure(figsize=(inches, 0.4 + len(truth) * len(rows) * (inches * 0.86 * height / width + 0.12)), dpi=150)
-    panels = figure.subplots(len(truth) * len(rows), 1, squeeze=False)[:, 0]
+    figure = Figure(figsize=(inches, 0.4 + strips * len(rows) * (inches * 0.86 * height / width + 0.12)), dpi=150)
+    panels = figure.subplots(strips * len(rows), 1, squeeze=False)[:, 0]
     figure.subplots_adjust(left=0.14, right=0.995, top=0.99, bottom=0.01, hspace=0.12)
     for number, axes in enumerate(panels):
         name = list(rows)[number % len(rows)]
@@ -92,18 +99,18 @@ def memory_figure(regions: np.ndarray, capacity: int, strategies: Sequence[str],
 
 
 @torch.no_grad()
-def sample_answers(prediction: PicturePrediction, seed: int, episodes: int = STRIPS) -> tuple[np.ndarray, np.ndarray]:
-    """Answer a few episodes.
+def sample_answers(prediction: PicturePrediction, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Answer a few episodes, as many as a figure shows.
 
     Args:
         prediction: A model that answers with pictures.
         seed: Seed of the episodes.
-        episodes: R.
 
     Returns:
         The right pictures and those of the model, uint8, (R, A, h, w, 3) each.
     """
     prediction.eval()
+    episodes = PICTURES if prediction.model.task.answers == 1 else STRIPS
     batch = prediction.sample(episodes, np.random.default_rng(seed), None)
     answers = prediction.answer(batch)[0].float().clamp(0, 1).cpu().numpy()
     truth = batch.episodes.answers if batch.episodes.query_moves is None else batch.episodes.answers[:, 1:]

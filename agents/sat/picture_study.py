@@ -111,7 +111,7 @@ def _add_strips(report: Report, table: str, runs: Runs) -> None:
         with RunDirectory(folders[0]) as run:
             model = trained_model(run)
         assert isinstance(model, PicturePrediction)
-        truth, answers[short_name(name)] = sample_answers(model, STRIP_SEED, episodes=2)
+        truth, answers[short_name(name)] = sample_answers(model, STRIP_SEED)
     if truth is not None:
         figure = strip_figure(truth, answers)
         report.picture(f"{table}_strips", figure_png(figure), "the right pictures, and those of each run", wide=True)

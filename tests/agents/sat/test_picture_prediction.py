@@ -111,7 +111,7 @@ def test_a_shard_is_every_other_episode() -> None:
 
 def test_figures_show_the_answers_and_the_memory() -> None:
     model = make(allocation={})
-    truth, answers = sample_answers(model, 7, episodes=2)
+    truth, answers = sample_answers(model, 7)
     batch = model.sample(2, np.random.default_rng(7), None)
     np.testing.assert_array_equal(truth, batch.episodes.answers[:, 1:])
     with torch.no_grad():
@@ -122,6 +122,9 @@ def test_figures_show_the_answers_and_the_memory() -> None:
     panels = strip_figure(truth, {"model": answers}).axes
     assert [panel.texts[0].get_text() for panel in panels] == ["truth", "model"] * 2
     np.testing.assert_array_equal(panels[3].images[0].get_array(), picture_strip(answers[1]))
+    single = truth.reshape(6, 1, 16, 16, 3)  # episodes of one answer are one strip
+    panels = strip_figure(single, {"model": single}).axes
+    assert len(panels) == 2 and panels[1].images[0].get_array().shape == (16, 6 * 16 + 5 * 2, 3)
     fifo, mvfo = (panel.images[0].get_array() for panel in episode_memory_figure(model, 7).axes)
     regions = model.model.task.sample(1, np.random.default_rng(7), held_out=True).regions[0]
     for shown, strategy in ((fifo, "fifo"), (mvfo, "mvfo")):

@@ -61,7 +61,7 @@ def shown(model: PictureModel, batch: PictureBatch, rows: np.ndarray) -> Tensor:
 
 
 def plain_answers(model: PictureModel, batch: PictureBatch, strategies: np.ndarray) -> Tensor:
-    """Encode every step, build all tokens, and project them in each layer; as `PictureModel.forward`."""
+    """Encode every step, build all tokens, and project them in each layer."""
     kept = model.retained_steps(batch, strategies)
     steps = np.argsort(~kept, axis=1, kind="stable")[:, : int(kept.sum(1).max())]
     assert kept.sum(1).min() == steps.shape[1]  # all memories are full

@@ -1,4 +1,4 @@
-"""Memories that answer with pictures (SAT's generation): FFHQ-world, its long stay, Ballet3D, ColorRecall, ViewRecall.
+"""Answers with pictures from a memory (SAT's generation); 5 tables in 5 environments.
 
 Every run is a variant of the preset `sat-pictures`. Tables and their runs for one seed:
 

@@ -47,7 +47,7 @@ class PictureEncoder(nn.Module):
 
     @torch.no_grad()
     def calibrate(self, pictures: Tensor) -> None:
-        """Scale and shift all layers, one after the other, so that each of their outputs has mean 0 and mean square 1.
+        """Scale and shift each layer so that its outputs have mean 0 and mean square 1.
 
         With PyTorch's own weights the vectors of different pictures hardly differ beside the codes of time and place.
         Scaling the last layer alone would make them change too fast when those before it learn.

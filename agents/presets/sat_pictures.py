@@ -1,4 +1,4 @@
-"""Preset of the Spatially-Aware Transformer (SAT) with memories of pictures; a variant for each run."""
+"""Preset of the Spatially-Aware Transformer (SAT) with memories of pictures."""
 
 from __future__ import annotations
 

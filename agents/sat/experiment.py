@@ -17,7 +17,7 @@ from memenvs.agents.sat.prediction import make_prediction_model
 from memenvs.files import write_file
 
 FIGURES = {
-    "answers": "Pictures that were asked for, and those of the model.",
+    "answers": "The right pictures, and those of the model.",
     "memory": "What the memory holds at each step of an episode: a column is the memory at one step.",
 }
 """Stem of a picture in the folder of a run -> its caption in the report."""
@@ -35,7 +35,7 @@ class SATExperiment(PredictionExperiment):
     def evaluate(
         self, run: RunDirectory, name: str = "evaluation", *, seed: int = 1, quiet: bool = False, **changes: Any
     ) -> dict[str, Any]:
-        """Evaluate, and draw answers and memory of a task of pictures; see `PredictionExperiment.evaluate`."""
+        """Evaluate, and draw answers and memory; see `PredictionExperiment.evaluate`."""
         result = super().evaluate(run, name, seed=seed, quiet=quiet, **changes)
         if name == "evaluation":
             draw_answers(run, seed)
@@ -53,7 +53,7 @@ class SATExperiment(PredictionExperiment):
 
 
 def draw_answers(run: RunDirectory, seed: int = 1) -> None:
-    """Draw answers and memory of a run's checkpoint into its folder, where its task is one of pictures."""
+    """Draw answers and memory of a run of a picture task into its folder."""
     model = trained_model(run)
     if not isinstance(model, PicturePrediction):
         return

@@ -35,7 +35,7 @@ class PictureModelConfig:
             that copies what it reads. "release" keeps PyTorch's own weights and published codes.
         place_layers: Layers after which a second head predicts the place of each query, 0 (none) to `layers` - 1, in
             tasks with moves. It is trained together with the answer. The model must find the place of the start, add
-            the moves, and look there; the answer alone teaches none of the three by itself.
+            the moves, and read there; the answer alone teaches none of the three by itself.
         chunk: Steps in a chunk, >= 1. The published value is 8.
         top_k: Chunks that are read, >= 1.
         dim: Width D of tokens.

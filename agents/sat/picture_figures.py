@@ -27,7 +27,7 @@ def picture_strip(pictures: np.ndarray) -> np.ndarray:
 
 
 def strip_figure(truth: np.ndarray, answers: Mapping[str, np.ndarray]) -> Figure:
-    """Draw the pictures that were asked for, and below them those that models gave; a strip is an episode.
+    """Draw the right pictures, and below them those of models; a strip is an episode.
 
     Where an episode has one answer, all episodes are one strip.
 
@@ -87,8 +87,8 @@ def memory_figure(regions: np.ndarray, capacity: int, strategies: Sequence[str],
     now = np.arange(steps)
     for axes, strategy in zip(panels, strategies, strict=True):
         evicted_at = eviction_times(regions[None], strategy, capacity, n_places=n_regions)[0]
-        held = (now[:, None] <= now) & (now < evicted_at[:, None])  # (step held, step now)
-        shown = np.where(held, regions[:, None].astype(float), np.nan)
+        is_stored = (now[:, None] <= now) & (now < evicted_at[:, None])  # (step in memory, step now)
+        shown = np.where(is_stored, regions[:, None].astype(float), np.nan)
         axes.imshow(
             shown, origin="lower", cmap=PLACE_COLOURS, vmin=0, vmax=max(n_regions - 1, 1), interpolation="nearest"
         )

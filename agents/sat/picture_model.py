@@ -1,4 +1,4 @@
-"""Model that answers with pictures, or with a class, from a memory of the pictures of an episode.
+"""Model that answers with pictures, or with a class, from a memory of pictures.
 
 It shares codes, chunks, retention and `MemoryReader` with `BalletModel`. The unit that is kept or evicted is a step.
 """

@@ -1,4 +1,4 @@
-"""Answering with pictures or classes as a prediction task: batches, retention strategies, loss and scores."""
+"""Picture tasks as prediction tasks: batches, retention strategies, loss and scores."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class StrategyBatch:
 
 
 class PicturePrediction(PredictionModel):
-    """A `PictureModel` to be trained, with one retention strategy or an allocator that learns which one suits a task.
+    """A `PictureModel` to be trained, with one retention strategy or an allocator.
 
-    The allocator's context is the number of the task, one-hot. Its reward is minus the loss of the answer: the
+    The allocator learns which strategy suits a task. Its context is the number of the task, one-hot. Its reward is minus the loss of the answer: the
     cross-entropy of a class, or 100 times the mean squared error of pictures.
 
     Args:
@@ -129,7 +129,7 @@ class PicturePrediction(PredictionModel):
         return _squared_errors(answers, truth if episodes.query_moves is None else truth[:, 1:])
 
     def _scores(self, answers: Tensor, losses: Tensor, episodes: PictureBatch) -> Tensor:
-        """What `score` measures, float32, (B,)."""
+        """Values of `score`, float32, (B,)."""
         if self.model.task.classes:
             return (answers.argmax(1) == torch.from_numpy(episodes.answers).to(answers.device)).float()
         return losses

@@ -1,4 +1,4 @@
-"""Tasks in which a memory of pictures is asked for another picture or for a class: one form for all of them."""
+"""One form for the tasks in which a query is answered from pictures in memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PictureBatch:
             neighbouring places.
         tasks: int64, (B,); number of the task.
         answers: The truth: uint8, (B, A, h, w, 3), pictures, or int64, (B,), classes. In tasks with moves the picture
-            at the start comes before the A others, which are asked for.
+            at the start comes before the A others, which are the answers.
         answer_rows: int64, (B, A); row of `rows` that shows each answer, -1 for none; None where no step shows it. An
             answer is in memory if any step of its row is.
         moves: int64, (B, T); move that led to each step, -1 for none. None for tasks without moves.
@@ -76,7 +76,7 @@ class PictureTask(abc.ABC):
         tasks: Names of the tasks.
         strategies: Retention strategies that an allocator chooses from.
         answers: A; pictures that answer a query.
-        classes: Number of classes; 0 where pictures are asked for.
+        classes: Number of classes; 0 where pictures are the answer.
         move_vectors: int64, (number of moves, 2); columns and rows that each move leads on; None where there are none.
         query_dim: G; 0 where the query shows a picture.
     """

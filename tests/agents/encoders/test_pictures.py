@@ -1,4 +1,4 @@
-"""Encoders and decoders of pictures: published sizes, whole pictures against single patches, calibration."""
+"""Encoders and decoders of pictures: sizes, patches of whole pictures, calibration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task of random pictures and walks, small enough for tests."""
+"""A task of random pictures and moves, small enough for tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MOVES = np.array([[1, 0], [-1, 0], [0, -1], [0, 1]])
 
 
 class RandomPictures(PictureTask):
-    """Patches of random pictures at random cells; with `classes` the answer is a class, without moves."""
+    """Patches of random pictures at random cells; with `classes` no moves."""
 
     pictures = "patches"
     steps = 9

@@ -1,4 +1,4 @@
-"""Models that answer with pictures: sizes, and the equations against a straightforward implementation."""
+"""Models that answer with pictures: sizes, and the equations step by step."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def kept_steps(regions: np.ndarray, strategy: str, capacity: int | None) -> list
 
 
 def plain_answer(model: PictureModel, batch: PictureBatch, strategy: str, b: int) -> Tensor:
-    """Answer of one episode by the equations, one step, query and chunk after the other; float, (A, 16, 16, 3)."""
+    """Answer of one episode by the equations, step by step; float, (A, 16, 16, 3)."""
     config, dim = model.config, model.config.dim
     picture = torch.from_numpy(batch.pictures(np.array([b])))[0]
 

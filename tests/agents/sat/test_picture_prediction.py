@@ -44,7 +44,7 @@ def test_the_loss_is_that_of_all_patches_and_of_their_places() -> None:
 
 
 @torch.no_grad()
-def test_scores_tell_tasks_apart_and_what_is_kept() -> None:
+def test_scores_are_by_task_and_count_what_is_kept() -> None:
     model = make(strategy="mvfo")
     batch = sample(model, step=None)
     episodes = batch.episodes
@@ -129,6 +129,6 @@ def test_figures_show_the_answers_and_the_memory() -> None:
     regions = model.model.task.sample(1, np.random.default_rng(7), held_out=True).regions[0]
     for shown, strategy in ((fifo, "fifo"), (mvfo, "mvfo")):
         for now in range(9):
-            held = np.flatnonzero(~np.ma.masked_invalid(shown[:, now]).mask).tolist()
-            assert held == kept_steps(regions[: now + 1], strategy, 5)
-            np.testing.assert_array_equal(np.asarray(shown)[held, now], regions[held])
+            stored = np.flatnonzero(~np.ma.masked_invalid(shown[:, now]).mask).tolist()
+            assert stored == kept_steps(regions[: now + 1], strategy, 5)
+            np.testing.assert_array_equal(np.asarray(shown)[stored, now], regions[stored])

@@ -57,14 +57,14 @@ def test_ballets_ask_for_dancers_that_the_strategy_of_the_task_keeps(monkeypatch
     chosen = [next(i for i in range(3) if (pool.place[i] == batch.places[b]).all()) for b in range(2)]
     np.testing.assert_array_equal(ours, pictures[rows[chosen][:, [0, 50, 125]]])
     assert batch.query_rows is not None
-    asked = views(batch, batch.query_rows)
-    queries = [next(row for row, view in enumerate(world.front_views) if (view == each).all()) for each in asked]
+    queried = views(batch, batch.query_rows)
+    queries = [next(row for row, view in enumerate(world.front_views) if (view == each).all()) for each in queried]
     dancers = np.array(queries) // 6
     for b, dancer in enumerate(dancers):
         candidates = [i for i in range(3) if (pool.place[i] == batch.places[b]).all()]
         number = [list(pool.dancer[i]).index(dancer) for i in candidates if dancer in pool.dancer[i]]
         assert world.queried[batch.tasks[b], number].any()
-        np.testing.assert_array_equal(batch.answers[b, -1], asked[b])  # after the last move it is at rest
+        np.testing.assert_array_equal(batch.answers[b, -1], queried[b])  # after the last move it is at rest
     ballet3d_task._ballets.cache_clear()
 
 

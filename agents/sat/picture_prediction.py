@@ -45,8 +45,8 @@ class StrategyBatch:
 class PicturePrediction(PredictionModel):
     """A `PictureModel` to be trained, with one retention strategy or an allocator.
 
-    The allocator learns which strategy suits a task. Its context is the number of the task, one-hot. Its reward is minus
-    the loss of the answer: the cross-entropy of a class, or 100 times the mean squared error of pictures.
+    The allocator learns which strategy suits a task. Its context is the number of the task, one-hot. Its reward is
+    minus the loss of the answer: the cross-entropy of a class, or 100 times the mean squared error of pictures.
 
     Args:
         model: The model.

@@ -113,11 +113,19 @@ def test_questions_outside_the_grammar_are_refused():
             parse_question(text, log)
 
 
-@pytest.mark.parametrize("preset", ["faithful", "debiased"])
-def test_texts_tuples_and_tokens_have_the_facts(preset):
+@pytest.mark.parametrize(
+    ("preset", "count"),
+    [
+        ("faithful", 50),
+        ("debiased", 50),
+        pytest.param("faithful", 1000, marks=pytest.mark.nightly),
+        pytest.param("debiased", 1000, marks=pytest.mark.nightly),
+    ],
+)
+def test_texts_tuples_and_tokens_have_the_facts(preset, count):
     sampler = QASampler(language(preset))
     families, rows_of_all = Counter(), []
-    for log in histories(preset, 60):
+    for log in histories(preset, count):
         for number in range(12):
             qa = sampler.draw(log, number, KINDS[number % 9])
             families[qa.question.family] += 1

@@ -25,7 +25,7 @@ from memenvs.verbalization.language.score import (
     pool,
     score_answer,
 )
-from memenvs.verbalization.language.tables import THESIS_MIX, Scored, difficulty, make_tables
+from memenvs.verbalization.language.tables import THESIS_MIX, THESIS_TEXT_ONLY, Scored, difficulty, make_tables
 from memenvs.verbalization.language.wordings import KINDS
 from tests.verbalization.lives import three_episodes
 
@@ -136,6 +136,10 @@ def test_precision_and_recall_are_over_all_facts():
     assert difficulty({"action": 0.0, "problems": 0.95, "summary": 0.24}) == {
         "action": "hard", "problems": "easy", "summary": "medium",
     }  # fmt: skip
+    # The thesis checks its classes so: its total without memory, 29 to 30 %, is at least easy, at most easy and medium.
+    classes = difficulty(THESIS_TEXT_ONLY)
+    easy, medium = (sum(THESIS_MIX[kind] for kind in KINDS if classes[kind] == each) for each in ("easy", "medium"))
+    assert easy <= 0.29 < 0.30 <= easy + medium
     assert sum(THESIS_MIX.values()) == pytest.approx(1.0) and tuple(THESIS_MIX) == KINDS
 
 
@@ -161,7 +165,7 @@ def test_a_file_of_answers_is_scored(tmp_path, capsys):
     assert main(["score", "emv", str(path), "--json"]) == 0
     tables = json.loads(capsys.readouterr().out.split("\n", 1)[1])
     assert {value for row in tables["total"]["rows"] for value in row[1:]} == {1.0}
-    assert set(tables) == {"total", "kind", "information", "distance", "category", "how_often"}
+    assert set(tables) == {"total", "kind", "information", "distance", "category", "how_often", "mix"}
     answer_all(path, wrong=90)
     scored = score_file(path)
     assert main(["score", "emv", str(path)]) == 0

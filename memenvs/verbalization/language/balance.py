@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
+from memenvs.verbalization.language.wordings import Kind
+
 T = TypeVar("T")
 
 #: By form of a question about problems and length of the history: the share of the histories in which the answer can
@@ -19,8 +21,11 @@ PROBLEMS: dict[str, dict[int, tuple[float, float]]] = {
     "move": {1: (0.38, 0.47), 2: (0.44, 0.81), 3: (0.47, 0.93), 5: (0.64, 0.96), 10: (0.84, 0.93)},
     "go": {1: (0.24, 0.87), 2: (0.24, 0.98), 3: (0.27, 0.96), 5: (0.41, 0.95), 10: (0.61, 0.91)},
 }
-#: By length of the history: factor of the weight of questions about problems, because not all that are drawn are kept.
-PROBLEM_WEIGHTS = {1: 3.65, 2: 3.47, 3: 2.96, 5: 1.91, 10: 1.35}
+#: By kind and length of the history: factor of the kind's weight, because not all that are drawn are kept.
+KIND_WEIGHTS: dict[Kind, dict[int, float]] = {
+    "problems": {1: 3.5, 2: 3.8, 3: 3.1, 5: 2.0, 10: 1.4},
+    "location": {1: 4.0, 2: 2.9, 3: 2.3, 5: 1.7, 10: 1.3},
+}
 
 #: Weight of each verb of a duration: moves are short, so that a guess of their duration is often near.
 DURATION_VERBS = {"grasp": 0.4, "putdown": 0.4, "go": 0.2}

@@ -76,7 +76,7 @@ class LanguageConfig:
 PRESETS: dict[str, dict[str, Any]] = {
     "faithful": {},
     "debiased": {
-        "weights": (0.2, 1.0, 1.0, 1.0, 2.2, 1.0, 1.0, 1.0, 1.0),  # fewer questions about places are kept
+        "weights": (0.2, *[1.0] * 8),
         "unique": True,
         "balanced": True,
         "weekdays": True,

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from memenvs.verbalization.episodes import History
-from memenvs.verbalization.language.balance import PROBLEM_WEIGHTS, by_length
+from memenvs.verbalization.language.balance import KIND_WEIGHTS, by_length
 from memenvs.verbalization.language.drawing import DRAW, Draft, Draw
 from memenvs.verbalization.language.facts import Answer
 from memenvs.verbalization.language.log import Log
@@ -147,7 +147,8 @@ def _weights(config: LanguageConfig, length: int) -> Mapping[Kind, float]:
     if length < config.how_often_from:
         weights["how_often"] = 0.0
     if config.balanced:
-        weights["problems"] *= by_length(PROBLEM_WEIGHTS, length)
+        for kind, table in KIND_WEIGHTS.items():
+            weights[kind] *= by_length(table, length)
     return {kind: weights[kind] for kind in config.kinds if weights[kind]}
 
 

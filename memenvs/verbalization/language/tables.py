@@ -26,6 +26,19 @@ THESIS_MIX: Mapping[Kind, float] = {
     "how_often": 0.01,
 }
 
+#: Share of right answers of the thesis' model without memory, over all lengths of the long-term dialogs.
+THESIS_TEXT_ONLY: Mapping[Kind, float] = {
+    "clock": 0.91,
+    "action": 0.00,
+    "problems": 0.97,
+    "past_time": 0.01,
+    "location": 0.20,
+    "object": 0.11,
+    "duration": 0.91,
+    "summary": 0.25,
+    "how_often": 0.58,
+}
+
 
 class Scored(NamedTuple):
     """An answer's question, length of its history, and score."""
@@ -110,7 +123,7 @@ def make_tables(scored: Sequence[Scored]) -> dict[str, Table]:
         scored: All its answers.
 
     Returns:
-        By name: "total", "kind", "information", "distance", "category", "how_often".
+        By name: "total", "kind", "information", "distance", "category", "how_often", "mix".
     """
     lengths = sorted({each.length for each in scored})
     by_length = _by(scored, lambda each: each.length)
@@ -149,6 +162,7 @@ def make_tables(scored: Sequence[Scored]) -> dict[str, Table]:
             ),
         ),
         "how_often": _count_table(scored),
+        "mix": _mix_table(scored),
     }
 
 
@@ -201,6 +215,14 @@ def _count_table(scored: Sequence[Scored]) -> Table:
     given = Counter(each.given_count for each in found if each.given_count is not None)
     rows = tuple((say_count(count), gold[count], given[count]) for count in sorted({*gold, *given}))
     return Table("Answers to how often", ("answer", "gold", "model"), rows)
+
+
+def _mix_table(scored: Sequence[Scored]) -> Table:
+    """Share of each kind, here and in the thesis, and its class there."""
+    counts = Counter(each.gold.kind for each in scored)
+    classes = difficulty(THESIS_TEXT_ONLY)
+    rows = tuple((kind, counts[kind] / len(scored), THESIS_MIX[kind], classes[kind]) for kind in KINDS if counts[kind])
+    return Table("Mix of kinds, %", ("kind", "here", "thesis", "class in the thesis"), rows)
 
 
 def difficulty(text_only: Mapping[Kind, float]) -> dict[Kind, str]:

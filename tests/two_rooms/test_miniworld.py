@@ -67,7 +67,7 @@ def both_views(room: int, count: int) -> np.ndarray:
 
 
 @pytest.mark.usefixtures("miniworld")
-@pytest.mark.parametrize(("room", "difference"), [(0, 9), (1, 14)])  # far squares of the floor flicker in ours
+@pytest.mark.parametrize(("room", "difference"), [(0, 11), (1, 14)])  # far squares of the floor flicker in ours
 def test_images_of_both_worlds_agree(room, difference):
     """By the measures of FourBoxes: the same pixels and colours of boxes, the same brightness elsewhere."""
     ours, theirs = both_views(room, 40)
@@ -76,7 +76,7 @@ def test_images_of_both_worlds_agree(room, difference):
     shown = either.sum((1, 2)) > 50
     assert shown.sum() > 30
     assert (both.sum((1, 2))[shown] / either.sum((1, 2))[shown]).min() > 0.9
-    assert ((ours[both] > 60) == (theirs[both] > 60)).all(1).mean() > 0.98
+    assert ((ours[both] > 60) == (theirs[both] > 60)).all(1).mean() > 0.97
     assert np.abs(ours - theirs).mean() < difference
     walls = ~either[..., None].repeat(3, -1)
     assert abs(ours[walls].mean() - theirs[walls].mean()) < 3

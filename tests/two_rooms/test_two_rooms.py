@@ -41,7 +41,7 @@ def to_the_left_box(env: TrialVectorEnv) -> np.ndarray:
 
 
 def test_oracle_succeeds_and_no_policy_without_memory_in_more_than_half():
-    env = TrialVectorEnv(TwoRooms, 250, **SMALL_IMAGES)
+    env = TrialVectorEnv(TwoRooms, 120, **SMALL_IMAGES)
     known = play(env, lambda env: env.oracle_actions())
     assert known["success"].all()
     assert (known["choice_id"] == known["goal"]).all()
@@ -50,7 +50,7 @@ def test_oracle_succeeds_and_no_policy_without_memory_in_more_than_half():
     np.testing.assert_allclose(known["return"], 1 + 0.01 * known["boxes"])
     blind = play(env, to_the_left_box)
     assert (blind["choice_id"] >= 0).all()
-    assert abs(blind["success"].mean() - 0.5) < 0.1
+    assert abs(blind["success"].mean() - 0.5) < 0.13
     np.testing.assert_allclose(blind["return"], blind["success"] + 0.01 * blind["boxes"])
 
 
@@ -135,7 +135,7 @@ def test_yellow_boxes_vanish():
 
 def test_starts_boxes_and_sides():
     rng = np.random.default_rng(0)
-    for _ in range(200):
+    for _ in range(60):
         boxes = draw_boxes(rng)
         assert (boxes >= ROOMS[1, 0] + 0.5656).all()
         assert (boxes <= ROOMS[1, 1] - 0.5656).all()

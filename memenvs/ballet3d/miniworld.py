@@ -40,9 +40,8 @@ class MiniworldDanceRoom:
         env.set_pose(np.array([0.0, 0.0, heading]))
         shown = []
         for number, (x, y, height) in zip(dancer.tolist(), stage_places(position).tolist(), strict=True):
-            if number >= 0:
-                env.solids[number].pos = np.array([x, height, -y])
-                shown.append(env.solids[number])
+            env.solids[number].pos = np.array([x, height, -y])
+            shown.append(env.solids[number])
         env.show(shown)
         return env
 

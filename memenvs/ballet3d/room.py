@@ -51,7 +51,6 @@ _BALL_COLOURS: tuple[Colour, ...] = (
     (255, 255, 0),
     (167, 167, 167),
 )
-_ABSENT = -50.0  # m; height of a dancer that is not there, under the floor
 _BATCH = 64  # pictures that the renderer draws at once
 
 
@@ -120,7 +119,7 @@ class DanceRoom:
 
         Args:
             heading: float, (K,); rad.
-            dancer: int, (K, 4); the dancer before each wall, in the order of `WALLS`; -1 for none.
+            dancer: int, (K, 4); the dancer before each wall, in the order of `WALLS`.
             position: int, (K, 4); rows of `POSITIONS`.
 
         Returns:
@@ -166,18 +165,18 @@ def _with_dancers(scene: Scene, dancer: np.ndarray, places: np.ndarray) -> list[
 
     Args:
         scene: The scene.
-        dancer: int, (K, 4); -1 for none.
+        dancer: int, (K, 4).
         places: float64, (K, 4, 3); x, y and height, m.
     """
     first, end = scene.num_shapes - NUM_DANCERS, scene.num_shapes
     count = dancer.shape[1]
     kept = np.r_[np.arange(first), np.full(count, first), np.arange(end, len(scene.geometry))]
     rows = np.tile(kept, (len(dancer), 1))
-    rows[:, first : first + count] += np.maximum(dancer, 0)
+    rows[:, first : first + count] += dancer
     geometry, attributes = scene.geometry[rows], scene.attributes[rows]
     on_stage = geometry[:, first : first + count]
     on_stage[..., [X, Y]] = rendered_positions(places[..., :2].reshape(-1, 2)).reshape(-1, count, 2)
-    on_stage[..., Z0] = rendered_heights(np.where(dancer < 0, _ABSENT, places[..., 2]))
+    on_stage[..., Z0] = rendered_heights(places[..., 2])
     on_stage[..., Z1] = on_stage[..., Z0] + rendered_heights(np.array(DANCER_SIZE))
     fields = vars(scene) | {"num_shapes": first + count}
     return [

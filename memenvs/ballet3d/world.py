@@ -229,9 +229,10 @@ class DanceWorld:
 
         They show the front wall, and are what queries and answers show: row = dancer * 6 + position.
         """
-        dancer = np.full((NUM_VIEWS, len(WALLS)), -1)
+        number, at_front = np.divmod(np.arange(NUM_VIEWS), len(POSITIONS))
+        dancer = (number[:, None] + np.arange(len(WALLS))) % NUM_DANCERS  # those before other walls are out of view
         position = np.full(dancer.shape, REST)
-        dancer[:, FRONT], position[:, FRONT] = np.divmod(np.arange(NUM_VIEWS), len(POSITIONS))
+        position[:, FRONT] = at_front
         heading = np.full(NUM_VIEWS, np.radians(WALL_HEADINGS_DEG[FRONT]))
         views = self.room.draw(heading, dancer, position)
         views.flags.writeable = False

@@ -92,6 +92,28 @@ def test_each_picture_is_drawn_once_and_is_that_of_its_step(world):
     np.testing.assert_array_equal(some[some_rows[steps]], pictures[rows[steps]])
 
 
+def test_who_is_before_which_wall(world):
+    episodes = world.sample_batch(40, np.random.default_rng(5))
+    for t, back in ((0, 2), (53, 2), (54, 3), (71, 3), (72, 4), (90, 5), (125, 5)):
+        for b in range(40):
+            dancer, position = world.on_stage(episodes, np.array([b]), np.array([t]))
+            assert dancer[0].tolist() == episodes.dancer[b, [0, 1, back, 6]].tolist()
+            for wall, number in enumerate((0, 1, back, 6)):
+                moves = t % 6
+                where = [0, 0] if moves == 0 else DANCE_POSITIONS[episodes.dance[b, number], moves - 1].tolist()
+                assert POSITIONS[position[0, wall]].tolist() == where
+    dancers = np.array([[0, 1, 2, 4]])  # red, green, blue and yellow boxes before the four walls
+    lit = [(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0)]
+    for heading, channels in zip(np.radians([180, 90, 0, 270]), lit, strict=True):
+        for shift in (-1, 0, 1):
+            position = np.full((1, 4), 1 + shift)
+            view = world.room.draw(np.array([heading]), dancers, position)[0].astype(int)
+            off = np.array(channels) == 0
+            columns = np.nonzero((view[..., ~off].min(-1) > 120) & (view[..., off].max(-1) < 10))[1]
+            assert len(columns) > 200
+            assert abs((columns.mean() - 41.5) / 17 - shift) < 0.15  # 1 m is 17 pixels at that distance
+
+
 def test_a_dancer_is_where_a_pinhole_camera_projects_it(world):
     """Before the front wall, 4.5 m away: its near face is at 4.05 m, 0.9 m wide, the eye 1.5 m high."""
     focal = 42 / np.tan(np.radians(30))

@@ -154,6 +154,27 @@ def test_starts_boxes_and_sides():
     assert (high <= np.float32([1.4, -2.6, 0])).all()
 
 
+def test_walls_are_solid_and_hide_boxes():
+    """A robot stops 0.4 to 1.2 m before a wall; what it meets at the same time as a wall it does not touch."""
+    rooms = BoxRooms(48, (8, 8))
+    for i in range(48):
+        low, high = ROOMS[i % 2]
+        pose = np.array([*(low + high) / 2, i * math.radians(7.5)])
+        rooms.enter(i, i % 2, pose, np.zeros((0, 2)), np.zeros(0, int))
+    forward = np.full(48, FORWARD)
+    for _ in range(20):
+        assert (rooms.move(forward, np.ones(48, bool)) == -1).all()
+    low, high = np.moveaxis(ROOMS[np.arange(48) % 2], 1, 0)
+    gap = np.minimum(rooms.pose[:, :2] - low, high - rooms.pose[:, :2]).min(1)
+    assert gap.min() >= 0.4
+    assert gap.max() < 1.2
+    alone = BoxRooms(1, (8, 8))
+    for x, touched in ((6.9, -1), (6.7, 0)):  # 0.8 m on it is 0.3 or 0.5 m from the wall
+        alone.enter(0, 0, np.array([x, -4.0, 0.0]), np.array([(7.4, -4.9)]), np.array([0]))
+        assert alone.move(np.array([FORWARD]), np.ones(1, bool)).tolist() == [touched]
+        assert alone.pose[0].tolist() == [x, -4.0, 0.0]
+
+
 def test_colours_and_sides_are_seen():
     """Green lights the second channel, blue the third; the left box is on the left."""
     rooms = BoxRooms(2, (84, 84))

@@ -59,6 +59,14 @@ class EnvironmentSpec:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
+#: Settings of EpisodicQA-Tiny-v0.
+TINY = {
+    "objects": ("greencup", "redcup", "corn"),
+    "locations": ("roomcenter", "sideboard", "countertop", "roundtable"),
+    "kinds": ("location", "object"),
+    "lengths": (1, 2),
+}
+
 ENVIRONMENTS = (
     EnvironmentSpec(
         name="ExtObjNav-v0",
@@ -205,6 +213,23 @@ ENVIRONMENTS = (
         oracle_at_least=-1e-6,
         random_below=-0.1,
         defaults={"trial_episodes": 1},
+    ),
+    *(
+        EnvironmentSpec(
+            name=f"EpisodicQA{name}-v0",
+            task="memenvs.verbalization.env:EpisodicQA",
+            family="verbalization",
+            remembers=remembers,
+            score_key="success",
+            oracle_at_least=1.0,
+            random_below=0.05,
+            defaults={"trial_episodes": 1, **settings},
+        )
+        for name, remembers, settings in (
+            ("-Tiny", "which of 3 objects went where, over one or two episodes", TINY),
+            ("", "what a robot did in up to five episodes, days apart", {}),
+            ("-Long", "what a robot did in up to a hundred episodes, months apart", {"lengths": (20, 50, 100)}),
+        )
     ),
     *(
         EnvironmentSpec(

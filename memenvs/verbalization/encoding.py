@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -72,19 +73,27 @@ class EncodedPool:
         spans = [start + episode.frames.time for start, episode in zip(history.starts, history.episodes, strict=True)]
         return date_fields(np.concatenate(spans)) if spans else np.zeros((0, 7), np.int16)
 
-    def frames(self, history: History, modalities: Sequence[str] = ()) -> dict[str, np.ndarray]:
+    @cached_property
+    def latents(self) -> np.ndarray:
+        """Image latents of all key frames, float16, (T, 2048); computed at the first use."""
+        return np.concatenate([self.pool.latents(number).astype(np.float16) for number in range(len(self.pool))])
+
+    def frames(self, history: History, parts: Sequence[str]) -> dict[str, np.ndarray]:
         """Assemble the key frames of a history: part -> array, (T, ...).
 
         Args:
             history: T key frames of this pool.
-            modalities: "latent" adds the image latents, which are computed each time.
+            parts: Parts of `PARTS`.
         """
         rows = self.rows(history)
-        found = {"dt": self.dates(history), **{name: values[rows] for name, values in self.parts.items()}}
-        if "latent" in modalities:
-            latents = [self.pool.latents(episode.number) for episode in history.episodes]
-            found["latent"] = np.concatenate(latents) if latents else np.zeros((0, LATENT_WIDTH), np.float32)
-        return found
+        return {
+            part: self.dates(history) if part == "dt" else self.array(part)[rows].astype(PARTS[part][1], copy=False)
+            for part in parts
+        }
+
+    def array(self, part: str) -> np.ndarray:
+        """Return a part of all key frames but "dt"; (T, ...)."""
+        return self.latents if part == "latent" else self.parts[part]
 
 
 def encode_pool(pool: EpisodePool, dictionary: Dictionary, scaling: Scaling) -> EncodedPool:

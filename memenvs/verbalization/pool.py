@@ -14,6 +14,8 @@ from memenvs.verbalization.planner import House, draw_goal_kind, draw_goals, dra
 from memenvs.verbalization.signals import image_latents, record
 
 _TRIES = 100
+#: About this many episodes are recorded at once.
+_BLOCK = 500
 _LATENT_STREAM = 7
 
 
@@ -61,17 +63,22 @@ def generate_pool(config: HouseholdConfig, count: int, key: Sequence[int]) -> Ep
     if count < 1 or count % chain:
         raise ValueError(f"count must be a multiple of {chain}, the episodes of a house, got {count}")
     executions: list[Execution] = []
-    recorded: list[tuple[Frames, np.ndarray]] = []
+    rngs: list[np.random.Generator] = []
     for number in range(count // chain):
         rng = np.random.default_rng([*key, number])
         house: House | None = None
         for _ in range(chain):
             execution, house = _one_episode(config, house, rng)
             executions.append(execution)
-            recorded.append(record(config, execution, rng))
-    first = np.concatenate([[0], np.cumsum([len(frames) for frames, _ in recorded])]).astype(np.int64)
+            rngs.append(rng)
+    block = max(1, _BLOCK // chain) * chain  # whole houses, whose episodes share a generator
+    recordings = [
+        record(config, executions[start : start + block], rngs[start : start + block])
+        for start in range(0, len(executions), block)
+    ]
+    first = np.cumsum(np.concatenate([[0], *(each.counts for each in recordings)])).astype(np.int64)
     names = [field.name for field in fields(Frames)]
-    packed = Frames(*(np.concatenate([getattr(frames, name) for frames, _ in recorded]) for name in names))
+    packed = Frames(*(np.concatenate([getattr(each.frames, name) for each in recordings]) for name in names))
     episodes = []
     for number, execution in enumerate(executions):
         rows = slice(int(first[number]), int(first[number + 1]))
@@ -87,7 +94,7 @@ def generate_pool(config: HouseholdConfig, count: int, key: Sequence[int]) -> Ep
                 number=number,
             )
         )
-    view = np.concatenate([each for _, each in recorded])
+    view = np.concatenate([each.view for each in recordings])
     return EpisodePool(tuple(episodes), chain, packed, first, view, tuple(key))
 
 

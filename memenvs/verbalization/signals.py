@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,7 +30,7 @@ SUB_WIDTH = 6 + 3 + 3 * JOINTS
 VIEW_WIDTH = 2 * len(OBJECTS) + len(LOCATIONS) + len(HANDS)
 DETECTION_RANGE = 2500.0
 DETECTION_ANGLE = math.radians(35.0)
-_POSITION_NOISE, _PLATFORM_NOISE, _YAW_NOISE = 5.0, 10.0, math.radians(0.5)
+_POSITION_NOISE, _PLATFORM_NOISE, _YAW_NOISE, _JOINT_NOISE = 5.0, 10.0, math.radians(0.5), 0.02
 _REACH, _TABLE_HEIGHT, _SLOT_SPACING = 700.0, 900.0, 250.0
 _HAND_AHEAD, _HAND_ASIDE, _HAND_HEIGHT = 350.0, 250.0, 1050.0
 _VELOCITY_SECONDS = 0.5
@@ -42,7 +44,7 @@ _OBJECT_NUMBER = {symbol: number for number, symbol in enumerate(OBJECTS)}
 WINDOW, STARTED, ENDED = 0, 1, 2
 
 
-def frame_times(config: HouseholdConfig, actions: tuple[Action, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def frame_times(config: HouseholdConfig, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """List the key frames of an episode.
 
     Every start and end of an action is one. With windows there is also one whenever `window_seconds` have passed since
@@ -62,61 +64,86 @@ def frame_times(config: HouseholdConfig, actions: tuple[Action, ...]) -> tuple[n
     return time, index, kind
 
 
-def record(config: HouseholdConfig, execution: Execution, rng: np.random.Generator) -> tuple[Frames, np.ndarray]:
-    """Record an episode.
+class Recording(NamedTuple):
+    """Key frames of several episodes, one after the other.
+
+    Attributes:
+        frames: T key frames.
+        view: float16, (T, VIEW_WIDTH); what is in view, for `image_latents`.
+        counts: int64, (E,); number of key frames of each episode.
+    """
+
+    frames: Frames
+    view: np.ndarray
+    counts: np.ndarray
+
+
+def record(config: HouseholdConfig, executions: Sequence[Execution], rngs: Sequence[np.random.Generator]) -> Recording:
+    """Record episodes.
 
     Args:
         config: Settings.
-        execution: What happened.
-        rng: Source of the noise.
-
-    Returns:
-        Its key frames, and float16, (T, VIEW_WIDTH): what is in view, for `image_latents`.
+        executions: E episodes; all at once is much faster than one by one.
+        rngs: Sources of the noise of each.
     """
-    actions = execution.actions
-    time, index, kind = frame_times(config, actions)
-    frames = len(time)
-    world = _World(execution)
+    times = [frame_times(config, execution.actions) for execution in executions]
+    counts = np.array([len(each[0]) for each in times])
+    world = _World(executions)
+    episode = np.repeat(np.arange(len(executions)), counts)
+    time, index, kind = (np.concatenate(each) for each in zip(*times, strict=True))
+    index = index + world.first_action[episode]
+    ended_well = (kind == ENDED) & world.succeeded[index]
+    state = index + episode + ended_well  # an episode has one state of its objects more than actions
     progress = np.clip((time - world.start[index]) / (world.end[index] - world.start[index]), 0.0, 1.0)
     robot = world.poses(index, progress)
-    state = index + ((kind == ENDED) & world.succeeded[index])
     root = world.objects_in_root(state, robot)
     visible = world.is_grasped[state] | _in_view(root)
     if config.missed_detections:
-        visible &= rng.random(visible.shape) >= config.missed_detections
-    slots, new = _object_slots(world, actions, index, kind, state, visible)
+        luck = [rng.random((count, len(OBJECTS))) for rng, count in zip(rngs, counts.tolist(), strict=True)]
+        visible &= np.concatenate(luck) >= config.missed_detections
+    slots, new = _object_slots(world, episode, index, kind, visible)
 
-    goal = np.zeros((frames, 5), np.int16)
-    for k, predicate in enumerate(execution.goals):
-        goal[:, k] = SYMBOL_IDS[predicate.symbol]
     is_event = kind != WINDOW
-    action = np.where(is_event, world.verb_ids[index], 0).astype(np.int16)
-    args = np.where(is_event[:, None], world.argument_ids[index], 0).astype(np.int16)
-    status = np.full((frames, 4), NO_STATUS, np.int8)
+    status = np.full((len(time), 4), NO_STATUS, np.int8)
     ended = np.where(world.succeeded[index], ACTION_STATUSES.index("success"), ACTION_STATUSES.index("failure"))
     status[:, 1] = np.select([kind == STARTED, kind == ENDED], [ACTION_STATUSES.index("started"), ended], NO_STATUS)
-    status[-1, 0] = TASK_STATUSES.index(execution.status)
+    status[counts.cumsum() - 1, 0] = [TASK_STATUSES.index(execution.status) for execution in executions]
     status[:, 2:] = np.where(slots > 0, new, NO_STATUS)
 
-    sub = np.empty((frames, SUB_WIDTH), np.float32)
-    everything = np.concatenate([root, np.broadcast_to(_hand_positions(), (frames, 2, 3))], 1)
+    sub = np.zeros((len(time), SUB_WIDTH), np.float32)
+    everything = np.concatenate([root, np.broadcast_to(_hand_positions(), (len(time), 2, 3))], 1)
     row = np.where(slots >= _FIRST_OBJECT, slots - _FIRST_OBJECT, len(OBJECTS) + slots - SYMBOL_IDS[_HAND_NAMES[0]])
-    row = np.where(slots > 0, row, 0)
-    positions = everything[np.arange(frames)[:, None], row]
-    positions = positions + rng.normal(0.0, _POSITION_NOISE, positions.shape)
-    sub[:, :6] = np.where(slots[:, :, None] > 0, positions, 0.0).reshape(frames, 6)
-    sub[:, 6:9] = robot + rng.normal(0.0, 1.0, robot.shape) * (_PLATFORM_NOISE, _PLATFORM_NOISE, _YAW_NOISE)
-    sub[:, 9:] = _joint_signals(config, world, index, kind, progress, rng)
-    view = views(visible, root, world.nearest_location(index, kind), world.hands_full(state))
-    packed = Frames(time, goal, action, args, slots.astype(np.int16), status, sub)
-    return packed, view
+    positions = everything[np.arange(len(time))[:, None], np.where(slots > 0, row, 0)]
+    sub[:, :6] = np.where(slots[:, :, None] > 0, positions, 0.0).reshape(-1, 6)
+    sub[:, 6:9] = robot
+    sub[:, 9:] = _joint_signals(config, world, index, episode, kind, progress)
+    noise = [
+        rng.standard_normal((count, SUB_WIDTH), np.float32) for rng, count in zip(rngs, counts.tolist(), strict=True)
+    ]
+    scale = np.full(SUB_WIDTH, _JOINT_NOISE, np.float32)
+    scale[:9] = [*[_POSITION_NOISE] * 6, _PLATFORM_NOISE, _PLATFORM_NOISE, _YAW_NOISE]
+    is_filled = np.ones(sub.shape, bool)
+    is_filled[:, :6] = np.repeat(slots > 0, 3, axis=1)
+    sub += scale * np.concatenate(noise) * is_filled
+    frames = Frames(
+        time=time,
+        goal=world.goal_ids[episode],
+        action=np.where(is_event, world.verb_ids[index], 0).astype(np.int16),
+        args=np.where(is_event[:, None], world.argument_ids[index], 0).astype(np.int16),
+        objects=slots.astype(np.int16),
+        state=status,
+        sub=sub,
+    )
+    return Recording(frames, views(visible, root, world.nearest_location(index, kind), world.hands_full(state)), counts)
 
 
 class _World:
-    """Arrays of one episode: A actions, A + 1 states of the objects between them."""
+    """Arrays of E episodes: A actions of all, and A + E states of the objects before and after them."""
 
-    def __init__(self, execution: Execution) -> None:
-        actions = execution.actions
+    def __init__(self, executions: Sequence[Execution]) -> None:
+        actions = [action for execution in executions for action in execution.actions]
+        counts = [len(execution.actions) for execution in executions]
+        self.first_action = np.cumsum([0, *counts[:-1]])
         self.start = np.array([action.start for action in actions], np.float64)
         self.end = np.array([action.end for action in actions], np.float64)
         self.succeeded = np.array([action.status == "success" for action in actions])
@@ -124,48 +151,43 @@ class _World:
         self.argument_ids = np.zeros((len(actions), 5), np.int64)
         for k, action in enumerate(actions):
             self.argument_ids[k, : len(action.arguments)] = [SYMBOL_IDS[each] for each in action.arguments]
-        self._follow_robot(execution)
-        self._follow_objects(execution)
+        self.goal_ids = np.zeros((len(executions), 5), np.int16)
+        for k, execution in enumerate(executions):
+            self.goal_ids[k, : len(execution.goals)] = [SYMBOL_IDS[goal.symbol] for goal in execution.goals]
+        self._pose, self._motion = np.zeros((2, len(actions), 3))
+        self._ends = np.zeros((len(actions), 2), np.int64)  # numbers of the locations at start and end
+        states = len(actions) + len(executions)
+        #: Positions (S, O, 3) in the world frame; NaN where an object is in a hand or not in the scene.
+        self.position = np.full((states, len(OBJECTS), 3), np.nan)
+        self.is_grasped = np.zeros((states, len(OBJECTS)), bool)
+        self.hand = np.zeros((states, len(OBJECTS)), np.int64)
+        for k, execution in enumerate(executions):
+            self._follow(execution, int(self.first_action[k]), int(self.first_action[k]) + k)
 
-    def _follow_robot(self, execution: Execution) -> None:
-        poses = []
-        self.location: list[tuple[str, str]] = []
-        robot = execution.scene.robot
-        for action in execution.actions:
-            target = action.location if action.verb == "move" else robot
-            a, b = LOCATIONS[robot], LOCATIONS[target]
-            share = 1.0 if action.status == "success" else 0.6  # a failed move stops before its end
-            turn = math.radians((b.yaw - a.yaw + 180) % 360 - 180)
-            move = (share * (b.x - a.x), share * (b.y - a.y), share * turn)
-            poses.append(((a.x, a.y, math.radians(a.yaw)), move))
-            self.location.append((robot, target if action.status == "success" else robot))
-            robot = self.location[-1][1]
-        table = np.array(poses)
-        self._pose, self._motion = table[:, 0], table[:, 1]
-
-    def _follow_objects(self, execution: Execution) -> None:
-        """Fill in positions (S, O, 3) in the world frame; NaN where an object is in a hand or not in the scene."""
-        count = len(execution.actions) + 1
-        self.position = np.full((count, len(OBJECTS), 3), np.nan)
-        self.is_grasped = np.zeros((count, len(OBJECTS)), bool)
-        self.hand = np.zeros((count, len(OBJECTS)), np.int64)
-        taken = dict(execution.scene.objects)
-        for symbol, (location, slot) in taken.items():
-            self.position[:, _OBJECT_NUMBER[symbol]] = slot_position(location, slot)
+    def _follow(self, execution: Execution, first_action: int, first_state: int) -> None:
+        """Fill in where robot and objects of an episode are."""
+        robot, states = execution.scene.robot, slice(first_state, first_state + len(execution.actions) + 1)
+        spots = dict(execution.scene.objects)
+        for symbol, spot in spots.items():
+            self.position[states, _OBJECT_NUMBER[symbol]] = slot_position(*spot)
         for k, action in enumerate(execution.actions):
-            if action.verb == "move" or action.status == "failure":
+            target = action.location if action.verb == "move" else robot
+            self._pose[first_action + k], self._motion[first_action + k] = _motion(robot, target, action.status)
+            self._ends[first_action + k, 0] = _LOCATION_NAMES.index(robot)
+            robot = target if action.status == "success" else robot
+            self._ends[first_action + k, 1] = _LOCATION_NAMES.index(robot)
+            if action.object is None or action.status == "failure":
                 continue
-            number = _OBJECT_NUMBER[action.object or ""]
-            self.position[k + 1 :, number] = np.nan
-            self.is_grasped[k + 1 :, number] = action.verb == "grasp"
-            self.hand[k + 1 :, number] = _HAND_NAMES.index(action.hand or "")
+            later, number = slice(first_state + k + 1, states.stop), _OBJECT_NUMBER[action.object]
+            self.is_grasped[later, number] = action.verb == "grasp"
+            self.hand[later, number] = _HAND_NAMES.index(action.hand or "")
             if action.verb == "grasp":
-                taken.pop(action.object or "")
+                del spots[action.object]
+                self.position[later, number] = np.nan
             else:
-                used = {slot for place, slot in taken.values() if place == action.location}
-                slot = next(slot for slot in range(len(used) + 1) if slot not in used)
-                taken[action.object or ""] = (action.location, slot)
-                self.position[k + 1 :, number] = slot_position(action.location, slot)
+                used = {slot for place, slot in spots.values() if place == action.location}
+                spots[action.object] = action.location, next(slot for slot in range(len(used) + 1) if slot not in used)
+                self.position[later, number] = slot_position(*spots[action.object])
 
     def poses(self, index: np.ndarray, progress: np.ndarray) -> np.ndarray:
         """Poses of the platform (x, y in mm, yaw in radians), float64, (T, 3)."""
@@ -181,9 +203,8 @@ class _World:
 
     def nearest_location(self, index: np.ndarray, kind: np.ndarray) -> np.ndarray:
         """Number of the location at which the robot is; -1 between two."""
-        ends = np.array([[_LOCATION_NAMES.index(a), _LOCATION_NAMES.index(b)] for a, b in self.location])
-        between = (ends[index, 0] != ends[index, 1]) & (kind == WINDOW)
-        return np.where(between, -1, np.where(kind == STARTED, ends[index, 0], ends[index, 1]))
+        start, end = self._ends[index].T
+        return np.where((start != end) & (kind == WINDOW), -1, np.where(kind == STARTED, start, end))
 
     def hands_full(self, state: np.ndarray) -> np.ndarray:
         """True for each hand that holds something, bool, (T, 2)."""
@@ -191,6 +212,16 @@ class _World:
         return grasped.any(1)
 
 
+@cache
+def _motion(origin: str, target: str, status: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Pose of the platform before a move and its change, mm and radians; a failed move stops before its end."""
+    a, b = LOCATIONS[origin], LOCATIONS[target]
+    share = 1.0 if status == "success" else 0.6
+    turn = math.radians((b.yaw - a.yaw + 180) % 360 - 180)
+    return (a.x, a.y, math.radians(a.yaw)), (share * (b.x - a.x), share * (b.y - a.y), share * turn)
+
+
+@cache
 def slot_position(location: str, slot: int) -> tuple[float, float, float]:
     """Compute the position of a slot, mm in the world frame.
 
@@ -220,34 +251,33 @@ def _in_view(root: np.ndarray) -> np.ndarray:
 
 
 def _object_slots(
-    world: _World,
-    actions: tuple[Action, ...],
-    index: np.ndarray,
-    kind: np.ndarray,
-    state: np.ndarray,
-    visible: np.ndarray,
+    world: _World, episode: np.ndarray, index: np.ndarray, kind: np.ndarray, visible: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Fill the two object slots of each frame.
 
-    Objects that are seen for the first time come first, then what the robot has in its hands, then the object that was
-    reported longest ago.
+    Objects that are seen for the first time come first, then what the robot handles, then the object that was reported
+    longest ago.
 
     Returns:
         Symbols, int64, (T, 2), and their statuses, int8, (T, 2).
     """
     slots = np.zeros((len(index), 2), np.int64)
     status = np.zeros((len(index), 2), np.int8)
-    reported: dict[int, int] = {}  # symbol -> frame
     new, updated = OBJECT_STATUSES.index("new"), OBJECT_STATUSES.index("updated")
     in_view: list[list[int]] = [[] for _ in index]
     for row, number in zip(*(each.tolist() for each in np.nonzero(visible)), strict=True):
         in_view[row].append(_FIRST_OBJECT + number)
-    for frame, (k, event) in enumerate(zip(index.tolist(), kind.tolist(), strict=True)):
+    handles = (kind != WINDOW) & (world.verb_ids[index] != SYMBOL_IDS["move"])
+    hands, objects = world.argument_ids[index, 1].tolist(), world.argument_ids[index, 3].tolist()
+    reported: dict[int, int] = {}  # symbol -> frame
+    last_episode = -1
+    for frame, (number, is_handling) in enumerate(zip(episode.tolist(), handles.tolist(), strict=True)):
+        if number != last_episode:
+            last_episode, reported = number, {}
         seen = in_view[frame]
         chosen = [symbol for symbol in seen if symbol not in reported][-2:]
-        action = actions[k]
-        if len(chosen) < 2 and event != WINDOW and action.verb != "move":
-            hand, handled = SYMBOL_IDS[action.hand or ""], SYMBOL_IDS[action.object or ""]
+        if len(chosen) < 2 and is_handling:
+            hand, handled = hands[frame], objects[frame]
             chosen += [each for each in (handled, hand) if each not in chosen and (each == hand or each in seen)]
         if len(chosen) < 2:
             known = [symbol for symbol in seen if symbol in reported and symbol not in chosen]
@@ -277,48 +307,43 @@ def _joint_signals(
     config: HouseholdConfig,
     world: _World,
     index: np.ndarray,
+    episode: np.ndarray,
     kind: np.ndarray,
     progress: np.ndarray,
-    rng: np.random.Generator,
 ) -> np.ndarray:
-    """Angles (rad), velocities (rad/s) and currents of the joints, float64, (T, 120)."""
+    """Compute angles (rad), velocities (rad/s) and currents of the joints without noise, float64, (T, 120)."""
     nominal = _nominal_poses()
-    count = len(world.start)
-    full = world.hands_full(np.arange(count + 1))
+    states = np.arange(len(world.start)) + np.searchsorted(world.first_action, np.arange(len(world.start)), "right") - 1
+    full = world.hands_full(np.arange(len(world.position)))
     lifts = np.stack([nominal["lift0"], nominal["lift1"]])
     offset = np.random.default_rng([config.house_seed, 2]).normal(0.0, config.joint_offset, JOINTS)
     carry = nominal["rest"] + offset + full @ lifts
-    key = np.stack([carry[:-1], carry[:-1], carry[1:]], 1)  # at the start, when the hand is at the object, at the end
-    hand = np.full(count, -1)
-    for k, ids in enumerate(world.argument_ids):
-        if world.verb_ids[k] != SYMBOL_IDS["move"]:
-            hand[k] = ids[1] - SYMBOL_IDS[_HAND_NAMES[0]]
-            is_grasp = world.verb_ids[k] == SYMBOL_IDS["grasp"]
-            reach = carry[k] + nominal[("reach" if is_grasp else "place") + str(hand[k])]
-            key[k, 1] = reach
-            if not world.succeeded[k]:  # a lift or a release that was broken off
-                key[k, 2] = reach + 0.3 * (carry[k] - reach)
+    before, after = carry[states], carry[states + 1]
+    is_grasp, is_move = world.verb_ids == SYMBOL_IDS["grasp"], world.verb_ids == SYMBOL_IDS["move"]
+    hand = np.where(is_move, 0, world.argument_ids[:, 1] - SYMBOL_IDS[_HAND_NAMES[0]])
+    changes = np.stack([[nominal[f"{name}{side}"] for side in (0, 1)] for name in ("place", "reach")])
+    reach = before + np.where(is_move[:, None], 0.0, changes[is_grasp.astype(int), hand])
+    broken_off = ~world.succeeded & ~is_move  # a lift or a release that was broken off
+    after = np.where(broken_off[:, None], reach + 0.3 * (before - reach), after)
+    key = np.stack([before, reach, after], 1)  # at the start, when the hand is at the object, at the end
 
     def angles(share: np.ndarray) -> np.ndarray:
         first = share < _REACHED
         part = np.where(first, share / _REACHED, (share - _REACHED) / (1 - _REACHED))
         smooth = part**3 * (10 - 15 * part + 6 * part**2)  # minimum jerk
-        a = np.where(first[:, None], key[index, 0], key[index, 1])
-        b = np.where(first[:, None], key[index, 1], key[index, 2])
+        a, b = key[index, np.where(first, 0, 1)], key[index, np.where(first, 1, 2)]
         return a + smooth[:, None] * (b - a)
 
     seconds = world.end[index] - world.start[index]
-    before = np.clip(progress - _VELOCITY_SECONDS / seconds, 0.0, 1.0)
     angle = angles(progress)
-    velocity = (angle - angles(before)) / _VELOCITY_SECONDS
+    velocity = (angle - angles(np.clip(progress - _VELOCITY_SECONDS / seconds, 0.0, 1.0))) / _VELOCITY_SECONDS
     side = np.zeros((2, JOINTS))
     side[0, :14] = side[1, 14:28] = 1.0
-    after = index + (kind == ENDED) * world.succeeded[index]
-    current = 0.3 * np.abs(velocity) + 0.5 * (full[after] @ side)
+    now = index + episode + (kind == ENDED) * world.succeeded[index]
+    current = 0.3 * np.abs(velocity) + 0.5 * (full[now] @ side)
     failed = (kind == ENDED) & ~world.succeeded[index]
-    current += 2.0 * failed[:, None] * np.where(hand[index, None] >= 0, side[hand[index]], 1.0)
-    signals = np.concatenate([angle, velocity, current], 1)
-    return signals + 0.02 * rng.standard_normal(signals.shape, np.float32)
+    current += 2.0 * failed[:, None] * np.where(is_move[index, None], 1.0, side[hand[index]])
+    return np.concatenate([angle, velocity, current], 1)
 
 
 def views(visible: np.ndarray, root: np.ndarray, location: np.ndarray, full: np.ndarray) -> np.ndarray:

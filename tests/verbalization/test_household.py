@@ -213,7 +213,7 @@ def test_object_slots_hold_first_sights_then_what_the_hand_does():
     spots = {"greencup": ("sideboard", 0), "corn": ("sideboard", 1), "oil": ("sideboard", 2)}
     config = household("faithful", failure=(0.0, 0.0, 0.0), key_frames="events")
     done = run(config, goals, House("roomcenter", spots))
-    frames, view = record(config, done, np.random.default_rng(0))
+    frames, view, _ = record(config, [done], [np.random.default_rng(0)])
     hand = done.actions[1].hand
     shown = [{SYMBOLS[each] for each in row if each} for row in frames.objects]
     # Starts and ends of: move to the sideboard, grasp, move to the countertop, putdown.
@@ -243,9 +243,8 @@ def test_a_failed_grasp_is_visible_in_the_signals():
     ends = []
     for failure in (0.0, 1.0):
         config = household("faithful", failure=(0.0, failure, 0.0))
-        frames, _ = record(
-            config, run(config, goals, House("fridge", {"greencup": ("fridge", 3)})), np.random.default_rng(0)
-        )
+        done = run(config, goals, House("fridge", {"greencup": ("fridge", 3)}))
+        frames = record(config, [done], [np.random.default_rng(0)]).frames
         assert frames.sub.shape[1] == SUB_WIDTH == 129 and np.isfinite(frames.sub).all()
         ends.append(frames)
     failed = ends[1]
@@ -261,7 +260,7 @@ def test_shift_offsets_joints_and_misses_detections():
     goals = (Goal("objectAt", "greencup", "countertop"),)
     house = {"greencup": ("sideboard", 0), "corn": ("sideboard", 1)}
     plain, shifted = (
-        record(config, run(CERTAIN, goals, House("roomcenter", dict(house))), np.random.default_rng(0))[0]
+        record(config, [run(CERTAIN, goals, House("roomcenter", dict(house)))], [np.random.default_rng(0)]).frames
         for config in (CERTAIN, household("faithful", joint_offset=0.5, missed_detections=1.0))
     )
     offset = (shifted.sub[:, 9:49] - plain.sub[:, 9:49]).mean(0)

@@ -1,0 +1,144 @@
+"""Settings of the EpisodicQA environments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from memenvs.checks import as_names, check_int, choices_for, is_int, plain_fields
+from memenvs.verbalization.household_config import PRESETS, HouseholdConfig, Preset, household
+from memenvs.verbalization.language.presets import PARAPHRASES, LanguageConfig, Paraphrases, language
+from memenvs.verbalization.language.wordings import KINDS, Kind
+from memenvs.verbalization.splits import SCALES, SPLITS, TRAIN_LENGTHS, ScaleName, Split
+from memenvs.verbalization.symbols import LOCATIONS, OBJECTS
+
+#: Parts of a key frame by modality.
+MODALITIES = {
+    "date": ("dt",),
+    "symbols": ("goal", "action", "args", "objects"),
+    "statuses": ("state",),
+    "signals": ("sub",),
+    "images": ("latent",),
+}
+#: Kinds of questions whose answers a policy can learn by reinforcement.
+RL_KINDS: tuple[Kind, ...] = ("action", "problems", "location", "object", "how_often")
+_CHAIN = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpisodicQAConfig:
+    """Settings of EpisodicQA.
+
+    Attributes:
+        preset: "debiased", or "faithful": the thesis with its biases.
+        lengths: Lengths of histories, episodes; all have equal shares.
+        frames_per_step: Key frames in one observation (F), 1 to 1024.
+        questions_per_history: Questions that are put in one Gym episode.
+        put: "end": all questions come after the history. "interleaved": only the last one does, the others come after
+            earlier episodes.
+        answer_mode: "structured": an action is one fact. "tokens": an action is one token of the answer's words.
+        kinds: Kinds of questions, of `KINDS`.
+        split: Split of the episodes: "train", "valid", "test", "unseen_pairs" or "shift".
+        scale: Size of the splits: "paper", "laptop" or "smoke".
+        questions: Number of different questions about each history from which those of an episode are drawn.
+        paraphrases: Wordings of questions: "all", "seen" (without the held-out fifth) or "held_out" (that alone).
+        pairs: (object, location) pairs of goals: "all", or "seen" (without those of the split "unseen_pairs").
+        modalities: Parts of a key frame that are observed, of `MODALITIES`.
+        reward: "f1": F1 of the facts of an answer. "correct": 1 if all its facts are right and nothing else is said.
+        key_frames: "events", or "windows": a key frame also every five seconds.
+        objects: Symbols of the objects of the household.
+        locations: Symbols of its locations; "roomcenter" is among them.
+        data_seed: Seed of all episodes, histories and questions.
+    """
+
+    preset: Preset = "debiased"
+    lengths: tuple[int, ...] = TRAIN_LENGTHS
+    frames_per_step: int = 16
+    questions_per_history: int = 1
+    put: Literal["end", "interleaved"] = "end"
+    answer_mode: Literal["structured", "tokens"] = "structured"
+    kinds: tuple[Kind, ...] = RL_KINDS
+    split: Split = "train"
+    scale: ScaleName = "laptop"
+    questions: int = 16
+    paraphrases: Paraphrases = "all"
+    pairs: Literal["all", "seen"] = "all"
+    modalities: tuple[str, ...] = ("date", "symbols", "statuses", "signals")
+    reward: Literal["f1", "correct"] = "f1"
+    key_frames: Literal["events", "windows"] = "events"
+    objects: tuple[str, ...] = tuple(OBJECTS)
+    locations: tuple[str, ...] = tuple(LOCATIONS)
+    data_seed: int = 0
+
+    def __post_init__(self) -> None:
+        plain_fields(self)
+        for name in ("kinds", "modalities", "objects", "locations"):
+            object.__setattr__(self, name, as_names(name, getattr(self, name)))
+        lengths = (self.lengths,) if is_int(self.lengths) else self.lengths
+        object.__setattr__(self, "lengths", tuple(lengths) if isinstance(lengths, (list, tuple)) else lengths)
+        if not isinstance(self.lengths, tuple) or not self.lengths:
+            raise ValueError(f"lengths must be an integer or a list of integers, got {self.lengths!r}")
+        for length in self.lengths:
+            check_int("lengths", length, 1, 1000)
+        check_int("frames_per_step", self.frames_per_step, 1, 1024)
+        check_int("questions_per_history", self.questions_per_history, 1, 1000)
+        check_int("questions", self.questions, 1, 100_000)
+        check_int("data_seed", self.data_seed, 0)
+        allowed: dict[str, Any] = {
+            "preset": PRESETS,
+            "put": ("end", "interleaved"),
+            "answer_mode": ("structured", "tokens"),
+            "split": SPLITS,
+            "scale": SCALES,
+            "paraphrases": PARAPHRASES,
+            "pairs": ("all", "seen"),
+            "reward": ("f1", "correct"),
+            "key_frames": ("events", "windows"),
+        }
+        for name, choices in allowed.items():
+            if getattr(self, name) not in choices:
+                raise ValueError(f"unknown {name} {getattr(self, name)!r}; {choices_for(getattr(self, name), choices)}")
+        for name, known in (("kinds", KINDS), ("modalities", MODALITIES)):
+            for value in getattr(self, name):
+                if value not in known:
+                    raise ValueError(f"{name}: unknown {value!r}; {choices_for(value, known)}")
+            if not getattr(self, name):
+                raise ValueError(f"{name} must have at least one of {list(known)}, got none")
+        self.household()  # checks the rest
+        self.language()
+
+    def household(self) -> HouseholdConfig:
+        """Return the settings of the household."""
+        changes: dict[str, Any] = {}
+        if len(self.objects) < len(OBJECTS):  # then scenes are as large as there are objects
+            count = len(self.objects)
+            changes["scene_objects"] = (
+                (min(6, count), min(10, count)) if self.preset == "debiased" else (1, min(6, count))
+            )
+        return household(
+            self.preset,
+            objects=self.objects,
+            locations=self.locations,
+            key_frames=self.key_frames,
+            pairs=self.pairs,
+            chain_length=max(_CHAIN, *self.lengths),
+            **changes,
+        )
+
+    def language(self) -> LanguageConfig:
+        """Return the settings of the questions."""
+        changes: dict[str, Any] = {} if self.is_whole else {"false_presupposition": 0.0, "balanced": False}
+        return language(self.preset, kinds=self.kinds, paraphrases=self.paraphrases, **changes)
+
+    @property
+    def is_whole(self) -> bool:
+        """True if the household has all objects and locations.
+
+        Else no question presupposes what did not happen: the names of things that do not exist would give it away.
+        """
+        return len(self.objects) == len(OBJECTS) and len(self.locations) == len(LOCATIONS)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Parts of a key frame that are observed, in their order in `memenvs.verbalization.encoding.PARTS`."""
+        return tuple(part for name, parts in MODALITIES.items() if name in self.modalities for part in parts)

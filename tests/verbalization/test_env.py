@@ -1,0 +1,338 @@
+"""EpisodicQA: phases, answers, rewards, and one data path with supervised training."""
+
+import re
+from collections import Counter
+from itertools import pairwise
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from memenvs.core import TrialVectorEnv
+from memenvs.registry import TINY
+from memenvs.verbalization.answer_actions import MAX_FACTS, NEXT, STOP, FactActions, TupleAnswers, describe_tuples
+from memenvs.verbalization.config import EpisodicQAConfig
+from memenvs.verbalization.dialogs import Dialogs, load_dialogs, read_answer
+from memenvs.verbalization.env import ANSWER, QUESTION, STREAM, EpisodicQA
+from memenvs.verbalization.language.facts import Clause
+from memenvs.verbalization.language.structured import encode_answer
+from memenvs.verbalization.language.tokenizer import TOKENIZER
+from memenvs.verbalization.language.wordings import KINDS
+from memenvs.verbalization.symbols import LOCATIONS, OBJECTS
+from memenvs.verbalization.timeline import HEIGHT, WIDTH, draw_timeline
+
+SMALL = {"scale": "smoke", "frames_per_step": 4}
+
+
+def make(num_envs=1, **settings):
+    return TrialVectorEnv(EpisodicQA, num_envs, trial_episodes=1, **{**SMALL, **settings})
+
+
+def play(env, envs=8):
+    """Play one episode of the oracle in each copy; its observations (before each action), and its last info."""
+    steps = [[] for _ in range(envs)]
+    ends, rewards = [None] * envs, np.zeros(envs)
+    obs, info = env.reset(seed=3)
+    while any(end is None for end in ends):
+        for i in range(envs):
+            if ends[i] is None:
+                steps[i].append({key: value[i].copy() for key, value in obs.items()})
+        obs, reward, terminated, truncated, info = env.step(env.oracle_actions())
+        assert not truncated.any()
+        for i in range(envs):
+            if ends[i] is None:
+                rewards[i] += reward[i]
+                if terminated[i]:
+                    steps[i].append({key: value[i].copy() for key, value in obs.items()})
+                    ends[i] = {key: value[i] for key, value in info.items()}
+    return steps, ends, rewards
+
+
+def test_rollout_reassembles_the_supervised_batch():
+    for settings in (
+        {},
+        {"answer_mode": "tokens", "questions_per_history": 3, "kinds": KINDS, "preset": "faithful"},
+        {"key_frames": "windows", "frames_per_step": 16, "modalities": ("date", "symbols")},
+        {"modalities": ("images",), "lengths": (1,), **{key: TINY[key] for key in ("objects", "locations", "kinds")}},
+        {"put": "interleaved", "questions_per_history": 2, "lengths": (3, 5), "split": "test"},
+    ):
+        env = make(8, **settings)
+        task = env.task
+        steps, ends, rewards = play(env)
+        count = task.config.questions_per_history
+        numbers = [task.dialogs.usable(int(end["layout_id"])) for end in ends]
+        asks = [[(int(end["question"]) + k) % task.config.questions for k in range(count)] for end in ends]
+        batch = task.dialogs.collate(numbers, asks)
+        for i, walk in enumerate(steps):
+            mask = np.concatenate([step["frame_mask"] for step in walk]) > 0
+            assert mask.sum() == batch.frame_mask[i].sum()
+            for part, values in batch.frames.items():
+                seen = np.concatenate([step[f"frame_{part}"] for step in walk])
+                assert seen.dtype == values.dtype and np.array_equal(seen[mask], values[i, batch.frame_mask[i]]), part
+                assert not seen[~mask].any() and not values[i, ~batch.frame_mask[i]].any()
+            queries = np.array([step["query"] for step in walk if step["phase"] == QUESTION])
+            answers = [step["prefix"] for step in walk if step["phase"] == ANSWER]
+            last = count - 1  # the earlier ones are put after some of the episodes
+            if task.config.put == "end":
+                assert np.array_equal(queries, batch.query[i])
+            assert np.array_equal(queries[last], batch.query[i, last])
+            gold = batch.tuples if task.config.answer_mode == "structured" else batch.tokens
+            assert np.array_equal(answers[-1], gold[i, last])
+            assert ends[i]["kind"] == KINDS[batch.kind[i, last]] and ends[i]["history_length"] == batch.length[i]
+            assert ends[i]["distance"] == batch.distance[i, last]
+            assert ends[i]["success"] and ends[i]["category"] == 2 and rewards[i] == count
+        assert batch.reference_mask.any() and (batch.reference[batch.reference_mask] != 0).any(1).all()
+
+
+def test_frames_are_gone_once_the_question_comes():
+    steps, ends, _ = play(make(8, lengths=(2,)))
+    for walk, end in zip(steps, ends, strict=True):
+        phases = [int(step["phase"]) for step in walk]
+        first = phases.index(QUESTION)
+        assert phases == [STREAM] * first + [QUESTION] + [ANSWER] * (len(walk) - first - 1)
+        for step in walk[first:]:
+            assert not any(step[key].any() for key in step if key.startswith("frame_"))
+            assert step["query"].any()
+        for step in walk[:first]:
+            assert step["frame_mask"].any() and not step["query"].any() and not step["prefix"].any()
+        text = TOKENIZER.decode(walk[first]["query"].tolist())
+        assert end["query_text"].lower().rstrip("?.") in text and re.match(r"202\d \d\d \d\d [1-7] ", text)
+
+
+def test_actions_are_ignored_while_key_frames_come():
+    env = make(4, lengths=(5,))
+    obs, _ = env.reset(seed=1)
+    other = make(4, lengths=(5,))
+    other.reset(seed=1)
+    rng = np.random.default_rng(0)
+    while (obs["phase"] == STREAM).all():
+        obs, reward, *_ = env.step(rng.integers(env.single_action_space.n, size=4))
+        again, *_ = other.step(np.zeros(4, int))
+        assert not reward.any() and all(np.array_equal(obs[key], again[key]) for key in obs)
+
+
+def first_question(env, kind, test=lambda qa: True):
+    """Reset until a question of a kind is put, and go to it; the question."""
+    for seed in range(300):
+        obs, _ = env.reset(seed=seed)
+        qa = env.task._questions[0][0].qa
+        if qa.kind == kind and test(qa):
+            while obs["phase"][0] == STREAM:
+                obs, *_ = env.step(np.zeros(1, int))
+            return qa
+    raise AssertionError(f"no question of kind {kind}")
+
+
+def answer(env, clauses, qa):
+    """Spell clauses; the reward and the info at the end."""
+    for action in env.task.dialogs.fact_actions.spell(encode_answer(qa.question, clauses, qa.now)):
+        _, reward, terminated, _, info = env.step(np.array([action]))
+    assert terminated[0]
+    return reward[0], {key: value[0] for key, value in info.items()}
+
+
+def test_rewards_by_hand():
+    env = make(kinds=("object",))
+    qa = first_question(env, "object", lambda qa: len(qa.answer.clauses) == 1 and qa.answer.clauses[0].object)
+    gold = qa.answer.clauses[0]
+    wrong = next(symbol for symbol in OBJECTS if symbol != gold.object)
+    for clauses, f1, category in (
+        ((gold,), 1.0, 2),
+        ((Clause(gold.verb),), 2 / 3, 5),  # one of one fact, one of two expected
+        ((Clause(gold.verb, wrong),), 0.5, 5),
+        ((Clause(None, wrong),), 0.0, 7),
+        ((gold, Clause(gold.verb, wrong)), 2 / 3, None),  # two of four facts, two of two expected
+    ):
+        first_question(env, "object", lambda qa: len(qa.answer.clauses) == 1 and qa.answer.clauses[0].object)
+        reward, info = answer(env, clauses, qa)
+        assert reward == pytest.approx(f1) and info["f1"] == pytest.approx(f1)
+        assert info["category"] == category or (category is None and info["category"] in (3, 4))
+        assert info["success"] == (category == 2) and info["expected"] == 2
+    first_question(env, "object")
+    _, reward, terminated, _, info = env.step(np.array([STOP]))
+    assert reward[0] == 0 and terminated[0] and info["category"][0] == 1
+    strict = make(kinds=("object",), reward="correct")
+    qa = first_question(strict, "object", lambda qa: len(qa.answer.clauses) == 1 and qa.answer.clauses[0].object)
+    assert answer(strict, (Clause(gold.verb),), qa)[0] == 0
+    first_question(strict, "object", lambda qa: len(qa.answer.clauses) == 1 and qa.answer.clauses[0].object)
+    assert answer(strict, qa.answer.clauses, qa)[0] == 1
+
+
+def test_more_than_what_was_expected_is_checked_against_the_history():
+    env = make(kinds=("action",), preset="faithful", lengths=(2,))
+    found = Counter()
+    for _ in range(2):
+        qa = first_question(env, "action", lambda qa: qa.answer.clauses[0].outcome is None)
+        gold = qa.answer.clauses
+        goals = [
+            goal for episode in env.task.dialogs.history(int(env.task._history[0])).episodes for goal in episode.goals
+        ]
+        true = [Clause("move", g.object, g.place) for g in goals if g.predicate == "objectAt"]
+        extra = next((clause for clause in true if clause not in gold), None)
+        place = next(p for p in LOCATIONS if Clause("move", "oil", p) not in [*true, *gold])
+        clause = Clause("move", "oil", place) if not found else extra
+        if clause is not None:
+            _, info = answer(env, (*gold, clause), qa)
+            found[info["category"]] += 1
+    assert found[4] == 1 and found[3] + found[4] == sum(found.values())
+
+
+def test_text_answers():
+    env = make(kinds=("location",), answer_mode="tokens")
+    qa = first_question(env, "location", lambda qa: qa.answer.clauses[0].location)
+    place = LOCATIONS[qa.answer.clauses[0].location].spoken
+    for text, f1 in ((qa.answer.text, 1.0), (f"hello {place} how", 0.0), ("", 0.0)):
+        first_question(env, "location", lambda qa: qa.answer.clauses[0].location)
+        for token in TOKENIZER.encode(text):
+            obs, reward, terminated, _, info = env.step(np.array([token]))
+        assert terminated[0] and reward[0] == f1 and info["success"][0] == (f1 == 1)
+        assert read_answer(obs["prefix"][0]) == TOKENIZER.decode(TOKENIZER.encode(text))
+    # An answer without an end ends after 128 tokens.
+    first_question(env, "location")
+    ends = [env.step(np.array([TOKENIZER.encode("sink")[0]]))[2:4] for _ in range(128)]
+    assert [bool(terminated[0]) for terminated, _ in ends] == [False] * 127 + [True] and not ends[-1][1][0]
+
+
+def test_interleaved_questions_are_about_the_episodes_so_far():
+    env = make(8, put="interleaved", questions_per_history=3, lengths=(5,), frames_per_step=2)
+    steps, ends, _ = play(env)
+    places = set()
+    for walk, end in zip(steps, ends, strict=True):
+        history = env.task.dialogs.history(env.task.dialogs.usable(int(end["layout_id"])))
+        counts = np.cumsum([len(episode.frames) for episode in history.episodes])
+        seen = np.cumsum([step["frame_mask"].sum() for step in walk])
+        put = [t for t, step in enumerate(walk) if step["phase"] == QUESTION]
+        assert len(put) == 3
+        for t in put:
+            told = int(np.searchsorted(counts, seen[t])) + 1 if seen[t] else 0
+            places.add(told)
+            assert not len(history) or counts[told - 1] == seen[t]  # a question comes between two episodes
+        assert seen[-1] == history.num_frames
+    assert len(places) >= 3
+    dialogs = env.task.dialogs
+    number = next(n for n in range(50) if len(dialogs.history(n)) == 5)
+    prefix, whole = dialogs.prefix(number, 2), dialogs.history(number)
+    assert prefix.episodes == whole.episodes[:2] and whole.ends[1] < prefix.question_time < whole.starts[2]
+
+
+def test_a_history_without_episodes_begins_with_its_question():
+    env = make(1, lengths=(1,), kinds=("action",))
+    for layout in range(80):
+        obs, info = env.reset(seed=0, options={"layout": layout})
+        if info["history_length"][0] == 0:
+            break
+    else:
+        raise AssertionError("2 % of the histories are empty")
+    assert obs["phase"][0] == QUESTION and not obs["frame_mask"].any()
+    assert env.task._questions[0][0].qa.answer.clauses == (Clause(outcome="denial"),)
+    _, reward, terminated, *_ = env.step(env.oracle_actions())
+    _, reward, terminated, *_ = env.step(env.oracle_actions())
+    assert reward[0] == 1 and terminated[0]
+
+
+def test_fact_actions_spell_every_answer():
+    for kinds in (KINDS, ("object",), ("duration", "how_often")):
+        dialogs = Dialogs(EpisodicQAConfig(kinds=kinds, scale="smoke"))
+        actions = dialogs.fact_actions
+        assert actions.names[:2] == ("stop", "next clause") and len(set(actions.names)) == len(actions)
+        for number in range(60):
+            encoded = dialogs.question(dialogs.usable(number), number % 16)
+            assert encoded.qa.kind in kinds and encoded.facts[-1] == STOP
+            answers = TupleAnswers(2, actions)
+            for k, action in enumerate(encoded.facts):
+                ended = answers.add(np.array([action]), np.array([1]))
+                assert ended[0] == (k == len(encoded.facts) - 1)
+            assert np.array_equal(answers.rows[1], encoded.tuples) and not answers.rows[0].any()
+    tiny = load_dialogs(EpisodicQAConfig(**TINY, scale="smoke")).fact_actions
+    assert len(tiny) == 2 + 5 + 3 + 4 + 2 and "object corn" in tiny.names and "object oil" not in tiny.names
+    assert (
+        tiny.spell(
+            encode_answer(
+                load_dialogs(EpisodicQAConfig(**SMALL)).question(0, 0).qa.question, [Clause("move", "oil")], 0
+            )
+        )
+        is None
+    )
+    rows = np.zeros((8, 10), np.int16)
+    rows[0, [0, 1, 2]] = 1, 1, 2
+    assert describe_tuples(rows) == "verb move, object redcup"
+
+
+def test_an_answer_ends_after_its_last_clause_or_too_many_facts():
+    actions = FactActions(("object",), tuple(OBJECTS), tuple(LOCATIONS))
+    answers, envs = TupleAnswers(1, actions), np.array([0])
+    fact = actions.names.index("object corn")
+    assert not answers.add(np.array([NEXT]), envs)[0]  # an empty clause is no clause
+    for clause in range(8):
+        assert not answers.add(np.array([fact]), envs)[0]
+        assert answers.rows[0, clause, 0] == 1
+        assert answers.add(np.array([NEXT]), envs)[0] == (clause == 7)
+    answers.clear(0)
+    ended = [bool(answers.add(np.array([fact]), envs)[0]) for _ in range(MAX_FACTS)]
+    assert ended == [False] * (MAX_FACTS - 1) + [True] and not answers.rows[0, 1:].any()
+
+
+def test_batches_are_drawn_in_equal_shares_of_the_lengths():
+    dialogs = load_dialogs(EpisodicQAConfig(scale="smoke", preset="faithful"))
+    batch = dialogs.sample_batch(np.random.default_rng(0), 200, 3)
+    assert batch.query.shape == (200, 3, 64) and batch.tuples.shape == (200, 3, 8, 10)
+    shares = Counter(batch.length.tolist())
+    assert set(shares) == {1, 2, 3, 5} and min(shares.values()) > 30
+    again = dialogs.sample_batch(np.random.default_rng(0), 200, 3)
+    assert all(np.array_equal(batch.frames[part], again.frames[part]) for part in batch.frames)
+    assert (batch.frames["dt"][:, 0, 1] > 0).all() and batch.frames["sub"].shape[2] == 129
+    with pytest.raises(ValueError, match="questions must be an integer of at least 1 and at most 16"):
+        dialogs.sample_batch(np.random.default_rng(0), 2, 17)
+    with pytest.raises(ValueError, match="equally many"):
+        dialogs.collate([0, 1], [[0], [0, 1]])
+
+
+def test_registered_ids():
+    env = gym.make("memenvs/EpisodicQA-Tiny-v0", scale="smoke")
+    assert env.action_space.n == 16
+    env = gym.make("memenvs/EpisodicQA-Long-v0", scale="smoke", lengths=50)
+    obs, info = env.reset(seed=0)
+    assert info["history_length"] in (0, 50) and env.unwrapped.task.dialogs.data.histories.pool.chain == 50
+    assert obs["frame_mask"].all()
+
+
+def test_pictures():
+    env = gym.make("memenvs/EpisodicQA-v0", render_mode="rgb_array", **SMALL, lengths=(5,))
+    env.reset(seed=4)
+    pictures = []
+    terminated = False
+    while not terminated:
+        pictures.append(env.render())
+        terminated = env.step(env.unwrapped.oracle_action())[2]
+    pictures.append(env.render())
+    assert all(picture.shape == (HEIGHT, WIDTH, 3) and picture.dtype == np.uint8 for picture in pictures)
+    assert all((a != b).any() for a, b in pairwise(pictures[:-1]))  # the end of an answer shows nothing new
+    dialogs = load_dialogs(EpisodicQAConfig(scale="smoke", lengths=(10,), kinds=("summary",)))
+    assert draw_timeline(dialogs.history(0)).std() > 10
+
+
+def test_bad_settings_are_named():
+    for settings, message in (
+        ({"kinds": ("why",)}, "kinds: unknown 'why'"),
+        ({"kinds": ()}, "kinds must have at least one"),
+        ({"modalities": ("sound",)}, "modalities: unknown 'sound'"),
+        ({"lengths": ()}, "lengths must be an integer or a list"),
+        ({"lengths": (0,)}, "lengths must be an integer of at least 1"),
+        ({"frames_per_step": 0}, "frames_per_step must be an integer"),
+        ({"questions_per_history": 0}, "questions_per_history must be an integer"),
+        ({"put": "never"}, "unknown put 'never'"),
+        ({"answer_mode": "speech"}, "unknown answer_mode 'speech'"),
+        ({"preset": "biased"}, "unknown preset 'biased'"),
+        ({"scale": "huge"}, "unknown scale 'huge'"),
+        ({"objects": ("cup",)}, "objects: unknown symbol 'cup'"),
+        ({"split": "exam"}, "unknown split 'exam'"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            make(**settings)
+    with pytest.raises(TypeError, match="kinds must be a list of names"):
+        make(kinds="object")
+    env = make()
+    with pytest.raises(ValueError, match=r"option 'question' must be an integer in 0 \.\.\. 15, got 16"):
+        env.reset(seed=0, options={"question": 16})
+    _, info = env.reset(seed=0, options={"question": 5, "layout": 7})
+    assert info["question"][0] == 5 and info["layout_id"][0] == 7

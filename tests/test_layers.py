@@ -26,6 +26,7 @@ TASKS = (
     "recall",
     "room_ballet",
     "two_rooms",
+    "verbalization",
     "visual_match",
     "vln",
 )

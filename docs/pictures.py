@@ -64,6 +64,7 @@ PICTURES = {
         Picture("FourBoxes-v0", episodes=3, settings={"max_episode_steps": 16}),
         Picture("RoomBallet-LVFO-v0", frames=110, skip=480),
         Picture("FFHQWorld-v0", frames=73, seed=9),
+        Picture("EpisodicQA-v0", fps=4, seed=1, settings={"lengths": 5, "frames_per_step": 2, "answer_mode": "tokens"}),
         Picture("VLN-R2R-v0", fps=1.5, seed=2, settings={"split": "val_unseen"}),
         Picture("VLN-CVDN-v0", fps=1.5, seed=4, settings={"split": "val_unseen"}),
         Picture("Darkroom-v0", episodes=4, settings={"max_episode_steps": 16}),

@@ -15,6 +15,7 @@ from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.dialogs import Dialogs, load_dialogs, read_answer
 from memenvs.verbalization.env import ANSWER, QUESTION, STREAM, EpisodicQA
 from memenvs.verbalization.language.facts import Clause
+from memenvs.verbalization.language.proxy import text_only_rates
 from memenvs.verbalization.language.structured import encode_answer
 from memenvs.verbalization.language.tokenizer import TOKENIZER
 from memenvs.verbalization.language.wordings import KINDS
@@ -336,3 +337,14 @@ def test_bad_settings_are_named():
         env.reset(seed=0, options={"question": 16})
     _, info = env.reset(seed=0, options={"question": 5, "layout": 7})
     assert info["question"][0] == 5 and info["layout_id"][0] == 7
+
+
+@pytest.mark.nightly
+def test_answers_without_memory_are_seldom_right():
+    for settings, most in (({}, 0.24), ({"lengths": (20, 50, 100)}, 0.27), (TINY, 0.45)):
+        sets = []
+        for split, count in (("train", 1200), ("test", 120)):
+            dialogs = Dialogs(EpisodicQAConfig(**settings, split=split))
+            sets.append([dialogs.question(dialogs.usable(i), k).qa for i in range(count) for k in range(16)])
+        rates = text_only_rates(*sets).values()
+        assert sum(rate.share * rate.questions for rate in rates) / sum(rate.questions for rate in rates) < most

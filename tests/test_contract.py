@@ -18,7 +18,7 @@ from stable_baselines3.common.env_checker import check_env as check_stable_basel
 from memenvs.actions import draw_actions
 from memenvs.core import TrialVectorEnv
 from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
-from memenvs.task import load_task
+from memenvs.task import load_task, setting_names
 from memenvs.testing import CHECKS, Subject
 from tests.rollouts import (
     any_action,

@@ -67,15 +67,11 @@ def digest(rows: list[tuple[Any, ...]]) -> str:
 
 
 def any_action(spec: EnvironmentSpec) -> dict[str, Any]:
-    """Settings with which all actions are always allowed, few images are drawn and data is small."""
+    """Settings with which all actions are always allowed and few data are made."""
     if spec.family == "recall":
-<<<<<<< HEAD
         return {"rooms": (4, 5), "image_size": (12, 12), "steps": (12, 12)}
-=======
-        return {"rooms": (2, 3), "image_size": (12, 12), "steps": (12, 12)}
     if spec.family == "verbalization":
         return {"scale": "smoke"}
->>>>>>> 0458817 (EpisodicQA: live through the days of a household robot, then answer questions about them)
     return {"invalid": "stop"} if "invalid" in setting_names(spec.task) else {}
 
 

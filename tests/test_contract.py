@@ -99,8 +99,7 @@ def _mean_score(spec: EnvironmentSpec, policy: str, episodes: int) -> float:
 
     Where robots explore or recall, each episode is in another home, and fewer are needed. Images are left out.
     """
-<<<<<<< HEAD
-    explores = "modalities" in setting_names(spec.task)
+    explores = spec.family in ("objectnav", "exploration")
     # Homes are dear to load, and six pictures of Ballet3D are 127,008 numbers.
     most_episodes = 1 if explores or spec.family in ("ballet3d", "recall") else 3  # of an environment
     settings = {**spec.defaults, **any_action(spec)}
@@ -110,15 +109,6 @@ def _mean_score(spec: EnvironmentSpec, policy: str, episodes: int) -> float:
         settings["image_size"] = (8, 8)
     elif spec.family == "room_ballet":
         settings["obs"] = "symbols"
-=======
-    explores = spec.family in ("objectnav", "exploration")
-    without_images = {"modalities": ("pose",)} if explores else {}
-    if spec.family == "room_ballet":
-        without_images = {"obs": "symbols"}
-    if "image_size" in setting_names(spec.task):
-        without_images = {"image_size": (8, 8)}
-    is_dear = explores or spec.family == "ballet3d"  # six pictures are 127,008 numbers
->>>>>>> 0458817 (EpisodicQA: live through the days of a household robot, then answer questions about them)
     num_envs = 2 if spec.family == "ballet3d" else 6 if explores and policy == "oracle" else 16
     env = TrialVectorEnv(spec.task, num_envs, autoreset_mode="SameStep", **settings)
     rng = np.random.default_rng(0)

@@ -131,15 +131,15 @@ class TupleAnswers:
         clause = self._clause[which]
         self.rows[which, clause, self._actions.slot[chosen]] = self._actions.value[chosen]
         self.rows[which, clause, EMIT] = 1
-        has_said = self.rows[envs, self._clause[envs], EMIT] > 0  # an empty clause would end the answer
-        self._clause[envs] += (actions == NEXT) & has_said
+        has_fact = self.rows[envs, self._clause[envs], EMIT] > 0  # an empty clause would end the answer
+        self._clause[envs] += (actions == NEXT) & has_fact
         full = self._clause[envs] >= MAX_CLAUSES
         self._clause[envs] = np.minimum(self._clause[envs], MAX_CLAUSES - 1)
         return (actions == STOP) | full | (self._count[envs] >= MAX_FACTS)
 
 
 def describe_tuples(rows: np.ndarray) -> str:
-    """Describe the tuples of an answer for people, such as "verb move, object corn; verb grasp, object oil"."""
+    """Describe tuples for people, such as "verb move, object corn; verb grasp, object oil"."""
     clauses = []
     for row in rows[rows[:, EMIT] > 0].tolist():
         facts = [

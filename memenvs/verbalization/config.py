@@ -44,7 +44,7 @@ class EpisodicQAConfig:
         paraphrases: Wordings of questions: "all", "seen" (without the held-out fifth) or "held_out" (that alone).
         pairs: (object, location) pairs of goals: "all", or "seen" (without those of the split "unseen_pairs").
         modalities: Parts of a key frame that are observed, of `MODALITIES`.
-        reward: "f1": F1 of the facts of an answer. "correct": 1 if all its facts are right and nothing else is said.
+        reward: "f1": F1 of the facts of an answer. "correct": 1 if all its facts are right and there is no other.
         key_frames: "events", or "windows": a key frame also every five seconds.
         objects: Symbols of the objects of the household.
         locations: Symbols of its locations; "roomcenter" is among them.
@@ -134,11 +134,11 @@ class EpisodicQAConfig:
     def is_whole(self) -> bool:
         """True if the household has all objects and locations.
 
-        Else no question presupposes what did not happen: the names of things that do not exist would give it away.
+        Else no question presupposes what did not happen: names of what does not exist would give it away.
         """
         return len(self.objects) == len(OBJECTS) and len(self.locations) == len(LOCATIONS)
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Parts of a key frame that are observed, in their order in `memenvs.verbalization.encoding.PARTS`."""
+        """Observed parts of a key frame, in their order in `memenvs.verbalization.encoding.PARTS`."""
         return tuple(part for name, parts in MODALITIES.items() if name in self.modalities for part in parts)

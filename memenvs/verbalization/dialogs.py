@@ -1,4 +1,4 @@
-"""Histories with their questions as arrays: what environments and supervised training read."""
+"""Histories with their questions as arrays, for environments and supervised training."""
 
 from __future__ import annotations
 
@@ -237,8 +237,7 @@ class Dialogs:
             )
         lives = [self.history(number) for number in histories]
         found = tuple(
-            tuple(self.question(number, each) for each in asks)
-            for number, asks in zip(histories, questions, strict=True)
+            tuple(self.question(number, each) for each in row) for number, row in zip(histories, questions, strict=True)
         )
         counts = np.array([life.num_frames for life in lives])
         longest = max(1, int(counts.max()))
@@ -262,7 +261,7 @@ class Dialogs:
         )
 
     def sample_batch(self, rng: np.random.Generator, batch_size: int, questions: int) -> DialogBatch:
-        """Draw a batch: histories in equal shares of the lengths, and different questions about each.
+        """Draw a batch: histories in equal shares of the lengths, different questions about each.
 
         Args:
             rng: Source of randomness.
@@ -286,7 +285,7 @@ def _with_blank(table: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=4)
 def load_dialogs(config: EpisodicQAConfig) -> Dialogs:
-    """Generate the histories and questions of some settings, or return what was generated before."""
+    """Generate the histories and questions of some settings; the last ones are kept."""
     return Dialogs(config)
 
 

@@ -1,4 +1,4 @@
-"""EpisodicQA: live through the days of a robot, key frame by key frame, then answer questions."""
+"""EpisodicQA: live through the days of a robot, then answer questions about them."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class EpisodicQA(BatchTask):
         self._phase = np.zeros(num_envs, np.int64)
         self._next_stop = np.zeros(num_envs, np.int64)  # chunk before which the next question comes
         self._stops: list[list[int]] = [[] for _ in range(num_envs)]
-        self._asked = np.zeros(num_envs, np.int64)  # questions that have been answered
+        self._answered = np.zeros(num_envs, np.int64)  # questions that have been answered
         self._history = np.zeros(num_envs, np.int64)
         self._question = np.zeros(num_envs, np.int64)
         self._questions: list[list[EncodedQuestion]] = [[] for _ in range(num_envs)]
@@ -182,7 +182,7 @@ class EpisodicQA(BatchTask):
         chunks = self.dialogs.chunks(number, tuple(after))
         self._index[i, : len(chunks.index)], self._dates[i, : len(chunks.index)] = chunks.index, chunks.dates
         self._stops[i], self._next_stop[i] = chunks.stops, chunks.stops[0]
-        self._chunk[i] = self._asked[i] = 0
+        self._chunk[i] = self._answered[i] = 0
         self._f1[i] = 0.0
         self._all_correct[i] = True
         self._numbers[i] = (0, 0, 0, 0, 0, episodes)
@@ -191,7 +191,7 @@ class EpisodicQA(BatchTask):
 
     def _show(self, i: int) -> None:
         """Prepare the next question of an environment."""
-        encoded = self._questions[i][self._asked[i]]
+        encoded = self._questions[i][self._answered[i]]
         self._query[i] = encoded.query
         self._gold[i] = encoded.tuples
         self._kind[i], self._query_text[i] = encoded.qa.kind, encoded.qa.question.text
@@ -228,18 +228,18 @@ class EpisodicQA(BatchTask):
         score = self._score(i)
         self._numbers[i, : len(score)] = score
         is_correct = score.category == CORRECT
-        self._asked[i] += 1
-        self._f1[i] += (score.f1 - self._f1[i]) / self._asked[i]
+        self._answered[i] += 1
+        self._f1[i] += (score.f1 - self._f1[i]) / self._answered[i]
         self._all_correct[i] &= is_correct
-        is_last = bool(self._asked[i] == len(self._questions[i]))
+        is_last = bool(self._answered[i] == len(self._questions[i]))
         if not is_last:
-            self._next_stop[i] = self._stops[i][self._asked[i]]
+            self._next_stop[i] = self._stops[i][self._answered[i]]
             self._phase[i] = QUESTION if self._chunk[i] == self._next_stop[i] else STREAM
             self._show(i)
         return float(is_correct) if self.config.reward == "correct" else score.f1, is_last
 
     def _score(self, i: int) -> Score:
-        encoded = self._questions[i][self._asked[i]]
+        encoded = self._questions[i][self._answered[i]]
         qa = encoded.qa
         if self.config.answer_mode == "structured" and np.array_equal(self._tuples.rows[i], self._gold[i]):
             return Score(CORRECT, encoded.num_facts, 0, encoded.num_facts)
@@ -247,19 +247,19 @@ class EpisodicQA(BatchTask):
         def score(log: Log | None) -> Score:
             if self.config.answer_mode == "tokens":
                 return score_answer(read_answer(self._tokens[i]), qa, log)
-            said = decode_answer(qa.question, self._tuples.rows[i], qa.now)
-            return score_clauses(said, qa.answer.clauses, log)
+            given = decode_answer(qa.question, self._tuples.rows[i], qa.now)
+            return score_clauses(given, qa.answer.clauses, log)
 
         found = score(None)
         if found.category not in (TMI_CORRECT, TMI_WRONG):
             return found
-        return score(self._log(i))  # only what was said too much needs the whole history
+        return score(self._log(i))  # only what was given too much needs the whole history
 
     def _log(self, i: int) -> Log:
-        number, place = int(self._history[i]), self._questions[i][self._asked[i]].qa.now
+        number, place = int(self._history[i]), self._questions[i][self._answered[i]].qa.now
         history = self.dialogs.history(number)
-        told = sum(end < place for end in history.ends)
-        return Log(history if told == len(history) else self.dialogs.prefix(number, told))
+        lived = sum(end < place for end in history.ends)
+        return Log(history if lived == len(history) else self.dialogs.prefix(number, lived))
 
     def observe(self, out: Observation, env_mask: np.ndarray) -> None:
         """Write the phase, the key frames of the step, the question and the answer so far."""
@@ -290,14 +290,14 @@ class EpisodicQA(BatchTask):
             "gold_answer": self._gold_answer,
             "query_text": self._query_text,
             "f1": self._f1,
-            "success": self._all_correct & (self._asked > 0),
+            "success": self._all_correct & (self._answered > 0),
         }
 
     def oracle_actions(self) -> np.ndarray:
         """Spell the gold answer; 0 where there is nothing to say."""
         actions = np.full(self.num_envs, STOP, np.int64)
         for i in np.flatnonzero(self._phase != STREAM).tolist():
-            encoded = self._questions[i][min(self._asked[i], len(self._questions[i]) - 1)]
+            encoded = self._questions[i][min(self._answered[i], len(self._questions[i]) - 1)]
             spelled = self._spelled[i]
             if self.config.answer_mode == "tokens":
                 actions[i] = encoded.tokens[spelled] or END if spelled < ANSWER_TOKENS else END
@@ -307,17 +307,17 @@ class EpisodicQA(BatchTask):
 
     def render(self, i: int) -> np.ndarray:
         """Draw the history as a timeline, with what was seen so far, the question and the answers."""
-        encoded = self._questions[i][min(self._asked[i], len(self._questions[i]) - 1)]
-        said = ""
+        encoded = self._questions[i][min(self._answered[i], len(self._questions[i]) - 1)]
+        given = ""
         if self._phase[i] != STREAM:
             if self.config.answer_mode == "tokens":
-                said = read_answer(self._tokens[i])
+                given = read_answer(self._tokens[i])
             else:
-                said = describe_tuples(self._tuples.rows[i])
+                given = describe_tuples(self._tuples.rows[i])
         seen = self._index[i, : self._chunk[i] + (self._phase[i] == STREAM)]
         return draw_timeline(
             self.dialogs.history(int(self._history[i])),
             frames_seen=int((seen != self._blank).sum()),
             query=encoded.qa if self._phase[i] != STREAM else None,
-            said=said,
+            given=given,
         )

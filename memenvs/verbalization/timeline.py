@@ -1,4 +1,4 @@
-"""Draw a history as a timeline: a row for each episode, with its date, its actions and its goals."""
+"""Draw a history as a timeline: a row for each episode, with date, actions and goals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FAILED, _REFERENT, _SEEN = (214, 48, 49), (255, 240, 200), (66, 133, 214)
 
 
 def draw_timeline(
-    history: History, frames_seen: int | None = None, query: QuestionAnswer | None = None, said: str = ""
+    history: History, frames_seen: int | None = None, query: QuestionAnswer | None = None, given: str = ""
 ) -> np.ndarray:
     """Draw a history, with a question and its answers below.
 
@@ -33,7 +33,7 @@ def draw_timeline(
         history: The history.
         frames_seen: Number of its key frames that were seen; later ones are pale. None for all.
         query: The question.
-        said: What the agent answers so far.
+        given: What the agent answers so far.
 
     Returns:
         uint8, (480, 720, 3).
@@ -63,7 +63,7 @@ def draw_timeline(
             draw.text((_GOALS, middle), _shorten(_describe(episode), font, WIDTH - _GOALS - 8), ink, font, anchor="lm")
     if not len(history):
         draw.text((_LEFT, _MARGIN), "no episode", _FAINT, font)
-    _draw_texts(draw, history, query, said)
+    _draw_texts(draw, history, query, given)
     x: float = WIDTH - _MARGIN
     for name, colour in (("failed", _FAILED), *reversed(_VERBS.items())):
         x -= font.getlength(name)
@@ -96,7 +96,7 @@ def _describe(episode: Episode) -> str:
     return ", ".join(texts)
 
 
-def _draw_texts(draw: ImageDraw.ImageDraw, history: History, query: QuestionAnswer | None, said: str) -> None:
+def _draw_texts(draw: ImageDraw.ImageDraw, history: History, query: QuestionAnswer | None, given: str) -> None:
     font = ImageFont.load_default(12)
     top = HEIGHT - _TEXT_HEIGHT
     draw.line((0, top, WIDTH, top), _LINE, 1)
@@ -107,7 +107,7 @@ def _draw_texts(draw: ImageDraw.ImageDraw, history: History, query: QuestionAnsw
         ("asked", f"{as_datetime(query.now):%a %d %b %H:%M}"),  # word: ok
         ("question", query.question.text),
         ("gold", query.answer.text),
-        ("answer", said or "..."),
+        ("answer", given or "..."),
     )
     y = top + 6
     for name, text in lines:

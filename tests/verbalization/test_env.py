@@ -30,7 +30,7 @@ def make(num_envs=1, **settings):
 
 
 def play(env, envs=8):
-    """Play one episode of the oracle in each copy; its observations (before each action), and its last info."""
+    """Play an episode of the oracle in each copy: its observations, its last info, its return."""
     steps = [[] for _ in range(envs)]
     ends, rewards = [None] * envs, np.zeros(envs)
     obs, info = env.reset(seed=3)
@@ -62,8 +62,10 @@ def test_rollout_reassembles_the_supervised_batch():
         steps, ends, rewards = play(env)
         count = task.config.questions_per_history
         numbers = [task.dialogs.usable(int(end["layout_id"])) for end in ends]
-        asks = [[(int(end["question"]) + k) % task.config.questions for k in range(count)] for end in ends]
-        batch = task.dialogs.collate(numbers, asks)
+        numbers_of_questions = [
+            [(int(end["question"]) + k) % task.config.questions for k in range(count)] for end in ends
+        ]
+        batch = task.dialogs.collate(numbers, numbers_of_questions)
         for i, walk in enumerate(steps):
             mask = np.concatenate([step["frame_mask"] for step in walk]) > 0
             assert mask.sum() == batch.frame_mask[i].sum()
@@ -205,9 +207,9 @@ def test_interleaved_questions_are_about_the_episodes_so_far():
         put = [t for t, step in enumerate(walk) if step["phase"] == QUESTION]
         assert len(put) == 3
         for t in put:
-            told = int(np.searchsorted(counts, seen[t])) + 1 if seen[t] else 0
-            places.add(told)
-            assert not len(history) or counts[told - 1] == seen[t]  # a question comes between two episodes
+            lived = int(np.searchsorted(counts, seen[t])) + 1 if seen[t] else 0
+            places.add(lived)
+            assert not len(history) or counts[lived - 1] == seen[t]  # a question comes between two episodes
         assert seen[-1] == history.num_frames
     assert len(places) >= 3
     dialogs = env.task.dialogs

@@ -1,4 +1,4 @@
-"""Eviction strategies learned by reinforcement (SAT); 2 to 5 minutes a run on one core.
+"""Eviction strategies learned by reinforcement (SAT); 3 to 12 minutes a run on one core.
 
 An agent sees a colour, stays elsewhere for twice as long as its memory has room, and then has to choose that colour.
 With FIFO the colour is gone, with MVFO it is not, and an allocator (AMA) finds out from returns. Compared with memories

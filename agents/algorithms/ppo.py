@@ -33,6 +33,10 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
     refilled with the new weights. The last update of a rollout learns from all T steps: a full update. The next
     rollout starts with a new trial and an empty memory. K = 1 is ordinary PPO.
 
+    With `allocator`, the eviction strategy of a memory with a capacity is chosen where it is emptied, and a Q of each
+    strategy learns from the undiscounted returns. The strategy of each step is stored, so that learning sees the memory
+    that acted; the trained policy follows the strategy with the largest Q.
+
     Several processes make the same optimizer steps as one process with all their environments and the same
     `batch_size` would; each takes its share of a batch from its own environments.
 

@@ -140,6 +140,16 @@ for step in range(200):
     loss.backward()
     optimizer.step()
 print([STRATEGIES[number] for number in allocator.best(torch.eye(4))])
+
+from memenvs.agents import AllocatorConfig, PartialUpdatePPO, make_vec_env  # by reinforcement
+
+env = make_vec_env("memenvs/VisualMatch-v0", 4, obs="one_hot", place=True, seed=0)
+policy_kwargs = {"memory": "sat-fifo", "memory_kwargs": {"dim": 16, "layers": 1, "mlp_dim": 16, "capacity": 40}}
+settings = {"n_steps": 100, "n_updates": 1, "batch_size": 2}  # a rollout has room for a whole episode
+allocator = AllocatorConfig(strategies=("fifo", "mvfo"))
+model = PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy_kwargs, allocator=allocator, seed=0, **settings)
+model.learn(400)
+print(model.policy.allocator.strategies, model.policy.allocator(torch.ones(1, 1)))  # Q of each
 """,
         config="AllocatorConfig",
     ),

@@ -116,8 +116,8 @@ def test_results_are_those_of_the_pages_of_the_studies(pages):
 
 
 def test_presets_with_a_memory():
-    assert presets_with("sat-pm") == ["ballet-aba"]
-    assert presets_with("gru") == ["vln-ppo"]
+    assert presets_with("sat-pm") == ["ballet-aba", "sat-visual-match:sat-pm"]
+    assert presets_with("gru") == ["sat-visual-match:gru", "vln-ppo"]
     assert presets_with("dnc") == ["ballet-dnc"]
 
 

@@ -41,4 +41,4 @@ def test_a_run_and_its_page(tmp_path: Path) -> None:
 def test_every_method_has_a_preset() -> None:
     methods = {(task, method): find_preset(variant_name(task, method)) for task in TASKS for method in METHODS}
     assert [config.learner.allocator is not None for config in methods.values()] == [m == "ama" for _, m in methods]
-    assert {config.total_steps for config in methods.values()} == {1_024_000}
+    assert {config.total_steps for config in methods.values()} == {1_536_000}

@@ -12,8 +12,8 @@ EMPTY, WALL, RED, GREEN, BLUE, YELLOW = range(6)
 CELL_NAMES = ("empty", "wall", "red ball", "green ball", "blue ball", "yellow ball")
 #: uint8, (6, 3); object, colour and state of each kind in Minigrid's code.
 SYMBOLS = np.array([(1, 0, 0), (2, 5, 0), (6, 0, 0), (6, 1, 0), (6, 2, 0), (6, 4, 0)], np.uint8)
-#: uint8, (3,); the largest object, colour and state of Minigrid's code.
-LARGEST_SYMBOLS = np.array((10, 5, 2), np.uint8)
+#: The largest number of Minigrid's code, that of an agent.
+LARGEST_SYMBOL = 10
 #: Change of column and row by heading: right, down, left, up. Rows count from above.
 MOVES = np.array([(1, 0), (0, 1), (-1, 0), (0, -1)])
 
@@ -34,8 +34,6 @@ def _view_offsets() -> np.ndarray:
 
 
 _VIEW_OFFSETS = _view_offsets()
-#: Cell of the view in which the agent stands.
-_OWN_CELL = VIEW // 2 * VIEW + VIEW - 1
 
 
 def _flat(columns: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -123,7 +121,6 @@ class GridRooms:
         """
         corner = (self._first + self._at)[env_mask]
         kinds = self._cells.reshape(-1)[corner[:, None] + _VIEW_OFFSETS[self._heading[env_mask]]]
-        kinds[:, _OWN_CELL] = EMPTY
         return kinds.reshape(-1, VIEW, VIEW)
 
     def close(self) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.houses.house import House, Room, Shapes
-from memenvs.houses.worlds import HouseWorld, make_house_world
+from memenvs.houses.navigation.navmap import NavigationMap
+from memenvs.houses.worlds import Home, HouseWorld, make_house_world
 from memenvs.recall.color_recall import COLOURS, RGB, ColorRecall, draw_square
 from memenvs.recall.config import ColorRecallConfig, ViewRecallConfig
 from memenvs.recall.homes import RecallHome
@@ -58,6 +59,8 @@ def test_tours():
         assert keeps_cue(tour.place, "mvfo", 200)
         if key == 1:
             np.testing.assert_array_equal(tour.pose, again.pose)
+    assert not keeps_cue(np.array([0, 0, 1, 1]), "mvfo", 4)  # the query, in place 1, would evict it
+    assert keeps_cue(np.array([0, 1, 1, 1]), "mvfo", 4)
     with pytest.raises(ValueError, match=r"must have tours of \(9, 9\) steps in which a memory of capacity 1 keeps"):
         make_tour(home, 0, (9, 9), 1)
 
@@ -110,6 +113,8 @@ def test_turns():
         headings.append(turns.heading[:150])
         places.append(turns.place)
     share = np.bincount(np.concatenate(headings), minlength=30) / (300 * 150)
+    around = (np.diff(np.stack(headings)) + 15) % 30 - 15
+    assert abs((around > 0).mean() - 0.5) < 0.05  # along the shorter arc, either side
     assert share.min() > 0.7 / 30 and share[0] < 1.6 / 30  # all around
     assert np.mean([len(set(each)) for each in headings]) > 29.5  # of 30; a random walk sees 19
     kept = {name: retained(np.stack(places), name, 150, n_places=10) for name in ("fifo", "mvfo")}
@@ -188,6 +193,14 @@ def test_episodes_of_a_pool_are_those_of_the_environment():
             else:
                 answer = (env.oracle_action().reshape(12, 16, 3) + 1) * 127.5
                 np.testing.assert_allclose(answer, view.targets(views)[b], atol=1e-3)
+
+
+def test_the_centre_of_a_room():
+    corner = np.array([[0, 0], [4, 0], [4, 2], [2, 2], [2, 4], [0, 4]], float)  # three squares of 2 m
+    room = Room("other", corner, 0, (90, 90, 90))
+    house = House("corner", Shapes.empty(), (room,), (), (), ("building",))
+    home = RecallHome(0, Home(house, NavigationMap(house)))
+    np.testing.assert_allclose(home.centres, [[5 / 3, 5 / 3]])
 
 
 def test_homes_that_cannot_be_played():

@@ -27,6 +27,10 @@ def test_the_room_and_the_field_by_hand():
     assert sum(cell == EMPTY for column in view for cell in column) == 6 * 6 - 1
     assert (info["goal"], info["place"], info["phase_id"], info["choice_id"]) == (1, 0, 0, -1)
     assert info["pose"].tolist() == [1, 11 + 3, 0]
+    for turn, heading in ((LEFT, np.pi / 2), (RIGHT, -np.pi / 2)):
+        twin = TrialEnv(VisualMatch)
+        twin.reset(seed=0)
+        np.testing.assert_allclose(np.exp(1j * twin.step(turn)[4]["pose"][2]), np.exp(1j * heading), atol=1e-6)
     for x in (2, 3):
         assert env.step(FORWARD)[4]["pose"].tolist() == [x, 14, 0]
     observation, reward, terminated, _, info = env.step(FORWARD)  # the cue blocks; the third step ends the phase
@@ -163,6 +167,22 @@ def test_the_oracle_chooses_right_from_anywhere():
             assert info["success"][terminated & ~over].all()
             over |= terminated
     assert over.all()
+
+
+def test_the_oracle_takes_fruits_and_the_ball():
+    env = TrialVectorEnv(VisualMatch, 50, phases=(2, 40, 9), autoreset_mode="SameStep")
+    env.reset(seed=0)
+    finals = []
+    while len(finals) < 50:
+        _, _, terminated, truncated, info = env.step(env.oracle_actions())
+        assert not truncated.any()
+        finals += [
+            {key: info["final_info"][key][i] for key in ("success", "fruits", "return")}
+            for i in np.flatnonzero(terminated)
+        ]
+    assert all(final["success"] for final in finals)
+    np.testing.assert_allclose([final["return"] for final in finals], [1 + 0.01 * final["fruits"] for final in finals])
+    assert np.mean([final["fruits"] for final in finals]) > 4
 
 
 def test_planes_are_the_symbols():

@@ -11,7 +11,7 @@ from memenvs.agents.presets.preset import SEPARATOR, Preset, Variant
 NAME = "sat-pictures"
 _LEARNER = SupervisedConfig(
     batch_size=32,
-    learning_rate=1e-3,
+    learning_rate=1.5e-3,
     final_learning_rate=0.0,
     warmup_steps=200,
     validation_episodes=200,

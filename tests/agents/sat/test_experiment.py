@@ -1,4 +1,4 @@
-"""Runs of picture tasks: figures beside the evaluation, the report, and checkpoints that replace them."""
+"""Runs of picture tasks: figures beside the evaluation, and the report."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from memenvs.agents import make_vec_env
 from memenvs.agents.memory import Memory, StepInputs, make_memory, place_codes, token_memory
 from memenvs.agents.memory.chunking import chunks_by_place, chunks_by_time
 from memenvs.agents.memory.place_codes import (
@@ -345,3 +346,39 @@ def test_initial_weights_are_scaled_to_the_inputs_once() -> None:
     assert not plain.standardize(steps) and set(saved) - set(plain.state_dict()) == {"is_standardized"}
     still = make_memory("sat-fifo", 4, dim=32, layers=1, n_places=2)
     assert still.standardize(torch.full((5, 4), 2.0)) and torch.isfinite(still.embed(steps)).all()
+
+
+def test_a_scaled_memory_notices_the_colour_of_a_cue() -> None:
+    """In Visual Match the cue is seen in 4 of 84 steps, in one cell of the view."""
+    count, steps = 8, 86
+    recorded = []
+    for goal in (0, 1):
+        env = make_vec_env("memenvs/VisualMatch-v0", count, seed=0, place=True, obs="one_hot")
+        env.set_options({"goal": goal})
+        seen, rng = [env.reset()], np.random.default_rng(0)
+        for _ in range(steps - 1):
+            seen[-1] = {name: value.copy() for name, value in seen[-1].items()}
+            seen.append(env.step(rng.integers(3, size=count))[0])
+        image = torch.from_numpy(np.stack([each["image"].reshape(count, -1) for each in seen], 1)).float()
+        recorded.append((image, torch.from_numpy(np.stack([each["place"] for each in seen], 1))))
+    start = torch.zeros(count, steps, dtype=torch.bool)
+    start[:, 0] = True
+    moved = {}
+    for is_scaled in (False, True):
+        torch.manual_seed(0)
+        memory = make_memory(
+            "sat-fifo",
+            294,
+            dim=64,
+            layers=1,
+            mlp_dim=64,
+            capacity=40,
+            n_places=2,
+            strategy="mvfo",
+            standardize=is_scaled,
+        )
+        memory.standardize(recorded[0][0].flatten(0, 1))
+        with torch.no_grad():
+            one, other = (memory(StepInputs(image, start, start, place=place), last=1)[0] for image, place in recorded)
+        moved[is_scaled] = float(((one - other).norm(dim=-1) / one.norm(dim=-1)).mean())
+    assert moved[True] > 0.05 and moved[False] < 0.002, moved

@@ -76,6 +76,11 @@ class PictureModelConfig:
             check_int("capacity", self.capacity, or_none=True)
         if self.strategy not in STRATEGY_NAMES:
             raise ValueError(f"unknown strategy {self.strategy!r}; {choices_for(self.strategy, STRATEGY_NAMES)}")
+        if not self.uses_place and self.strategy not in ("fifo", "lifo"):
+            raise ValueError(
+                f"strategy must be 'fifo' or 'lifo' with memory {self.memory!r}, which knows no places, "
+                f"got {self.strategy!r}"
+            )
         if not self.uses_place and self.place_code is not None:
             raise ValueError(f"place_code must be left out with memory {self.memory!r}, got {self.place_code!r}")
         if self.place_code not in (None, *get_args(PlaceCodeKind)):

@@ -204,6 +204,10 @@ def make_picture_prediction(task: PictureTask, settings: Mapping[str, Any]) -> P
         raise ValueError(
             f"strategy must be left out where it is chosen (allocation), got {model_settings['strategy']!r}"
         )
+    if not model.config.uses_place:
+        raise ValueError(
+            f"allocation must be left out with memory {model.config.memory!r}, which knows no places, got {allocation}"
+        )
     if model.capacity is None:
         raise ValueError(f"allocation must be left out where all steps are kept, got {allocation}")
     known = [each.name for each in fields(SupervisedAllocation)]

@@ -148,6 +148,7 @@ def test_settings_that_do_not_fit_are_refused_by_name() -> None:
         (of_classes, {"place_layers": 1}, "place_layers must be 0"),
         (task, {"place_layers": 4}, "place_layers must be below layers"),
         (task, {"capacity": 0}, "capacity must"),
+        (task, {"memory": "t-fifo", "strategy": "mvfo"}, "strategy must be 'fifo' or 'lifo' with memory 't-fifo'"),
         (task, {"strategy": "newest"}, "unknown strategy 'newest'"),
         (task, {"place_code": "polar"}, "unknown place_code 'polar'"),
         (task, {"memory": "t-fifo", "place_code": "sine1d"}, "place_code must be left out"),

@@ -94,6 +94,7 @@ def test_an_allocator_learns_from_a_hundred_times_the_error_and_explores_less_an
     for settings, words in (
         ({"allocation": {}, "strategy": "fifo"}, "strategy must be left out"),
         ({"allocation": {}, "capacity": None}, "allocation must be left out"),
+        ({"allocation": {}, "memory": "t-fifo"}, "allocation must be left out with memory 't-fifo'"),
         ({"allocation": {"epsilon": 0}}, "unknown setting 'epsilon' of allocation"),
     ):
         with pytest.raises(ValueError, match=words):

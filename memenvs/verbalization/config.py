@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from memenvs.checks import as_names, check_int, choices_for, is_int, plain_fields
-from memenvs.verbalization.household_config import PRESETS, HouseholdConfig, Preset, household
-from memenvs.verbalization.language.presets import PARAPHRASES, LanguageConfig, Paraphrases, language
+from memenvs.checks import as_names, check_fields, check_int, is_int, plain_fields
+from memenvs.verbalization.household_config import HouseholdConfig, Preset, check_names, household
+from memenvs.verbalization.language.presets import LanguageConfig, Paraphrases, language
 from memenvs.verbalization.language.wordings import KINDS, Kind
-from memenvs.verbalization.splits import SCALES, SPLITS, TRAIN_LENGTHS, ScaleName, Split
+from memenvs.verbalization.splits import TRAIN_LENGTHS, ScaleName, Split
 from memenvs.verbalization.symbols import LOCATIONS, OBJECTS
 
 #: Parts of a key frame by modality.
@@ -75,8 +75,9 @@ class EpisodicQAConfig:
         for name in ("kinds", "modalities", "objects", "locations"):
             object.__setattr__(self, name, as_names(name, getattr(self, name)))
         lengths = (self.lengths,) if is_int(self.lengths) else self.lengths
-        object.__setattr__(self, "lengths", tuple(lengths) if isinstance(lengths, (list, tuple)) else lengths)
-        if not isinstance(self.lengths, tuple) or not self.lengths:
+        object.__setattr__(self, "lengths", tuple(lengths) if isinstance(lengths, list) else lengths)
+        check_fields(self)
+        if not self.lengths:
             raise ValueError(f"lengths must be an integer or a list of integers, got {self.lengths!r}")
         for length in self.lengths:
             check_int("lengths", length, 1, 1000)
@@ -84,26 +85,8 @@ class EpisodicQAConfig:
         check_int("questions_per_history", self.questions_per_history, 1, 1000)
         check_int("questions", self.questions, 1, 100_000)
         check_int("data_seed", self.data_seed, 0)
-        allowed: dict[str, Any] = {
-            "preset": PRESETS,
-            "put": ("end", "interleaved"),
-            "answer_mode": ("structured", "tokens"),
-            "split": SPLITS,
-            "scale": SCALES,
-            "paraphrases": PARAPHRASES,
-            "pairs": ("all", "seen"),
-            "reward": ("f1", "correct"),
-            "key_frames": ("events", "windows"),
-        }
-        for name, choices in allowed.items():
-            if getattr(self, name) not in choices:
-                raise ValueError(f"unknown {name} {getattr(self, name)!r}; {choices_for(getattr(self, name), choices)}")
-        for name, known in (("kinds", KINDS), ("modalities", MODALITIES)):
-            for value in getattr(self, name):
-                if value not in known:
-                    raise ValueError(f"{name}: unknown {value!r}; {choices_for(value, known)}")
-            if not getattr(self, name):
-                raise ValueError(f"{name} must have at least one of {list(known)}, got none")
+        check_names("kinds", self.kinds, KINDS)
+        check_names("modalities", self.modalities, MODALITIES)
         self.household()  # checks the rest
         self.language()
 

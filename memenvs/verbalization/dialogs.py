@@ -55,12 +55,12 @@ class Chunks(NamedTuple):
     """Key frames of each step of an environment; F in each of C steps.
 
     Attributes:
-        index: int32, (C, F); row of each key frame in `Dialogs.tables`.
+        rows: int32, (C, F); row of each key frame in `Dialogs.tables`.
         dates: int16, (C, F, 7).
         stops: For each question the number of steps before it.
     """
 
-    index: np.ndarray
+    rows: np.ndarray
     dates: np.ndarray
     stops: list[int]
 
@@ -242,7 +242,9 @@ class Dialogs:
         counts = np.array([life.num_frames for life in lives])
         longest = max(1, int(counts.max()))
         mask = np.arange(longest) < counts[:, None]
-        frames = {part: np.zeros((len(lives), longest, *PARTS[part][0]), PARTS[part][1]) for part in self.config.parts}
+        frames: dict[str, np.ndarray] = {
+            part: np.zeros((len(lives), longest, *PARTS[part][0]), PARTS[part][1]) for part in self.config.parts
+        }
         for b, life in enumerate(lives):
             for part, values in self.data.frames.frames(life, self.config.parts).items():
                 frames[part][b, : len(values)] = values

@@ -147,7 +147,7 @@ class EpisodicQA(BatchTask):
             shape, kind = PARTS[part]
             is_real = np.issubdtype(kind, np.floating)
             low, high = bounds.get(part, (-np.inf, np.inf) if is_real else (0, symbols - 1))
-            spaces[f"frame_{part}"] = gym.spaces.Box(low, high, (size, *shape), kind)  # type: ignore[arg-type]
+            spaces[f"frame_{part}"] = gym.spaces.Box(low, high, (size, *shape), kind)
         spaces["frame_mask"] = gym.spaces.Box(0, 1, (size,), np.int8)
         spaces["query"] = gym.spaces.Box(0, len(TOKENIZER) - 1, (QUERY_TOKENS,), np.int32)
         if structured:
@@ -180,7 +180,7 @@ class EpisodicQA(BatchTask):
                 after[k] = place = after[k - 1] if k else 1
             self._questions[i].append(self.dialogs.question(number, which, None if place == episodes else place))
         chunks = self.dialogs.chunks(number, tuple(after))
-        self._index[i, : len(chunks.index)], self._dates[i, : len(chunks.index)] = chunks.index, chunks.dates
+        self._index[i, : len(chunks.rows)], self._dates[i, : len(chunks.rows)] = chunks.rows, chunks.dates
         self._stops[i], self._next_stop[i] = chunks.stops, chunks.stops[0]
         self._chunk[i] = self._answered[i] = 0
         self._f1[i] = 0.0

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from memenvs.checks import check_int, choices_for, plain_fields
+from memenvs.checks import check_fields, check_int, choices_for
 from memenvs.verbalization.symbols import LOCATIONS, OBJECTS, PICK_LOCATIONS, PLACE_LOCATIONS
 
 Preset = Literal["faithful", "debiased"]
@@ -98,13 +99,11 @@ class HouseholdConfig:
     missed_detections: float = 0.0
 
     def __post_init__(self) -> None:
-        plain_fields(self)
         for field in fields(self):
             object.__setattr__(self, field.name, _as_tuples(getattr(self, field.name)))  # settings are keys of caches
-        for name, known in (("objects", OBJECTS), ("locations", LOCATIONS)):
-            for symbol in getattr(self, name):
-                if symbol not in known:
-                    raise ValueError(f"{name}: unknown symbol {symbol!r}; {choices_for(symbol, known)}")
+        check_fields(self)
+        check_names("objects", self.objects, OBJECTS)
+        check_names("locations", self.locations, LOCATIONS)
         if "roomcenter" not in self.locations or not self.pick_locations or len(self.place_locations) < 2:
             raise ValueError(
                 f"locations must have 'roomcenter', one of {PICK_LOCATIONS} and two of {PLACE_LOCATIONS}, "
@@ -129,13 +128,6 @@ class HouseholdConfig:
             raise ValueError(f"failure must be three probabilities, got {self.failure!r}")
         if len(self.place_weights) != len(PLACE_LOCATIONS) or min(self.place_weights) <= 0:
             raise ValueError(f"place_weights must be {len(PLACE_LOCATIONS)} numbers > 0, got {self.place_weights!r}")
-        for name, allowed in (
-            ("pairs", ("all", "seen", "unseen")),
-            ("start", ("roomcenter", "any")),
-            ("key_frames", ("windows", "events")),
-        ):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {list(allowed)}, got {getattr(self, name)!r}")
         for name in ("chain_length", "window_seconds", "gap_seconds"):
             check_int(name, getattr(self, name))
 
@@ -148,6 +140,19 @@ class HouseholdConfig:
     def place_locations(self) -> tuple[str, ...]:
         """Locations to which a goal may bring objects."""
         return tuple(name for name in PLACE_LOCATIONS if name in self.locations)
+
+
+def check_names(name: str, values: Sequence[object], known: Collection[str]) -> None:
+    """Check that a setting lists names of some kind, at least one and each once.
+
+    Raises:
+        ValueError: It does not.
+    """
+    for value in values:
+        if not isinstance(value, str) or value not in known:
+            raise ValueError(f"{name}: unknown {value!r}; {choices_for(value, known)}")
+    if not values or len(set(values)) < len(values):
+        raise ValueError(f"{name} must have at least one of {list(known)}, each once, got {values!r}")
 
 
 def _as_tuples(value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -24,7 +24,7 @@ TRAIN_LENGTHS, TEST_LENGTHS = (1, 2, 3, 5), (1, 2, 3, 5, 10)
 #: Houses are sized by histories of this many episodes.
 _HOUSE = 10
 #: Changes of the household in the split "shift".
-SHIFT = {"episode_speed": (2.0, 4.0), "joint_offset": 0.2, "missed_detections": 0.1}
+SHIFT: dict[str, Any] = {"episode_speed": (2.0, 4.0), "joint_offset": 0.2, "missed_detections": 0.1}
 
 
 class SplitSize(NamedTuple):

@@ -327,7 +327,7 @@ def test_bad_settings_are_named():
         ({"answer_mode": "speech"}, "unknown answer_mode 'speech'"),
         ({"preset": "biased"}, "unknown preset 'biased'"),
         ({"scale": "huge"}, "unknown scale 'huge'"),
-        ({"objects": ("cup",)}, "objects: unknown symbol 'cup'"),
+        ({"objects": ("cup",)}, "objects: unknown 'cup'"),
         ({"split": "exam"}, "unknown split 'exam'"),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):

@@ -289,13 +289,13 @@ def test_dictionary_is_closed():
 
 def test_bad_settings_name_the_setting():
     for changes, message in (
-        ({"objects": ("cup",)}, "objects: unknown symbol 'cup'"),
+        ({"objects": ("cup",)}, "objects: unknown 'cup'"),
         ({"locations": ("roomcenter", "sink")}, "locations must have 'roomcenter'"),
         ({"goal_mixture": (("juggle", 1.0),)}, "goal_mixture must be weights"),
         ({"scene_objects": (1, 2)}, "the second at least 3"),
         ({"failure": (0.1, 0.1)}, "failure must be three probabilities"),
         ({"incomplete": 1.5}, "incomplete must be a probability"),
-        ({"key_frames": "all"}, "key_frames must be one of"),
+        ({"key_frames": "all"}, "unknown key_frames 'all'"),
         ({"place_weights": (1.0,)}, "place_weights must be 7 numbers"),
         ({"window_seconds": 0}, "window_seconds must be an integer"),
     ):

@@ -113,13 +113,58 @@ def test_questions_outside_the_grammar_are_refused():
             parse_question(text, log)
 
 
+@pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.nightly)])
+def test_any_text_is_answered_or_refused(step):
+    """Every paraphrase with every form of action and time, whole or with words left out, swapped or replaced."""
+    rng = np.random.default_rng(0)
+    logs = [Log(three_episodes()), Log(History((), (), second(2021, 1, 1, 9, 0), (1,)))]
+    acts = ("grasp the oil", "move the corn", "move the corn to the sink", "put down the oil", "go to the fridge")
+    acting = ("grasping the oil", "moving cookies", "putting the corn on the sink", "going to the round table")
+    times = (
+        "",
+        "yesterday",
+        "today at noon",
+        "on July 5 at 09 AM",
+        "this week",
+        "in the last three days",
+        "at 31 o clock",
+    )
+    outcomes = Counter()
+    for wording in [wording for family in FAMILIES.values() for wording in family.wordings][::step]:
+        text = wording.format_map(
+            {
+                "act": acts[int(rng.integers(5))],
+                "acting": acting[int(rng.integers(4))],
+                "object": "the red cup",
+                "location": "the sink",
+                "order": "last",
+                "see": "touch",
+                "exactly": "exactly " * int(rng.integers(2)),
+            }
+            | dict.fromkeys(("time", "period"), times[int(rng.integers(len(times)))])
+        )
+        words = text.split()
+        changed = [words[k] for k in sorted(rng.choice(len(words), max(1, len(words) - 1), replace=False).tolist())]
+        noise = [TOKENIZER.tokens[int(rng.integers(3, len(TOKENIZER)))] if rng.random() < 0.2 else w for w in words]
+        for variant in (text, " ".join(changed), " ".join(rng.permutation(words)), " ".join(noise)):
+            for log in logs:
+                try:
+                    answer = answer_question(log, parse_question(variant, log), hands=True)
+                except (QuestionError, FutureTimeError):
+                    outcomes["refused"] += 1
+                else:
+                    outcomes["answered"] += 1
+                    assert same(parse_answer(answer.kind, answer.text, log.now), answer.clauses), (variant, answer)
+    assert min(outcomes["refused"], outcomes["answered"]) > 150 / step
+
+
 @pytest.mark.parametrize(
     ("preset", "count"),
     [
         ("faithful", 50),
         ("debiased", 50),
-        pytest.param("faithful", 1000, marks=pytest.mark.nightly),
-        pytest.param("debiased", 1000, marks=pytest.mark.nightly),
+        pytest.param("faithful", 400, marks=pytest.mark.nightly),
+        pytest.param("debiased", 400, marks=pytest.mark.nightly),
     ],
 )
 def test_texts_tuples_and_tokens_have_the_facts(preset, count):

@@ -3,10 +3,12 @@
 import json
 from collections import Counter
 
+import numpy as np
 import pytest
 
 from memenvs.cli import main
 from memenvs.verbalization.language import gate
+from memenvs.verbalization.language.facts import MAX_CLAUSES
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.proxy import LEVELS, Rate, failures
 from memenvs.verbalization.language.question_parser import parse_question
@@ -24,8 +26,11 @@ from memenvs.verbalization.language.score import (
     Score,
     pool,
     score_answer,
+    score_clauses,
 )
+from memenvs.verbalization.language.structured import SLOT_SIZES, decode_answer
 from memenvs.verbalization.language.tables import THESIS_MIX, THESIS_TEXT_ONLY, Scored, difficulty, make_tables
+from memenvs.verbalization.language.tokenizer import TOKENIZER
 from memenvs.verbalization.language.wordings import KINDS
 from tests.verbalization.lives import three_episodes
 
@@ -270,3 +275,31 @@ def test_models_without_memory_are_right_as_rarely_as_promised():
 def test_gate_holds(preset):
     for seed in (0, 1):
         assert failures(gate.measure(preset, 500, seed), preset) == []
+
+
+@pytest.mark.parametrize("count", [300, pytest.param(20_000, marks=pytest.mark.nightly)])
+def test_any_answer_has_a_category(count):
+    rng = np.random.default_rng(0)
+    log = Log(three_episodes())
+    golds = [gold_of(log, question) for question in dict.fromkeys(question for question, *_ in CASES)]
+    answers = [answer for _, answer, *_ in CASES]
+    found = Counter()
+    for number in range(count):
+        gold = golds[number % len(golds)]
+        # Tokens at random, or an answer to any question with some of its tokens replaced.
+        tokens = (
+            TOKENIZER.encode(answers[int(rng.integers(len(answers)))]) if number % 3 else [0] * int(rng.integers(30))
+        )
+        noise = rng.integers(len(TOKENIZER), size=len(tokens))
+        text = TOKENIZER.decode(np.where(rng.random(len(tokens)) < (0.1 if number % 3 else 1), noise, tokens))
+        found[score_answer(text, gold, log).category] += 1
+        rows = rng.integers(list(SLOT_SIZES.values()), size=(MAX_CLAUSES, len(SLOT_SIZES)))
+        clauses = decode_answer(gold.question, rows, log.now)
+        score = score_clauses(clauses, gold.answer.clauses, log)
+        assert 0 <= score.correct <= score.expected and score.incorrect >= 0 and 0 <= score.f1 <= 1
+    assert len(found) >= 5 and found[INAPPROPRIATE] > count / 4
+    many = score_answer(f"I grasped {', '.join(['the oil'] * 3000)}.", golds[0], log)
+    assert (many.category, many.incorrect) == (WRONG, 6000)
+    digits = "9" * 5000
+    for text in (f"It took {digits} seconds.", f"{digits} times", f"I did it {digits} days ago."):
+        assert {score_answer(text, gold, log).category for gold in golds} == {INAPPROPRIATE}

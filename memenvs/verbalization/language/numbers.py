@@ -21,7 +21,7 @@ MONTHS = [
 WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 _VALUES = {word: value for value, word in enumerate(UNITS)} | {word: value for value, word in TENS.items()}
 #: Regular expression of a number in words or digits, of lower-case text.
-NUMBER = r"(?:\d+|" + "|".join(sorted(_VALUES, key=len, reverse=True)) + ")"
+NUMBER = r"(?:\d{1,6}|" + "|".join(sorted(_VALUES, key=len, reverse=True)) + ")"
 
 
 def spell(number: int) -> str:

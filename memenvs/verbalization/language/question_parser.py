@@ -107,7 +107,7 @@ def parse_question(text: str, log: Log) -> Question:
         raise QuestionError(f"question {text!r}: the grammar does not have {', '.join(map(repr, words))}", words)
     if problem is not None:
         raise QuestionError(f"question {text!r}: {problem}") from problem
-    near = get_close_matches(plain, _examples(), 3, cutoff=0.3)
+    near = get_close_matches(plain, _examples(), 3, cutoff=0.5)
     raise QuestionError(f"question {text!r} has known words, but is none of the grammar; similar: {near}")
 
 

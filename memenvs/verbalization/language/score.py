@@ -7,7 +7,6 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import NamedTuple
 
 from memenvs.verbalization.language.answer_parser import parse_answer
@@ -82,22 +81,20 @@ def pair_clauses(given: Sequence[Clause], expected: Sequence[Clause]) -> list[in
     Returns:
         For each clause of `given` the index of its partner; None without one.
     """
-    gains = [[_count(a, b) for b in expected] for a in given]
-
-    @cache
-    def best(first: int, free: int) -> tuple[int, tuple[int | None, ...]]:
-        if first == len(given):
-            return 0, ()
-        options: list[tuple[int, tuple[int | None, ...]]] = []
-        for partner, gain in enumerate(gains[first]):
-            if gain and free >> partner & 1:
-                total, rest = best(first + 1, free & ~(1 << partner))
-                options.append((total + gain, (partner, *rest)))
-        total, rest = best(first + 1, free)
-        options.append((total, (None, *rest)))
-        return max(options, key=lambda option: option[0])  # the first of equal ones, so that the order is kept
-
-    return list(best(0, (1 << len(expected)) - 1)[1])
+    # For each set of partners that are taken (as bits), the most matches so far and the partners that reach it.
+    best: dict[int, tuple[int, list[int | None]]] = {0: (0, [])}
+    for clause in given:
+        gains = [_count(clause, other) for other in expected]
+        extended: dict[int, tuple[int, list[int | None]]] = {}
+        for taken, (total, partners) in best.items():
+            options: list[int | None] = [each for each, gain in enumerate(gains) if gain and not taken >> each & 1]
+            for partner in (*options, None):
+                key = taken if partner is None else taken | 1 << partner
+                reached = total if partner is None else total + gains[partner]
+                if key not in extended or reached > extended[key][0]:
+                    extended[key] = (reached, [*partners, partner])
+        best = extended
+    return max(best.values(), key=lambda option: option[0])[1]
 
 
 def _count(given: Clause, expected: Clause) -> int:

@@ -30,11 +30,11 @@ class RunConfig:
         device: "auto", "cpu", "cuda" or a GPU of several, such as "cuda:1".
         threads: CPU threads of PyTorch; 0 leaves PyTorch's own choice.
         learner: Settings of a registered learner, which choose the learner by their class: `PPOConfig`, `DQNConfig`,
-            `ImitationConfig` or `SupervisedConfig`. In JSON and on the command line they have the learner's name:
-            "ppo", "dqn", "imitation" or "supervised". With `SupervisedConfig`, which learns from batches and does not
-            act, fields in `ACTING` must keep their defaults.
+            `ImitationConfig`, `SupervisedConfig` or `QuestionConfig`. In JSON and on the command line they have the
+            learner's name: "ppo", "dqn", "imitation", "supervised" or "questions". With the last two, which learn from
+            batches and do not act, fields in `ACTING` must keep their defaults.
         policy: Settings of the policy (`MemoryPolicy`, or `MTVMPolicy` with `ImitationConfig`), or of the model that
-            predicts (`BalletModel`, `PictureModel`); JSON on the command line.
+            predicts (`BalletModel`, `PictureModel`, `Answerer`); JSON on the command line.
         encoder_from: Folder of a run, or checkpoint, whose encoder (features extractor and embedding of the previous
             action) this run starts with; "{seed}" in it stands for this run's seed. None starts with new weights. A
             frozen encoder must come from somewhere: needed with `policy.freeze_features`. `ImitationConfig` takes all

@@ -194,3 +194,12 @@ register_learner(
         acts=False,
     )
 )
+register_learner(
+    LearnerSpec(
+        name="questions",
+        config="memenvs.agents.verbalization.config:QuestionConfig",
+        experiment="memenvs.agents.verbalization.experiment:QuestionExperiment",
+        unit="batches",
+        acts=False,
+    )
+)

@@ -33,6 +33,7 @@ _MODULES = {
     "Spatially-Aware Transformer: reinforcement learning": ("sat_rl", "SAT_RL_PRESETS"),
     "Spatially-Aware Transformer: memories of pictures": ("sat_pictures", "PICTURE_PRESETS"),
     "MTVM: instruction following (R2R, CVDN)": ("mtvm", "MTVM_PRESETS"),
+    "Episodic memory verbalization: questions about a robot's days": ("verbalization", "VERBALIZATION_PRESETS"),
 }
 
 #: Title -> presets of one paper or of another package.

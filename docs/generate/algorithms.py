@@ -119,6 +119,27 @@ with torch.no_grad():
         "supervised",
     ),
     Algorithm(
+        "verbalization.prediction",
+        "QuestionAnswering",
+        """
+import torch
+
+from memenvs.agents import SupervisedLearner
+from memenvs.agents.verbalization.config import QuestionConfig
+from memenvs.agents.verbalization.prediction import make_question_answering
+
+data = {"scale": "smoke", "questions": 2}
+memory = {"dim": 16, "layers": 2, "heads": 2, "mlp_dim": 16}
+settings = {"memory": "ct-lt", "memory_kwargs": memory, "dim": 16, "head_dim": 16, "questions": 2}
+torch.manual_seed(0)
+model = make_question_answering("memenvs/EpisodicQA-Tiny-v0", data, settings)
+learner = SupervisedLearner(model, QuestionConfig(batch_size=4), total_steps=3, seed=0)
+learner.learn(3, on_step=lambda log: print(log["answer_loss"], log["auxiliary_loss"], log["accuracy"]))
+""",
+        "questions",
+        commands=("memenvs-agents train episodic-qa", "python examples/episodic_qa.py"),
+    ),
+    Algorithm(
         "memory.allocator",
         "AdaptiveAllocator",
         """
@@ -252,13 +273,16 @@ def _algorithm(algorithm: Algorithm) -> str:
         f"- Difference from the paper: {linked(sections['Difference from the paper'])}"
     )
     results = _results(algorithm)
+    without = "No study of this repository has a result of it yet."
+    if not algorithm.learner:
+        without = "It trains nothing: see the results of the other algorithms."
     return page(
         algorithm.title or f"`{algorithm.name}`",
         sections[""],
         section("Notes", notes),
         section("Can I use?", _can_i_use(algorithm)),
         section("Example", code(algorithm.example)),
-        section("Results", results_table(results) or "It trains nothing: see the results of the other algorithms."),
+        section("Results", results_table(results) or without),
         section("How to replicate", _commands(algorithm, results)),
         section("Parameters", _parameters(algorithm)),
     )
@@ -305,6 +329,13 @@ def _uses(algorithm: Algorithm) -> list[tuple[str, str]]:
             ("Room Ballet, as `BalletPrediction`", YES),
             ("an own task, as a subclass of `PredictionModel`", YES),
             ("several processes", _mark(_learns_in_processes(of))),
+        ]
+    elif algorithm.name == "QuestionAnswering":
+        rows = [
+            ("`EpisodicQA-v0`, `-Tiny`, `-Long`", YES),
+            ("memories that give their vectors: `ct` and its relatives, `lstm-on`, `lstm-o1`; `none`", YES),
+            ("other memories", NO),
+            ("several processes", YES),
         ]
     elif algorithm.name == "AdaptiveAllocator":
         rows = [

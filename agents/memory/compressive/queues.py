@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from memenvs.agents.memory.base import State
 from memenvs.agents.memory.compressive.layers import CompressiveLayer
@@ -135,8 +135,9 @@ class Queues(nn.Module):
         parts = []
         for layer in range(self.layers):
             conv = self._convolution(layer, name)
-            frozen = {key: value.detach() for key, value in conv.named_parameters()}
-            parts.append(functional_call(conv, frozen, vectors[:, layer].transpose(1, 2)).transpose(1, 2))
+            assert conv.bias is not None
+            weight, bias = conv.weight.detach(), conv.bias.detach()
+            parts.append(F.conv1d(vectors[:, layer].transpose(1, 2), weight, bias, conv.stride).transpose(1, 2))
         return torch.stack(parts, 1).to(vectors.dtype)
 
     def _losses(self, name: str, sources: Tensor, replaced: Tensor, layers: Sequence[CompressiveLayer]) -> Tensor:

@@ -1,0 +1,82 @@
+"""Preset of question answering about a robot's days (episodic memory verbalization)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memenvs.agents.experiments.config import RunConfig
+from memenvs.agents.presets.preset import Preset, Variant
+from memenvs.agents.verbalization.config import QuestionConfig
+
+#: All kinds of questions; as in the environment, which is not imported here.
+KINDS = ("clock", "action", "problems", "past_time", "location", "object", "duration", "summary", "how_often")
+TEST_LENGTHS = (1, 2, 3, 5, 10)
+#: Small enough that a history of five episodes does not fit: 8 + 8 + 4 x 4 key frames of about 45.
+_QUEUES: dict[str, Any] = {
+    "dim": 64,
+    "layers": 2,
+    "heads": 4,
+    "mlp_dim": 128,
+    "block_length": 8,
+    "memory_length": 8,
+    "compressed_lengths": [4],
+    "ratios": [4],
+}
+_LSTM: dict[str, Any] = {"dim": 64, "layers": 2}
+
+
+def _memory(about: str, name: str, settings: dict[str, Any]) -> Variant:
+    return Variant(about, {"policy.memory": name, "policy.memory_kwargs": settings})
+
+
+_VARIANTS = {
+    "text-only": _memory("the question alone", "none", {}),
+    "lstm-o1": _memory("the newest 21 outputs of an LSTM", "lstm-o1", {**_LSTM, "capacity": 21}),
+    "lstm-o1-26": _memory("the newest 26 outputs of an LSTM", "lstm-o1", {**_LSTM, "capacity": 26}),
+    "lstm-on": _memory("all outputs of an LSTM: no memory of constant size", "lstm-on", _LSTM),
+    "ct": _memory("without a long-term state, 20 vectors", "ct", _QUEUES),
+    "ct-26": _memory("without a long-term state, 26 vectors", "ct", {**_QUEUES, "compressed_lengths": [10]}),
+    "ct-lt-learned": _memory("a learned query for what is written, 21 vectors", "ct-lt-learned", _QUEUES),
+    "ml-ct-lt": _memory(
+        "two levels of compression, 21 vectors",
+        "ml-ct-lt",
+        {**_QUEUES, "compressed_lengths": [2, 2], "ratios": [4, 2]},
+    ),
+    "ct-slots": _memory("four long-term states that compete, 24 vectors", "ct-slots", _QUEUES),
+    "ct-log": _memory("three levels of two vectors that merge, 26 vectors", "ct-log", _QUEUES),
+    "bidirectional": Variant("steps of a block see each other", {"policy.memory_kwargs.causal": False}),
+    "faithful-layers": Variant(
+        "the layers of the thesis: normalised after them, ReLU, no positions; steps of a block see each other",
+        {"policy.memory_kwargs.causal": False, "policy.memory_kwargs.style": "faithful"},
+    ),
+    "index-symbols": Variant(
+        "a linear layer over the numbers of symbols, as before the thesis", {"policy.symbol_encoding": "index_linear"}
+    ),
+    "integer-dates": Variant("a linear layer over the seven fields of a date", {"policy.dates": "integers"}),
+    **{
+        "only-" + "-".join(modalities): Variant(
+            f"key frames have their date and {' and '.join(modalities)} alone",
+            {"env_kwargs.modalities": ["date", *modalities]},
+        )
+        for modalities in (("symbols",), ("signals",), ("images",), ("signals", "images"))
+    },
+}
+
+VERBALIZATION_PRESETS = {
+    "episodic-qa": Preset(
+        "questions about up to five episodes of a robot, memory ct-lt with 21 vectors; tested with up to ten episodes",
+        RunConfig(
+            env="memenvs/EpisodicQA-v0",
+            env_kwargs={"kinds": list(KINDS)},
+            total_steps=1500,
+            threads=1,
+            device="cpu",
+            learner=QuestionConfig(),
+            policy={"memory": "ct-lt", "memory_kwargs": _QUEUES, "curriculum": [150, 300, 525]},
+            eval_kwargs={"split": "test", "lengths": list(TEST_LENGTHS), "questions": 60},
+            eval_trials=200,
+            score="accuracy",
+        ),
+        _VARIANTS,
+    ),
+}

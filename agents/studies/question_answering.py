@@ -1,0 +1,244 @@
+"""The study of memories that answer questions: evaluation of a run, tables over runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.prediction_experiment import evaluate_predictions, trained_model
+from memenvs.agents.experiments.report import Report, add_table
+from memenvs.agents.experiments.statistics import format_percent
+from memenvs.agents.experiments.train import train_run
+from memenvs.agents.studies.study_results import has_results, read_result, write_result
+from memenvs.agents.verbalization.arrays import kinds_of, load_arrays
+from memenvs.agents.verbalization.prediction import QuestionAnswering, QuestionBatch
+from memenvs.verbalization.language.score import CATEGORIES, CORRECT
+from memenvs.verbalization.language.wordings import KINDS
+
+EVALUATIONS = ("evaluation", "answers")
+"""Evaluations that each run of the study has."""
+HISTORIES = 50
+"""Histories that are answered together."""
+FOLDS = 10
+"""Parts of the test histories, over which paired errors are computed."""
+WITHOUT_MEMORY = "clock"
+"""Kind of question that needs no memory: left out of means over kinds."""
+Runs = Mapping[str, Sequence[Path]]
+"""Name of a run -> folders, one per seed."""
+
+
+def train_and_evaluate(run: RunDirectory, quiet: bool) -> None:
+    """Train a run to its end and write the evaluations that are not there.
+
+    Args:
+        run: The folder.
+        quiet: Show no progress bar.
+    """
+    train_run(run, quiet=quiet)
+    if not has_results(run.path, "answers"):
+        write_result(run.path, "answers", evaluate_answers(run))
+    if not has_results(run.path, "evaluation"):
+        evaluate_predictions(run, quiet=quiet)
+
+
+@torch.no_grad()
+def evaluate_answers(run: RunDirectory) -> dict[str, Any]:
+    """Answer every question about every history of the evaluation.
+
+    Args:
+        run: The folder.
+
+    Returns:
+        "lengths": lengths of histories. "correct" and "count", by length, fold of the histories and kind of question:
+        right answers and answers. "distance": by length, reference distance -> [right, answers]. "facts": by length
+        [correct, incorrect, expected]. "categories": by length, the number of answers in each of `CATEGORIES`.
+    """
+    run.config.use_threads()
+    model = trained_model(run).eval()
+    assert isinstance(model, QuestionAnswering)
+    arrays = load_arrays(model.config)
+    n_questions = arrays.slots.shape[1]
+    kinds = kinds_of(arrays.slots)
+    lengths = np.unique(arrays.length[arrays.length > 0])
+    shape = (len(lengths), FOLDS, len(KINDS))
+    correct, count = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    distance: list[dict[int, list[int]]] = [{} for _ in lengths]
+    facts = np.zeros((len(lengths), 3), np.int64)
+    categories = np.zeros((len(lengths), len(CATEGORIES)), np.int64)
+    for i, length in enumerate(lengths.tolist()):
+        histories = np.flatnonzero(arrays.length == length)
+        for part in np.split(histories, range(HISTORIES, len(histories), HISTORIES)):
+            batch = QuestionBatch(arrays, part, np.tile(np.arange(n_questions), (len(part), 1)))
+            for row, scores in zip(part.tolist(), model.score(batch), strict=True):
+                fold = int(np.searchsorted(histories, row)) % FOLDS
+                for question, score in enumerate(scores):
+                    qa = arrays.dialogs.question(int(arrays.numbers[row]), question).qa
+                    is_right = score.category == CORRECT
+                    correct[i, fold, kinds[row, question]] += is_right
+                    count[i, fold, kinds[row, question]] += 1
+                    facts[i] += (score.correct, score.incorrect, score.expected)
+                    categories[i, score.category - 1] += 1
+                    if qa.distance is not None:
+                        pair = distance[i].setdefault(qa.distance, [0, 0])
+                        pair[0] += is_right
+                        pair[1] += 1
+    return {
+        "lengths": lengths.tolist(),
+        "correct": correct.tolist(),
+        "count": count.tolist(),
+        "distance": [{str(key): each[key] for key in sorted(each)} for each in distance],
+        "facts": facts.tolist(),
+        "categories": categories.tolist(),
+    }
+
+
+# ---------------------------------------------------------------------- numbers of one run
+
+
+def _over_kinds(correct: np.ndarray, count: np.ndarray) -> float:
+    """Mean over kinds of the share of right answers, each kind alike; arrays (..., kinds) are added up first."""
+    right, all_answers = (each.reshape(-1, len(KINDS)).sum(0) for each in (correct, count))
+    used = [k for k, kind in enumerate(KINDS) if all_answers[k] and kind != WITHOUT_MEMORY]
+    return float(np.mean(right[used] / all_answers[used]))
+
+
+def mean_over_kinds(folder: Path, length: int, left_out: int | None = None) -> float:
+    """Share of right answers about histories of a length, the mean over kinds.
+
+    Args:
+        folder: Folder of the run.
+        length: Episodes.
+        left_out: Fold to leave out; None for none.
+    """
+    answers = read_result(folder, "answers")
+    i = answers["lengths"].index(length)
+    folds = [fold for fold in range(FOLDS) if fold != left_out]
+    correct, count = (np.array(answers[name][i])[folds] for name in ("correct", "count"))
+    return _over_kinds(correct, count)
+
+
+def paired_difference(runs: Sequence[Path], others: Sequence[Path], length: int) -> tuple[float, float]:
+    """Difference of `mean_over_kinds` of two agents, and its standard error.
+
+    Seeds are averaged. The error is that of the jackknife over folds of the histories, with that over seeds added in
+    squares where there are several.
+
+    Args:
+        runs: Folders of one agent, one per seed.
+        others: Folders of the other, of the same seeds.
+        length: Episodes.
+    """
+    pairs = list(zip(runs, others, strict=True))
+
+    def difference(left_out: int | None) -> np.ndarray:
+        return np.array([mean_over_kinds(a, length, left_out) - mean_over_kinds(b, length, left_out) for a, b in pairs])
+
+    whole = difference(None)
+    without = np.array([difference(fold).mean() for fold in range(FOLDS)])
+    variance = (FOLDS - 1) / FOLDS * ((without - without.mean()) ** 2).sum()
+    if len(pairs) > 1:
+        variance += whole.var(ddof=1) / len(pairs)
+    return float(whole.mean()), float(variance**0.5)
+
+
+# ---------------------------------------------------------------------- tables
+
+
+def add_tables(report: Report, runs: Runs) -> None:
+    """Add all tables over runs of the study.
+
+    Args:
+        report: The page; tables are printed too.
+        runs: The runs that are there.
+    """
+    lengths = read_result(next(iter(runs.values()))[0], "answers")["lengths"]
+    heads = [f"length {length}" for length in lengths]
+    rows = [
+        [name, len(folders), *(_percent([mean_over_kinds(each, length) for each in folders]) for length in lengths)]
+        for name, folders in runs.items()
+    ]
+    add_table(report, "Right answers in %, mean over kinds but the clock, by episodes", ["run", "seeds", *heads], rows)
+    for length in [each for each in lengths if each >= 5]:
+        distances = list(range(1, length + 1))
+        rows = [
+            [name, *(_percent(_by_distance(folders, length, distance)) for distance in distances)]
+            for name, folders in runs.items()
+        ]
+        title = f"Right answers in % by episodes back from the newest, histories of {length}"
+        add_table(report, title, ["run", *map(str, distances)], rows)
+    middle = 5 if 5 in lengths else lengths[-1]
+    rows = [
+        [name, *(_percent(_by_kind(folders, middle, number)) for number in range(len(KINDS)))]
+        for name, folders in runs.items()
+    ]
+    add_table(report, f"Right answers in % by kind, histories of {middle}", ["run", *KINDS], rows)
+    rows = [[name, *_information(folders)] for name, folders in runs.items()]
+    add_table(report, "Facts of all answers in %", ["run", "precision", "recall"], rows)
+    rows = [[name, *(_percent(shares) for shares in _category_shares(folders).T)] for name, folders in runs.items()]
+    add_table(report, "Answers by category in %", ["run", *CATEGORIES], rows)
+    _add_differences(report, runs, lengths)
+
+
+def _add_differences(report: Report, runs: Runs, lengths: Sequence[int]) -> None:
+    """Add differences of neighbouring agents, and of others of equal size, on the same questions."""
+    wanted = [
+        ("ct", "lstm-o1"),
+        ("ct-lt", "ct"),
+        ("ct-slots", "ct-lt"),
+        ("ct-log", "ct-26"),
+        ("ct-26", "lstm-o1-26"),
+        ("ct-lt", "ct-26"),
+    ]
+    named = {name.partition(":")[2] or "ct-lt": folders for name, folders in runs.items()}
+    rows = []
+    for a, b in wanted:
+        if a in named and b in named and len(named[a]) == len(named[b]):
+            found = [paired_difference(named[a], named[b], length) for length in lengths]
+            rows.append([f"{a} - {b}", *(f"{100 * mean:+.1f} +- {100 * error:.1f}" for mean, error in found)])
+    if rows:
+        title = "Differences of the mean over kinds, same questions, points"
+        add_table(report, title, ["runs", *(f"length {length}" for length in lengths)], rows)
+
+
+def _percent(values: Sequence[float] | np.ndarray) -> str:
+    values = np.asarray(values, float)
+    return "-" if np.isnan(values).all() else format_percent(values)
+
+
+def _by_distance(folders: Sequence[Path], length: int, distance: int) -> list[float]:
+    """Share of right answers at a reference distance, of each seed; NaN where there is none."""
+    shares = []
+    for folder in folders:
+        answers = read_result(folder, "answers")
+        right, count = answers["distance"][answers["lengths"].index(length)].get(str(distance), (0, 0))
+        shares.append(right / count if count else np.nan)
+    return shares
+
+
+def _by_kind(folders: Sequence[Path], length: int, number: int) -> list[float]:
+    """Share of right answers to a kind of question, of each seed; NaN where there is none."""
+    shares = []
+    for folder in folders:
+        answers = read_result(folder, "answers")
+        i = answers["lengths"].index(length)
+        right, count = (np.array(answers[name][i])[:, number].sum() for name in ("correct", "count"))
+        shares.append(right / count if count else np.nan)
+    return shares
+
+
+def _information(folders: Sequence[Path]) -> tuple[str, str]:
+    """Precision and recall over the facts of all answers."""
+    facts = np.array([np.array(read_result(folder, "answers")["facts"]).sum(0) for folder in folders])
+    correct, incorrect, expected = facts.T
+    return _percent(correct / np.maximum(1, correct + incorrect)), _percent(correct / expected)
+
+
+def _category_shares(folders: Sequence[Path]) -> np.ndarray:
+    """Share of each category among all answers, (seeds, categories)."""
+    counts = np.array([np.array(read_result(folder, "answers")["categories"]).sum(0) for folder in folders])
+    return counts / counts.sum(1, keepdims=True)

@@ -1,0 +1,136 @@
+"""Embedding of key frames: dates, symbols, statuses, signals, image latents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from memenvs.agents.verbalization.config import Dates, SymbolEncoding
+
+PERIODS = (800.0, 365.25, 160.0, 72.0, 32.0, 15.0, 7.0, 3.0, 1.0, 1 / 3, 1 / 8, 1 / 24)
+"""Periods of the features of a date, days: two years down to an hour."""
+WIDTHS = {"dt": 32, "symbol": 32, "state": 16, "sub": 32, "latent": 64}
+"""Width of the encoding of each part; "symbol" is that of one symbol."""
+SLOTS = {"action": 1, "args": 5, "objects": 2}
+"""Symbols of a key frame besides its goal."""
+GOALS = 5
+_DAYS_BEFORE_MONTH = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
+
+
+def days_since_2020(fields: Tensor) -> Tensor:
+    """Compute the days since 2020-01-01 00:00:00 of dates, with the time of day as fraction.
+
+    Args:
+        fields: int, (..., 7); year - 2020, month, day, weekday, hour, minute, second; before 2100.
+
+    Returns:
+        float64, (...).
+    """
+    year, month, day, _, hour, minute, second = fields.long().unbind(-1)
+    before = torch.tensor(_DAYS_BEFORE_MONTH, device=fields.device)[(month - 1).clamp(min=0)]
+    leap_day = (year % 4 == 0) & (month > 2)
+    days = 365 * year + (year + 3).div(4, rounding_mode="floor") + before + leap_day + day - 1
+    return days.double() + (3600 * hour + 60 * minute + second).double() / 86400
+
+
+class DateEncoder(nn.Module):
+    """Linear layer over the fields of a date, or over sines and cosines of it.
+
+    Args:
+        width: Width of the encoding.
+        dates: "periodic" or "integers".
+    """
+
+    def __init__(self, width: int, dates: Dates) -> None:
+        super().__init__()
+        self.is_periodic = dates == "periodic"
+        self.linear = nn.Linear(2 * len(PERIODS) + 1 if self.is_periodic else 7, width)
+        if self.is_periodic:
+            nn.init.normal_(self.linear.weight, std=len(PERIODS) ** -0.5)  # unit variance, as symbols have
+
+    def forward(self, fields: Tensor) -> Tensor:
+        """Encode dates, int (..., 7), as in `days_since_2020`; float (..., width)."""
+        dtype = self.linear.weight.dtype
+        if not self.is_periodic:
+            return self.linear(fields.to(dtype))
+        days = days_since_2020(fields)
+        angles = 2 * math.pi * days[..., None] / torch.tensor(PERIODS, dtype=torch.float64, device=days.device)
+        return self.linear(torch.cat([angles.sin(), angles.cos(), days[..., None] / 1000], -1).to(dtype))
+
+
+class FrameEmbedding(nn.Module):
+    """Embed key frames, each part by itself, then all of them together.
+
+    Args:
+        parts: Parts that are given; see `memenvs.verbalization.encoding.PARTS`.
+        n_symbols: Numbers of symbols.
+        sub_width: Number of signals.
+        latent_width: Number of image latents.
+        dim: Width of an embedded key frame.
+        symbol_encoding: "embedding" or "index_linear".
+        dates: "periodic" or "integers".
+
+    Source:
+        Bärmann, KIT 2021, encoding of key frames; widths are ours.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[str],
+        n_symbols: int,
+        sub_width: int,
+        latent_width: int,
+        dim: int,
+        symbol_encoding: SymbolEncoding,
+        dates: Dates,
+    ) -> None:
+        super().__init__()
+        self.parts = tuple(parts)
+        width = WIDTHS["symbol"]
+        modules: dict[str, nn.Module] = {}
+        if "dt" in parts:
+            modules["dt"] = DateEncoder(WIDTHS["dt"], dates)
+        n_slots = sum(SLOTS.values())
+        self.has_symbols, self.embeds_symbols = "goal" in parts, symbol_encoding == "embedding"
+        if self.has_symbols:
+            if self.embeds_symbols:
+                modules["symbol"] = nn.Embedding(n_symbols, width)
+            else:
+                modules["symbol"] = nn.Linear(n_slots + GOALS, (n_slots + 1) * width)
+        for part, numbers in (("state", 4), ("sub", sub_width), ("latent", latent_width)):
+            if part in parts:
+                modules[part] = nn.Linear(numbers, WIDTHS[part])
+        self.encoders = nn.ModuleDict(modules)
+        total = sum(WIDTHS[part] for part in modules if part != "symbol") + self.has_symbols * (n_slots + 1) * width
+        self.join = nn.Sequential(nn.Linear(total, dim), nn.LayerNorm(dim))
+
+    def forward(self, frames: Mapping[str, Tensor]) -> Tensor:
+        """Embed key frames.
+
+        Args:
+            frames: Part -> (B, T, ...), as in `memenvs.verbalization.encoding.PARTS`.
+
+        Returns:
+            float, (B, T, dim).
+        """
+        encoded = [self.encoders["dt"](frames["dt"])] if "dt" in self.parts else []
+        if self.has_symbols:
+            slots = [frames[name].long().reshape(*frames["goal"].shape[:2], size) for name, size in SLOTS.items()]
+            encoded.append(self._symbols(torch.cat(slots, -1), frames["goal"].long()))
+        for part in ("state", "sub", "latent"):
+            if part in self.parts:
+                linear = self.encoders[part]
+                encoded.append(linear(frames[part].to(self.join[0].weight.dtype)))
+        return self.join(torch.cat(encoded, -1))
+
+    def _symbols(self, slots: Tensor, goal: Tensor) -> Tensor:
+        """Encode symbols, int (B, T, 8), and goals, int (B, T, 5) with 0 for none; float (B, T, 9 * width)."""
+        if not self.embeds_symbols:
+            return self.encoders["symbol"](torch.cat([slots, goal], -1).to(self.join[0].weight.dtype))
+        is_goal = (goal > 0)[..., None]
+        bag = (self.encoders["symbol"](goal) * is_goal).sum(-2) / is_goal.sum(-2).clamp(min=1)
+        filled = self.encoders["symbol"](slots) * (slots > 0)[..., None]
+        return torch.cat([filled.flatten(-2), bag], -1)

@@ -1,0 +1,192 @@
+"""Question answering as a prediction task: batches, loss and scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from memenvs.agents.algorithms.supervised import PredictionModel
+from memenvs.agents.verbalization.arrays import DialogArrays, kinds_of, load_arrays
+from memenvs.agents.verbalization.config import AnswererConfig
+from memenvs.agents.verbalization.model import EMIT, Answerer
+from memenvs.checks import choices_for
+from memenvs.registry import find_environment
+from memenvs.verbalization.config import EpisodicQAConfig
+from memenvs.verbalization.language.facts import MAX_CLAUSES
+from memenvs.verbalization.language.log import Log
+from memenvs.verbalization.language.score import CORRECT, Score, score_clauses
+from memenvs.verbalization.language.structured import decode_answer
+from memenvs.verbalization.language.wordings import KINDS
+from memenvs.verbalization.symbols import SYMBOLS
+
+
+@dataclass(frozen=True)
+class QuestionBatch:
+    """B histories with Q questions each.
+
+    Attributes:
+        arrays: Where they come from.
+        histories: int64, (B,); rows of the arrays.
+        questions: int64, (B, Q); numbers of the questions.
+    """
+
+    arrays: DialogArrays
+    histories: np.ndarray
+    questions: np.ndarray
+
+
+class QuestionAnswering(PredictionModel):
+    """A memory of key frames and a head that answers structured questions, to be trained.
+
+    The model is an `Answerer`. A batch is of histories with several questions about each, which share what the memory
+    holds. The loss is the sum of cross-entropies over the slots of all clauses of an answer, and the memory's own loss,
+    such as that of compression. Batches are from the split of the settings; validation is in the split "valid" where
+    that is "train". The learner is `SupervisedLearner`.
+
+    Difference from the paper:
+        The thesis answers in words, by a T5 decoder over the vectors of the memory and the words of the question. Here
+        question and answer have slots, and the question's time is the span of seconds that it denotes. That is much
+        faster and measures the memory alone. To learn, times in answers are exact, since the phrase of the
+        gold answer is drawn; answers are scored against the phrase. Adam with a linear decay is ours.
+
+    Args:
+        config: Settings of histories and questions.
+        settings: Settings of the model.
+
+    Source:
+        Bärmann, "Episodic Memory Verbalization with a Long-Term Compressive Memory Transformer", master's thesis, KIT
+        2021; after Bärmann et al., "Deep Episodic Memory for Verbalization of Robot Experience", IEEE RA-L 6(3), 2021.
+    """
+
+    def __init__(self, config: EpisodicQAConfig, settings: AnswererConfig) -> None:
+        super().__init__()
+        self.config, self.settings = config, settings
+        self.model = Answerer(settings, config.parts, len(SYMBOLS))
+
+    def sample(self, count: int, rng: np.random.Generator, step: int | None) -> QuestionBatch:
+        """Draw histories, each length alike, and questions; see `PredictionModel.sample`."""
+        is_training = step is not None and self.config.split == "train"
+        arrays = load_arrays(self.config if is_training else evaluation_config(self.config))
+        lengths = np.unique(arrays.length[arrays.length > 0])
+        if step is not None:
+            lengths = lengths[: 1 + sum(step >= begin for begin in self.settings.curriculum)]
+            if not self.settings.curriculum:
+                lengths = np.unique(arrays.length[arrays.length > 0])
+        rows = [np.flatnonzero(arrays.length == length) for length in lengths]
+        chosen = rng.integers(len(lengths), size=count)
+        histories = np.array([rows[length][rng.integers(len(rows[length]))] for length in chosen.tolist()])
+        available = arrays.slots.shape[1]
+        size = min(self.settings.questions, available)
+        questions = np.argsort(rng.random((count, available)), axis=1)[:, :size]
+        return QuestionBatch(arrays, histories, questions)
+
+    def shard(self, batch: QuestionBatch, rank: int, count: int) -> QuestionBatch:
+        """Take every `count`-th history; see `PredictionModel.shard`."""
+        part = slice(rank, None, count)
+        return replace(batch, histories=batch.histories[part], questions=batch.questions[part])
+
+    def read(self, batch: QuestionBatch) -> Tensor:
+        """Encode the histories and read them for each question, float (B, Q, width)."""
+        device = self.model.nothing.device
+        rows, which = batch.histories, batch.questions
+        frames, mask = batch.arrays.frames(rows)
+        tensors = {part: torch.from_numpy(values).to(device) for part, values in frames.items()}
+        vectors, is_there = self.model.encode(tensors, torch.from_numpy(mask).to(device))
+        slots, times = (
+            torch.from_numpy(each[rows[:, None], which]).to(device) for each in (batch.arrays.slots, batch.arrays.times)
+        )
+        return self.model.answer(vectors, is_there, slots, times)
+
+    def loss(self, batch: QuestionBatch) -> tuple[Tensor, dict[str, float]]:
+        """Compute the cross-entropy of all slots, and the memory's own loss.
+
+        Each clause of the answer counts, and the end after it.
+        """
+        read = self.read(batch)
+        target = torch.from_numpy(batch.arrays.target[batch.histories[:, None], batch.questions]).to(read.device).long()
+        is_there = target[..., EMIT] > 0  # (B, Q, 8)
+        is_decoded = F.pad(is_there, (1, 0), value=True)[..., :MAX_CLAUSES]  # also the first one that is not there
+        row, question, clause = is_decoded.nonzero(as_tuple=True)
+        wanted = target[row, question, clause]  # (N, 10)
+        logits = self.model.clause_logits(read[row, question], clause)
+        weight = is_there[row, question, clause].to(read.dtype)
+        losses, is_right = read.new_zeros(len(row)), torch.ones_like(row, dtype=torch.bool)
+        for slot, each in enumerate(logits):
+            counts = torch.ones_like(weight) if slot == EMIT else weight
+            losses = losses + counts * F.cross_entropy(each.float(), wanted[:, slot], reduction="none")
+            is_right &= (each.argmax(-1) == wanted[:, slot]) | (counts == 0)
+        n_questions = is_there.shape[0] * is_there.shape[1]
+        answer_loss = losses.sum() / n_questions
+        wrong = torch.zeros(is_there.shape[:2], device=read.device).index_put(
+            (row, question), (~is_right).float(), True
+        )
+        log = {"accuracy": float((wrong == 0).float().mean()), "answer_loss": answer_loss.item()}
+        auxiliary_loss = self.model.memory.auxiliary_loss()
+        if auxiliary_loss is None:
+            return answer_loss, log
+        return answer_loss + auxiliary_loss, {**log, "auxiliary_loss": auxiliary_loss.item()}
+
+    def scores(self, batch: QuestionBatch) -> dict[str, np.ndarray]:
+        """Score each answer; see `PredictionModel.scores`.
+
+        Metrics are "accuracy" (all facts right and no other one given), "f1" of the facts, and the accuracy of each
+        kind of question and length of history.
+        """
+        scored = self.score(batch)
+        correct = np.array([[each.category == CORRECT for each in row] for row in scored], float)
+        kinds = kinds_of(batch.arrays.slots[batch.histories[:, None], batch.questions])
+        length = batch.arrays.length[batch.histories]
+        found = {"accuracy": correct.ravel(), "f1": np.array([each.f1 for row in scored for each in row])}
+        found |= {f"accuracy_{kind}": correct[kinds == number] for number, kind in enumerate(KINDS)}
+        found |= {f"accuracy_length_{each}": correct[length == each].ravel() for each in np.unique(length).tolist()}
+        return {name: values for name, values in found.items() if len(values)}
+
+    def score(self, batch: QuestionBatch) -> list[list[Score]]:
+        """Answer and score: B lists of Q scores."""
+        tuples = self.model.tuples(self.read(batch)).cpu().numpy()
+        dialogs = batch.arrays.dialogs
+        found = []
+        for row, which, answers in zip(batch.histories.tolist(), batch.questions.tolist(), tuples, strict=True):
+            number = int(batch.arrays.numbers[row])
+            log = Log(dialogs.history(number))
+            scores = []
+            for question, answer in zip(which, answers, strict=True):
+                qa = dialogs.question(number, question).qa
+                decoded = decode_answer(qa.question, answer, qa.now)
+                scores.append(score_clauses(decoded, qa.answer.clauses, log))
+            found.append(scores)
+        return found
+
+
+def evaluation_config(config: EpisodicQAConfig) -> EpisodicQAConfig:
+    """Return the settings of evaluation: the split "valid" in place of "train"."""
+    return replace(config, split="valid") if config.split == "train" else config
+
+
+def make_question_answering(env: str, env_kwargs: Mapping[str, Any], settings: Mapping[str, Any]) -> QuestionAnswering:
+    """Make the model of an environment's histories and questions.
+
+    Args:
+        env: Id of an EpisodicQA.
+        env_kwargs: Fields of `EpisodicQAConfig`.
+        settings: Fields of `AnswererConfig`.
+
+    Raises:
+        ValueError: The environment is another one, or a setting is not allowed.
+        TypeError: A setting does not exist.
+    """
+    spec = find_environment(env)
+    if spec.family != "verbalization":
+        raise ValueError(f"env must be an EpisodicQA, such as 'memenvs/EpisodicQA-v0', got {env!r}")
+    own = {name: value for name, value in spec.defaults.items() if not name.startswith("trial_")}
+    known = [each.name for each in fields(AnswererConfig)]
+    for name in settings:
+        if name not in known:
+            raise TypeError(f"unknown setting {name!r} of the model; {choices_for(name, known)}")
+    return QuestionAnswering(EpisodicQAConfig(**{**own, **env_kwargs}), AnswererConfig(**settings))

@@ -1,0 +1,87 @@
+"""Memories of a robot's days: which can answer questions about old episodes (EMV).
+
+A memory reads the key frames of up to five episodes without knowing the question; a head then answers in structured
+form. Tests have up to ten episodes. Tables show right answers by length of the history, by how many episodes back the
+question is, and by kind. Memories are compared at equal numbers of vectors: 20 and 21, or 26. Five to ten minutes of
+one core a run.
+
+    main       ct-lt, ct, ct-26, ct-slots, ct-log, lstm-o1, lstm-o1-26, lstm-on, text-only
+    forms      ct-lt-learned, ml-ct-lt, layers of the thesis, blocks whose steps see each other
+    inputs     encodings of symbols and dates; symbols, signals or images alone
+
+A stopped command resumes, also in the middle of a run.
+
+    python examples/episodic_qa.py [--tables main] [--seeds 0 1 2] [--jobs 2] [--device cpu] [--out DIR] [--show]
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from memenvs.agents.experiments.config import RunConfig
+from memenvs.agents.experiments.report import Report
+from memenvs.agents.presets import find_preset, folder_name
+from memenvs.agents.studies.question_answering import EVALUATIONS, add_tables, train_and_evaluate
+from memenvs.agents.studies.sweep import SweepRun, run_sweep, sweep_options
+
+TABLES = {
+    "main": ["", "ct", "ct-26", "ct-slots", "ct-log", "lstm-o1", "lstm-o1-26", "lstm-on", "text-only"],
+    "forms": ["", "ct-lt-learned", "ml-ct-lt", "bidirectional", "faithful-layers"],
+    "inputs": [
+        "",
+        "index-symbols",
+        "integer-dates",
+        "only-symbols",
+        "only-signals",
+        "only-images",
+        "only-signals-images",
+    ],
+}
+
+
+def smoke_config(config: RunConfig) -> RunConfig:
+    """Shorten a run to seconds."""
+    small = {"scale": "smoke", "questions": 4}
+    return replace(
+        config,
+        total_steps=4,
+        env_kwargs={**config.env_kwargs, **small},
+        eval_kwargs={**config.eval_kwargs, **small},
+        eval_trials=4,
+        learner=replace(config.learner, validation_episodes=4, batch_size=4),
+        policy={**config.policy, "questions": 4},
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--tables", nargs="+", default=["main"], choices=list(TABLES), metavar="TABLE", help="(default main)"
+    )
+    parser.add_argument("--device", default="cpu", help="device of each run (default cpu)")
+    options = sweep_options(parser, "runs/episodic_qa")
+    runs: dict[Path, SweepRun] = {}
+    names = {table: ["episodic-qa" + f":{each}" * bool(each) for each in TABLES[table]] for table in options.tables}
+    for seed, presets in itertools.product(options.seeds, names.values()):
+        for preset in presets:
+            config = replace(find_preset(preset), seed=seed, device=options.device)
+            run = SweepRun(smoke_config(config) if options.smoke else config, train_and_evaluate, EVALUATIONS)
+            runs.setdefault(options.out / folder_name(preset, seed), run)
+    done = run_sweep(parser, options, runs)
+    report = Report("Episodic memory verbalization: structured answers", options.out)
+    for presets in names.values():
+        folders = {preset: [options.out / folder_name(preset, seed) for seed in options.seeds] for preset in presets}
+        found = {preset: [each for each in of_preset if each in done] for preset, of_preset in folders.items()}
+        found = {preset: of_preset for preset, of_preset in found.items() if of_preset}
+        if found:
+            add_tables(report, found)
+    print(f"report: {report.write(options.out / 'report.html').resolve()}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,220 @@
+"""Question answering: embedding of key frames, arrays, head, batches, study."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from memenvs.agents.algorithms.supervised import SupervisedLearner
+from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.presets import find_preset
+from memenvs.agents.studies.question_answering import FOLDS, mean_over_kinds, paired_difference, train_and_evaluate
+from memenvs.agents.studies.study_results import write_result
+from memenvs.agents.verbalization.arrays import QUESTION_SLOTS, encode_question, kinds_of, load_arrays
+from memenvs.agents.verbalization.config import AnswererConfig, QuestionConfig
+from memenvs.agents.verbalization.frames import WIDTHS, DateEncoder, FrameEmbedding, days_since_2020
+from memenvs.agents.verbalization.prediction import QuestionBatch, make_question_answering
+from memenvs.verbalization.config import EpisodicQAConfig
+from memenvs.verbalization.dates import date_fields
+from memenvs.verbalization.language.score import CORRECT, score_clauses
+from memenvs.verbalization.language.structured import decode_answer
+from memenvs.verbalization.language.wordings import FAMILIES, KINDS
+
+DATA = {"kinds": KINDS, "scale": "smoke", "questions": 4}
+QUEUES = {"dim": 8, "layers": 2, "heads": 2, "mlp_dim": 8, "block_length": 4, "memory_length": 4}
+QUEUES |= {"compressed_lengths": [2], "ratios": [2]}
+SMALL = {"dim": 8, "head_dim": 16, "head_heads": 2, "head_layers": 1, "questions": 4}
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    return load_arrays(EpisodicQAConfig(**DATA))
+
+
+def make(memory: str = "ct-lt", **changes):
+    kwargs = {"none": {}, "lstm-on": {"dim": 8, "layers": 1}}.get(memory, QUEUES)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        settings = {**SMALL, "memory": memory, "memory_kwargs": kwargs, **changes}
+        return make_question_answering("memenvs/EpisodicQA-v0", DATA, settings)
+
+
+def test_dates():
+    """Days are those of the calendar, over leap years; hours and minutes are seen by the periodic form."""
+    seconds = np.random.default_rng(0).integers(0, 25 * 365 * 86400, 500)
+    days = days_since_2020(torch.from_numpy(date_fields(seconds)))
+    np.testing.assert_allclose(days.numpy(), seconds / 86400, atol=1e-9)
+    for kind, width in (("periodic", 25), ("integers", 7)):
+        encoder = DateEncoder(4, kind)
+        assert encoder.linear.in_features == width and encoder.linear.bias is not None
+        a, b = encoder(torch.from_numpy(date_fields(np.array([0, 600]))))
+        assert not torch.allclose(a, b)
+
+
+def test_frames():
+    """Goals are a bag whose order and padding do not count; an empty slot is zero; parts may be left out."""
+    torch.manual_seed(0)
+    parts = ("dt", "goal", "action", "args", "objects", "state", "sub")
+    embedding = FrameEmbedding(parts, 20, 129, 2048, 8, "embedding", "periodic")
+    assert embedding.join[0].in_features == 32 + 9 * 32 + 16 + 32
+    frames = {
+        "dt": torch.from_numpy(date_fields(np.array([[86400]]))),
+        "goal": torch.tensor([[[3, 5, 0, 0, 0]]]),
+        "action": torch.tensor([[2]]),
+        "args": torch.tensor([[[4, 6, 7, 0, 0]]]),
+        "objects": torch.tensor([[[9, 0]]]),
+        "state": torch.tensor([[[-1, 0, 1, -1]]]),
+        "sub": torch.randn(1, 1, 129),
+    }
+    first = embedding(frames)
+    torch.testing.assert_close(embedding(frames | {"goal": torch.tensor([[[0, 5, 0, 3, 0]]])}), first)
+    for name, other in (("goal", [[[3, 6, 0, 0, 0]]]), ("args", [[[6, 4, 7, 0, 0]]]), ("state", [[[0, 0, 1, -1]]])):
+        assert not torch.allclose(embedding(frames | {name: torch.tensor(other)}), first), name
+    table = embedding.encoders["symbol"].weight
+    code = embedding._symbols(torch.tensor([[[2, 4, 6, 7, 0, 0, 9, 0]]]), frames["goal"])[0, 0]
+    torch.testing.assert_close(code[-32:], table[[3, 5]].mean(0))
+    assert not code[4 * 32 : 6 * 32].any() and torch.equal(code[:32], table[2])
+    plain = FrameEmbedding(("goal", "action", "args", "objects"), 20, 129, 2048, 8, "index_linear", "integers")
+    assert plain.encoders["symbol"].in_features == 13 and plain(frames).shape == (1, 1, 8)
+    assert FrameEmbedding(("dt", "latent"), 20, 129, 2048, 8, "embedding", "periodic").join[0].in_features == 96
+    assert WIDTHS["latent"] == 64
+
+
+def test_arrays_are_those_of_the_environment(arrays):
+    """Key frames equal `Dialogs.collate`, which equals the environment's; every target is a right answer."""
+    dialogs = arrays.dialogs
+    rows = np.array([0, 3, 7])
+    batch = dialogs.collate(arrays.numbers[rows].tolist(), [[0, 3]] * 3)
+    frames, mask = arrays.frames(rows)
+    assert frames.keys() == batch.frames.keys() and mask.sum() == batch.frame_mask.sum()
+    for part, values in frames.items():
+        for b in range(3):
+            np.testing.assert_array_equal(values[b, mask[b]], batch.frames[part][b, batch.frame_mask[b]])
+            assert mask[b].any() and mask[b, -1]
+    np.testing.assert_array_equal(kinds_of(arrays.slots[rows][:, [0, 3]]), batch.kind)
+    assert (arrays.length[rows] == batch.length).all()
+    seen = set()
+    for row in range(0, len(arrays.numbers), 3):
+        for q in range(4):
+            qa = dialogs.question(int(arrays.numbers[row]), q).qa
+            target = decode_answer(qa.question, arrays.target[row, q], qa.now)
+            assert score_clauses(target, qa.answer.clauses, None).category == CORRECT, qa
+            pairs = zip(QUESTION_SLOTS.values(), arrays.slots[row, q], strict=True)
+            names = [(None, *values)[number] for values, number in pairs]
+            time = qa.question.time
+            assert names == [
+                qa.question.family, qa.question.verb, qa.question.object, qa.question.location, qa.question.order,
+                "exact" if qa.question.exact else None, time and time.precision, time and time.family,
+            ]  # fmt: skip
+            assert (arrays.times[row, q, 2] == date_fields(np.array(qa.now))).all()
+            seen.add(qa.question.family)
+    assert len(seen) > len(FAMILIES) / 2
+    assert encode_question(qa.question).shape == (len(QUESTION_SLOTS),)
+
+
+def test_answers_depend_on_their_own_history_and_question_alone(arrays):
+    """In a batch or alone, with other questions or without: the memory sees no question and no padding."""
+    longest, shortest = int(arrays.count.argmax()), int(np.where(arrays.count > 0, arrays.count, 10**6).argmin())
+    for memory in ("ct-lt", "lstm-on", "none"):
+        model = make(memory).double().eval()
+        together = model.read(QuestionBatch(arrays, np.array([longest, shortest]), np.array([[0, 1, 2], [1, 2, 3]])))
+        alone = model.read(QuestionBatch(arrays, np.array([shortest]), np.array([[2]])))
+        torch.testing.assert_close(together[1, 1], alone[0, 0], atol=1e-9, rtol=0)
+    other = model.read(QuestionBatch(arrays, np.array([longest]), np.array([[0]])))  # without a memory
+    moved = replace(arrays, dates=np.roll(arrays.dates, 1, 0), index=np.roll(arrays.index, 1, 0))
+    torch.testing.assert_close(model.read(QuestionBatch(moved, np.array([longest]), np.array([[0]]))), other)
+    reader = make("ct-lt").eval()
+    assert not torch.equal(
+        *(reader.read(QuestionBatch(each, np.array([longest]), np.array([[0]]))) for each in (arrays, moved))
+    )
+    empty = replace(arrays, count=np.zeros_like(arrays.count))
+    assert reader.read(QuestionBatch(empty, np.array([longest]), np.array([[0]]))).isfinite().all()
+
+
+def test_learning(arrays):
+    """A few answers are learned by heart; the memory's own loss is added; processes share a batch."""
+    longest = np.argsort(-arrays.count * (arrays.length == 1))[:2]
+    batch = QuestionBatch(arrays, longest, np.arange(4)[None].repeat(2, 0))
+    config = QuestionConfig(learning_rate=1e-2, final_learning_rate=None, warmup_steps=0, batch_size=2)
+    for memory, steps in (("ct-lt", 2), ("none", 70)):
+        model = make(memory, head_dim=32)
+        model.sample = lambda count, rng, step: batch
+        convolutions = [each.clone() for name, each in model.named_parameters() if "compress." in name]
+        logs: list[dict[str, float]] = []
+        SupervisedLearner(model, config, steps).learn(steps, logs.append)
+        assert ("auxiliary_loss" in logs[-1]) == bool(convolutions) == (memory == "ct-lt")
+        after = [each for name, each in model.named_parameters() if "compress." in name]
+        assert all(not torch.equal(*pair) for pair in zip(convolutions, after, strict=True))
+    assert logs[-1]["accuracy"] == 1.0
+    model.eval()
+    scores = model.scores(batch)
+    assert scores["accuracy"].tolist() == [1.0] * 8 and scores["f1"].tolist() == [1.0] * 8
+    assert sum(len(scores.get(f"accuracy_{kind}", ())) for kind in KINDS) == 8
+    parts = [model.shard(batch, rank, 2) for rank in range(2)]
+    assert [each.histories.tolist() for each in parts] == batch.histories[:, None].tolist()
+
+
+def test_batches():
+    """Longer histories join by the curriculum, in equal shares; validation is on other episodes; seeds decide."""
+    model = make(curriculum=[2, 4, 6])
+    for step, lengths in ((0, {1}), (2, {1, 2}), (5, {1, 2, 3}), (6, {1, 2, 3, 5})):
+        batch = model.sample(200, np.random.default_rng(step), step)
+        found, counts = np.unique(batch.arrays.length[batch.histories], return_counts=True)
+        assert set(found.tolist()) == lengths and counts.min() > 0.6 * 200 / len(lengths)
+        assert batch.questions.shape == (200, 4) and all(len(set(row)) == 4 for row in batch.questions.tolist())
+    same = model.sample(200, np.random.default_rng(6), 6)
+    assert (same.histories == batch.histories).all() and (same.questions == batch.questions).all()
+    valid = model.sample(5, np.random.default_rng(0), None)
+    assert valid.arrays.dialogs.config.split == "valid" and batch.arrays.dialogs.config.split == "train"
+
+
+def test_wrong_settings_are_named():
+    for settings, error, message in (
+        (
+            {"memory": "gru", "memory_kwargs": {}},
+            ValueError,
+            "memory must be 'none' or one that has the method `vectors`, .*, got 'gru'",
+        ),
+        ({"head_heads": 5}, ValueError, r"head_heads must divide head_dim \(16\), got 5"),
+        ({"curriculum": [3, 1]}, ValueError, r"curriculum must be ascending numbers of batches, got \[3, 1\]"),
+        ({"symbol_encoding": "bag"}, ValueError, "unknown symbol_encoding 'bag'"),
+        ({"registers": 0}, ValueError, "registers must be an integer of at least 1"),
+        ({"widths": 3}, TypeError, "unknown setting 'widths' of the model"),
+    ):
+        with pytest.raises(error, match=message):
+            make_question_answering("memenvs/EpisodicQA-v0", DATA, {**SMALL, **settings})
+    with pytest.raises(ValueError, match=r"env must be an EpisodicQA, .* got 'memenvs/Darkroom-v0'"):
+        make_question_answering("memenvs/Darkroom-v0", {}, {})
+    assert AnswererConfig().registers == 2
+
+
+def test_run_and_tables(tmp_path):
+    """A run of the study from its preset to its numbers; means and paired errors of numbers written by hand."""
+    config = find_preset("episodic-qa")
+    run_config = replace(
+        config,
+        total_steps=2,
+        env_kwargs=DATA,
+        eval_kwargs={"split": "test", "lengths": [1, 5], "questions": 2},
+        eval_trials=4,
+        learner=replace(config.learner, batch_size=4, validation_episodes=4),
+        policy={**SMALL, "memory": "ct-lt", "memory_kwargs": QUEUES},
+    )
+    with RunDirectory.open_or_create(tmp_path / "run", run_config) as run:
+        train_and_evaluate(run, True)
+    assert 0 <= mean_over_kinds(tmp_path / "run", 5) <= 1
+    for name, right in (("a", 3), ("b", 2)):
+        count = np.zeros((1, FOLDS, len(KINDS)), int)
+        count[:, :, 1:3] = 4
+        correct = np.zeros_like(count)
+        correct[:, :, 1] = right
+        correct[0, 0, 2] = right - 1
+        correct[:, :, 0] = count[:, :, 0] = 5  # the clock is left out
+        write_result(tmp_path / name, "answers", {"lengths": [5], "correct": correct.tolist(), "count": count.tolist()})
+    assert mean_over_kinds(tmp_path / "a", 5) == pytest.approx((0.75 + 2 / 40) / 2)
+    mean, error = paired_difference([tmp_path / "a"], [tmp_path / "b"], 5)
+    assert mean == pytest.approx((0.25 + 1 / 40) / 2)
+    assert error == pytest.approx(np.std([1 / 8] + [0] * 9, ddof=1) / np.sqrt(10))

@@ -74,7 +74,7 @@ def evaluate_answers(run: RunDirectory) -> dict[str, Any]:
         histories = np.flatnonzero(arrays.length == length)
         for part in np.split(histories, range(HISTORIES, len(histories), HISTORIES)):
             batch = QuestionBatch(arrays, part, np.tile(np.arange(n_questions), (len(part), 1)))
-            for row, scores in zip(part.tolist(), model.score(batch), strict=True):
+            for row, scores in zip(part.tolist(), model.score_answers(batch), strict=True):
                 fold = int(np.searchsorted(histories, row)) % FOLDS
                 for question, score in enumerate(scores):
                     qa = arrays.dialogs.question(int(arrays.numbers[row]), question).qa

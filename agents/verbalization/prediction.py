@@ -138,7 +138,7 @@ class QuestionAnswering(PredictionModel):
         Metrics are "accuracy" (all facts right and no other one given), "f1" of the facts, and the accuracy of each
         kind of question and length of history.
         """
-        scored = self.score(batch)
+        scored = self.score_answers(batch)
         correct = np.array([[each.category == CORRECT for each in row] for row in scored], float)
         kinds = kinds_of(batch.arrays.slots[batch.histories[:, None], batch.questions])
         length = batch.arrays.length[batch.histories]
@@ -147,7 +147,7 @@ class QuestionAnswering(PredictionModel):
         found |= {f"accuracy_length_{each}": correct[length == each].ravel() for each in np.unique(length).tolist()}
         return {name: values for name, values in found.items() if len(values)}
 
-    def score(self, batch: QuestionBatch) -> list[list[Score]]:
+    def score_answers(self, batch: QuestionBatch) -> list[list[Score]]:
         """Answer and score: B lists of Q scores."""
         tuples = self.model.tuples(self.read(batch)).cpu().numpy()
         dialogs = batch.arrays.dialogs

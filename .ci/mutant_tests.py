@@ -32,6 +32,7 @@ TESTS = {
     "memenvs/four_boxes": ["tests/four_boxes", CONTRACT, "-k", FOUR_BOXES],
     "memenvs/box_rooms": ["tests/four_boxes/test_four_boxes.py", "tests/two_rooms/test_two_rooms.py"],
     "memenvs/two_rooms": ["tests/two_rooms/test_two_rooms.py"],
+    "memenvs/faces": ["tests/faces"],
     "memenvs/ballet3d": ["tests/ballet3d/test_ballet3d.py"],
     "memenvs/four_boxes/resize": ["tests/four_boxes/test_resize.py", COMPILED, "-k", "resize or stored"],
     "memenvs/four_boxes/config": ["tests/four_boxes/test_four_boxes.py", SETTINGS, "-k", BOXES_SETTINGS],

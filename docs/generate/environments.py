@@ -21,6 +21,7 @@ LISTS = ("Observation", "Options", "Info")
 FURTHER_PAGES = {
     "objectnav": "[Results](../in_context.md). [Houses of your own](../houses.md).",
     "exploration": "[Results](../explorers.md). [Houses of your own](../houses.md).",
+    "faces": "[Measurements and deviations from the paper](../research_notes/faces.md).",
     "room_ballet": "[Results](../room_ballet.md).",
     "vln": "[Results](../vln.md). [Data](../guides/vln_data.md).",
 }

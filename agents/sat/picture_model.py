@@ -6,7 +6,7 @@ It shares codes, chunks, retention and `MemoryReader` with `BalletModel`. The un
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from memenvs.agents.encoders.pictures import (
     ViewEncoder,
 )
 from memenvs.agents.memory.chunking import Chunks, chunks_by_place
-from memenvs.agents.memory.place_codes import PlaceCode, sinusoid
+from memenvs.agents.memory.place_codes import PlaceCode, PlaceCodeKind, sinusoid
 from memenvs.agents.memory.reader import MemoryReader
 from memenvs.agents.memory.tokens import Tokens
 from memenvs.agents.sat.model import SHARPNESS
@@ -98,7 +98,7 @@ class PictureModel(nn.Module):
             self.query = nn.Linear(task.query_dim, dim)
         self.places: PlaceCode | None = None
         if config.uses_place:
-            kind = config.place_code or ("sine1d" if task.columns is None else "sine2d")
+            kind = cast(PlaceCodeKind, config.place_code or ("sine1d" if task.columns is None else "sine2d"))
             columns = task.columns if kind.endswith("2d") else None
             self.places = PlaceCode(kind, task.n_places, dim, columns)
         # with moves as tokens, each takes one unit of time before the step that it led to

@@ -103,10 +103,10 @@ def add_task(report: Report, task: str, runs: Runs) -> None:
         rows.append([method, len(folders), format_percent(success), seeds, " / ".join(chosen), steps, f"{minutes:.1f}"])
     header = ["method", "seeds", "success %", "by seed", "strategy at the end", "steps", "minutes"]
     add_table(report, task, header, rows)
-    folders = {method: [read_result(each, "curve") for each in of_method] for method, of_method in runs.items()}
-    report.picture(f"{task}_success", figure_png(success_figure(folders)), "success of the last 100 episodes")
+    by_method = {method: [read_result(each, "curve") for each in of_method] for method, of_method in runs.items()}
+    report.picture(f"{task}_success", figure_png(success_figure(by_method)), "success of the last 100 episodes")
     if "ama" in runs:
-        figure = strategy_figure(folders["ama"])
+        figure = strategy_figure(by_method["ama"])
         report.picture(f"{task}_strategies", figure_png(figure), "choices of the allocator, and Q of each strategy")
         contents = read_result(runs["ama"][0], "memory")
         report.picture(f"{task}_memory", figure_png(memory_figure(contents)), "steps in memory along an episode")

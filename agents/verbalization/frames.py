@@ -123,13 +123,17 @@ class FrameEmbedding(nn.Module):
         for part in ("state", "sub", "latent"):
             if part in self.parts:
                 linear = self.encoders[part]
-                encoded.append(linear(frames[part].to(self.join[0].weight.dtype)))
+                encoded.append(linear(frames[part].to(self._dtype())))
         return self.join(torch.cat(encoded, -1))
+
+    def _dtype(self) -> torch.dtype:
+        """Type of the weights."""
+        return next(self.join.parameters()).dtype
 
     def _symbols(self, slots: Tensor, goal: Tensor) -> Tensor:
         """Encode symbols, int (B, T, 8), and goals, int (B, T, 5) with 0 for none; float (B, T, 9 * width)."""
         if not self.embeds_symbols:
-            return self.encoders["symbol"](torch.cat([slots, goal], -1).to(self.join[0].weight.dtype))
+            return self.encoders["symbol"](torch.cat([slots, goal], -1).to(self._dtype()))
         is_goal = (goal > 0)[..., None]
         bag = (self.encoders["symbol"](goal) * is_goal).sum(-2) / is_goal.sum(-2).clamp(min=1)
         filled = self.encoders["symbol"](slots) * (slots > 0)[..., None]

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import platform
 import time
 
 import numpy as np
+from _peer import commit
 
 from memenvs.faces.config import FacesConfig, LongStayConfig
 from memenvs.faces.observer import LinearPrediction, observer_errors
@@ -46,13 +48,13 @@ def main() -> None:
         world = config(images=args.images, split="validation").make_world()
         errors[name] = observer_errors(world, world.sample_batch(episodes, np.random.default_rng(0)), linear)
     rates = {batch: round(episodes_per_second(batch, 0.1 if args.smoke else 5.0)) for batch in (32, 256)}
-    if args.json:
-        print(json.dumps({"mse": errors, "episodes_per_second": rates}))
-        return
-    print(f"mean squared error of observers, {episodes} episodes:")
-    for observer in errors["FFHQWorld"]:
-        print(f"  {observer:16}" + "".join(f"  {name} {each[observer]:.5f}" for name, each in errors.items()))
-    print("episodes a second of one core: " + ", ".join(f"{rate:,} in batches of {n}" for n, rate in rates.items()))
+    if not args.json:
+        print(f"mean squared error of observers, {episodes} episodes:")
+        for observer in errors["FFHQWorld"]:
+            print(f"  {observer:16}" + "".join(f"  {name} {each[observer]:.5f}" for name, each in errors.items()))
+        print("episodes a second of one core: " + ", ".join(f"{rate:,} in batches of {n}" for n, rate in rates.items()))
+    record = {"machine": platform.machine(), "python": platform.python_version(), "commit": commit()}
+    print(json.dumps({"mse": errors, "episodes_per_second": rates, **record}))
 
 
 if __name__ == "__main__":

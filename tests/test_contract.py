@@ -99,7 +99,7 @@ def _mean_score(spec: EnvironmentSpec, policy: str, episodes: int) -> float:
 
     Where robots explore or recall, each episode is in another home, and fewer are needed. Images are left out.
     """
-    explores = spec.family in ("objectnav", "exploration")
+    explores = spec.family == "exploration"
     # Homes are dear to load, and six pictures of Ballet3D are 127,008 numbers.
     most_episodes = 1 if explores or spec.family in ("ballet3d", "recall") else 3  # of an environment
     settings = {**spec.defaults, **any_action(spec)}

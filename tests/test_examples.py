@@ -27,6 +27,7 @@ BENCHMARKS = {
     "long_context.py": ["--updates", "4"],
     "learner.py": ["--memory", "none", "--env", "batch"],
     "pictures.py": [],
+    "questions.py": [],
 }
 #: Compare with Miniworld, so they need a display.
 WITH_DISPLAY = {"render.py": [], "env_steps.py": ["--env", "Search-v0"]}

@@ -130,12 +130,20 @@ def find_row_conflict(runs: Mapping[Path, RunConfig]) -> str | None:
 def settings_hash(config: RunConfig) -> str:
     """Hash of all settings of a run, 16 hexadecimal digits.
 
-    Of `encoder_from` only the name of the folder counts, since folders of runs are moved.
+    Of `encoder_from` only the name of the folder counts, since folders of runs are moved. Settings that are None do not
+    count, so that a row stays valid when a version adds one that is off by default, or a learner.
     """
-    data = config.to_json()
+    data = _without_none(config.to_json())
     if data.get("encoder_from") is not None:
         data["encoder_from"] = Path(data["encoder_from"]).name
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _without_none(data: Any) -> Any:
+    """Drop the keys of a mapping and of those in it whose value is None."""
+    if not isinstance(data, dict):
+        return data
+    return {name: _without_none(value) for name, value in data.items() if value is not None}
 
 
 def nearest_preset(config: RunConfig) -> tuple[str, dict[str, Any]]:
@@ -147,7 +155,7 @@ def nearest_preset(config: RunConfig) -> tuple[str, dict[str, Any]]:
     Raises:
         ValueError: No preset has the environment and the learner of this run.
     """
-    wanted = {name: value for name, value in config.to_json().items() if name != "seed"}
+    wanted = {name: value for name, value in _as_in_a_file(config).items() if name != "seed"}
     own = config.kind.name
     found = {
         name: _overrides(settings, wanted)
@@ -230,7 +238,13 @@ def _overrides(base: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -
 @cache
 def _preset_settings() -> dict[str, dict[str, Any]]:
     """Settings of each preset and variant as they are in a file."""
-    return {name: json.loads(json.dumps(find_preset(name).to_json())) for name in preset_descriptions()}
+    return {name: _as_in_a_file(find_preset(name)) for name in preset_descriptions()}
+
+
+def _as_in_a_file(config: RunConfig) -> dict[str, Any]:
+    """Settings as they are read from JSON, with lists in place of tuples."""
+    data: dict[str, Any] = json.loads(json.dumps(config.to_json()))
+    return data
 
 
 def _row_config(row: Mapping[str, Any], folder: Path) -> RunConfig:

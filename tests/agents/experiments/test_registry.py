@@ -20,6 +20,7 @@ from memenvs.agents.experiments.registry import Experiment, LearnerSpec, learner
 from memenvs.agents.experiments.report import Report
 from memenvs.agents.experiments.run_report import write_report
 from memenvs.agents.experiments.train import check_config, train_run
+from memenvs.agents.verbalization.config import QuestionConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +73,7 @@ def test_each_learner_has_its_key_in_json() -> None:
         "dqn": DQNConfig(),
         "imitation": ImitationConfig(),
         "supervised": SupervisedConfig(),
+        "questions": QuestionConfig(),
     }
     assert [learner.name for learner in learners()] == list(settings)
     for name, learner in settings.items():
@@ -80,7 +82,7 @@ def test_each_learner_has_its_key_in_json() -> None:
         assert {key: data[key] for key in settings} == {**dict.fromkeys(settings), name: asdict(learner)}
         assert RunConfig.from_json(data) == config
         assert isinstance(learner, config.kind.config_type)
-        assert ("n_envs" in data) == config.kind.acts == (name != "supervised")
+        assert ("n_envs" in data) == config.kind.acts == (name not in ("supervised", "questions"))
 
 
 def test_settings_of_no_or_two_learners_are_refused() -> None:

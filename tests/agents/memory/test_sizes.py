@@ -18,9 +18,10 @@ class Sizes:
 
 #: Largest value -> settings.
 BY_HAND = {
+    64: "levels",
     1_000: "layers",
     65_536: "hidden_dim dim mlp_dim pose_dim cell_dim heads read_heads cells moves n_places columns chunk top_k "
-    "memory_length previous_action_dim net_arch",
+    "memory_length block_length slots previous_action_dim net_arch",
     524_288: "max_episode_steps",
     1_048_576: "n_centres",
     2_147_483_647: "capacity bptt checkpoint",

@@ -28,6 +28,12 @@ LARGEST_FLOAT = float(np.finfo(np.float32).max)
 LARGEST_INT = 2**63 - 1
 
 
+def check_generator(name: str, value: object) -> None:
+    """Raise a TypeError unless a value is a NumPy generator."""
+    if not isinstance(value, np.random.Generator):
+        raise TypeError(f"{name} must be a numpy Generator (np.random.default_rng(0)), got {value!r}")
+
+
 def check_int(name: str, value: Any, at_least: int = 1, at_most: int | None = None, *, or_none: bool = False) -> None:
     """Check that a setting is an integer within bounds, or None where that is allowed.
 

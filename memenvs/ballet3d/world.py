@@ -32,7 +32,7 @@ from memenvs.ballet3d.episodes import (
 )
 from memenvs.ballet3d.room import DanceRoom
 from memenvs.box_rooms.worlds import explain_miniworld
-from memenvs.checks import check_int
+from memenvs.checks import check_generator, check_int
 from memenvs.random import random_words
 from memenvs.retention import STRATEGIES
 
@@ -108,8 +108,7 @@ class DanceWorld:
             TypeError: `rng` is no generator.
         """
         check_int("batch", batch)
-        if not isinstance(rng, np.random.Generator):
-            raise TypeError(f"rng must be a numpy Generator (np.random.default_rng(0)), got {rng!r}")
+        check_generator("rng", rng)
         keys = rng.integers(2**63, size=batch)
         count = len(STRATEGIES) if self.strategy_task == "multi" else 1  # the remainder of a key by it is the task
         return self.make_episodes(keys - keys % count + (keys[0] % count + np.arange(batch)) % count)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memenvs.checks import MAX_STEPS, check_int, is_int
+from memenvs.checks import MAX_STEPS, check_generator, check_int, is_int
 from memenvs.faces.episodes import GRID, NO_ACTION, NUM_CELLS, PATCH_PIXELS, PATCH_STRIDE, Episodes
 from memenvs.faces.pictures import Pictures
 from memenvs.faces.places import Places, check_places, num_places, place_table
@@ -70,8 +70,7 @@ class FaceWorld:
             TypeError: `rng` is no generator.
         """
         check_int("batch", batch)
-        if not isinstance(rng, np.random.Generator):
-            raise TypeError(f"rng must be a numpy Generator (np.random.default_rng(0)), got {rng!r}")
+        check_generator("rng", rng)
         return self.make_episodes(rng.integers(2**63, size=batch))
 
     def make_episodes(self, keys: np.ndarray) -> Episodes:

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from memenvs.checks import check_int
+from memenvs.checks import check_generator, check_int
 from memenvs.retention import retained
 from memenvs.room_ballet import visit_schedules
 from memenvs.room_ballet.dances import PERFORMANCE_CELLS
@@ -133,8 +133,7 @@ class BalletTask:
             TypeError: `rng` is no generator.
         """
         check_int("batch", batch)
-        if not isinstance(rng, np.random.Generator):
-            raise TypeError(f"rng must be a numpy Generator (np.random.default_rng(0)), got {rng!r}")
+        check_generator("rng", rng)
         keys = rng.integers(2**63, size=batch)
         count = len(self.query_rules)  # the remainder of a key by it is the task
         return self.make_episodes(keys - keys % count + (keys[0] % count + np.arange(batch)) % count)

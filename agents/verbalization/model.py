@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memenvs.agents.memory import Memory, StepInputs, make_memory
 from memenvs.agents.verbalization.arrays import QUESTION_SLOTS
 from memenvs.agents.verbalization.config import AnswererConfig, Dates
-from memenvs.agents.verbalization.frames import DateEncoder, FrameEmbedding
+from memenvs.agents.verbalization.frames import DateEncoder
+from memenvs.agents.verbalization.history_encoder import HistoryEncoder
 from memenvs.verbalization.language.facts import MAX_CLAUSES
 from memenvs.verbalization.language.structured import SLOT_SIZES
-from memenvs.verbalization.signals import LATENT_WIDTH, SUB_WIDTH
 
 EMIT = 0
 """Index of the slot that says whether there is a clause."""
@@ -92,11 +91,11 @@ class ReadLayer(nn.Module):
         return x.unflatten(2, (self.heads, -1)).transpose(1, 2)
 
 
-class Answerer(nn.Module):
+class Answerer(HistoryEncoder):
     """Memory over key frames, and a head that answers structured questions from its vectors.
 
-    The memory sees no question. All questions about a history share its vectors. Registers of a question read them by
-    attention; from what they have read each clause of the answer is decoded by a softmax for each slot.
+    Registers of a question read the vectors by attention; from what they have read each clause of the answer is decoded
+    by a softmax for each slot.
 
     Args:
         config: Settings.
@@ -108,18 +107,7 @@ class Answerer(nn.Module):
     """
 
     def __init__(self, config: AnswererConfig, parts: Sequence[str], n_symbols: int) -> None:
-        super().__init__()
-        self.config = config
-        self.memory: Memory = make_memory(config.memory, config.dim, **config.memory_kwargs)
-        self.is_text_only = config.memory == "none"
-        if not self.is_text_only and not hasattr(self.memory, "vectors"):
-            raise ValueError(
-                f"memory must be 'none' or one that has the method `vectors`, such as 'ct-lt', got {config.memory!r}"
-            )
-        if not self.is_text_only:
-            self.frames = FrameEmbedding(
-                parts, n_symbols, SUB_WIDTH, LATENT_WIDTH, config.dim, config.symbol_encoding, config.dates
-            )
+        super().__init__(config, parts, n_symbols)
         dim = config.head_dim
         self.vector_norm = nn.LayerNorm(self.memory.output_dim)
         self.vector_width = nn.Linear(self.memory.output_dim, dim)
@@ -131,26 +119,6 @@ class Answerer(nn.Module):
         self.read = nn.Sequential(nn.LayerNorm(config.registers * dim), nn.Linear(config.registers * dim, width))
         self.clauses = nn.Parameter(0.02 * torch.randn(MAX_CLAUSES, width))
         self.slots = nn.Linear(width, sum(SLOT_SIZES.values()))
-
-    def encode(self, frames: Mapping[str, Tensor], mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Encode histories.
-
-        Args:
-            frames: Part -> (B, T, ...); each history ends with the last key frame.
-            mask: bool, (B, T); True where there is a key frame.
-
-        Returns:
-            float, (B, M, dim), vectors of the memory, and their mask, bool, (B, M).
-        """
-        if self.is_text_only:
-            vectors = self.nothing.new_zeros(len(mask), 1, self.memory.output_dim)
-            return vectors, torch.ones_like(vectors[..., 0], dtype=torch.bool)
-        start = torch.zeros_like(mask)
-        start[:, 1:] = mask[:, 1:] & ~mask[:, :-1]
-        start[:, 0] = True
-        _, state = self.memory(StepInputs(self.frames(frames), start, start), None, last=1)
-        vectors, is_there = self.memory.vectors(state)  # type: ignore[operator]
-        return vectors, is_there & mask[:, -1:]
 
     def answer(self, vectors: Tensor, mask: Tensor, slots: Tensor, times: Tensor) -> Tensor:
         """Read the memory for each question.

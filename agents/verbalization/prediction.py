@@ -18,8 +18,9 @@ from memenvs.agents.verbalization.model import EMIT, Answerer
 from memenvs.checks import choices_for
 from memenvs.registry import find_environment
 from memenvs.verbalization.config import EpisodicQAConfig
-from memenvs.verbalization.language.facts import MAX_CLAUSES
+from memenvs.verbalization.language.facts import MAX_CLAUSES, Clause
 from memenvs.verbalization.language.log import Log
+from memenvs.verbalization.language.sampler import QuestionAnswer
 from memenvs.verbalization.language.score import CORRECT, Score, score_clauses
 from memenvs.verbalization.language.structured import decode_answer
 from memenvs.verbalization.language.wordings import KINDS
@@ -91,17 +92,25 @@ class QuestionAnswering(PredictionModel):
         part = slice(rank, None, count)
         return replace(batch, histories=batch.histories[part], questions=batch.questions[part])
 
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.parameters()).device
+
+    def encode(self, batch: QuestionBatch) -> tuple[Tensor, Tensor]:
+        """Encode the histories; see `HistoryEncoder.encode`."""
+        frames, mask = batch.arrays.frames(batch.histories)
+        tensors = {part: torch.from_numpy(values).to(self.device) for part, values in frames.items()}
+        return self.model.encode(tensors, torch.from_numpy(mask).to(self.device))
+
+    def select(self, values: np.ndarray, batch: QuestionBatch) -> Tensor:
+        """Select what belongs to the questions of a batch: (B, Q, ...) of (N, questions, ...)."""
+        return torch.from_numpy(values[batch.histories[:, None], batch.questions]).to(self.device)
+
     def read(self, batch: QuestionBatch) -> Tensor:
         """Encode the histories and read them for each question, float (B, Q, width)."""
-        device = self.model.nothing.device
-        rows, which = batch.histories, batch.questions
-        frames, mask = batch.arrays.frames(rows)
-        tensors = {part: torch.from_numpy(values).to(device) for part, values in frames.items()}
-        vectors, is_there = self.model.encode(tensors, torch.from_numpy(mask).to(device))
-        slots, times = (
-            torch.from_numpy(each[rows[:, None], which]).to(device) for each in (batch.arrays.slots, batch.arrays.times)
-        )
-        return self.model.answer(vectors, is_there, slots, times)
+        slots, times = (self.select(each, batch) for each in (batch.arrays.slots, batch.arrays.times))
+        return self.model.answer(*self.encode(batch), slots, times)
 
     def loss(self, batch: QuestionBatch) -> tuple[Tensor, dict[str, float]]:
         """Compute the cross-entropy of all slots, and the memory's own loss.
@@ -109,7 +118,7 @@ class QuestionAnswering(PredictionModel):
         Each clause of the answer counts, and the end after it.
         """
         read = self.read(batch)
-        target = torch.from_numpy(batch.arrays.target[batch.histories[:, None], batch.questions]).to(read.device).long()
+        target = self.select(batch.arrays.target, batch).long()
         is_there = target[..., EMIT] > 0  # (B, Q, 8)
         is_decoded = F.pad(is_there, (1, 0), value=True)[..., :MAX_CLAUSES]  # also the first one that is not there
         row, question, clause = is_decoded.nonzero(as_tuple=True)
@@ -149,19 +158,28 @@ class QuestionAnswering(PredictionModel):
 
     def score_answers(self, batch: QuestionBatch) -> list[list[Score]]:
         """Answer and score: B lists of Q scores."""
-        tuples = self.model.tuples(self.read(batch)).cpu().numpy()
-        dialogs = batch.arrays.dialogs
         found = []
-        for row, which, answers in zip(batch.histories.tolist(), batch.questions.tolist(), tuples, strict=True):
-            number = int(batch.arrays.numbers[row])
-            log = Log(dialogs.history(number))
-            scores = []
-            for question, answer in zip(which, answers, strict=True):
-                qa = dialogs.question(number, question).qa
-                decoded = decode_answer(qa.question, answer, qa.now)
-                scores.append(score_clauses(decoded, qa.answer.clauses, log))
+        for row, asked, answers in zip(batch.histories, self.asked(batch), self.answers(batch), strict=True):
+            log = Log(batch.arrays.dialogs.history(int(batch.arrays.numbers[row])))
+            scores = [score_clauses(given, qa.answer.clauses, log) for qa, given in zip(asked, answers, strict=True)]
             found.append(scores)
         return found
+
+    def asked(self, batch: QuestionBatch) -> list[list[QuestionAnswer]]:
+        """Return the questions of a batch with their gold answers: B lists of Q."""
+        arrays = batch.arrays
+        return [
+            [arrays.dialogs.question(int(arrays.numbers[row]), number).qa for number in which]
+            for row, which in zip(batch.histories, batch.questions.tolist(), strict=True)
+        ]
+
+    def answers(self, batch: QuestionBatch) -> list[list[tuple[Clause, ...] | None]]:
+        """Answer: B lists of the clauses of Q answers; None where an answer says nothing."""
+        tuples = self.model.tuples(self.read(batch)).cpu().numpy()
+        return [
+            [decode_answer(qa.question, rows, qa.now) for qa, rows in zip(asked, answers, strict=True)]
+            for asked, answers in zip(self.asked(batch), tuples, strict=True)
+        ]
 
 
 def evaluation_config(config: EpisodicQAConfig) -> EpisodicQAConfig:

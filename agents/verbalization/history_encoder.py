@@ -1,0 +1,62 @@
+"""Memory over the key frames of a history, for a head that reads its vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from memenvs.agents.memory import Memory, StepInputs, make_memory
+from memenvs.agents.verbalization.config import AnswererConfig
+from memenvs.agents.verbalization.frames import FrameEmbedding
+from memenvs.verbalization.signals import LATENT_WIDTH, SUB_WIDTH
+
+
+class HistoryEncoder(nn.Module):
+    """Memory over key frames; a subclass answers questions from its vectors.
+
+    The memory sees no question. All questions about a history share its vectors.
+
+    Args:
+        config: Settings.
+        parts: Parts of a key frame that are given; see `memenvs.verbalization.encoding.PARTS`.
+        n_symbols: Numbers of symbols.
+
+    Raises:
+        ValueError: The memory has no method `vectors`, or a setting of it is not allowed.
+    """
+
+    def __init__(self, config: AnswererConfig, parts: Sequence[str], n_symbols: int) -> None:
+        super().__init__()
+        self.config = config
+        self.memory: Memory = make_memory(config.memory, config.dim, **config.memory_kwargs)
+        self.is_text_only = config.memory == "none"
+        if not self.is_text_only and not hasattr(self.memory, "vectors"):
+            raise ValueError(
+                f"memory must be 'none' or one that has the method `vectors`, such as 'ct-lt', got {config.memory!r}"
+            )
+        if not self.is_text_only:
+            self.frames = FrameEmbedding(
+                parts, n_symbols, SUB_WIDTH, LATENT_WIDTH, config.dim, config.symbol_encoding, config.dates
+            )
+
+    def encode(self, frames: Mapping[str, Tensor], mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Encode histories.
+
+        Args:
+            frames: Part -> (B, T, ...); each history ends with the last key frame.
+            mask: bool, (B, T); True where there is a key frame.
+
+        Returns:
+            float, (B, M, dim), vectors of the memory, and their mask, bool, (B, M).
+        """
+        if self.is_text_only:
+            vectors = next(self.parameters()).new_zeros(len(mask), 1, self.memory.output_dim)
+            return vectors, torch.ones_like(vectors[..., 0], dtype=torch.bool)
+        start = torch.zeros_like(mask)
+        start[:, 1:] = mask[:, 1:] & ~mask[:, :-1]
+        start[:, 0] = True
+        _, state = self.memory(StepInputs(self.frames(frames), start, start), None, last=1)
+        vectors, is_there = self.memory.vectors(state)  # type: ignore[operator]
+        return vectors, is_there & mask[:, -1:]

@@ -94,7 +94,7 @@ class QuestionAnswering(PredictionModel):
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """Device of the weights."""
         return next(self.parameters()).device
 
     def encode(self, batch: QuestionBatch) -> tuple[Tensor, Tensor]:
@@ -159,13 +159,13 @@ class QuestionAnswering(PredictionModel):
     def score_answers(self, batch: QuestionBatch) -> list[list[Score]]:
         """Answer and score: B lists of Q scores."""
         found = []
-        for row, asked, answers in zip(batch.histories, self.asked(batch), self.answers(batch), strict=True):
+        for row, gold, answers in zip(batch.histories, self.gold(batch), self.answers(batch), strict=True):
             log = Log(batch.arrays.dialogs.history(int(batch.arrays.numbers[row])))
-            scores = [score_clauses(given, qa.answer.clauses, log) for qa, given in zip(asked, answers, strict=True)]
+            scores = [score_clauses(given, qa.answer.clauses, log) for qa, given in zip(gold, answers, strict=True)]
             found.append(scores)
         return found
 
-    def asked(self, batch: QuestionBatch) -> list[list[QuestionAnswer]]:
+    def gold(self, batch: QuestionBatch) -> list[list[QuestionAnswer]]:
         """Return the questions of a batch with their gold answers: B lists of Q."""
         arrays = batch.arrays
         return [
@@ -177,8 +177,8 @@ class QuestionAnswering(PredictionModel):
         """Answer: B lists of the clauses of Q answers; None where an answer says nothing."""
         tuples = self.model.tuples(self.read(batch)).cpu().numpy()
         return [
-            [decode_answer(qa.question, rows, qa.now) for qa, rows in zip(asked, answers, strict=True)]
-            for asked, answers in zip(self.asked(batch), tuples, strict=True)
+            [decode_answer(qa.question, rows, qa.now) for qa, rows in zip(gold, answers, strict=True)]
+            for gold, answers in zip(self.gold(batch), tuples, strict=True)
         ]
 
 

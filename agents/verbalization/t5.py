@@ -17,7 +17,7 @@ from memenvs.checks import check_fields, check_int
 PAD, EOS = 0, 1
 """Tokens of every T5 vocabulary; padding is the start of an answer too."""
 BUCKETS, FAR = 32, 128
-"""Number of relative positions that are told apart, and the distance from which on they are equal."""
+"""Number of relative positions that differ, and the distance from which on they are equal."""
 ALIASES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight")
 """Tensors that published files repeat: they are the shared embedding."""
 
@@ -188,7 +188,7 @@ class T5(nn.Module):
         return torch.cat(written, 1)
 
     def load_published(self, folder: str | Path) -> None:
-        """Load the weights of a folder in the layout of Hugging Face: config.json and model.safetensors.
+        """Load weights from config.json and model.safetensors, as Hugging Face has them.
 
         Args:
             folder: The folder; nothing is downloaded.
@@ -252,7 +252,7 @@ class Stack(nn.Module):
 
 
 class Block(nn.Module):
-    """A layer: self-attention, in the decoder attention to the context, and a feed-forward block."""
+    """Layer: self-attention, in a decoder attention to the context, feed-forward block."""
 
     def __init__(self, config: T5Config, is_decoder: bool, has_bias: bool) -> None:
         super().__init__()
@@ -331,7 +331,7 @@ class FeedForwardLayer(nn.Module):
 
 
 class Attention(nn.Module):
-    """Attention without division by the root of the width; one layer of a stack has relative positions."""
+    """Attention without a scale; in the first layer of a stack with relative positions."""
 
     def __init__(self, config: T5Config, has_bias: bool, is_decoder: bool) -> None:
         super().__init__()
@@ -397,7 +397,7 @@ class RMSNorm(nn.Module):
 
 
 def relative_buckets(distance: Tensor, *, two_sided: bool) -> Tensor:
-    """Number of each distance between a key and a query: exact when near, logarithmic when far.
+    """Number distances between keys and queries: exact when near, logarithmic when far.
 
     Args:
         distance: int64; position of the key minus that of the query.

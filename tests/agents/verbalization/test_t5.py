@@ -1,4 +1,4 @@
-"""T5: against the published formula, against transformers where it is installed, and loading of published files."""
+"""T5: the published formula, transformers where it is installed, published files."""
 
 from __future__ import annotations
 

@@ -37,8 +37,12 @@ _MODULES = {
 }
 
 #: Title -> presets of one paper or of another package.
+#:
+#: :meta hide-value:
 FAMILIES: dict[str, dict[str, Preset]]
 #: Name -> preset, of all families.
+#:
+#: :meta hide-value:
 PRESETS: dict[str, Preset]
 
 #: Title -> presets that others have registered, and name -> place where.

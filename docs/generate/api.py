@@ -27,7 +27,7 @@ INTERNAL = re.compile(
       | grid_viewer | array_files | files | json_records | compilation | checks | resets | threads
       | agents\.(studies | experiments\.(attention_figures|evaluation_files|progress|seed_groups)
         | algorithms\.(archive|checkpoint_json|finite|sb3_settings|saving|replay_file) | memory\.(clock|sizes|step_log)
-        | presets\.(relic|smt|sat|mtvm))
+        | presets\.(relic|smt|sat\w*|mtvm|verbalization))
     )(\..*)?
     """,
     re.VERBOSE,

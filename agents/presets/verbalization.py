@@ -29,6 +29,18 @@ def _memory(about: str, name: str, settings: dict[str, Any]) -> Variant:
     return Variant(about, {"policy.memory": name, "policy.memory_kwargs": settings})
 
 
+def _text(about: str, changes: dict[str, Any]) -> Variant:
+    """Answers in words, fewer in a batch, since each takes as long as many structured ones."""
+    words = {
+        "policy.answers": "text",
+        "policy.questions": 8,
+        "questions.batch_size": 16,
+        "questions.learning_rate": 1e-3,
+        "questions.validation_episodes": 50,
+    }
+    return Variant(f"answers in words; {about}", {**words, **changes})
+
+
 _VARIANTS = {
     "text-only": _memory("the question alone", "none", {}),
     "lstm-o1": _memory("the newest 21 outputs of an LSTM", "lstm-o1", {**_LSTM, "capacity": 21}),
@@ -45,6 +57,19 @@ _VARIANTS = {
     "ct-slots": _memory("four long-term states that compete, 24 vectors", "ct-slots", _QUEUES),
     "ct-log": _memory("three levels of two vectors that merge, 26 vectors", "ct-log", _QUEUES),
     "bidirectional": Variant("steps of a block see each other", {"policy.memory_kwargs.causal": False}),
+    "text": _text("a T5 with new weights reads memory and question", {}),
+    "text-without-times": _text(
+        "the time of a question is in its words alone, as in the thesis", {"policy.text": {"resolved_times": False}}
+    ),
+    **{
+        f"text-{name}": _text(f"memory {name}", {"policy.memory": name, "policy.memory_kwargs": settings})
+        for name, settings in (
+            ("ct", _QUEUES),
+            ("lstm-o1", {**_LSTM, "capacity": 21}),
+            ("lstm-on", _LSTM),
+            ("none", {}),
+        )
+    },
     "faithful-layers": Variant(
         "the layers of the thesis: normalised after them, ReLU, no positions; steps of a block see each other",
         {"policy.memory_kwargs.causal": False, "policy.memory_kwargs.style": "faithful"},

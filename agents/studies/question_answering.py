@@ -16,7 +16,7 @@ from memenvs.agents.experiments.statistics import format_percent
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.studies.study_results import has_results, read_result, write_result
 from memenvs.agents.verbalization.arrays import kinds_of, load_arrays
-from memenvs.agents.verbalization.prediction import QuestionAnswering, QuestionBatch
+from memenvs.agents.verbalization.prediction import AnsweringModel, QuestionBatch
 from memenvs.verbalization.language.score import CATEGORIES, CORRECT
 from memenvs.verbalization.language.wordings import KINDS
 
@@ -60,7 +60,7 @@ def evaluate_answers(run: RunDirectory) -> dict[str, Any]:
     """
     run.config.use_threads()
     model = trained_model(run).eval()
-    assert isinstance(model, QuestionAnswering)
+    assert isinstance(model, AnsweringModel)
     arrays = load_arrays(model.config)
     n_questions = arrays.slots.shape[1]
     kinds = kinds_of(arrays.slots)

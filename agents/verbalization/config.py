@@ -11,6 +11,7 @@ from memenvs.checks import check_fields, check_int, is_int
 
 Dates = Literal["periodic", "integers"]
 SymbolEncoding = Literal["embedding", "index_linear"]
+Answers = Literal["structured", "text"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,9 +30,11 @@ class QuestionConfig(SupervisedConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class AnswererConfig:
-    """Settings of `Answerer`.
+    """Settings of `Answerer` and `TextAnswerer`.
 
     Attributes:
+        answers: "structured": a head that answers in slots. "text": a T5 that answers in words.
+        text: Fields of `TextConfig`; for answers in words alone.
         memory: Memory that reads the key frames and gives its vectors: "lstm-on", "lstm-o1", "ct" and its relatives;
             or "none", one vector of zeros, so that only the question is known (text-only).
         memory_kwargs: Its settings.
@@ -39,7 +42,7 @@ class AnswererConfig:
         symbol_encoding: "embedding": a table of vectors, and the mean of them over the goal. "index_linear": a linear
             layer over the numbers of the symbols, as in the work before the thesis.
         dates: "periodic": sines and cosines of day and time of day. "integers": a linear layer over the seven fields.
-        head_dim: Width of the head; divisible by `head_heads`.
+        head_dim: Width of the head of structured answers; divisible by `head_heads`.
         head_heads: Attention heads of the head; >= 1.
         head_layers: Layers of the head that attend to the memory; >= 1.
         registers: Vectors with which a question reads the memory; >= 1.
@@ -51,6 +54,8 @@ class AnswererConfig:
         ValueError: A value out of range.
     """
 
+    answers: Answers = "structured"
+    text: dict[str, Any] = field(default_factory=dict)
     memory: str = "ct-lt"
     memory_kwargs: dict[str, Any] = field(default_factory=dict)
     dim: int = 64
@@ -69,6 +74,8 @@ class AnswererConfig:
             check_int(name, getattr(self, name), at_most=2**16)
         if self.head_dim % self.head_heads:
             raise ValueError(f"head_heads must divide head_dim ({self.head_dim}), got {self.head_heads}")
+        if self.text and self.answers != "text":
+            raise ValueError(f"text must be empty unless answers is 'text', got {self.text!r}")
         steps = list(self.curriculum) if not isinstance(self.curriculum, str) else [None]
         if not all(is_int(step) and step >= 0 for step in steps) or steps != sorted(steps):
             raise ValueError(f"curriculum must be ascending numbers of batches, got {self.curriculum!r}")

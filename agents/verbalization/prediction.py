@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from abc import abstractmethod
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,16 +14,15 @@ from torch import Tensor
 from memenvs.agents.algorithms.supervised import PredictionModel
 from memenvs.agents.verbalization.arrays import DialogArrays, kinds_of, load_arrays
 from memenvs.agents.verbalization.config import AnswererConfig
+from memenvs.agents.verbalization.history_encoder import HistoryEncoder
 from memenvs.agents.verbalization.model import EMIT, Answerer
-from memenvs.checks import choices_for
-from memenvs.registry import find_environment
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.language.facts import MAX_CLAUSES, Clause
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.sampler import QuestionAnswer
 from memenvs.verbalization.language.score import CORRECT, Score, score_clauses
 from memenvs.verbalization.language.structured import decode_answer
-from memenvs.verbalization.language.wordings import KINDS
+from memenvs.verbalization.language.wordings import GRAMMAR_VERSION, KINDS
 from memenvs.verbalization.symbols import SYMBOLS
 
 
@@ -35,14 +34,120 @@ class QuestionBatch:
         arrays: Where they come from.
         histories: int64, (B,); rows of the arrays.
         questions: int64, (B, Q); numbers of the questions.
+        seed: Seed of what a loss draws, such as dropout.
     """
 
     arrays: DialogArrays
     histories: np.ndarray
     questions: np.ndarray
+    seed: int = 0
 
 
-class QuestionAnswering(PredictionModel):
+class AnsweringModel(PredictionModel):
+    """Base of models that answer questions about histories, to be trained.
+
+    A batch is of histories with several questions about each, which share what the memory holds. Batches are from the
+    split of the settings; validation is in the split "valid" where that is "train".
+
+    Args:
+        config: Settings of histories and questions.
+        settings: Settings of the model.
+
+    Attributes:
+        model: Encodes the histories.
+    """
+
+    model: HistoryEncoder
+
+    def __init__(self, config: EpisodicQAConfig, settings: AnswererConfig) -> None:
+        super().__init__()
+        self.config, self.settings = config, settings
+
+    def sample(self, count: int, rng: np.random.Generator, step: int | None) -> QuestionBatch:
+        """Draw histories, each length alike, and questions; see `PredictionModel.sample`."""
+        is_training = step is not None and self.config.split == "train"
+        arrays = load_arrays(self.config if is_training else evaluation_config(self.config))
+        lengths = np.unique(arrays.length[arrays.length > 0])
+        if step is not None:
+            lengths = lengths[: 1 + sum(step >= begin for begin in self.settings.curriculum)]
+            if not self.settings.curriculum:
+                lengths = np.unique(arrays.length[arrays.length > 0])
+        rows = [np.flatnonzero(arrays.length == length) for length in lengths]
+        chosen = rng.integers(len(lengths), size=count)
+        histories = np.array([rows[length][rng.integers(len(rows[length]))] for length in chosen.tolist()])
+        available = arrays.slots.shape[1]
+        size = min(self.settings.questions, available)
+        questions = np.argsort(rng.random((count, available)), axis=1)[:, :size]
+        return QuestionBatch(arrays, histories, questions, int(rng.integers(2**31)))
+
+    def shard(self, batch: QuestionBatch, rank: int, count: int) -> QuestionBatch:
+        """Take every `count`-th history; see `PredictionModel.shard`."""
+        part = slice(rank, None, count)
+        return replace(batch, histories=batch.histories[part], questions=batch.questions[part])
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the weights."""
+        return next(self.parameters()).device
+
+    def encode(self, batch: QuestionBatch) -> tuple[Tensor, Tensor]:
+        """Encode the histories; see `HistoryEncoder.encode`."""
+        frames, mask = batch.arrays.frames(batch.histories)
+        tensors = {part: torch.from_numpy(values).to(self.device) for part, values in frames.items()}
+        return self.model.encode(tensors, torch.from_numpy(mask).to(self.device))
+
+    def select(self, values: np.ndarray, batch: QuestionBatch) -> Tensor:
+        """Select what belongs to the questions of a batch: (B, Q, ...) of (N, questions, ...)."""
+        return torch.from_numpy(values[batch.histories[:, None], batch.questions]).to(self.device)
+
+    def scores(self, batch: QuestionBatch) -> dict[str, np.ndarray]:
+        """Score each answer; see `PredictionModel.scores`.
+
+        Metrics are "accuracy" (all facts right and no other one given), "f1" of the facts, and the accuracy of each
+        kind of question and length of history.
+        """
+        scored = self.score_answers(batch)
+        correct = np.array([[each.category == CORRECT for each in row] for row in scored], float)
+        kinds = kinds_of(batch.arrays.slots[batch.histories[:, None], batch.questions])
+        length = batch.arrays.length[batch.histories]
+        found = {"accuracy": correct.ravel(), "f1": np.array([each.f1 for row in scored for each in row])}
+        found |= {f"accuracy_{kind}": correct[kinds == number] for number, kind in enumerate(KINDS)}
+        found |= {f"accuracy_length_{each}": correct[length == each].ravel() for each in np.unique(length).tolist()}
+        return {name: values for name, values in found.items() if len(values)}
+
+    def score_answers(self, batch: QuestionBatch) -> list[list[Score]]:
+        """Answer and score: B lists of Q scores."""
+        found = []
+        for row, gold, answers in zip(batch.histories, self.gold(batch), self.answers(batch), strict=True):
+            log = Log(batch.arrays.dialogs.history(int(batch.arrays.numbers[row])))
+            scores = [score_clauses(given, qa.answer.clauses, log) for qa, given in zip(gold, answers, strict=True)]
+            found.append(scores)
+        return found
+
+    def gold(self, batch: QuestionBatch) -> list[list[QuestionAnswer]]:
+        """Return the questions of a batch with their gold answers: B lists of Q."""
+        arrays = batch.arrays
+        return [
+            [arrays.dialogs.question(int(arrays.numbers[row]), number).qa for number in which]
+            for row, which in zip(batch.histories, batch.questions.tolist(), strict=True)
+        ]
+
+    @abstractmethod
+    def answers(self, batch: QuestionBatch) -> list[list[tuple[Clause, ...] | None]]:
+        """Answer: B lists of the clauses of Q answers; None where an answer says nothing."""
+
+    def inputs(self) -> dict[str, Any]:
+        """Return the version of the grammar; see `PredictionModel.inputs`."""
+        return {"grammar": GRAMMAR_VERSION}
+
+    def check_inputs(self, saved: dict[str, Any], where: str) -> None:
+        """Refuse a checkpoint of another grammar or tokenizer; see `PredictionModel.check_inputs`."""
+        for name, own in self.inputs().items():
+            if saved.get(name, own) != own:
+                raise ValueError(f"{where}: must be of the {name} {own}, got {saved[name]}")
+
+
+class QuestionAnswering(AnsweringModel):
     """A memory of key frames and a head that answers structured questions, to be trained.
 
     The model is an `Answerer`. A batch is of histories with several questions about each, which share what the memory
@@ -65,47 +170,11 @@ class QuestionAnswering(PredictionModel):
         2021; after Bärmann et al., "Deep Episodic Memory for Verbalization of Robot Experience", IEEE RA-L 6(3), 2021.
     """
 
+    model: Answerer
+
     def __init__(self, config: EpisodicQAConfig, settings: AnswererConfig) -> None:
-        super().__init__()
-        self.config, self.settings = config, settings
+        super().__init__(config, settings)
         self.model = Answerer(settings, config.parts, len(SYMBOLS))
-
-    def sample(self, count: int, rng: np.random.Generator, step: int | None) -> QuestionBatch:
-        """Draw histories, each length alike, and questions; see `PredictionModel.sample`."""
-        is_training = step is not None and self.config.split == "train"
-        arrays = load_arrays(self.config if is_training else evaluation_config(self.config))
-        lengths = np.unique(arrays.length[arrays.length > 0])
-        if step is not None:
-            lengths = lengths[: 1 + sum(step >= begin for begin in self.settings.curriculum)]
-            if not self.settings.curriculum:
-                lengths = np.unique(arrays.length[arrays.length > 0])
-        rows = [np.flatnonzero(arrays.length == length) for length in lengths]
-        chosen = rng.integers(len(lengths), size=count)
-        histories = np.array([rows[length][rng.integers(len(rows[length]))] for length in chosen.tolist()])
-        available = arrays.slots.shape[1]
-        size = min(self.settings.questions, available)
-        questions = np.argsort(rng.random((count, available)), axis=1)[:, :size]
-        return QuestionBatch(arrays, histories, questions)
-
-    def shard(self, batch: QuestionBatch, rank: int, count: int) -> QuestionBatch:
-        """Take every `count`-th history; see `PredictionModel.shard`."""
-        part = slice(rank, None, count)
-        return replace(batch, histories=batch.histories[part], questions=batch.questions[part])
-
-    @property
-    def device(self) -> torch.device:
-        """Device of the weights."""
-        return next(self.parameters()).device
-
-    def encode(self, batch: QuestionBatch) -> tuple[Tensor, Tensor]:
-        """Encode the histories; see `HistoryEncoder.encode`."""
-        frames, mask = batch.arrays.frames(batch.histories)
-        tensors = {part: torch.from_numpy(values).to(self.device) for part, values in frames.items()}
-        return self.model.encode(tensors, torch.from_numpy(mask).to(self.device))
-
-    def select(self, values: np.ndarray, batch: QuestionBatch) -> Tensor:
-        """Select what belongs to the questions of a batch: (B, Q, ...) of (N, questions, ...)."""
-        return torch.from_numpy(values[batch.histories[:, None], batch.questions]).to(self.device)
 
     def read(self, batch: QuestionBatch) -> Tensor:
         """Encode the histories and read them for each question, float (B, Q, width)."""
@@ -141,40 +210,8 @@ class QuestionAnswering(PredictionModel):
             return answer_loss, log
         return answer_loss + auxiliary_loss, {**log, "auxiliary_loss": auxiliary_loss.item()}
 
-    def scores(self, batch: QuestionBatch) -> dict[str, np.ndarray]:
-        """Score each answer; see `PredictionModel.scores`.
-
-        Metrics are "accuracy" (all facts right and no other one given), "f1" of the facts, and the accuracy of each
-        kind of question and length of history.
-        """
-        scored = self.score_answers(batch)
-        correct = np.array([[each.category == CORRECT for each in row] for row in scored], float)
-        kinds = kinds_of(batch.arrays.slots[batch.histories[:, None], batch.questions])
-        length = batch.arrays.length[batch.histories]
-        found = {"accuracy": correct.ravel(), "f1": np.array([each.f1 for row in scored for each in row])}
-        found |= {f"accuracy_{kind}": correct[kinds == number] for number, kind in enumerate(KINDS)}
-        found |= {f"accuracy_length_{each}": correct[length == each].ravel() for each in np.unique(length).tolist()}
-        return {name: values for name, values in found.items() if len(values)}
-
-    def score_answers(self, batch: QuestionBatch) -> list[list[Score]]:
-        """Answer and score: B lists of Q scores."""
-        found = []
-        for row, gold, answers in zip(batch.histories, self.gold(batch), self.answers(batch), strict=True):
-            log = Log(batch.arrays.dialogs.history(int(batch.arrays.numbers[row])))
-            scores = [score_clauses(given, qa.answer.clauses, log) for qa, given in zip(gold, answers, strict=True)]
-            found.append(scores)
-        return found
-
-    def gold(self, batch: QuestionBatch) -> list[list[QuestionAnswer]]:
-        """Return the questions of a batch with their gold answers: B lists of Q."""
-        arrays = batch.arrays
-        return [
-            [arrays.dialogs.question(int(arrays.numbers[row]), number).qa for number in which]
-            for row, which in zip(batch.histories, batch.questions.tolist(), strict=True)
-        ]
-
     def answers(self, batch: QuestionBatch) -> list[list[tuple[Clause, ...] | None]]:
-        """Answer: B lists of the clauses of Q answers; None where an answer says nothing."""
+        """Answer in slots; see `AnsweringModel.answers`."""
         tuples = self.model.tuples(self.read(batch)).cpu().numpy()
         return [
             [decode_answer(qa.question, rows, qa.now) for qa, rows in zip(gold, answers, strict=True)]
@@ -185,26 +222,3 @@ class QuestionAnswering(PredictionModel):
 def evaluation_config(config: EpisodicQAConfig) -> EpisodicQAConfig:
     """Return the settings of evaluation: the split "valid" in place of "train"."""
     return replace(config, split="valid") if config.split == "train" else config
-
-
-def make_question_answering(env: str, env_kwargs: Mapping[str, Any], settings: Mapping[str, Any]) -> QuestionAnswering:
-    """Make the model of an environment's histories and questions.
-
-    Args:
-        env: Id of an EpisodicQA.
-        env_kwargs: Fields of `EpisodicQAConfig`.
-        settings: Fields of `AnswererConfig`.
-
-    Raises:
-        ValueError: The environment is another one, or a setting is not allowed.
-        TypeError: A setting does not exist.
-    """
-    spec = find_environment(env)
-    if spec.family != "verbalization":
-        raise ValueError(f"env must be an EpisodicQA, such as 'memenvs/EpisodicQA-v0', got {env!r}")
-    own = {name: value for name, value in spec.defaults.items() if not name.startswith("trial_")}
-    known = [each.name for each in fields(AnswererConfig)]
-    for name in settings:
-        if name not in known:
-            raise TypeError(f"unknown setting {name!r} of the model; {choices_for(name, known)}")
-    return QuestionAnswering(EpisodicQAConfig(**{**own, **env_kwargs}), AnswererConfig(**settings))

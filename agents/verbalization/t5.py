@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from memenvs.checks import check_fields, check_int
+from memenvs.json_records import read_json
 
 PAD, EOS = 0, 1
 """Tokens of every T5 vocabulary; padding is the start of an answer too."""
@@ -33,7 +34,7 @@ class T5Config:
         d_kv: Width of an attention head; >= 1.
         num_layers: Layers of the encoder, and of the decoder; >= 1.
         num_heads: Attention heads; >= 1.
-        dropout_rate: Probability of dropout, 0 to below 1.
+        dropout_rate: Probability of dropout in learning, 0 to below 1; published weights were trained with 0.1.
     """
 
     vocab_size: int
@@ -42,7 +43,7 @@ class T5Config:
     d_kv: int = 32
     num_layers: int = 2
     num_heads: int = 4
-    dropout_rate: float = 0.1
+    dropout_rate: float = 0.0
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -55,7 +56,31 @@ class T5Config:
     @classmethod
     def small(cls, vocab_size: int = 32_128) -> T5Config:
         """Sizes of T5-small, about 60 million parameters."""
-        return cls(vocab_size=vocab_size, d_model=512, d_ff=2048, d_kv=64, num_layers=6, num_heads=8)
+        return cls(vocab_size=vocab_size, d_model=512, d_ff=2048, d_kv=64, num_layers=6, num_heads=8, dropout_rate=0.1)
+
+    @classmethod
+    def read(cls, folder: str | Path) -> T5Config:
+        """Read the sizes of a published T5.
+
+        Args:
+            folder: Folder with config.json, as Hugging Face writes it.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            ValueError: It is not of a T5 of version 1.0, or a size is missing or out of range.
+        """
+        record = read_json(Path(folder) / "config.json")
+        for name, only in (("feed_forward_proj", "relu"), ("tie_word_embeddings", True)):
+            found = record.get(name)
+            if found is not None and found.value != only:
+                raise found.error(f"{only!r}, as in version 1.0 of T5")
+        rows = record.get("num_decoder_layers")
+        if rows is not None and rows.value != record["num_layers"].value:
+            raise rows.error(f"num_layers, {record['num_layers'].value!r}")
+        try:
+            return cls(**{each.name: record[each.name].value for each in fields(cls)})
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{record.source}: {error}") from None
 
 
 class T5(nn.Module):
@@ -108,11 +133,14 @@ class T5(nn.Module):
         """
         return self.encoder(self.shared(question), question != PAD)
 
-    def context(self, question: Tensor, vectors: Tensor | None, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    def join(
+        self, encoded: Tensor, valid: Tensor, vectors: Tensor | None, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         """Join a memory and an encoded question.
 
         Args:
-            question: int64, (B, Q); padded with 0.
+            encoded: float, (B, Q, d_model).
+            valid: bool, (B, Q); False where the question is padded.
             vectors: float, (B, M, H); the memory; H must divide d_model. None for none.
             mask: bool, (B, M); which vectors exist. None for all.
 
@@ -122,59 +150,63 @@ class T5(nn.Module):
         Raises:
             ValueError: H does not divide d_model.
         """
-        encoded, valid = self.encode(question), question != PAD
         if vectors is None:
             return encoded, valid
         width = self.config.d_model
-        if width % vectors.shape[-1]:
-            raise ValueError(
-                f"d_model must be a multiple of the width of memory vectors, {vectors.shape[-1]}, got {width}"
-            )
+        check_tiles(width, vectors.shape[-1])
         if mask is None:
             mask = torch.ones(vectors.shape[:2], dtype=torch.bool, device=vectors.device)
         tiled = vectors.repeat(1, 1, width // vectors.shape[-1]).to(encoded.dtype)
         return torch.cat([tiled, encoded], 1), torch.cat([mask, valid], 1)
 
+    def decode(self, answer: Tensor, context: Tensor, valid: Tensor) -> Tensor:
+        """Predict each token of an answer from those before it.
+
+        Args:
+            answer: int64, (B, T); ends with 1, then padded with 0.
+            context: float, (B, C, d_model); see `join`.
+            valid: bool, (B, C).
+
+        Returns:
+            Logits, float, (B, T, vocab_size).
+        """
+        before = F.pad(answer[:, :-1], (1, 0), value=PAD)
+        return self._logits(self.decoder(self.shared(before), None, context, valid))
+
     def forward(
         self, question: Tensor, answer: Tensor, vectors: Tensor | None = None, mask: Tensor | None = None
     ) -> Tensor:
-        """Predict each token of an answer from those before it.
+        """Encode a question, and predict each token of its answer; see `join` and `decode`.
 
         Args:
             question: int64, (B, Q); padded with 0.
             answer: int64, (B, T); ends with 1, then padded with 0.
-            vectors: As in `context`, and so is `mask`.
+            vectors: As in `join`, and so is `mask`.
             mask: See `vectors`.
 
         Returns:
             Logits, float, (B, T, vocab_size).
         """
-        context, valid = self.context(question, vectors, mask)
-        before = F.pad(answer[:, :-1], (1, 0), value=PAD)
-        return self._logits(self.decoder(self.shared(before), None, context, valid))
+        return self.decode(answer, *self.join(self.encode(question), question != PAD, vectors, mask))
 
     def _logits(self, decoded: Tensor) -> Tensor:
         """Score tokens; the embedding is tied, so it is scaled down."""
         return F.linear(decoded * self.config.d_model**-0.5, self.shared.weight)
 
     @torch.no_grad()
-    def answer(
-        self, question: Tensor, vectors: Tensor | None = None, mask: Tensor | None = None, *, most_tokens: int = 48
-    ) -> Tensor:
+    def write(self, context: Tensor, valid: Tensor, most_tokens: int = 48) -> Tensor:
         """Write the most likely token again and again, until the end of the answer.
 
         Args:
-            question: int64, (B, Q); padded with 0.
-            vectors: As in `context`, and so is `mask`.
-            mask: See `vectors`.
+            context: float, (B, C, d_model); see `join`.
+            valid: bool, (B, C).
             most_tokens: Most tokens of an answer; >= 1.
 
         Returns:
             int64, (B, T), T <= most_tokens; padded with 0 after the end.
         """
         check_int("most_tokens", most_tokens)
-        context, valid = self.context(question, vectors, mask)
-        token = question.new_full((len(question), 1), PAD)
+        token = torch.full((len(context), 1), PAD, device=context.device)
         written: list[Tensor] = []
         running = torch.ones_like(token, dtype=torch.bool)
         cache: list[dict[str, Tensor]] = [{} for _ in range(self.config.num_layers)]
@@ -195,21 +227,35 @@ class T5(nn.Module):
 
         Raises:
             FileNotFoundError: A file is missing.
-            ValueError: The sizes differ, or tensors are missing or unexpected.
+            ValueError: The sizes differ, the file is broken, or tensors are missing, unexpected or of other shapes.
         """
-        folder = Path(folder)
-        sizes = json.loads((folder / "config.json").read_text())
-        for name in ("vocab_size", "d_model", "d_ff", "d_kv", "num_layers", "num_heads"):
-            if sizes.get(name) != getattr(self.config, name):
-                raise ValueError(f"{folder}: {name} must be {getattr(self.config, name)}, got {sizes.get(name)}")
-        tensors = {
-            name: value for name, value in load_file(folder / "model.safetensors").items() if name not in ALIASES
-        }
+        published = T5Config.read(folder)
+        for each in fields(T5Config):
+            wanted, found = getattr(self.config, each.name), getattr(published, each.name)
+            if each.name != "dropout_rate" and wanted != found:
+                raise ValueError(f"{folder}/config.json: {each.name} must be {wanted}, got {found}")
+        file = Path(folder) / "model.safetensors"
+        if not file.is_file():
+            raise FileNotFoundError(f"no weights at {file}")
+        try:
+            tensors = {name: value for name, value in load_file(file).items() if name not in ALIASES}
+        except SafetensorError as error:
+            raise ValueError(f"{file}: {error}") from None
         own = self.state_dict()
         missing, unexpected = sorted(own.keys() - tensors.keys()), sorted(tensors.keys() - own.keys())
         if missing or unexpected:
-            raise ValueError(f"{folder}/model.safetensors: missing tensors {missing}, unexpected tensors {unexpected}")
+            raise ValueError(f"{file}: missing tensors {missing}, unexpected tensors {unexpected}")
+        for name, value in own.items():
+            if value.shape != tensors[name].shape:
+                shapes = f"{tuple(value.shape)}, got {tuple(tensors[name].shape)}"
+                raise ValueError(f"{file}: {name} must have the shape {shapes}")
         self.load_state_dict(tensors)
+
+
+def check_tiles(d_model: int, width: int) -> None:
+    """Raise a ValueError unless memory vectors of a width fill d_model by repetition."""
+    if d_model % width:
+        raise ValueError(f"d_model must be a multiple of the width of memory vectors, {width}, got {d_model}")
 
 
 class Stack(nn.Module):

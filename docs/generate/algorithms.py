@@ -126,7 +126,7 @@ import torch
 
 from memenvs.agents import SupervisedLearner
 from memenvs.agents.verbalization.config import QuestionConfig
-from memenvs.agents.verbalization.prediction import make_question_answering
+from memenvs.agents.verbalization.experiment import make_question_answering
 
 data = {"scale": "smoke", "questions": 2}
 memory = {"dim": 16, "layers": 2, "heads": 2, "mlp_dim": 16}

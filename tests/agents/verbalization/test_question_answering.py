@@ -15,8 +15,9 @@ from memenvs.agents.studies.question_answering import FOLDS, mean_over_kinds, pa
 from memenvs.agents.studies.study_results import write_result
 from memenvs.agents.verbalization.arrays import QUESTION_SLOTS, encode_question, kinds_of, load_arrays
 from memenvs.agents.verbalization.config import AnswererConfig, QuestionConfig
+from memenvs.agents.verbalization.experiment import make_question_answering
 from memenvs.agents.verbalization.frames import WIDTHS, DateEncoder, FrameEmbedding, days_since_2020
-from memenvs.agents.verbalization.prediction import QuestionBatch, make_question_answering
+from memenvs.agents.verbalization.prediction import QuestionBatch
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.dates import date_fields
 from memenvs.verbalization.language.score import CORRECT, score_clauses

@@ -22,6 +22,12 @@ def made(seed: int = 0, config: T5Config = CONFIG) -> T5:
         return T5(config).eval()
 
 
+def answers(
+    model: T5, question: torch.Tensor, vectors: torch.Tensor, mask: torch.Tensor | None = None, most_tokens: int = 12
+) -> torch.Tensor:
+    return model.write(*model.join(model.encode(question), question != 0, vectors, mask), most_tokens)
+
+
 def texts(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     """Questions and answers of different lengths, padded."""
     generator = torch.Generator().manual_seed(seed)
@@ -58,7 +64,7 @@ def test_answers_word_by_word_are_those_of_the_whole_and_end() -> None:
     question, _ = texts()
     vectors = torch.randn(3, 5, 8, generator=torch.Generator().manual_seed(1))
     mask = torch.tensor([[True] * 5, [True, False] * 2 + [True], [False] * 5])
-    written = model.answer(question, vectors, mask, most_tokens=12)
+    written = answers(model, question, vectors, mask)
     before = written.new_zeros(3, 0)
     ended = torch.zeros(3, dtype=torch.bool)
     for step in range(written.shape[1]):
@@ -69,8 +75,8 @@ def test_answers_word_by_word_are_those_of_the_whole_and_end() -> None:
         before = written[:, : step + 1]
     changed = vectors.masked_fill(~mask[..., None], 9.0)
     padded = torch.cat([question, question.new_zeros(3, 4)], 1)
-    assert torch.equal(model.answer(padded, changed, mask, most_tokens=12), written)
-    assert not torch.equal(model.answer(question, vectors + 1, mask, most_tokens=12), written)
+    assert torch.equal(answers(model, padded, changed, mask), written)
+    assert not torch.equal(answers(model, question, vectors + 1, mask), written)
     # a token sees no later token of the answer
     _, answer = texts()
     late = answer.clone()
@@ -91,7 +97,7 @@ def test_learns_to_copy_a_vector_of_the_memory() -> None:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    assert torch.equal(model.answer(question, vectors), answer)
+    assert torch.equal(answers(model, question, vectors), answer)
 
 
 def published(folder: Path, model: T5, **changes: torch.Tensor | None) -> Path:
@@ -116,8 +122,40 @@ def test_published_files_are_loaded_and_others_refused(tmp_path: Path) -> None:
     wide = made(0, T5Config(vocab_size=40, d_model=16, d_ff=25, d_kv=6, num_layers=2, num_heads=2))
     with pytest.raises(ValueError, match="d_ff must be 25, got 24"):
         wide.load_published(published(tmp_path / "a", model))
+    name = "decoder.final_layer_norm.weight"
+    with pytest.raises(ValueError, match=rf"{name} must have the shape \(16,\), got \(15,\)"):
+        other.load_published(published(tmp_path / "a", model, **{name: torch.zeros(15)}))
     with pytest.raises(ValueError, match="d_model must be a multiple of the width of memory vectors, 7, got 16"):
         model(*texts(), torch.zeros(3, 2, 7))
+
+
+def test_broken_folders_are_named(tmp_path: Path) -> None:
+    """A missing, cut or foreign file of published weights is refused by its name."""
+    model = made()
+    folder = published(tmp_path / "a", model)
+    assert T5Config.read(folder) == CONFIG
+    config = json.loads((folder / "config.json").read_text())
+    for changes, message in (
+        ({"feed_forward_proj": "gated-gelu"}, "config.json: feed_forward_proj must be 'relu', as in version 1.0 of T5"),
+        ({"tie_word_embeddings": False}, "config.json: tie_word_embeddings must be True"),
+        ({"num_decoder_layers": 3}, "config.json: num_decoder_layers must be num_layers, 2, got 3"),
+        ({"d_ff": "wide"}, "config.json: d_ff must be"),
+        ({"d_kv": None}, "config.json: d_kv is missing"),
+    ):
+        (folder / "config.json").write_text(json.dumps(config | changes))
+        with pytest.raises(ValueError, match=message):
+            model.load_published(folder)
+    (folder / "config.json").write_text("{")
+    with pytest.raises(ValueError, match=r"config\.json: not JSON"):
+        model.load_published(folder)
+    (folder / "config.json").write_text(json.dumps(config))
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-3])
+    with pytest.raises(ValueError, match=r"model\.safetensors"):
+        model.load_published(folder)
+    weights.unlink()
+    with pytest.raises(FileNotFoundError, match="no weights at"):
+        model.load_published(folder)
 
 
 def test_against_transformers(tmp_path: Path) -> None:

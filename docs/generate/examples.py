@@ -36,6 +36,11 @@ EXAMPLES = {
             "memenvs dataset --rebuild CARD --out darkroom/again-v0",
         ],
         "warmup": ["memenvs warmup"],
+        "doctor": [
+            "memenvs doctor",
+            "# in a script: status 1 where one of them does not work",
+            "memenvs doctor egl miniworld --json",
+        ],
         "score": [
             "# R2R: ne sr osr spl tl ndtw sdtw cls; CVDN: gp",
             "memenvs score r2r trajectories.json --split val_unseen",

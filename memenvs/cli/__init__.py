@@ -22,6 +22,7 @@ from memenvs.cli.common import (
     positive_int,
     run_command,
 )
+from memenvs.cli.doctor import PARTS, part_name
 from memenvs.cli.extensions import load_extensions
 from memenvs.cli.policies import POLICIES
 from memenvs.cli.score import add_arguments as add_score_arguments
@@ -37,7 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: Arguments without the program's name; None for those of the process.
 
     Returns:
-        Exit status: 0, 2 for wrong arguments (one line on standard error says which), 130 after Ctrl-C.
+        Exit status: 0, 2 for wrong arguments (one line on standard error says which), 130 after Ctrl-C. `doctor` ends
+        with 1 where something does not work.
     """
     parser = make_parser()
     arguments = parser.parse_args(argv)
@@ -103,6 +105,16 @@ def make_parser() -> argparse.ArgumentParser:
         add("score", "score", "score a file of results: trajectories of R2R or NDH, or answers about a robot's life")
     )
     add("warmup", "warmup", "compile what the environments need ahead of their first use; takes a minute or two, once")
+    doctor = add("doctor", "doctor", "what works on this machine, and why the rest does not")
+    needed, parts = ([part.name for part in PARTS if part.needed or not only] for only in (True, False))
+    doctor.add_argument(
+        "parts",
+        nargs="*",
+        type=part_name,
+        metavar="PART",
+        help="parts to check; the exit status is 1 where one of them does not work (default: all, of which only "
+        f"{' and '.join(needed)} must work); {', '.join(parts)}",
+    )
 
     for extension in load_extensions():
         for each in extension.commands:

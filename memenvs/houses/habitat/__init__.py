@@ -1,0 +1,1 @@
+"""Homes in the package habitat-sim, an optional peer of our own simulator."""

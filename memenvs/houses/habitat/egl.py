@@ -1,6 +1,6 @@
-"""What EGL offers: the devices of this machine, and a context without a display. Needs no package.
+"""Devices of EGL, and a context without a display.
 
-EGL is the interface through which OpenGL draws without a screen, on a GPU or in software (Mesa).
+No package is needed. EGL is the interface through which OpenGL draws without a screen, on a GPU or in software (Mesa).
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ class EglDevice:
 
 
 def egl_devices() -> list[EglDevice]:
-    """List the devices of EGL; those of CUDA are the ones that habitat-sim takes as `gpu_device_id`.
+    """List the devices of EGL.
+
+    habitat-sim takes the numbers of those of CUDA as `gpu_device_id`.
 
     Raises:
         OSError: The library EGL is not installed, or cannot list devices.
@@ -62,7 +64,7 @@ def egl_devices() -> list[EglDevice]:
 
 
 def describe_egl() -> str:
-    """Make a context without a display and return its version and what draws, such as "EGL 1.5, llvmpipe".
+    """Make a context without a display; return what draws, such as "EGL 1.5, llvmpipe".
 
     A driver may end the process, so ask in a process of its own.
 

@@ -71,7 +71,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Finding:
+    """Result of a check.
     """What a check has found.
 
     Attributes:

@@ -71,8 +71,8 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Finding:
     """Result of a check.
-    """What a check has found.
 
     Attributes:
         name: Of the part.

@@ -97,7 +97,7 @@ def _write_nearer(keys: Any, inverse_depth: SimdVector, primitive_id: Any, id_ma
     new = is_inside.select((bits & builder.not_(id_mask)) | primitive_id, 0)
     old = SimdVector.load(builder, keys, len(inverse_depth))
     is_nearer = builder.icmp_unsigned(">", new.value, old.value)
-    SimdVector(builder, is_nearer).select(new, old).store(keys)
+    SimdVector(builder, is_nearer).select(new, old).store(keys, volatile=True)
 
 
 @intrinsic

@@ -82,7 +82,7 @@ class RenderScratch(NamedTuple):
         shading: See `ShadingScratch`.
         semantic: int32, (F,); class of each primitive.
         instance: int32, (F,); instance of each primitive.
-        keys: uint32, (H * stride + BLOCK,); the z-buffer.
+        keys: uint32, (H * stride + WORD + BLOCK,); the z-buffer.
         spans: int32, (MAX_SPAN_GROUPS, SPAN_FIELDS).
     """
 

@@ -4,7 +4,7 @@ In: the primitives of `memenvs.houses.rendering.primitive_setup.set_up_primitive
 that holds depth and primitive id, see `memenvs.houses.rendering.kernels.zbuffer`. Primitives are drawn in any order;
 the nearest one wins in each pixel.
 
-Rows of the z-buffer are padded to whole blocks of pixels, and one more block follows the last row. So a step that
+Rows of the z-buffer are padded to whole blocks of pixels, and more follow the last row. So a step that
 writes 8 or reads 16 pixels at once may run over the end of a row.
 
 Flat primitives are drawn in two passes. The first finds the spans of up to `MAX_SPAN_GROUPS` groups of eight rows; the
@@ -75,7 +75,7 @@ def rasterise(
         primitives: Filled by `memenvs.houses.rendering.primitive_setup.set_up_primitives`.
         last_id: <= `id_mask`.
         size: Of the image.
-        keys: uint32, (>= height * stride + BLOCK,); filled.
+        keys: uint32, (>= height * stride + WORD + BLOCK,); filled.
         id_mask: The lower bits of a key that hold the id, all ones.
         spans: int32, (MAX_SPAN_GROUPS, SPAN_FIELDS); working memory.
     """

@@ -17,14 +17,14 @@ from memenvs.houses.house import House
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.rendering.culling import WEDGE_LEVELS, WEDGES
 from memenvs.houses.rendering.kernels.texels import SHADING_FIELDS
-from memenvs.houses.rendering.kernels.zbuffer import BLOCK, SPAN_FIELDS
+from memenvs.houses.rendering.kernels.zbuffer import BLOCK, SPAN_FIELDS, WORD
 from memenvs.houses.rendering.materials import atlas, texture_table
 from memenvs.houses.rendering.pipeline import RenderScratch, SceneBatch, render_envs
 from memenvs.houses.rendering.primitive_setup import SetupScratch
 from memenvs.houses.rendering.primitives import FLOAT_FIELDS, INT_FIELDS, Primitives
 from memenvs.houses.rendering.rasteriser import MAX_SPAN_GROUPS
 from memenvs.houses.rendering.scene import MAX_FLOOR_CORNERS, Scene
-from memenvs.houses.rendering.shading import ROW_BUFFER, ShadingScratch
+from memenvs.houses.rendering.shading import BAND_BUFFER, RUN_KINDS, ShadingScratch
 from memenvs.threads import ThreadPool
 
 __all__ = ["Camera", "Frame", "Renderer", "Scene", "render_frame"]
@@ -180,13 +180,16 @@ class Renderer:
                 shading=ShadingScratch(
                     coefficients=np.zeros((count, SHADING_FIELDS), np.float32),
                     tints=np.zeros(count, np.int64),
-                    texels=np.zeros(2 * ROW_BUFFER, np.int32),
-                    factors=np.zeros(2 * ROW_BUFFER, np.int64),
+                    texels=np.zeros(BAND_BUFFER, np.int32),
+                    factors=np.zeros(BAND_BUFFER, np.int64),
+                    runs=np.zeros((RUN_KINDS, BAND_BUFFER), np.int64),
+                    counts=np.zeros(RUN_KINDS, np.int64),
+                    blocks=np.zeros(BAND_BUFFER, np.int64),
                     last_block=np.zeros(3 * BLOCK, np.uint8),
                 ),
                 semantic=np.zeros(count, np.int32),
                 instance=np.zeros(count, np.int32),
-                keys=np.zeros(camera.height * stride + BLOCK, np.uint32),
+                keys=np.zeros(camera.height * stride + WORD + BLOCK, np.uint32),
                 spans=np.zeros((MAX_SPAN_GROUPS, SPAN_FIELDS), np.int32),
             )
             # plain tuples, because numba takes longer to recognise named ones; see `render_envs`

@@ -181,6 +181,11 @@ class SimdVector:
         indices = ir.Constant(ir.VectorType(I32, len(order)), list(order))
         return self._new(self.builder.shuffle_vector(self.value, ir.Constant(self.value.type, ir.Undefined), indices))
 
+    def join(self, other: SimdVector) -> SimdVector:
+        """The elements of this vector and then those of another one of the same length."""
+        indices = ir.Constant(ir.VectorType(I32, 2 * len(self)), list(range(2 * len(self))))
+        return self._new(self.builder.shuffle_vector(self.value, other.value, indices))
+
     def reduce(self, name: str) -> Any:
         """Join all elements, a power of two in number, into one value by the method `name`."""
         vector = self

@@ -3,7 +3,7 @@
 In: the coefficients of one visible primitive (`SHADING_FIELDS` float32) and the position of a few pixels in the image.
 Out, in two steps:
 
-1. `vertical_block`, `horizontal_block` and `curved_block` write a texel's index in the texture atlas and a light factor
+1. `vertical_blocks`, `horizontal_block` and `curved_block` write a texel's index in the texture atlas and a light factor
    for each pixel, each for another kind of surface.
 2. `modulate_block` fetches those texels, multiplies them with the factors and writes red, green and blue.
 
@@ -14,7 +14,7 @@ four channels of four pixels in one register.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir  # type: ignore[import-untyped]
@@ -23,6 +23,7 @@ from numba.core import cgutils
 
 from memenvs.houses.rendering.kernels.simd import (
     F32,
+    F64,
     I8,
     I16,
     I32,
@@ -35,9 +36,18 @@ from memenvs.houses.rendering.kernels.simd import (
 )
 from memenvs.houses.rendering.kernels.zbuffer import BLOCK, decode_depths
 from memenvs.houses.rendering.materials import ATLAS_WIDTH, MIP_LEVELS, TEXTURE_SIZE
+from memenvs.houses.rendering.primitives import FLOAT_FIELDS, PLANE_0, PLANE_I, PLANE_J
 
-#: Pixels that step 1 handles at once. Most runs of pixels of one primitive are short, so it is less than `BLOCK`.
+#: Pixels of a block of step 1. Most runs of pixels of one primitive are short, so it is less than `BLOCK`.
 TEXEL_BLOCK = 8
+#: Blocks of vertical faces that are shaded together. Two are faster also where a register holds one: while one waits
+#: for a result, the other goes on.
+VERTICAL_BLOCKS = 2
+#: A run of pixels of one primitive in a row is one integer of four fields: its primitive's id; its row within the band
+#: of rows that are shaded together; its first column; the column to stop before. So is a block of a run, whose last
+#: field does not matter. The last three fields have this many bits each.
+RUN_FIELD_BITS = 13
+RUN_FIELD = (1 << RUN_FIELD_BITS) - 1
 
 _TINT_BITS = 13
 #: Fixed-point value of a tint that leaves a texel's channel as it is. A tint must be less than eight times this.
@@ -88,28 +98,36 @@ def _high_product(a: SimdVector, b: SimdVector) -> SimdVector:
     return a.call("umul.fix", b, ir.Constant(I32, 16))
 
 
-def _light_factors(light: SimdVector, tint: Any) -> SimdVector:
+def _light_factors(light: SimdVector, tint: SimdVector) -> SimdVector:
     """Multiply light with a tint.
 
     Args:
-        light: float32, (TEXEL_BLOCK,); 0 to 1.
-        tint: int64; four fixed-point numbers of 16 bits, `TINT_ONE` is 1.
+        light: float32, one for each of P pixels; 0 to 1.
+        tint: int64, (P,); four fixed-point numbers of 16 bits, `TINT_ONE` is 1.
 
     Returns:
-        Four numbers of 16 bits for each pixel: (4 * TEXEL_BLOCK,).
+        Four numbers of 16 bits for each pixel: (4 P,).
     """
     # Each pixel's light is repeated for its four channels.
-    amount = (light * 65535.0).cast(I32).cast(I16).shuffle([k // 4 for k in range(4 * TEXEL_BLOCK)])
-    return _high_product(amount, SimdVector.broadcast(light.builder, tint, TEXEL_BLOCK).bitcast(I16, 4 * TEXEL_BLOCK))
+    amount = (light * 65535.0).cast(I32).cast(I16).shuffle([k // 4 for k in range(4 * len(light))])
+    return _high_product(amount, tint.bitcast(I16, 4 * len(light)))
 
 
 def _store_pixels(
-    context: Any, builder: Any, array_types: Any, line: Any, texels: SimdVector, factors: SimdVector
+    context: Any, builder: Any, array_types: Any, line: Any, texels: SimdVector, factors: SimdVector, count: Any = None
 ) -> Any:
-    """Write `texels` and `factors` to `line`: the two arrays to fill and the index of the first pixel in both."""
+    """Write `texels` and `factors` to `line`: the two arrays to fill and the index of the first pixel in both.
+
+    With `count`, an int32, pixels from that one on keep what they have.
+    """
     *arrays, at = line
+    factors = factors.bitcast(I64, TEXEL_BLOCK)
     for array_type, array, values in zip(array_types[:2], arrays, (texels, factors), strict=True):
-        values.store(entry_pointer(context, builder, array_type, array, at))
+        pointer = entry_pointer(context, builder, array_type, array, at)
+        if count is not None:
+            is_kept = arange(builder, I32, TEXEL_BLOCK) >= count
+            values = is_kept.select(SimdVector.load(builder, pointer, TEXEL_BLOCK), values)
+        values.store(pointer, volatile=count is not None)
     return context.get_dummy_value()
 
 
@@ -119,60 +137,121 @@ def _field_reader(context: Any, builder: Any, array_type: Any, coefficients: Any
     return lambda field: builder.load(builder.gep(first, [ir.Constant(I64, field)]))
 
 
+def _spread(builder: Any, values: Sequence[Any]) -> SimdVector:
+    """Repeat each value for the pixels of its block; the number of values is a power of two."""
+    vectors = [SimdVector.broadcast(builder, value, TEXEL_BLOCK) for value in values]
+    while len(vectors) > 1:
+        vectors = [first.join(second) for first, second in zip(vectors[::2], vectors[1::2], strict=True)]
+    return vectors[0]
+
+
 @intrinsic
-def vertical_block(
+def vertical_blocks(
     typingctx: Any,
+    blocks: Any,
+    k: Any,
+    first_row: Any,
+    pitch: Any,
     coefficients: Any,
-    inverse_depth: Any,
-    row: Any,
-    column: Any,
-    tint: Any,
+    planes: Any,
+    tints: Any,
     texels: Any,
     factors: Any,
-    at: Any,
 ) -> Any:
-    """Find texels and light factors of `TEXEL_BLOCK` consecutive pixels of a vertical face.
+    """Find texels and light factors of `VERTICAL_BLOCKS` blocks of `TEXEL_BLOCK` pixels each of vertical faces.
 
     Args:
         typingctx: Given by numba.
-        coefficients: float32, (SHADING_FIELDS,).
-        inverse_depth: Two float32; one over the depth at the first pixel, and its change from pixel to pixel, 1/m.
-        row: float32; row of the pixels.
-        column: float32; column of the first pixel.
-        tint: int64; three fixed-point factors of 16 bits, `TINT_ONE` is 1.
+        blocks: int64, one axis; see `RUN_FIELD_BITS`.
+        k: uint64; index of the first block.
+        first_row: int64; row of the image that the blocks' rows are counted from.
+        pitch: int64; pixels from row to row in `texels` and `factors`.
+        coefficients: float32, (F, SHADING_FIELDS).
+        planes: float64, (F, FLOAT_FIELDS); `float_fields` of `memenvs.houses.rendering.primitives.Primitives`.
+        tints: int64, (F,); three fixed-point factors of 16 bits, `TINT_ONE` is 1.
         texels: int32, one axis; filled with indices in the atlas.
         factors: int64, one axis; filled with tint times light.
-        at: uint64; index of the first pixel in both.
     """
-    real = types.float32
-    pair = types.UniTuple(real, 2)
-    signature = types.void(coefficients, pair, real, real, types.int64, texels, factors, types.uint64)
+    integers = (types.uint64, types.int64, types.int64)
+    signature = types.void(blocks, *integers, coefficients, planes, tints, texels, factors)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         """Emit the vector code."""
-        coefficients, inverse_depth, row, column, tint, *line = arguments
-        field = _field_reader(context, builder, signature.args[0], coefficients)
-        start, step = cgutils.unpack_tuple(builder, inverse_depth)
-        pixels = arange(builder, F32, TEXEL_BLOCK)
-        z = 1.0 / (pixels * step + start)
-        u, v = (
-            z * ((pixels + column) * field(k + U_I) + builder.fadd(builder.fmul(field(k + U_J), row), field(k + U_0)))
-            + field(k + U_EYE)
-            for k in (U_EYE, V_EYE)
-        )
+        blocks, k, first_row, pitch, coefficients, planes, tints, texels, factors = arguments
+
+        def entry(argument: int, index: Any) -> Any:
+            """Pointer to an entry of one of the arguments."""
+            return entry_pointer(context, builder, signature.args[argument], arguments[argument], index)
+
+        readers, starts, steps, rows, columns, tint, at = ([] for _ in range(7))
+        for number in range(VERTICAL_BLOCKS):
+            block = builder.load(entry(0, builder.add(k, ir.Constant(I64, number))))
+            column, row, primitive_id = (
+                builder.and_(builder.lshr(block, ir.Constant(I64, place * RUN_FIELD_BITS)), ir.Constant(I64, mask))
+                for place, mask in ((1, RUN_FIELD), (2, RUN_FIELD), (3, -1))
+            )
+            image_row = builder.add(first_row, row)
+            plane = entry(5, builder.mul(primitive_id, ir.Constant(I64, FLOAT_FIELDS)))
+            plane_0, plane_i, plane_j = (
+                builder.load(builder.gep(plane, [ir.Constant(I64, field)])) for field in (PLANE_0, PLANE_I, PLANE_J)
+            )
+            base = builder.fadd(plane_0, builder.fmul(plane_j, builder.sitofp(image_row, F64)))
+            start = builder.fadd(base, builder.fmul(plane_i, builder.sitofp(column, F64)))
+            starts.append(builder.fptrunc(start, F32))
+            steps.append(builder.fptrunc(plane_i, F32))
+            rows.append(builder.sitofp(image_row, F32))
+            columns.append(builder.sitofp(column, F32))
+            tint.append(builder.load(entry(6, primitive_id)))
+            at.append(builder.add(builder.mul(row, pitch), column))
+            readers.append(entry(4, builder.mul(primitive_id, ir.Constant(I64, SHADING_FIELDS))))
+
+        def loaded(field: int) -> list[Any]:
+            """A field of the coefficients of each block."""
+            return [builder.load(builder.gep(reader, [ir.Constant(I64, field)])) for reader in readers]
+
+        def field(index: int) -> SimdVector:
+            """A field of the coefficients of each block, for its pixels."""
+            return _spread(builder, loaded(index))
+
+        def coordinate(first: int) -> SimdVector:
+            """Texture coordinate whose coefficients begin at this field."""
+            in_row = [
+                builder.fadd(builder.fmul(per_row, row), constant)
+                for per_row, row, constant in zip(loaded(first + U_J), rows, loaded(first + U_0), strict=True)
+            ]
+            ray = (pixels + _spread(builder, columns)) * field(first + U_I) + _spread(builder, in_row)
+            return z * ray + field(first + U_EYE)
+
+        pixels = SimdVector.constant(builder, F32, [*range(TEXEL_BLOCK)] * VERTICAL_BLOCKS)
+        z = 1.0 / (pixels * _spread(builder, steps) + _spread(builder, starts))
+        u, v = coordinate(U_EYE), coordinate(V_EYE)
         light = (v * field(FLOOR_V) + field(FLOOR_0)).minimum(v * field(CEILING_V) + field(CEILING_0))
-        light = light.minimum(1.0).maximum(0.3)
-        index = _texel_index(u, v, z * z * (z * field(FOOTPRINT))) + builder.fptosi(field(ATLAS_START), I32)
-        return _store_pixels(context, builder, signature.args[5:], line, index, _light_factors(light, tint))
+        light = _light_factors(light.minimum(1.0).maximum(0.3), _spread(builder, tint))
+        index = _texel_index(u, v, z * z * (z * field(FOOTPRINT))) + field(ATLAS_START).cast(I32)
+        light = light.bitcast(I64, len(index))
+        for number in range(VERTICAL_BLOCKS):  # in this order: a block may write over the end of its run
+            own = range(number * TEXEL_BLOCK, (number + 1) * TEXEL_BLOCK)
+            line = (texels, factors, at[number])
+            _store_pixels(context, builder, signature.args[7:], line, index.shuffle(own), light.shuffle(own))
+        return context.get_dummy_value()
 
     return signature, generate
 
 
 @intrinsic
 def horizontal_block(
-    typingctx: Any, u: Any, v: Any, size: Any, atlas_start: Any, tint: Any, texels: Any, factors: Any, at: Any
+    typingctx: Any,
+    u: Any,
+    v: Any,
+    size: Any,
+    atlas_start: Any,
+    tint: Any,
+    count: Any,
+    texels: Any,
+    factors: Any,
+    at: Any,
 ) -> Any:
-    """As `vertical_block`, for a horizontal face: floors, tops of tables.
+    """As `vertical_blocks`, for up to `TEXEL_BLOCK` pixels of a horizontal face: floors, tops of tables.
 
     All pixels of a row are equally deep here, so texture coordinates are affine along the row and the mipmap level is
     one for the run. The light is 1.
@@ -184,17 +263,18 @@ def horizontal_block(
         v: Two float32; the same for the row of the texel.
         size: int32; texels of a side at that mipmap level.
         atlas_start: int32; index of the texture in the atlas.
-        tint: As in `vertical_block`.
-        texels: As in `vertical_block`.
-        factors: As in `vertical_block`.
-        at: As in `vertical_block`.
+        tint: As in `vertical_blocks`.
+        count: int32; how many pixels to write.
+        texels: As in `vertical_blocks`.
+        factors: As in `vertical_blocks`.
+        at: As in `vertical_blocks`.
     """
     pair = types.UniTuple(types.float32, 2)
-    signature = types.void(pair, pair, types.int32, types.int32, types.int64, texels, factors, types.uint64)
+    signature = types.void(pair, pair, *[types.int32] * 2, types.int64, types.int32, texels, factors, types.uint64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         """Emit the vector code."""
-        u, v, size, atlas_start, tint, *line = arguments
+        u, v, size, atlas_start, tint, count, *line = arguments
         pixels = arange(builder, F32, TEXEL_BLOCK)
         wrap = builder.sub(size, ir.Constant(I32, 1))  # sizes are powers of two
         (u_start, u_step), (v_start, v_step) = (cgutils.unpack_tuple(builder, each) for each in (u, v))
@@ -204,7 +284,7 @@ def horizontal_block(
         level_column = builder.sub(ir.Constant(I32, ATLAS_WIDTH), builder.add(size, size))
         index = _tiled_index(row, column + level_column) + atlas_start
         factor = SimdVector.broadcast(builder, tint, TEXEL_BLOCK)
-        return _store_pixels(context, builder, signature.args[5:], line, index, factor)
+        return _store_pixels(context, builder, signature.args[6:], line, index, factor, count)
 
     return signature, generate
 
@@ -229,34 +309,37 @@ def curved_block(
     row: Any,
     column: Any,
     tint: Any,
+    count: Any,
     texels: Any,
     factors: Any,
     at: Any,
 ) -> Any:
-    """As `vertical_block`, for the curved part of a cylinder and for an ellipsoid.
+    """As `horizontal_block`, for the curved part of a cylinder and for an ellipsoid.
 
     The depth of a curved surface is not an affine function of the pixel, so it is read back from the z-buffer.
 
     Args:
         typingctx: Given by numba.
-        coefficients: As in `vertical_block`.
+        coefficients: As in `vertical_blocks`.
         keys: uint32, one axis; see `memenvs.houses.rendering.kernels.zbuffer.decode_depth`.
         first: uint64; index of the first pixel in `keys`.
         id_mask: uint32; the bits of a key that hold the primitive's id.
-        row: As in `vertical_block`.
-        column: As in `vertical_block`.
-        tint: As in `vertical_block`.
-        texels: As in `vertical_block`.
-        factors: As in `vertical_block`.
-        at: As in `vertical_block`.
+        row: As in `vertical_blocks`.
+        column: As in `vertical_blocks`.
+        tint: As in `vertical_blocks`.
+        count: int32; how many pixels to write.
+        texels: As in `vertical_blocks`.
+        factors: As in `vertical_blocks`.
+        at: As in `vertical_blocks`.
     """
     real = types.float32
-    index = types.uint64
-    signature = types.void(coefficients, keys, index, types.uint32, real, real, types.int64, texels, factors, index)
+    integer, index = types.int32, types.uint64
+    pixel = (types.uint32, real, real, types.int64, integer)
+    signature = types.void(coefficients, keys, index, *pixel, texels, factors, index)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         """Emit the vector code."""
-        coefficients, keys, first, id_mask, row, column, tint, *line = arguments
+        coefficients, keys, first, id_mask, row, column, tint, count, *line = arguments
         field = _field_reader(context, builder, signature.args[0], coefficients)
         first_key = entry_pointer(context, builder, signature.args[1], keys, first)
         z = decode_depths(SimdVector.load(builder, first_key, TEXEL_BLOCK), id_mask)
@@ -274,7 +357,9 @@ def curved_block(
         # The texture goes around the solid and from its top to its bottom.
         u, v = (_angle_in_turns(y, x) + 0.5) * field(REPEAT_U), (w * -0.5 + 0.5) * field(REPEAT_V)
         index = _texel_index(u, v, z * z * field(FOOTPRINT)) + builder.fptosi(field(ATLAS_START), I32)
-        return _store_pixels(context, builder, signature.args[7:], line, index, _light_factors(light, tint))
+        return _store_pixels(
+            context, builder, signature.args[8:], line, index, _light_factors(light, _spread(builder, [tint])), count
+        )
 
     return signature, generate
 
@@ -286,7 +371,7 @@ def modulate_block(typingctx: Any, texels: Any, factors: Any, at: Any, atlas: An
     Args:
         typingctx: Given by numba.
         texels: int32, one axis; indices in the atlas.
-        factors: int64, one axis; see `vertical_block`.
+        factors: int64, one axis; see `vertical_blocks`.
         at: uint64; index of the first pixel in both.
         atlas: int32, one axis; see `memenvs.houses.rendering.materials.atlas`.
         out: uint8, one axis; filled with red, green, blue of one pixel after the other.

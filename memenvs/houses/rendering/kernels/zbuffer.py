@@ -31,9 +31,10 @@ from memenvs.houses.rendering.kernels.simd import (
     intrinsic,
 )
 
-#: Pixels per block when keys are read; rows of keys are padded to whole blocks, and one more block follows the last
-#: row.
+#: Pixels per block when keys are read; rows of keys are padded to whole blocks.
 BLOCK = 16
+#: Pixels whose runs are found at once; as many keys and one more block follow the last row.
+WORD = 64
 #: Consecutive pixels of a row that `draw_span` writes at once.
 SPAN_BLOCK = 8
 #: Rows of a flat primitive whose spans (the pixels between its edges) are found together: one group of spans.
@@ -261,31 +262,40 @@ def find_spans(
 
 
 @intrinsic
-def run_length(typingctx: Any, keys: Any, at: Any, primitive_id: Any, id_mask: Any) -> Any:
-    """Count how many of `BLOCK` consecutive pixels, from the first on, show the same primitive.
+def run_ends(typingctx: Any, keys: Any, at: Any, id_mask: Any) -> Any:
+    """Find where runs of pixels of one primitive end, among `WORD` consecutive pixels.
 
     Args:
         typingctx: Given by numba.
-        keys: uint32, one axis; the z-buffer.
+        keys: uint32, one axis; the z-buffer. One key more than `WORD` is read.
         at: uint64; index of the first pixel in `keys`.
-        primitive_id: uint32; 0 for pixels that show nothing.
         id_mask: uint32; see `decode_depth`.
 
     Returns:
-        int64; 0 to `BLOCK`.
+        int64; bit k is set if pixel k and the next one show different primitives.
     """
-    signature = types.int64(keys, types.uint64, types.uint32, types.uint32)
+    signature = types.int64(keys, types.uint64, types.uint32)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         """Emit the vector code."""
-        keys, at, primitive_id, id_mask = arguments
+        keys, at, id_mask = arguments
         first_key = entry_pointer(context, builder, signature.args[0], keys, at)
-        is_other = (SimdVector.load(builder, first_key, BLOCK) & id_mask).not_equal(primitive_id)
-        # The position of the lowest set bit; bit BLOCK is set in case all pixels are the same.
-        bits = builder.or_(builder.zext(is_other.bitmask(), I64), ir.Constant(I64, 1 << BLOCK))
-        return builder.cttz(bits, ir.Constant(ir.IntType(1), 1))
+        following = builder.gep(first_key, [ir.Constant(I64, 1)])
+        pixels, followers = (SimdVector.load(builder, pointer, WORD) for pointer in (first_key, following))
+        return ((pixels ^ followers) & id_mask).not_equal(0).bitmask()
 
     return signature, generate
+
+
+@intrinsic
+def lowest_bit(typingctx: Any, bits: Any) -> Any:
+    """Position of the lowest set bit of an int64 that is not 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        """Emit the instruction."""
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.int64), generate
 
 
 @intrinsic

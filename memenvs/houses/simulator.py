@@ -75,8 +75,9 @@ class Simulator:
         self._fields = [_NO_FIELD] * num_robots
         self._addresses = np.full(num_robots, _NO_FIELD.ctypes.data)
         self._sizes = np.full(num_robots, len(_NO_FIELD))
-        self._goal_points = [np.zeros((0, 2))] * num_robots
-        self._goals: tuple[np.ndarray, np.ndarray] | None = None  # those of all robots; made when first needed
+        # Middles of goals: rows of one table, as many for each robot, and the first and last + 1 that robot i uses.
+        self._goal_points = np.zeros((num_robots, 0, 2))
+        self._goal_spans = np.zeros((num_robots, 2), np.int64)
         self._width = np.ones(num_robots, np.int64)
         self._origin = np.zeros((num_robots, 2))
         self._cell_size = 0.05
@@ -178,7 +179,9 @@ class Simulator:
                 f"field must be {self._map(i).free.size} float32, C-contiguous, got {field.shape} of {field.dtype}"
             )
         self._set_field(i, field)
-        return float(self._map(i).distances(field, self.position[i][None])[0])
+        first, end = self._goal_spans[i]
+        goals = self._goal_points.reshape(-1, 2)[first:end]
+        return float(self._map(i).distances(field, self.position[i][None], goals)[0])
 
     def geodesic_distances(self) -> np.ndarray:
         """Compute each robot's walking distance to its nearest goal; float64, (N,), m; or inf."""
@@ -186,12 +189,8 @@ class Simulator:
         interpolate_fields(
             self._addresses, self._sizes, self._width, self._origin, self._cell_size, self.position, distances
         )
-        if self._goals is None:
-            ends = np.cumsum([len(goals) for goals in self._goal_points])
-            spans = np.stack([np.concatenate([[0], ends[:-1]]), ends], axis=1)
-            self._goals = np.concatenate(self._goal_points), spans
         # The field is on a grid and can be a little below the straight line, which no path is shorter than.
-        raise_to_straight(*self._goals, self.position, distances)
+        raise_to_straight(self._goal_points.reshape(-1, 2), self._goal_spans, self.position, distances)
         return distances
 
     def render(self, robot_mask: np.ndarray, images: Mapping[str, np.ndarray], *, camera: Camera | None = None) -> None:
@@ -249,8 +248,13 @@ class Simulator:
         self._fields[i] = field
         self._addresses[i] = field.ctypes.data
         self._sizes[i] = len(field)
-        self._goal_points[i] = np.zeros((0, 2)) if field is _NO_FIELD else self._map(i).goal_points(field)
-        self._goals = None
+        goals = np.zeros((0, 2)) if field is _NO_FIELD else self._map(i).goal_points(field)
+        missing = len(goals) - self._goal_points.shape[1]
+        if missing > 0:
+            self._goal_points = np.pad(self._goal_points, ((0, 0), (0, missing), (0, 0)))
+            self._goal_spans += (np.arange(self.num_robots) * missing)[:, None]
+        self._goal_points[i, : len(goals)] = goals
+        self._goal_spans[i, 1] = self._goal_spans[i, 0] + len(goals)
 
     def _map(self, i: int) -> NavigationMap:
         found = self._maps[i]

@@ -181,12 +181,13 @@ class NavigationMap:
             )
         return fast_march(self.free.ravel(), self.shape[1], goals, self.cell_size)
 
-    def distances(self, field: np.ndarray, points: np.ndarray) -> np.ndarray:
+    def distances(self, field: np.ndarray, points: np.ndarray, goals: np.ndarray | None = None) -> np.ndarray:
         """Interpolate a distance field at points, but never below the straight line.
 
         Args:
             field: float32, (H * W,); as `distance_field` returns it.
             points: float, (Q, 2); m.
+            goals: float64, (G, 2); its `goal_points`. None finds them.
 
         Returns:
             float64, (Q,), m; inf where no path leads.
@@ -194,7 +195,7 @@ class NavigationMap:
         points = np.asarray(points, np.float64)
         in_cells = (points - self.origin) / self.cell_size
         found = np.array([interpolate_field(field, self.shape[1], x, y) for x, y in in_cells.tolist()])
-        goals = self.goal_points(field)
+        goals = self.goal_points(field) if goals is None else goals
         raise_to_straight(goals, np.tile([0, len(goals)], (len(points), 1)), points, found)
         return found
 

@@ -1,9 +1,9 @@
 """Steps per second of tasks in homes, as a multiple of one Miniworld FourRooms.
 
 64 environments with colour, depth and class of 64 x 48 and one FourRooms play random actions through their Gymnasium
-interface, alternately in one run. The chance of ExtObjNav's stop is 1/50, as for an agent whose episodes take 50 steps.
-Resets are included in the time and not counted as steps. A turn is long enough to contain changes of the home: one
-every 4096 steps in ExtObjNav, one an episode in the others.
+interface, alternately in one run. Ratios are by the clock and by CPU time of all threads. The chance of ExtObjNav's
+stop is 1/50, as for an agent whose episodes take 50 steps. Resets are included in the time and not counted as steps. A
+turn is long enough to contain changes of the home: one every 4096 steps in ExtObjNav, one an episode in the others.
 
 Needs `pip install memenvs[miniworld]` and a display; without one: `xvfb-run -a python benchmarks/env_steps.py --env
 Search-v0`. Takes about three minutes; `--smoke` ends in a few seconds.
@@ -13,13 +13,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import time
 
 import gymnasium as gym
 import numpy as np
-from _peer import Play, commit, make_miniworld
+from _peer import Play, compare, machine, make_miniworld, ratios_text
 
 import memenvs  # noqa: F401  (registers its ids)
 
@@ -42,7 +40,7 @@ def make_ours(name: str, num_envs: int, threads: int, observed: tuple[str, ...])
         observed: Names of observations, such as "rgb".
 
     Returns:
-        Function that plays for some seconds and returns steps/s.
+        Function that plays for some seconds and returns the number of steps.
         Seconds of set-up with the first reset, and of the first step, which compiles.
     """
     setting, probabilities = ENVS[name]
@@ -59,13 +57,13 @@ def make_ours(name: str, num_envs: int, threads: int, observed: tuple[str, ...])
     # A prime number of rows: when they are repeated, they meet other steps of the episodes.
     actions = rng.choice(len(probabilities), size=(997, num_envs), p=probabilities)
 
-    def play(seconds: float) -> float:
+    def play(seconds: float) -> int:
         steps, calls, began = 0, 0, time.perf_counter()
-        while (spent := time.perf_counter() - began) < seconds:
+        while time.perf_counter() - began < seconds:
             _, _, _, _, info = env.step(actions[calls % len(actions)])
             calls += 1
             steps += int((info["num_steps"] > 0).sum())  # an environment that resets makes no step
-        return steps / spent
+        return steps
 
     return play, {"first_reset_seconds": first_reset, "first_step_seconds": first_step}
 
@@ -83,30 +81,21 @@ def main() -> None:
     args = parser.parse_args()
     if args.smoke:
         args.num_envs, args.turns, args.seconds, args.warm_up = 4, 2, 0.2, 0.2
+    theirs = make_miniworld()  # first, because a display may be missing
     ours, start = make_ours(args.env, args.num_envs, args.threads, tuple(args.observed.split(",")))
-    theirs = make_miniworld()
     ours(args.warm_up)
     theirs(min(args.seconds, 2.0))
-    speeds = np.array([(ours(args.seconds), theirs(args.seconds)) for _ in range(args.turns)])
-    ratios = speeds[:, 0] / speeds[:, 1]
-    for name, column in ((args.env, speeds[:, 0]), ("Miniworld", speeds[:, 1])):
-        print(f"{name:12} {np.median(column):9.0f} steps/s (lowest {column.min():.0f}, highest {column.max():.0f})")
-    print(f"ratio        {np.median(ratios):9.1f}         (lowest {ratios.min():.1f}, highest {ratios.max():.1f})")
+    row = compare(ours, theirs, args.turns, args.seconds)
+    print(f"{args.env} {row['ours']:.0f} steps/s against {row['theirs']:.0f} of Miniworld: {ratios_text(row)}")
     result = {
         "env": args.env,
         "num_envs": args.num_envs,
         "threads": args.threads,
         "observed": args.observed,
         "turns": args.turns,
-        "steps_per_second": float(np.median(speeds[:, 0])),
-        "miniworld_steps_per_second": float(np.median(speeds[:, 1])),
-        "ratio": float(np.median(ratios)),
+        **row,
         **start,
-        "machine": f"{platform.machine()}, {os.cpu_count()} CPUs",
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "gymnasium": gym.__version__,
-        "commit": commit(),
+        **machine(),
     }
     print(json.dumps(result))
 

@@ -1,7 +1,9 @@
 """Frames/s of the renderer on one core, as a multiple of Miniworld in the same run.
 
 FourRooms is stepped with random actions as it comes (80 x 60 colour, drawn by OpenGL). Ours draws furnished houses from
-random positions where a robot fits. Both alternate; printed are medians over the turns and their range. Rows:
+random positions where a robot fits. Both alternate; printed are medians over the turns and their range, once by the
+clock and once by CPU time. Without a GPU, Miniworld's OpenGL draws in threads of its own, on all cores: CPU time
+compares one core with one core, and other programs on the machine disturb it less. Rows:
 
 1. frames/s of 64 x 48 colour + depth + class in a procedural house of about 400 shapes, on one core
 2. the same for 256 x 256 colour
@@ -20,15 +22,14 @@ import argparse
 import contextlib
 import json
 import os
-import platform
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-import numba
 import numpy as np
-from _peer import Play, commit, make_miniworld
+from _peer import Play, compare, machine, make_miniworld, ratios_text
 
 from memenvs.houses.house import House
 from memenvs.houses.navigation.navmap import NavigationMap
@@ -59,7 +60,7 @@ def random_poses(house: House, count: int, seed: int) -> np.ndarray:
 
 
 def make_ours(houses: Sequence[House], camera: Camera, sensors: Sequence[str], *, batches: int = 8) -> Play:
-    """Return a function that draws for some seconds on one core and returns frames/s."""
+    """Return a function that draws for some seconds on one core and returns the number of frames."""
     renderer = Renderer(camera, NUM_ENVS)
     envs_per_house = -(-NUM_ENVS // len(houses))
     for env in range(NUM_ENVS):
@@ -77,29 +78,15 @@ def make_ours(houses: Sequence[House], camera: Camera, sensors: Sequence[str], *
     }
     images = {name: every[name] for name in sensors}
 
-    def play(seconds: float) -> float:
+    def play(seconds: float) -> int:
         frames, began = 0, time.perf_counter()
-        while (spent := time.perf_counter() - began) < seconds:
+        while time.perf_counter() - began < seconds:
             renderer.render(poses[frames // NUM_ENVS % batches], **images)
             frames += NUM_ENVS
-        return frames / spent
+        return frames
 
+    play(0.1)  # compiles, fills caches
     return play
-
-
-def compare(first: Play, second: Play, turns: int, seconds: float) -> dict[str, float]:
-    """Run both alternately: median speeds, and median and range of their ratio."""
-    for play in (first, second):
-        play(seconds / 4)  # compiles, fills caches
-    speeds = np.array([(first(seconds), second(seconds)) for _ in range(turns)])
-    ratios = speeds[:, 0] / speeds[:, 1]
-    return {
-        "ours": float(np.median(speeds[:, 0])),
-        "theirs": float(np.median(speeds[:, 1])),
-        "ratio": float(np.median(ratios)),
-        "ratio_low": float(ratios.min()),
-        "ratio_high": float(ratios.max()),
-    }
 
 
 def house_with_shapes(wanted: int, tries: int = 40) -> House:
@@ -108,7 +95,7 @@ def house_with_shapes(wanted: int, tries: int = 40) -> House:
     return min(houses, key=lambda house: abs(len(house.shapes) - wanted))
 
 
-def compare_procthor(path: Path, turns: int, seconds: float) -> dict[str, float]:
+def compare_procthor(path: Path, turns: int, seconds: float) -> dict[str, Any]:
     """Row 4: time of a frame of ProcTHOR houses over that of a procedural house as large."""
     theirs = [load_procthor(path, index) for index in range(count_procthor(path))]
     mean = round(np.mean([len(house.shapes) for house in theirs]))
@@ -128,10 +115,11 @@ def main() -> None:
     args = parser.parse_args()
     if args.smoke:
         args.turns, args.seconds = 2, 0.1
-    house = house_with_shapes(args.shapes, tries=5 if args.smoke else 40)
-    with contextlib.redirect_stdout(sys.stderr):  # it prints what the display cannot do
+    with contextlib.redirect_stdout(sys.stderr):  # it prints what the display cannot do; first, as it may be missing
         miniworld_ = make_miniworld()
-    rows: dict[str, dict[str, float]] = {}
+        miniworld_(args.seconds / 4)
+    house = house_with_shapes(args.shapes, tries=5 if args.smoke else 40)
+    rows: dict[str, dict[str, Any]] = {}
     for name, camera, sensors in (
         ("64x48 colour+depth+class", SMALL, ("rgb", "depth", "semantic")),
         ("256x256 colour", LARGE, ("rgb",)),
@@ -148,19 +136,12 @@ def main() -> None:
         "rows": rows,
         "turns": args.turns,
         "seconds": args.seconds,
-        "machine": f"{platform.machine()}, {os.cpu_count()} CPUs",
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "numba": numba.__version__,
-        "commit": commit(),
+        **machine(),
     }
     if not args.json:
         print(f"{house.name}: {len(house.shapes)} shapes, {len(house.rooms)} rooms; one core")
         for name, row in rows.items():
-            print(
-                f"{name:26} {row['ours']:8.0f} frames/s against {row['theirs']:8.0f}: "
-                f"{row['ratio']:6.2f} times (lowest {row['ratio_low']:.2f}, highest {row['ratio_high']:.2f})"
-            )
+            print(f"{name:26} {row['ours']:8.0f} frames/s against {row['theirs']:8.0f}: {ratios_text(row)}")
         if "procedural over ProcTHOR" not in rows:
             print("ProcTHOR left out: set MEMENVS_DATA to the folder that holds procthor/four_room.jsonl.gz")
     print(json.dumps(result))

@@ -64,6 +64,13 @@ def test_every_benchmark_is_tested():
     assert {*BENCHMARKS, *WITH_DISPLAY} == scripts
 
 
+@pytest.mark.parametrize("name", WITH_DISPLAY)
+def test_without_a_display_it_says_what_to_install(tmp_path, name):
+    environ = {key: value for key, value in os.environ.items() if key != "DISPLAY"}
+    done = run_python(str(ROOT / "benchmarks" / name), "--smoke", folder=tmp_path, environ=environ)
+    assert done.returncode == 1 and "install" in done.stderr.splitlines()[-1], done.stderr
+
+
 def example_params():
     """Examples; those are nightly whose sweep or study has other tests."""
     for path in sorted((ROOT / "examples").glob("*.py")):

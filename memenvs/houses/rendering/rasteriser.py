@@ -5,7 +5,7 @@ that holds depth and primitive id, see `memenvs.houses.rendering.kernels.zbuffer
 the nearest one wins in each pixel.
 
 Rows of the z-buffer are padded to whole blocks of pixels, and more follow the last row. So a step that
-writes 8 or reads 16 pixels at once may run over the end of a row.
+writes or reads some pixels at once may run over the end of a row.
 
 Flat primitives are drawn in two passes. The first finds the spans of up to `MAX_SPAN_GROUPS` groups of eight rows; the
 second writes their pixels. The loop of the second pass has a length that depends on the spans. With all lengths in

@@ -16,12 +16,14 @@ from memenvs.houses.rendering.kernels.zbuffer import (
     SPAN_FIELDS,
     SPAN_LEFT,
     SPAN_RIGHT,
+    WORD,
     decode_depth,
     decode_depth_block,
     draw_round_block,
     draw_span,
     find_spans,
-    run_length,
+    lowest_bit,
+    run_ends,
 )
 
 MASK = np.uint32(255)
@@ -59,8 +61,13 @@ def draw_round(keys, ray, eye, slab, count, primitive_id):
 
 
 @compiled
-def length_of_run(keys, at, primitive_id):
-    return run_length(keys, np.uint64(at), primitive_id, MASK)
+def ends_of_runs(keys):
+    return run_ends(keys, np.uint64(0), MASK)
+
+
+@compiled
+def lowest(bits):
+    return lowest_bit(bits)
 
 
 @compiled
@@ -115,7 +122,7 @@ def test_spans_are_the_pixels_inside_a_polygon():
 def test_the_nearer_primitive_stays_in_the_buffer():
     rng = np.random.default_rng(0)
     width = 32
-    keys = np.zeros(width + BLOCK, np.uint32)
+    keys = np.zeros(width + WORD + BLOCK, np.uint32)
     depth, seen = np.full(width, np.inf), np.zeros(width, int)
     for primitive_id in range(1, 9):
         left = int(rng.integers(0, 12))
@@ -136,11 +143,11 @@ def test_the_nearer_primitive_stays_in_the_buffer():
     np.testing.assert_allclose(out[hit], depth[hit], rtol=2e-5)
     assert (out[~hit] == 0).all()
     np.testing.assert_array_equal(out[hit], [decode_depth(key, MASK) for key in keys[:width][hit]])
-    for at in range(width):
-        following = seen[at : at + BLOCK]
-        same = np.flatnonzero(following != seen[at])
-        count = same[0] if len(same) else len(following)
-        assert min(length_of_run(keys, at, np.uint32(seen[at])), len(following)) == count
+    ids = keys[: WORD + 1] & MASK
+    ends = np.flatnonzero(ids[:-1] != ids[1:])
+    bits = ends_of_runs(keys)
+    assert [k for k in range(WORD) if bits >> k & 1] == ends.tolist()
+    assert lowest(bits) == ends[0] and lowest(np.int64(-(2**63))) == 63
 
 
 def test_rays_enter_a_cylinder_through_its_side_or_its_end():

@@ -1,6 +1,6 @@
 """A vector of numbers in one SIMD register, for the innermost loops of the renderer.
 
-The kernels beside this file process 8 or 16 pixels at a time. When such a loop is written in Python, LLVM unrolls it
+The kernels beside this file process 4 to 16 pixels at a time. When such a loop is written in Python, LLVM unrolls it
 before it searches for vector instructions and emits scalar code, which is five times slower. So these few loops are the
 one place in the project that builds LLVM code by hand: an `intrinsic` gets LLVM values, combines them through
 `SimdVector`, and numba inlines it.
@@ -11,13 +11,47 @@ selection, each for all elements at once.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
 import numba
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic as numba_intrinsic
+
+#: Environment variable that sets `LANES`, to compare widths; what is compiled then is not cached.
+LANES_VARIABLE = "MEMENVS_VECTOR_LANES"
+_WIDTHS = (16, 8, 4)
+
+
+def choose_lanes(setting: str | None, features: str) -> int:
+    """Choose how many 32-bit numbers a vector of the renderer has.
+
+    Args:
+        setting: Value of the environment variable `LANES_VARIABLE`; None if it is not set.
+        features: Features of the processor that code is compiled for, as LLVM writes them: "+avx2,-avx512f".
+
+    Raises:
+        ValueError: The setting is no known width.
+    """
+    if setting is not None:
+        if setting not in map(str, _WIDTHS):
+            raise ValueError(f"{LANES_VARIABLE} must be one of {', '.join(map(str, _WIDTHS))}, got {setting!r}")
+        return int(setting)
+    names = features.split(",")
+    return 16 if "+avx512f" in names else 8 if "+avx2" in names else 4  # 4: SSE, and NEON of 64-bit Arm
+
+
+def processor() -> tuple[str, str]:
+    """Name and features of the processor that numba compiles for, in LLVM's words."""
+    _, name, features = cpu_target.target_context.codegen().magic_tuple()
+    return name, features
+
+
+#: 32-bit numbers of a vector register: 16 with AVX-512, 8 with AVX2, else 4. Images have the same bits with each.
+LANES = choose_lanes(os.environ.get(LANES_VARIABLE), processor()[1])
 
 #: Compiles a function of the renderer.
 #: - No `fastmath` and no contraction of a * b + c. With them LLVM chooses the operations to fuse by what it inlines, so
@@ -26,7 +60,7 @@ from numba.extending import intrinsic as numba_intrinsic
 #: - `_nrt=False` (no reference counts: nothing is allocated in here) and `forceinline` make frames a third faster
 #:   together.
 compiled: Any = numba.njit(  # type: ignore[call-overload]
-    nogil=True, cache=True, _nrt=False, forceinline=True, error_model="numpy"
+    nogil=True, cache=LANES_VARIABLE not in os.environ, _nrt=False, forceinline=True, error_model="numpy"
 )
 intrinsic: Any = numba_intrinsic
 

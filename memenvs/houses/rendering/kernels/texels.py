@@ -3,8 +3,8 @@
 In: the coefficients of one visible primitive (`SHADING_FIELDS` float32) and the position of a few pixels in the image.
 Out, in two steps:
 
-1. `vertical_blocks`, `horizontal_block` and `curved_block` write a texel's index in the texture atlas and a light factor
-   for each pixel, each for another kind of surface.
+1. `vertical_blocks`, `horizontal_block` and `curved_block` write a texel's index in the texture atlas and a light
+   factor for each pixel, each for another kind of surface.
 2. `modulate_block` fetches those texels, multiplies them with the factors and writes red, green and blue.
 
 Texture coordinates are affine functions of the pixel times its depth (perspective-correct texture mapping), and the
@@ -28,6 +28,7 @@ from memenvs.houses.rendering.kernels.simd import (
     I16,
     I32,
     I64,
+    LANES,
     SimdVector,
     arange,
     entry_pointer,
@@ -41,8 +42,8 @@ from memenvs.houses.rendering.primitives import FLOAT_FIELDS, PLANE_0, PLANE_I, 
 #: Pixels of a block of step 1. Most runs of pixels of one primitive are short, so it is less than `BLOCK`.
 TEXEL_BLOCK = 8
 #: Blocks of vertical faces that are shaded together. Two are faster also where a register holds one: while one waits
-#: for a result, the other goes on.
-VERTICAL_BLOCKS = 2
+#: for a result, the other goes on. Registers of half a block are too few for two.
+VERTICAL_BLOCKS = 2 if LANES >= TEXEL_BLOCK else 1
 #: A run of pixels of one primitive in a row is one integer of four fields: its primitive's id; its row within the band
 #: of rows that are shaded together; its first column; the column to stop before. So is a block of a run, whose last
 #: field does not matter. The last three fields have this many bits each.
@@ -177,7 +178,7 @@ def vertical_blocks(
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         """Emit the vector code."""
-        blocks, k, first_row, pitch, coefficients, planes, tints, texels, factors = arguments
+        _, k, first_row, pitch, _, _, _, texels, factors = arguments
 
         def entry(argument: int, index: Any) -> Any:
             """Pointer to an entry of one of the arguments."""
@@ -263,11 +264,11 @@ def horizontal_block(
         v: Two float32; the same for the row of the texel.
         size: int32; texels of a side at that mipmap level.
         atlas_start: int32; index of the texture in the atlas.
-        tint: As in `vertical_blocks`.
+        tint: int64; three fixed-point factors of 16 bits, `TINT_ONE` is 1.
         count: int32; how many pixels to write.
         texels: As in `vertical_blocks`.
         factors: As in `vertical_blocks`.
-        at: As in `vertical_blocks`.
+        at: uint64; index of the first pixel in both.
     """
     pair = types.UniTuple(types.float32, 2)
     signature = types.void(pair, pair, *[types.int32] * 2, types.int64, types.int32, texels, factors, types.uint64)
@@ -320,17 +321,17 @@ def curved_block(
 
     Args:
         typingctx: Given by numba.
-        coefficients: As in `vertical_blocks`.
+        coefficients: float32, (SHADING_FIELDS,).
         keys: uint32, one axis; see `memenvs.houses.rendering.kernels.zbuffer.decode_depth`.
         first: uint64; index of the first pixel in `keys`.
         id_mask: uint32; the bits of a key that hold the primitive's id.
-        row: As in `vertical_blocks`.
-        column: As in `vertical_blocks`.
-        tint: As in `vertical_blocks`.
+        row: float32; row of the pixels.
+        column: float32; column of the first pixel.
+        tint: int64; three fixed-point factors of 16 bits, `TINT_ONE` is 1.
         count: int32; how many pixels to write.
         texels: As in `vertical_blocks`.
         factors: As in `vertical_blocks`.
-        at: As in `vertical_blocks`.
+        at: uint64; index of the first pixel in both.
     """
     real = types.float32
     integer, index = types.int32, types.uint64

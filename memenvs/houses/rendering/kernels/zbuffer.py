@@ -1,4 +1,4 @@
-"""The z-buffer: the sort key of a pixel, and steps that write or read 8 or 16 keys at once.
+"""The z-buffer: the sort key of a pixel, and steps that write or read several keys at once.
 
 Each pixel has one uint32 key. Its upper bits hold one over the depth, its lower bits the id of the primitive that is
 seen there. A nearer primitive therefore has the larger key, and drawing a pixel is a single `max(old, new)`: depth
@@ -24,6 +24,7 @@ from memenvs.houses.rendering.kernels.simd import (
     F64,
     I32,
     I64,
+    LANES,
     SimdVector,
     arange,
     compiled,
@@ -36,7 +37,7 @@ BLOCK = 16
 #: Pixels whose runs are found at once; as many keys and one more block follow the last row.
 WORD = 64
 #: Consecutive pixels of a row that `draw_span` writes at once.
-SPAN_BLOCK = 8
+SPAN_BLOCK = LANES
 #: Rows of a flat primitive whose spans (the pixels between its edges) are found together: one group of spans.
 ROWS = 8
 #: Fields of a group of spans, int32, (SPAN_FIELDS,). Three fields of ROWS entries, one for each row: the first column;

@@ -1,0 +1,61 @@
+"""The width of the renderer's vectors: how it is chosen, and that images have the same bits with each."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from memenvs.houses.rendering.kernels.simd import LANES_VARIABLE, choose_lanes
+from tests.processes import Python, run_python
+
+SCRIPT = """
+import hashlib, sys
+import numpy as np
+from memenvs.houses.procedural.generator import HouseConfig, procedural_house
+from memenvs.houses.rendering.kernels.simd import LANES
+from memenvs.houses.rendering.renderer import Camera, Renderer, Scene
+
+rng, found = np.random.default_rng(0), hashlib.sha256()
+houses = [procedural_house(seed, HouseConfig(rooms=(2 + 6 * seed, 14))) for seed in range(2)]
+for height, width, field in ((48, 64, 90.0), (37, 53, 120.0), (256, 256, 90.0), (30, 7, 30.0)):
+    renderer = Renderer(Camera(height=height, width=width, hfov_deg=field), 24)
+    for env in range(24):
+        renderer.set_scene(env, Scene.from_house(houses[env % 2]))
+    poses = np.column_stack([rng.uniform(-1, 12, (24, 2)), rng.uniform(0.3, 4.0, 24), rng.uniform(0, 6.3, 24),
+                             rng.choice([0.0, -0.5, 0.4, -1.3], 24)])
+    images = {"rgb": np.zeros((24, height, width, 3), np.uint8), "depth": np.zeros((24, height, width, 1), np.float32),
+              "semantic": np.zeros((24, height, width), np.uint8), "instance": np.zeros((24, height, width), np.uint16)}
+    renderer.render(poses, **images)
+    assert (np.unique(images["semantic"]).size > 5) and images["rgb"].std() > 10
+    for image in images.values():
+        found.update(image.tobytes())
+print(LANES, found.hexdigest())
+"""
+
+
+def test_the_width_is_that_of_the_processor() -> None:
+    assert choose_lanes(None, "+avx,+avx2,-avx512f") == 8
+    assert choose_lanes(None, "+avx2,+avx512f") == 16
+    assert choose_lanes(None, "+sse2,-avx2") == choose_lanes(None, "+neon") == choose_lanes(None, "") == 4
+    assert [choose_lanes(setting, "+avx2") for setting in ("4", "8", "16")] == [4, 8, 16]
+
+
+def test_an_unknown_width_is_refused_by_name() -> None:
+    for setting in ("", "12", "08", "wide"):
+        with pytest.raises(ValueError, match=f"{LANES_VARIABLE} must be one of 16, 8, 4, got '{setting}'"):
+            choose_lanes(setting, "+avx2")
+    environ = {**os.environ, LANES_VARIABLE: "12"}
+    done = run_python("-c", "import memenvs.houses.rendering.renderer", environ=environ)
+    assert done.returncode == 1 and f"{LANES_VARIABLE} must be one of" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.nightly  # each width is compiled anew
+def test_images_have_the_same_bits_with_every_width() -> None:
+    printed = {}
+    for width in ("4", "8", "16"):
+        done = Python("-c", SCRIPT, environ={**os.environ, LANES_VARIABLE: width}).wait(900.0)
+        assert done.returncode == 0, done.stderr
+        printed[width] = done.stdout.split()
+    assert [lanes for lanes, _ in printed.values()] == list(printed)
+    assert len({bits for _, bits in printed.values()}) == 1

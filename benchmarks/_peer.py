@@ -89,14 +89,14 @@ def machine() -> dict[str, Any]:
     """The machine: processor with its flags and the width of the renderer's vectors, and the versions measured."""
     import numba
 
-    from memenvs.houses.rendering.kernels.simd import LANES, processor
+    from memenvs.houses.rendering.kernels.simd import VECTOR_WIDTH, processor
 
     name, features = processor()
     return {
         "machine": f"{platform.machine()}, {os.cpu_count()} CPUs",
         "processor": name,
         "processor_flags": [flag[1:] for flag in features.split(",") if flag.startswith("+")],
-        "vector_lanes": LANES,
+        "vector_width": VECTOR_WIDTH,
         "python": platform.python_version(),
         "numpy": np.__version__,
         "numba": numba.__version__,

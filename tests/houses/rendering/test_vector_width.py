@@ -6,14 +6,14 @@ import os
 
 import pytest
 
-from memenvs.houses.rendering.kernels.simd import LANES_VARIABLE, choose_lanes
+from memenvs.houses.rendering.kernels.simd import WIDTH_VARIABLE, choose_vector_width
 from tests.processes import Python, run_python
 
 SCRIPT = """
 import hashlib, sys
 import numpy as np
 from memenvs.houses.procedural.generator import HouseConfig, procedural_house
-from memenvs.houses.rendering.kernels.simd import LANES
+from memenvs.houses.rendering.kernels.simd import VECTOR_WIDTH
 from memenvs.houses.rendering.renderer import Camera, Renderer, Scene
 
 rng, found = np.random.default_rng(0), hashlib.sha256()
@@ -30,32 +30,37 @@ for height, width, field in ((48, 64, 90.0), (37, 53, 120.0), (256, 256, 90.0), 
     assert (np.unique(images["semantic"]).size > 5) and images["rgb"].std() > 10
     for image in images.values():
         found.update(image.tobytes())
-print(LANES, found.hexdigest())
+print(VECTOR_WIDTH, found.hexdigest())
 """
 
 
 def test_the_width_is_that_of_the_processor() -> None:
-    assert choose_lanes(None, "+avx,+avx2,-avx512f") == 8
-    assert choose_lanes(None, "+avx2,+avx512f") == 16
-    assert choose_lanes(None, "+sse2,-avx2") == choose_lanes(None, "+neon") == choose_lanes(None, "") == 4
-    assert [choose_lanes(setting, "+avx2") for setting in ("4", "8", "16")] == [4, 8, 16]
+    assert choose_vector_width(None, "+avx,+avx2,-avx512f") == 8
+    assert choose_vector_width(None, "+avx2,+avx512f") == 16
+    assert (
+        choose_vector_width(None, "+sse2,-avx2")
+        == choose_vector_width(None, "+neon")
+        == choose_vector_width(None, "")
+        == 4
+    )
+    assert [choose_vector_width(setting, "+avx2") for setting in ("4", "8", "16")] == [4, 8, 16]
 
 
 def test_an_unknown_width_is_refused_by_name() -> None:
     for setting in ("", "12", "08", "wide"):
-        with pytest.raises(ValueError, match=f"{LANES_VARIABLE} must be one of 16, 8, 4, got '{setting}'"):
-            choose_lanes(setting, "+avx2")
-    environ = {**os.environ, LANES_VARIABLE: "12"}
+        with pytest.raises(ValueError, match=f"{WIDTH_VARIABLE} must be one of 16, 8, 4, got '{setting}'"):
+            choose_vector_width(setting, "+avx2")
+    environ = {**os.environ, WIDTH_VARIABLE: "12"}
     done = run_python("-c", "import memenvs.houses.rendering.renderer", environ=environ)
-    assert done.returncode == 1 and f"{LANES_VARIABLE} must be one of" in done.stderr.splitlines()[-1]
+    assert done.returncode == 1 and f"{WIDTH_VARIABLE} must be one of" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.nightly  # each width is compiled anew
 def test_images_have_the_same_bits_with_every_width() -> None:
     printed = {}
     for width in ("4", "8", "16"):
-        done = Python("-c", SCRIPT, environ={**os.environ, LANES_VARIABLE: width}).wait(900.0)
+        done = Python("-c", SCRIPT, environ={**os.environ, WIDTH_VARIABLE: width}).wait(900.0)
         assert done.returncode == 0, done.stderr
         printed[width] = done.stdout.split()
-    assert [lanes for lanes, _ in printed.values()] == list(printed)
+    assert [chosen for chosen, _ in printed.values()] == list(printed)
     assert len({bits for _, bits in printed.values()}) == 1

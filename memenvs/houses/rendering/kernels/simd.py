@@ -21,16 +21,16 @@ from numba.core import cgutils
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic as numba_intrinsic
 
-#: Environment variable that sets `LANES`, to compare widths; what is compiled then is not cached.
-LANES_VARIABLE = "MEMENVS_VECTOR_LANES"
+#: Environment variable that sets `VECTOR_WIDTH`, to compare widths; what is compiled then is not cached.
+WIDTH_VARIABLE = "MEMENVS_VECTOR_WIDTH"
 _WIDTHS = (16, 8, 4)
 
 
-def choose_lanes(setting: str | None, features: str) -> int:
+def choose_vector_width(setting: str | None, features: str) -> int:
     """Choose how many 32-bit numbers a vector of the renderer has.
 
     Args:
-        setting: Value of the environment variable `LANES_VARIABLE`; None if it is not set.
+        setting: Value of the environment variable `WIDTH_VARIABLE`; None if it is not set.
         features: Features of the processor that code is compiled for, as LLVM writes them: "+avx2,-avx512f".
 
     Raises:
@@ -38,7 +38,7 @@ def choose_lanes(setting: str | None, features: str) -> int:
     """
     if setting is not None:
         if setting not in map(str, _WIDTHS):
-            raise ValueError(f"{LANES_VARIABLE} must be one of {', '.join(map(str, _WIDTHS))}, got {setting!r}")
+            raise ValueError(f"{WIDTH_VARIABLE} must be one of {', '.join(map(str, _WIDTHS))}, got {setting!r}")
         return int(setting)
     names = features.split(",")
     return 16 if "+avx512f" in names else 8 if "+avx2" in names else 4  # 4: SSE, and NEON of 64-bit Arm
@@ -51,7 +51,7 @@ def processor() -> tuple[str, str]:
 
 
 #: 32-bit numbers of a vector register: 16 with AVX-512, 8 with AVX2, else 4. Images have the same bits with each.
-LANES = choose_lanes(os.environ.get(LANES_VARIABLE), processor()[1])
+VECTOR_WIDTH = choose_vector_width(os.environ.get(WIDTH_VARIABLE), processor()[1])
 
 #: Compiles a function of the renderer.
 #: - No `fastmath` and no contraction of a * b + c. With them LLVM chooses the operations to fuse by what it inlines, so
@@ -60,7 +60,7 @@ LANES = choose_lanes(os.environ.get(LANES_VARIABLE), processor()[1])
 #: - `_nrt=False` (no reference counts: nothing is allocated in here) and `forceinline` make frames a third faster
 #:   together.
 compiled: Any = numba.njit(  # type: ignore[call-overload]
-    nogil=True, cache=LANES_VARIABLE not in os.environ, _nrt=False, forceinline=True, error_model="numpy"
+    nogil=True, cache=WIDTH_VARIABLE not in os.environ, _nrt=False, forceinline=True, error_model="numpy"
 )
 intrinsic: Any = numba_intrinsic
 

@@ -28,7 +28,7 @@ from memenvs.houses.rendering.kernels.simd import (
     I16,
     I32,
     I64,
-    LANES,
+    VECTOR_WIDTH,
     SimdVector,
     arange,
     entry_pointer,
@@ -43,7 +43,7 @@ from memenvs.houses.rendering.primitives import FLOAT_FIELDS, PLANE_0, PLANE_I, 
 TEXEL_BLOCK = 8
 #: Blocks of vertical faces that are shaded together. Two are faster also where a register holds one: while one waits
 #: for a result, the other goes on. Registers of half a block are too few for two.
-VERTICAL_BLOCKS = 2 if LANES >= TEXEL_BLOCK else 1
+VERTICAL_BLOCKS = 2 if VECTOR_WIDTH >= TEXEL_BLOCK else 1
 #: A run of pixels of one primitive in a row is one integer of four fields: its primitive's id; its row within the band
 #: of rows that are shaded together; its first column; the column to stop before. So is a block of a run, whose last
 #: field does not matter. The last three fields have this many bits each.
@@ -159,7 +159,9 @@ def vertical_blocks(
     texels: Any,
     factors: Any,
 ) -> Any:
-    """Find texels and light factors of `VERTICAL_BLOCKS` blocks of `TEXEL_BLOCK` pixels each of vertical faces.
+    """Find texels and light factors of `VERTICAL_BLOCKS` blocks of vertical faces.
+
+    A block is `TEXEL_BLOCK` consecutive pixels of a row.
 
     Args:
         typingctx: Given by numba.
@@ -252,7 +254,7 @@ def horizontal_block(
     factors: Any,
     at: Any,
 ) -> Any:
-    """As `vertical_blocks`, for up to `TEXEL_BLOCK` pixels of a horizontal face: floors, tops of tables.
+    """As `vertical_blocks`, for up to `TEXEL_BLOCK` pixels of a horizontal face.
 
     All pixels of a row are equally deep here, so texture coordinates are affine along the row and the mipmap level is
     one for the run. The light is 1.

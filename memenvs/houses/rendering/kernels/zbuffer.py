@@ -24,7 +24,7 @@ from memenvs.houses.rendering.kernels.simd import (
     F64,
     I32,
     I64,
-    LANES,
+    VECTOR_WIDTH,
     SimdVector,
     arange,
     compiled,
@@ -37,7 +37,7 @@ BLOCK = 16
 #: Pixels whose runs are found at once; as many keys and one more block follow the last row.
 WORD = 64
 #: Consecutive pixels of a row that `draw_span` writes at once.
-SPAN_BLOCK = LANES
+SPAN_BLOCK = VECTOR_WIDTH
 #: Rows of a flat primitive whose spans (the pixels between its edges) are found together: one group of spans.
 ROWS = 8
 #: Fields of a group of spans, int32, (SPAN_FIELDS,). Three fields of ROWS entries, one for each row: the first column;

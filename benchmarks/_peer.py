@@ -1,4 +1,4 @@
-"""Shared parts of the benchmarks: Miniworld for comparison, the processor and the commit that are measured."""
+"""Shared parts of the benchmarks: Miniworld for comparison, the machine, the commit."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def ratios_text(row: dict[str, Any]) -> str:
 
 
 def machine() -> dict[str, Any]:
-    """The machine: processor with its flags and the width of the renderer's vectors, and the versions measured."""
+    """The processor with its flags, the width of the renderer's vectors, and the versions."""
     import numba
 
     from memenvs.houses.rendering.kernels.simd import VECTOR_WIDTH, processor

@@ -60,7 +60,7 @@ def random_poses(house: House, count: int, seed: int) -> np.ndarray:
 
 
 def make_ours(houses: Sequence[House], camera: Camera, sensors: Sequence[str], *, batches: int = 8) -> Play:
-    """Return a function that draws for some seconds on one core and returns the number of frames."""
+    """Return a function that draws for some seconds and returns the number of frames."""
     renderer = Renderer(camera, NUM_ENVS)
     envs_per_house = -(-NUM_ENVS // len(houses))
     for env in range(NUM_ENVS):

@@ -1,4 +1,4 @@
-"""The width of the renderer's vectors: how it is chosen, and that images have the same bits with each."""
+"""The width of the vectors of the renderer, and the same bits with each."""
 
 from __future__ import annotations
 

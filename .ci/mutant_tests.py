@@ -23,7 +23,7 @@ TESTS = {
     "memenvs/core": ["tests/test_core.py", CONTRACT, LIBRARIES, "-k", f"{DARKROOM} and not maskable"],
     "memenvs/resets": ["tests/test_core.py", LIBRARIES, "-k", f"{DARKROOM} and not maskable"],
     "memenvs/trials": ["tests/test_core.py", CONTRACT, "-k", DARKROOM],
-    "memenvs/task": ["tests/test_core.py", CONTRACT, "-k", DARKROOM],
+    "memenvs/task": ["tests/test_core.py", "tests/test_check_env.py", CONTRACT, "-k", DARKROOM],
     "memenvs/darkroom": ["tests/darkroom", CONTRACT, "-k", DARKROOM],
     "memenvs/darkroom/config": ["tests/darkroom", SETTINGS, "-k", "test_darkroom or configs or DarkroomConfig"],
     "memenvs/random": ["tests/test_random.py", COMPILED, "-k", "test_random or stored"],

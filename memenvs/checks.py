@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import fields
 from difflib import get_close_matches
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -140,7 +141,7 @@ def check_fields(config: Any) -> None:
             `Literal`.
     """
     plain_fields(config)
-    hints = get_type_hints(type(config))
+    hints = _type_hints(type(config))
     for name in (each.name for each in fields(config)):
         value, hint = getattr(config, name), hints[name]
         if get_origin(hint) is Literal:
@@ -157,6 +158,8 @@ def check_fields(config: Any) -> None:
             shown = f"{value:g}" if isinstance(value, float) else f"an integer of {value.bit_length()} bits"
             raise ValueError(f"{name} must fit a single-precision number or 64-bit integer, got {shown}")
 
+
+_type_hints = cache(get_type_hints)  # evaluates the text of every annotation, which takes longer than all checks
 
 _TYPE_NAMES = {
     int: "a whole number",

@@ -16,7 +16,19 @@ from pathlib import Path
 
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(
-    ["gymnasium", "matplotlib.figure", "numba", "pytest", "safetensors.torch", "stable_baselines3", "torch"]
+    [
+        "accelerate",
+        "gymnasium",
+        "matplotlib.figure",
+        "numba",
+        "PIL.Image",
+        "pytest",
+        "safetensors.torch",
+        "scipy.ndimage",
+        "stable_baselines3",
+        "torch._dynamo",  # the first optimizer imports it, which takes as long as torch itself
+        "torch.utils.tensorboard",
+    ]
 )
 
 

@@ -128,10 +128,18 @@ def study_page(study: str) -> tuple[str, str]:
 
 def presets_with(memory: str) -> list[str]:
     """List the presets with a memory, or the first variant that has it."""
+    return [names[memory] for names in _first_by_memory() if memory in names]
+
+
+@cache
+def _first_by_memory() -> list[dict[str | None, str]]:
+    """Of each preset: memory -> its name, or that of the first variant with this memory."""
     found = []
     for name, preset in PRESETS.items():
-        names = [name, *(f"{name}{SEPARATOR}{variant}" for variant in preset.variants)]
-        found += [each for each in names if memory_of(find_preset(each)) == memory][:1]
+        names: dict[str | None, str] = {}
+        for each in (name, *(f"{name}{SEPARATOR}{variant}" for variant in preset.variants)):
+            names.setdefault(memory_of(find_preset(each)), each)
+        found.append(names)
     return found
 
 

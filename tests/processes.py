@@ -17,7 +17,6 @@ from pathlib import Path
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(
     [
-        "accelerate",
         "gymnasium",
         "matplotlib.figure",
         "numba",

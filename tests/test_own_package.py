@@ -40,11 +40,17 @@ def test_the_template_is_installed_and_runs(tmp_path: Path) -> None:
     assert (tmp_path / "a.gif").stat().st_size > 0
     code = (
         "import memenvs_corridor.registration, memenvs, gymnasium\n"  # whichever is imported first
+        "print(gymnasium.make('memenvs:corridor/Corridor-v0', length=3).unwrapped.task.config)"
+    )
+    assert run("-c", code) == "CorridorConfig(length=3, max_episode_steps=20)\n"
+    code = (  # in one process, as importing torch takes longest
         "from memenvs.agents import make_vec_env, presets\n"
-        "print(gymnasium.make('memenvs:corridor/Corridor-v0', length=3).unwrapped.task.config)\n"
+        "from memenvs.agents.cli import main\n"
+        "assert main(['train', 'corridor', '--total_steps', '2048', '--json']) == 0\n"
         "print(type(make_vec_env('corridor/Corridor-v0', 2)).__name__, 'corridor:gru' in presets.preset_descriptions())"
     )
-    assert run("-c", code) == "CorridorConfig(length=3, max_episode_steps=20)\nTrialVecEnv True\n"
-    result = json.loads(run("-m", "memenvs.agents", "train", "corridor", "--total_steps", "2048", "--json"))
+    trained, rest = run("-c", code).splitlines()
+    result = json.loads(trained)
     assert result["steps"] == 2048 and "success" in result["evaluation"]["agent"]["metrics"]
     assert set(result["evaluation"]) == {"agent", "random", "oracle"}
+    assert rest == "TrialVecEnv True"

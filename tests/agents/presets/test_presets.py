@@ -67,7 +67,7 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
         find_preset("demo:k1")
 
 
-#: Tasks whose models look at thousands of pictures to be calibrated, which are drawn first.
+#: Tasks whose models are calibrated with thousands of pictures, which are drawn first.
 DRAWN = ("memenvs/Ballet3D-v0", "memenvs/ColorRecall-v0", "memenvs/ViewRecall-v0")
 VARIANTS = [name for name in preset_descriptions() if name not in PRESETS]
 

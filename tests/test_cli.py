@@ -142,7 +142,12 @@ def test_house_of_a_seed(capsys, tmp_path):
         assert min(image.size) > 100
     assert glb.read_bytes()[:4] == b"glTF"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["house.glb", "map.png"]
-    assert "rooms" in call(capsys, "house", "--seed", "1000")
+    folder = tmp_path / "new" / "homes"
+    out = call(capsys, "house", "--seed", "1000", "--habitat", str(folder))
+    assert "rooms" in out
+    wrote = [line.removeprefix("wrote ") for line in out.splitlines() if line.startswith("wrote ")]
+    assert sorted(wrote) == sorted(str(path) for path in folder.rglob("*") if path.is_file())
+    assert str(folder / "homes.scene_dataset_config.json") in wrote
     assert call(capsys, "house", "--seed", "1000", "--world", "suncg_style").startswith("suncg_style-1000\n")
 
 
@@ -341,6 +346,7 @@ def test_missing_extra_is_named(capsys, monkeypatch, tmp_path):
         ("pygame", ("play", "Darkroom-v0"), "memenvs[play]"),
         ("imageio", ("record", "Darkroom-v0", "--out", "video.mp4"), "memenvs[video]"),
         ("trimesh", ("house", "--seed", "3", "--out", "map.png", "--glb", "house.glb"), "memenvs[export]"),
+        ("trimesh", ("house", "--seed", "3", "--habitat", "homes"), "memenvs[export]"),
         ("minari", ("dataset", "Darkroom-v0", "--out", "some-v0"), "memenvs[minari]"),
         ("h5py", ("dataset", "Darkroom-v0", "--out", "some-v0"), "memenvs[minari]"),
     ):
@@ -429,6 +435,7 @@ def test_wrong_arguments(capsys):
         (("house", "--seed", "1", "--out", "map.bmp"), ("argument --out", ".png", "'map.bmp'")),
         (("house", "--seed", "1", "--out", "no/such/map.png"), ("argument --out", "'no/such'")),
         (("house", "--seed", "1", "--glb", "house.obj"), ("argument --glb", ".glb", "'house.obj'")),
+        (("house", "--seed", "1", "--habitat", f"{__file__}/homes"), ("argument --habitat", "a folder", "is a file")),
         (("record", "Darkroom-v0"), ("--out",)),
         (("record", "Darkroom-v0", "--out", "video.avi"), ("argument --out", ".gif or .mp4", "'video.avi'")),
         (("record", "Darkroom-v0", "--out", "video.gif", "--fps", "1e-9"), ("argument --fps", "0.1 to 50", "'1e-9'")),

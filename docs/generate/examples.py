@@ -20,6 +20,9 @@ EXAMPLES = {
         "house": [
             '# statistics, a map, and an export for other simulators (pip install "memenvs[export]")',
             "memenvs house --seed 1004 --out map.png --glb home.glb",
+            "# two homes as a scene dataset of habitat-sim",
+            "memenvs house --seed 1004 --habitat homes",
+            "memenvs house --seed 1005 --habitat homes",
             "# the homes of a file that a task cannot play, and why",
             "memenvs house --file homes.jsonl.gz --check ExtObjNav-v0",
         ],

@@ -176,6 +176,12 @@ def _add_house_arguments(house: argparse.ArgumentParser) -> None:
     house.add_argument(
         "--glb", metavar="HOUSE.glb", help="export the home as glTF with semantic classes (needs memenvs[export])"
     )
+    house.add_argument(
+        "--habitat",
+        metavar="FOLDER",
+        help="add the home to a scene dataset of habitat-sim in this folder: stage, semantic ids, and, if the package "
+        "is installed, navigation mesh (needs memenvs[export])",
+    )
 
 
 def _add_record_arguments(record: argparse.ArgumentParser) -> None:

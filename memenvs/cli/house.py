@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+from pathlib import Path
 
 import numpy as np
 
@@ -25,11 +27,13 @@ def run(arguments: argparse.Namespace) -> None:
         return
     out = None if arguments.out is None else check_output("--out", arguments.out, ".png")
     glb = None if arguments.glb is None else check_output("--glb", arguments.glb, ".glb")
-    if glb is not None:  # refuse before anything is written
-        from memenvs.houses.gltf import export_glb, import_trimesh
+    habitat = None if arguments.habitat is None else _check_folder(arguments.habitat)
+    for name in ("glb", "habitat"):
+        if getattr(arguments, name) is not None:  # refuse before anything is written
+            from memenvs.houses.gltf import export_glb, import_trimesh
 
-        with as_user_error("--glb", ImportError):
-            import_trimesh()
+            with as_user_error(f"--{name}", ImportError):
+                import_trimesh()
     house = _load_house(arguments)
     with as_user_error("--seed" if arguments.file is None else "--file", ValueError):
         navigation = NavigationMap(house)
@@ -42,6 +46,12 @@ def run(arguments: argparse.Namespace) -> None:
     if glb is not None:
         with as_user_error("--glb", OSError):
             export_glb(house, glb)
+    written = [path for path in (out, glb) if path is not None]
+    if habitat is not None:
+        from memenvs.houses.habitat.export import export_habitat
+
+        with as_user_error("--habitat", OSError, ValueError):
+            written += export_habitat(house, habitat)
     facts = describe(house, navigation)
     if arguments.json:
         print_json(facts)
@@ -49,9 +59,8 @@ def run(arguments: argparse.Namespace) -> None:
     print(house.name)
     for name, value in facts.items():
         print(f"{name:15}  {value}")
-    for path in (out, glb):
-        if path is not None:
-            print(f"wrote {path}")
+    for path in written:
+        print(f"wrote {path}")
 
 
 def describe(house: House, navigation: NavigationMap) -> dict[str, float]:
@@ -77,11 +86,22 @@ def describe(house: House, navigation: NavigationMap) -> dict[str, float]:
     }
 
 
+def _check_folder(path: str) -> Path:
+    """Check the folder of --habitat, which may not exist yet, before any work is done for it."""
+    folder = Path(path)
+    above = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    if not above.is_dir():
+        raise UserError(f"argument --habitat: must be a folder, got {path!r}, where {str(above)!r} is a file")
+    if not os.access(above, os.W_OK):
+        raise UserError(f"argument --habitat: the folder {str(above)!r} is not writable")
+    return folder
+
+
 def _check_homes(arguments: argparse.Namespace) -> None:
     """Print the homes of --file that the task --check cannot play, and why."""
     if arguments.file is None:
         raise UserError(f"argument --check: goes with --file and not with --seed, got {arguments.check}")
-    for name in ("world", "index", "out", "glb"):
+    for name in ("world", "index", "out", "glb", "habitat"):
         if getattr(arguments, name) is not None:
             raise UserError(f"argument --{name}: must not be given with --check, got {getattr(arguments, name)}")
     with as_user_error("--check", ValueError):

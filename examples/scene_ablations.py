@@ -28,7 +28,7 @@ from memenvs.agents.experiments.statistics import format_gain, format_interval
 from memenvs.agents.presets.smt import TASKS
 from memenvs.agents.studies.layout_evaluation import (
     LayoutEvaluation,
-    evaluate_random_and_oracle,
+    evaluate_untrained,
     layout_run,
     layout_scores,
 )
@@ -112,7 +112,7 @@ def main() -> int:
     report = Report(f"Scene Memory Transformer, {size}: ablations in 46 test homes", out)
     for task in dict.fromkeys(task for task, _ in seeds):
         config, score = make_config(task, size, "encoder", 0, smoke), TASKS[task].score
-        bounds = evaluate_random_and_oracle(out / task, config, TASKS[task].rewards, LayoutEvaluation())
+        bounds = evaluate_untrained(out / task, config, TASKS[task].rewards, LayoutEvaluation())
         shown = (f"{name} {format_interval(layout_scores([folder], score))}" for name, folder in bounds.items())
         report.text(f"{task.capitalize()}, {score}: {', '.join(shown)}.")
         for study in options.studies:

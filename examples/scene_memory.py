@@ -28,7 +28,7 @@ from memenvs.agents.presets import find_preset, preset_descriptions
 from memenvs.agents.presets.smt import METHODS, TASKS, smoke_config
 from memenvs.agents.studies.layout_evaluation import (
     LayoutEvaluation,
-    evaluate_random_and_oracle,
+    evaluate_untrained,
     layout_run,
     layout_scores,
 )
@@ -107,8 +107,9 @@ def main() -> int:
                 agents.setdefault("first stage" if stage == FIRST else stage, []).append(folder)
         if agents:
             config = make_config(task, options.size, FIRST, 0, options.smoke)
-            bounds = evaluate_random_and_oracle(options.out / task, config, TASKS[task].rewards, evaluation)
-            add_world(report, task, world, {"random": [bounds["random"]], **agents, "oracle": [bounds["oracle"]]})
+            bounds = evaluate_untrained(options.out / task, config, TASKS[task].rewards, evaluation)
+            rules = {name: [folder] for name, folder in bounds.items() if name != "oracle"}
+            add_world(report, task, world, {**rules, **agents, "oracle": [bounds["oracle"]]})
     print(f"report: {report.write(options.out / 'report.html').resolve()}")
     return 0
 

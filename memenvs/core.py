@@ -20,7 +20,7 @@ from gymnasium.vector.utils import batch_space
 from memenvs.actions import check_actions
 from memenvs.checks import check_int
 from memenvs.resets import SEED_LIMIT, split_options, split_seed
-from memenvs.task import ONE_RESET_OPTIONS, BatchTask, Observation, Options, make_task, setting_names
+from memenvs.task import ONE_RESET_OPTIONS, BatchTask, Observation, Options, empty_observation, make_task, setting_names
 from memenvs.trials import Trials
 
 __all__ = ["TrialEnv", "TrialVectorEnv"]
@@ -117,7 +117,7 @@ class TrialVectorEnv(VectorEnv):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.copy = copy
-        self._buffers = tuple(self._empty_observation() for _ in range(1 if copy else 2))
+        self._buffers = tuple(empty_observation(self.task) for _ in range(1 if copy else 2))
         self._buffer_index = 0
         self._trials = Trials(num_envs)
         self._needs_reset = np.ones(num_envs, bool)  # True until the first reset, and after the end of an episode
@@ -286,14 +286,6 @@ class TrialVectorEnv(VectorEnv):
         rng = trials.begin_episode(i, options.get("episode_index"), is_first=begins_trial)
         self._needs_reset[i] = False
         self.task.begin_episode(i, rng, persistent)
-
-    def _empty_observation(self) -> Observation:
-        return {
-            key: np.full(self.num_envs, "", object)  # texts are Python objects
-            if isinstance(space, gym.spaces.Text)
-            else np.zeros((self.num_envs, *(space.shape or ())), space.dtype)
-            for key, space in self.task.observation_space.spaces.items()
-        }
 
     def _observe(self, env_mask: np.ndarray) -> Observation:
         out = self._buffers[self._buffer_index]

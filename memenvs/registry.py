@@ -37,6 +37,7 @@ class EnvironmentSpec:
         oracle_at_least: Lower bound of the oracle's mean score over episodes; a test checks it. None if unknown.
         random_below: Upper bound of a random policy's mean score over episodes; a test checks it. None if unknown.
         score_key: Key of the score in the `info` of an episode's last step.
+        policies: Scripted policies that see observations alone (`memenvs.rules.Rule`): name -> "module:Class".
         namespace: Part of the id before the slash; "" for none.
         place: File and line where it was registered; rows that differ in it alone are equal.
     """
@@ -50,6 +51,7 @@ class EnvironmentSpec:
     random_below: float | None = None
     needs: str = ""
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    policies: Mapping[str, str] = field(default_factory=dict)
     namespace: str = NAMESPACE
     place: str = field(default=__name__, compare=False)
 
@@ -87,6 +89,7 @@ ENVIRONMENTS = (
         oracle_at_least=380.0,
         random_below=100.0,
         defaults={"trial_episodes": 1},
+        policies={"window4": "memenvs.exploration.window_rule:WindowRule"},
     ),
     EnvironmentSpec(
         name="Coverage-v0",
@@ -97,6 +100,7 @@ ENVIRONMENTS = (
         oracle_at_least=160.0,
         random_below=40.0,
         defaults={"trial_episodes": 1},
+        policies={"window4": "memenvs.exploration.window_rule:WindowRule"},
     ),
     EnvironmentSpec(
         name="Search-v0",
@@ -107,6 +111,7 @@ ENVIRONMENTS = (
         oracle_at_least=0.95,
         random_below=0.5,
         defaults={"trial_episodes": 1},
+        policies={"window4": "memenvs.exploration.window_rule:WindowRule"},
     ),
     EnvironmentSpec(
         name="Darkroom-v0",
@@ -117,6 +122,7 @@ ENVIRONMENTS = (
         oracle_at_least=85.0,
         random_below=5.0,
         defaults={"trial_episodes": 10},
+        policies={"sweep": "memenvs.darkroom.sweep:Sweep"},
     ),
     EnvironmentSpec(
         name="VLN-R2R-v0",
@@ -127,6 +133,7 @@ ENVIRONMENTS = (
         oracle_at_least=1.0,
         random_below=0.05,
         defaults={"trial_episodes": 1},
+        policies={"memoryless": "memenvs.vln.reader:Reader"},
     ),
     EnvironmentSpec(
         name="VLN-CVDN-v0",
@@ -137,6 +144,7 @@ ENVIRONMENTS = (
         oracle_at_least=7.5,
         random_below=1.0,
         defaults={"trial_episodes": 1},
+        policies={"memoryless": "memenvs.vln.reader:Reader"},
     ),
     EnvironmentSpec(
         name="FourBoxes-v0",
@@ -147,6 +155,7 @@ ENVIRONMENTS = (
         oracle_at_least=41.0,
         random_below=5.0,
         defaults={"trial_episodes": 10},
+        policies={"memoryless": "memenvs.four_boxes.tour:Tour"},
     ),
     EnvironmentSpec(
         name="VisualMatch-v0",

@@ -216,6 +216,16 @@ def defines(task: type[BatchTask], method: str) -> bool:
     return getattr(task, method) is not getattr(BatchTask, method)
 
 
+def empty_observation(task: BatchTask) -> Observation:
+    """Allocate the arrays that `BatchTask.observe` writes, (N, ...) for each key."""
+    return {
+        key: np.full(task.num_envs, "", object)  # texts are Python objects
+        if isinstance(space, gym.spaces.Text)
+        else np.zeros((task.num_envs, *(space.shape or ())), space.dtype)
+        for key, space in task.observation_space.spaces.items()
+    }
+
+
 def metric_values(info: Mapping[str, Any], option_names: Iterable[str] = ()) -> dict[str, float]:
     """Select the metrics of an episode from its final info.
 

@@ -11,7 +11,7 @@ from memenvs.agents.algorithms import archive
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
-from memenvs.agents.experiments.play import OraclePolicy, Policy, RandomPolicy
+from memenvs.agents.experiments.play import OraclePolicy, Policy, RandomPolicy, RulePolicy
 from memenvs.agents.experiments.report import image_png
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
 from memenvs.agents.policies.acting import ActingPolicy
@@ -20,7 +20,9 @@ from memenvs.checks import check_int
 from memenvs.cli.progress import progress_bar
 from memenvs.files import write_file
 from memenvs.json_records import format_json
+from memenvs.registry import find_environment
 from memenvs.resets import below_limit
+from memenvs.rules import RuleError, make_rule
 from memenvs.task import defines, metric_values
 
 EVALUATION_SEED = 1_000_000
@@ -200,10 +202,11 @@ def evaluate_and_compare(
     quiet: bool = False,
     **changes: Any,
 ) -> dict[str, Any]:
-    """Evaluate a run's policy, random and oracle; write `NAME.json` and the figures.
+    """Evaluate a run's policy, random, the scripted rules of its id and oracle; write `NAME.json` and the figures.
 
-    Random and oracle play the first `BASELINE_TRIALS` of the policy's trials, or one in each layout where all layouts
-    are played. The oracle is left out where the environment has none, and maps where it is not batch-native.
+    All but the agent play the first `BASELINE_TRIALS` of the policy's trials, or one in each layout where all layouts
+    are played. The oracle is left out where the environment has none, a rule where the settings of the run leave out
+    what it has to observe, and maps where it is not batch-native.
 
     Args:
         run: The folder.
@@ -219,7 +222,7 @@ def evaluate_and_compare(
     policy = trained_policy(run, seed) if policy is None else policy
     agent = evaluate_run(run, policy, maps=name == "evaluation", seed=seed, quiet=quiet, **changes)
     results = {"agent": agent.to_json()}
-    for baseline in ("random", "oracle"):
+    for baseline in ("random", *find_environment(run.config.env).policies, "oracle"):
         played = _evaluate_baseline(run, baseline, seed, quiet, **changes)
         if played is not None:
             results[baseline] = played.to_json()
@@ -263,23 +266,59 @@ def evaluate_demonstrated(
     return results
 
 
+def untrained_policy(name: str, id: str, env: VecEnv, seed: int) -> Policy:
+    """Make a policy that does not learn: "random", "oracle" or a scripted rule of the id.
+
+    Args:
+        name: Its name.
+        id: Id of the environment.
+        env: The environment that it plays.
+        seed: Seed of the random actions.
+
+    Raises:
+        NotImplementedError: There is no oracle.
+        RuleError: The settings of the environment leave out what the rule has to observe.
+    """
+    if name == "random":
+        return RandomPolicy(env.action_space, seed)
+    if not isinstance(env, TrialVecEnv) or (name == "oracle" and not defines(type(env.env.task), "oracle_actions")):
+        raise NotImplementedError(f"{id} has no policy {name!r}")
+    if name == "oracle":
+        return OraclePolicy(env)
+    return RulePolicy(make_rule(find_environment(id).policies[name], env.env.task))
+
+
+def evaluate_rule(config: RunConfig, name: str, seed: int = 1, quiet: bool = False) -> TrialResults:
+    """Play all evaluation trials of a run with a scripted rule.
+
+    Args:
+        config: Settings of the run.
+        name: Name of the rule, of those that the registry has for the environment.
+        seed: Seed of the evaluation.
+        quiet: Show no progress bar.
+    """
+    env = evaluation_env(config, min(config.n_envs, config.eval_trials), seed)
+    try:
+        evaluator = make_evaluator(config, env, seed=seed)
+        with progress_bar(f"playing {name}", quiet=quiet) as progress:
+            return evaluator.run(untrained_policy(name, config.env, env, seed), progress)
+    finally:
+        env.close()
+
+
 def _evaluate_baseline(run: RunDirectory, name: str, seed: int, quiet: bool, **changes: Any) -> TrialResults | None:
-    """Evaluate "random" or "oracle", None if there is no oracle; see `evaluate_and_compare`."""
+    """Evaluate a policy that does not learn, None if the environment does not have it; see `evaluate_and_compare`."""
     config = replace(run.config, **changes)
     env = evaluation_env(config, min(config.n_envs, config.eval_trials), seed)
     try:
-        policy: Policy = RandomPolicy(env.action_space, seed)
-        if name == "oracle":
-            if not isinstance(env, TrialVecEnv) or not defines(type(env.env.task), "oracle_actions"):
-                return None
-            policy = OraclePolicy(env)
+        policy = untrained_policy(name, config.env, env, seed)
         enough = max(BASELINE_TRIALS, (count_layouts(env) or 0) if config.eval_all_layouts else 0)
         evaluator = make_evaluator(replace(config, eval_trials=min(config.eval_trials, enough)), env, seed=seed)
         with progress_bar(f"playing {name}", quiet=quiet) as progress:
             return evaluator.run(policy, progress)
-    except NotImplementedError:  # a task of a user may have no oracle
-        if name == "oracle":
-            return None
-        raise
+    except (NotImplementedError, RuleError):  # a task of a user may have no oracle
+        if name == "random":
+            raise
+        return None
     finally:
         env.close()

@@ -11,6 +11,7 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
 from memenvs.agents.vec_env import TrialVecEnv
+from memenvs.rules import Rule
 from memenvs.task import defines
 
 
@@ -69,6 +70,25 @@ class OraclePolicy:
     ) -> tuple[np.ndarray, Any]:
         """The oracle's actions."""
         return self._env.oracle_actions(), state
+
+
+class RulePolicy:
+    """Take the actions of a scripted rule.
+
+    Args:
+        rule: The rule, made for the task of the environment.
+    """
+
+    def __init__(self, rule: Rule) -> None:
+        self._rule = rule
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: np.ndarray | None = None, deterministic: bool = False
+    ) -> tuple[np.ndarray, Any]:
+        """The rule's actions; it forgets what was before the starts of episodes."""
+        assert episode_start is not None
+        self._rule.begin(episode_start)
+        return self._rule.actions(observation), state
 
 
 class DemonstratedPolicy:

@@ -21,14 +21,14 @@ from memenvs.agents.experiments.evaluate import (
     evaluation_env,
     make_evaluator,
     trained_policy,
+    untrained_policy,
 )
-from memenvs.agents.experiments.play import OraclePolicy, Policy, RandomPolicy
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.experiments.trial_evaluator import TrialResults
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.studies.study_results import has_results, read_result, write_result
 from memenvs.agents.studies.sweep import SweepRun
-from memenvs.agents.vec_env import TrialVecEnv
+from memenvs.registry import find_environment
 
 SEED = 1
 """Seed of every evaluation: all agents play the same episodes."""
@@ -75,32 +75,29 @@ def layout_run(
     return SweepRun(config, work, tuple(each.name for each in evaluations))
 
 
-def evaluate_random_and_oracle(
+def evaluate_untrained(
     prefix: Path, config: RunConfig, rewards: Mapping[str, float], evaluation: LayoutEvaluation
 ) -> dict[str, Path]:
-    """Play random and oracle in the episodes of agents, unless their results are there.
+    """Play random, oracle and the scripted rules of the id in the episodes of agents, unless their results are there.
 
     Args:
-        prefix: Folders of the results without their end, "-random" and "-oracle".
+        prefix: Folders of the results without their end, such as "-random" and "-oracle".
         config: Settings of the agents.
         rewards: Reward of each metric, see `mean_by_layout`.
         evaluation: How the agents are played.
 
     Returns:
-        "random" and "oracle" -> folder.
+        "random", name of each rule, "oracle" -> folder.
     """
-    folders = {name: prefix.with_name(f"{prefix.name}-{name}") for name in ("random", "oracle")}
+    names = ("random", *find_environment(config.env).policies, "oracle")
+    folders = {name: prefix.with_name(f"{prefix.name}-{name}") for name in names}
     config = evaluation.apply(config)
     for name, folder in folders.items():
         if has_results(folder, evaluation.name):
             continue
         env = evaluation_env(config, min(config.n_envs, config.eval_trials), SEED)
         try:
-            policy: Policy = RandomPolicy(env.action_space, SEED)
-            if name == "oracle":
-                assert isinstance(env, TrialVecEnv)
-                policy = OraclePolicy(env)
-            results = make_evaluator(config, env).run(policy)
+            results = make_evaluator(config, env).run(untrained_policy(name, config.env, env, SEED))
         finally:
             env.close()
         write_result(folder, evaluation.name, mean_by_layout(results, rewards))

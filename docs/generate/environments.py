@@ -8,6 +8,7 @@ import gymnasium as gym
 
 from generate.markdown import code, docstring_sections, items, page, section, settings_table, table
 from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.plugins import load_class
 from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
 from memenvs.task import BatchTask, load_task
 from pictures import PICTURES, Picture, make_picture
@@ -148,8 +149,15 @@ def _facts(spec: EnvironmentSpec) -> list[tuple[str, str]]:
         ("Score", f"`{spec.score_key}` in the `info` of the last step of an episode"),
         ("Oracle", f"at least {spec.oracle_at_least:g}; a test checks it"),
         ("Random policy", f"below {spec.random_below:g}; a test checks it"),
+        *((f"Scripted policy `{name}`", _rule(spec, name)) for name in spec.policies),
         *([("Needs", spec.needs)] if spec.needs else []),
     ]
+
+
+def _rule(spec: EnvironmentSpec, name: str) -> str:
+    """What a scripted policy does, and the command that plays it."""
+    text = docstring_sections(load_class(spec.policies[name]))[""]
+    return f"{' '.join(text.split())} `memenvs rollout {spec.name} --policy {name}` plays it"
 
 
 def _amount(number: int, unit: str) -> str:

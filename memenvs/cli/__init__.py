@@ -24,7 +24,7 @@ from memenvs.cli.common import (
 )
 from memenvs.cli.doctor import PARTS, part_name
 from memenvs.cli.extensions import load_extensions
-from memenvs.cli.policies import POLICIES
+from memenvs.cli.policies import POLICIES, policy_help
 from memenvs.cli.score import add_arguments as add_score_arguments
 from memenvs.compilation import COMPILATION
 from memenvs.data import UNKNOWN_ASSETS
@@ -125,10 +125,8 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _add_rollout_arguments(rollout: argparse.ArgumentParser) -> None:
-    added = {name: policy.help for extension in load_extensions() for name, policy in extension.policies.items()}
-    who = "; ".join(["who plays", *(f"{name}, {text}" for name, text in added.items())])
     _add_environment(rollout)
-    _add_policy(rollout, (*POLICIES, *added), who, seed=None)
+    _add_policy(rollout, seed=None)
     rollout.add_argument("--episodes", type=positive_int, metavar="N", help="episodes (default: 10)")
     exact = " or ".join(name for extension in load_extensions() for name in extension.exact_policies)
     families = ", ".join(extension.family for extension in load_extensions() if extension.exact_policies)
@@ -262,10 +260,12 @@ def _add_environment(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_policy(
-    command: argparse.ArgumentParser, policies: Sequence[str] = POLICIES, who: str = "who plays", seed: int | None = 0
-) -> None:
-    command.add_argument("--policy", choices=policies, default="random", help=f"{who} (default: %(default)s)")
+def _add_policy(command: argparse.ArgumentParser, seed: int | None = 0) -> None:
+    added = policy_help()
+    who = "; ".join(["who plays", *(f"{name}, {text}" for name, text in added.items())])
+    command.add_argument(
+        "--policy", choices=(*POLICIES, *added), default="random", help=f"{who} (default: %(default)s)"
+    )
     command.add_argument(
         "--seed", type=non_negative_int, default=seed, metavar="S", help="seed of environment and policy (default: 0)"
     )

@@ -17,7 +17,10 @@ def run(arguments: argparse.Namespace) -> None:
         return
     if arguments.json:
         names = ("id", "family", "remembers", "needs")
-        print_json([{name: getattr(spec, name) for name in names} for spec in environments()])
+        rows = (
+            {name: getattr(spec, name) for name in names} | {"policies": [*spec.policies]} for spec in environments()
+        )
+        print_json([*rows])
         return
     width = max(len(spec.id) for spec in environments())
     for spec in environments():
@@ -28,7 +31,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def markdown_table() -> str:
     """Format the registry as the Markdown table of `docs/benchmarks.md`."""
-    columns = ("id", "what must be remembered", "score", "oracle at least", "random below", "needs")
+    columns = ("id", "what must be remembered", "score", "oracle at least", "random below", "scripted", "needs")
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for spec in ENVIRONMENTS:
         cells = (
@@ -37,6 +40,7 @@ def markdown_table() -> str:
             f"`{spec.score_key}`",
             f"{spec.oracle_at_least:g}",
             f"{spec.random_below:g}",
+            ", ".join(f"`{name}`" for name in spec.policies) or "-",
             spec.needs or "-",
         )
         lines.append(f"| {' | '.join(cells)} |")

@@ -11,10 +11,28 @@ from memenvs.actions import draw_actions
 from memenvs.cli.common import UserError, as_user_error
 from memenvs.cli.extensions import EnvPolicy, load_extensions
 from memenvs.core import TrialEnv
-from memenvs.registry import EnvironmentSpec
+from memenvs.registry import EnvironmentSpec, environments
+from memenvs.rules import Rule, RuleError, make_rule
+from memenvs.task import empty_observation
 
-#: Policies of every environment; families add others (`memenvs.cli.extensions`).
+#: Policies of every environment; rows of the registry and families (`memenvs.cli.extensions`) add others.
 POLICIES = ("random", "oracle")
+
+
+def policy_help() -> dict[str, str]:
+    """Describe the policies that only some environments have, by name."""
+    rules = {name: ", ".join(spec.name for spec in rows) for name, rows in _rule_environments().items()}
+    added = {name: policy.help for extension in load_extensions() for name, policy in extension.policies.items()}
+    return {name: f"for {ids} only, a fixed rule that sees observations alone" for name, ids in rules.items()} | added
+
+
+def _rule_environments() -> dict[str, list[EnvironmentSpec]]:
+    """Map the name of each rule to the environments that have it."""
+    found: dict[str, list[EnvironmentSpec]] = {}
+    for spec in environments():
+        for name in spec.policies:
+            found.setdefault(name, []).append(spec)
+    return found
 
 
 class RandomEnvPolicy:
@@ -68,17 +86,42 @@ class OracleEnvPolicy:
             return self._env.oracle_action()
 
 
+class RuleEnvPolicy:
+    """Takes the actions of a scripted rule, which sees the observations alone.
+
+    Args:
+        env: The environment that it plays.
+        rule: The rule, made for its task.
+    """
+
+    def __init__(self, env: TrialEnv, rule: Rule) -> None:
+        self._task = env.task
+        self._rule = rule
+        self._observation = empty_observation(env.task)
+        self._all_envs = np.ones(1, bool)
+
+    def begin(self) -> None:
+        """Forget the episodes before."""
+        self._rule.begin(self._all_envs)
+
+    def action(self) -> int:
+        """Return the action of the rule."""
+        self._task.observe(self._observation, self._all_envs)
+        return int(self._rule.actions(self._observation)[0])
+
+
 def make_policy(name: str, env: gym.Env, spec: EnvironmentSpec, rng: np.random.Generator) -> EnvPolicy:
     """Make a policy by name.
 
     Args:
-        name: One of `POLICIES`, or of the policies that a family adds.
+        name: One of `POLICIES` or of `policy_help`.
         env: The environment that it plays.
         spec: Row of the environment in the registry.
         rng: Source of what the policy draws.
 
     Raises:
-        UserError: The policy belongs to another family of environments, or there is no oracle.
+        UserError: The policy belongs to other environments, the settings of this one leave out what it has to observe,
+            or there is no oracle.
     """
     if name == "random":
         return RandomEnvPolicy(env, rng)
@@ -86,6 +129,13 @@ def make_policy(name: str, env: gym.Env, spec: EnvironmentSpec, rng: np.random.G
         raise UserError(f"argument --policy {name}: {spec.id} is no task of memenvs, so it has only random")
     if name == "oracle":
         return OracleEnvPolicy(env)
+    if name in spec.policies:
+        with as_user_error(f"--policy {name}", RuleError):
+            return RuleEnvPolicy(env, make_rule(spec.policies[name], env.task))
+    rows = _rule_environments().get(name)
+    if rows is not None:
+        having = ", ".join(row.id for row in rows)
+        raise UserError(f"argument --policy {name}: is for {having} only, got {spec.id}")
     extension = next(each for each in load_extensions() if name in each.policies)
     if extension.family != spec.family:
         raise UserError(

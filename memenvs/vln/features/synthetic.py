@@ -116,6 +116,11 @@ def _geometry(cosine: np.ndarray, distance: np.ndarray, is_visible: np.ndarray, 
     return np.stack([count, mean, least, camera_height], 2) / _GEOMETRY_SCALE
 
 
+def name_codes(names: Sequence[str], size: int) -> np.ndarray:
+    """Codes of names of objects, the same in all houses; float64, (K, D)."""
+    return np.stack([_code(f"name {name}", size) for name in names])
+
+
 def _sum_of_codes(names: Sequence[str], size: int) -> np.ndarray:
     return sum((_code(f"name {name}", size) for name in names), np.zeros(size))
 

@@ -8,8 +8,10 @@ instruction can be followed by an agent that knows how much of it is done.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -106,7 +108,7 @@ def _follow_one(house: ProceduralHouse, node: int, column: int, clause: Clause) 
     fits = [
         there
         for there, (offset, _) in seen.items()
-        if _turn(offset) == clause.turn and house.landmarks[there] == clause.first
+        if turn_of(offset) == clause.turn and house.landmarks[there] == clause.first
     ]
     path = [node]
     if len(fits) != 1:
@@ -119,7 +121,7 @@ def _follow_one(house: ProceduralHouse, node: int, column: int, clause: Clause) 
             return path, column
         seen = _seen_from(house, onward, column)
         ahead = {
-            there: abs(offset) for there, (offset, _) in seen.items() if _turn(offset) == AHEAD and there not in path
+            there: abs(offset) for there, (offset, _) in seen.items() if turn_of(offset) == AHEAD and there not in path
         }
         if not ahead:
             return path, column
@@ -144,12 +146,12 @@ def _turns_of(house: ProceduralHouse, path: Sequence[int], at: int, column: int)
     turns = []
     for here, there in pairwise(path[at:]):
         offset, column_after = _seen_from(house, here, column)[there]
-        turns.append(_turn(offset))
+        turns.append(turn_of(offset))
         column = column_after
     return turns
 
 
-def _turn(offset: float) -> str:
+def turn_of(offset: float) -> str:
     """Name a direction relative to the camera, rad, positive to the right."""
     if abs(offset) <= _AHEAD_UP_TO:
         return AHEAD
@@ -277,6 +279,44 @@ def write_answer(clauses: Sequence[Clause], target: str, rng: np.random.Generato
     instruction = write_instruction(clauses, rng, ends=False)
     remark = _pick(rng, _FOUND if arrives else _MORE).format(target=target)
     return f"{instruction} {remark}"
+
+
+def read_clauses(words: Sequence[str]) -> tuple[Clause, ...]:
+    """Read the clauses of an instruction, the inverse of `write_instruction`.
+
+    Args:
+        words: The text as `split_words` returns it; what is no clause is passed over.
+    """
+    turns, pattern = _clause_pattern()
+    clauses = []
+    for found in pattern.finditer(" ".join(words)):
+        first = _read_landmark(found["first"])
+        last = first if found["last"] is None else _read_landmark(found["last"])
+        clauses.append(Clause(turns[found["turn"]], first, last))
+    return tuple(clauses)
+
+
+@cache
+def _clause_pattern() -> tuple[dict[str, str], re.Pattern[str]]:
+    """Phrase -> turn, and the pattern of a clause with the groups "turn", "first" and "last"."""
+    turns = {phrase: turn for turn, phrases in _TURNS.items() for phrase in phrases}
+    room = _any_of((*ROOM_TYPES, HALLWAY))
+    fields = {"colour": _any_of(COLOURS), "item": _any_of(ITEMS), "room": room, "one": room, "other": room}
+    landmark = "|".join(phrase.format(**fields) for phrase in (*_LANDMARKS, *_DOORS))
+    text = rf"\b(?P<turn>{_any_of(turns)}) {_any_of(_TO)} (?P<first>{landmark})"
+    return turns, re.compile(rf"{text}(?: {_any_of(_ON)} (?P<last>{landmark}))?")
+
+
+def _read_landmark(text: str) -> Landmark:
+    """Read what `describe_landmark` has written."""
+    rooms = re.findall(rf"\b{_any_of((*ROOM_TYPES, HALLWAY))}\b", text)
+    item = re.search(rf"\b({_any_of(COLOURS)}) ({_any_of(ITEMS)})\b", text)
+    return Landmark(tuple(sorted(rooms)), None if item is None else (item[1], item[2]))
+
+
+def _any_of(phrases: Iterable[str]) -> str:
+    """Pattern of any of these phrases, longer ones first."""
+    return f"(?:{'|'.join(sorted(phrases, key=len, reverse=True))})"
 
 
 def all_words() -> tuple[str, ...]:

@@ -1,0 +1,125 @@
+"""Scripted rules: what they score, that they see observations alone, and who is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memenvs.cli import main
+from memenvs.core import TrialVectorEnv
+from memenvs.registry import ENVIRONMENTS, find_environment
+from memenvs.rules import Rule, RuleError, make_rule
+from memenvs.task import BatchTask, Observation
+from memenvs.vln.tokenizers import split_words
+from memenvs.vln.worlds.procedural.texts import read_clauses
+from memenvs.vln.worlds.procedural.world import load_tours
+
+#: Cheap settings of the ids that have rules, by family.
+SETTINGS: dict[str, dict[str, Any]] = {
+    "exploration": {"obs_mode": "scan", "max_episode_steps": 40},
+    "vln": {"split": "val_unseen"},
+}
+
+
+def make(name: str, num_envs: int, **settings: Any) -> tuple[TrialVectorEnv, Rule]:
+    """An environment, and the only rule of its id."""
+    spec = find_environment(name)
+    assert spec.task is not None
+    made = {**spec.defaults, **SETTINGS.get(spec.family, {}), **settings}
+    env = TrialVectorEnv(spec.task, num_envs, autoreset_mode="Disabled", **made)
+    return env, make_rule(next(iter(spec.policies.values())), env.task)
+
+
+def play(env: TrialVectorEnv, rule: Rule, layouts: range, metric: str) -> np.ndarray:
+    """Metric of one episode in each of these layouts, of the rule; steps after its end are not counted."""
+    observation, _ = env.reset(seed=0, options=[{"layout": layout} for layout in layouts])
+    rule.begin(np.ones(env.num_envs, bool))
+    found, is_over = np.zeros(env.num_envs), np.zeros(env.num_envs, bool)
+    while True:
+        observation, _, terminated, truncated, info = env.step(rule.actions(observation))
+        done = terminated | truncated
+        found = np.where(done & ~is_over, info[metric], found)
+        is_over |= done
+        if is_over.all():
+            return found
+        if done.any():
+            observation, _ = env.reset(options={"reset_mask": done})
+            rule.begin(done)
+
+
+def test_scores() -> None:
+    for split, count, expected in (("all", 100, 50.49), ("test", 20, 47.9)):
+        env, rule = make("Darkroom-v0", count, split=split)
+        assert play(env, rule, range(count), "return").mean() == pytest.approx(expected)
+    env, rule = make("FourBoxes-v0", 4)
+    assert play(env, rule, range(4), "return").tolist() == [25, 34, 45, 17]  # mean 30.25
+    env, rule = make("Roaming-v0", 3, max_episode_steps=60)
+    assert play(env, rule, range(3), "distance").mean() > 7.0  # random actions drive 4 m
+    env, rule = make("VLN-R2R-v0", 24)
+    assert play(env, rule, range(0, 2343, 98), "success").mean() > 0.7
+
+
+def test_rules_see_the_newest_observations_alone() -> None:
+    for spec in ENVIRONMENTS:
+        for path in spec.policies.values():
+            env, rule = make(spec.name, 2)
+            assert not any(isinstance(value, BatchTask) for value in vars(rule).values()), spec.name
+            window = 4 if "window4" in spec.policies else 1
+            observation, _ = env.reset(seed=1)
+            steps: list[Observation] = []
+            for _ in range(6):
+                steps.append({key: value.copy() for key, value in observation.items()})
+                chosen = rule.actions(observation)
+                observation, *_, truncated, _ = env.step(chosen if len(steps) % 2 else env.task.oracle_actions())
+                if truncated.any() or env.task.info().get("sr", np.zeros(2)).any():  # R2R has arrived
+                    break
+            fresh = make_rule(path, env.task)
+            assert [fresh.actions(each) for each in steps[-window:]][-1].tolist() == chosen.tolist(), spec.name
+
+
+def test_an_episode_that_begins_is_seen_without_the_one_before() -> None:
+    env, rule = make("Roaming-v0", 2)
+    first, _ = env.reset(seed=2)
+    expected = rule.actions(first)
+    for _ in range(5):
+        rule.actions({key: value + 1 for key, value in first.items()})
+    rule.begin(np.array([True, True]))
+    assert rule.actions(first).tolist() == expected.tolist()
+
+
+def test_clauses_are_read_as_they_were_written() -> None:
+    for legs in (1, 3):
+        world = load_tours("val_unseen", legs)
+        for number in range(0, world.num_episodes, 97):
+            assert read_clauses(split_words(world.episode(number).text)) == world.clauses(number), number
+
+
+def test_other_ids_and_settings_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for command, message in (
+        (["Darkroom-v0", "--policy", "window4"], "is for memenvs/Roaming-v0, memenvs/Coverage-v0, memenvs/Search-v0"),
+        (
+            ["VLN-R2R-v0", "--policy", "sweep"],
+            "argument --policy sweep: is for memenvs/Darkroom-v0 only, got memenvs/V",
+        ),
+        (["Coverage-v0", "--policy", "window4", "--kwargs", '{"modalities": ["rgb"]}'], "must have ['depth', 'pose']"),
+    ):
+        assert main(["rollout", *command]) == 2
+        assert message in capsys.readouterr().err
+    with pytest.raises(RuleError, match="tokenizer must be 'words' for this rule"):
+        spec = find_environment("VLN-R2R-v0")
+        assert spec.task is not None
+        env = TrialVectorEnv(spec.task, 1, split="val_unseen", features="none")
+        env.task.config = type(env.task.config)(split="val_unseen", tokenizer="wordpiece")  # type: ignore[attr-defined]
+        make_rule(spec.policies["memoryless"], env.task)
+
+
+def test_images_and_scans_show_the_same_row() -> None:
+    """The rule takes the row of the scan from images of any size."""
+    chosen = []
+    for settings in ({"obs_mode": "scan"}, {"obs_mode": "frames"}, {"obs_mode": "frames", "image_size": (24, 32)}):
+        env, rule = make("Coverage-v0", 3, **settings)
+        observation, _ = env.reset(seed=4)
+        chosen.append(rule.actions(observation).tolist())
+    assert chosen[0] == chosen[1] == chosen[2]

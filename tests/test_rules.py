@@ -33,7 +33,7 @@ def make(name: str, num_envs: int, **settings: Any) -> tuple[TrialVectorEnv, Rul
 
 
 def play(env: TrialVectorEnv, rule: Rule, layouts: range, metric: str) -> np.ndarray:
-    """Metric of one episode in each of these layouts, of the rule; steps after its end are not counted."""
+    """Metric of one episode of the rule in each of these layouts."""
     observation, _ = env.reset(seed=0, options=[{"layout": layout} for layout in layouts])
     rule.begin(np.ones(env.num_envs, bool))
     found, is_over = np.zeros(env.num_envs), np.zeros(env.num_envs, bool)

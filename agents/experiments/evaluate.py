@@ -202,7 +202,7 @@ def evaluate_and_compare(
     quiet: bool = False,
     **changes: Any,
 ) -> dict[str, Any]:
-    """Evaluate a run's policy, random, the scripted rules of its id and oracle; write `NAME.json` and the figures.
+    """Evaluate a run's policy, random, scripted rules and oracle; write `NAME.json`, figures.
 
     All but the agent play the first `BASELINE_TRIALS` of the policy's trials, or one in each layout where all layouts
     are played. The oracle is left out where the environment has none, a rule where the settings of the run leave out

@@ -78,7 +78,7 @@ def layout_run(
 def evaluate_untrained(
     prefix: Path, config: RunConfig, rewards: Mapping[str, float], evaluation: LayoutEvaluation
 ) -> dict[str, Path]:
-    """Play random, oracle and the scripted rules of the id in the episodes of agents, unless their results are there.
+    """Play random, oracle and scripted rules in the episodes of agents, where not done.
 
     Args:
         prefix: Folders of the results without their end, such as "-random" and "-oracle".

@@ -155,7 +155,7 @@ def _facts(spec: EnvironmentSpec) -> list[tuple[str, str]]:
 
 
 def _rule(spec: EnvironmentSpec, name: str) -> str:
-    """What a scripted policy does, and the command that plays it."""
+    """Describe a scripted policy, with the command that plays it."""
     text = docstring_sections(load_class(spec.policies[name]))[""]
     return f"{' '.join(text.split())} `memenvs rollout {spec.name} --policy {name}` plays it"
 

@@ -14,11 +14,11 @@ from memenvs.task import BatchTask, Observation
 
 #: Scans that the rule sees, the present one included.
 WINDOW = 4
-#: Obstacles nearer than this to the middle of the way block it, m.
+#: Obstacles nearer than this to the line of a drive block it, m.
 _HALF_WIDTH = 0.32
-#: A way that is shorter than this is not taken, m; beyond the other length more room does not count.
+#: A free distance below the first is not driven, m; beyond the second more room does not count.
 _SHORTEST, _LONG_ENOUGH = 0.5, 3.0
-#: Length that is assumed of a way in a direction that no scan shows, m.
+#: Free distance that is assumed in a direction that no scan shows, m.
 _UNSEEN = 1.5
 #: Metres that a turn costs, that turning back costs, and that straight on is worth.
 _TURN_COST, _BACK_COST, _AHEAD_BONUS = 0.3, 0.6, 0.5
@@ -30,7 +30,7 @@ _HEADINGS = np.arange(8) * TURN
 
 
 class WindowRule(Rule):
-    """Drive straight on while there is room, else turn to where the last four scans show most of it.
+    """Drive on while there is room, else turn to where the last four scans show most.
 
     It keeps the last four scans and poses and forgets the rest. A scan is row 32 of the depth image, or the observation
     `scan`. Its numbers were chosen in homes of the training split.
@@ -69,15 +69,15 @@ class WindowRule(Rule):
         room = self._free_lengths(is_known)
         last_turn = wrap_angle(self._poses[:, -1, 2] - self._poses[:, -2, 2])
         direction = np.where((self._count > 1) & (np.abs(last_turn) > TURN / 2), np.sign(last_turn), 0.0)
-        way = room[:, _TURNS % 8]
-        value = np.minimum(way, _LONG_ENOUGH) - _TURN_COST * np.abs(_TURNS) + _AHEAD_BONUS * (_TURNS == 0)
+        free = room[:, _TURNS % 8]
+        value = np.minimum(free, _LONG_ENOUGH) - _TURN_COST * np.abs(_TURNS) + _AHEAD_BONUS * (_TURNS == 0)
         value -= _BACK_COST * (_TURNS * direction[:, None] < 0)
-        value -= _LONG_ENOUGH * 2 * (way < _SHORTEST)
+        value -= _LONG_ENOUGH * 2 * (free < _SHORTEST)
         turns = _TURNS[value.argmax(1)]
         return np.select([turns == 0, turns > 0], [FORWARD, LEFT], RIGHT).astype(np.int64)
 
     def _free_lengths(self, is_known: np.ndarray) -> np.ndarray:
-        """Length of the free way in each of 8 directions, (N, 8), m; the first is ahead, then counter-clockwise."""
+        """Free distance in 8 directions, (N, 8), m; the first is ahead, then counter-clockwise."""
         poses = relative_poses(self._poses, self._poses[:, -1:])  # (N, 4, 3)
         cos, sin = np.cos(poses[..., 2:]), np.sin(poses[..., 2:])
         ahead, left = self._scans + CAMERA_AHEAD, self._scans * self._slope

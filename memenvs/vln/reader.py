@@ -1,4 +1,4 @@
-"""A rule for R2R and CVDN that reads the text and sees the present viewpoint, and remembers nothing."""
+"""A rule for R2R and CVDN that reads the text, sees the viewpoint and remembers nothing."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _MORE_THAN_HERE = (0.0, 0.15)  # more weight than at the robot, of a name that i
 _SHARED = 0.6
 #: Belief that remains where what is seen does not fit, at least.
 _DOUBT = 0.02
-#: Prior belief: to be at the start, on the way straight on, and to turn otherwise than the clause says.
-_AT_START, _ON_THE_WAY, _OTHER_TURN = 0.3, 0.4, 0.05
+#: Prior belief: to be at the start, within a clause going straight on, and to turn otherwise than the clause says.
+_AT_START, _BETWEEN, _OTHER_TURN = 0.3, 0.4, 0.05
 #: Belief, at least, in going straight on where its end is not yet seen.
 _END_UNSEEN = 0.3
 
@@ -94,7 +94,7 @@ class Reader(Rule):
             begins = _AT_START if k == 0 else belief_here(weights, clauses[k - 1].last)
             beliefs = begins * first * np.where(turns == clause.turn, 1.0, _OTHER_TURN)
             if clause.last != clause.first:
-                passed = max(belief_here(weights, clause.first), _ON_THE_WAY, (first * (turns == BACK)).max())
+                passed = max(belief_here(weights, clause.first), _BETWEEN, (first * (turns == BACK)).max())
                 passed *= 1.0 - 0.9 * belief_here(weights, clause.last)
                 straight = passed * np.where(is_straight, 1.0, _OTHER_TURN / 2) * np.maximum(last, _END_UNSEEN)
                 beliefs = np.maximum(beliefs, straight)
@@ -148,13 +148,13 @@ def name_weights(features: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 
 def belief_here(weights: np.ndarray, landmark: Landmark) -> float:
-    """Believe, from 0.02 to 1, that a landmark is the present viewpoint, whose names all views share."""
+    """Compute the belief, 0.02 to 1, that a landmark is the present viewpoint."""
     least = weights.min(0)[_names(landmark)].min()
     return float(_rising(least, _HERE))
 
 
 def belief_there(weights: np.ndarray, landmark: Landmark) -> np.ndarray:
-    """Believe, from 0.02 to 1, that a landmark is each neighbour; float64, (C,)."""
+    """Compute the belief, 0.02 to 1, that a landmark is each neighbour; float64, (C,)."""
     seen = weights[:, _names(landmark)]
     here = seen.min(0)  # of the present viewpoint
     more = _SHARED + (1.0 - _SHARED) * _rising(seen - here, _MORE_THAN_HERE)

@@ -9,20 +9,18 @@ from typing import get_args
 
 import numpy as np
 
+from memenvs.agents.verbalization.answer_slots import ANSWER_SLOTS, encode_slots
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.dates import date_fields
 from memenvs.verbalization.dialogs import Dialogs, load_dialogs
 from memenvs.verbalization.encoding import PARTS
 from memenvs.verbalization.language.facts import MAX_CLAUSES
 from memenvs.verbalization.language.log import Log
-from memenvs.verbalization.language.questions import Question, Speaker, answer_clauses, plain_time, referents, too_long
-from memenvs.verbalization.language.sampler import QuestionAnswer
-from memenvs.verbalization.language.score import CORRECT, score_clauses
-from memenvs.verbalization.language.structured import SLOT_SIZES, decode_answer, encode_answer, too_old
+from memenvs.verbalization.language.questions import Question
 from memenvs.verbalization.language.times import PRECISIONS
 from memenvs.verbalization.language.times import Family as TimeFamily
 from memenvs.verbalization.language.wordings import FAMILIES, KINDS
-from memenvs.verbalization.symbols import LOCATIONS, OBJECTS
+from memenvs.verbalization.symbols import LOCATIONS, OBJECTS, SYMBOL_IDS
 
 QUESTION_SLOTS: dict[str, tuple[str, ...]] = {
     "family": tuple(FAMILIES),
@@ -35,8 +33,6 @@ QUESTION_SLOTS: dict[str, tuple[str, ...]] = {
     "time_family": get_args(TimeFamily),
 }
 """Slot of a structured question -> its values; number 0 says that it has none."""
-#: Kinds whose clauses have an order that means something.
-_ORDERED = ("summary",)
 
 
 def encode_question(question: Question) -> np.ndarray:
@@ -56,31 +52,8 @@ def encode_question(question: Question) -> np.ndarray:
     return np.array([0 if value is None else known.index(value) + 1 for value, known in names])
 
 
-def target_tuples(log: Log, qa: QuestionAnswer, hands: bool) -> np.ndarray:
-    """Encode the answer to learn: with exact times, and clauses in a fixed order.
-
-    The gold answer names times by a phrase that is drawn. An exact time is right whatever the phrase, and can be known.
-
-    Args:
-        log: The history.
-        qa: Question and gold answer.
-        hands: Whether answers say with which hand an object was grasped.
-
-    Returns:
-        int16, (8, 10); see `memenvs.verbalization.language.structured`.
-    """
-    question = qa.question
-    moment = qa.reference if question.family == "location.robot" else None
-    clauses = answer_clauses(log, question, referents(log, question), Speaker(plain_time, hands), moment)
-    tuples = encode_answer(question, qa.answer.clauses, qa.now)
-    if not too_long(clauses) and not any(clause.time and too_old(clause.time, qa.now) for clause in clauses):
-        exact = encode_answer(question, clauses, qa.now)
-        decoded = decode_answer(question, exact, qa.now)
-        if score_clauses(decoded, qa.answer.clauses, None).category == CORRECT:
-            tuples = exact
-    if qa.kind in _ORDERED:
-        return tuples
-    return np.array(sorted(tuples.tolist(), key=lambda row: (-row[0], *row[1:])), np.int16)
+SYMBOLIC = ("goal", "action", "args", "objects")
+"""Parts of a key frame that hold numbers of symbols."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +67,11 @@ class DialogArrays:
         count: int64, (N,); key frames.
         index: int32, (N, T); rows of `tables`; the last ones of each history, and a blank row before.
         dates: int16, (N, T, 7); dates of the key frames.
-        tables: Part -> (rows, ...), key frames of the pool and at last a blank one.
+        tables: Part -> (rows, ...), key frames of the pool and at last a blank one. Symbols are numbered as in
+            `SYMBOLS`, but those that the training split has not are "<unk>".
         slots: int64, (N, Q, 8); questions, see `encode_question`.
         times: int16, (N, Q, 3, 7); first and last second that the question's time denotes, and the present.
-        target: int16, (N, Q, 8, 10); see `target_tuples`.
+        target: int16, (N, Q, 8, 11); see `encode_slots`.
     """
 
     dialogs: Dialogs
@@ -147,7 +121,7 @@ def make_arrays(dialogs: Dialogs, progress: Callable[[float], None] = lambda sha
     dates = np.zeros((len(lives), longest, 7), np.int16)
     slots = np.zeros((*shape, len(QUESTION_SLOTS)), np.int64)
     times = np.zeros((*shape, 3, 7), np.int16)
-    target = np.zeros((*shape, MAX_CLAUSES, len(SLOT_SIZES)), np.int16)
+    target = np.zeros((*shape, MAX_CLAUSES, len(ANSWER_SLOTS)), np.int16)
     for i, (number, life) in enumerate(zip(numbers, lives, strict=True)):
         log = Log(life)
         index[i, longest - counts[i] :] = pool.rows(life)
@@ -158,12 +132,15 @@ def make_arrays(dialogs: Dialogs, progress: Callable[[float], None] = lambda sha
             bounds = (0, 0) if time is None else (time.low, time.high)
             slots[i, q] = encode_question(qa.question)
             times[i, q] = date_fields(np.array([*np.maximum(bounds, 0), qa.now]))
-            target[i, q] = target_tuples(log, qa, hands)
+            target[i, q] = encode_slots(log, qa, hands)
         progress((i + 1) / len(lives))
     tables = {}
+    symbols = np.array([SYMBOL_IDS[each] for each in dialogs.data.dictionary.symbols], np.int16)
     for part in config.parts:
         if part != "dt":
             values = pool.array(part)
+            if part in SYMBOLIC:
+                values = symbols[values]
             blank = np.zeros((1, *PARTS[part][0]), values.dtype)
             tables[part] = np.concatenate([values, blank])
     length = np.array([len(life) for life in lives])

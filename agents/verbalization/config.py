@@ -45,7 +45,6 @@ class AnswererConfig:
         head_dim: Width of the head of structured answers; divisible by `head_heads`.
         head_heads: Attention heads of the head; >= 1.
         head_layers: Layers of the head that attend to the memory; >= 1.
-        registers: Vectors with which a question reads the memory; >= 1.
         questions: Questions about each history of a batch, which share its memory; >= 1.
         curriculum: Numbers of the batches from which on the next longer histories take part; empty: all from the start.
 
@@ -63,14 +62,13 @@ class AnswererConfig:
     dates: Dates = "periodic"
     head_dim: int = 96
     head_heads: int = 4
-    head_layers: int = 2
-    registers: int = 2
+    head_layers: int = 3
     questions: int = 16
     curriculum: Sequence[int] = ()
 
     def __post_init__(self) -> None:
         check_fields(self)
-        for name in ("dim", "head_dim", "head_heads", "head_layers", "registers", "questions"):
+        for name in ("dim", "head_dim", "head_heads", "head_layers", "questions"):
             check_int(name, getattr(self, name), at_most=2**16)
         if self.head_dim % self.head_heads:
             raise ValueError(f"head_heads must divide head_dim ({self.head_dim}), got {self.head_heads}")

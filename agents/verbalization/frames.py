@@ -6,14 +6,19 @@ import math
 from collections.abc import Mapping, Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
+from memenvs.agents.verbalization.codes import WIDTH, Codes
 from memenvs.agents.verbalization.config import Dates, SymbolEncoding
+from memenvs.verbalization.language.structured import MOST_UNITS, UNIT_SECONDS
 
-PERIODS = (800.0, 365.25, 160.0, 72.0, 32.0, 15.0, 7.0, 3.0, 1.0, 1 / 3, 1 / 8, 1 / 24)
-"""Periods of the features of a date, days: two years down to an hour."""
-WIDTHS = {"dt": 32, "symbol": 32, "state": 16, "sub": 32, "latent": 64}
-"""Width of the encoding of each part; "symbol" is that of one symbol."""
+PERIODS = (800.0, 365.25, 160.0, 72.0, 32.0, 15.0, 7.0, 3.0, 1.0, 1 / 3, 1 / 8, 1 / 24, 1 / 72, 1 / 288)
+"""Periods of the features of a date, days: two years down to five minutes."""
+FIELDS = {"month": (1, 0), "date": (2, 0), "hour": (4, 1), "minute": (5, 1)}
+"""Part of a date that has shared vectors -> index of its field, and what is added to it: 0 there is none."""
+WIDTHS = {"dt": 160, "state": 16, "sub": 32, "latent": 64}
+"""Width of the encoding of each part but symbols, whose vectors are shared."""
 SLOTS = {"action": 1, "args": 5, "objects": 2}
 """Symbols of a key frame besides its goal."""
 GOALS = 5
@@ -37,7 +42,9 @@ def days_since_2020(fields: Tensor) -> Tensor:
 
 
 class DateEncoder(nn.Module):
-    """Linear layer over the fields of a date, or over sines and cosines of it.
+    """Linear layer over the fields of a date, or over sines and cosines of it and the shared vectors of its parts.
+
+    The sines say which dates are near, the vectors make a part easy to copy into an answer.
 
     Args:
         width: Width of the encoding.
@@ -50,15 +57,33 @@ class DateEncoder(nn.Module):
         self.linear = nn.Linear(2 * len(PERIODS) + 1 if self.is_periodic else 7, width)
         if self.is_periodic:
             nn.init.normal_(self.linear.weight, std=len(PERIODS) ** -0.5)  # unit variance, as symbols have
+            self.parts = nn.Linear(len(FIELDS) * WIDTH, width, bias=False)
 
-    def forward(self, fields: Tensor) -> Tensor:
+    def forward(self, codes: Codes, fields: Tensor) -> Tensor:
         """Encode dates, int (..., 7), as in `days_since_2020`; float (..., width)."""
         dtype = self.linear.weight.dtype
         if not self.is_periodic:
             return self.linear(fields.to(dtype))
         days = days_since_2020(fields)
         angles = 2 * math.pi * days[..., None] / torch.tensor(PERIODS, dtype=torch.float64, device=days.device)
-        return self.linear(torch.cat([angles.sin(), angles.cos(), days[..., None] / 1000], -1).to(dtype))
+        periodic = self.linear(torch.cat([angles.sin(), angles.cos(), days[..., None] / 1000], -1).to(dtype))
+        parts = [codes.number(name, fields[..., index].long() + one) for name, (index, one) in FIELDS.items()]
+        return periodic + self.parts(torch.cat(parts, -1))
+
+
+def elapsed_units(fields: Tensor) -> Tensor:
+    """Compute the time since the key frame before, in units of five seconds, as a value of the slot "quantity".
+
+    Args:
+        fields: int, (B, T, 7); dates of key frames, zeros where there is none.
+
+    Returns:
+        int64, (B, T); 0 if it is unknown or longer than what an answer can say.
+    """
+    seconds = (days_since_2020(fields) * 86400).round().long()
+    units = (seconds[:, 1:] - seconds[:, :-1] + UNIT_SECONDS // 2) // UNIT_SECONDS
+    is_known = (fields[:, :-1, 1] > 0) & (units <= MOST_UNITS)
+    return F.pad((units + 1) * is_known, (1, 0))
 
 
 class FrameEmbedding(nn.Module):
@@ -66,7 +91,6 @@ class FrameEmbedding(nn.Module):
 
     Args:
         parts: Parts that are given; see `memenvs.verbalization.encoding.PARTS`.
-        n_symbols: Numbers of symbols.
         sub_width: Number of signals.
         latent_width: Number of image latents.
         dim: Width of an embedded key frame.
@@ -80,7 +104,6 @@ class FrameEmbedding(nn.Module):
     def __init__(
         self,
         parts: Sequence[str],
-        n_symbols: int,
         sub_width: int,
         latent_width: int,
         dim: int,
@@ -89,37 +112,39 @@ class FrameEmbedding(nn.Module):
     ) -> None:
         super().__init__()
         self.parts = tuple(parts)
-        width = WIDTHS["symbol"]
         modules: dict[str, nn.Module] = {}
         if "dt" in parts:
             modules["dt"] = DateEncoder(WIDTHS["dt"], dates)
+        self.has_elapsed = "dt" in parts and dates == "periodic"
         n_slots = sum(SLOTS.values())
         self.has_symbols, self.embeds_symbols = "goal" in parts, symbol_encoding == "embedding"
         if self.has_symbols:
-            if self.embeds_symbols:
-                modules["symbol"] = nn.Embedding(n_symbols, width)
-            else:
-                modules["symbol"] = nn.Linear(n_slots + GOALS, (n_slots + 1) * width)
+            if not self.embeds_symbols:
+                modules["symbol"] = nn.Linear(n_slots + GOALS, (n_slots + 1) * WIDTH)
         for part, numbers in (("state", 4), ("sub", sub_width), ("latent", latent_width)):
             if part in parts:
                 modules[part] = nn.Linear(numbers, WIDTHS[part])
         self.encoders = nn.ModuleDict(modules)
-        total = sum(WIDTHS[part] for part in modules if part != "symbol") + self.has_symbols * (n_slots + 1) * width
+        total = sum(WIDTHS[part] for part in modules if part != "symbol")
+        total += (self.has_symbols * (n_slots + 1) + self.has_elapsed) * WIDTH
         self.join = nn.Sequential(nn.Linear(total, dim), nn.LayerNorm(dim))
 
-    def forward(self, frames: Mapping[str, Tensor]) -> Tensor:
+    def forward(self, codes: Codes, frames: Mapping[str, Tensor]) -> Tensor:
         """Embed key frames.
 
         Args:
+            codes: Shared vectors.
             frames: Part -> (B, T, ...), as in `memenvs.verbalization.encoding.PARTS`.
 
         Returns:
             float, (B, T, dim).
         """
-        encoded = [self.encoders["dt"](frames["dt"])] if "dt" in self.parts else []
+        encoded = [self.encoders["dt"](codes, frames["dt"])] if "dt" in self.parts else []
+        if self.has_elapsed:
+            encoded.append(codes.number("quantity", elapsed_units(frames["dt"])))
         if self.has_symbols:
             slots = [frames[name].long().reshape(*frames["goal"].shape[:2], size) for name, size in SLOTS.items()]
-            encoded.append(self._symbols(torch.cat(slots, -1), frames["goal"].long()))
+            encoded.append(self._symbols(codes, torch.cat(slots, -1), frames["goal"].long()))
         for part in ("state", "sub", "latent"):
             if part in self.parts:
                 linear = self.encoders[part]
@@ -130,11 +155,11 @@ class FrameEmbedding(nn.Module):
         """Type of the weights."""
         return next(self.join.parameters()).dtype
 
-    def _symbols(self, slots: Tensor, goal: Tensor) -> Tensor:
-        """Encode symbols, int (B, T, 8), and goals, int (B, T, 5) with 0 for none; float (B, T, 9 * width)."""
+    def _symbols(self, codes: Codes, slots: Tensor, goal: Tensor) -> Tensor:
+        """Encode symbols, int (B, T, 8), and goals, int (B, T, 5) with 0 for none; float (B, T, 9 * WIDTH)."""
         if not self.embeds_symbols:
             return self.encoders["symbol"](torch.cat([slots, goal], -1).to(self._dtype()))
         is_goal = (goal > 0)[..., None]
-        bag = (self.encoders["symbol"](goal) * is_goal).sum(-2) / is_goal.sum(-2).clamp(min=1)
-        filled = self.encoders["symbol"](slots) * (slots > 0)[..., None]
+        bag = (codes.symbols(goal) * is_goal).sum(-2) / is_goal.sum(-2).clamp(min=1)
+        filled = codes.symbols(slots) * (slots > 0)[..., None]
         return torch.cat([filled.flatten(-2), bag], -1)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from memenvs.agents.memory import Memory, StepInputs, make_memory
+from memenvs.agents.verbalization.codes import Codes
 from memenvs.agents.verbalization.config import AnswererConfig
 from memenvs.agents.verbalization.frames import FrameEmbedding
 from memenvs.verbalization.signals import LATENT_WIDTH, SUB_WIDTH
@@ -21,13 +22,12 @@ class HistoryEncoder(nn.Module):
     Args:
         config: Settings.
         parts: Parts of a key frame that are given; see `memenvs.verbalization.encoding.PARTS`.
-        n_symbols: Numbers of symbols.
 
     Raises:
         ValueError: The memory has no method `vectors`, or a setting of it is not allowed.
     """
 
-    def __init__(self, config: AnswererConfig, parts: Sequence[str], n_symbols: int) -> None:
+    def __init__(self, config: AnswererConfig, parts: Sequence[str]) -> None:
         super().__init__()
         self.config = config
         self.memory: Memory = make_memory(config.memory, config.dim, **config.memory_kwargs)
@@ -36,9 +36,10 @@ class HistoryEncoder(nn.Module):
             raise ValueError(
                 f"memory must be 'none' or one that has the method `vectors`, such as 'ct-lt', got {config.memory!r}"
             )
+        self.codes = Codes()
         if not self.is_text_only:
             self.frames = FrameEmbedding(
-                parts, n_symbols, SUB_WIDTH, LATENT_WIDTH, config.dim, config.symbol_encoding, config.dates
+                parts, SUB_WIDTH, LATENT_WIDTH, config.dim, config.symbol_encoding, config.dates
             )
 
     def encode(self, frames: Mapping[str, Tensor], mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -57,6 +58,6 @@ class HistoryEncoder(nn.Module):
         start = torch.zeros_like(mask)
         start[:, 1:] = mask[:, 1:] & ~mask[:, :-1]
         start[:, 0] = True
-        _, state = self.memory(StepInputs(self.frames(frames), start, start), None, last=1)
+        _, state = self.memory(StepInputs(self.frames(self.codes, frames), start, start), None, last=1)
         vectors, is_there = self.memory.vectors(state)  # type: ignore[operator]
         return vectors, is_there & mask[:, -1:]

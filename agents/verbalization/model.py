@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from memenvs.agents.verbalization.answer_slots import ANSWER_SLOTS
 from memenvs.agents.verbalization.arrays import QUESTION_SLOTS
+from memenvs.agents.verbalization.codes import COUNTED, NAMED, CodedInput, CodedOutput, Codes
 from memenvs.agents.verbalization.config import AnswererConfig, Dates
 from memenvs.agents.verbalization.frames import DateEncoder
 from memenvs.agents.verbalization.history_encoder import HistoryEncoder
 from memenvs.verbalization.language.facts import MAX_CLAUSES
-from memenvs.verbalization.language.structured import SLOT_SIZES
 
 EMIT = 0
 """Index of the slot that says whether there is a clause."""
@@ -29,35 +31,41 @@ class QuestionEncoder(nn.Module):
 
     def __init__(self, dim: int, dates: Dates) -> None:
         super().__init__()
-        self.slots = nn.ModuleList(nn.Embedding(len(values) + 1, dim) for values in QUESTION_SLOTS.values())
+        self.slots = nn.ModuleList(
+            CodedInput(name, dim) if name in NAMED else nn.Embedding(len(values) + 1, dim)
+            for name, values in QUESTION_SLOTS.items()
+        )
         for table in self.slots:
-            nn.init.normal_(table.weight, std=0.5)  # type: ignore[arg-type]  # together as large as the times
+            if isinstance(table, nn.Embedding):
+                nn.init.normal_(table.weight, std=0.5)  # together as large as the times
         self.times = nn.ModuleList(DateEncoder(dim, dates) for _ in range(3))
         self.mlp = nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, 2 * dim), nn.GELU(), nn.Linear(2 * dim, dim))
 
-    def forward(self, slots: Tensor, times: Tensor) -> Tensor:
+    def forward(self, codes: Codes, slots: Tensor, times: Tensor) -> Tensor:
         """Encode questions.
 
         Args:
+            codes: Shared vectors.
             slots: int64, (..., 8); see `memenvs.agents.verbalization.arrays.encode_question`.
             times: int, (..., 3, 7); first and last second of its time, and the present.
 
         Returns:
             float, (..., dim).
         """
-        first, last, now = (encode(times[..., i, :]) for i, encode in enumerate(self.times))
+        first, last, now = (encode(codes, times[..., i, :]) for i, encode in enumerate(self.times))
         has_time = (slots[..., -1:] > 0).to(now.dtype)
         h = now + has_time * (first + last)
         for i, table in enumerate(self.slots):
-            h = h + table(slots[..., i])
+            values = slots[..., i]
+            h = h + (table(codes, values) if isinstance(table, CodedInput) else table(values))
         return h + self.mlp(h)
 
 
 class ReadLayer(nn.Module):
-    """Pre-norm attention of registers to the vectors of a memory, and an MLP.
+    """Pre-norm attention of queries to the vectors of a memory, and an MLP.
 
     Args:
-        dim: Width of the registers.
+        dim: Width of the queries.
         heads: Attention heads.
     """
 
@@ -74,7 +82,7 @@ class ReadLayer(nn.Module):
         """Read.
 
         Args:
-            h: float, (B, R, D); registers of all questions about a history.
+            h: float, (B, R, D); queries about a history.
             vectors: float, (B, M, D).
             mask: bool, (B, M).
 
@@ -91,75 +99,118 @@ class ReadLayer(nn.Module):
         return x.unflatten(2, (self.heads, -1)).transpose(1, 2)
 
 
+class Reading(NamedTuple):
+    """Questions about B histories, and what there is to read.
+
+    Attributes:
+        questions: float, (B, Q, D); encoded questions.
+        vectors: float, (B, M, D); vectors of the memory, and in front one that stands for nothing.
+        mask: bool, (B, M).
+    """
+
+    questions: Tensor
+    vectors: Tensor
+    mask: Tensor
+
+
 class Answerer(HistoryEncoder):
     """Memory over key frames, and a head that answers structured questions from its vectors.
 
-    Registers of a question read the vectors by attention; from what they have read each clause of the answer is decoded
-    by a softmax for each slot.
+    Clauses are decoded one after the other. Each is a query of its own, the question and the clauses before it, that
+    reads the vectors of the memory by attention; from what it has read each slot is decoded by a softmax.
 
     Args:
         config: Settings.
         parts: Parts of a key frame that are given; see `memenvs.verbalization.encoding.PARTS`.
-        n_symbols: Numbers of symbols.
 
     Raises:
-        ValueError: The memory has no method `vectors`, or a setting of it is not allowed.
+        ValueError: As `HistoryEncoder`.
     """
 
-    def __init__(self, config: AnswererConfig, parts: Sequence[str], n_symbols: int) -> None:
-        super().__init__(config, parts, n_symbols)
+    first_value: Tensor  # row in `said` of value 0 of each slot
+
+    def __init__(self, config: AnswererConfig, parts: Sequence[str]) -> None:
+        super().__init__(config, parts)
         dim = config.head_dim
         self.vector_norm = nn.LayerNorm(self.memory.output_dim)
         self.vector_width = nn.Linear(self.memory.output_dim, dim)
         self.nothing = nn.Parameter(torch.zeros(1, 1, dim))  # a vector to read where there is nothing else
         self.question = QuestionEncoder(dim, config.dates)
-        self.registers = nn.Parameter(0.02 * torch.randn(config.registers, dim))
+        sizes = list(ANSWER_SLOTS.values())
+        self.said = nn.Embedding(sum(sizes), dim)
+        nn.init.normal_(self.said.weight, std=0.3)
+        self.register_buffer("first_value", torch.tensor([0, *sizes[:-1]]).cumsum(0), persistent=False)
+        self.before = nn.Linear(2 * dim, dim)
+        self.clauses = nn.Parameter(0.3 * torch.randn(MAX_CLAUSES, dim))
         self.layers = nn.ModuleList(ReadLayer(dim, config.head_heads) for _ in range(config.head_layers))
-        width = 2 * dim
-        self.read = nn.Sequential(nn.LayerNorm(config.registers * dim), nn.Linear(config.registers * dim, width))
-        self.clauses = nn.Parameter(0.02 * torch.randn(MAX_CLAUSES, width))
-        self.slots = nn.Linear(width, sum(SLOT_SIZES.values()))
+        self.hidden = nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, 2 * dim), nn.GELU())
+        self.coded = nn.ModuleDict({name: CodedOutput(name, 2 * dim) for name in (*NAMED, *COUNTED)})
+        self.others = [name for name in ANSWER_SLOTS if name not in self.coded]
+        self.slots = nn.Linear(2 * dim, sum(ANSWER_SLOTS[name] for name in self.others))
 
-    def answer(self, vectors: Tensor, mask: Tensor, slots: Tensor, times: Tensor) -> Tensor:
-        """Read the memory for each question.
+    def read(self, vectors: Tensor, mask: Tensor, slots: Tensor, times: Tensor) -> Reading:
+        """Prepare to answer questions.
 
         Args:
             vectors: float, (B, M, dim).
             mask: bool, (B, M).
             slots: int64, (B, Q, 8); see `QuestionEncoder`.
             times: int, (B, Q, 3, 7).
-
-        Returns:
-            float, (B, Q, width); what `clause_logits` decodes.
         """
-        batch = len(vectors)
-        keys = torch.cat([self.nothing.expand(batch, -1, -1), self.vector_width(self.vector_norm(vectors))], 1)
-        mask = F.pad(mask, (1, 0), value=True)
-        question = self.question(slots, times)  # (B, Q, D)
-        h = (question[:, :, None] + self.registers).flatten(1, 2)  # (B, Q R, D)
-        for layer in self.layers:
-            h = layer(h, keys, mask)
-        return self.read(h.view(*question.shape[:2], -1))
+        nothing = self.nothing.expand(len(vectors), -1, -1)
+        keys = torch.cat([nothing, self.vector_width(self.vector_norm(vectors))], 1)
+        return Reading(self.question(self.codes, slots, times), keys, F.pad(mask, (1, 0), value=True))
 
-    def clause_logits(self, read: Tensor, clause: Tensor) -> tuple[Tensor, ...]:
-        """Decode clauses.
+    def say(self, clauses: Tensor) -> Tensor:
+        """Embed clauses, int64 (N, slots); float (N, D)."""
+        return F.embedding_bag(clauses + self.first_value, self.said.weight, mode="sum")
+
+    def clause_logits(self, reading: Reading, targets: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
+        """Decode every clause of answers, and their ends, each after the true clauses before it.
 
         Args:
-            read: float, (..., width).
-            clause: int64, (...); index of the clause of each.
+            reading: See `read`.
+            targets: int64, (B, Q, 8, slots).
 
         Returns:
-            For each slot of `SLOT_SIZES` float, (..., size).
+            For each slot float, (N, size), and int64, (3, N): history, question and number of each clause.
         """
-        logits = self.slots(F.gelu(read + self.clauses[clause]))
-        return logits.split(list(SLOT_SIZES.values()), -1)
+        batch, n_questions = targets.shape[:2]
+        is_there = targets[..., EMIT] > 0
+        said = reading.questions.new_zeros(*is_there.shape, reading.questions.shape[-1])
+        said[is_there] = self.say(targets[is_there]).to(said.dtype)
+        said = F.pad(said, (0, 0, 1, 0))[:, :, :MAX_CLAUSES]  # the clause before each
+        h = reading.questions[:, :, None] + self.before(torch.cat([said, said.cumsum(2)], -1)) + self.clauses
+        is_decoded = F.pad(is_there, (1, 0), value=True)[..., :MAX_CLAUSES]  # also the first one that is not there
+        where = torch.stack(is_decoded.nonzero(as_tuple=True))
+        counts = is_decoded.flatten(1).sum(1)
+        place = torch.arange(where.shape[1], device=h.device) - (counts.cumsum(0) - counts)[where[0]]
+        rows = h.new_zeros(batch, int(counts.max()), h.shape[-1]).index_put((where[0], place), h[is_decoded])
+        for layer in self.layers:
+            rows = layer(rows, reading.vectors, reading.mask)
+        return self._logits(rows[where[0], place]), where
 
-    def tuples(self, read: Tensor) -> Tensor:
-        """Choose the most likely values, int64, (..., 8, 10); 0 from the first missing clause on."""
-        clause = torch.arange(MAX_CLAUSES, device=read.device)
-        chosen = [
-            logits.argmax(-1) for logits in self.clause_logits(read[..., None, :], clause.expand(*read.shape[:-1], -1))
-        ]
-        rows = torch.stack(chosen, -1)
-        is_there = rows[..., EMIT].cumprod(-1)
-        return rows * is_there[..., None]
+    def tuples(self, reading: Reading) -> Tensor:
+        """Choose the most likely values, int64, (B, Q, 8, slots); 0 from the first missing clause on."""
+        total, before = torch.zeros_like(reading.questions), torch.zeros_like(reading.questions)
+        is_going = torch.ones_like(total[..., 0], dtype=torch.bool)
+        chosen = []
+        for clause in range(MAX_CLAUSES):
+            h = reading.questions + self.before(torch.cat([before, total], -1)) + self.clauses[clause]
+            for layer in self.layers:
+                h = layer(h, reading.vectors, reading.mask)
+            row = torch.stack([logits.argmax(-1) for logits in self._logits(h)], -1)
+            is_going = is_going & (row[..., EMIT] > 0)
+            row = row * is_going[..., None]
+            chosen.append(row)
+            before = self.say(row.flatten(0, 1)).view_as(total) * is_going[..., None]
+            total = total + before
+        return torch.stack(chosen, 2)
+
+    def _logits(self, h: Tensor) -> tuple[Tensor, ...]:
+        """Decode each slot, in the order of `ANSWER_SLOTS`."""
+        hidden = self.hidden(h)
+        others = iter(self.slots(hidden).split([ANSWER_SLOTS[name] for name in self.others], -1))
+        return tuple(
+            self.coded[name](self.codes, hidden) if name in self.coded else next(others) for name in ANSWER_SLOTS
+        )

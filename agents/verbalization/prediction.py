@@ -12,18 +12,18 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from memenvs.agents.algorithms.supervised import PredictionModel
+from memenvs.agents.verbalization.answer_slots import slots_to_tuples
 from memenvs.agents.verbalization.arrays import DialogArrays, kinds_of, load_arrays
 from memenvs.agents.verbalization.config import AnswererConfig
 from memenvs.agents.verbalization.history_encoder import HistoryEncoder
-from memenvs.agents.verbalization.model import EMIT, Answerer
+from memenvs.agents.verbalization.model import EMIT, Answerer, Reading
 from memenvs.verbalization.config import EpisodicQAConfig
-from memenvs.verbalization.language.facts import MAX_CLAUSES, Clause
+from memenvs.verbalization.language.facts import Clause
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.sampler import QuestionAnswer
 from memenvs.verbalization.language.score import CORRECT, Score, score_clauses
 from memenvs.verbalization.language.structured import decode_answer
 from memenvs.verbalization.language.wordings import GRAMMAR_VERSION, KINDS
-from memenvs.verbalization.symbols import SYMBOLS
 
 
 @dataclass(frozen=True)
@@ -174,36 +174,29 @@ class QuestionAnswering(AnsweringModel):
 
     def __init__(self, config: EpisodicQAConfig, settings: AnswererConfig) -> None:
         super().__init__(config, settings)
-        self.model = Answerer(settings, config.parts, len(SYMBOLS))
+        self.model = Answerer(settings, config.parts)
 
-    def read(self, batch: QuestionBatch) -> Tensor:
-        """Encode the histories and read them for each question, float (B, Q, width)."""
+    def read(self, batch: QuestionBatch) -> Reading:
+        """Encode histories and questions; see `Answerer.read`."""
         slots, times = (self.select(each, batch) for each in (batch.arrays.slots, batch.arrays.times))
-        return self.model.answer(*self.encode(batch), slots, times)
+        return self.model.read(*self.encode(batch), slots, times)
 
     def loss(self, batch: QuestionBatch) -> tuple[Tensor, dict[str, float]]:
         """Compute the cross-entropy of all slots, and the memory's own loss.
 
         Each clause of the answer counts, and the end after it.
         """
-        read = self.read(batch)
         target = self.select(batch.arrays.target, batch).long()
-        is_there = target[..., EMIT] > 0  # (B, Q, 8)
-        is_decoded = F.pad(is_there, (1, 0), value=True)[..., :MAX_CLAUSES]  # also the first one that is not there
-        row, question, clause = is_decoded.nonzero(as_tuple=True)
-        wanted = target[row, question, clause]  # (N, 10)
-        logits = self.model.clause_logits(read[row, question], clause)
-        weight = is_there[row, question, clause].to(read.dtype)
-        losses, is_right = read.new_zeros(len(row)), torch.ones_like(row, dtype=torch.bool)
+        logits, (row, question, clause) = self.model.clause_logits(self.read(batch), target)
+        wanted = target[row, question, clause]  # (N, slots)
+        is_there = wanted[:, EMIT] > 0
+        losses, is_right = logits[EMIT].new_zeros(len(row), dtype=torch.float32), torch.ones_like(is_there)
         for slot, each in enumerate(logits):
-            counts = torch.ones_like(weight) if slot == EMIT else weight
+            counts = torch.ones_like(is_there) if slot == EMIT else is_there
             losses = losses + counts * F.cross_entropy(each.float(), wanted[:, slot], reduction="none")
-            is_right &= (each.argmax(-1) == wanted[:, slot]) | (counts == 0)
-        n_questions = is_there.shape[0] * is_there.shape[1]
-        answer_loss = losses.sum() / n_questions
-        wrong = torch.zeros(is_there.shape[:2], device=read.device).index_put(
-            (row, question), (~is_right).float(), True
-        )
+            is_right &= (each.argmax(-1) == wanted[:, slot]) | ~counts
+        answer_loss = losses.sum() / target[..., 0, 0].numel()
+        wrong = torch.zeros(target.shape[:2], device=row.device).index_put((row, question), (~is_right).float(), True)
         log = {"accuracy": float((wrong == 0).float().mean()), "answer_loss": answer_loss.item()}
         auxiliary_loss = self.model.memory.auxiliary_loss()
         if auxiliary_loss is None:
@@ -214,7 +207,10 @@ class QuestionAnswering(AnsweringModel):
         """Answer in slots; see `AnsweringModel.answers`."""
         tuples = self.model.tuples(self.read(batch)).cpu().numpy()
         return [
-            [decode_answer(qa.question, rows, qa.now) for qa, rows in zip(gold, answers, strict=True)]
+            [
+                decode_answer(qa.question, slots_to_tuples(qa.question, rows, qa.now), qa.now)
+                for qa, rows in zip(gold, answers, strict=True)
+            ]
             for gold, answers in zip(self.gold(batch), tuples, strict=True)
         ]
 

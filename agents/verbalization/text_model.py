@@ -24,7 +24,6 @@ class TextAnswerer(HistoryEncoder):
         config: Settings of the memory.
         text: Settings of the T5.
         parts: Parts of a key frame that are given; see `memenvs.verbalization.encoding.PARTS`.
-        n_symbols: Numbers of symbols.
         vocab_size: Number of tokens of the tokenizer.
 
     Raises:
@@ -32,10 +31,8 @@ class TextAnswerer(HistoryEncoder):
         ValueError: A setting is not allowed, or weights do not fit it.
     """
 
-    def __init__(
-        self, config: AnswererConfig, text: TextConfig, parts: Sequence[str], n_symbols: int, vocab_size: int
-    ) -> None:
-        super().__init__(config, parts, n_symbols)
+    def __init__(self, config: AnswererConfig, text: TextConfig, parts: Sequence[str], vocab_size: int) -> None:
+        super().__init__(config, parts)
         width = self.memory.output_dim
         self.vector_norm = nn.LayerNorm(width)
         self.times = nn.ModuleList(DateEncoder(width, config.dates) for _ in range(3 * text.resolved_times))
@@ -64,7 +61,7 @@ class TextAnswerer(HistoryEncoder):
         vectors = self.vector_norm(vectors).repeat_interleave(count, 0)
         mask = mask.repeat_interleave(count, 0)
         if len(self.times):
-            encoded = torch.stack([encode(times[..., i, :]) for i, encode in enumerate(self.times)], 2)
+            encoded = torch.stack([encode(self.codes, times[..., i, :]) for i, encode in enumerate(self.times)], 2)
             known = torch.stack([has_time, has_time, torch.ones_like(has_time)], 2)
             vectors = torch.cat([vectors, encoded.flatten(0, 1)], 1)
             mask = torch.cat([mask, known.flatten(0, 1)], 1)

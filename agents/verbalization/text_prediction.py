@@ -21,7 +21,6 @@ from memenvs.verbalization.dialogs import Dialogs
 from memenvs.verbalization.language.answer_parser import parse_answer
 from memenvs.verbalization.language.facts import Clause
 from memenvs.verbalization.language.tokenizer import ANSWER_TOKENS
-from memenvs.verbalization.symbols import SYMBOLS
 
 PARTS = 4
 """Parts of a batch, by length of the answer, each as long as its longest answer alone."""
@@ -60,7 +59,7 @@ class TextAnswering(AnsweringModel):
         text = TextConfig(**settings.text)
         self.tokenizer = make_tokenizer(text.weights)
         self.is_published = text.weights is not None
-        self.model = TextAnswerer(settings, text, config.parts, len(SYMBOLS), len(self.tokenizer))
+        self.model = TextAnswerer(settings, text, config.parts, len(self.tokenizer))
         self._texts = lru_cache(4)(lambda dialogs: Texts(dialogs, self.tokenizer))
 
     def parameter_groups(self) -> list[tuple[list[nn.Parameter], float]]:

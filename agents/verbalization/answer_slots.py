@@ -1,0 +1,131 @@
+"""Answers as the head of structured answers gives them: tuples whose times are dates.
+
+A date can be copied from the memory, while "three days ago" must be computed. So each moment that an answer names is
+learned as month, day of the month, hour and minute. What is counted from it, such as days ago or hours later, follows
+by the calendar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from memenvs.verbalization.dates import DAY, HOUR, as_datetime, as_seconds, date_fields
+from memenvs.verbalization.language.facts import MAX_CLAUSES, Clause
+from memenvs.verbalization.language.log import Log
+from memenvs.verbalization.language.questions import Question, Speaker, answer_clauses, plain_time, referents, too_long
+from memenvs.verbalization.language.sampler import QuestionAnswer
+from memenvs.verbalization.language.score import CORRECT, score_clauses
+from memenvs.verbalization.language.speech import later_than
+from memenvs.verbalization.language.structured import LONGEST_AGO, SLOT_SIZES, decode_answer, encode_answer, too_old
+
+ANSWER_SLOTS = {
+    **{name: SLOT_SIZES[name] for name in ("emit", "verb", "object", "location", "hand", "outcome")},
+    "month": 13,
+    "date": 32,
+    **{name: SLOT_SIZES[name] for name in ("hour", "minute", "quantity")},
+}
+"""Slot -> number of its values; 0 says nothing. Months and days of the month count from 1."""
+_SAID, _TIME = slice(0, 6), slice(6, 10)
+_ORDERED = ("summary",)  # kinds whose clauses have an order that means something
+
+
+def encode_slots(log: Log, qa: QuestionAnswer, hands: bool) -> np.ndarray:
+    """Encode the answer to learn: with exact times, and clauses in a fixed order.
+
+    The gold answer names times by a phrase that is drawn. An exact time is right whatever the phrase, and can be known.
+
+    Args:
+        log: The history.
+        qa: Question and gold answer.
+        hands: Whether answers say with which hand an object was grasped.
+
+    Returns:
+        int16, (MAX_CLAUSES, len(ANSWER_SLOTS)).
+    """
+    question, now = qa.question, qa.now
+    found = referents(log, question)
+    reference = qa.reference if question.family == "location.robot" else None
+    clauses = answer_clauses(log, question, found, Speaker(plain_time, hands), reference)
+    is_exact = not too_long(clauses) and not any(each.time and too_old(each.time, now) for each in clauses)
+    if is_exact:
+        decoded = decode_answer(question, encode_answer(question, clauses, now), now)
+        is_exact = score_clauses(decoded, qa.answer.clauses, None).category == CORRECT
+    if not is_exact:
+        clauses = qa.answer.clauses
+    rows = _encode(question, clauses, [each.time for each in found], now)
+    if question.kind in _ORDERED:
+        return rows
+    return np.array(sorted(rows.tolist(), key=lambda row: (-row[0], *row[1:])), np.int16)
+
+
+def _encode(question: Question, clauses: Sequence[Clause], starts: Sequence[int], now: int) -> np.ndarray:
+    """Encode clauses; `starts` are those of the episodes of a summary."""
+    tuples = encode_answer(question, clauses, now)
+    rows = np.zeros((MAX_CLAUSES, len(ANSWER_SLOTS)), np.int16)
+    rows[:, _SAID], rows[:, -1] = tuples[:, :6], tuples[:, -1]
+    if question.kind == "clock":
+        if question.family == "clock.date":
+            rows[0, 6:8] = tuples[0, 7:9] - 1
+        elif question.family == "clock.time":
+            rows[0, 8:10] = tuples[0, 7:9]
+        return rows
+    remaining = iter(starts)
+    for row, clause in zip(rows, clauses, strict=False):
+        if clause.time is None and clause.later is None:
+            continue
+        moment = next(remaining) if question.kind == "summary" else _moment(clause)
+        _, month, day, _, hour, minute, _ = date_fields(np.array(moment)).tolist()
+        row[_TIME] = month, day, hour + 1, minute + 1
+    return rows
+
+
+def _moment(clause: Clause) -> int:
+    """Second in the middle of what the time of a clause denotes."""
+    assert clause.time is not None
+    return (clause.time.low + clause.time.high) // 2
+
+
+def slots_to_tuples(question: Question, rows: np.ndarray, now: int) -> np.ndarray:
+    """Turn an answer of the head into tuples, for `memenvs.verbalization.language.structured.decode_answer`.
+
+    Args:
+        question: The question.
+        rows: int, (MAX_CLAUSES, len(ANSWER_SLOTS)).
+        now: Second since 2020-01-01 00:00:00 at which the question is put.
+
+    Returns:
+        int16, (MAX_CLAUSES, 10).
+    """
+    tuples = np.zeros((len(rows), len(SLOT_SIZES)), np.int16)
+    tuples[:, :6], tuples[:, -1] = rows[:, _SAID], rows[:, -1]
+    before: int | None = None
+    for given, row in zip(rows.tolist(), tuples, strict=True):
+        month, date, hour, minute = given[_TIME]
+        if question.kind == "clock":
+            row[7:9] = (month + 1, date + 1) if question.family == "clock.date" and month else (hour, minute)
+            continue
+        if not month or not date:
+            row[7:9] = hour, minute
+            continue
+        day = _latest(month, date, now)
+        start = day * DAY + max(hour - 1, 0) * HOUR + 60 * max(minute - 1, 0)
+        if question.kind == "summary" and before is not None:
+            later = later_than(max(0, start - before), max(0, day - before // DAY))
+            row[6:8] = (later.number + 1, 0) if later.unit == "days" else (0, later.number + 1)
+        else:
+            row[6:9] = min(now // DAY - day, LONGEST_AGO) + 1, hour, minute
+        before = start
+    return tuples
+
+
+def _latest(month: int, date: int, now: int) -> int:
+    """Find the latest day of a month and date that is not after now, days since 2020-01-01."""
+    today = as_datetime(now)
+    for year in (today.year, today.year - 1):
+        first = today.replace(year=year, month=month, day=1, hour=0, minute=0, second=0)
+        day = as_seconds(first) // DAY + date - 1  # a date that the month has not runs on into the next
+        if day <= now // DAY:
+            break
+    return day

@@ -118,9 +118,8 @@ class FrameEmbedding(nn.Module):
         self.has_elapsed = "dt" in parts and dates == "periodic"
         n_slots = sum(SLOTS.values())
         self.has_symbols, self.embeds_symbols = "goal" in parts, symbol_encoding == "embedding"
-        if self.has_symbols:
-            if not self.embeds_symbols:
-                modules["symbol"] = nn.Linear(n_slots + GOALS, (n_slots + 1) * WIDTH)
+        if self.has_symbols and not self.embeds_symbols:
+            modules["symbol"] = nn.Linear(n_slots + GOALS, (n_slots + 1) * WIDTH)
         for part, numbers in (("state", 4), ("sub", sub_width), ("latent", latent_width)):
             if part in parts:
                 modules[part] = nn.Linear(numbers, WIDTHS[part])

@@ -175,7 +175,7 @@ class Answerer(HistoryEncoder):
         Returns:
             For each slot float, (N, size), and int64, (3, N): history, question and number of each clause.
         """
-        batch, n_questions = targets.shape[:2]
+        batch = len(targets)
         is_there = targets[..., EMIT] > 0
         said = reading.questions.new_zeros(*is_there.shape, reading.questions.shape[-1])
         said[is_there] = self.say(targets[is_there]).to(said.dtype)

@@ -159,7 +159,9 @@ class QuestionAnswering(AnsweringModel):
         The thesis answers in words, by a T5 decoder over the vectors of the memory and the words of the question. Here
         question and answer have slots, and the question's time is the span of seconds that it denotes. That is much
         faster and measures the memory alone. To learn, times in answers are exact, since the phrase of the
-        gold answer is drawn; answers are scored against the phrase. Adam with a linear decay is ours.
+        gold answer is drawn; answers are scored against the phrase. Moments are named by their date, and what is
+        counted from it ("three days ago") follows by the calendar. Key frames, questions and answers share the vectors
+        of symbols and of parts of dates. Adam with a linear decay is ours.
 
     Args:
         config: Settings of histories and questions.

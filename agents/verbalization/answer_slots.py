@@ -27,8 +27,9 @@ ANSWER_SLOTS = {
     **{name: SLOT_SIZES[name] for name in ("hour", "minute", "quantity")},
 }
 """Slot -> number of its values; 0 says nothing. Months and days of the month count from 1."""
-_SAID, _TIME = slice(0, 6), slice(6, 10)
-_ORDERED = ("summary",)  # kinds whose clauses have an order that means something
+_CONTENT, _TIME = slice(0, 6), slice(6, 10)
+ORDERED = ("summary",)
+"""Kinds whose clauses have an order that means something."""
 
 
 def encode_slots(log: Log, qa: QuestionAnswer, hands: bool) -> np.ndarray:
@@ -55,16 +56,24 @@ def encode_slots(log: Log, qa: QuestionAnswer, hands: bool) -> np.ndarray:
     if not is_exact:
         clauses = qa.answer.clauses
     rows = _encode(question, clauses, [each.time for each in found], now)
-    if question.kind in _ORDERED:
+    if question.kind in ORDERED:
         return rows
-    return np.array(sorted(rows.tolist(), key=lambda row: (-row[0], *row[1:])), np.int16)
+    return sort_clauses(rows)
+
+
+def sort_clauses(rows: np.ndarray) -> np.ndarray:
+    """Sort clauses by what they say besides times, empty ones at last; int (..., 8, slots)."""
+    key = 1 - rows[..., 0].astype(np.int64)
+    for column in range(1, 6):
+        key = 32 * key + rows[..., column]
+    return np.take_along_axis(rows, np.argsort(key, axis=-1, kind="stable")[..., None], -2)
 
 
 def _encode(question: Question, clauses: Sequence[Clause], starts: Sequence[int], now: int) -> np.ndarray:
     """Encode clauses; `starts` are those of the episodes of a summary."""
     tuples = encode_answer(question, clauses, now)
     rows = np.zeros((MAX_CLAUSES, len(ANSWER_SLOTS)), np.int16)
-    rows[:, _SAID], rows[:, -1] = tuples[:, :6], tuples[:, -1]
+    rows[:, _CONTENT], rows[:, -1] = tuples[:, :6], tuples[:, -1]
     if question.kind == "clock":
         if question.family == "clock.date":
             rows[0, 6:8] = tuples[0, 7:9] - 1
@@ -88,7 +97,7 @@ def _moment(clause: Clause) -> int:
 
 
 def slots_to_tuples(question: Question, rows: np.ndarray, now: int) -> np.ndarray:
-    """Turn an answer of the head into tuples, for `memenvs.verbalization.language.structured.decode_answer`.
+    """Turn an answer of the head into tuples, which `decode_answer` reads.
 
     Args:
         question: The question.
@@ -99,7 +108,7 @@ def slots_to_tuples(question: Question, rows: np.ndarray, now: int) -> np.ndarra
         int16, (MAX_CLAUSES, 10).
     """
     tuples = np.zeros((len(rows), len(SLOT_SIZES)), np.int16)
-    tuples[:, :6], tuples[:, -1] = rows[:, _SAID], rows[:, -1]
+    tuples[:, :6], tuples[:, -1] = rows[:, _CONTENT], rows[:, -1]
     before: int | None = None
     for given, row in zip(rows.tolist(), tuples, strict=True):
         month, date, hour, minute = given[_TIME]

@@ -1,4 +1,4 @@
-"""Vectors of symbols, parts of a date and durations, shared by key frames, questions and answers.
+"""Vectors of symbols and numbers that key frames, questions and answers share.
 
 What is learned about copying one value into an answer, or about finding it in the memory, then holds for all.
 """
@@ -34,8 +34,8 @@ _GOALS = {
 class Codes(nn.Module):
     """One vector for each symbol, and for each value of the slots of answers that are numbers.
 
-    The vector of a goal begins as the sum of those of its parts, each turned in its own way. So an object in a goal
-    resembles the same object elsewhere from the start.
+    The vector of a goal begins as the sum of those of its parts, each rotated by a matrix of its own. So an
+    object in a goal resembles the same object elsewhere from the start.
     """
 
     def __init__(self) -> None:
@@ -45,8 +45,8 @@ class Codes(nn.Module):
         turns = [nn.init.orthogonal_(torch.empty(WIDTH, WIDTH)) for _ in range(2)]
         weight = self.symbols.weight
         with torch.no_grad():
-            for number, (thing, place) in _GOALS.items():
-                weight[number] = weight[thing] @ turns[0] + weight[place] @ turns[1]
+            for number, (item, place) in _GOALS.items():
+                weight[number] = weight[item] @ turns[0] + weight[place] @ turns[1]
         for name, names in NAMED.items():
             ids = torch.tensor([PAD, *(SYMBOL_IDS[each] for each in names)])
             self.register_buffer(f"ids_{name}", ids, persistent=False)

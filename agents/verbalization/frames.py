@@ -42,7 +42,7 @@ def days_since_2020(fields: Tensor) -> Tensor:
 
 
 class DateEncoder(nn.Module):
-    """Linear layer over the fields of a date, or over sines and cosines of it and the shared vectors of its parts.
+    """Linear layer over the fields of a date, or over sines and shared vectors of its parts.
 
     The sines say which dates are near, the vectors make a part easy to copy into an answer.
 
@@ -72,13 +72,13 @@ class DateEncoder(nn.Module):
 
 
 def elapsed_units(fields: Tensor) -> Tensor:
-    """Compute the time since the key frame before, in units of five seconds, as a value of the slot "quantity".
+    """Compute the time since the key frame before, as a value of the slot "quantity".
 
     Args:
         fields: int, (B, T, 7); dates of key frames, zeros where there is none.
 
     Returns:
-        int64, (B, T); 0 if it is unknown or longer than what an answer can say.
+        int64, (B, T); one more than its units of five seconds; 0 if it is unknown or longer than an answer can say.
     """
     seconds = (days_since_2020(fields) * 86400).round().long()
     units = (seconds[:, 1:] - seconds[:, :-1] + UNIT_SECONDS // 2) // UNIT_SECONDS

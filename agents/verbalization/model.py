@@ -127,7 +127,7 @@ class Answerer(HistoryEncoder):
         ValueError: As `HistoryEncoder`.
     """
 
-    first_value: Tensor  # row in `said` of value 0 of each slot
+    first_value: Tensor  # row in `given` of value 0 of each slot
 
     def __init__(self, config: AnswererConfig, parts: Sequence[str]) -> None:
         super().__init__(config, parts)
@@ -137,8 +137,8 @@ class Answerer(HistoryEncoder):
         self.nothing = nn.Parameter(torch.zeros(1, 1, dim))  # a vector to read where there is nothing else
         self.question = QuestionEncoder(dim, config.dates)
         sizes = list(ANSWER_SLOTS.values())
-        self.said = nn.Embedding(sum(sizes), dim)
-        nn.init.normal_(self.said.weight, std=0.3)
+        self.given = nn.Embedding(sum(sizes), dim)
+        nn.init.normal_(self.given.weight, std=0.3)
         self.register_buffer("first_value", torch.tensor([0, *sizes[:-1]]).cumsum(0), persistent=False)
         self.before = nn.Linear(2 * dim, dim)
         self.clauses = nn.Parameter(0.3 * torch.randn(MAX_CLAUSES, dim))
@@ -161,9 +161,9 @@ class Answerer(HistoryEncoder):
         keys = torch.cat([nothing, self.vector_width(self.vector_norm(vectors))], 1)
         return Reading(self.question(self.codes, slots, times), keys, F.pad(mask, (1, 0), value=True))
 
-    def say(self, clauses: Tensor) -> Tensor:
+    def embed(self, clauses: Tensor) -> Tensor:
         """Embed clauses, int64 (N, slots); float (N, D)."""
-        return F.embedding_bag(clauses + self.first_value, self.said.weight, mode="sum")
+        return F.embedding_bag(clauses + self.first_value, self.given.weight, mode="sum")
 
     def clause_logits(self, reading: Reading, targets: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
         """Decode every clause of answers, and their ends, each after the true clauses before it.
@@ -177,10 +177,10 @@ class Answerer(HistoryEncoder):
         """
         batch = len(targets)
         is_there = targets[..., EMIT] > 0
-        said = reading.questions.new_zeros(*is_there.shape, reading.questions.shape[-1])
-        said[is_there] = self.say(targets[is_there]).to(said.dtype)
-        said = F.pad(said, (0, 0, 1, 0))[:, :, :MAX_CLAUSES]  # the clause before each
-        h = reading.questions[:, :, None] + self.before(torch.cat([said, said.cumsum(2)], -1)) + self.clauses
+        given = reading.questions.new_zeros(*is_there.shape, reading.questions.shape[-1])
+        given[is_there] = self.embed(targets[is_there]).to(given.dtype)
+        given = F.pad(given, (0, 0, 1, 0))[:, :, :MAX_CLAUSES]  # the clause before each
+        h = reading.questions[:, :, None] + self.before(torch.cat([given, given.cumsum(2)], -1)) + self.clauses
         is_decoded = F.pad(is_there, (1, 0), value=True)[..., :MAX_CLAUSES]  # also the first one that is not there
         where = torch.stack(is_decoded.nonzero(as_tuple=True))
         counts = is_decoded.flatten(1).sum(1)
@@ -191,7 +191,7 @@ class Answerer(HistoryEncoder):
         return self._logits(rows[where[0], place]), where
 
     def tuples(self, reading: Reading) -> Tensor:
-        """Choose the most likely values, int64, (B, Q, 8, slots); 0 from the first missing clause on."""
+        """Choose the likeliest values, int64, (B, Q, 8, slots); 0 from the first missing clause on."""
         total, before = torch.zeros_like(reading.questions), torch.zeros_like(reading.questions)
         is_going = torch.ones_like(total[..., 0], dtype=torch.bool)
         chosen = []
@@ -203,7 +203,7 @@ class Answerer(HistoryEncoder):
             is_going = is_going & (row[..., EMIT] > 0)
             row = row * is_going[..., None]
             chosen.append(row)
-            before = self.say(row.flatten(0, 1)).view_as(total) * is_going[..., None]
+            before = self.embed(row.flatten(0, 1)).view_as(total) * is_going[..., None]
             total = total + before
         return torch.stack(chosen, 2)
 

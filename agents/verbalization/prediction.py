@@ -12,11 +12,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from memenvs.agents.algorithms.supervised import PredictionModel
-from memenvs.agents.verbalization.answer_slots import slots_to_tuples
-from memenvs.agents.verbalization.arrays import DialogArrays, kinds_of, load_arrays
+from memenvs.agents.verbalization.answer_slots import ANSWER_SLOTS, ORDERED, slots_to_tuples, sort_clauses
+from memenvs.agents.verbalization.arrays import QUESTION_SLOTS, SYMBOLIC, DialogArrays, kinds_of, load_arrays
 from memenvs.agents.verbalization.config import AnswererConfig
 from memenvs.agents.verbalization.history_encoder import HistoryEncoder
 from memenvs.agents.verbalization.model import EMIT, Answerer, Reading
+from memenvs.agents.verbalization.renaming import Renaming, draw_renaming
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.language.facts import Clause
 from memenvs.verbalization.language.log import Log
@@ -35,12 +36,23 @@ class QuestionBatch:
         histories: int64, (B,); rows of the arrays.
         questions: int64, (B, Q); numbers of the questions.
         seed: Seed of what a loss draws, such as dropout.
+        renaming: Other names for objects and places; None for none.
     """
 
     arrays: DialogArrays
     histories: np.ndarray
     questions: np.ndarray
     seed: int = 0
+    renaming: Renaming | None = None
+
+    def shard(self, part: slice) -> QuestionBatch:
+        """Select histories."""
+        return replace(
+            self,
+            histories=self.histories[part],
+            questions=self.questions[part],
+            renaming=self.renaming and self.renaming.shard(part),
+        )
 
 
 class AnsweringModel(PredictionModel):
@@ -82,8 +94,7 @@ class AnsweringModel(PredictionModel):
 
     def shard(self, batch: QuestionBatch, rank: int, count: int) -> QuestionBatch:
         """Take every `count`-th history; see `PredictionModel.shard`."""
-        part = slice(rank, None, count)
-        return replace(batch, histories=batch.histories[part], questions=batch.questions[part])
+        return batch.shard(slice(rank, None, count))
 
     @property
     def device(self) -> torch.device:
@@ -93,6 +104,8 @@ class AnsweringModel(PredictionModel):
     def encode(self, batch: QuestionBatch) -> tuple[Tensor, Tensor]:
         """Encode the histories; see `HistoryEncoder.encode`."""
         frames, mask = batch.arrays.frames(batch.histories)
+        if batch.renaming is not None:
+            frames |= {part: batch.renaming.of_frames(frames[part]) for part in SYMBOLIC if part in frames}
         tensors = {part: torch.from_numpy(values).to(self.device) for part, values in frames.items()}
         return self.model.encode(tensors, torch.from_numpy(mask).to(self.device))
 
@@ -161,7 +174,8 @@ class QuestionAnswering(AnsweringModel):
         faster and measures the memory alone. To learn, times in answers are exact, since the phrase of the
         gold answer is drawn; answers are scored against the phrase. Moments are named by their date, and what is
         counted from it ("three days ago") follows by the calendar. Key frames, questions and answers share the vectors
-        of symbols and of parts of dates. Adam with a linear decay is ours.
+        of symbols and of parts of dates. In training objects and places of a history get other names in each batch; the
+        signals of the robot keep what belongs to the true ones. Adam with a linear decay is ours.
 
     Args:
         config: Settings of histories and questions.
@@ -180,15 +194,37 @@ class QuestionAnswering(AnsweringModel):
 
     def read(self, batch: QuestionBatch) -> Reading:
         """Encode histories and questions; see `Answerer.read`."""
-        slots, times = (self.select(each, batch) for each in (batch.arrays.slots, batch.arrays.times))
-        return self.model.read(*self.encode(batch), slots, times)
+        slots = batch.arrays.slots[batch.histories[:, None], batch.questions]
+        if batch.renaming is not None:
+            slots = batch.renaming.of_slots(
+                slots, *(list(QUESTION_SLOTS).index(name) for name in ("object", "location"))
+            )
+        times = self.select(batch.arrays.times, batch)
+        return self.model.read(*self.encode(batch), torch.from_numpy(slots).to(self.device), times)
+
+    def sample(self, count: int, rng: np.random.Generator, step: int | None) -> QuestionBatch:
+        """Draw histories and questions, and for training other names; see `AnsweringModel.sample`."""
+        batch = super().sample(count, rng, step)
+        return batch if step is None else replace(batch, renaming=draw_renaming(count, rng))
+
+    def targets(self, batch: QuestionBatch) -> Tensor:
+        """Return the answers to learn, int64, (B, Q, 8, slots)."""
+        rows = batch.arrays.target[batch.histories[:, None], batch.questions]
+        if batch.renaming is not None:
+            renamed = batch.renaming.of_slots(
+                rows, *(list(ANSWER_SLOTS).index(name) for name in ("object", "location"))
+            )
+            kinds = kinds_of(batch.arrays.slots[batch.histories[:, None], batch.questions])
+            is_ordered = np.isin(kinds, [KINDS.index(kind) for kind in ORDERED])
+            rows = np.where(is_ordered[..., None, None], renamed, sort_clauses(renamed))
+        return torch.from_numpy(rows).to(self.device).long()
 
     def loss(self, batch: QuestionBatch) -> tuple[Tensor, dict[str, float]]:
         """Compute the cross-entropy of all slots, and the memory's own loss.
 
         Each clause of the answer counts, and the end after it.
         """
-        target = self.select(batch.arrays.target, batch).long()
+        target = self.targets(batch)
         logits, (row, question, clause) = self.model.clause_logits(self.read(batch), target)
         wanted = target[row, question, clause]  # (N, slots)
         is_there = wanted[:, EMIT] > 0

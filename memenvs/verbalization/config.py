@@ -39,7 +39,7 @@ class EpisodicQAConfig:
         answer_mode: "structured": an action is one fact. "tokens": an action is one token of the answer's words.
         kinds: Kinds of questions, of `KINDS`.
         split: Split of the episodes: "train", "valid", "test", "unseen_pairs" or "shift".
-        scale: Size of the splits: "paper", "laptop" or "smoke".
+        scale: Size of the splits: "paper", "study", "laptop" or "smoke".
         questions: Number of different questions about each history from which those of an episode are drawn.
         paraphrases: Wordings of questions: "all", "seen" (without the held-out fifth) or "held_out" (that alone).
         pairs: (object, location) pairs of goals: "all", or "seen" (without those of the split "unseen_pairs").

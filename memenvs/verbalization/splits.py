@@ -17,7 +17,7 @@ from memenvs.verbalization.pool import EpisodePool, generate_pool
 from memenvs.verbalization.symbols import Dictionary
 
 Split = Literal["train", "valid", "test", "unseen_pairs", "shift"]
-ScaleName = Literal["paper", "laptop", "smoke"]
+ScaleName = Literal["paper", "study", "laptop", "smoke"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 #: Lengths of histories: of training and validation, and of tests.
 TRAIN_LENGTHS, TEST_LENGTHS = (1, 2, 3, 5), (1, 2, 3, 5, 10)
@@ -46,6 +46,7 @@ class SplitSize(NamedTuple):
 #: Sizes of training, validation and tests by scale; that of tests is that of the two generalisation splits too.
 SCALES: Mapping[ScaleName, tuple[SplitSize, SplitSize, SplitSize]] = {
     "paper": (SplitSize(3350, 1000, 6700, None), SplitSize(419, 100, 8380, 10), SplitSize(418, 100, 100, None)),
+    "study": (SplitSize(3350, 600, 5000, None), SplitSize(80, 40, 300, 10), SplitSize(80, 40, 50, 60)),
     "laptop": (SplitSize(600, 200, 1200, None), SplitSize(80, 40, 300, 10), SplitSize(80, 40, 40, 60)),
     "smoke": (SplitSize(40, 8, 80, None), SplitSize(10, 4, 20, 10), SplitSize(10, 4, 10, 60)),
 }
@@ -97,7 +98,7 @@ def load_data(
             are held out, and in "shift" actions take 2 to 4 times as long, joints are offset and detections missed.
         split: "train", "valid", "test", "unseen_pairs" or "shift".
         lengths: Lengths of histories, episodes.
-        scale: Size of the splits: "paper", "laptop" or "smoke".
+        scale: Size of the splits: "paper", "study", "laptop" or "smoke".
         data_seed: Seed of all episodes and histories.
 
     Raises:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 
 import numpy as np
@@ -26,7 +26,7 @@ from memenvs.verbalization.dates import date_fields
 from memenvs.verbalization.language.score import CORRECT, score_clauses
 from memenvs.verbalization.language.structured import decode_answer
 from memenvs.verbalization.language.wordings import FAMILIES, KINDS
-from memenvs.verbalization.symbols import SYMBOL_IDS
+from memenvs.verbalization.symbols import LOCATIONS, OBJECTS, SYMBOL_IDS, SYMBOLS
 
 DATA = {"kinds": KINDS, "scale": "smoke", "questions": 4}
 QUEUES = {"dim": 8, "layers": 2, "heads": 2, "mlp_dim": 8, "block_length": 4, "memory_length": 4}
@@ -192,6 +192,43 @@ def test_batches():
     assert (same.histories == batch.histories).all() and (same.questions == batch.questions).all()
     valid = model.sample(5, np.random.default_rng(0), None)
     assert valid.arrays.dialogs.config.split == "valid" and batch.arrays.dialogs.config.split == "train"
+
+
+def test_renaming():
+    """Objects and places get other names of the same role, alike in key frames, goals, questions and answers."""
+    model = make()
+    batch = model.sample(6, np.random.default_rng(0), 0)
+    arrays, renaming = batch.arrays, batch.renaming
+    assert model.sample(6, np.random.default_rng(0), None).renaming is None
+    objects, locations = list(OBJECTS), list(LOCATIONS)
+    assert all(sorted(row) == list(range(15)) for row in renaming.objects.tolist())
+    assert (renaming.objects[0] != renaming.objects[1]).any() and (renaming.objects[:, 0] == 0).all()
+    for symbols, of_object, of_location in zip(
+        *(getattr(renaming, each.name) for each in fields(renaming)), strict=True
+    ):
+        new = {name: objects[number - 1] for name, number in zip(objects, of_object[1:], strict=True)}
+        places = {name: locations[number - 1] for name, number in zip(locations, of_location[1:], strict=True)}
+        for name, other in places.items():
+            assert (LOCATIONS[name].pick, LOCATIONS[name].place) == (LOCATIONS[other].pick, LOCATIONS[other].place)
+        for symbol, number in SYMBOL_IDS.items():
+            predicate, _, names = symbol.rstrip(")").partition("(")
+            parts = [{**new, **places}.get(name, name) for name in names.split(",")]
+            wanted = f"{predicate}({','.join(parts)})" if names else {**new, **places}.get(symbol, symbol)
+            assert SYMBOLS[symbols[number]] == wanted
+    targets, rows = model.targets(batch).numpy(), arrays.target[batch.histories[:, None], batch.questions]
+    kinds = kinds_of(arrays.slots[batch.histories[:, None], batch.questions])
+    assert (targets[..., 2] != rows[..., 2]).any() and (
+        targets[..., 4:6].sum((2, 3)) == rows[..., 4:6].sum((2, 3))
+    ).all()
+    for b, q in np.ndindex(kinds.shape):
+        wanted = renaming.shard(slice(b, b + 1)).of_slots(rows[b, q][None], 2, 3)[0].tolist()
+        found = targets[b, q].tolist()
+        assert sorted(found) == sorted(wanted) and (KINDS[kinds[b, q]] != "summary" or found == wanted)
+    part = model.shard(batch, 1, 2)
+    assert (part.renaming.objects == renaming.objects[1::2]).all()
+    plain = replace(batch, renaming=None)
+    seen = [model.encode(each)[0] for each in (batch, plain)]
+    assert not torch.equal(*seen) and not torch.equal(*(model.read(each).questions for each in (batch, plain)))
 
 
 def test_wrong_settings_are_named():

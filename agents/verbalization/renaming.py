@@ -1,4 +1,4 @@
-"""Other names for the objects and places of a history, so that training sees it in many forms."""
+"""Renaming of the objects and places of a history, for training."""
 
 from __future__ import annotations
 

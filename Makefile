@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test fast nightly docs lint words mapped matrix mutants uncompile clean
+.PHONY: demo test fast nightly docs lint words mapped matrix mutants bench bench-check uncompile clean
 
 demo: $(VENV)/agents
 	$(BIN)/python examples/demo.py
@@ -49,6 +49,14 @@ matrix:
 # Changes a module again and again and sees whether its tests fail: make mutants MODULE=memenvs/resets.py
 mutants: $(VENV)/dev
 	$(BIN)/python .ci/mutants.py $(MODULE)
+
+# Every benchmark, hours of a free core: make bench OUT=new.json; then make bench-check OLD=old.json NEW=new.json
+OUT ?= benchmarks.json
+bench: $(VENV)/dev
+	$(BIN)/python benchmarks/all.py --out $(OUT)
+
+bench-check: $(VENV)/dev
+	$(BIN)/python benchmarks/all.py --compare $(or $(OLD),$(error OLD is the file to compare with)) $(or $(NEW),$(error NEW is the file to check))
 
 # torch comes first and through the constraints: any other way can pull gigabytes of CUDA libraries.
 $(BIN)/python:

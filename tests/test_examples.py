@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[1]
 #: With tests of their own below.
 KNOWN = ("cleanrl_ppo.py", "demo.py", "gallery.py", "rllib_darkroom.py")
 BENCHMARKS = {
+    "all.py": ["--only", "import_time"],
     "ballet.py": [],
     "decisions.py": [],
     "faces.py": [],

@@ -176,7 +176,7 @@ def read(path: Path) -> Document:
 
 
 def losses(old: Document, new: Document) -> list[str]:
-    """What is lost from one document of this program to another, a line each."""
+    """List what is lost from one document of this program to another, a line each."""
     lines = []
     for name, before in old["figures"].items():
         after = new["figures"].get(name)

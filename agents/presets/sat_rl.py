@@ -50,6 +50,7 @@ def _other(memory: str, **settings: Any) -> dict[str, Any]:
 #: Method -> what it is, and its overrides.
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "ama": ("an allocator chooses FIFO or MVFO", {}),
+    "ama-long": ("the same with half as many steps again", {"total_steps": 2_304_000}),
     **{
         strategy: (
             f"the strategy {strategy.upper()}",

@@ -25,6 +25,8 @@ from memenvs.retention import STRATEGY_NAMES
 EVALUATIONS = ("evaluation", "curve", "memory")
 DRAWN = ("fifo", "mvfo")
 """Strategies whose memory is drawn."""
+CURVE_STRIDE = 2
+"""Rollouts between two points of a learning curve."""
 Runs = Mapping[str, Sequence[Path]]
 """Method -> folders of its runs, one per seed."""
 
@@ -46,13 +48,23 @@ def train_and_evaluate(run: RunDirectory, quiet: bool) -> None:
 
 
 def learning_curve(run: RunDirectory) -> dict[str, Any]:
-    """Success and, with an allocator, share and Q of each strategy along a training."""
+    """Success, hours and, with an allocator, share and Q of each strategy along a training.
+
+    Every second rollout is kept, and the last one; values have three decimals, as many as figures show.
+    """
     metrics = run.metrics()
-    names = ["rollout/success_rate", *(name for name in metrics if name.startswith("allocator/"))]
-    curve: dict[str, Any] = {"steps": [step for step, _ in metrics[names[0]]]}
-    for name in names:
-        curve[name.partition("/")[2]] = [value for _, value in metrics[name]]
-    return {**curve, "seconds": metrics["time/time_elapsed"][-1][1]}
+    success = metrics["rollout/success_rate"]
+    shown = slice((len(success) - 1) % CURVE_STRIDE, None, CURVE_STRIDE)
+    curve: dict[str, Any] = {"steps": [step for step, _ in success[shown]]}
+    for name, points in {"success_rate": success, **_allocator_metrics(metrics)}.items():
+        curve[name] = [round(value, 3) for _, value in points[shown]]
+    curve["hours"] = [round(seconds / 3600, 4) for _, seconds in metrics["time/time_elapsed"][shown]]
+    return curve
+
+
+def _allocator_metrics(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Metrics of an allocator, by their names without the section."""
+    return {name.partition("/")[2]: metrics[name] for name in metrics if name.startswith("allocator/")}
 
 
 @torch.no_grad()
@@ -60,8 +72,9 @@ def memory_contents(run: RunDirectory) -> dict[str, Any]:
     """Steps that the memory of a run holds at each step of an episode, with each of `DRAWN`.
 
     Returns:
-        For each strategy the steps in memory at each step, and under "places" the place of each step. Empty for a
-        memory without strategies.
+        For each strategy and each step of the episode its place, and the first and the last step at which memory holds
+        it, [place, first, last]. A step that memory has dropped never comes back. Empty for a memory without
+        strategies.
     """
     policy = trained_policy(run, seed=1)
     assert isinstance(policy, MemoryPolicy)
@@ -72,17 +85,21 @@ def memory_contents(run: RunDirectory) -> dict[str, Any]:
         observation: Any = env.reset()
         state = policy.initial_state(1)
         state[STRATEGY] = torch.full_like(state[STRATEGY], STRATEGY_NAMES.index(strategy))
-        places, steps, is_done = [], [], False
+        spans: list[list[int]] = []
+        is_done = False
         start = torch.ones(1, dtype=torch.bool, device=policy.device)
         while not is_done:
-            places.append(int(observation["place"][0]))
+            now = len(spans)
+            spans.append([int(observation["place"][0]), now, now])
             output = policy.act(observation_tensors(observation, policy.device), state, start, start)
             state, start = output.state, torch.zeros_like(start)
-            steps.append(sorted(step for step in state["step_index"][0].tolist() if step >= 0))
+            for step in state["step_index"][0].tolist():
+                if step >= 0:
+                    assert spans[step][2] >= now - 1, "memory has a step again that it had dropped"
+                    spans[step][2] = now
             observation, _, dones, _ = env.step(policy.environment_actions(output.actions))
             is_done = bool(dones[0])
-        contents[strategy] = steps
-        contents.setdefault("places", {})[strategy] = places
+        contents[strategy] = spans
         env.close()
     return contents
 
@@ -98,18 +115,20 @@ def add_task(report: Report, task: str, runs: Runs) -> None:
         chosen = [_chosen(curve) for curve in curves]
         success = metric_means(folders, "success")[:, 0]
         seeds = " / ".join(f"{100 * each:.1f}" for each in success)
-        minutes = np.mean([curve["seconds"] for curve in curves]) / 60
+        minutes = 60 * np.mean([curve["hours"][-1] for curve in curves])
         steps = f"{curves[0]['steps'][-1]:,}"
         rows.append([method, len(folders), format_percent(success), seeds, " / ".join(chosen), steps, f"{minutes:.1f}"])
     header = ["method", "seeds", "success %", "by seed", "strategy at the end", "steps", "minutes"]
     add_table(report, task, header, rows)
     by_method = {method: [read_result(each, "curve") for each in of_method] for method, of_method in runs.items()}
     report.picture(f"{task}_success", figure_png(success_figure(by_method)), "success of the last 100 episodes")
-    if "ama" in runs:
-        figure = strategy_figure(by_method["ama"])
-        report.picture(f"{task}_strategies", figure_png(figure), "choices of the allocator, and Q of each strategy")
-        contents = read_result(runs["ama"][0], "memory")
-        report.picture(f"{task}_memory", figure_png(memory_figure(contents)), "steps in memory along an episode")
+    for method in [name for name, curves in by_method.items() if "share_mvfo" in curves[0]]:
+        figure = strategy_figure(by_method[method])
+        report.picture(f"{task}_strategies_{method}", figure_png(figure), f"{method}: strategies chosen, and their Q")
+    with_memory = next((each for of_method in runs.values() for each in of_method if read_result(each, "memory")), None)
+    if with_memory is not None:
+        figure = memory_figure(read_result(with_memory, "memory"))
+        report.picture(f"{task}_memory", figure_png(figure), "steps in memory along an episode")
 
 
 def success_figure(curves: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
@@ -122,6 +141,7 @@ def success_figure(curves: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
             axes.plot(curve["steps"], curve["success_rate"], f"C{colour}", linewidth=1, label=label)
     axes.axhline(0.5, color="0.6", linestyle=":")
     axes.text(0, 0.51, "a guess", color="0.4", fontsize="small")
+    axes.set_xlim(left=0)
     axes.set_ylim(0, 1)
     axes.set_xlabel("environment steps")
     axes.set_ylabel("success rate")
@@ -147,22 +167,32 @@ def strategy_figure(curves: Sequence[Mapping[str, Any]]) -> Figure:
 
 def memory_figure(contents: Mapping[str, Any]) -> Figure:
     """Draw the steps in memory along an episode: a panel per strategy, a colour per place."""
-    strategies = [name for name in contents if name != "places"]
-    figure = Figure(figsize=(4.5 * len(strategies), 4), dpi=120, layout="constrained")
-    for axes, strategy in zip(np.atleast_1d(figure.subplots(1, len(strategies))), strategies, strict=True):
-        places = contents["places"][strategy]
-        image = np.ones((len(places), len(places), 3))
-        for now, steps in enumerate(contents[strategy]):
-            for step in steps:
-                image[step, now] = to_rgb(f"C{places[step]}")
-        axes.imshow(image, origin="lower", interpolation="none")
+    figure = Figure(figsize=(4.5 * len(contents), 4), dpi=120, layout="constrained")
+    panels = np.atleast_1d(figure.subplots(1, len(contents)))
+    for axes, (strategy, spans) in zip(panels, contents.items(), strict=True):
+        axes.imshow(memory_image(spans), origin="lower", interpolation="none")
         axes.set_title(strategy.upper())
         axes.set_xlabel("step of the episode")
         axes.set_ylabel("step in memory")
-    for place in sorted(set(places)):
-        axes.fill_between([], [], color=f"C{place}", label=f"place {place}")
-    axes.legend(frameon=False, loc="upper left")
+    for place in sorted({place for spans in contents.values() for place, _, _ in spans}):
+        panels[-1].fill_between([], [], color=f"C{place}", label=f"place {place}")
+    panels[-1].legend(frameon=False, loc="upper left")
     return figure
+
+
+def memory_image(spans: Sequence[Sequence[int]]) -> np.ndarray:
+    """Draw the steps that memory holds along an episode, in the colours of their places.
+
+    Args:
+        spans: [place, first, last] of each of T steps; see `memory_contents`.
+
+    Returns:
+        float64, (T, T, 3), 0 to 1; a row is a step in memory, a column the memory at a step. White is empty.
+    """
+    image = np.ones((len(spans), len(spans), 3))
+    for step, (place, first, last) in enumerate(spans):
+        image[step, first : last + 1] = to_rgb(f"C{place}")
+    return image
 
 
 def _chosen(curve: Mapping[str, Any]) -> str:

@@ -56,3 +56,14 @@ def test_decoders_give_pictures_of_the_right_form() -> None:
         shown = decoder(vectors)
         assert shown.shape == shape
         assert 0.0 <= shown.min() < 0.4 < 0.6 < shown.max() <= 1.0
+
+
+def test_patches_are_those_of_the_transposed_convolutions() -> None:
+    torch.manual_seed(0)
+    decoder = PatchDecoder(8)
+    shown, plain = (torch.randn(3, 8, generator=torch.Generator().manual_seed(0), requires_grad=True) for _ in range(2))
+    patches, expected = decoder(shown), (decoder.layers(plain).movedim(1, 3) + 1) / 2
+    torch.testing.assert_close(patches, expected)
+    for each in (patches, expected):
+        each.square().sum().backward()
+    torch.testing.assert_close(shown.grad, plain.grad)

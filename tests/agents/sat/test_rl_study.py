@@ -11,7 +11,7 @@ from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.report import Report
 from memenvs.agents.presets import find_preset
 from memenvs.agents.presets.sat_rl import METHODS, TASKS, smoke_config, variant_name
-from memenvs.agents.sat.rl_study import EVALUATIONS, add_task, train_and_evaluate
+from memenvs.agents.sat.rl_study import EVALUATIONS, add_task, memory_image, train_and_evaluate
 from memenvs.agents.studies.study_results import has_results, read_result
 from memenvs.retention import eviction_times
 
@@ -24,21 +24,23 @@ def test_a_run_and_its_page(tmp_path: Path) -> None:
     assert has_results(folder, *EVALUATIONS)
     contents = read_result(folder, "memory")
     for strategy in ("fifo", "mvfo"):  # the run's own memory does what the rules of retention say
-        places = np.array([contents["places"][strategy]])
-        evicted_at = eviction_times(places, strategy, 40, n_places=2)[0]
-        for now, steps in enumerate(contents[strategy]):
-            own = eviction_times(places[:, : now + 1], strategy, 40, n_places=2)[0]
-            assert steps == np.flatnonzero(own > now).tolist() and all(evicted_at[steps] > now)
-    cue = {strategy: sum(step < 4 for step in contents[strategy][90]) for strategy in ("fifo", "mvfo")}
+        place, first, last = np.array(contents[strategy]).T
+        assert (first == np.arange(len(first))).all()
+        evicted_at = eviction_times(place[None], strategy, 40, n_places=2)[0]
+        assert (last == np.minimum(evicted_at, len(first)) - 1).all()
+        image = memory_image(contents[strategy])
+        assert ((image < 1).any(2).sum(0) == np.minimum(np.arange(len(first)) + 1, 40)).all()
+    cue = {name: sum(last >= 90 for _, first, last in spans if first < 4) for name, spans in contents.items()}
     assert cue == {"fifo": 0, "mvfo": 4}
     curve = read_result(folder, "curve")
-    assert len(curve["share_mvfo"]) == len(curve["q_fifo"]) == len(curve["steps"]) == 2
+    assert curve["steps"] == [800] and [len(curve[name]) for name in ("share_mvfo", "q_fifo", "hours")] == [1, 1, 1]
     report = Report("", tmp_path)
     add_task(report, "visual-match", {"ama": [folder], "mvfo": [folder]})
-    assert report.write(tmp_path / "report.html").read_text(encoding="utf-8").count("<img") == 3
+    assert report.write(tmp_path / "report.html").read_text(encoding="utf-8").count("<img") == 4
 
 
 def test_every_method_has_a_preset() -> None:
     methods = {(task, method): find_preset(variant_name(task, method)) for task in TASKS for method in METHODS}
-    assert [config.learner.allocator is not None for config in methods.values()] == [m == "ama" for _, m in methods]
-    assert {config.total_steps for config in methods.values()} == {1_536_000}
+    allocated = {method for (_, method), config in methods.items() if config.learner.allocator is not None}
+    assert allocated == {"ama", "ama-long"}
+    assert {config.total_steps for (_, method), config in methods.items() if method != "ama-long"} == {1_536_000}

@@ -95,6 +95,12 @@ class ReadLayer(nn.Module):
         h = h + self.out(read.transpose(1, 2).flatten(2))
         return h + self.mlp(h)
 
+    def shares(self, h: Tensor, vectors: Tensor, mask: Tensor) -> Tensor:
+        """Compute the attention of `forward`, the mean over heads, float (B, R, M)."""
+        q, k = self._split(self.query(self.norm(h))), self._split(self.keys_values(vectors).chunk(2, -1)[0])
+        scores = q @ k.transpose(2, 3) / q.shape[-1] ** 0.5
+        return scores.masked_fill(~mask[:, None, None], -torch.inf).softmax(-1).mean(1)
+
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(2, (self.heads, -1)).transpose(1, 2)
 
@@ -175,6 +181,13 @@ class Answerer(HistoryEncoder):
         Returns:
             For each slot float, (N, size), and int64, (3, N): history, question and number of each clause.
         """
+        rows, where, place = self._clause_queries(reading, targets)
+        for layer in self.layers:
+            rows = layer(rows, reading.vectors, reading.mask)
+        return self._logits(rows[where[0], place]), where
+
+    def _clause_queries(self, reading: Reading, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Make the queries of clauses, float (B, R, D); see `clause_logits` for the second, the third is their row."""
         batch = len(targets)
         is_there = targets[..., EMIT] > 0
         given = reading.questions.new_zeros(*is_there.shape, reading.questions.shape[-1])
@@ -186,9 +199,7 @@ class Answerer(HistoryEncoder):
         counts = is_decoded.flatten(1).sum(1)
         place = torch.arange(where.shape[1], device=h.device) - (counts.cumsum(0) - counts)[where[0]]
         rows = h.new_zeros(batch, int(counts.max()), h.shape[-1]).index_put((where[0], place), h[is_decoded])
-        for layer in self.layers:
-            rows = layer(rows, reading.vectors, reading.mask)
-        return self._logits(rows[where[0], place]), where
+        return rows, where, place
 
     def tuples(self, reading: Reading) -> Tensor:
         """Choose the likeliest values, int64, (B, Q, 8, slots); 0 from the first missing clause on."""
@@ -206,6 +217,24 @@ class Answerer(HistoryEncoder):
             before = self.embed(row.flatten(0, 1)).view_as(total) * is_going[..., None]
             total = total + before
         return torch.stack(chosen, 2)
+
+    def attention(self, reading: Reading, answers: Tensor) -> Tensor:
+        """Compute where answers were read, the mean over clauses, layers and heads.
+
+        Args:
+            reading: See `read`.
+            answers: int64, (B, Q, 8, slots).
+
+        Returns:
+            float, (B, Q, M); the first vector stands for nothing.
+        """
+        rows, where, place = self._clause_queries(reading, answers)
+        total = reading.vectors.new_zeros(*answers.shape[:2], reading.vectors.shape[1])
+        for layer in self.layers:
+            shares = layer.shares(rows, reading.vectors, reading.mask)[where[0], place]
+            total = total.index_put((where[0], where[1]), shares, accumulate=True)
+            rows = layer(rows, reading.vectors, reading.mask)
+        return total / total.sum(-1, keepdim=True)
 
     def _logits(self, h: Tensor) -> tuple[Tensor, ...]:
         """Decode each slot, in the order of `ANSWER_SLOTS`."""

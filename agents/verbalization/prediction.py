@@ -149,6 +149,10 @@ class AnsweringModel(PredictionModel):
     def answers(self, batch: QuestionBatch) -> list[list[tuple[Clause, ...] | None]]:
         """Answer: B lists of the clauses of Q answers; None where an answer says nothing."""
 
+    @abstractmethod
+    def own_answer_loss(self, batch: QuestionBatch) -> Tensor:
+        """Compute the cross-entropy of the answers that the model itself gives, float (B, Q)."""
+
     def inputs(self) -> dict[str, Any]:
         """Return the version of the grammar; see `PredictionModel.inputs`."""
         return {"grammar": GRAMMAR_VERSION}
@@ -224,8 +228,17 @@ class QuestionAnswering(AnsweringModel):
 
         Each clause of the answer counts, and the end after it.
         """
-        target = self.targets(batch)
-        logits, (row, question, clause) = self.model.clause_logits(self.read(batch), target)
+        losses, is_right = self._cross_entropy(self.read(batch), self.targets(batch))
+        answer_loss = losses.mean()
+        log = {"accuracy": float(is_right.float().mean()), "answer_loss": answer_loss.item()}
+        auxiliary_loss = self.model.memory.auxiliary_loss()
+        if auxiliary_loss is None:
+            return answer_loss, log
+        return answer_loss + auxiliary_loss, {**log, "auxiliary_loss": auxiliary_loss.item()}
+
+    def _cross_entropy(self, reading: Reading, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Compute the loss of answers, float (B, Q), and whether all slots are right, bool (B, Q)."""
+        logits, (row, question, clause) = self.model.clause_logits(reading, target)
         wanted = target[row, question, clause]  # (N, slots)
         is_there = wanted[:, EMIT] > 0
         losses, is_right = logits[EMIT].new_zeros(len(row), dtype=torch.float32), torch.ones_like(is_there)
@@ -233,13 +246,19 @@ class QuestionAnswering(AnsweringModel):
             counts = torch.ones_like(is_there) if slot == EMIT else is_there
             losses = losses + counts * F.cross_entropy(each.float(), wanted[:, slot], reduction="none")
             is_right &= (each.argmax(-1) == wanted[:, slot]) | ~counts
-        answer_loss = losses.sum() / target[..., 0, 0].numel()
-        wrong = torch.zeros(target.shape[:2], device=row.device).index_put((row, question), (~is_right).float(), True)
-        log = {"accuracy": float((wrong == 0).float().mean()), "answer_loss": answer_loss.item()}
-        auxiliary_loss = self.model.memory.auxiliary_loss()
-        if auxiliary_loss is None:
-            return answer_loss, log
-        return answer_loss + auxiliary_loss, {**log, "auxiliary_loss": auxiliary_loss.item()}
+        of_question = losses.new_zeros(target.shape[:2]).index_put((row, question), losses, accumulate=True)
+        wrong = torch.zeros_like(of_question).index_put((row, question), (~is_right).float(), accumulate=True)
+        return of_question, wrong == 0
+
+    def own_answer_loss(self, batch: QuestionBatch) -> Tensor:
+        """Compute the cross-entropy of the model's answers; see `AnsweringModel.own_answer_loss`."""
+        reading = self.read(batch)
+        return self._cross_entropy(reading, self.model.tuples(reading).detach())[0]
+
+    def attention(self, batch: QuestionBatch) -> Tensor:
+        """Compute where the head reads for its answers; see `Answerer.attention`."""
+        reading = self.read(batch)
+        return self.model.attention(reading, self.model.tuples(reading))
 
     def answers(self, batch: QuestionBatch) -> list[list[tuple[Clause, ...] | None]]:
         """Answer in slots; see `AnsweringModel.answers`."""

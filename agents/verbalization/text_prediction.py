@@ -127,6 +127,15 @@ class TextAnswering(AnsweringModel):
             for gold, texts in zip(self.gold(batch), self.answer_texts(batch), strict=True)
         ]
 
+    def own_answer_loss(self, batch: QuestionBatch) -> Tensor:
+        """Compute the cross-entropy of the model's answers; see `AnsweringModel.own_answer_loss`."""
+        context, valid = self.read(batch, [query for query, _ in self._pairs(batch)])
+        with torch.no_grad():
+            answer = self.model.t5.write(context, valid, ANSWER_TOKENS)
+        logits = self.model.t5.decode(answer, context, valid).float()
+        losses = F.cross_entropy(logits.flatten(0, 1), answer.flatten(), ignore_index=PAD, reduction="none")
+        return losses.view_as(answer).sum(1).unflatten(0, batch.questions.shape)
+
     @torch.no_grad()
     def answer_texts(self, batch: QuestionBatch) -> list[list[str]]:
         """Write the answers: B lists of Q texts."""

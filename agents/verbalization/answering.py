@@ -1,4 +1,4 @@
-"""Where a model looked when it answered a question."""
+"""Sources of an answer: the key frames and the vectors of the memory that a model used."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from torch import Tensor
 from memenvs.agents.verbalization.prediction import AnsweringModel, QuestionAnswering, QuestionBatch
 
 
-class Look(NamedTuple):
-    """Where a model looked for the answer to one question about a history of T key frames.
+class AnswerSources(NamedTuple):
+    """Sources of the answer to one question about a history of T key frames.
 
     Attributes:
         frames: float64, (T,); share of each key frame, of sum 1: how much the model's answer would change with it,
@@ -25,8 +25,8 @@ class Look(NamedTuple):
     vectors: np.ndarray
 
 
-def look(model: AnsweringModel, batch: QuestionBatch) -> Look | None:
-    """Compute where a model looks when it answers one question.
+def answer_sources(model: AnsweringModel, batch: QuestionBatch) -> AnswerSources | None:
+    """Compute from what a model takes its answer to one question.
 
     Args:
         model: The model.
@@ -58,4 +58,4 @@ def look(model: AnsweringModel, batch: QuestionBatch) -> Look | None:
     if isinstance(model, QuestionAnswering):
         with torch.no_grad():
             vectors = model.attention(batch)[0, 0, 1:].double().cpu().numpy()
-    return Look(norm / total if total else norm, vectors)
+    return AnswerSources(norm / total if total else norm, vectors)

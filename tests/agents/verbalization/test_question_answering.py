@@ -15,7 +15,7 @@ from memenvs.agents.presets import find_preset
 from memenvs.agents.studies.question_answering import FOLDS, mean_over_kinds, paired_difference, train_and_evaluate
 from memenvs.agents.studies.study_results import write_result
 from memenvs.agents.verbalization.answer_slots import ANSWER_SLOTS, slots_to_tuples
-from memenvs.agents.verbalization.answering import look
+from memenvs.agents.verbalization.answering import answer_sources
 from memenvs.agents.verbalization.arrays import QUESTION_SLOTS, encode_question, kinds_of, load_arrays
 from memenvs.agents.verbalization.codes import Codes
 from memenvs.agents.verbalization.config import AnswererConfig, QuestionConfig
@@ -281,14 +281,14 @@ def test_run_and_tables(tmp_path):
     assert error == pytest.approx(np.std([1 / 8] + [0] * 9, ddof=1) / np.sqrt(10))
 
 
-def test_where_a_model_looked(arrays):
+def test_sources_of_an_answer(arrays):
     """Shares of key frames and vectors: none where no gradient comes from, none of empty slots, of sum 1."""
     history = int(np.flatnonzero((arrays.length == 5) & (arrays.count > 40))[0])
     count = int(arrays.count[history])
     batch = QuestionBatch(arrays, np.array([history]), np.array([[0]]))
     for memory, reach in (("ct", 4 + 4 + 2 * 2), ("ct-lt", count), ("lstm-on", count)):
         model = make(memory)
-        found = look(model, batch)
+        found = answer_sources(model, batch)
         assert found.frames.shape == (count,) and found.frames.sum() == pytest.approx(1) and model.training
         assert (found.frames[: -reach - 4] == 0).all() and (found.frames[-4:] > 0).all()
         assert memory == "ct" or (found.frames > 0).all()
@@ -297,6 +297,6 @@ def test_where_a_model_looked(arrays):
         assert (found.vectors[~mask[0].numpy()] == 0).all()
         expected = model._cross_entropy(model.read(batch), model.model.tuples(model.read(batch)))[0]
         torch.testing.assert_close(model.own_answer_loss(batch), expected)
-    assert look(make("none"), batch) is None
+    assert answer_sources(make("none"), batch) is None
     with pytest.raises(ValueError, match=r"one question about one history, got \(1, 2\)"):
-        look(make(), replace(batch, questions=np.array([[0, 1]])))
+        answer_sources(make(), replace(batch, questions=np.array([[0, 1]])))

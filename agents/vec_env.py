@@ -186,6 +186,15 @@ def check_observation_space(space: spaces.Space) -> None:
             )
 
 
+def episode_horizon(env: VecEnv) -> int | None:
+    """Largest time limit of an episode over all copies, steps; None if there is none."""
+    unwrapped = env.unwrapped
+    if isinstance(unwrapped, TrialVecEnv):
+        return unwrapped.env.max_episode_steps
+    limits = [spec.max_episode_steps for spec in env.get_attr("spec") if spec is not None]
+    return max((limit for limit in limits if limit is not None), default=None)
+
+
 def check_encoder(expected: str | None, env: VecEnv) -> None:
     """Raise a ValueError if another frozen encoder makes the observations of an environment.
 

@@ -14,13 +14,13 @@ from torch import Tensor
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.algorithms.checkpoint import Checkpoint
 from memenvs.agents.algorithms.dqn_config import DQNConfig
-from memenvs.agents.algorithms.on_policy import episode_horizon
 from memenvs.agents.algorithms.replay_buffer import EpisodeReplayBuffer
 from memenvs.agents.algorithms.rollout_buffer import Observations, allocating
 from memenvs.agents.memory import ExtraInputs
 from memenvs.agents.policies.acting import observation_tensors
 from memenvs.agents.policies.distributions import Categorical, check_action_mask
 from memenvs.agents.policies.memory_policy import MemoryPolicy
+from memenvs.agents.vec_env import episode_horizon
 
 
 class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
@@ -59,6 +59,7 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
             raise ValueError(
                 f"capacity must be at least the number of environments, {self.n_envs}, got {self.config.capacity}"
             )
+        self.policy.check_episodes(self.env)
 
     @property
     def replay(self) -> EpisodeReplayBuffer:

@@ -21,7 +21,7 @@ from memenvs.agents.memory.allocator import AdaptiveAllocator
 from memenvs.agents.memory.base import STRATEGY
 from memenvs.agents.policies.acting import ActingPolicy, observation_tensors
 from memenvs.agents.policies.memory_policy import MemoryPolicy
-from memenvs.agents.vec_env import TrialVecEnv, episode_is_trial
+from memenvs.agents.vec_env import episode_horizon, episode_is_trial
 
 
 class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
@@ -95,8 +95,8 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
         self._state: State | None = None
 
     def _check_horizon(self, env: VecEnv) -> None:
-        """Raise a ValueError if the memory has no step left to value the last observation of an episode."""
-        limit = getattr(getattr(self.policy.memory, "config", None), "max_episode_steps", None)
+        """Raise a ValueError if the memory is too short for an episode, or to value the observation after its end."""
+        limit = self.policy.max_episode_steps
         if self.config.bootstrap_truncated and limit is not None:
             horizon = episode_horizon(env)
             if horizon is not None and horizon >= limit:
@@ -104,6 +104,7 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
                     f"memory_kwargs['max_episode_steps'] must be above the {horizon} of the environment with "
                     f"bootstrap_truncated (the observation after the last step gets a value), got {limit}"
                 )
+        self.policy.check_episodes(env)
 
     def _check_episodes(self, env: VecEnv) -> None:
         """Raise a ValueError if an allocator could not learn from the episodes of an environment."""
@@ -300,12 +301,3 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
         can be left out only where every environment starts a trial.
         """
         return super().at_rollout_boundary and (not self._carries_memory or self._all_at_trial_start())
-
-
-def episode_horizon(env: VecEnv) -> int | None:
-    """Largest time limit of an episode over all copies, steps; None if there is none."""
-    unwrapped = env.unwrapped
-    if isinstance(unwrapped, TrialVecEnv):
-        return unwrapped.env.max_episode_steps
-    limits = [spec.max_episode_steps for spec in env.get_attr("spec") if spec is not None]
-    return max((limit for limit in limits if limit is not None), default=None)

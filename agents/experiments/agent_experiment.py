@@ -12,7 +12,6 @@ from stable_baselines3.common.vec_env import VecEnv
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.algorithms.off_policy import OffPolicyMemoryAlgorithm
-from memenvs.agents.algorithms.on_policy import episode_horizon
 from memenvs.agents.experiments.callback import RunCallback
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import (
@@ -35,7 +34,8 @@ from memenvs.agents.experiments.progress import training_bar
 from memenvs.agents.experiments.registry import Experiment
 from memenvs.agents.experiments.report import Report
 from memenvs.agents.experiments.run_report import add_demonstrations, add_maps, add_runs
-from memenvs.agents.vec_env import make_vec_env
+from memenvs.agents.policies.acting import ActingPolicy
+from memenvs.agents.vec_env import episode_horizon, make_vec_env
 from memenvs.checks import choices_for
 from memenvs.registry import NAMESPACE, environments, full_id
 
@@ -88,10 +88,11 @@ class AgentExperiment(Experiment):
         self.check_settings(config, processes)
         env = _make_single_env(config, "env_kwargs")
         try:
-            _check_evaluation(config, "eval_kwargs")
+            model = self.make_for_check(config, env, processes)
+            _check_evaluation(config, "eval_kwargs", model.policy)
             if config.validation_trials > 0:
-                _check_evaluation(config, "validation_kwargs")
-            self._load_initial_encoder(config, self.make_for_check(config, env, processes))
+                _check_evaluation(config, "validation_kwargs", model.policy)
+            self._load_initial_encoder(config, model)
         finally:
             env.close()
 
@@ -241,7 +242,7 @@ def _make_single_env(config: RunConfig, field: str) -> VecEnv:
         raise kind(f"{config.env} with these {field}: {error}{hint}") from error
 
 
-def _check_evaluation(config: RunConfig, field: str) -> None:
+def _check_evaluation(config: RunConfig, field: str, policy: ActingPolicy) -> None:
     """Raise a ValueError if the settings do not allow an evaluation, or a validation, to be played and scored."""
     env = _make_single_env(config, field)
     try:
@@ -250,6 +251,10 @@ def _check_evaluation(config: RunConfig, field: str) -> None:
             raise ValueError(
                 f"eval_steps must be at least the {steps} steps that an episode may take, got {config.eval_steps}"
             )
+        try:
+            policy.check_env(env)
+        except ValueError as error:
+            raise ValueError(f"{config.env} with these {field}: {error}") from error
         make_evaluator(config, env)
         if config.score in ("return", *(row.score_key for row in environments() if row.id == full_id(config.env))):
             return

@@ -14,6 +14,7 @@ from stable_baselines3.common.torch_layers import (
     MlpExtractor,
 )
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
+from stable_baselines3.common.vec_env import VecEnv
 from torch import Tensor, nn
 
 from memenvs.agents.memory import (
@@ -38,6 +39,7 @@ from memenvs.agents.policies.policy_arguments import (
     find_features_extractor,
     with_default_places,
 )
+from memenvs.agents.vec_env import episode_horizon
 from memenvs.checks import plain
 
 PREVIOUS_ACTION = "previous_action"
@@ -277,6 +279,25 @@ class MemoryPolicy(ActingPolicy):
         return self.actor(pi, action_mask), self.critic(vf).squeeze(-1)
 
     # ------------------------------------------------------------------ acting
+
+    @property
+    def max_episode_steps(self) -> int | None:
+        """Largest number of steps of an episode that the memory can tell apart; None for any number."""
+        return None if self.single_steps else getattr(getattr(self.memory, "config", None), "max_episode_steps", None)
+
+    def check_env(self, env: VecEnv) -> None:
+        """Raise a ValueError unless the policy can act in an environment; see `ActingPolicy.check_env`."""
+        super().check_env(env)
+        self.check_episodes(env)
+
+    def check_episodes(self, env: VecEnv) -> None:
+        """Raise a ValueError if an episode of an environment may be too long for the memory."""
+        limit, horizon = self.max_episode_steps, episode_horizon(env)
+        if limit is not None and horizon is not None and horizon > limit:
+            raise ValueError(
+                f"memory_kwargs['max_episode_steps'] must be at least the {horizon} steps that an episode may take, "
+                f"got {limit}"
+            )
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
         """Return the state before the first step; see `Memory.initial_state`.

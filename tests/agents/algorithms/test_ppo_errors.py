@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from memenvs.agents import PartialUpdatePPO, PPOConfig, make_vec_env
+from memenvs.agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, PPOConfig, make_vec_env
 from tests.agents.learners import (
     SEGMENT,
     STEPS,
@@ -112,3 +112,20 @@ def test_the_observation_after_the_last_step_needs_a_position(memory: str) -> No
             model.set_env(darkroom(horizon=6))
         tight = {"memory_kwargs": {"max_episode_steps": 6}}
     learner(memory, bootstrap_truncated=True, **tight).learn(N * STEPS)
+
+
+def test_an_episode_needs_a_position_for_each_step() -> None:
+    """Before anything is learned; `single_steps` needs one position."""
+    tight = {"memory_kwargs": {"max_episode_steps": 4}}
+    message = r"memory_kwargs\['max_episode_steps'\] must be at least the {} steps that an episode may take, got {}"
+    with pytest.raises(ValueError, match=message.format(5, 4)):
+        learner("relic", **tight)
+    with pytest.raises(ValueError, match=message.format(5, 4)):
+        policy_kwargs = {"memory": "relic", **tight}
+        EpisodeDQN("MemoryPolicy", darkroom(horizon=5), DQNConfig(episode_steps=5), policy_kwargs=policy_kwargs)
+    model = learner("relic", memory_kwargs={"max_episode_steps": 5})
+    with pytest.raises(ValueError, match=message.format(6, 5)):
+        model.set_env(darkroom(horizon=6))
+    with pytest.raises(ValueError, match=message.format(6, 5)):
+        model.policy.check_env(darkroom(horizon=6))
+    learner("relic", policy_kwargs={"single_steps": True}, **tight).learn(N * STEPS)

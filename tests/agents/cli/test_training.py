@@ -153,6 +153,13 @@ def test_mistakes_are_one_line_and_leave_nothing(
         "--policy.memry lstm": "unknown setting 'memry' of MemoryPolicy; choose from ['memory',",
         "--device gpu": "device must be 'auto', 'cpu', 'cuda' or 'cuda:0' and so on, got 'gpu'",
         "--policy.memory_kwargs.layer 2": "unknown setting 'layer'",
+        "--policy.memory_kwargs.max_episode_steps 15": "must be at least the 16 steps that an episode may take, got 15",
+        "--eval_kwargs.max_episode_steps 200 --eval_steps 1200": (
+            "Darkroom-v0 with these eval_kwargs: memory_kwargs['max_episode_steps'] must be at least the 200 steps"
+        ),
+        '--env memenvs/VisualMatch-v0 --env_kwargs {} --eval_kwargs {"obs":"one_hot"} --eval_steps 100': (
+            "VisualMatch-v0 with these eval_kwargs: observation 'image' must be of shape (7, 7, 3), as it was learned"
+        ),
         "--ppo.n_updates 3": "n_updates must divide n_steps (128), got 3",
         "--total_steps 1023": "total_steps must be at least 1024, one rollout (n_envs 8 x ppo.n_steps 128), got 1023",
         "--resume": "no run in runs/ci-smoke-0",

@@ -282,11 +282,11 @@ class MemoryPolicy(ActingPolicy):
 
     @property
     def max_episode_steps(self) -> int | None:
-        """Largest number of steps of an episode that the memory can tell apart; None for any number."""
+        """Most steps of an episode for which the memory has positions; None for any number."""
         return None if self.single_steps else getattr(getattr(self.memory, "config", None), "max_episode_steps", None)
 
     def check_env(self, env: VecEnv) -> None:
-        """Raise a ValueError unless the policy can act in an environment; see `ActingPolicy.check_env`."""
+        """Raise an error unless the policy can act in `env`; see `ActingPolicy.check_env`."""
         super().check_env(env)
         self.check_episodes(env)
 

@@ -50,7 +50,7 @@ def _other(memory: str, **settings: Any) -> dict[str, Any]:
 #: Method -> what it is, and its overrides.
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "ama": ("an allocator chooses FIFO or MVFO", {}),
-    "ama-long": ("the same with half as many steps again", {"total_steps": 2_304_000}),
+    "ama-long": ("the same with half as many steps again", {}),
     **{
         strategy: (
             f"the strategy {strategy.upper()}",
@@ -67,24 +67,40 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
         _other("relic", layers=1, heads=2, dim=64, mlp_dim=64, max_episode_steps=101),
     ),
 }
-#: Task of the study -> beginning of the names of its variants, and the overrides of all of them.
+#: Task of the study -> beginning of the names of its variants, and the overrides of all. In TwoRooms views are wide, so
+#: that both boxes are in the first one of the choice, and the stay is a quarter as long as by default. A memory has
+#: room for all of it, but not for the cue besides.
 TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "visual-match": ("", {}),
     "two-rooms": (
         "two-rooms-",
         {
             "env": "memenvs/TwoRooms-v0",
-            "env_kwargs": {"image_size": [24, 24], "place": True},
+            "env_kwargs": {"image_size": [12, 20], "phases": [4, 20, 16], "place": True},
             "policy.features_extractor_kwargs": {"image_dim": 64},
+            "total_steps": 384_000,
+            "ppo.n_steps": 40,
+            "eval_steps": 40,
             "eval_trials": 200,
         },
     ),
 }
+_CAPACITIES = {"visual-match": _CAPACITY, "two-rooms": 20}
 
 
 def variant_name(task: str, method: str) -> str:
     """Return the name of the preset or variant of a method in a task."""
     return f"sat-visual-match:{TASKS[task][0]}{method}"
+
+
+def _overrides(task: str, method: str) -> dict[str, Any]:
+    """Overrides of the preset for a method in a task."""
+    overrides = {**TASKS[task][1], **METHODS[method][1]}
+    if method == "ama-long":
+        overrides["total_steps"] = 3 * overrides.get("total_steps", _VISUAL_MATCH.total_steps) // 2
+    if "capacity" in overrides.get("policy.memory_kwargs", _SAT):
+        overrides["policy.memory_kwargs.capacity"] = _CAPACITIES[task]
+    return overrides
 
 
 SAT_RL_PRESETS: dict[str, Preset] = {
@@ -93,9 +109,9 @@ SAT_RL_PRESETS: dict[str, Preset] = {
         _VISUAL_MATCH,
         {
             **{
-                f"{prefix}{method}": Variant(f"{task}: {about}", {**of_task, **overrides})
-                for task, (prefix, of_task) in TASKS.items()
-                for method, (about, overrides) in METHODS.items()
+                f"{prefix}{method}": Variant(f"{task}: {about}", _overrides(task, method))
+                for task, (prefix, _) in TASKS.items()
+                for method, (about, _) in METHODS.items()
             },
             "fixed-order": Variant(
                 "balls in a fixed order, and 0.1 for a wrong one, as in the paper's environment",

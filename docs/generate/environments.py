@@ -25,6 +25,7 @@ FURTHER_PAGES = {
     "faces": "[Measurements and deviations from the paper](../research_notes/faces.md).",
     "room_ballet": "[Results](../room_ballet.md).",
     "verbalization": "[The household, its questions and their shortcuts](../verbalization.md).",
+    "visual_match": "[Results](../visual_match.md).",
     "vln": "[Results](../vln.md). [Data](../guides/vln_data.md).",
 }
 _EXAMPLE = """

@@ -24,8 +24,9 @@ from memenvs.agents.studies.layout_evaluation import layout_scores
 from memenvs.agents.studies.study_results import has_results, metric_means, read_result
 
 ROOT = Path(__file__).parents[2]
-#: Overrides of a run that make no other agent of it: the first stage that it starts from, the size of its evaluation.
-SAME_AGENT = ("encoder_from", "eval_trials")
+#: Overrides of a run that make no other agent of it: the first stage that it starts from, the size of its evaluation,
+#: the device that it learned on.
+SAME_AGENT = ("encoder_from", "eval_trials", "device")
 #: Evaluations of a run, the first of which counts.
 EVALUATIONS = ("evaluation", "homes")
 

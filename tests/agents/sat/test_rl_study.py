@@ -43,4 +43,12 @@ def test_every_method_has_a_preset() -> None:
     methods = {(task, method): find_preset(variant_name(task, method)) for task in TASKS for method in METHODS}
     allocated = {method for (_, method), config in methods.items() if config.learner.allocator is not None}
     assert allocated == {"ama", "ama-long"}
-    assert {config.total_steps for (_, method), config in methods.items() if method != "ama-long"} == {1_536_000}
+    steps = {task: {methods[task, each].total_steps for each in METHODS if each != "ama-long"} for task in TASKS}
+    assert steps == {"visual-match": {1_536_000}, "two-rooms": {384_000}}  # the same for all methods of a task
+    assert [methods[task, "ama-long"].total_steps for task in TASKS] == [2_304_000, 576_000]
+    for (task, method), config in methods.items():  # memory is smaller than the stay and the cue together
+        capacity = config.policy["memory_kwargs"].get("capacity")
+        assert capacity == (
+            None if method in ("relic", "gru", "lstm", "none") else 40 if task == "visual-match" else 20
+        )
+        assert config.learner.n_steps == sum(config.env_kwargs.get("phases", (4, 80, 16)))

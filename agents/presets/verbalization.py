@@ -23,6 +23,7 @@ _QUEUES: dict[str, Any] = {
     "ratios": [4],
 }
 _LSTM: dict[str, Any] = {"dim": 64, "layers": 2}
+_DECODERS: dict[str, Any] = {"policy.reconstruction_weight": 0.2, "policy.time_weight": 0.2}
 
 
 def _memory(about: str, name: str, settings: dict[str, Any]) -> Variant:
@@ -60,6 +61,24 @@ _VARIANTS = {
     "text": _text("a T5 with new weights reads memory and question", {}),
     "text-without-times": _text(
         "the time of a question is in its words alone, as in the thesis", {"policy.text": {"resolved_times": False}}
+    ),
+    "text-decoders": _text("an episode auto-encoder and a decoder of named dates are learned beside", _DECODERS),
+    "text-pretrained": _text(
+        "the auto-encoder is learned first, alone", {**_DECODERS, "policy.pretraining_steps": 300}
+    ),
+    "text-pretrained-frozen": _text(
+        "the auto-encoder is learned first, then the answers with a memory that stays as it is for a while",
+        {**_DECODERS, "policy.pretraining_steps": 300, "policy.frozen_steps": 150},
+    ),
+    "previous-work": _text(
+        "all outputs of an LSTM, numbers of symbols and of whole goals, as before the thesis",
+        {
+            "policy.memory": "lstm-on",
+            "policy.memory_kwargs": _LSTM,
+            "policy.symbol_encoding": "whole_goals",
+            "policy.dates": "integers",
+            "policy.text": {"resolved_times": False},
+        },
     ),
     **{
         f"text-{name}": _text(f"memory {name}", {"policy.memory": name, "policy.memory_kwargs": settings})

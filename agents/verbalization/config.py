@@ -10,7 +10,7 @@ from memenvs.agents.algorithms.supervised_config import SupervisedConfig
 from memenvs.checks import check_fields, check_int, is_int
 
 Dates = Literal["periodic", "integers"]
-SymbolEncoding = Literal["embedding", "index_linear"]
+SymbolEncoding = Literal["embedding", "index_linear", "whole_goals"]
 Answers = Literal["structured", "text"]
 
 
@@ -40,13 +40,21 @@ class AnswererConfig:
         memory_kwargs: Its settings.
         dim: Width of an embedded key frame; >= 1.
         symbol_encoding: "embedding": a table of vectors, and the mean of them over the goal. "index_linear": a linear
-            layer over the numbers of the symbols, as in the work before the thesis.
+            layer over the numbers of the symbols. "whole_goals": that, where a goal of several predicates has one
+            number of its own, as in the work before the thesis.
         dates: "periodic": sines and cosines of day and time of day. "integers": a linear layer over the seven fields.
         head_dim: Width of the head of structured answers; divisible by `head_heads`.
         head_heads: Attention heads of the head; >= 1.
         head_layers: Layers of the head that attend to the memory; >= 1.
+        reconstruction_weight: Weight of the loss of an episode auto-encoder (`EpisodeDecoder`), 0 to below 1; that of
+            the answers has what remains of 1.
+        time_weight: Weight of the loss of a decoder of the date that a question names (`TimeDecoder`), 0 to below 1;
+            for answers in words alone.
+        pretraining_steps: Batches at the start in which the auto-encoder alone is learned; >= 0.
+        frozen_steps: Batches after these in which the loss of the answers does not reach the memory; >= 0.
         questions: Questions about each history of a batch, which share its memory; >= 1.
-        curriculum: Numbers of the batches from which on the next longer histories take part; empty: all from the start.
+        curriculum: Numbers of the batches after `pretraining_steps` from which on the next longer histories take part;
+            empty: all from the start.
 
     Raises:
         TypeError: A value of another type.
@@ -63,6 +71,10 @@ class AnswererConfig:
     head_dim: int = 96
     head_heads: int = 4
     head_layers: int = 3
+    reconstruction_weight: float = 0.0
+    time_weight: float = 0.0
+    pretraining_steps: int = 0
+    frozen_steps: int = 0
     questions: int = 16
     curriculum: Sequence[int] = ()
 
@@ -72,8 +84,32 @@ class AnswererConfig:
             check_int(name, getattr(self, name), at_most=2**16)
         if self.head_dim % self.head_heads:
             raise ValueError(f"head_heads must divide head_dim ({self.head_dim}), got {self.head_heads}")
+        for name in ("pretraining_steps", "frozen_steps"):
+            check_int(name, getattr(self, name), 0)
+        for name in ("reconstruction_weight", "time_weight"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} must be 0 to below 1, got {getattr(self, name)}")
+        if self.reconstruction_weight + self.time_weight >= 1:
+            total = self.reconstruction_weight + self.time_weight
+            raise ValueError(f"reconstruction_weight and time_weight must have a sum below 1, got {total}")
+        if self.reconstructs and self.memory == "none":
+            raise ValueError("an auto-encoder (reconstruction_weight, pretraining_steps) needs a memory, got 'none'")
+        if self.frozen_steps and not self.pretraining_steps:
+            raise ValueError(f"frozen_steps must be 0 without pretraining_steps, got {self.frozen_steps}")
+        if self.time_weight and self.answers != "text":
+            raise ValueError(f"time_weight must be 0 unless answers is 'text', got {self.time_weight}")
         if self.text and self.answers != "text":
             raise ValueError(f"text must be empty unless answers is 'text', got {self.text!r}")
         steps = list(self.curriculum) if not isinstance(self.curriculum, str) else [None]
         if not all(is_int(step) and step >= 0 for step in steps) or steps != sorted(steps):
             raise ValueError(f"curriculum must be ascending numbers of batches, got {self.curriculum!r}")
+
+    @property
+    def reconstructs(self) -> bool:
+        """True if an auto-encoder is learned."""
+        return bool(self.reconstruction_weight or self.pretraining_steps)
+
+    @property
+    def answer_weight(self) -> float:
+        """Weight of the loss of the answers."""
+        return 1.0 - self.reconstruction_weight - self.time_weight

@@ -94,7 +94,7 @@ class FrameEmbedding(nn.Module):
         sub_width: Number of signals.
         latent_width: Number of image latents.
         dim: Width of an embedded key frame.
-        symbol_encoding: "embedding" or "index_linear".
+        symbol_encoding: see `AnswererConfig`.
         dates: "periodic" or "integers".
 
     Source:
@@ -118,8 +118,10 @@ class FrameEmbedding(nn.Module):
         self.has_elapsed = "dt" in parts and dates == "periodic"
         n_slots = sum(SLOTS.values())
         self.has_symbols, self.embeds_symbols = "goal" in parts, symbol_encoding == "embedding"
+        self.has_whole_goals = symbol_encoding == "whole_goals"
         if self.has_symbols and not self.embeds_symbols:
-            modules["symbol"] = nn.Linear(n_slots + GOALS, (n_slots + 1) * WIDTH)
+            goals = 1 if self.has_whole_goals else GOALS
+            modules["symbol"] = nn.Linear(n_slots + goals, (n_slots + 1) * WIDTH)
         for part, numbers in (("state", 4), ("sub", sub_width), ("latent", latent_width)):
             if part in parts:
                 modules[part] = nn.Linear(numbers, WIDTHS[part])
@@ -133,7 +135,8 @@ class FrameEmbedding(nn.Module):
 
         Args:
             codes: Shared vectors.
-            frames: Part -> (B, T, ...), as in `memenvs.verbalization.encoding.PARTS`.
+            frames: Part -> (B, T, ...), as in `memenvs.verbalization.encoding.PARTS`. With "whole_goals" also
+                "whole_goal", int64 (B, T); see `memenvs.agents.verbalization.whole_goals`.
 
         Returns:
             float, (B, T, dim).
@@ -143,7 +146,8 @@ class FrameEmbedding(nn.Module):
             encoded.append(codes.number("quantity", elapsed_units(frames["dt"])))
         if self.has_symbols:
             slots = [frames[name].long().reshape(*frames["goal"].shape[:2], size) for name, size in SLOTS.items()]
-            encoded.append(self._symbols(codes, torch.cat(slots, -1), frames["goal"].long()))
+            goal = frames["whole_goal"][..., None] if self.has_whole_goals else frames["goal"].long()
+            encoded.append(self._symbols(codes, torch.cat(slots, -1), goal))
         for part in ("state", "sub", "latent"):
             if part in self.parts:
                 linear = self.encoders[part]
@@ -155,7 +159,7 @@ class FrameEmbedding(nn.Module):
         return next(self.join.parameters()).dtype
 
     def _symbols(self, codes: Codes, slots: Tensor, goal: Tensor) -> Tensor:
-        """Encode symbols, int (B, T, 8), and goals, int (B, T, 5) with 0 for none; float (B, T, 9 * WIDTH)."""
+        """Encode symbols, int (B, T, 8), and goals, int (B, T, G) with 0 for none; float (B, T, 9 * WIDTH)."""
         if not self.embeds_symbols:
             return self.encoders["symbol"](torch.cat([slots, goal], -1).to(self._dtype()))
         is_goal = (goal > 0)[..., None]

@@ -11,7 +11,9 @@ from memenvs.agents.memory import Memory, StepInputs, make_memory
 from memenvs.agents.verbalization.codes import Codes
 from memenvs.agents.verbalization.config import AnswererConfig
 from memenvs.agents.verbalization.frames import FrameEmbedding
+from memenvs.agents.verbalization.reconstruction import EpisodeDecoder
 from memenvs.verbalization.signals import LATENT_WIDTH, SUB_WIDTH
+from memenvs.verbalization.symbols import SYMBOLS
 
 
 class HistoryEncoder(nn.Module):
@@ -41,6 +43,10 @@ class HistoryEncoder(nn.Module):
             self.frames = FrameEmbedding(
                 parts, SUB_WIDTH, LATENT_WIDTH, config.dim, config.symbol_encoding, config.dates
             )
+        if config.reconstructs:
+            self.episodes = EpisodeDecoder(
+                config.dim, self.memory.output_dim, parts, len(SYMBOLS), per_vector=not self.memory.bounded
+            )
 
     def encode(self, frames: Mapping[str, Tensor], mask: Tensor) -> tuple[Tensor, Tensor]:
         """Encode histories.
@@ -61,3 +67,18 @@ class HistoryEncoder(nn.Module):
         _, state = self.memory(StepInputs(self.frames(self.codes, frames), start, start), None, last=1)
         vectors, is_there = self.memory.vectors(state)  # type: ignore[operator]
         return vectors, is_there & mask[:, -1:]
+
+    def reconstruction_loss(
+        self, vectors: Tensor, is_there: Tensor, frames: Mapping[str, Tensor], mask: Tensor, seed: int
+    ) -> Tensor:
+        """Compute the loss of the auto-encoder; see `EpisodeDecoder.loss`.
+
+        Args:
+            vectors: As `encode` returns them, and so is `is_there`.
+            is_there: See `vectors`.
+            frames: As in `encode`, and so is `mask`.
+            mask: See `frames`.
+            seed: Seed of the key frames that the decoder does not see.
+        """
+        generator = torch.Generator().manual_seed(seed)
+        return self.episodes.loss(vectors, is_there, self.frames(self.codes, frames), frames, mask, generator)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from memenvs.agents.verbalization.config import AnswererConfig
 from memenvs.agents.verbalization.history_encoder import HistoryEncoder
 from memenvs.agents.verbalization.model import EMIT, Answerer, Reading
 from memenvs.agents.verbalization.renaming import Renaming, draw_renaming
+from memenvs.agents.verbalization.whole_goals import number_goals
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.language.facts import Clause
 from memenvs.verbalization.language.log import Log
@@ -25,6 +26,8 @@ from memenvs.verbalization.language.sampler import QuestionAnswer
 from memenvs.verbalization.language.score import CORRECT, Score, score_clauses
 from memenvs.verbalization.language.structured import decode_answer
 from memenvs.verbalization.language.wordings import GRAMMAR_VERSION, KINDS
+
+Phase = Literal["all", "answers", "reconstruction"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class QuestionBatch:
         questions: int64, (B, Q); numbers of the questions.
         seed: Seed of what a loss draws, such as dropout.
         renaming: Other names for objects and places; None for none.
+        phase: What is learned: "all"; "answers" alone, whose loss does not reach the memory; or "reconstruction" alone.
     """
 
     arrays: DialogArrays
@@ -44,6 +48,7 @@ class QuestionBatch:
     questions: np.ndarray
     seed: int = 0
     renaming: Renaming | None = None
+    phase: Phase = "all"
 
     def shard(self, part: slice) -> QuestionBatch:
         """Select histories."""
@@ -81,7 +86,8 @@ class AnsweringModel(PredictionModel):
         arrays = load_arrays(self.config if is_training else evaluation_config(self.config))
         lengths = np.unique(arrays.length[arrays.length > 0])
         if step is not None:
-            lengths = lengths[: 1 + sum(step >= begin for begin in self.settings.curriculum)]
+            learned = step - self.settings.pretraining_steps
+            lengths = lengths[: 1 + sum(learned >= begin for begin in self.settings.curriculum)]
             if not self.settings.curriculum:
                 lengths = np.unique(arrays.length[arrays.length > 0])
         rows = [np.flatnonzero(arrays.length == length) for length in lengths]
@@ -90,7 +96,14 @@ class AnsweringModel(PredictionModel):
         available = arrays.slots.shape[1]
         size = min(self.settings.questions, available)
         questions = np.argsort(rng.random((count, available)), axis=1)[:, :size]
-        return QuestionBatch(arrays, histories, questions, int(rng.integers(2**31)))
+        seed = int(rng.integers(2**31))
+        return QuestionBatch(arrays, histories, questions, seed, phase=self._phase(step))
+
+    def _phase(self, step: int | None) -> Phase:
+        settings = self.settings
+        if step is None or step >= settings.pretraining_steps + settings.frozen_steps:
+            return "all"
+        return "reconstruction" if step < settings.pretraining_steps else "answers"
 
     def shard(self, batch: QuestionBatch, rank: int, count: int) -> QuestionBatch:
         """Take every `count`-th history; see `PredictionModel.shard`."""
@@ -101,13 +114,51 @@ class AnsweringModel(PredictionModel):
         """Device of the weights."""
         return next(self.parameters()).device
 
-    def encode(self, batch: QuestionBatch) -> tuple[Tensor, Tensor]:
-        """Encode the histories; see `HistoryEncoder.encode`."""
+    def frames(self, batch: QuestionBatch) -> tuple[dict[str, Tensor], Tensor]:
+        """Assemble the key frames of the histories; see `DialogArrays.frames`."""
         frames, mask = batch.arrays.frames(batch.histories)
         if batch.renaming is not None:
             frames |= {part: batch.renaming.of_frames(frames[part]) for part in SYMBOLIC if part in frames}
+        if self.settings.symbol_encoding == "whole_goals" and "goal" in frames:
+            frames["whole_goal"] = number_goals(frames["goal"], self.config)
         tensors = {part: torch.from_numpy(values).to(self.device) for part, values in frames.items()}
-        return self.model.encode(tensors, torch.from_numpy(mask).to(self.device))
+        return tensors, torch.from_numpy(mask).to(self.device)
+
+    def encode(self, batch: QuestionBatch) -> tuple[Tensor, Tensor]:
+        """Encode the histories; see `HistoryEncoder.encode`."""
+        return self.model.encode(*self.frames(batch))
+
+    def loss(self, batch: QuestionBatch) -> tuple[Tensor, dict[str, float]]:
+        """Compute the losses of answers, auto-encoder and memory; see `PredictionModel.loss`."""
+        settings, log = self.settings, {}
+        frames, mask = self.frames(batch)
+        vectors, is_there = self.model.encode(frames, mask)
+        auxiliary_loss = self.model.memory.auxiliary_loss()
+        total = vectors.new_zeros(())
+        if batch.phase != "reconstruction":
+            read = vectors.detach() if batch.phase == "answers" else vectors
+            answer_loss, log = self.answer_loss(batch, read, is_there)
+            total = total + answer_loss
+        if settings.reconstructs and batch.phase != "answers":
+            weight = settings.reconstruction_weight if batch.phase == "all" else 1.0
+            if weight:
+                reconstruction_loss = self.model.reconstruction_loss(vectors, is_there, frames, mask, batch.seed)
+                total = total + weight * reconstruction_loss
+                log["reconstruction_loss"] = reconstruction_loss.item()
+        if auxiliary_loss is not None and batch.phase != "answers":
+            total = total + auxiliary_loss
+            log["auxiliary_loss"] = auxiliary_loss.item()
+        return total, log
+
+    @abstractmethod
+    def answer_loss(self, batch: QuestionBatch, vectors: Tensor, is_there: Tensor) -> tuple[Tensor, dict[str, float]]:
+        """Compute the loss of the answers, with its weight, and numbers for the log.
+
+        Args:
+            batch: Histories and questions.
+            vectors: float, (B, M, dim); see `encode`.
+            is_there: bool, (B, M).
+        """
 
     def select(self, values: np.ndarray, batch: QuestionBatch) -> Tensor:
         """Select what belongs to the questions of a batch: (B, Q, ...) of (N, questions, ...)."""
@@ -196,20 +247,22 @@ class QuestionAnswering(AnsweringModel):
         super().__init__(config, settings)
         self.model = Answerer(settings, config.parts)
 
-    def read(self, batch: QuestionBatch) -> Reading:
-        """Encode histories and questions; see `Answerer.read`."""
+    def read(self, batch: QuestionBatch, vectors: Tensor, is_there: Tensor) -> Reading:
+        """Encode the questions; see `Answerer.read`."""
         slots = batch.arrays.slots[batch.histories[:, None], batch.questions]
         if batch.renaming is not None:
             slots = batch.renaming.of_slots(
                 slots, *(list(QUESTION_SLOTS).index(name) for name in ("object", "location"))
             )
         times = self.select(batch.arrays.times, batch)
-        return self.model.read(*self.encode(batch), torch.from_numpy(slots).to(self.device), times)
+        return self.model.read(vectors, is_there, torch.from_numpy(slots).to(self.device), times)
 
     def sample(self, count: int, rng: np.random.Generator, step: int | None) -> QuestionBatch:
         """Draw histories and questions, and for training other names; see `AnsweringModel.sample`."""
         batch = super().sample(count, rng, step)
-        return batch if step is None else replace(batch, renaming=draw_renaming(count, rng))
+        if step is None or self.settings.symbol_encoding == "whole_goals":  # renamed goals have no number
+            return batch
+        return replace(batch, renaming=draw_renaming(count, rng))
 
     def targets(self, batch: QuestionBatch) -> Tensor:
         """Return the answers to learn, int64, (B, Q, 8, slots)."""
@@ -223,27 +276,24 @@ class QuestionAnswering(AnsweringModel):
             rows = np.where(is_ordered[..., None, None], renamed, sort_clauses(renamed))
         return torch.from_numpy(rows).to(self.device).long()
 
-    def loss(self, batch: QuestionBatch) -> tuple[Tensor, dict[str, float]]:
-        """Compute the cross-entropy of all slots, and the memory's own loss.
+    def answer_loss(self, batch: QuestionBatch, vectors: Tensor, is_there: Tensor) -> tuple[Tensor, dict[str, float]]:
+        """Compute the cross-entropy of all slots; see `AnsweringModel.answer_loss`.
 
         Each clause of the answer counts, and the end after it.
         """
-        losses, is_right = self._cross_entropy(self.read(batch), self.targets(batch))
+        losses, is_right = self._cross_entropy(self.read(batch, vectors, is_there), self.targets(batch))
         answer_loss = losses.mean()
         log = {"accuracy": float(is_right.float().mean()), "answer_loss": answer_loss.item()}
-        auxiliary_loss = self.model.memory.auxiliary_loss()
-        if auxiliary_loss is None:
-            return answer_loss, log
-        return answer_loss + auxiliary_loss, {**log, "auxiliary_loss": auxiliary_loss.item()}
+        return self.settings.answer_weight * answer_loss, log
 
     def _cross_entropy(self, reading: Reading, target: Tensor) -> tuple[Tensor, Tensor]:
         """Compute the loss of answers, float (B, Q), and whether all slots are right, bool (B, Q)."""
         logits, (row, question, clause) = self.model.clause_logits(reading, target)
         wanted = target[row, question, clause]  # (N, slots)
-        is_there = wanted[:, EMIT] > 0
-        losses, is_right = logits[EMIT].new_zeros(len(row), dtype=torch.float32), torch.ones_like(is_there)
+        is_clause = wanted[:, EMIT] > 0
+        losses, is_right = logits[EMIT].new_zeros(len(row), dtype=torch.float32), torch.ones_like(is_clause)
         for slot, each in enumerate(logits):
-            counts = torch.ones_like(is_there) if slot == EMIT else is_there
+            counts = torch.ones_like(is_clause) if slot == EMIT else is_clause
             losses = losses + counts * F.cross_entropy(each.float(), wanted[:, slot], reduction="none")
             is_right &= (each.argmax(-1) == wanted[:, slot]) | ~counts
         of_question = losses.new_zeros(target.shape[:2]).index_put((row, question), losses, accumulate=True)
@@ -252,17 +302,17 @@ class QuestionAnswering(AnsweringModel):
 
     def own_answer_loss(self, batch: QuestionBatch) -> Tensor:
         """Compute the cross-entropy of the model's answers; see `AnsweringModel.own_answer_loss`."""
-        reading = self.read(batch)
+        reading = self.read(batch, *self.encode(batch))
         return self._cross_entropy(reading, self.model.tuples(reading).detach())[0]
 
     def attention(self, batch: QuestionBatch) -> Tensor:
         """Compute where the head reads for its answers; see `Answerer.attention`."""
-        reading = self.read(batch)
+        reading = self.read(batch, *self.encode(batch))
         return self.model.attention(reading, self.model.tuples(reading))
 
     def answers(self, batch: QuestionBatch) -> list[list[tuple[Clause, ...] | None]]:
         """Answer in slots; see `AnsweringModel.answers`."""
-        tuples = self.model.tuples(self.read(batch)).cpu().numpy()
+        tuples = self.model.tuples(self.read(batch, *self.encode(batch))).cpu().numpy()
         return [
             [
                 decode_answer(qa.question, slots_to_tuples(qa.question, rows, qa.now), qa.now)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from memenvs.agents.verbalization.config import AnswererConfig
 from memenvs.agents.verbalization.frames import DateEncoder
 from memenvs.agents.verbalization.history_encoder import HistoryEncoder
+from memenvs.agents.verbalization.reconstruction import TimeDecoder
 from memenvs.agents.verbalization.t5 import PAD, T5, check_tiles
 from memenvs.agents.verbalization.text_config import TextConfig
 
@@ -41,6 +42,8 @@ class TextAnswerer(HistoryEncoder):
         self.t5 = T5(sizes)
         if text.weights is not None:
             self.t5.load_published(text.weights)
+        if config.time_weight:
+            self.named_time = TimeDecoder(sizes.d_model)
 
     def context(
         self, vectors: Tensor, mask: Tensor, query: Tensor, has_time: Tensor, times: Tensor
@@ -55,7 +58,7 @@ class TextAnswerer(HistoryEncoder):
             times: int, (B, Q, 3, 7); first and last second of that time, and the present.
 
         Returns:
-            float, (B Q, C, d_model), and bool, (B Q, C).
+            float, (B Q, C, d_model), and bool, (B Q, C); the words of the question are the last W.
         """
         count = query.shape[1]
         vectors = self.vector_norm(vectors).repeat_interleave(count, 0)

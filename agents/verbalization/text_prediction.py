@@ -17,6 +17,7 @@ from memenvs.agents.verbalization.text_config import TextConfig
 from memenvs.agents.verbalization.text_model import TextAnswerer
 from memenvs.agents.verbalization.texts import Texts, make_tokenizer, pad
 from memenvs.verbalization.config import EpisodicQAConfig
+from memenvs.verbalization.dates import date_fields
 from memenvs.verbalization.dialogs import Dialogs
 from memenvs.verbalization.language.answer_parser import parse_answer
 from memenvs.verbalization.language.facts import Clause
@@ -86,24 +87,25 @@ class TextAnswering(AnsweringModel):
             for question in which
         ]
 
-    def read(self, batch: QuestionBatch, queries: list[np.ndarray]) -> tuple[Tensor, Tensor]:
+    def read(
+        self, batch: QuestionBatch, queries: list[np.ndarray], vectors: Tensor, is_there: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Put together what the decoder attends to, B Q rows; see `TextAnswerer.context`."""
         query = torch.from_numpy(pad(queries)).to(self.device).unflatten(0, batch.questions.shape)
         has_time = self.select(batch.arrays.slots, batch)[..., -1] > 0
-        times = self.select(batch.arrays.times, batch)
-        return self.model.context(*self.encode(batch), query, has_time, times)
+        return self.model.context(vectors, is_there, query, has_time, self.select(batch.arrays.times, batch))
 
-    def loss(self, batch: QuestionBatch) -> tuple[Tensor, dict[str, float]]:
-        """Compute the cross-entropy of all tokens of the answers, and the memory's own loss."""
+    def answer_loss(self, batch: QuestionBatch, vectors: Tensor, is_there: Tensor) -> tuple[Tensor, dict[str, float]]:
+        """Compute the loss of tokens and named dates; see `AnsweringModel.answer_loss`."""
         if not self.model.t5.config.dropout_rate:
-            return self._loss(batch)
+            return self._answer_loss(batch, vectors, is_there)
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(batch.seed)  # dropout draws from PyTorch's global generator
-            return self._loss(batch)
+            return self._answer_loss(batch, vectors, is_there)
 
-    def _loss(self, batch: QuestionBatch) -> tuple[Tensor, dict[str, float]]:
+    def _answer_loss(self, batch: QuestionBatch, vectors: Tensor, is_there: Tensor) -> tuple[Tensor, dict[str, float]]:
         pairs = self._pairs(batch)
-        context, valid = self.read(batch, [query for query, _ in pairs])
+        context, valid = self.read(batch, [query for query, _ in pairs], vectors, is_there)
         length = np.array([len(answer) for _, answer in pairs])
         loss, n_right = context.new_zeros(()), 0
         for rows in np.array_split(np.argsort(length, kind="stable"), PARTS):
@@ -115,10 +117,18 @@ class TextAnswering(AnsweringModel):
             n_right += int(((logits.argmax(-1) == answer) | (answer == PAD)).all(1).sum())
         answer_loss = loss / int(length.sum())
         log = {"accuracy": n_right / len(pairs), "answer_loss": answer_loss.item()}
-        auxiliary_loss = self.model.memory.auxiliary_loss()
-        if auxiliary_loss is None:
-            return answer_loss, log
-        return answer_loss + auxiliary_loss, {**log, "auxiliary_loss": auxiliary_loss.item()}
+        total = self.settings.answer_weight * answer_loss
+        if self.settings.time_weight:
+            n_words = max(len(query) for query, _ in pairs)
+            time_loss = self._time_loss(batch, context[:, -n_words:], valid[:, -n_words:])
+            total, log["time_loss"] = total + self.settings.time_weight * time_loss, time_loss.item()
+        return total, log
+
+    def _time_loss(self, batch: QuestionBatch, words: Tensor, valid: Tensor) -> Tensor:
+        references = [qa.reference for row in self.gold(batch) for qa in row]
+        dates = date_fields(np.array([0 if each is None else each for each in references]))
+        is_there = torch.tensor([each is not None for each in references], device=self.device)
+        return self.model.named_time.loss(words, valid, torch.from_numpy(dates).to(self.device), is_there)
 
     def answers(self, batch: QuestionBatch) -> list[list[tuple[Clause, ...] | None]]:
         """Answer in words and parse them; see `AnsweringModel.answers`."""
@@ -129,7 +139,7 @@ class TextAnswering(AnsweringModel):
 
     def own_answer_loss(self, batch: QuestionBatch) -> Tensor:
         """Compute the cross-entropy of the model's answers; see `AnsweringModel.own_answer_loss`."""
-        context, valid = self.read(batch, [query for query, _ in self._pairs(batch)])
+        context, valid = self.read(batch, [query for query, _ in self._pairs(batch)], *self.encode(batch))
         with torch.no_grad():
             answer = self.model.t5.write(context, valid, ANSWER_TOKENS)
         logits = self.model.t5.decode(answer, context, valid).float()
@@ -139,7 +149,7 @@ class TextAnswering(AnsweringModel):
     @torch.no_grad()
     def answer_texts(self, batch: QuestionBatch) -> list[list[str]]:
         """Write the answers: B lists of Q texts."""
-        context, valid = self.read(batch, [query for query, _ in self._pairs(batch)])
+        context, valid = self.read(batch, [query for query, _ in self._pairs(batch)], *self.encode(batch))
         is_summary = np.array([qa.kind == "summary" for row in self.gold(batch) for qa in row])
         texts = [""] * len(is_summary)
         for alike, most_tokens in ((~is_summary, SHORT_ANSWER), (is_summary, ANSWER_TOKENS)):

@@ -134,7 +134,8 @@ def test_arrays_are_those_of_the_environment(arrays):
 def first_clauses(model, batch: QuestionBatch) -> torch.Tensor:
     """Scores of all values of the first clauses, (B, Q, values)."""
     none = torch.zeros(*batch.questions.shape, 8, len(ANSWER_SLOTS), dtype=torch.int64)
-    return torch.cat(model.model.clause_logits(model.read(batch), none)[0], -1).unflatten(0, batch.questions.shape)
+    reading = model.read(batch, *model.encode(batch))
+    return torch.cat(model.model.clause_logits(reading, none)[0], -1).unflatten(0, batch.questions.shape)
 
 
 def test_answers_depend_on_their_own_history_and_question_alone(arrays):
@@ -229,7 +230,8 @@ def test_renaming():
     assert (part.renaming.objects == renaming.objects[1::2]).all()
     plain = replace(batch, renaming=None)
     seen = [model.encode(each)[0] for each in (batch, plain)]
-    assert not torch.equal(*seen) and not torch.equal(*(model.read(each).questions for each in (batch, plain)))
+    questions = [model.read(each, *model.encode(each)).questions for each in (batch, plain)]
+    assert not torch.equal(*seen) and not torch.equal(*questions)
 
 
 def test_wrong_settings_are_named():
@@ -295,7 +297,8 @@ def test_sources_of_an_answer(arrays):
         vectors, mask = model.eval().encode(batch)
         assert found.vectors.shape == (vectors.shape[1],) and 0 < found.vectors.sum() < 1
         assert (found.vectors[~mask[0].numpy()] == 0).all()
-        expected = model._cross_entropy(model.read(batch), model.model.tuples(model.read(batch)))[0]
+        reading = model.read(batch, vectors, mask)
+        expected = model._cross_entropy(reading, model.model.tuples(reading))[0]
         torch.testing.assert_close(model.own_answer_loss(batch), expected)
     assert answer_sources(make("none"), batch) is None
     with pytest.raises(ValueError, match=r"one question about one history, got \(1, 2\)"):

@@ -79,7 +79,7 @@ def test_loss_and_answers_are_those_of_each_question_alone(arrays):
             for question in which:
                 alone = QuestionBatch(arrays, np.array([row]), np.array([[question]]))
                 ((query, answer),) = model._pairs(alone)
-                context, valid = model.eval().read(alone, [query])
+                context, valid = model.eval().read(alone, [query], *model.encode(alone))
                 logits = model.model.t5.decode(torch.from_numpy(answer)[None], context, valid)[0]
                 losses += F.cross_entropy(logits, torch.from_numpy(answer), reduction="sum").item()
                 count += len(answer)

@@ -1,0 +1,200 @@
+"""Episode auto-encoder, decoder of named dates, their losses and phases, whole goals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from memenvs.agents.presets import find_preset
+from memenvs.agents.verbalization.arrays import load_arrays
+from memenvs.agents.verbalization.config import AnswererConfig
+from memenvs.agents.verbalization.experiment import make_question_answering
+from memenvs.agents.verbalization.prediction import QuestionBatch
+from memenvs.agents.verbalization.reconstruction import EpisodeDecoder, TimeDecoder
+from memenvs.agents.verbalization.whole_goals import number_goals
+from memenvs.verbalization.config import EpisodicQAConfig
+from memenvs.verbalization.dates import date_fields
+from memenvs.verbalization.language.wordings import KINDS
+
+DATA = {"kinds": KINDS, "scale": "smoke", "questions": 4}
+QUEUES = {"dim": 8, "layers": 2, "heads": 2, "mlp_dim": 8, "block_length": 4, "memory_length": 4}
+QUEUES |= {"compressed_lengths": [2], "ratios": [2]}
+LSTM = {"dim": 8, "layers": 1}
+SIZES = {"d_model": 16, "d_ff": 24, "d_kv": 8, "num_layers": 1, "num_heads": 2}
+TEXT = {"answers": "text", "text": {"sizes": SIZES}, "dim": 8, "questions": 4}
+STRUCTURED = {"dim": 8, "head_dim": 16, "head_heads": 2, "head_layers": 1, "questions": 4}
+FRAMES = {"goal": 5, "action": 0, "args": 5, "objects": 2, "state": 4, "sub": 129, "dt": 7}
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    return load_arrays(EpisodicQAConfig(**DATA))
+
+
+def make(settings, memory: str = "ct-lt", **changes):
+    kwargs = {"ct-lt": QUEUES, "lstm-on": LSTM}.get(memory, {})
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return make_question_answering(
+            "memenvs/EpisodicQA-v0", DATA, {**settings, "memory": memory, "memory_kwargs": kwargs, **changes}
+        ).train()
+
+
+def random_frames(batch: int, steps: int, seed: int = 0) -> dict[str, torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    frames = {
+        part: torch.randint(0, 3, (batch, steps, *([width] if width else [])), generator=generator)
+        for part, width in FRAMES.items()
+    }
+    return frames | {"sub": torch.randn(batch, steps, 129, generator=generator)}
+
+
+def test_key_frames_are_decoded_from_the_memory() -> None:
+    """No key frame sees itself or a later one; half of the earlier ones are hidden; padding does not count."""
+    for per_vector in (False, True):
+        torch.manual_seed(0)
+        decoder = EpisodeDecoder(6, 8, tuple(FRAMES), 5, per_vector).double()
+        frames, mask = random_frames(2, 5), torch.tensor([[True] * 5, [False, False, True, True, True]])
+        embedded = torch.randn(2, 5, 6).double().requires_grad_()
+        vectors = torch.randn(2, 5, 8).double().requires_grad_()
+
+        def loss(vectors, embedded, mask, frames, seed=0):
+            there = mask if per_vector else torch.tensor([[True] * 5, [True, False, True, True, False]])  # noqa: B023
+            return decoder.loss(vectors, there, embedded, frames, mask, torch.Generator().manual_seed(seed))  # noqa: B023
+
+        first = loss(vectors, embedded, mask, frames)
+        grads = torch.autograd.grad(first, (vectors, embedded), allow_unused=True, retain_graph=True)
+        assert grads[0].abs().sum() > 0
+        hidden = vectors.detach().clone()
+        hidden[1, 0 if per_vector else 1] = 7.0
+        changed = {part: values.clone() for part, values in frames.items()}
+        for values in changed.values():
+            values[1, :2] = 1
+        torch.testing.assert_close(loss(hidden, embedded, mask, changed), first)
+        assert loss(vectors, embedded, torch.zeros_like(mask), frames) == 0
+        if per_vector:
+            assert grads[1] is None
+            continue
+        assert not grads[1][:, -1].any() and not grads[1][1, :2].any()  # the last one is decoded, and seen by none
+        seen = [
+            torch.autograd.grad(loss(vectors, embedded, mask, frames, seed), embedded)[0][0].any(1).tolist()
+            for seed in range(20)
+        ]
+        assert 0.3 < np.mean(np.array(seen)[:, :4]) < 0.7  # half of the earlier ones are dropped
+        # The loss of key frame t depends on those before t alone.
+        for t in range(4):
+            only = {part: values.clone() for part, values in frames.items()}
+            for values in only.values():
+                values[0, t] = 2
+            difference = loss(vectors, embedded, mask, only) - first
+            (grad,) = torch.autograd.grad(difference, embedded, retain_graph=True)
+            assert not grad[0, t:].any(), t
+    # images count too where they are given
+    with_images = EpisodeDecoder(6, 8, ("latent",), 5, True)
+    there = torch.ones(2, 5, dtype=torch.bool)
+    zeros, ones = ({"latent": value * torch.ones(2, 5, 2048)} for value in (0, 1))
+    losses = [with_images.loss(torch.zeros(2, 5, 8), there, None, each, there, None).item() for each in (zeros, ones)]
+    assert losses[0] < 0.3 < losses[1]
+
+
+def test_named_dates_are_learned() -> None:
+    """The date that a word names is decoded; questions without one, and padding, do not count."""
+    torch.manual_seed(0)
+    decoder = TimeDecoder(8)
+    words, dates = torch.randn(4, 3, 8), torch.from_numpy(date_fields(np.arange(4) * 10**7))
+    valid, there = torch.tensor([[True, True, False]] * 4), torch.tensor([True, True, True, False])
+    optimizer = torch.optim.Adam(decoder.parameters(), 0.05)
+    for _ in range(60):
+        optimizer.zero_grad()
+        loss = decoder.loss(words, valid, dates, there)
+        loss.backward()
+        optimizer.step()
+    assert loss < 0.05
+    changed, other = words.clone(), dates.clone()
+    changed[:, 2], other[3] = 9.0, 1
+    torch.testing.assert_close(decoder.loss(changed, valid, other, there), decoder.loss(words, valid, dates, there))
+    assert decoder.loss(words, valid, dates, torch.zeros(4, dtype=torch.bool)) == 0
+
+
+def test_losses_and_what_learns_from_them(arrays):
+    """Weights have the sum 1; phases leave out what they say; the convolutions learn from the memory's loss alone."""
+    batch = QuestionBatch(arrays, np.argsort(-arrays.count)[:3], np.tile(np.arange(4), (3, 1)))
+    for settings in (STRUCTURED, TEXT):
+        time = {"time_weight": 0.3} if settings is TEXT else {}
+        model = make(settings, reconstruction_weight=0.2, pretraining_steps=2, frozen_steps=3, **time)
+        learned = {}
+        for phase in ("all", "answers", "reconstruction"):
+            model.zero_grad(set_to_none=True)
+            loss, log = model.loss(replace(batch, phase=phase))
+            loss.backward()
+            learned[phase] = {
+                name.split(".")[1]
+                for name, each in model.named_parameters()
+                if each.grad is not None and each.grad.any()
+            }
+            a3 = time.get("time_weight", 0.0)
+            parts = {
+                "all": {"answer_loss": 0.8 - a3, "reconstruction_loss": 0.2, "auxiliary_loss": 1},
+                "answers": {"answer_loss": 0.8 - a3},
+                "reconstruction": {"reconstruction_loss": 1, "auxiliary_loss": 1},
+            }[phase]
+            parts |= {"time_loss": a3} if a3 and phase != "reconstruction" else {}
+            assert log.keys() - {"accuracy"} == parts.keys()
+            assert loss.item() == pytest.approx(sum(weight * log[name] for name, weight in parts.items()), rel=1e-5)
+        assert {"memory", "frames", "episodes"} <= learned["all"] and not {"memory", "frames"} & learned["answers"]
+        head = {"t5"} if settings is TEXT else {"slots"}
+        assert head <= learned["answers"] and not head & learned["reconstruction"]
+        assert {"memory", "frames", "episodes"} <= learned["reconstruction"]
+        assert [model.sample(1, np.random.default_rng(0), step).phase for step in (0, 1, 2, 4, 5)] == [
+            "reconstruction", "reconstruction", "answers", "answers", "all",
+        ]  # fmt: skip
+        model.model.memory.auxiliary_loss = lambda: None
+        model.zero_grad(set_to_none=True)
+        model.loss(batch)[0].backward()
+        compress = [each.grad for name, each in model.named_parameters() if "compress." in name]
+        assert compress and all(each is None or not each.any() for each in compress)
+    each_step = make(STRUCTURED, "lstm-on", reconstruction_weight=0.5)
+    assert each_step.model.episodes.per_vector and each_step.loss(batch)[1]["reconstruction_loss"] > 0
+    curriculum = make(STRUCTURED, curriculum=[2], pretraining_steps=3, reconstruction_weight=0.1)
+    lengths = [set(arrays.length[curriculum.sample(40, np.random.default_rng(0), step).histories]) for step in (4, 5)]
+    assert lengths == [{1}, {1, 2}]
+
+
+def test_whole_goals(arrays):
+    """Each goal of the training split has a number, in any order of its predicates; new ones share the last."""
+    config = arrays.dialogs.config
+    goals = arrays.tables["goal"]
+    numbers = number_goals(goals, config)
+    unique = np.unique(np.sort(goals, axis=1), axis=0)
+    assert len(np.unique(numbers)) == len(unique) and numbers.max() == len(unique) - 1
+    assert (number_goals(goals[:, ::-1], config) == numbers).all()
+    assert number_goals(np.zeros((1, 5), int), config).tolist() == [0]
+    unknown = np.array([[1, 1, 1, 1, 1]])
+    assert number_goals(unknown, config).tolist() == [len(unique)]
+    model = make(STRUCTURED, "lstm-on", symbol_encoding="whole_goals", dates="integers")
+    assert model.model.frames.encoders["symbol"].in_features == 9
+    batch = QuestionBatch(arrays, np.array([0]), np.array([[0]]))
+    frames, mask = model.frames(batch)
+    assert (frames["whole_goal"].numpy() == number_goals(frames["goal"].numpy(), config)).all() and mask.any()
+    assert model.loss(batch)[0].isfinite()
+
+
+def test_presets_and_wrong_settings() -> None:
+    previous = find_preset("episodic-qa:previous-work").policy
+    assert previous["memory"] == "lstm-on" and previous["symbol_encoding"] == "whole_goals"
+    for name in ("text-decoders", "text-pretrained", "text-pretrained-frozen", "previous-work"):
+        AnswererConfig(**find_preset(f"episodic-qa:{name}").policy)
+    for settings, message in (
+        ({"reconstruction_weight": 1.0}, r"reconstruction_weight must be 0 to below 1, got 1\.0"),
+        ({"answers": "text", "reconstruction_weight": 0.5, "time_weight": 0.5}, r"a sum below 1, got 1\.0"),
+        ({"memory": "none", "pretraining_steps": 1}, "needs a memory, got 'none'"),
+        ({"frozen_steps": 2}, "frozen_steps must be 0 without pretraining_steps, got 2"),
+        ({"time_weight": 0.1}, r"time_weight must be 0 unless answers is 'text', got 0\.1"),
+        ({"pretraining_steps": -1}, "pretraining_steps must be an integer of at least 0"),
+        ({"symbol_encoding": "goals"}, "unknown symbol_encoding 'goals'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            AnswererConfig(**settings)

@@ -16,7 +16,7 @@ test: $(VENV)/dev
 	$(PYTEST)
 
 fast: $(VENV)/dev
-	$(PYTEST) -m "not learning and not programs and not nightly"
+	$(PYTEST) -m "not slow and not learning and not programs and not nightly"
 
 nightly: $(VENV)/dev
 	$(PYTEST) -m nightly
@@ -42,7 +42,7 @@ mapped:
 	@rm -rf build/mapped && mkdir -p build/mapped/memenvs
 	@ln -s $(CURDIR)/memenvs/* $(CURDIR)/agents $(CURDIR)/wrappers build/mapped/memenvs/
 
-# The fast tests on each supported Python that this machine has, with the oldest and the newest Gymnasium.
+# The fast and the slow tests on each supported Python that this machine has, with the oldest and the newest Gymnasium.
 matrix:
 	.ci/matrix
 

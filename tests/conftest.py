@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -57,12 +58,24 @@ def display() -> Iterator[None]:
         process.wait()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the files that train agents first, then those that run whole programs.
+#: Compiles the renderer in a fresh checkout, which takes a minute.
+COMPILES = Path(__file__).parent / "objectnav" / "test_ext_objnav.py"
+#: Train agents for two minutes and draw no homes.
+LEARNING = Path(__file__).parent / "learning"
 
-    They take longest. Handed out first, they let several workers end at the same time.
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order the files, which workers take one after the other.
+
+    One worker compiles the renderer while the others train agents, so that it is compiled once. What takes longest
+    comes next, so that several workers end at the same time.
     """
-    learning, programs = (
-        {item.path for item in items if item.get_closest_marker(marker)} for marker in ("learning", "programs")
-    )
-    items.sort(key=lambda item: (item.path not in learning, item.path not in programs))
+    marked = [
+        {item.path for item in items if item.get_closest_marker(name)} for name in ("learning", "programs", "slow")
+    ]
+
+    def place(item: pytest.Item) -> list[bool]:
+        first = [item.path == COMPILES, item.path.parent == LEARNING]
+        return [not each for each in (*first, *(item.path in paths for paths in marked))]
+
+    items.sort(key=place)

@@ -9,10 +9,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import runpy
+import socket
 import sys
 import tempfile
 from dataclasses import dataclass
+from multiprocessing import forkserver
+from multiprocessing.connection import arbitrary_address
 from pathlib import Path
+from typing import Any
 
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(
@@ -43,7 +47,7 @@ class Done:
 class Python:
     """A running process `python ARGUMENTS`.
 
-    Processes that it starts with `multiprocessing` are forked from the same server.
+    Processes that it starts with `multiprocessing` are forked from a copy of the same server.
 
     Args:
         *arguments: "-c" and code, "-m" and a module, or a script; then the arguments of the program.
@@ -87,6 +91,7 @@ def _run(arguments: tuple[str, ...], folder: Path, environ: dict[str, str], file
     os.environ.clear()
     os.environ.update(environ)
     multiprocessing.get_context = lambda method=None: SERVER  # type: ignore[assignment]
+    _fork_server()
     kind, *rest = arguments
     if kind == "-c":
         sys.argv = ["-c", *rest[1:]]
@@ -98,3 +103,26 @@ def _run(arguments: tuple[str, ...], folder: Path, environ: dict[str, str], file
         sys.argv = list(arguments)
         sys.path.insert(0, str(Path(kind).parent))
         runpy.run_path(kind, run_name="__main__")
+
+
+def _fork_server() -> None:
+    """Make a copy of this process the server of the processes that it starts.
+
+    Each process would start a server of its own, which imports all packages again.
+    """
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(arbitrary_address("AF_UNIX"))
+        listener.listen()
+        alive, held = os.pipe()  # the server ends when no process holds this pipe
+        pid = os.fork()
+        if pid == 0:
+            os.close(held)
+            try:
+                forkserver.main(os.dup(listener.fileno()), alive, [])
+            finally:
+                os._exit(0)
+        os.close(alive)
+        server: Any = forkserver._forkserver  # type: ignore[attr-defined]
+        server._forkserver_address, server._forkserver_alive_fd, server._forkserver_pid = (
+            listener.getsockname(), held, pid,
+        )  # fmt: skip

@@ -42,6 +42,8 @@ DROPPED = ("stderr_clustered", "count")
 def read_result(folder: Path, name: str) -> Any:
     """Content of `NAME.json` of a run, with NaN for null.
 
+    It is kept and shared, since tables read it once a cell. So it must not be changed.
+
     Args:
         folder: Folder of the run, or its place beside the table that has its row.
         name: Name of the evaluation.
@@ -51,11 +53,18 @@ def read_result(folder: Path, name: str) -> Any:
     """
     file = folder / f"{name}.json"
     if file.is_file():
-        return nan_for_null(parse_json(file.read_bytes(), str(file)))
+        status = file.stat()
+        return _read_file(file, (status.st_ino, status.st_size, status.st_mtime_ns))
     row = _find_row(folder)
     if row is None or name not in row["evaluations"]:
         raise FileNotFoundError(f"no evaluation {name!r} of {folder}")
     return nan_for_null(row["evaluations"][name])
+
+
+@lru_cache(maxsize=256)
+def _read_file(file: Path, status: tuple[int, ...]) -> Any:
+    """Content of a file with NaN for null; read again when inode, size or time have changed."""
+    return nan_for_null(parse_json(file.read_bytes(), str(file)))
 
 
 def write_result(folder: Path, name: str, content: Any) -> None:

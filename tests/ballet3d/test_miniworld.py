@@ -17,6 +17,7 @@ def miniworld(request):
 
 
 @pytest.mark.usefixtures("miniworld")
+@pytest.mark.slow
 def test_pictures_of_both_worlds_agree():
     """By the measures of FourBoxes: the same pixels and colours of dancers, the same brightness elsewhere."""
     worlds = [Ballet3DConfig(world=name).make_world() for name in ("builtin", "miniworld")]

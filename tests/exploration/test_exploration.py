@@ -232,6 +232,7 @@ def finished_episodes(task, policy: str, seed: int, **kwargs) -> list[tuple[dict
 
 @pytest.mark.parametrize("policy", ["random", "oracle"])
 @pytest.mark.parametrize("task", TASKS)
+@pytest.mark.slow
 def test_identities_of_metrics_and_rewards(task, policy):
     for info, total, terms in finished_episodes(task, policy, 7, max_episode_steps=150):
         sums = dict(zip(REWARD_TERMS, terms, strict=True))

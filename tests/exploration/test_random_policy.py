@@ -47,6 +47,7 @@ def check_bands(
         assert abs(float(of_home.mean()) - expected) < margin + slack, (name, float(of_home.mean()), slack)
 
 
+@pytest.mark.slow
 def test_random_policy_moves_and_collides_as_in_the_paper():
     """In Coverage, which renders nothing here; the path is the same in all three tasks."""
     ends = play_random("Coverage", HOMES, *PAPER, "forwards_ok", "return")

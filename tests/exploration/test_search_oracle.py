@@ -82,6 +82,7 @@ def test_what_is_seen_from_few_poses_is_present():
         ({"split": "test"}, 30),  # home 1030
     ],
 )
+@pytest.mark.slow
 def test_the_oracle_finds_what_is_hard_to_see(settings, layout):
     env = make_env(**settings)
     assert play_oracle(env, layout).tolist() == [1.0] * EPISODES

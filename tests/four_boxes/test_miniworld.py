@@ -57,6 +57,7 @@ def reference_room(goal: int):
 
 
 @pytest.mark.usefixtures("miniworld")
+@pytest.mark.slow
 def test_same_actions_same_poses_and_rewards_in_both_worlds():
     """Compare with plain Miniworld environments too, one for each goal, with only the goal box."""
     ours = one_for_each_goal(max_episode_steps=300)
@@ -158,6 +159,7 @@ def test_pickle_and_render_in_miniworld():
 
 
 @pytest.mark.usefixtures("miniworld")
+@pytest.mark.slow
 def test_rollout_in_miniworld_prints_nothing_but_its_document():
     command = [
         sys.executable,

@@ -46,6 +46,7 @@ def specs() -> list[Any]:
 
 
 @pytest.mark.parametrize("spec", specs())
+@pytest.mark.slow
 def test_the_loop_on_every_id(example, monkeypatch: pytest.MonkeyPatch, spec) -> None:
     images = {"image_size": (12, 16)} if spec.name == "ExtObjNav-v0" else {}
     settings = {"max_episode_steps": 3, "trial_episodes": 2, **any_action(spec), **images}
@@ -55,6 +56,7 @@ def test_the_loop_on_every_id(example, monkeypatch: pytest.MonkeyPatch, spec) ->
     assert len(history) == 2 and all(math.isfinite(value) for value in history)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_curve(example) -> None:
     curves = [example.train(example.Args(total_timesteps=2048, seed=seed)) for seed in (1, 1, 2)]
     assert curves[0] == curves[1] != curves[2]

@@ -135,6 +135,7 @@ def collect(spec: EnvironmentSpec, collector, resets: Sequence[dict], *, fused: 
 
 
 @pytest.mark.parametrize("spec", ENVIRONMENTS, ids=lambda spec: spec.name)
+@pytest.mark.slow
 def test_collector_over_every_id(spec: EnvironmentSpec, collector) -> None:
     collect(spec, collector, RESETS[:1], fused=False, infos=True)
     collect(spec, collector, RESETS[1:], fused=True, infos=True)
@@ -244,6 +245,7 @@ def printed(capsys, name: str) -> str:
 
 
 @pytest.mark.parametrize("spec", SOME_OR_NIGHTLY, ids=lambda spec: spec.name)
+@pytest.mark.slow
 def test_dataset_of_every_id_is_rebuilt_and_extended_bit_by_bit(capsys, root: Path, spec: EnvironmentSpec) -> None:
     arguments = [spec.id, "--kwargs", json.dumps({"max_episode_steps": 3, "trial_episodes": 2}), "--seed", str(2**62)]
     call(capsys, *arguments, "--episodes", "4", "--out", "test/once-v0")
@@ -298,6 +300,7 @@ def test_changed_source_is_refused_by_name(capsys, root: Path, monkeypatch: pyte
     assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.slow
 def test_the_package_of_an_id_is_on_the_card(capsys, root: Path, tmp_path: Path, monkeypatch) -> None:
     """A dataset is of one version of the package that registers its id, installed as files or editable."""
     monkeypatch.setattr(registry, "_ROWS", dict(registry._ROWS))

@@ -24,6 +24,7 @@ SMALL = {"n_steps": 8, "batch_size": 8, "n_epochs": 1, "seed": 0}
 
 
 @pytest.mark.parametrize("spec", ENVIRONMENTS, ids=lambda spec: spec.name)
+@pytest.mark.slow
 def test_learners_on_every_id(spec: EnvironmentSpec) -> None:
     settings = {"max_episode_steps": 5, "trial_episodes": 2, **any_action(spec), **IMAGES.get(spec.name, {})}
     no_patches = {"filter_keys": ["phase", "move", "moves"]} if spec.family == "faces" else None  # of 16 x 16 pixels

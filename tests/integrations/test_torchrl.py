@@ -32,6 +32,7 @@ def vector_env(spec: EnvironmentSpec) -> GymWrapper:
 
 
 @pytest.mark.parametrize("spec", ENVIRONMENTS, ids=lambda spec: spec.name)
+@pytest.mark.slow
 def test_rollout_of_a_vector_environment(spec: EnvironmentSpec) -> None:
     """Every bit of a rollout, the last observation of each episode included, is that of single environments."""
     env = vector_env(spec)
@@ -65,6 +66,7 @@ def test_rollout_of_a_vector_environment(spec: EnvironmentSpec) -> None:
 
 
 @pytest.mark.parametrize("spec", ENVIRONMENTS, ids=lambda spec: spec.name)
+@pytest.mark.slow
 def test_a_trial_as_one_episode(spec: EnvironmentSpec) -> None:
     env = GymWrapper(TrialWrapper(gym.make(spec.id, **SHORT, **any_action(spec))), categorical_action_encoding=True)
     check_env_specs(env)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.learning
 
 
 def mean_return(memory: str, **memory_kwargs: Any) -> float:
-    """Mean return of 200 greedy episodes after 600 updates: 1 is perfect, 0 is guessing."""
+    """Mean return of 200 greedy episodes after 300 updates: 1 is perfect, 0 is guessing."""
     model = EpisodeDQN(
         "MemoryPolicy",
         copies(Cue, 16),
@@ -23,14 +23,14 @@ def mean_return(memory: str, **memory_kwargs: Any) -> float:
         updates_per_collect=50,
         batch_size=32,
         decisions=8,
-        learning_rate=5e-3,
+        learning_rate=1e-2,
         gamma=0.9,
         target_rate=0.05,
         policy_kwargs={"memory": memory, "memory_kwargs": memory_kwargs},
         seed=0,
         device="cpu",
     )
-    model.learn(16 * 7 * (16 + 12))
+    model.learn(16 * 7 * (16 + 6))
     env = copies(Cue, 200)
     env.seed(1)
     observation, state, starts = env.reset(), None, np.ones(200, bool)

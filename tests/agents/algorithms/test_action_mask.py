@@ -46,6 +46,7 @@ class Board(gym.Env):
 
 
 @pytest.mark.parametrize("terminates", [True, False])
+@pytest.mark.slow
 def test_q_learning_values_a_full_board_as_0(terminates: bool) -> None:
     for n_step, policy in (
         (1, {"memory": "none", "net_arch": [16]}),

@@ -63,6 +63,7 @@ def saved(tmp_path: Path) -> Path:
 # ------------------------------------------------------------------ resuming
 
 
+@pytest.mark.slow
 def test_resuming_in_a_new_process_gives_the_same_bits(tmp_path: Path) -> None:
     names = ("lstm", "relic")
     for name in names:
@@ -78,6 +79,7 @@ def test_resuming_in_a_new_process_gives_the_same_bits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.slow
 def test_resuming_in_this_process(memory: str, tmp_path: Path) -> None:
     whole = learner(memory, **settings(memory)).learn(2 * ROLLOUT)
     learner(memory, **settings(memory)).learn(ROLLOUT).save(tmp_path / "model.zip")

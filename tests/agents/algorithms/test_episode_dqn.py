@@ -194,12 +194,14 @@ STAGES: tuple[dict[str, Any], ...] = ({}, {"single_steps": True}, {"freeze_featu
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.slow
 def test_q_values_are_those_of_acting(memory: str) -> None:
     for stage in STAGES:
         compare_with_acting(darkroom_learner(memory, **stage))
 
 
 @pytest.mark.parametrize("memory", ["smt", "smt-factorized", "smt-causal", "sm-pooling", "frmqn"])
+@pytest.mark.slow
 def test_q_values_of_scene_memories_are_those_of_acting(memory: str) -> None:
     heads = {"heads": 2} if memory.startswith("smt") else {}
     for stage in STAGES:

@@ -36,6 +36,7 @@ CALLS = (1, 3, 13)
 
 
 @pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.slow
 def test_learning_goes_on_or_says_what_it_drops(name: str) -> None:
     make, steps = LEARNERS[name]
     whole = weights(make().learn(steps))  # type: ignore[arg-type]
@@ -124,6 +125,7 @@ def trials(steps: int) -> Any:
 
 @pytest.mark.parametrize("memory", CARRYING)
 @pytest.mark.parametrize(("trial_steps", "expected"), [(16, {0, 64, 128, 192}), (12, {0, 96, 192}), (40, {0, 160})])
+@pytest.mark.slow
 def test_a_carried_memory_is_saved_between_trials_only(
     memory: str, trial_steps: int, expected: set[int], tmp_path: Path
 ) -> None:

@@ -358,6 +358,7 @@ def test_bfloat16_is_close_to_float32(memory: str, device: str) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.slow
 def test_bfloat16_learns_through_whole_rollouts(memory: str, device: str) -> None:
     for prefix_grad in ("full", "detach", "window"):
         model = learner(memory, precision="bfloat16", prefix_grad=prefix_grad, prefix_window=3, device=device)
@@ -439,6 +440,7 @@ def test_dropout_is_on_in_the_update_only() -> None:
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.slow
 def test_same_seed_same_bits(memory: str) -> None:
     before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
     kwargs = {"memory_kwargs": {"depth_dropout": 0.3}} if memory == "relic" else {}

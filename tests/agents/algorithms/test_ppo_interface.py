@@ -57,6 +57,7 @@ SPACES = {
 
 
 @pytest.mark.parametrize("name", SPACES)
+@pytest.mark.slow
 def test_spaces(name: str) -> None:
     observations, actions, policy = SPACES[name]
     env = DummyVecEnv([lambda: Noise(observations, actions, horizon=6)] * 2)

@@ -19,6 +19,7 @@ def table(model: EpisodeDQN, states: int) -> np.ndarray:
         return policy.actor.linear(policy.features(torch.eye(states))).numpy()
 
 
+@pytest.mark.slow
 def test_one_step_targets_reach_the_optimal_values_of_a_task_without_end() -> None:
     """The time limit ends episodes after 8 steps, but their last observation gets a value."""
     optimal = np.zeros((3, 2))
@@ -31,6 +32,7 @@ def test_one_step_targets_reach_the_optimal_values_of_a_task_without_end() -> No
 
 
 @pytest.mark.parametrize(("n", "scale"), [(1, 1.0), (3, 0.1)])
+@pytest.mark.slow
 def test_targets_of_several_steps_and_a_true_end(n: int, scale: float) -> None:
     """The buffer has all 16 sequences of four actions, which do not change the steps.
 

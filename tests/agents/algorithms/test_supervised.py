@@ -348,6 +348,7 @@ def test_command_line(tmp_path, capsys):
         assert "acts" in (error := capsys.readouterr().err) or "act;" in error
 
 
+@pytest.mark.slow
 def test_two_processes_learn_what_one_does(tmp_path):
     """Gradients of a shared batch and a whole run against one process; both processes have the same bits."""
     with socket.socket() as found:

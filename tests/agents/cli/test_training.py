@@ -21,6 +21,7 @@ from memenvs.agents.presets import find_preset
 from memenvs.darkroom.env import Darkroom
 
 
+@pytest.mark.slow
 def test_a_run_from_training_to_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "run"
     command = ["train", "ci-smoke", "--out", str(folder), "--json", "--total_steps", "1024", "--eval_trials", "4"]
@@ -115,6 +116,7 @@ def check_resuming(command: list[str], folder: Path, capsys: pytest.CaptureFixtu
     assert json.loads(capsys.readouterr().out)["steps"] == 1024
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_extended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It has the bits of a run that was begun as long, where the learning rate is constant."""
     small = ["--policy.memory_kwargs.dim", "16", "--no-evaluate", "--json"]
@@ -191,6 +193,7 @@ class Undrawn(Darkroom):
         raise NotImplementedError
 
 
+@pytest.mark.slow
 def test_other_ids_from_training_to_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A single id of Gymnasium, and ids of a user in both forms and in the single form only."""
     for name, vector in (("Batch-v0", "memenvs.core:TrialVectorEnv"), ("Single-v0", None)):

@@ -29,6 +29,7 @@ from memenvs.objectnav.layout import make_layout
 from tests.agents.pictures import noise
 
 
+@pytest.mark.slow
 def test_labels_of_rendered_images():
     """Pixels and cells of each category, counted one object at a time in frames that are rendered alone."""
     world, layouts = make_house_world("procedural"), [3, 41]

@@ -37,6 +37,7 @@ def call(capsys: pytest.CaptureFixture[str], *argv: str) -> dict:
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_the_agent_acts_on_what_is_recorded(tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Trials of 40 steps: episodes of 16, 16 and 8 steps. The agent sees its cell, which is not recorded."""
     config = replace(find_preset("ci-smoke"), total_steps=8, eval_steps=40)

@@ -81,6 +81,7 @@ def killed_early(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_run_killed_twice_ends_with_the_same_bits(whole: Path, killed_early: Path, tmp_path: Path) -> None:
     """Once while the replay is filled, once after; checkpoints are every 3 iterations of 64 steps."""
     killed = shutil.copytree(killed_early, tmp_path / "killed")
@@ -210,6 +211,7 @@ def test_evaluation_draws_its_actions(learner: str, tmp_path: Path, monkeypatch:
     np.testing.assert_allclose(shares, outputs.softmax(-1), atol=0.08)  # 3.6 standard deviations
 
 
+@pytest.mark.slow
 def test_two_stages_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     few = ["--eval_trials", "2", "--dqn.capacity", "8", "--dqn.updates_per_collect", "2", "--json"]

@@ -157,6 +157,7 @@ def test_without_an_agent_no_training_is_needed(tmp_path: Path, capsys: pytest.C
     assert "checkpoint" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_agents_of_several_runs_play_the_same_episodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = with_overrides(find_preset("ci-smoke"), [("total_steps", 128), ("n_envs", 2), ("eval_trials", 1)])
     others = {

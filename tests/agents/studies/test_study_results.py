@@ -65,6 +65,13 @@ def test_a_row_has_everything_that_its_folder_had(tmp_path: Path, capsys: pytest
         read_result(run, "long")
 
 
+def test_an_evaluation_is_read_again_when_it_has_changed(tmp_path: Path) -> None:
+    for value in (0.1, 0.5, 0.2, np.nan):  # the first three files have the same size
+        write_result(tmp_path, "evaluation", evaluation(value))
+        for _ in range(2):
+            np.testing.assert_equal(metric_means([tmp_path], "return"), [[value, 2 * value]])
+
+
 def test_rows_are_replaced_and_read_again(tmp_path: Path) -> None:
     table = tmp_path / "runs.jsonl"
     for value in (0.1, 0.5, np.nan):

@@ -36,6 +36,7 @@ def test_robot_reaches_every_room():
         check_connected(home(seed))
 
 
+@pytest.mark.slow
 def test_nothing_overlaps():
     for seed in SEEDS:
         check_disjoint(home(seed))

@@ -62,6 +62,7 @@ def test_splits():
     assert len(make_house_world("suncg_style")) == 156
 
 
+@pytest.mark.slow
 def test_presence_of_what_is_searched_for():
     present = np.array([[not names.isdisjoint(classes(home(s))) for names in TARGETS.values()] for s in ALL])
     share = dict(zip(TARGETS, present.mean(0), strict=True))
@@ -83,6 +84,7 @@ def test_a_class_that_a_home_does_not_have_is_nowhere_in_it(monkeypatch):
         procedural_house(0, SUNCG_STYLE)
 
 
+@pytest.mark.slow
 def test_amounts():
     """Averages of SUNCG: 8.5 rooms, 188 square metres, 31 items, 104 square metres to stand on."""
     homes = [home(seed) for seed in ALL]

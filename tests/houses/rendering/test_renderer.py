@@ -82,6 +82,7 @@ def unculled(home: House | Scene, camera: Camera, pose: tuple[float, ...]) -> Fr
     return Frame(*(image[0] for image in images.values()))
 
 
+@pytest.mark.slow
 def test_agrees_with_rays_cast_one_by_one() -> None:
     rng = np.random.default_rng(5)
     for camera, pitch in (

@@ -113,10 +113,10 @@ def _fork_server() -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(arbitrary_address("AF_UNIX"))
         listener.listen()
-        alive, held = os.pipe()  # the server ends when no process holds this pipe
+        alive, kept = os.pipe()  # the server ends when no process keeps the pipe open
         pid = os.fork()
         if pid == 0:
-            os.close(held)
+            os.close(kept)
             try:
                 forkserver.main(os.dup(listener.fileno()), alive, [])
             finally:
@@ -124,5 +124,5 @@ def _fork_server() -> None:
         os.close(alive)
         server: Any = forkserver._forkserver  # type: ignore[attr-defined]
         server._forkserver_address, server._forkserver_alive_fd, server._forkserver_pid = (
-            listener.getsockname(), held, pid,
+            listener.getsockname(), kept, pid,
         )  # fmt: skip

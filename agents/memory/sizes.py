@@ -1,4 +1,4 @@
-"""Upper bounds of the sizes of memories and policies."""
+"""Upper bounds of the sizes of memories, policies and other networks."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import Any, get_args, get_type_hints
 from memenvs.checks import check_fields, check_int, is_int
 
 LARGEST = {
-    "layers": 1000,
+    **dict.fromkeys(("layers", "text_layers", "cross_layers", "head_layers", "num_layers"), 1000),
     "max_episode_steps": 2**19,  # rows of ReLIC's table of positions
     **dict.fromkeys(
         ("hidden_dim", "dim", "mlp_dim", "pose_dim", "cell_dim", "heads", "read_heads", "cells", "moves", "n_places"),
         2**16,
     ),
     **dict.fromkeys(("columns", "chunk", "top_k", "memory_length", "block_length", "slots"), 2**16),
+    **dict.fromkeys(("inner", "critic_dim", "head_dim", "head_heads", "d_model", "d_ff", "d_kv", "num_heads"), 2**16),
+    **dict.fromkeys(("every", "first", "questions", "text_positions", "vision_positions"), 2**16),
     "levels": 64,
     "n_centres": 2**20,
     **dict.fromkeys(("capacity", "bptt", "checkpoint"), 2**31 - 1),  # steps; no size of a weight
@@ -26,7 +28,7 @@ LARGEST = {
 
 
 def check_largest(settings: Mapping[str, Any]) -> None:
-    """Raise a ValueError if the network of a memory or policy would be too large to make.
+    """Raise a ValueError if a network would be too large to make.
 
     Args:
         settings: Name -> value; a list of sizes is checked one by one. Names that `LARGEST` lacks are ignored.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from memenvs.agents.memory import check_largest
 from memenvs.checks import check_fields, choices_for
 
 
@@ -68,6 +69,7 @@ class MTVMConfig:
         for name in ("dim", "inner", "heads", "cross_layers", "text_positions", "vision_positions", "critic_dim"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        check_largest(vars(self))
         if self.text_layers < 0:
             raise ValueError(f"text_layers must be at least 0, got {self.text_layers}")
         if self.dim % self.heads or self.dim % 2:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from memenvs.agents.encoders.frame_encoder import Initialisation
-from memenvs.agents.memory import MemorySpec, memory_spec
+from memenvs.agents.memory import MemorySpec, check_largest, memory_spec
 from memenvs.agents.memory.place_codes import PlaceCodeKind, TimeIndex
 from memenvs.checks import check_fields, check_int, choices_for
 from memenvs.retention import STRATEGY_NAMES
@@ -83,6 +83,7 @@ class BalletModelConfig:
             check_int(name, getattr(self, name))
         for name in ("first", "own_layers"):
             check_int(name, getattr(self, name), at_least=0)
+        check_largest(vars(self))
         if self.own_layers and (self.own_layers >= self.layers or self.is_dnc):
             raise ValueError(
                 f"own_layers must be below layers ({self.layers}), and 0 with a DNC, got {self.own_layers}"

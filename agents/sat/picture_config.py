@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from memenvs.agents.encoders.frame_encoder import Initialisation
-from memenvs.agents.memory import MemorySpec, memory_spec
+from memenvs.agents.memory import MemorySpec, check_largest, memory_spec
 from memenvs.agents.memory.place_codes import PlaceCodeKind
 from memenvs.checks import check_fields, check_int, choices_for
 from memenvs.retention import STRATEGY_NAMES
@@ -72,6 +72,7 @@ class PictureModelConfig:
         check_int("place_layers", self.place_layers, at_least=0)
         if self.place_layers >= self.layers:
             raise ValueError(f"place_layers must be below layers ({self.layers}), got {self.place_layers}")
+        check_largest(vars(self))
         if self.capacity != "task":
             check_int("capacity", self.capacity, or_none=True)
         if self.strategy not in STRATEGY_NAMES:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from memenvs.agents.algorithms.supervised_config import SupervisedConfig
+from memenvs.agents.memory import check_largest
 from memenvs.checks import check_fields, check_int, is_int
 
 Dates = Literal["periodic", "integers"]
@@ -81,7 +82,8 @@ class AnswererConfig:
     def __post_init__(self) -> None:
         check_fields(self)
         for name in ("dim", "head_dim", "head_heads", "head_layers", "questions"):
-            check_int(name, getattr(self, name), at_most=2**16)
+            check_int(name, getattr(self, name))
+        check_largest(vars(self))
         if self.head_dim % self.head_heads:
             raise ValueError(f"head_heads must divide head_dim ({self.head_dim}), got {self.head_heads}")
         for name in ("pretraining_steps", "frozen_steps"):

@@ -12,6 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from memenvs.agents.memory import check_largest
 from memenvs.checks import check_fields, check_int
 from memenvs.json_records import read_json
 
@@ -49,6 +50,7 @@ class T5Config:
         check_fields(self)
         for name in ("d_model", "d_ff", "d_kv", "num_layers", "num_heads"):
             check_int(name, getattr(self, name))
+        check_largest(vars(self))
         check_int("vocab_size", self.vocab_size, at_least=3)
         if not 0.0 <= self.dropout_rate < 1.0:
             raise ValueError(f"dropout_rate must be 0 to below 1, got {self.dropout_rate}")

@@ -19,6 +19,9 @@ from memenvs.agents.memory import MEMORIES, StepInputs, make_memory, memory_spec
 from memenvs.agents.mtvm.config import MTVMConfig
 from memenvs.agents.mtvm.imitation_config import ImitationConfig
 from memenvs.agents.sat.config import BalletModelConfig
+from memenvs.agents.sat.picture_config import PictureModelConfig
+from memenvs.agents.verbalization.config import AnswererConfig, QuestionConfig
+from memenvs.agents.verbalization.t5 import T5Config
 from tests.agents.learners import darkroom
 from tests.fuzzing import attempt, pairs, single, some
 
@@ -67,6 +70,7 @@ def use_learner(learner: type, base: dict[str, Any], settings: dict[str, Any]) -
         assert model.replay.nbytes > 0  # allocated on first use
 
 
+NETWORKS = (MTVMConfig, BalletModelConfig, PictureModelConfig, AnswererConfig)
 CONFIGS: dict[str, tuple[type, Callable[[dict[str, Any]], None]]] = {
     **{name: (memory_spec(name).config, functools.partial(use_memory, name)) for name in MEMORIES},
     "PPO": (PPOConfig, functools.partial(use_learner, PartialUpdatePPO, {"n_steps": 8, "n_updates": 2})),
@@ -76,7 +80,7 @@ CONFIGS: dict[str, tuple[type, Callable[[dict[str, Any]], None]]] = {
     ),
     **{
         each.__name__: (each, lambda settings, each=each: each(**settings))
-        for each in (SupervisedConfig, ImitationConfig, MTVMConfig, AllocatorConfig, BalletModelConfig)
+        for each in (SupervisedConfig, ImitationConfig, QuestionConfig, AllocatorConfig, *NETWORKS)
     },
 }
 
@@ -107,6 +111,14 @@ def test_sizes_beyond_the_largest_are_named() -> None:
     for name, largest in (("hidden_dim", 65536), ("layers", 1000)):
         with pytest.raises(ValueError, match=f"{name} must be at most {largest}, got 1000000"):
             make_memory("gru", 6, **{name: 10**6})
+    t5 = functools.partial(T5Config, vocab_size=3)
+    for config, make in (*((each, each) for each in NETWORKS), (T5Config, t5)):
+        integers = [each.name for each in fields(config) if type(each.default) is int]
+        sizes = [name for name in integers if not name.endswith("steps")]
+        assert len(sizes) >= 5
+        for name in sizes:
+            with pytest.raises(ValueError, match=f"^{name} must be "):
+                make(**{name: 2**20})  # type: ignore[operator]
     with pytest.raises(ValueError, match=r"rope_base must fit .* 64-bit integer, got an integer of 100 bits"):
         make_memory("relic", 6, rope_base=10**30)
     with pytest.raises(ValueError, match=r"n_steps must fit .* 64-bit integer, got an integer of 64 bits"):

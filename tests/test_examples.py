@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[1]
 KNOWN = ("cleanrl_ppo.py", "demo.py", "gallery.py", "rllib_darkroom.py")
 BENCHMARKS = {
     "all.py": ["--only", "import_time"],
+    "answers.py": [],
     "ballet.py": [],
     "decisions.py": [],
     "faces.py": [],

@@ -207,6 +207,9 @@ class Answerer(HistoryEncoder):
         is_going = torch.ones_like(total[..., 0], dtype=torch.bool)
         chosen = []
         for clause in range(MAX_CLAUSES):
+            if not is_going.any():
+                chosen.append(torch.zeros_like(chosen[0]))
+                continue
             h = reading.questions + self.before(torch.cat([before, total], -1)) + self.clauses[clause]
             for layer in self.layers:
                 h = layer(h, reading.vectors, reading.mask)

@@ -1,0 +1,138 @@
+"""Answers from memories of constant size: their time by the length of the history, and questions that share a memory.
+
+    python benchmarks/answers.py [--episodes 1 10 100] [--turns 9] [--smoke] [--json]
+
+The first table has, for each memory and length of the history, its vectors, the bytes of its state and the milliseconds
+of CPU time of an answer once the history is read, and of reading a key frame. `lstm-on`, which keeps every step, is
+there for comparison. The second figure is a training step about 8 histories with 16 questions each, over one with one
+question about each of 128 histories, question for question; medians and ranges of turns. The last line is JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from statistics import median
+from typing import Any
+
+import numpy as np
+import torch
+from _peer import commit
+
+from memenvs.agents.algorithms.supervised import SupervisedLearner
+from memenvs.agents.memory import StepInputs
+from memenvs.agents.presets import find_preset
+from memenvs.agents.verbalization.arrays import DialogArrays, load_arrays
+from memenvs.agents.verbalization.experiment import make_question_answering
+from memenvs.agents.verbalization.prediction import QuestionAnswering, QuestionBatch
+from memenvs.verbalization.config import EpisodicQAConfig
+
+MEMORIES = ("", "ct", "ct-26", "ct-slots", "ct-log", "lstm-o1", "lstm-on")
+HISTORIES, QUESTIONS = 8, 16
+
+
+def make(variant: str) -> tuple[QuestionAnswering, Any]:
+    """The model of a variant of the preset `episodic-qa`, with new weights, and its settings."""
+    config = find_preset("episodic-qa" + f":{variant}" * bool(variant))
+    torch.manual_seed(0)
+    model = make_question_answering(config.env, {**config.env_kwargs, "scale": "smoke"}, config.policy)
+    assert isinstance(model, QuestionAnswering)
+    return model, config
+
+
+def cpu_time(work: Callable[[], object], turns: int) -> float:
+    """Median CPU time of some work, seconds; the first turn does not count."""
+    seconds = []
+    for _ in range(turns + 1):
+        begin = time.process_time()
+        work()
+        seconds.append(time.process_time() - begin)
+    return median(seconds[1:])
+
+
+@torch.no_grad()
+def answers(variant: str, arrays: DialogArrays, episodes: int, turns: int) -> dict[str, Any]:
+    """Measure a memory with histories of a length."""
+    model = make(variant)[0].eval()
+    row = int(np.flatnonzero(arrays.length == episodes)[0])
+    batch = QuestionBatch(arrays, np.array([row]), np.array([[0]]))
+    frames, mask = arrays.frames(batch.histories)
+    embedded = model.model.frames(model.model.codes, {part: torch.from_numpy(each) for part, each in frames.items()})
+    start = torch.zeros(mask.shape, dtype=torch.bool)
+    start[:, 0] = True
+    memory = model.model.memory
+    _, state = memory(StepInputs(embedded, start, start), None, last=1)
+    vectors, is_there = memory.vectors(state)
+    slots, times = model.select(arrays.slots, batch), model.select(arrays.times, batch)
+    answer = cpu_time(lambda: model.model.tuples(model.model.read(vectors, is_there, slots, times)), turns)
+    reading = cpu_time(lambda: model.encode(batch), max(1, turns // 3)) / int(arrays.count[row])
+    return {
+        "memory": variant or "ct-lt",
+        "episodes": episodes,
+        "key_frames": int(arrays.count[row]),
+        "vectors": vectors.shape[1],
+        "state_bytes": sum(each.numel() * each.element_size() for each in state.values()),
+        "answer_ms": 1000 * answer,
+        "reading_ms": 1000 * reading,
+    }
+
+
+def sharing(arrays: DialogArrays, turns: int) -> dict[str, list[float]]:
+    """Measure training steps with 16 questions to a memory and with one, in turn: median, least and most ratio."""
+    model, config = make("")
+    count = HISTORIES * QUESTIONS
+    usable = np.flatnonzero(arrays.length > 0)
+    rows = np.resize(usable, count)
+    batches = {
+        "shared": QuestionBatch(arrays, rows[:HISTORIES], np.tile(np.arange(QUESTIONS), (HISTORIES, 1))),
+        "alone": QuestionBatch(
+            arrays, np.repeat(rows[:HISTORIES], QUESTIONS), np.tile(np.arange(QUESTIONS), HISTORIES)[:, None]
+        ),
+    }
+    learner = SupervisedLearner(model, replace(config.learner, batch_size=count), config.total_steps)
+    ratios = []
+    for turn in range(turns + 1):
+        seconds = {}
+        for name, batch in batches.items():
+            model.sample = lambda count, rng, step, batch=batch: batch  # type: ignore[method-assign, misc]
+            begin = time.process_time()
+            learner.step()
+            seconds[name] = time.process_time() - begin
+        if turn:
+            ratios.append(seconds["alone"] / seconds["shared"])
+    return {"ratio": [median(ratios), min(ratios), max(ratios)]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--episodes", type=int, nargs="+", default=[1, 10, 100])
+    parser.add_argument("--turns", type=int, default=9)
+    parser.add_argument("--smoke", action="store_true", help="one turn of short histories, to see that it runs")
+    parser.add_argument("--json", action="store_true", help="print one line of JSON only")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    lengths, turns = ([1, 2], 1) if arguments.smoke else (arguments.episodes, arguments.turns)
+    kinds = tuple(find_preset("episodic-qa").env_kwargs["kinds"])
+    data = EpisodicQAConfig(scale="smoke", kinds=kinds)
+    arrays = load_arrays(replace(data, split="test", lengths=tuple(lengths), questions=1))
+    rows = [answers(memory, arrays, episodes, turns) for memory in MEMORIES for episodes in lengths]
+    shared = sharing(load_arrays(replace(data, split="test", lengths=(5,), questions=QUESTIONS)), turns)
+    if not arguments.json:
+        print("memory    episodes  key frames  vectors  state KB  answer ms  key frame ms")
+        for row in rows:
+            print(
+                f"{row['memory']:10}{row['episodes']:8}{row['key_frames']:12}{row['vectors']:9}"
+                f"{row['state_bytes'] / 1000:10.1f}{row['answer_ms']:11.2f}{row['reading_ms']:14.2f}"
+            )
+        middle, least, most = shared["ratio"]
+        print(f"16 questions sharing a memory, over one each: {middle:.1f}x ({least:.1f} to {most:.1f})")
+    record = {"machine": platform.machine(), "python": platform.python_version(), "commit": commit()}
+    print(json.dumps({"rows": rows, "sharing": shared, **record}))
+
+
+if __name__ == "__main__":
+    main()

@@ -112,11 +112,11 @@ VERBALIZATION_PRESETS = {
         RunConfig(
             env="memenvs/EpisodicQA-v0",
             env_kwargs={"kinds": list(KINDS), "scale": "study"},
-            total_steps=1500,
+            total_steps=1200,
             threads=1,
             device="cpu",
             learner=QuestionConfig(learning_rate=4e-3, warmup_steps=100, checkpoint_steps=500, validation_episodes=50),
-            policy={"memory": "ct-lt", "memory_kwargs": _QUEUES, "curriculum": [150, 300, 525]},
+            policy={"memory": "ct-lt", "memory_kwargs": _QUEUES, "curriculum": [120, 240, 420]},
             eval_kwargs={"split": "test", "lengths": list(TEST_LENGTHS), "questions": 60},
             eval_trials=200,
             score="accuracy",

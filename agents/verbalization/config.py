@@ -71,7 +71,7 @@ class AnswererConfig:
     dates: Dates = "periodic"
     head_dim: int = 96
     head_heads: int = 4
-    head_layers: int = 3
+    head_layers: int = 2
     reconstruction_weight: float = 0.0
     time_weight: float = 0.0
     pretraining_steps: int = 0

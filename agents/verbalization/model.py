@@ -78,31 +78,42 @@ class ReadLayer(nn.Module):
         self.out = nn.Linear(dim, dim)
         self.mlp = nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, 2 * dim), nn.GELU(), nn.Linear(2 * dim, dim))
 
-    def forward(self, h: Tensor, vectors: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, h: Tensor, history: Tensor, vectors: Tensor, mask: Tensor) -> Tensor:
         """Read.
 
         Args:
-            h: float, (B, R, D); queries about a history.
+            h: float, (N, D); queries, those about the same history side by side.
+            history: int64, (N,); history of each, ascending.
             vectors: float, (B, M, D).
             mask: bool, (B, M).
 
         Returns:
-            float, (B, R, D).
+            float, (N, D).
         """
-        q = self._split(self.query(self.norm(h)))
+        place, longest = _places(history, len(vectors))
+        q = self.query(self.norm(h))
+        q = q.new_zeros(len(vectors), longest, q.shape[-1]).index_put((history, place), q)
         k, v = (self._split(each) for each in self.keys_values(vectors).chunk(2, -1))
-        read = F.scaled_dot_product_attention(q, k, v, attn_mask=mask[:, None, None])
-        h = h + self.out(read.transpose(1, 2).flatten(2))
+        read = F.scaled_dot_product_attention(self._split(q), k, v, attn_mask=mask[:, None, None])
+        h = h + self.out(read.transpose(1, 2).flatten(2)[history, place])
         return h + self.mlp(h)
 
-    def shares(self, h: Tensor, vectors: Tensor, mask: Tensor) -> Tensor:
-        """Compute the attention of `forward`, the mean over heads, float (B, R, M)."""
-        q, k = self._split(self.query(self.norm(h))), self._split(self.keys_values(vectors).chunk(2, -1)[0])
-        scores = q @ k.transpose(2, 3) / q.shape[-1] ** 0.5
-        return scores.masked_fill(~mask[:, None, None], -torch.inf).softmax(-1).mean(1)
+    def shares(self, h: Tensor, history: Tensor, vectors: Tensor, mask: Tensor) -> Tensor:
+        """Compute the attention of `forward`, the mean over heads, float (N, M)."""
+        q = self.query(self.norm(h)).unflatten(1, (self.heads, -1))  # (N, heads, width)
+        k = self._split(self.keys_values(vectors).chunk(2, -1)[0])[history]  # (N, heads, M, width)
+        scores = (k @ q[..., None])[..., 0] / q.shape[-1] ** 0.5
+        return scores.masked_fill(~mask[history][:, None], -torch.inf).softmax(-1).mean(1)
 
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(2, (self.heads, -1)).transpose(1, 2)
+
+
+def _places(history: Tensor, batch: int) -> tuple[Tensor, int]:
+    """Number the queries about each history, int64 (N,), and return the most about one."""
+    counts = torch.bincount(history, minlength=batch)
+    first = counts.cumsum(0) - counts
+    return torch.arange(len(history), device=history.device) - first[history], int(counts.max())
 
 
 class Reading(NamedTuple):
@@ -181,45 +192,42 @@ class Answerer(HistoryEncoder):
         Returns:
             For each slot float, (N, size), and int64, (3, N): history, question and number of each clause.
         """
-        rows, where, place = self._clause_queries(reading, targets)
+        queries, where = self._clause_queries(reading, targets)
         for layer in self.layers:
-            rows = layer(rows, reading.vectors, reading.mask)
-        return self._logits(rows[where[0], place]), where
+            queries = layer(queries, where[0], reading.vectors, reading.mask)
+        return self._logits(queries), where
 
-    def _clause_queries(self, reading: Reading, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Make the queries of clauses, float (B, R, D); see `clause_logits` for the second, the third is their row."""
-        batch = len(targets)
+    def _clause_queries(self, reading: Reading, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """Make the queries of clauses, float (N, D); see `clause_logits`."""
         is_there = targets[..., EMIT] > 0
         given = reading.questions.new_zeros(*is_there.shape, reading.questions.shape[-1])
         given[is_there] = self.embed(targets[is_there]).to(given.dtype)
         given = F.pad(given, (0, 0, 1, 0))[:, :, :MAX_CLAUSES]  # the clause before each
-        h = reading.questions[:, :, None] + self.before(torch.cat([given, given.cumsum(2)], -1)) + self.clauses
         is_decoded = F.pad(is_there, (1, 0), value=True)[..., :MAX_CLAUSES]  # also the first one that is not there
         where = torch.stack(is_decoded.nonzero(as_tuple=True))
-        counts = is_decoded.flatten(1).sum(1)
-        place = torch.arange(where.shape[1], device=h.device) - (counts.cumsum(0) - counts)[where[0]]
-        rows = h.new_zeros(batch, int(counts.max()), h.shape[-1]).index_put((where[0], place), h[is_decoded])
-        return rows, where, place
+        before = torch.cat([given[is_decoded], given.cumsum(2)[is_decoded]], -1)
+        return reading.questions[where[0], where[1]] + self.before(before) + self.clauses[where[2]], where
 
     def tuples(self, reading: Reading) -> Tensor:
         """Choose the likeliest values, int64, (B, Q, 8, slots); 0 from the first missing clause on."""
-        total, before = torch.zeros_like(reading.questions), torch.zeros_like(reading.questions)
-        is_going = torch.ones_like(total[..., 0], dtype=torch.bool)
-        chosen = []
+        batch, n_questions, _ = reading.questions.shape
+        history = torch.arange(batch, device=reading.questions.device).repeat_interleave(n_questions)
+        questions = reading.questions.flatten(0, 1)
+        total, before = torch.zeros_like(questions), torch.zeros_like(questions)
+        is_going = torch.ones_like(history, dtype=torch.bool)
+        chosen = torch.zeros(len(history), MAX_CLAUSES, len(ANSWER_SLOTS), dtype=torch.int64, device=history.device)
         for clause in range(MAX_CLAUSES):
-            if not is_going.any():
-                chosen.append(torch.zeros_like(chosen[0]))
-                continue
-            h = reading.questions + self.before(torch.cat([before, total], -1)) + self.clauses[clause]
+            h = questions + self.before(torch.cat([before, total], -1)) + self.clauses[clause]
             for layer in self.layers:
-                h = layer(h, reading.vectors, reading.mask)
+                h = layer(h, history, reading.vectors, reading.mask)
             row = torch.stack([logits.argmax(-1) for logits in self._logits(h)], -1)
             is_going = is_going & (row[..., EMIT] > 0)
-            row = row * is_going[..., None]
-            chosen.append(row)
-            before = self.embed(row.flatten(0, 1)).view_as(total) * is_going[..., None]
+            if not is_going.any():
+                break
+            chosen[:, clause] = row * is_going[:, None]
+            before = self.embed(chosen[:, clause]) * is_going[:, None]
             total = total + before
-        return torch.stack(chosen, 2)
+        return chosen.unflatten(0, (batch, n_questions))
 
     def attention(self, reading: Reading, answers: Tensor) -> Tensor:
         """Compute where answers were read, the mean over clauses, layers and heads.
@@ -231,12 +239,12 @@ class Answerer(HistoryEncoder):
         Returns:
             float, (B, Q, M); the first vector stands for nothing.
         """
-        rows, where, place = self._clause_queries(reading, answers)
+        queries, where = self._clause_queries(reading, answers)
         total = reading.vectors.new_zeros(*answers.shape[:2], reading.vectors.shape[1])
         for layer in self.layers:
-            shares = layer.shares(rows, reading.vectors, reading.mask)[where[0], place]
+            shares = layer.shares(queries, where[0], reading.vectors, reading.mask)
             total = total.index_put((where[0], where[1]), shares, accumulate=True)
-            rows = layer(rows, reading.vectors, reading.mask)
+            queries = layer(queries, where[0], reading.vectors, reading.mask)
         return total / total.sum(-1, keepdim=True)
 
     def _logits(self, h: Tensor) -> tuple[Tensor, ...]:

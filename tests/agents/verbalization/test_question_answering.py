@@ -251,7 +251,7 @@ def test_wrong_settings_are_named():
             make_question_answering("memenvs/EpisodicQA-v0", DATA, {**SMALL, **settings})
     with pytest.raises(ValueError, match=r"env must be an EpisodicQA, .* got 'memenvs/Darkroom-v0'"):
         make_question_answering("memenvs/Darkroom-v0", {}, {})
-    assert AnswererConfig().head_layers == 3
+    assert AnswererConfig().head_layers == 2
 
 
 def test_run_and_tables(tmp_path):

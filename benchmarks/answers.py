@@ -1,4 +1,4 @@
-"""Answers from memories of constant size: their time by the length of the history, and questions that share a memory.
+"""Time of answers by the length of the history, and questions that share a memory.
 
     python benchmarks/answers.py [--episodes 1 10 100] [--turns 9] [--smoke] [--json]
 
@@ -39,7 +39,7 @@ HISTORIES, QUESTIONS = 32, 16
 
 
 def make(variant: str) -> tuple[QuestionAnswering, Any]:
-    """The model of a variant of the preset `episodic-qa`, with new weights, and its settings."""
+    """Make the untrained model of a variant of `episodic-qa`; also return its settings."""
     config = find_preset("episodic-qa" + f":{variant}" * bool(variant))
     torch.manual_seed(0)
     model = make_question_answering(config.env, {**config.env_kwargs, "scale": "smoke"}, config.policy)

@@ -86,7 +86,7 @@ def answers(variant: str, arrays: DialogArrays, episodes: int, turns: int) -> di
 
 
 def sharing(arrays: DialogArrays, turns: int) -> dict[str, list[float]]:
-    """Measure training steps with 16 questions to a memory and with one, in turn: median, least and most ratio."""
+    """Measure the ratio of training steps in turn: median, least, most."""
     model, config = make("")
     count = HISTORIES * QUESTIONS
     usable = np.flatnonzero(arrays.length > 0)

@@ -42,6 +42,7 @@ with RunDirectory(sys.argv[1]) as run:
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_resumes_with_the_same_bits(tmp_path: Path) -> None:
     config = replace(SMALL, threads=1)
     whole, killed = tmp_path / "whole", tmp_path / "killed"
@@ -162,6 +163,7 @@ def test_a_checkpoint_of_other_settings(tmp_path: Path) -> None:
             train_run(own)
 
 
+@pytest.mark.slow
 def test_milestones_are_kept_and_can_be_evaluated(tmp_path: Path) -> None:
     """Two milestones in four rollouts: the first ends at or after a third, the second at or after two thirds."""
     config = replace(SMALL, total_steps=4096, milestones=2, checkpoint_rollouts=100)

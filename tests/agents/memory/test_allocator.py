@@ -58,6 +58,7 @@ def test_rewards_of_strategies_are_learned() -> None:
     torch.testing.assert_close(allocator.distribution(tasks), expected)
 
 
+@pytest.mark.slow
 def test_generalisation_to_held_out_descriptions() -> None:
     encoder, descriptions = make_text_encoder(), load_descriptions()
     for split in range(3):

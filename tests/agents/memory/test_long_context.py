@@ -54,6 +54,7 @@ def test_blocks_have_the_published_operations(benchmark: Any) -> None:
 
 @pytest.mark.parametrize("scheme", ["full", "window", "detach"])
 @pytest.mark.parametrize("long_steps", [1 << 62, 0])
+@pytest.mark.slow
 def test_counted_operations_are_the_closed_forms(
     benchmark: Any, monkeypatch: pytest.MonkeyPatch, scheme: str, long_steps: int
 ) -> None:

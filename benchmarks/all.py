@@ -89,6 +89,14 @@ BENCHMARKS = {
     "learner": Benchmark(
         lambda found: {f"{row['memory']}, {row['env']} envs, over its peer": row["ratio"] for row in found["rows"]}
     ),
+    "learner_profile": Benchmark(
+        lambda found: {
+            f"{name}, {phase}, microseconds": row[phase]["microseconds"]
+            for name, row in found["rows"].items()
+            for phase in ("rollout", "update")
+        },
+        is_less_better=True,
+    ),
     "long_context": Benchmark(
         lambda found: {
             f"operations, {row['scheme']}, {row['steps']} steps": row["reference_over_ours"] for row in found["counts"]

@@ -27,6 +27,7 @@ BENCHMARKS = {
     "kernels.py": [],
     "recall.py": [],
     "long_context.py": ["--updates", "4"],
+    "learner_profile.py": ["--only", "lstm"],
     "learner.py": ["--memory", "none", "--env", "batch"],
     "pictures.py": [],
     "questions.py": [],

@@ -3,22 +3,22 @@
     python benchmarks/learner_profile.py [--only relic ...] [--smoke] [--json]
 
 An iteration is a rollout of at most 128 steps of each environment and then one epoch of updates, or five of the replay.
-In turn, an iteration is timed, and in another one each operation of PyTorch. All times are CPU times, the shortest of
-the turns, so that other programs count little. Kinds of work:
+In turn, an iteration is timed, and in another one each operation of PyTorch. All times are CPU times, medians over the
+turns. Kinds of work:
 
 - matrix: products of matrices and recurrent layers, with their gradients
 - attention: fused attention and softmax, with their gradients
 - environment: `step` of the environments
 - optimizer: what PyTorch computes in the step of Adam
 - elements: what else PyTorch computes: activations, norms, losses, copies, indexing
-- Python: what is left, with the compiled code that is not PyTorch's and the calls into PyTorch
+- Python: what is left of the time of the whole, with the compiled code that is not PyTorch's and the calls into PyTorch
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
+import statistics
 import time
 import warnings
 from collections import defaultdict
@@ -123,25 +123,26 @@ def profile_learner(preset: str, is_small: bool) -> dict[str, Any]:
         learn(steps, reset_num_timesteps=False, log_interval=10**9)
 
     iteration()  # compiles, allocates
-    whole = {"rollout": math.inf, "update": math.inf}
-    spent = {phase: dict.fromkeys(KINDS, math.inf) for phase in whole}
+    totals: dict[str, list[float]] = defaultdict(list)
+    shares: dict[str, list[dict[str, float]]] = defaultdict(list)
     for _ in range(1 if is_small else TURNS):
         iteration()
         update = sum(calls["update"])
-        whole["update"] = min(whole["update"], update)
-        whole["rollout"] = min(whole["rollout"], sum(calls["iteration"]) - update)
+        whole = {"rollout": sum(calls["iteration"]) - update, "update": update}
         operations.clear()
-        operations.spent["rollout"]["environment"] = sum(calls["environment"])
         with operations:
             iteration()
+        operations.spent["rollout"]["environment"] = sum(calls["environment"])
         for phase, kinds in operations.spent.items():
-            spent[phase] = {kind: min(spent[phase][kind], each) for kind, each in kinds.items()}
-    counts = {"rollout": steps, "update": len(calls["optimizer"])}
-    row: dict[str, Any] = {"preset": preset, "counts": counts}
-    for phase, kinds in spent.items():
-        kinds["Python"] = max(0.0, whole[phase] - sum(kinds.values()))
-        shares = {kind: round(each / whole[phase], 3) for kind, each in kinds.items()}
-        row[phase] = {"microseconds": round(1e6 * whole[phase] / counts[phase], 1), "shares": shares}
+            totals[phase].append(whole[phase])
+            kinds["Python"] = max(0.0, whole[phase] - sum(kinds.values()))
+            shares[phase].append({kind: each / sum(kinds.values()) for kind, each in kinds.items()})
+    row: dict[str, Any] = {"preset": preset, "steps": steps, "updates": len(calls["optimizer"])}
+    for phase, count in (("rollout", row["steps"]), ("update", row["updates"])):
+        row[phase] = {
+            "microseconds": round(1e6 * statistics.median(totals[phase]) / count, 1),
+            "shares": {kind: round(statistics.median(each[kind] for each in shares[phase]), 3) for kind in KINDS},
+        }
     return row
 
 

@@ -1,4 +1,4 @@
-"""Where the time of learners goes: a step of a rollout and an update, at laptop size, on one thread.
+"""Time of learners by kinds of work: a step of a rollout and an update, on one thread.
 
     python benchmarks/learner_profile.py [--only relic ...] [--smoke] [--json]
 
@@ -96,7 +96,7 @@ def make_learner(preset: str, is_small: bool) -> tuple[Any, int]:
 
 
 def profile_learner(preset: str, is_small: bool) -> dict[str, Any]:
-    """CPU time of a rollout's step and of an update, and the shares of the kinds of work in them."""
+    """CPU time of a rollout's step and of an update, and shares of the kinds of work."""
     model, steps = make_learner(preset, is_small)
     step, train, optimize = model.env.step, model.train, model.policy.optimizer.step
     operations = OperationTimes()

@@ -103,7 +103,7 @@ def set_up_primitives(
         count = num_shapes
         for row in range(num_shapes):
             listed[row] = row
-    last_id = 0
+    last_id = np.int64(0)  # a plain 0 has a type of its own, for which numba compiles `_add_shape` once more
     for k in range(count):
         last_id = _add_shape(listed[k], scene, view, size, last_id, primitives, scratch.corners)
     num_floors = len(scene.floor_corners)
@@ -228,7 +228,7 @@ def _add_box(
             int_fields[last_id, SCENE_ROW], int_fields[last_id, FACE] = row, face
             outward = (sign * normal[0], sign * normal[1], sign * normal[2])
             set_plane(outward, -distance, view, float_fields, last_id)
-            set_polygon(corners, face, 1, first, end, last_id, primitives)
+            set_polygon(corners, face, np.int64(1), first, end, last_id, primitives)
     return last_id
 
 

@@ -80,7 +80,7 @@ def rasterise(
         spans: int32, (MAX_SPAN_GROUPS, SPAN_FIELDS); working memory.
     """
     keys[:] = 0
-    count = 0
+    count = np.int64(0)  # a plain 0 has a type of its own, for which numba compiles the functions below once more
     for primitive_id in range(1, last_id + 1):
         if primitives.int_fields[primitive_id, FACE] == CURVED:
             _draw_round(primitives, primitive_id, size, keys, id_mask)
@@ -116,7 +116,7 @@ def _find_polygon_spans(
     for row in range(int_fields[primitive_id, FIRST_ROW], end, ROWS):
         if count == MAX_SPAN_GROUPS:
             _draw_spans(spans, count, float_fields, size, keys, id_mask)
-            count = 0
+            count = np.int64(0)
         rows = min(ROWS, end - row)
         group = spans[count]
         group[SPAN_ID], group[SPAN_ROW], group[SPAN_COUNT] = primitive_id, row, rows

@@ -133,8 +133,10 @@ def _set_vertical_coefficients(
     is_anchored = attributes[WORLD_ANCHORED] > 0
     left = 0.0 if is_anchored else ny * -shape[X] + nx * shape[Y] - half
     top = float(ceiling if is_anchored else shape[Z1])
-    _set_axis(fields, U_EYE, (-ny, nx, 0.0), left, scale_u, view)
-    _set_axis(fields, V_EYE, (0.0, 0.0, -1.0), -top, scale_v, view)
+    _set_axis(
+        fields, np.int64(U_EYE), (np.float64(-ny), np.float64(nx), 0.0), np.float64(left), np.float64(scale_u), view
+    )
+    _set_axis(fields, np.int64(V_EYE), (0.0, 0.0, -1.0), np.float64(-top), np.float64(scale_v), view)
     # The light falls off near the floor (0.74 there) and near the ceiling (0.86 there), linearly in the height.
     per_texel = 1.0 / scale_v  # m
     fields[FLOOR_V], fields[CEILING_V] = -0.65 * per_texel, 0.5 * per_texel
@@ -159,8 +161,10 @@ def _set_horizontal_coefficients(
     is_anchored = attributes[WORLD_ANCHORED] > 0
     left = 0.0 if is_anchored else c * shape[X] + s * shape[Y] - half_x
     back = 0.0 if is_anchored else s * shape[X] - c * shape[Y] - half_y
-    _set_axis(fields, U_EYE, (c, s, 0.0), left, scale_u, view)
-    _set_axis(fields, V_EYE, (s, -c, 0.0), back, scale_v, view)
+    _set_axis(fields, np.int64(U_EYE), (np.float64(c), np.float64(s), 0.0), np.float64(left), np.float64(scale_u), view)
+    _set_axis(
+        fields, np.int64(V_EYE), (np.float64(s), np.float64(-c), 0.0), np.float64(back), np.float64(scale_v), view
+    )
     distance = (shape[Z1] if face == TOP else shape[Z0]) - view.eye_z
     _finish_flat(fields, texture, (scale_u, scale_v), distance, view)
     is_ceiling = attributes[KIND] == CEILING
@@ -180,8 +184,22 @@ def _set_curved_coefficients(
     c, s, centre_x, centre_y = float(shape[COS]), float(shape[SIN]), float(shape[X]), float(shape[Y])
     hx, hy, hz = float(shape[HALF_X]), float(shape[HALF_Y]), float(shape[Z1] - shape[Z0]) / 2
     centre_z = float(shape[Z0]) + hz
-    _set_axis(fields, U_EYE, (c, s, 0.0), c * centre_x + s * centre_y, 1 / hx, view)
-    _set_axis(fields, V_EYE, (-s, c, 0.0), c * centre_y - s * centre_x, 1 / hy, view)
+    _set_axis(
+        fields,
+        np.int64(U_EYE),
+        (np.float64(c), np.float64(s), 0.0),
+        np.float64(c * centre_x + s * centre_y),
+        np.float64(1 / hx),
+        view,
+    )
+    _set_axis(
+        fields,
+        np.int64(V_EYE),
+        (np.float64(-s), np.float64(c), 0.0),
+        np.float64(c * centre_y - s * centre_x),
+        np.float64(1 / hy),
+        view,
+    )
     fields[W_EYE] = (view.eye_z - centre_z) / hz
     fields[W_J] = -view.cos_pitch / view.focal / hz
     fields[W_0] = view.sin_pitch / hz - fields[W_J] * view.centre_j
@@ -213,6 +231,8 @@ def _set_axis(
     fields: np.ndarray, first: int, axis: tuple[float, float, float], offset: float, scale: float, view: View
 ) -> None:
     """Write one texture coordinate, (axis . point - offset) * scale, into `fields[first : first + 4]`.
+
+    Callers convert all numbers to 64 bits, so that numba compiles this once.
 
     A seen point is `eye + z * ray(i, j)` with z its depth, so the coordinate is
     fields[first] + z * (fields[first + 1] * i + fields[first + 2] * j + fields[first + 3]).

@@ -17,7 +17,6 @@ from memenvs.agents.experiments.report import Report, add_table, figure_png
 from memenvs.agents.experiments.statistics import format_percent
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.memory.base import STRATEGY
-from memenvs.agents.policies.acting import observation_tensors
 from memenvs.agents.policies.memory_policy import MemoryPolicy
 from memenvs.agents.studies.study_results import has_results, metric_means, read_result, write_result
 from memenvs.retention import STRATEGY_NAMES
@@ -91,7 +90,8 @@ def memory_contents(run: RunDirectory) -> dict[str, Any]:
         while not is_done:
             now = len(spans)
             spans.append([int(observation["place"][0]), now, now])
-            output = policy.act(observation_tensors(observation, policy.device), state, start, start)
+            tensors, _ = policy.obs_to_tensor(observation)  # images channels first
+            output = policy.act(tensors, state, start, start)
             state, start = output.state, torch.zeros_like(start)
             for step in state["step_index"][0].tolist():
                 if step >= 0:

@@ -9,9 +9,10 @@ import numpy as np
 
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.report import Report
+from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import find_preset
 from memenvs.agents.presets.sat_rl import METHODS, TASKS, smoke_config, variant_name
-from memenvs.agents.sat.rl_study import EVALUATIONS, add_task, memory_image, train_and_evaluate
+from memenvs.agents.sat.rl_study import EVALUATIONS, add_task, memory_contents, memory_image, train_and_evaluate
 from memenvs.agents.studies.study_results import has_results, read_result
 from memenvs.retention import eviction_times
 
@@ -37,6 +38,15 @@ def test_a_run_and_its_page(tmp_path: Path) -> None:
     report = Report("", tmp_path)
     add_task(report, "visual-match", {"ama": [folder], "mvfo": [folder]})
     assert report.write(tmp_path / "report.html").read_text(encoding="utf-8").count("<img") == 4
+
+
+def test_the_memory_of_an_agent_with_images(tmp_path: Path) -> None:
+    config = replace(smoke_config(find_preset("sat-visual-match:two-rooms-mvfo")), device="cpu", total_steps=160)
+    with RunDirectory.open_or_create(tmp_path / "mvfo-0", config) as run:
+        train_run(run, quiet=True)
+        contents = memory_contents(run)
+    cue = {name: sum(last >= 25 for _, first, last in spans if first < 4) for name, spans in contents.items()}
+    assert cue == {"fifo": 0, "mvfo": 4}
 
 
 def test_every_method_has_a_preset() -> None:

@@ -271,7 +271,6 @@ def draw_room_ballet() -> Figure:
 def visual_match() -> None:
     """Success of each memory in both tasks."""
     tasks = {"visual-match": "VisualMatch", "two-rooms": "TwoRooms"}
-    tasks = {task: name for task, name in tasks.items() if visual_match_curves(task, "mvfo")}
     rows = []
     for method, name in VISUAL_MATCH.items():
         cells = [name]

@@ -24,6 +24,7 @@ FURTHER_PAGES = {
     "exploration": "[Results](../explorers.md). [Houses of your own](../houses.md).",
     "faces": "[Measurements and deviations from the paper](../research_notes/faces.md).",
     "room_ballet": "[Results](../room_ballet.md).",
+    "two_rooms": "[Results](../visual_match.md).",
     "verbalization": "[The household, its questions and their shortcuts](../verbalization.md).",
     "visual_match": "[Results](../visual_match.md).",
     "vln": "[Results](../vln.md). [Data](../guides/vln_data.md).",

@@ -35,6 +35,7 @@ def make_parser() -> Parser:
         _add_trajectories,
         _add_record,
         _add_dataset,
+        _add_ask,
         _add_report,
         _add_pack,
         _add_push,
@@ -201,6 +202,33 @@ def _add_dataset(commands: Any) -> None:
         help="episodes (default 10); the trial in which this number is reached is played to its end",
     )
     add_dataset_outputs(dataset)
+
+
+def _add_ask(commands: Any) -> None:
+    ask = _command(
+        commands,
+        "ask",
+        "ask",
+        "type questions about the generated life of a household robot; a trained model answers from its memory",
+    )
+    ask.add_argument("model", type=Path, help="folder of a run of the preset episodic-qa, or a checkpoint of one")
+    ask.add_argument(
+        "--life", type=non_negative_int, default=0, metavar="N", help="number of the life, any (default %(default)s)"
+    )
+    ask.add_argument("--episodes", type=positive_int, default=3, metavar="N", help="its episodes (default %(default)s)")
+    ask.add_argument(
+        "--question",
+        action="append",
+        metavar="TEXT",
+        help="a question; may be given several times. Without it, questions are the lines of standard input, or are "
+        "typed",
+    )
+    ask.add_argument("--gold", action="store_true", help="show the answer by what happened too")
+    ask.set_defaults(example=0)
+    ask.epilog = (
+        "In a conversation, `help` lists what else can be typed: gold, life, examples, grammar. Example: "
+        'memenvs-agents ask runs/episodic-qa-0 --life 7 --question "where did you put the red cup?" --gold'
+    )
 
 
 def _add_report(commands: Any) -> None:

@@ -85,6 +85,11 @@ EXAMPLES = {
             "memenvs score r2r trajectories.json --split val_unseen",
         ],
         "record": ["memenvs-agents record runs/demo-1 --out video.gif"],
+        "ask": [
+            "memenvs-agents train episodic-qa                  # first a model, here its folder is runs/episodic-qa-0",
+            "memenvs-agents ask runs/episodic-qa-0             # then type questions; `help` lists what else",
+            'memenvs-agents ask runs/episodic-qa-0 --life 7 --question "what did you do?" --gold --json',
+        ],
         "report": [
             "memenvs-agents report runs/demo-1",
             "memenvs-agents report runs/demo-1 runs/demo-2 --out compared",

@@ -20,7 +20,7 @@ from memenvs.verbalization.language.sampler import QASampler, QuestionAnswer
 from memenvs.verbalization.language.structured import encode_answer
 from memenvs.verbalization.language.tokenizer import ANSWER_TOKENS, END, QUERY_TOKENS, TOKENIZER, query_text
 from memenvs.verbalization.language.wordings import KINDS
-from memenvs.verbalization.splits import load_data
+from memenvs.verbalization.splits import Data, load_data
 
 #: Questions and histories that are kept once they were made.
 _KEPT_QUESTIONS, _KEPT_HISTORIES = 65_536, 8192
@@ -103,6 +103,7 @@ class Dialogs:
 
     Args:
         config: Settings.
+        data: Histories and key frames; None: those of the split of the settings.
 
     Attributes:
         config: Settings.
@@ -113,9 +114,11 @@ class Dialogs:
         max_chunks: Most steps with key frames of an environment.
     """
 
-    def __init__(self, config: EpisodicQAConfig) -> None:
+    def __init__(self, config: EpisodicQAConfig, data: Data | None = None) -> None:
         self.config = config
-        self.data = load_data(config.household(), config.split, config.lengths, config.scale, config.data_seed)
+        if data is None:
+            data = load_data(config.household(), config.split, config.lengths, config.scale, config.data_seed)
+        self.data = data
         self.fact_actions = FactActions(config.kinds, config.objects, config.locations, denials=config.is_whole)
         self._sampler = QASampler(config.language())
         self.history = lru_cache(_KEPT_HISTORIES)(self.data.histories.history)

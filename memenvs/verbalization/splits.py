@@ -113,6 +113,32 @@ def load_data(
     return Data(histories, _encoded(config, split, scale, data_seed), dictionary, scaling)
 
 
+def life_data(
+    config: HouseholdConfig, episodes: int, seed: int, scale: ScaleName = "laptop", data_seed: int = 0
+) -> Data:
+    """Generate one history that is in no split, as `Data` with this history alone.
+
+    Args:
+        config: Settings of the household.
+        episodes: Length of the history, 1 to 1000.
+        seed: Seed of the history; >= 0.
+        scale: Scale of the training split, by which symbols are numbered and signals scaled.
+        data_seed: Seed of that.
+
+    Raises:
+        ValueError: An argument is out of range.
+    """
+    check_int("episodes", episodes, 1, 1000)
+    check_int("seed", seed, 0)
+    dictionary, scaling = _from_training(config, scale, data_seed)
+    length = max(_HOUSE, episodes)
+    own = replace(config, chain_length=length, empty_history=0.0, failure_histories=None)
+    key = (data_seed, 1 + len(SPLITS), seed)
+    pool = generate_pool(own, length, key)
+    histories = HistorySampler(own, pool, (episodes,), 1, key)
+    return Data(histories, encode_pool(pool, dictionary, scaling), dictionary, scaling)
+
+
 def split_config(config: HouseholdConfig, split: Split) -> HouseholdConfig:
     """Return the settings by which the episodes of a split are generated."""
     if split == "unseen_pairs":

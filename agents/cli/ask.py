@@ -1,0 +1,234 @@
+"""`memenvs-agents ask`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from memenvs.cli.common import UserError, print_json
+
+if TYPE_CHECKING:
+    from memenvs.agents.verbalization.conversation import Conversation, Reply
+
+EXAMPLES = 5
+"""Questions that are shown as examples."""
+MOST_FRAMES = 3
+"""Key frames that are named for each answer."""
+COMMANDS = {
+    "gold": "the answer by what happened, for the last question",
+    "life": "what happened: the episodes and their dates",
+    "life N [EPISODES]": "go to another life",
+    "examples": "other questions about this life",
+    "grammar": "every form of question",
+    "help": "this list",
+    "quit": "end, as Ctrl-D does",
+}
+
+
+def ask(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, Any] | None:
+    """Answer questions of `--question`, of standard input, or of a conversation."""
+    if not options.model.exists():
+        raise UserError(f"argument model: no folder of a run and no checkpoint at {options.model}")
+    is_typed = not options.question and sys.stdin.isatty()
+    if is_typed and options.json:
+        raise UserError("--json needs --question, or questions on standard input")
+
+    from memenvs.agents.verbalization.conversation import Conversation
+    from memenvs.agents.verbalization.trained import load_answering
+
+    conversation = Conversation(load_answering(options.model), options.life, options.episodes)
+    if is_typed:
+        _converse(conversation, options)
+        return None
+    texts = options.question or [line.strip() for line in sys.stdin if line.strip()]
+    records = list(_answer_all(conversation, texts, options))
+    if options.json:
+        print_json({"model": str(options.model), "life": _life_record(conversation, options), "answers": records})
+    failed = [record["error"] for record in records if "error" in record]
+    if failed:
+        raise UserError(f"{len(failed)} of {len(texts)} questions have no answer; the first: {failed[0]}")
+    return None
+
+
+def _answer_all(
+    conversation: Conversation, texts: Iterable[str], options: argparse.Namespace
+) -> Iterator[dict[str, Any]]:
+    """Answer questions one by one, and print the answers unless one document is wanted."""
+    for text in texts:
+        try:
+            reply = conversation.ask(text)
+        except ValueError as error:
+            if not options.json:
+                print(f"{text}\n  no answer: {error}")
+            yield {"question": text, "error": str(error), "unknown_words": list(getattr(error, "words", ()))}
+            continue
+        if not options.json:
+            print(f"{text}\n{reply.answer}")
+            _print_details(conversation, reply, options.gold)
+        yield _record(conversation, text, reply, options.gold)
+
+
+# ---------------------------------------------------------------------- a conversation
+
+
+def _converse(conversation: Conversation, options: argparse.Namespace) -> None:
+    """Answer what a person types, until the end of the input."""
+    with suppress(ImportError):  # it is not there on Windows
+        import_module("readline")  # lines can be edited, and earlier ones called up
+    _print_life(conversation, options)
+    last: Reply | None = None
+    while True:
+        try:
+            text = input("> ").strip()
+        except EOFError:
+            print()
+            return
+        word, *rest = text.lower().split() or [""]
+        if not word:
+            continue
+        if text.lower() in ("quit", "exit"):
+            return
+        if word == "life" and rest:
+            changed = _other_life(conversation, options, rest)
+            last, conversation = (None, changed) if changed else (last, conversation)
+        elif text.lower() == "gold":
+            gold = f"{last.gold}  (the answer is {last.category})" if last else "There was no question yet."
+            print(gold)
+        elif text.lower() == "life":
+            _print_episodes(conversation)
+        elif text.lower() == "examples":
+            options.example += EXAMPLES
+            _print_examples(conversation, options.example)
+        elif text.lower() == "grammar":
+            _print_grammar()
+        elif text.lower() in ("help", "?"):
+            print("\n".join(f"  {name:18} {about}" for name, about in COMMANDS.items()))
+        else:
+            last = _reply_to(conversation, text, options) or last
+
+
+def _reply_to(conversation: Conversation, text: str, options: argparse.Namespace) -> Reply | None:
+    try:
+        reply = conversation.ask(text)
+    except ValueError as error:
+        words = getattr(error, "words", ())
+        if words:
+            print(f"I do not know: {', '.join(words)}. `examples` and `grammar` show what I know.")
+        else:
+            print(f"{error}")
+        return None
+    print(reply.answer)
+    _print_details(conversation, reply, options.gold)
+    return reply
+
+
+def _other_life(conversation: Conversation, options: argparse.Namespace, rest: list[str]) -> Conversation | None:
+    """Go to another life; None, with a message, if the numbers are wrong."""
+    numbers = [int(each) if each.isdecimal() else -1 for each in rest]
+    if len(numbers) > 2 or min(numbers) < 0:
+        print("life N [EPISODES]: two numbers, such as life 7 5")
+        return None
+    try:
+        changed = type(conversation)(conversation.model, *[*numbers, options.episodes][:2])
+    except ValueError as error:
+        print(error)
+        return None
+    options.life, options.episodes, options.example = numbers[0], len(changed.history), 0
+    _print_life(changed, options)
+    return changed
+
+
+def _print_life(conversation: Conversation, options: argparse.Namespace) -> None:
+    from memenvs.verbalization.diary import date_text
+
+    history, memory = conversation.history, conversation.model.settings.memory
+    count = len(history)
+    print(
+        f"Life {options.life} of a household robot: {count} episode{'s' * (count != 1)}, {history.num_frames} key "
+        f"frames, from {date_text(history.starts[0])} to {date_text(history.ends[-1])}.\n"
+        f"It is now {date_text(history.question_time)}. The model {options.model} has read the key frames once, into "
+        f"its memory ({memory}), and knows nothing else.\nType a question, such as:"
+    )
+    _print_examples(conversation, options.example)
+    print("Or: gold, life, examples, grammar, help, quit.")
+
+
+def _print_examples(conversation: Conversation, start: int) -> None:
+    for text in conversation.examples(EXAMPLES, start):
+        print(f"  {text}")
+
+
+def _print_episodes(conversation: Conversation) -> None:
+    from memenvs.verbalization.diary import date_text, describe_episode
+
+    history = conversation.history
+    for number, (start, episode) in enumerate(zip(history.starts, history.episodes, strict=True), 1):
+        print(f"  {number:3}  {date_text(start)}  {describe_episode(episode)}")
+
+
+def _print_grammar() -> None:
+    from memenvs.agents.verbalization.conversation import grammar_forms
+
+    print("{time} is such as: yesterday at 10:36, three days ago, on June 4 at 02 PM, in the last two hours")
+    for family, wording in grammar_forms():
+        print(f"  {wording}  ({len(family.wordings)} wordings)")
+
+
+# ---------------------------------------------------------------------- answers
+
+
+def _print_details(conversation: Conversation, reply: Reply, gold: bool) -> None:
+    """Print the key frames that count most, and the gold answer if it is wanted."""
+    from memenvs.verbalization.diary import date_text
+
+    record = _record(conversation, reply.question, reply, gold)
+    if sum(record.get("episodes", ())):
+        shares = [(share, number) for number, share in enumerate(record["episodes"], 1)]
+        named = [f"{number} ({100 * share:.0f} %)" for share, number in sorted(shares, reverse=True)[:3]]
+        print(f"  depends on episode {', '.join(named)}; most on:")
+        for frame in record["key_frames"]:
+            print(f"    {date_text(frame['time'])}  {frame['text']} ({100 * frame['share']:.0f} %)")
+    if gold:
+        print(f"  gold: {reply.gold}  (the answer is {reply.category})")
+
+
+def _record(conversation: Conversation, text: str, reply: Reply, gold: bool) -> dict[str, Any]:
+    """Return an answer as JSON."""
+    record: dict[str, Any] = {"question": text, "parsed_as": reply.question, "answer": reply.answer}
+    if gold:
+        record |= {"gold": reply.gold, "category": reply.category, "gold_episodes": [i + 1 for i in reply.episodes]}
+    if reply.shares is not None:
+        from memenvs.verbalization.diary import describe_key_frames
+
+        frames = describe_key_frames(conversation.history)
+        shares = [0.0] * len(conversation.history)
+        for frame, share in zip(frames, reply.shares.tolist(), strict=True):
+            shares[frame.episode] += share
+        most = sorted(zip(reply.shares.tolist(), range(len(frames)), strict=True), reverse=True)[:MOST_FRAMES]
+        record |= {
+            "episodes": shares,
+            "key_frames": [
+                {"episode": frames[i].episode + 1, "time": frames[i].time, "text": frames[i].text, "share": share}
+                for share, i in most
+            ],
+        }
+    return record
+
+
+def _life_record(conversation: Conversation, options: argparse.Namespace) -> dict[str, Any]:
+    from memenvs.verbalization.diary import date_text, describe_episode
+
+    history = conversation.history
+    return {
+        "seed": options.life,
+        "now": date_text(history.question_time),
+        "key_frames": history.num_frames,
+        "episodes": [
+            {"start": date_text(start), "goals": describe_episode(episode)}
+            for start, episode in zip(history.starts, history.episodes, strict=True)
+        ],
+    }

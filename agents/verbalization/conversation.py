@@ -1,0 +1,163 @@
+"""Questions of a person about a generated life, answered by a trained model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from memenvs.agents.verbalization.answering import answer_sources
+from memenvs.agents.verbalization.arrays import make_arrays
+from memenvs.agents.verbalization.prediction import AnsweringModel, QuestionBatch
+from memenvs.agents.verbalization.text_prediction import TextAnswering
+from memenvs.verbalization.config import EpisodicQAConfig
+from memenvs.verbalization.dialogs import Dialogs, EncodedQuestion
+from memenvs.verbalization.language.log import Log
+from memenvs.verbalization.language.question_parser import parse_question
+from memenvs.verbalization.language.questions import Question, referents
+from memenvs.verbalization.language.sampler import QASampler, QuestionAnswer, answer_question
+from memenvs.verbalization.language.score import CATEGORIES, score_clauses
+from memenvs.verbalization.language.spoken import NO_ANSWER, spoken_answer
+from memenvs.verbalization.language.wordings import FAMILIES, Family
+from memenvs.verbalization.splits import Data, life_data
+
+
+class Typed(NamedTuple):
+    """A question that a person typed, where `EncodedQuestion` stands otherwise."""
+
+    qa: QuestionAnswer
+
+
+class TypedQuestions(Dialogs):
+    """One history and the questions that a person typed about it, as the model's data.
+
+    Args:
+        config: Settings of the model's histories.
+        life: One history.
+    """
+
+    def __init__(self, config: EpisodicQAConfig, life: Data) -> None:
+        super().__init__(replace(config, questions=1), life)
+        self.typed: QuestionAnswer | None = None
+
+    def usable(self, number: int) -> int:
+        """Return the number: there is one history, and the question is typed."""
+        return number
+
+    def question(self, number: int, question: int, after: int | None = None) -> EncodedQuestion:
+        """Return the question that was typed last."""
+        assert self.typed is not None
+        return Typed(self.typed)  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A question of a person with its answers.
+
+    Attributes:
+        question: The question, in the words of the grammar.
+        answer: Answer of the model.
+        gold: Answer by what happened.
+        category: Category of the answer; see `memenvs.verbalization.language.score.CATEGORIES`.
+        episodes: Indices of the episodes that the question means.
+        shares: float64, (T,); how much the answer depends on each key frame; see `AnswerSources.frames`. None for a
+            model without a memory.
+    """
+
+    question: str
+    answer: str
+    gold: str
+    category: str
+    episodes: tuple[int, ...]
+    shares: np.ndarray | None
+
+
+class Conversation:
+    """A generated life of a robot, about which a model answers questions.
+
+    Args:
+        model: The model.
+        seed: Seed of the life; >= 0. The same seed and number of episodes give the same life.
+        episodes: Its episodes, 1 to 1000.
+
+    Raises:
+        ValueError: A number is out of range.
+
+    Attributes:
+        history: The life.
+        log: What happened in it.
+    """
+
+    def __init__(self, model: AnsweringModel, seed: int = 0, episodes: int = 3) -> None:
+        config = model.config
+        self.model = model.eval()
+        data = life_data(config.household(), episodes, seed, config.scale, config.data_seed)
+        self._questions = TypedQuestions(config, data)
+        self.history = data.histories.history(0)
+        self.log = Log(self.history)
+        self._sampler = QASampler(config.language())
+
+    def ask(self, text: str) -> Reply:
+        """Answer a question.
+
+        Args:
+            text: A question of the grammar.
+
+        Raises:
+            QuestionError: It is none of the grammar; `words` are those that the grammar does not have.
+            FutureTimeError: It is about a time after the question.
+        """
+        return self._answer(parse_question(text, self.log))
+
+    def _answer(self, question: Question) -> Reply:
+        now, hands = self.log.now, self.model.config.language().hands
+        meant = [] if question.kind == "clock" else referents(self.log, question)
+        gold = answer_question(self.log, question, hands=hands)
+        self._questions.typed = QuestionAnswer(
+            question=question,
+            answer=gold,
+            now=now,
+            episodes=tuple(dict.fromkeys(each.episode for each in meant)),
+            reference=None,
+            distance=None,
+            ambiguous=len(meant) > 1,
+            false_presupposition=False,
+        )
+        batch = QuestionBatch(make_arrays(self._questions), np.array([0]), np.array([[0]]))
+        with torch.no_grad():
+            ((clauses,),) = self.model.answers(batch)
+        score = score_clauses(clauses, gold.clauses, self.log)
+        if isinstance(self.model, TextAnswering):
+            ((answer,),) = self.model.answer_texts(batch)
+            answer = answer or NO_ANSWER
+        else:
+            answer = spoken_answer(question, clauses, now)
+        sources = answer_sources(self.model, batch)
+        return Reply(
+            question=question.text,
+            answer=answer,
+            gold=gold.text,
+            category=CATEGORIES[score.category - 1],
+            episodes=self._questions.typed.episodes,
+            shares=None if sources is None else sources.frames,
+        )
+
+    def examples(self, count: int, start: int = 0) -> list[str]:
+        """Return questions about this life, of different kinds.
+
+        Args:
+            count: How many.
+            start: Number of the first; other numbers give other questions.
+        """
+        kinds = self.model.config.kinds
+        return [
+            self._sampler.draw(self.log, number, kinds[number % len(kinds)]).question.text
+            for number in range(start, start + count)
+        ]
+
+
+def grammar_forms() -> list[tuple[Family, str]]:
+    """List every form of question with its first wording; braces are what a person fills in."""
+    return [(family, family.wordings[0].replace("{exactly}", "")) for family in FAMILIES.values()]

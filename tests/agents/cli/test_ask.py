@@ -1,0 +1,156 @@
+"""`ask`: questions as arguments, on standard input and typed; wrong ones are named."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from memenvs.agents.__main__ import main
+from memenvs.agents.algorithms.supervised import SupervisedLearner
+from memenvs.agents.cli.ask import COMMANDS, EXAMPLES
+from memenvs.agents.verbalization.config import QuestionConfig
+from memenvs.agents.verbalization.conversation import Conversation
+from memenvs.agents.verbalization.experiment import make_question_answering
+from memenvs.agents.verbalization.trained import load_answering
+from memenvs.verbalization.language.score import CATEGORIES
+from memenvs.verbalization.language.wordings import FAMILIES, KINDS
+
+DATA = {"kinds": list(KINDS), "scale": "smoke", "questions": 4}
+QUEUES = {"dim": 8, "layers": 2, "heads": 2, "mlp_dim": 8, "block_length": 4, "memory_length": 4}
+POLICY = {"dim": 8, "head_dim": 16, "head_heads": 2, "head_layers": 1, "memory_kwargs": QUEUES}
+TEXT = {"answers": "text", "text": {"sizes": {"d_model": 16, "num_layers": 1, "num_heads": 2}}, "dim": 8}
+TEXT |= {"memory": "lstm-on", "memory_kwargs": {"dim": 8, "layers": 1}}
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory) -> dict[str, Path]:
+    """Checkpoints of a structured and of a text model, and the folder of a run."""
+    folder = tmp_path_factory.mktemp("models")
+    for name, policy in (("structured", POLICY), ("text", TEXT)):
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            model = make_question_answering("memenvs/EpisodicQA-v0", DATA, policy)
+        settings = {"env": "memenvs/EpisodicQA-v0", "env_kwargs": DATA, "policy": policy, "seed": 0, "total_steps": 1}
+        (folder / f"{name}-run").mkdir()
+        SupervisedLearner(model, QuestionConfig(), 1).save(folder / f"{name}-run" / "checkpoint.zip", settings)
+        shutil.copy(folder / f"{name}-run" / "checkpoint.zip", folder / f"{name}.zip")
+    return {path.stem: path for path in folder.iterdir()}
+
+
+def test_answers_as_one_document(models, capsys):
+    """The same for a run and for its checkpoint; bad questions name their words."""
+    documents = []
+    for model in ("structured", "structured-run", "text"):
+        arguments = ["ask", str(models[model]), "--life", "7", "--episodes", "2", "--gold", "--json"]
+        questions = ["where did you put the red cup?", "Which object did you GRASP yesterday", "how is the weather?"]
+        for question in questions:
+            arguments += ["--question", question]
+        assert main(arguments) == 2
+        printed = capsys.readouterr()
+        assert "1 of 3 questions have no answer; the first: question 'how is the weather?'" in printed.err
+        document = json.loads(printed.out)
+        documents.append(document)
+        assert document["life"]["seed"] == 7 and len(document["life"]["episodes"]) == 2
+        *answers, wrong = document["answers"]
+        assert wrong["unknown_words"] == ["weather"] and "answer" not in wrong
+        for question, answer in zip(questions, answers, strict=False):
+            assert answer["question"] == question and answer["answer"] and answer["gold"]
+            words = [each.lower().removesuffix("?") for each in questions]
+            assert answer["category"] in CATEGORIES and answer["parsed_as"].removesuffix("?") in words
+            if model != "text":  # an untrained one writes nothing
+                assert sum(answer["episodes"]) == pytest.approx(1) and len(answer["episodes"]) == 2
+            shares = [each["share"] for each in answer["key_frames"]]
+            assert shares == sorted(shares, reverse=True)
+    del documents[0]["model"], documents[1]["model"], documents[2]["model"]
+    assert documents[0] == documents[1] != documents[2] and documents[0]["life"] == documents[2]["life"]
+
+
+def test_standard_input(models, capsys, monkeypatch):
+    """Each line is a question; blank lines are none; the gold answer is shown when it is wanted."""
+    lines = "what time is it?\n\n when did you grasp the red cup on December 31 at 23:59?\n"
+    for more in ([], ["--gold"]):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
+        status = main(["ask", str(models["structured"]), *more])
+        printed = capsys.readouterr()
+        assert status == 2 and "1 of 2 questions" in printed.err
+        assert printed.out.count("depends on episode") == 1 and printed.out.count("  no answer:") == 1
+        assert ("gold: It is " in printed.out) == bool(more)
+
+
+def test_a_conversation(models, capsys, monkeypatch):
+    """Examples are answered; every command that help names does something; wrong input never ends it."""
+    model = load_answering(models["structured"])
+    conversation = Conversation(model, 0, 3)
+    examples = conversation.examples(2 * EXAMPLES)
+    assert len(set(examples)) > EXAMPLES and all(conversation.ask(each).answer for each in examples[:EXAMPLES])
+    typed = ["gold", "", examples[0], "gold", "frobnicate the cup", "what did you do in two days?", "life", "examples"]
+    typed += ["grammar", "help", "life x", "life 3 2", "gold", "life 1 2000", "where is it", "QUIT", "not reached"]
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stdin", terminal)
+    monkeypatch.setattr("builtins.input", lambda prompt: (print(prompt), typed.pop(0))[1])
+    assert main(["ask", str(models["structured"]), "--life", "0"]) == 0
+    assert typed == ["not reached"]
+    first, *replies = capsys.readouterr().out.split("> \n")
+    assert first.startswith("Life 0 of a household robot: 3 episodes, ") and examples[0] in first
+    early, blank, answer, gold, unknown, future, life, more, grammar, help, wrong, other, none, long, near, end = (
+        replies
+    )
+    assert "no question yet" in early and "no question yet" in none and not blank and not end
+    assert "depends on episode" in answer and gold.rstrip().endswith(")")
+    assert unknown.startswith("I do not know: frobnicate.") and "future" in future
+    assert life.count("\n") == 3 and examples[EXAMPLES] in more
+    assert all(family.wordings[0].split(" {")[0] in grammar for family in FAMILIES.values())
+    assert all(name in help for name in COMMANDS)
+    assert "two numbers" in wrong and other.startswith("Life 3 of a household robot: 2 episodes, ")
+    assert "at most 1000" in long and "similar:" in near
+    monkeypatch.setattr("builtins.input", lambda prompt: (_ for _ in ()).throw(EOFError))  # Ctrl-D
+    assert main(["ask", str(models["structured"])]) == 0
+
+
+def test_a_right_answer_is_recognised(models):
+    """Gold answers in the place of the model's are correct, for every form of question."""
+    model = load_answering(models["structured"])
+    conversation = Conversation(model, 5, 5)
+    model.answers = lambda batch: [[qa.answer.clauses for qa in row] for row in model.gold(batch)]
+    for text in conversation.examples(9):
+        reply = conversation.ask(text)
+        assert (reply.category, reply.answer) == ("correct", reply.gold), text
+        assert reply.shares.shape == (conversation.history.num_frames,)
+    assert Conversation(model, 5, 5).history.starts == conversation.history.starts
+    assert Conversation(model, 6, 5).history.starts != conversation.history.starts
+
+
+def test_wrong_arguments(models, tmp_path, capsys, monkeypatch):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "broken.zip").write_bytes(b"PK")
+    question = ["--question", "what time is it?"]
+    for arguments, message in (
+        (["nowhere", *question], "no folder of a run and no checkpoint at nowhere"),
+        ([str(tmp_path / "run"), *question], "no checkpoint at"),
+        ([str(tmp_path / "broken.zip"), *question], "not a whole checkpoint"),
+        (
+            [str(models["text"]), "--episodes", "1001", *question],
+            "episodes must be an integer of at least 1 and at most",
+        ),
+    ):
+        assert main(["ask", *arguments]) == 2
+        assert message in capsys.readouterr().err
+    for arguments, message in (
+        (["--episodes", "0"], "at least 1, got '0'"),
+        (["--life", "-1"], "at least 0, got '-1'"),
+    ):
+        with pytest.raises(SystemExit):
+            main(["ask", "run", *arguments])
+        assert message in capsys.readouterr().err
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stdin", terminal)
+    assert main(["ask", str(models["text"]), "--json"]) == 2
+    assert "--json needs --question" in capsys.readouterr().err

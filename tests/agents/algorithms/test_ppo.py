@@ -137,6 +137,25 @@ def test_one_update_is_ordinary_sequence_ppo(memory: str) -> None:
     torch.testing.assert_close(weights(model), weights(other), atol=1e-7, rtol=1e-6)
 
 
+def test_the_last_update_of_a_rollout_learns_from_all_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each other one learns from its segment; so does the last one without `full_update`."""
+    for full_update in (True, False):
+        model = learner("lstm", full_update=full_update)
+        spans: list[tuple[int, int, tuple[int, ...]]] = []
+        optimizer_step = model._optimizer_step
+
+        def record(rows: torch.Tensor, begin: int, end: int, targets: torch.Tensor) -> torch.Tensor:
+            spans.append((begin, end, tuple(targets.shape)))  # noqa: B023  (called in this turn of the loop)
+            return optimizer_step(rows, begin, end, targets)  # noqa: B023
+
+        monkeypatch.setattr(model, "_optimizer_step", record)
+        model.learn(N * STEPS)
+        begins = (0, SEGMENT, 0 if full_update else 2 * SEGMENT)
+        ends = (SEGMENT, 2 * SEGMENT, STEPS)
+        expected = [(begin, end, (N, end - begin, 4)) for begin, end in zip(begins, ends, strict=True)]
+        assert list(dict.fromkeys(spans)) == expected
+
+
 def test_clipped_value_gets_no_gradient() -> None:
     """B12: a value that moved further than the clip gets no gradient; without a clip, it does."""
     for clip, pulls in ((0.2, False), (None, True)):

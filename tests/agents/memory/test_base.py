@@ -108,10 +108,12 @@ def test_inherited_calls() -> None:
     """Refilling needs no gradient, draws no dropout and leaves the mode; decisions are those of all steps."""
     memory, x = make_memory("lstm", D, hidden_dim=4), inputs()
     expected, after = memory(x)
+    modes: list[bool] = []
+    memory.register_forward_pre_hook(lambda module, _: modes.append(module.training))
     for is_training in (True, False):
         memory.train(is_training)
         features, state = memory.prefill(x, memory.initial_state(B), last=2)
-        assert memory.training == is_training
+        assert memory.training == is_training and modes.pop() is False
         torch.testing.assert_close(features, expected[:, 3:])
         assert not features.requires_grad and not state["cell"].requires_grad
         torch.testing.assert_close(state["cell"], after["cell"])

@@ -20,6 +20,7 @@ from memenvs.agents.encoders import FrozenEncoder, make_encoder
 from memenvs.checks import check_int
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.registry import SINGLE, check_registered, entry_path, full_id
+from memenvs.resets import stream_seed
 from memenvs.wrappers import PlaceWrapper, TrialWrapper
 
 
@@ -268,7 +269,8 @@ def make_vec_env(
     Args:
         id: Gymnasium id; "module:id" imports the module that registers it.
         num_envs: N, >= 1.
-        seed: Environment i gets seed + i.
+        seed: Environment i gets `memenvs.resets.stream_seed(seed)` + i, so that batches of different seeds share no
+            trial; None draws one.
         encoder: Name of a frozen encoder (`memenvs.agents.encoders.make_encoder`) that turns `rgb` into `visual`; None
             for none.
         encoder_kwargs: Settings of the encoder.
@@ -287,12 +289,11 @@ def make_vec_env(
         frozen = None if encoder is None else make_encoder(encoder, **(encoder_kwargs or {}))
         env: VecEnv = TrialVecEnv(batch, frozen, place)
         if seed is not None:  # Stable-Baselines3 would draw one from NumPy's global generator, here and below
-            env.seed(seed)
+            env.seed(stream_seed(seed))
         return env
     if encoder is not None:
         raise ValueError(f"encoder must be None for {id!r}, which is not batch-native, got {encoder!r}")
-    if seed is None:
-        seed = int(np.random.default_rng().integers(2**31))
+    seed = int(np.random.default_rng().integers(2**31)) if seed is None else stream_seed(seed)
     creator = _load(spec.entry_point)
     if isinstance(creator, type) and issubclass(creator, TrialEnv):
         warnings.warn(

@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from memenvs.agents.experiments.report import COLOURS, figure_png
-from memenvs.agents.experiments.statistics import format_mean, format_percent, mean_and_stderr
+from memenvs.agents.experiments.statistics import format_mean, format_percent, mean_and_margin
 from memenvs.agents.presets import folder_name
 from memenvs.agents.sat.rl_study import memory_image
 from memenvs.agents.studies.in_context_tables import LAST_EPISODE
@@ -43,6 +43,7 @@ IN_CONTEXT = {
 #: Run -> agent, in the order of the table.
 EXPLORERS = {
     "random": "random actions",
+    "window4": "fixed rule, last four scans (`window4`)",
     "reactive": "no memory (`reactive`)",
     "lstm": "LSTM (`lstm`)",
     "frmqn": "FRMQN (`frmqn`)",
@@ -97,13 +98,15 @@ VLN = {
 LEGS = (1, 2, 3)
 #: Policy played beside the trained agents -> its name.
 BASELINES = {"random": "random actions", "oracle": "shortest path"}
+#: Runs without seeds: policies that are not trained.
+UNTRAINED = ("random", "oracle", "window4", "memoryless")
 Rows = Sequence[Sequence[str]]
 
 
 def folders(study: str, run: str) -> list[Path]:
     """Folders of a run's seeds, those that its study has."""
     found = [RESULTS / study / f"{run}-{seed}" for seed in SEEDS]
-    return found if run not in ("random", "oracle") else []
+    return found if run not in UNTRAINED else []
 
 
 def print_table(title: str, header: Sequence[str], rows: Rows) -> None:
@@ -115,8 +118,8 @@ def print_table(title: str, header: Sequence[str], rows: Rows) -> None:
 
 
 def format_fixed(sample: np.ndarray, decimals: int) -> str:
-    """Mean and, of several runs, standard error with this number of decimals."""
-    values = [float(each) for each in mean_and_stderr(sample)][: 1 + (len(sample) > 1)]
+    """Mean and, of several runs, margin of the 95 % interval with this number of decimals."""
+    values = [float(each) for each in mean_and_margin(sample)][: 1 + (len(sample) > 1)]
     return " +- ".join(f"{value:.{decimals}f}" for value in values)
 
 
@@ -176,9 +179,9 @@ def draw_in_context() -> Figure:
     names = ["ReLIC", "ReLIC, one update a rollout", "no attention to earlier episodes", "memory emptied each episode"]
     episodes = np.arange(1, LAST_EPISODE + 1)
     for k, (run, name) in enumerate(zip(IN_CONTEXT, names, strict=True)):
-        mean, stderr = mean_and_stderr(100 * in_context_scores(run, "success"))
+        mean, margin = mean_and_margin(100 * in_context_scores(run, "success"))
         axes.plot(episodes, mean, color=COLOURS[k], marker=MARKERS[k], linewidth=2.5, markersize=8, label=name)
-        axes.fill_between(episodes, mean - stderr, mean + stderr, color=COLOURS[k], alpha=0.2, linewidth=0)
+        axes.fill_between(episodes, mean - margin, mean + margin, color=COLOURS[k], alpha=0.2, linewidth=0)
     label_axes(axes, "episode in the same home", "success, %")
     axes.set_xticks([1, 5, 10, 15])
     axes.set_ylim(50, 88)
@@ -192,7 +195,7 @@ def draw_in_context() -> Figure:
 def explored(task: str, run: str) -> np.ndarray:
     """Mean score over the test homes, float64, (seeds,)."""
     found = folders("scene_memory", f"{task}-{run}")
-    if run in ("random", "oracle"):
+    if run in UNTRAINED:
         found = [RESULTS / "scene_memory" / f"{task}-{run}"]
     return layout_scores(found, EXPLORED[task][0]).mean(1)
 
@@ -212,15 +215,21 @@ def draw_explorers() -> Figure:
     """Score of each agent in each task: the mean, and each seed."""
     figure, panels = new_figure(5.0, len(EXPLORED))
     agents = list(EXPLORERS)[1:-1][::-1]
-    shown = {"reactive": "no memory", "lstm": "LSTM", "frmqn": "FRMQN", "sm-pooling": "pooled scenes"}
+    shown = {
+        "window4": "rule, four scans",
+        "reactive": "no memory",
+        "lstm": "LSTM",
+        "frmqn": "FRMQN",
+        "sm-pooling": "pooled scenes",
+    }
     shown |= {"smt-factorized": "SMT, centres", "smt": "SMT", "smt-causal": "causal SMT"}
     for axes, (task, label) in zip(panels, AXES.items(), strict=True):
         for row, run in enumerate(agents):
             scores = explored(task, run)
-            colour = "#888888" if run == "reactive" else COLOURS[0 if run.startswith("smt") else 1]
+            colour = "#888888" if run in ("reactive", "window4") else COLOURS[0 if run.startswith("smt") else 1]
             axes.plot(scores, [row] * len(scores), "o", color=colour, alpha=0.4, markersize=8, markeredgewidth=0)
             axes.plot(scores.mean(), row, "|", color=colour, markersize=24, markeredgewidth=4)
-        axes.axvline(explored(task, "reactive").mean(), color="#888888", linestyle="--", linewidth=1.5)
+        axes.axvline(explored(task, "window4").mean(), color="#888888", linestyle="--", linewidth=1.5)
         axes.set_title(task.capitalize(), fontsize=FONT)
         label_axes(axes, label)
     panels[0].set_yticks(range(len(agents)), [shown[run] for run in agents], fontsize=FONT)
@@ -344,12 +353,26 @@ def vln() -> None:
         if run == "all":
             more = [format_percent(task_scores("r2r", "sr")), format_mean(task_scores("cvdn", "gp"))]
         rows.append([name, *cells, *more])
+    reader = [format_percent(reader_scores("vln_memory", f"memoryless-{legs}", "sr")) for legs in LEGS]
+    rows.append(
+        [
+            "nothing: a scripted reader (`memoryless`)",
+            *reader,
+            "-",
+            format_mean(reader_scores("vln_tasks", "cvdn-memoryless", "gp")),
+        ]
+    )
     rows.append(["GRU, learns from rewards (`vln-ppo`)", format_percent(task_scores("ppo", "sr")), "-", "-", "-", "-"])
     for policy, name in BASELINES.items():
         one, real = (format_percent(task_scores(run, "sr", policy)[:1]) for run in ("ppo", "r2r"))
         rows.append([name, one, "-", "-", real, format_mean(task_scores("cvdn", "gp", policy)[:1])])
     header = ["remembers", "success, 1 leg, %", "2 legs, %", "3 legs, %", "R2R graphs, %", "CVDN progress, m"]
     print_table("Houses never seen", header, rows)
+
+
+def reader_scores(study: str, run: str, metric: str) -> np.ndarray:
+    """Metric of the scripted reader in unseen houses, float64, (1,)."""
+    return metric_means([RESULTS / study / run], metric)[:, 0]
 
 
 def task_scores(run: str, metric: str, policy: str = "agent") -> np.ndarray:
@@ -363,13 +386,15 @@ def draw_vln() -> Figure:
     for k, (run, name) in enumerate(VLN.items()):
         if run == "recurrent":
             continue
-        mean, stderr = zip(*(mean_and_stderr(vln_scores(run, legs)) for legs in LEGS), strict=True)
+        mean, margin = zip(*(mean_and_margin(vln_scores(run, legs)) for legs in LEGS), strict=True)
         style: dict[str, Any] = {"linestyle": ":" if run in ("none", "no-language") else "-", "capsize": 4}
         axes.errorbar(
-            LEGS, mean, stderr, label=name, color=COLOURS[k], marker=MARKERS[k], linewidth=2.5, markersize=9, **style
+            LEGS, mean, margin, label=name, color=COLOURS[k], marker=MARKERS[k], linewidth=2.5, markersize=9, **style
         )
+    reader = [100 * reader_scores("vln_memory", f"memoryless-{legs}", "sr")[0] for legs in LEGS]
+    axes.plot(LEGS, reader, color="#555555", linestyle="-.", linewidth=2.5, label="scripted reader, no memory")
     axes.set_xticks(LEGS)
-    axes.set_ylim(0, 75)
+    axes.set_ylim(0, 100)
     label_axes(axes, "legs of the path", "success, %")
     figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=FONT - 2)
     return figure
@@ -379,13 +404,14 @@ def draw_vln() -> Figure:
 
 
 def memory() -> None:
-    """Score with and without a memory, one row a task."""
+    """Score with memory, without, and of a scripted policy almost without; one row a task."""
     rows = [
         [
             "where objects were in earlier episodes",
             "[ExtObjNav](docs/in_context.md), success in the 15th episode, %",
             format_percent(in_context_scores("relic", "success")[:, -1]) + " (`relic`)",
             format_percent(in_context_scores("no-iea", "success")[:, -1]) + " (`no-iea`)",
+            "-",
         ]
     ]
     remembered = {"roaming": "where there is room to move", "coverage": "where it has been"}
@@ -393,13 +419,17 @@ def memory() -> None:
     for task, (_, unit) in EXPLORED.items():
         with_memory = ", ".join(f"{format_explored(task, run)} (`{run}`)" for run in ("smt-causal", "smt"))
         cells = [with_memory, f"{format_explored(task, 'reactive')} (`reactive`)"]
-        rows.append([remembered[task], f"[{task.capitalize()}](docs/explorers.md), {unit} in 200 steps", *cells])
+        rule = f"{format_explored(task, 'window4')} (`window4`)"
+        rows.append([remembered[task], f"[{task.capitalize()}](docs/explorers.md), {unit} in 200 steps", *cells, rule])
     cells = [f"{format_percent(ballet(f'ballet-aba:{run}'))} (`{run}`)" for run in ("sat-pm", "sat-fifo")]
-    rows.append(["dances from before a long stay", "[Room Ballet](docs/room_ballet.md) ABA, right answers, %", *cells])
-    names = {"all": "MTVM", "none": "`no-memory`"}  # run -> MTVM, and its variant
-    cells = [f"{format_mean(vln_scores(run, 1))} ({name})" for run, name in names.items()]
-    rows.append(["how much of a text is done", "[R2R](docs/vln.md), success, %", *cells])
-    print_table("What memory is worth", ["what must be remembered", "measured", "with memory", "without"], rows)
+    measured = "[Room Ballet](docs/room_ballet.md) ABA, right answers, %"
+    rows.append(["dances from before a long stay", measured, *cells, "12.5 (chance)"])
+    names = {"last3": "MTVM, last 3 actions", "none": "`no-memory`"}  # run -> MTVM, and its variant
+    cells = [f"{format_mean(vln_scores(run, 3))} ({name})" for run, name in names.items()]
+    rule = f"{format_percent(reader_scores('vln_memory', 'memoryless-3', 'sr'))} (`memoryless`)"
+    rows.append(["how much of a text is done", "[R2R](docs/vln.md) of three legs, success, %", *cells, rule])
+    header = ["what must be remembered", "measured", "with memory", "without", "scripted"]
+    print_table("What memory is worth", header, rows)
 
 
 TABLES: Mapping[str, Callable[[], None]] = {

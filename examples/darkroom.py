@@ -1,8 +1,8 @@
 """ReLIC learns in context in the 10 x 10 Darkroom; half an hour a seed on one core.
 
-Prints the return by episode of the trial on held-out goals, mean and standard error over seeds. Compare with the paper:
-32 in episode 1, 89 in episode 10; an agent that knows the goal gets 90.9, a blind sweep 47.9. Also with variants, such
-as `darkroom:k1` (no partial updates), and with fewer steps. A stopped command resumes.
+Prints the return by episode of the trial on held-out goals, mean and 95 % interval over seeds. Compare with the paper:
+32 in episode 1, 89 in episode 10; an agent that knows the goal gets 90.9, the scripted sweep 47.9 in every episode.
+Also with variants, such as `darkroom:k1` (no partial updates), and with fewer steps. A stopped command resumes.
 
     python examples/darkroom.py [--presets darkroom darkroom:k1] [--steps 4000000] [--seeds 0 1 2] [--jobs 2]
         [--out runs/darkroom] [--show] [--smoke]
@@ -61,7 +61,7 @@ def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
     header = ["agent", "seeds", "episodes", "first", "third", "last"]
     add_table(report, "Return by episode of a trial, over seeds", header, rows)
     figure = in_context_figure(curves, "return")
-    report.picture("in_context", figure_png(figure), "mean and standard error over seeds, and each seed")
+    report.picture("in_context", figure_png(figure), "mean and 95 % interval over seeds, and each seed")
     return report.write(out / "report.html")
 
 

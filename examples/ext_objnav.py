@@ -68,7 +68,7 @@ def evaluations(config: RunConfig, agent: str, smoke: bool) -> dict[str, dict[st
 def train_and_evaluate(run: RunDirectory, quiet: bool, agent: str, smoke: bool) -> None:
     """Train one run to its end, evaluate it and write its report."""
     train_run(run, quiet=quiet)
-    seed = 1 + run.config.seed  # other layouts and goals for each run, so that errors over seeds contain them
+    seed = 1 + run.config.seed  # its hash gives each run other trials, so that errors over seeds contain them
     changes = evaluations(run.config, agent, smoke)
     for file in sorted(run.path.glob("checkpoint_*.zip")) if agent == "relic" else []:
         policy = trained_policy(run, seed, file.name)

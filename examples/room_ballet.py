@@ -1,6 +1,6 @@
 """Memory strategies in the tasks of Room Ballet (SAT's tables); 3 to 60 minutes a run.
 
-Every run is a preset or a variant; accuracies are those in 12,000 fresh episodes, mean and standard error over seeds,
+Every run is a preset or a variant; accuracies are those in 12,000 fresh episodes, mean and 95 % interval over seeds,
 beside those that an ideal observer has from the same memory. Tables, their runs for one seed, and minutes of one core
 for a run, with validation and evaluation:
 

@@ -3,7 +3,7 @@
 An agent sees a colour, stays elsewhere for twice as long as its memory has room, and then has to choose that colour.
 With FIFO the colour is gone, with MVFO it is not, and an allocator (AMA) finds out from returns. Compared with memories
 that keep everything or a single vector, with the same steps. Prints a table a task: success in 1000 fresh episodes,
-mean and standard error over seeds, and the strategy with the largest Q. The page has success and choices along the
+mean and 95 % interval over seeds, and the strategy with the largest Q. The page has success and choices along the
 training, and the steps that each strategy holds, from the memory of a run. A stopped command resumes.
 
     python examples/visual_match.py [--tasks visual-match] [--methods ama mvfo fifo] [--seeds 0 1 2] [--jobs 2]

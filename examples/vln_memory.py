@@ -3,6 +3,7 @@
 Trains the laptop's MTVM with full memory, with the last three actions or none, and without language; each learns one
 leg, then, from its own weights, two, then three. The activation of an action is made while attending to older ones, so
 that the last three carry information of those too. Agents that store only the view of the option taken do not.
+Beside them plays the scripted reader `memoryless`, which sees no step but the present one.
 Prints success rate (SR) and success weighted by nDTW (SDTW) in unseen houses; for three legs also by the number of
 repeated actions, with the accuracy of the one decision that needs memory (TURN), to which the teacher leads.
 
@@ -21,14 +22,14 @@ import numpy as np
 
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
-from memenvs.agents.experiments.evaluate import evaluate_run
+from memenvs.agents.experiments.evaluate import evaluate_rule, evaluate_run
 from memenvs.agents.experiments.report import Report, add_table, figure_png
 from memenvs.agents.experiments.statistics import format_mean, format_percent
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.mtvm import repeated_actions
 from memenvs.agents.presets import find_preset
 from memenvs.agents.studies.study_figures import error_bar_figure
-from memenvs.agents.studies.study_results import metric_means, read_result, write_result
+from memenvs.agents.studies.study_results import has_results, metric_means, read_result, write_result
 from memenvs.agents.studies.sweep import SweepRun, group_by_name, run_sweep, sweep_options
 
 LEGS = (1, 2, 3)
@@ -46,6 +47,8 @@ AGENTS = {
     "consistency": ("consistency", "full memory, with the consistency loss"),
 }
 TABLE = ["all", "last3", "observations", "last3-observations", "recurrent", "none", "no-language", "consistency"]
+RULE = "memoryless"
+NAMES = {RULE: "scripted reader, no memory"} | {agent: name for agent, (_, name) in AGENTS.items()}
 REPEATS = {"few": "1 to 3 repeated actions", "many": "4 or more"}
 
 
@@ -69,6 +72,15 @@ def train_and_evaluate(run: RunDirectory, quiet: bool) -> None:
     write_result(run.path, "evaluation", results)
 
 
+def evaluate_reader(out: Path, legs: int, smoke: bool) -> Path:
+    """Play the evaluation trials with the scripted reader, unless its result is there."""
+    folder = out / f"{RULE}-{legs}"
+    if not has_results(folder, "evaluation"):
+        played = evaluate_rule(make_config(out, legs, "all", 0, smoke), RULE)
+        write_result(folder, "evaluation", {"agent": played.to_json()})
+    return folder
+
+
 def write_results(out: Path, runs: dict[str, list[Path]], agents: list[str]) -> Path:
     """Write the page with the tables and a picture of each metric, and print the tables."""
     report = Report("MTVM in procedural houses", out)
@@ -78,21 +90,22 @@ def write_results(out: Path, runs: dict[str, list[Path]], agents: list[str]) -> 
     for metric, agent, count in itertools.product(METRICS, agents, legs):
         if folders := runs.get(f"{agent}-{count}"):
             values = 100 * metric_means(folders, metric)[:, 0]
-            scores.setdefault(metric, {}).setdefault(AGENTS[agent][1], {})[count] = values
+            scores.setdefault(metric, {}).setdefault(NAMES[agent], {})[count] = values
     header = ["agent", *(f"{metric.upper()} %, {count} leg{'s' * (count > 1)}" for metric in METRICS for count in legs)]
     rows = []
-    for name in dict.fromkeys(AGENTS[agent][1] for agent in agents):
+    for name in dict.fromkeys(NAMES[agent] for agent in agents):
         cells = [scores[metric][name].get(count) for metric in METRICS for count in legs]
         rows.append([name, *("-" if cell is None else format_mean(cell) for cell in cells)])
     add_table(report, "Unseen houses", header, rows)
     figure = error_bar_figure(scores, "legs of the tour", "on unseen houses, %")
-    report.picture("memory", figure_png(figure), "mean and standard error over seeds")
+    report.picture("memory", figure_png(figure), "mean and 95 % interval over seeds")
     pairs = list(itertools.product(REPEATS, repeated_actions.METRICS))
     rows = []
     for agent in agents:
-        by_repeats = [read_result(folder, "evaluation")["again"] for folder in runs.get(f"{agent}-3", [])]
-        cells = [np.array([each[kind][metric] for each in by_repeats]) for kind, metric in pairs]
-        rows += [[AGENTS[agent][1], *map(format_percent, cells)]] if by_repeats else []
+        by_repeats = [read_result(folder, "evaluation").get("again") for folder in runs.get(f"{agent}-3", [])]
+        if by_repeats and None not in by_repeats:
+            cells = [np.array([each[kind][metric] for each in by_repeats]) for kind, metric in pairs]
+            rows.append([NAMES[agent], *map(format_percent, cells)])
     if rows:
         header = ["agent", *(f"{metric.upper()} %, {REPEATS[kind]}" for kind, metric in pairs)]
         add_table(report, "Three legs, by the number of repeated actions", header, rows)
@@ -112,7 +125,9 @@ def main() -> int:
             config = make_config(options.out, legs, agent, seed, options.smoke)
             runs[options.out / f"{agent}-{legs}-{seed}"] = SweepRun(config, train_and_evaluate, ("evaluation",))
     found = group_by_name(run_sweep(parser, options, runs))
-    print(f"report: {write_results(options.out, found, options.agents).resolve()}")
+    for legs in options.legs:
+        found[f"{RULE}-{legs}"] = [evaluate_reader(options.out, legs, options.smoke)]
+    print(f"report: {write_results(options.out, found, [*options.agents, RULE]).resolve()}")
     return 0
 
 

@@ -3,7 +3,7 @@
 Trains MTVM by the teacher on R2R's real graphs, with features made from the lists of objects of their houses
 (MEMENVS_DATA), and on dialogues in procedural houses, taught by each of CVDN's three supervisions; and
 `PartialUpdatePPO` in procedural houses from the reward. Plays each in all instructions of val_unseen, beside random
-actions and the shortest path to the goal of the supervision. Prints a table for each task: mean and standard error over
+actions and the shortest path to the goal of the supervision. Prints a table for each task: mean and 95 % interval over
 seeds. Published tables are of agents that see photographs; these are not comparable. A stopped command resumes.
 
     python examples/vln_tasks.py [--agents r2r cvdn ppo] [--seeds 0 1 2] [--jobs 2] [--out DIR] [--show] [--smoke]
@@ -20,12 +20,12 @@ from pathlib import Path
 
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
-from memenvs.agents.experiments.evaluate import evaluate_and_compare
+from memenvs.agents.experiments.evaluate import evaluate_and_compare, evaluate_rule
 from memenvs.agents.experiments.report import Report, add_table
 from memenvs.agents.experiments.statistics import format_mean, format_percent
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import find_preset
-from memenvs.agents.studies.study_results import metric_means
+from memenvs.agents.studies.study_results import has_results, metric_means, write_result
 from memenvs.agents.studies.sweep import SweepRun, group_by_name, run_sweep, sweep_options
 
 #: Title of a table -> its metrics.
@@ -66,6 +66,10 @@ AGENTS = {
 }
 
 
+#: Row of the scripted reader, which sees no step but the present one.
+RULE = "cvdn-memoryless"
+
+
 def make_config(agent: str, seed: int, smoke: bool) -> RunConfig:
     """The preset with a seed and a supervision; shortened to seconds if `smoke`."""
     config = replace(find_preset(AGENTS[agent].preset), seed=seed)
@@ -84,8 +88,17 @@ def train_and_evaluate(run: RunDirectory, quiet: bool) -> None:
     evaluate_and_compare(run, quiet=quiet)
 
 
-def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
-    """Write the page with a table for each task, and print them."""
+def evaluate_reader(out: Path, smoke: bool) -> Path:
+    """Play CVDN's trials with the rule `memoryless`, unless its result is there."""
+    folder = out / RULE
+    if not has_results(folder, "evaluation"):
+        played = evaluate_rule(make_config("cvdn", 0, smoke), "memoryless")
+        write_result(folder, "evaluation", {"agent": played.to_json()})
+    return folder
+
+
+def write_results(out: Path, runs: dict[str, list[Path]], reader: Path) -> Path:
+    """Write the page with a table for each task, with the scripted reader, and print them."""
     report = Report("R2R and CVDN on a laptop", out)
     for title, metrics in TABLES.items():
         rows = []
@@ -98,6 +111,12 @@ def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
                 forms = [(metric, format_mean if metric in UNITS else format_percent) for metric in metrics]
                 cells = [form(metric_means(found, metric, policy)[:, 0]) for metric, form in forms]
                 rows.append([name + supervision, *cells])
+        if rows and title == _DIALOGUES:
+            played = [
+                (format_mean if metric in UNITS else format_percent)(metric_means([reader], metric)[:, 0])
+                for metric in metrics
+            ]
+            rows.append(["scripted reader, no memory, mixed", *played])
         if rows:
             add_table(report, title, ["agent", *(metric.upper() + UNITS.get(metric, " %") for metric in metrics)], rows)
     return report.write(out / "report.html")
@@ -119,7 +138,8 @@ def main() -> int:
         config = make_config(agent, seed, options.smoke)
         runs[options.out / f"{agent}-{seed}"] = SweepRun(config, train_and_evaluate, ("evaluation",))
     found = group_by_name(run_sweep(parser, options, runs))
-    print(f"report: {write_results(options.out, found).resolve()}")
+    reader = evaluate_reader(options.out, options.smoke)
+    print(f"report: {write_results(options.out, found, reader).resolve()}")
     return 0
 
 

@@ -248,7 +248,7 @@ ENVIRONMENTS = (
             remembers=remembers,
             score_key="success",
             oracle_at_least=1.0,
-            random_below=0.25,
+            random_below=0.2,
             defaults={"trial_episodes": 1},
         )
         for name, task, remembers in (

@@ -14,6 +14,8 @@ from memenvs.task import TRIAL_OPTIONS, BatchTask, Options
 FOREIGN_OPTIONS = ("minari_autoseed",)
 #: Seeds from here on stand for one below it, so that `info` holds every seed as int64.
 SEED_LIMIT = 2**62
+#: Keeps the hash of `stream_seed` apart from other uses of a seed.
+_STREAM = 1
 
 
 def split_seed(seed: int | Sequence[int | None] | None, num_envs: int) -> list[int | None]:
@@ -48,6 +50,19 @@ def split_seed(seed: int | Sequence[int | None] | None, num_envs: int) -> list[i
 def below_limit(seed: int) -> int:
     """The seed below `SEED_LIMIT` that a seed stands for: itself, or a hash of it."""
     return seed if seed < SEED_LIMIT else np.random.SeedSequence(seed).generate_state(1, np.uint64).item() % SEED_LIMIT
+
+
+def stream_seed(seed: int) -> int:
+    """Hash a seed to the first of a batch's consecutive ones, so that nearby seeds share none.
+
+    Args:
+        seed: Seed of the whole batch, >= 0.
+
+    Returns:
+        A seed below 2^31 - 2^20, so that it and those after it are int32, which some environments need. Two batches of
+        64 share a seed with a probability of 1 in 16 million.
+    """
+    return np.random.SeedSequence([seed, _STREAM]).generate_state(1, np.uint64).item() % (2**31 - 2**20)
 
 
 def split_options(

@@ -149,13 +149,13 @@ def _mean_curve(logged: Sequence[np.ndarray]) -> IntervalCurve:
 
 
 def in_context_figure(curves: Mapping[str, Mapping[str, Sequence[float]]], metric: str) -> Figure:
-    """Draw a metric by episode of the trial with its standard error, one line per policy.
+    """Draw a metric by episode of the trial with its error, one line per policy.
 
     Args:
-        curves: Name -> {"mean", "stderr"}, as in `TrialResults.to_json`.
+        curves: Name -> {"mean", "stderr"}, as in `TrialResults.to_json`, or {"mean", "margin"} of several runs.
         metric: Name of the metric.
     """
-    return interval_figure(_standard_errors(curves, 1), "episode of the trial", metric)
+    return interval_figure(_interval_curves(curves, 1), "episode of the trial", metric)
 
 
 def step_figure(curves: Mapping[str, Mapping[str, Sequence[float]]], metric: str) -> Figure:
@@ -165,7 +165,7 @@ def step_figure(curves: Mapping[str, Mapping[str, Sequence[float]]], metric: str
         curves: Name -> {"mean", "stderr"}, from the start on, as in `memenvs.agents.experiments.paths.curve_by_step`.
         metric: Name of the metric.
     """
-    return interval_figure(_standard_errors(curves, 0), "step of the episode", metric)
+    return interval_figure(_interval_curves(curves, 0), "step of the episode", metric)
 
 
 def figure_png(figure: Figure) -> bytes:
@@ -282,10 +282,10 @@ def _figure() -> tuple[Figure, Any]:
     return figure, axes
 
 
-def _standard_errors(curves: Mapping[str, Mapping[str, Sequence[float]]], first: int) -> dict[str, IntervalCurve]:
-    """Lines with a standard error around them, over indices from `first` on."""
+def _interval_curves(curves: Mapping[str, Mapping[str, Sequence[float]]], first: int) -> dict[str, IntervalCurve]:
+    """Lines with an interval around them, over indices from `first` on."""
     found = {}
     for name, curve in curves.items():
-        mean, stderr = np.array(curve["mean"]), np.array(curve["stderr"], float)
-        found[name] = IntervalCurve(np.arange(first, first + len(mean)), mean, mean - stderr, mean + stderr)
+        mean, half = np.array(curve["mean"]), np.array(curve["margin" if "margin" in curve else "stderr"], float)
+        found[name] = IntervalCurve(np.arange(first, first + len(mean)), mean, mean - half, mean + half)
     return found

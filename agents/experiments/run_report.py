@@ -38,8 +38,7 @@ NORMAL_95 = 1.96
 """Standard errors on each side of a 95 % interval."""
 INTERVALS = (
     "Lines and numbers are means. The 95 % interval beside a number, or around a line, is over trials for a single run "
-    "(1.96 standard errors) and by bootstrap over seeds for several; with fewer than five seeds it is too narrow. Thin "
-    "lines are single seeds."
+    "(1.96 standard errors) and over seeds for several (Student's t). Thin lines are single seeds."
 )
 
 Runs = Sequence[RunDirectory]

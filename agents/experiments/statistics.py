@@ -1,4 +1,4 @@
-"""Statistics of several runs: means over seeds, and over layouts with bootstrap intervals."""
+"""Statistics of runs: means over seeds with Student's t, over layouts with bootstrap."""
 
 from __future__ import annotations
 
@@ -6,31 +6,34 @@ import numpy as np
 
 RESAMPLES = 10_000
 """Resamples of a bootstrap over layouts."""
-SEED_RESAMPLES = 2000
-"""Resamples of a bootstrap over seeds, of whole curves."""
+STUDENT_95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+"""97.5 % quantiles of Student's t with 1, 2, ... degrees of freedom."""
 
 
-def mean_and_stderr(sample: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard error over runs.
+def mean_and_margin(sample: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean over runs, and half the width of its 95 % interval by Student's t.
 
     Args:
         sample: float, (R, ...) of R >= 1 runs.
 
     Returns:
-        float64, (...) each; the standard error of a single run is 0.
+        float64, (...) each; the margin of a single run is 0. Of three runs it is 4.3 standard errors.
     """
-    stderr = sample.std(0, ddof=1) / np.sqrt(len(sample)) if len(sample) > 1 else np.zeros(sample.shape[1:])
-    return sample.mean(0), stderr
+    count = len(sample)
+    if count == 1:
+        return sample.mean(0), np.zeros(sample.shape[1:])
+    quantile = STUDENT_95[count - 2] if count - 2 < len(STUDENT_95) else 1.96 + 2.4 / (count - 1)
+    return sample.mean(0), quantile * sample.std(0, ddof=1) / np.sqrt(count)
 
 
 def format_mean(sample: np.ndarray) -> str:
-    """Mean and, of several runs, standard error: "97.5 +- 0.3".
+    """Mean and, of several runs, margin of the 95 % interval: "97.5 +- 1.3".
 
     Args:
         sample: float, (R,).
     """
-    mean, stderr = mean_and_stderr(sample)
-    return f"{mean:.1f}" + f" +- {stderr:.1f}" * (len(sample) > 1)
+    mean, margin = mean_and_margin(sample)
+    return f"{mean:.1f}" + f" +- {margin:.1f}" * (len(sample) > 1)
 
 
 def format_percent(sample: np.ndarray) -> str:
@@ -39,13 +42,13 @@ def format_percent(sample: np.ndarray) -> str:
 
 
 def format_digits(sample: np.ndarray) -> str:
-    """Mean with three digits and, of several runs, standard error with two: "0.449 +- 0.00071".
+    """Mean with three digits and, of several runs, margin with two: "0.449 +- 0.0031".
 
     Args:
         sample: float, (R,).
     """
-    mean, stderr = mean_and_stderr(sample)
-    return f"{mean:.3g}" + f" +- {stderr:.2g}" * (len(sample) > 1)
+    mean, margin = mean_and_margin(sample)
+    return f"{mean:.3g}" + f" +- {margin:.2g}" * (len(sample) > 1)
 
 
 def bootstrap_interval(values: np.ndarray) -> tuple[float, float, float]:
@@ -64,7 +67,7 @@ def bootstrap_interval(values: np.ndarray) -> tuple[float, float, float]:
 
 
 def seed_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean over seeds with a 95 % bootstrap interval over seeds.
+    """Mean over seeds with its 95 % interval, see `mean_and_margin`.
 
     Args:
         values: float64, (seeds, ...).
@@ -72,11 +75,8 @@ def seed_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
     Returns:
         Mean, lower end, upper end; (...) each. All are the same for a single seed.
     """
-    if len(values) == 1:
-        return values[0], values[0], values[0]
-    resampled = values[_resampled(len(values), SEED_RESAMPLES)].mean(1)
-    low, high = np.percentile(resampled, [2.5, 97.5], axis=0)
-    return values.mean(0), low, high
+    mean, margin = mean_and_margin(values)
+    return mean, mean - margin, mean + margin
 
 
 def interquartile_mean(values: np.ndarray) -> float:
@@ -119,6 +119,6 @@ def format_gain(values: np.ndarray, baseline: np.ndarray) -> str:
     return f"{gain:+.1f} % ({low:+.1f} to {high:+.1f})"
 
 
-def _resampled(count: int, resamples: int = RESAMPLES) -> np.ndarray:
-    """Indices drawn with replacement, int64, (resamples, count); the same in each call."""
-    return np.random.default_rng(0).integers(count, size=(resamples, count))
+def _resampled(count: int) -> np.ndarray:
+    """Indices drawn with replacement, int64, (RESAMPLES, count); the same in each call."""
+    return np.random.default_rng(0).integers(count, size=(RESAMPLES, count))

@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor, is
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
 from memenvs.checks import check_int
-from memenvs.resets import below_limit
+from memenvs.resets import below_limit, stream_seed
 from memenvs.wrappers import TrialWrapper
 
 SUCCESS = ("is_success", "success")
@@ -156,7 +156,7 @@ class TrialEvalCallback(EventCallback):
         """
         policy = self.model.policy
         before = {name: generator.get_state() for name, generator in policy.generators.items()}
-        self.eval_env.seed(self.seed)
+        self.eval_env.seed(stream_seed(self.seed))
         try:
             for generator in policy.generators.values():
                 generator.manual_seed(below_limit(self.seed))

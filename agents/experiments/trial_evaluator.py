@@ -12,6 +12,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from memenvs.agents.experiments.play import DemonstratedPolicy, Policy, play_trials, trial_options
 from memenvs.agents.vec_env import TrialVecEnv
 from memenvs.checks import check_int, choices_for
+from memenvs.resets import stream_seed
 from memenvs.task import metric_values
 
 
@@ -22,7 +23,8 @@ class Curve:
     Attributes:
         mean: float64, (E,).
         stderr: float64, (E,); standard error of the mean over trials.
-        stderr_clustered: float64, (E,); the same, clustered by layout: the standard error over the means of layouts.
+        stderr_clustered: float64, (E,); the same, clustered by home: the standard error over the means of homes, or of
+            layouts in tasks without homes.
         count: int64, (E,); trials that reached the episode.
     """
 
@@ -44,12 +46,14 @@ class TrialResults:
             environment played in the last batch of trials. NUMBER is 1 for the first after the demonstrations. Empty
             without `maps`, or if the task has no pose or draws no map.
         demonstrated: As `metrics`, of the demonstrations, (trials, demonstrations); empty without demonstrations.
+        homes: (trials,); name of the home of each trial, which several layouts may share; None without homes.
     """
 
     metrics: dict[str, np.ndarray]
     layouts: np.ndarray
     maps: dict[str, np.ndarray]
     demonstrated: dict[str, np.ndarray] = field(default_factory=dict)
+    homes: np.ndarray | None = None
 
     def curve(self, metric: str, *, complete: bool = True) -> Curve:
         """Average a metric over trials, by episode index.
@@ -73,13 +77,14 @@ class TrialResults:
         num_episodes = int(np.argmin(reached)) if not reached.all() else len(reached)  # E: up to the first gap
         values = values[:, :num_episodes]
         episodes = range(num_episodes)
-        layout_means = np.array(
-            [[_mean(values[self.layouts == layout, e]) for e in episodes] for layout in np.unique(self.layouts)]
-        )  # (layouts, E)
+        clusters = self.layouts if self.homes is None else self.homes
+        cluster_means = np.array(
+            [[_mean(values[clusters == each, e]) for e in episodes] for each in np.unique(clusters)]
+        )  # (clusters, E)
         return Curve(
             mean=np.array([_mean(values[:, e]) for e in episodes]),
             stderr=np.array([_stderr(values[:, e]) for e in episodes]),
-            stderr_clustered=np.array([_stderr(layout_means[:, e]) for e in episodes]) if episodes else np.zeros(0),
+            stderr_clustered=np.array([_stderr(cluster_means[:, e]) for e in episodes]) if episodes else np.zeros(0),
             count=count[:num_episodes],
         )
 
@@ -114,8 +119,8 @@ class TrialEvaluator:
     With demonstrations the oracle acts in the first episodes of a trial; see `DemonstratedPolicy`.
 
     Difference from the paper:
-        None in the protocol. Standard errors over trials come with others that are clustered by layout, since trials in
-        one layout are correlated.
+        None in the protocol. Standard errors over trials come with others that are clustered by home, since trials in
+        one home are correlated, also with other objects in it.
 
     Args:
         env: N environments. They play the trials in batches of N: one trial each, until all N have ended. The
@@ -127,8 +132,9 @@ class TrialEvaluator:
         maps: Keep maps with the path of an early and a late episode of the first environment.
         demonstrations: Episodes at the start of each trial in which the oracle acts, before the `n_steps`; >= 0.
             Compare with as many episodes played by the policy itself.
-        seed: In environments without trials, trial k is the episode after a reset with `seed` + k; >= 0. The trials of
-            others follow from the seeds of the environments.
+        seed: In environments without trials, trial k is the episode after a reset with
+            `memenvs.resets.stream_seed(seed)` + k; >= 0. The trials of others follow from the seeds of the
+            environments.
 
     Raises:
         ValueError: A number is too small, or the environment has no oracle to demonstrate.
@@ -192,18 +198,20 @@ class TrialEvaluator:
             )
         episodes: list[list[dict[str, float]]] = []
         layouts: list[int] = []
+        homes: list[str | None] = []
         maps: dict[str, np.ndarray] = {}
         for first in range(0, self.n_trials, self.env.num_envs):
             count = min(self.env.num_envs, self.n_trials - first)
             if has_trials:
                 self.env.set_options(trial_options(first, self.env.num_envs, self.layouts))
             else:
-                self.env.seed(self.seed + first)
-            records, batch_layouts, maps = self._play_batch(policy, first, has_trials, progress)
+                self.env.seed(stream_seed(self.seed) + first)
+            records, batch_layouts, batch_homes, maps = self._play_batch(policy, first, has_trials, progress)
             if progress is not None:
                 progress((first + count) / self.n_trials)
             episodes += records[:count]
             layouts += batch_layouts[:count]
+            homes += batch_homes[:count]
         demonstrations = self.demonstrations
         shortest = min(len(trial) for trial in episodes)
         if shortest < demonstrations:
@@ -215,6 +223,7 @@ class TrialEvaluator:
             np.array(layouts, np.int64),
             maps,
             _metric_tables([trial[:demonstrations] for trial in episodes]),
+            None if None in homes else np.array(homes, str),
         )
 
     def _has_trials(self) -> bool:
@@ -226,12 +235,13 @@ class TrialEvaluator:
 
     def _play_batch(
         self, policy: Policy, first: int, has_trials: bool, progress: Callable[[float], None] | None
-    ) -> tuple[list[list[dict[str, float]]], list[int], dict[str, np.ndarray]]:
-        """Play one trial in every environment; return metrics by episode, layouts and maps."""
+    ) -> tuple[list[list[dict[str, float]]], list[int], list[str | None], dict[str, np.ndarray]]:
+        """Play one trial in every environment; return metrics by episode, layouts, homes and maps."""
         env = self.env
         count = env.num_envs
         observation = env.reset()
         layouts = [int(info.get("layout_id", 0)) for info in env.unwrapped.reset_infos]
+        homes = [info.get("scene_id", info.get("scan")) for info in env.unwrapped.reset_infos]
         task = env.unwrapped.env.task if isinstance(env.unwrapped, TrialVecEnv) else None
         option_names = () if task is None else task.option_names
         records: list[list[dict[str, float]]] = [[] for _ in range(count)]
@@ -259,7 +269,7 @@ class TrialEvaluator:
                 break
             player.demonstrated = running & (np.array([len(trial) for trial in records]) < self.demonstrations)
         # neither the paths of demonstrations nor that of an unfinished episode
-        return records, layouts, self._draw(paths[self.demonstrations : len(records[0])])
+        return records, layouts, homes, self._draw(paths[self.demonstrations : len(records[0])])
 
     def _pose(self) -> np.ndarray:
         """Return the true pose in the first environment; float, (3,)."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from memenvs.agents.experiments.report import Report, add_table, figure_png, in_context_figure
-from memenvs.agents.experiments.statistics import format_digits, mean_and_stderr
+from memenvs.agents.experiments.statistics import format_digits, mean_and_margin
 from memenvs.agents.studies.study_results import has_results, metric_means, result_names
 
 LAST_EPISODE = 15
@@ -103,7 +103,7 @@ def add_demonstration_table(
 def add_curves(
     report: Report, picture: str, runs: Mapping[str, Sequence[Path]], metric: str, name: str = "evaluation"
 ) -> None:
-    """Draw a metric by episode of the trial: mean and standard error over runs.
+    """Draw a metric by episode of the trial: mean and 95 % interval over runs.
 
     Args:
         report: The page.
@@ -117,10 +117,10 @@ def add_curves(
 
 
 def mean_curve(sample: np.ndarray) -> dict[str, list[float]]:
-    """Mean and standard error by episode, as `in_context_figure` draws them.
+    """Mean and margin of the 95 % interval by episode, as `in_context_figure` draws them.
 
     Args:
         sample: float64, (R, E) of R runs.
     """
-    mean, stderr = mean_and_stderr(sample)
-    return {"mean": mean.tolist(), "stderr": stderr.tolist()}
+    mean, margin = mean_and_margin(sample)
+    return {"mean": mean.tolist(), "margin": margin.tolist()}

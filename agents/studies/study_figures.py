@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
-from memenvs.agents.experiments.statistics import bootstrap_interval, mean_and_stderr
+from memenvs.agents.experiments.statistics import bootstrap_interval, mean_and_margin
 
 
 def bootstrap_figure(points: Sequence[tuple[str, float | None, np.ndarray]], label: str, score: str) -> Figure:
@@ -81,7 +81,7 @@ def accuracy_figure(curves: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure
 
 
 def error_bar_figure(panels: Mapping[str, Mapping[str, Mapping[int, np.ndarray]]], axis: str, label: str) -> Figure:
-    """Draw means and standard errors over seeds: a panel per metric, a line per agent.
+    """Draw means and 95 % intervals over seeds: a panel per metric, a line per agent.
 
     Args:
         panels: Metric -> agent -> position on the axis -> values, float64 (seeds,), in %.
@@ -91,7 +91,7 @@ def error_bar_figure(panels: Mapping[str, Mapping[str, Mapping[int, np.ndarray]]
     figure = Figure(figsize=(10, 5), dpi=120, layout="constrained")
     for axes, (metric, agents) in zip(figure.subplots(1, len(panels), sharey=True), panels.items(), strict=True):
         for agent, values in agents.items():
-            means, errors = zip(*(mean_and_stderr(each) for each in values.values()), strict=True)
+            means, errors = zip(*(mean_and_margin(each) for each in values.values()), strict=True)
             axes.errorbar(list(values), means, errors, marker="o", capsize=3, label=agent)
         axes.set_xticks(sorted({at for values in agents.values() for at in values}))
         axes.set_xlabel(axis)

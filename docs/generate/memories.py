@@ -214,5 +214,5 @@ def _results(name: str) -> str:
     trained = f"Presets with this memory: {presets}." if presets else "No preset uses this memory."
     if not own:
         return f"No study of this repository has a result of it yet. {trained}"
-    about = "Mean and standard error over seeds. The pages of the studies have all tables and their commands."
+    about = "Mean and 95 % interval over seeds. The pages of the studies have all tables and their commands."
     return f"{about}\n\n{results_table(own)}\n\n{trained}"

@@ -20,7 +20,7 @@ def _index() -> str:
     intro = (
         "A preset has all settings of a run. `memenvs-agents train NAME` trains it, and `memenvs-agents train "
         "NAME:VARIANT` one of its variants. Steps are environment steps if nothing else is given. Times are of "
-        "learning on one core, where they were measured. Results are means over seeds, with standard errors."
+        "learning on one core, where they were measured. Results are means over seeds, with 95 % intervals."
     )
     columns = ("preset", "environment", "memory", "learner", "steps", "time", "result")
     parts = [section(title, table(columns, map(_row, family, family.values()))) for title, family in FAMILIES.items()]

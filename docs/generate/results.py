@@ -51,7 +51,7 @@ class Result:
         return self.folders[0].parent.name
 
     def score(self) -> str:
-        """Mean and standard error over seeds; of trials, those of the first and the last episode."""
+        """Mean and 95 % interval over seeds; of trials, those of the first and the last episode."""
         if has_results(self.folders[0], "homes"):
             return format_digits(layout_scores(self.folders, self.config.score).mean(1))
         means = metric_means(self.folders, self.config.score)

@@ -26,6 +26,7 @@ from memenvs.agents.vec_env import (
 )
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.darkroom.env import Darkroom
+from memenvs.resets import stream_seed
 from memenvs.wrappers import PlaceWrapper, TrialWrapper
 from tests.agents.learners import darkroom
 from tests.rollouts import same
@@ -37,6 +38,18 @@ def singles(n: int) -> list[gym.Env]:
     return [gym.make("memenvs/Darkroom-v0", **KWARGS) for _ in range(n)]
 
 
+def test_batches_of_nearby_seeds_share_no_seed() -> None:
+    found: set[int] = set()
+    for seed in range(64):
+        for id in ("memenvs/Darkroom-v0", "CartPole-v1"):
+            env = make_vec_env(id, 4, seed=seed)
+            first = [*env.unwrapped._seeds]  # of Stable-Baselines3: those of the next reset
+            assert None not in first and (id == "CartPole-v1" or not found & {*first}), seed
+            found |= {*first}
+            env.close()
+    assert len(found) == 64 * 4
+
+
 def test_equals_single_environments_played_in_parallel() -> None:
     n, seed = 3, 11
     env, others = darkroom(n, episodes=3, seed=seed), singles(n)
@@ -44,7 +57,7 @@ def test_equals_single_environments_played_in_parallel() -> None:
     observations = env.reset()
     returns = np.zeros(n)
     for i, other in enumerate(others):
-        expected, info = other.reset(seed=seed + i)
+        expected, info = other.reset(seed=stream_seed(seed) + i)
         assert same({key: value[i] for key, value in observations.items()}, expected)
         assert same(env.reset_infos[i], info)
     for _ in range(23):
@@ -85,7 +98,7 @@ def test_observations_are_not_copied_and_stay_valid_for_a_step() -> None:
 def test_seed_and_options_hold_for_one_reset() -> None:
     env = darkroom(2, episodes=3, seed=5)
     env.reset()
-    assert [info["seed"] for info in env.reset_infos] == [5, 6]
+    assert [info["seed"] - stream_seed(5) for info in env.reset_infos] == [0, 1]
     assert [info["trial_id"] for info in env.reset_infos] == [0, 0]
     env.set_options({"new_trial": True})
     env.reset()
@@ -152,7 +165,7 @@ def test_third_party_ids() -> None:
     env = make_vec_env("CartPole-v1", 3, seed=4)
     assert isinstance(env, DummyVecEnv) and env.render_mode == "rgb_array"  # the default of Stable-Baselines3
     first = env.reset()
-    expected = np.stack([gym.make("CartPole-v1").reset(seed=4 + i)[0] for i in range(3)])
+    expected = np.stack([gym.make("CartPole-v1").reset(seed=stream_seed(4) + i)[0] for i in range(3)])
     np.testing.assert_array_equal(first, expected)
     env.close()
 

@@ -74,8 +74,8 @@ def test_seeds_are_shown_together_and_baselines_once(tmp_path: Path) -> None:
         ["oracle", "1", "4"],
     ]
     scores = {row[0]: row[3:] for row in rows}
-    # 0, 10, 20, 30: with 4 seeds one in 256 resamples is all 0, so that 2.5 % are at or below a mean of 5
-    assert scores["relic"] == ["15 (5 to 25)", "20 (10 to 30)", "20", "6"]
+    # 0, 10, 20, 30: 3.182, the quantile of Student's t, times 12.91 / sqrt(4) is 20.54
+    assert scores["relic"] == ["15 (-5.54 to 35.5)", "20 (-0.54 to 40.5)", "20", "6"]
     assert scores["gru"] == ["5 (4.02 to 5.98)", "10 (9.02 to 11)", "10", "6"]
     assert scores["oracle"][1] == "95 (94 to 96)"
     assert page.count("<details>") == 5
@@ -192,6 +192,6 @@ def test_predictions_of_several_seeds_are_shown_together(tmp_path: Path) -> None
             (folder / "evaluation.json").write_text(json.dumps({"agent": answers}))
             (folder / METRICS).write_text("step,name,value\n10,validation/accuracy,0.5\n")
     _, row = table(report(folders, tmp_path / "out"))
-    assert row == ["ballet", "agent", "accuracy", "2", "0.625 (0.5 to 0.75)", "0.625", "100"]
+    assert row == ["ballet", "agent", "accuracy", "2", "0.625 (-0.963 to 2.21)", "0.625", "100"]
     _, row = table(report(folders[:1], tmp_path / "out"))
     assert row == ["agent", "agent", "accuracy", "1", "0.5 (0.304 to 0.696)", "0.5", "50"]

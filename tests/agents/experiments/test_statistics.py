@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import trim_mean
+from scipy.stats import t, trim_mean
 
 from memenvs.agents.experiments.statistics import (
     bootstrap_interval,
@@ -12,16 +12,20 @@ from memenvs.agents.experiments.statistics import (
     format_mean,
     format_percent,
     interquartile_mean,
-    mean_and_stderr,
+    mean_and_margin,
     seed_interval,
 )
 
 
-def test_mean_and_standard_error_over_runs() -> None:
-    assert format_percent(np.array([0.7, 0.8, 0.9])) == "80.0 +- 5.8"  # 10 / sqrt(3)
+def test_mean_and_interval_over_runs() -> None:
+    assert format_percent(np.array([0.7, 0.8, 0.9])) == "80.0 +- 24.8"  # 4.303 * 10 / sqrt(3)
     assert format_mean(np.array([7.25])) == "7.2"
-    mean, error = mean_and_stderr(np.array([[1.0, 2.0], [3.0, 2.0]]))
-    assert mean.tolist() == [2.0, 2.0] and error.tolist() == [1.0, 0.0]
+    mean, error = mean_and_margin(np.array([[1.0, 2.0], [3.0, 2.0]]))
+    assert mean.tolist() == [2.0, 2.0] and error.tolist() == [12.706, 0.0]  # of two runs
+    for count in range(2, 40):
+        sample = np.random.default_rng(count).normal(size=count)
+        expected = t.ppf(0.975, count - 1) * sample.std(ddof=1) / np.sqrt(count)
+        assert mean_and_margin(sample)[1] == pytest.approx(expected, rel=0.012), count
 
 
 def test_intervals_are_over_layouts_and_not_over_seeds() -> None:

@@ -14,6 +14,7 @@ from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResu
 from memenvs.agents.memory import StepInputs
 from memenvs.agents.vec_env import make_vec_env
 from memenvs.darkroom.config import goal_cells
+from memenvs.resets import stream_seed
 from tests.agents.learners import darkroom as small_darkroom
 from tests.agents.learners import learner
 
@@ -203,8 +204,20 @@ def test_demonstrations_need_an_oracle_and_room():
         TrialEvaluator(env, 40, 2, demonstrations=3).run(RandomPolicy(env.action_space))
 
 
+def test_errors_are_clustered_by_home_where_there_are_homes():
+    env = make_vec_env("memenvs/ExtObjNav-v0", 4, obs_mode="symbolic", max_episode_steps=8, trial_steps=None)
+    results = TrialEvaluator(env, 8, 8).run(OraclePolicy(env))
+    assert results.homes is not None and len(np.unique(results.homes)) < len(np.unique(results.layouts)) == 8
+    returns, homes = results.metrics["return"][:, 0], results.homes
+    means = np.array([returns[homes == home].mean() for home in np.unique(homes)])
+    expected = means.std(ddof=1) / np.sqrt(len(means))
+    assert results.curve("return").stderr_clustered[0] == pytest.approx(expected)
+    darkroom_results = TrialEvaluator(darkroom(), 24, 4).run(Always(0))
+    assert darkroom_results.homes is None
+
+
 def test_without_trials_each_episode_is_one():
-    """Trial k is the episode after a reset with seed + k, whoever plays and however many at a time."""
+    """Trial k is the episode after a reset with the hash of the seed + k, whoever plays and however many at a time."""
     alone = gym.make("CartPole-v1")
     for action, copies in ((0, 2), (1, 3)):
         env = make_vec_env("CartPole-v1", copies)
@@ -212,7 +225,7 @@ def test_without_trials_each_episode_is_one():
         assert (results.layouts == 0).all()
         lengths = []
         for k in range(5):
-            alone.reset(seed=7 + k)
+            alone.reset(seed=stream_seed(7) + k)
             lengths.append([1.0 + next(t for t in itertools.count() if alone.step(action)[2])])
         assert results.metrics["return"].tolist() == lengths
     with pytest.raises(ValueError, match=r"layouts must be None for an environment without trials, got \[3\]"):

@@ -425,9 +425,11 @@ def memory() -> None:
     measured = "[Room Ballet](docs/room_ballet.md) ABA, right answers, %"
     rows.append(["dances from before a long stay", measured, *cells, "12.5 (chance)"])
     names = {"last3": "MTVM, last 3 actions", "none": "`no-memory`"}  # run -> MTVM, and its variant
-    cells = [f"{format_mean(vln_scores(run, 3))} ({name})" for run, name in names.items()]
-    rule = f"{format_percent(reader_scores('vln_memory', 'memoryless-3', 'sr'))} (`memoryless`)"
-    rows.append(["how much of a text is done", "[R2R](docs/vln.md) of three legs, success, %", *cells, rule])
+    for legs in (3, 2):
+        cells = [f"{format_mean(vln_scores(run, legs))} ({name})" for run, name in names.items()]
+        rule = f"{format_percent(reader_scores('vln_memory', f'memoryless-{legs}', 'sr'))} (`memoryless`)"
+        measured = f"[R2R](docs/vln.md) of {'three' if legs == 3 else 'two'} legs, success, %"
+        rows.append(["how much of a text is done", measured, *cells, rule])
     header = ["what must be remembered", "measured", "with memory", "without", "scripted"]
     print_table("What memory is worth", header, rows)
 

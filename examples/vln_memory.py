@@ -126,7 +126,8 @@ def main() -> int:
             runs[options.out / f"{agent}-{legs}-{seed}"] = SweepRun(config, train_and_evaluate, ("evaluation",))
     found = group_by_name(run_sweep(parser, options, runs))
     for legs in options.legs:
-        found[f"{RULE}-{legs}"] = [evaluate_reader(options.out, legs, options.smoke)]
+        if not options.show or has_results(options.out / f"{RULE}-{legs}", "evaluation"):
+            found[f"{RULE}-{legs}"] = [evaluate_reader(options.out, legs, options.smoke)]
     print(f"report: {write_results(options.out, found, [*options.agents, RULE]).resolve()}")
     return 0
 

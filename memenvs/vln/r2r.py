@@ -26,7 +26,7 @@ class R2R(GraphNavigation):
           `data_dir=FOLDER`: that folder or its parent. Splits are train, val_seen and val_unseen; R2R has
           val_train_seen too.
         - `legs=2` and `legs=3`: longer paths in procedural houses. Only three legs need a memory: the rule
-          `memoryless`, which sees the text and the present viewpoint, succeeds in 83, 48 and @3r@ % of one to three.
+          `memoryless`, which sees the text and the present viewpoint, succeeds in 83, 48 and 5 % of one, two and three.
         - `features="FILE.tsv"`: your image features, as TSV, HDF5 (needs the extra `hdf5`) or `.npy`
           (`memenvs.vln.features.file_features`).
         - `tokenizer="wordpiece"`: texts in BERT's word pieces. `panorama=True`: all 36 views.

@@ -205,15 +205,15 @@ def test_demonstrations_need_an_oracle_and_room():
 
 
 def test_errors_are_clustered_by_home_where_there_are_homes():
-    env = make_vec_env("memenvs/ExtObjNav-v0", 4, obs_mode="symbolic", max_episode_steps=8, trial_steps=None)
-    results = TrialEvaluator(env, 8, 8).run(OraclePolicy(env))
-    assert results.homes is not None and len(np.unique(results.homes)) < len(np.unique(results.layouts)) == 8
-    returns, homes = results.metrics["return"][:, 0], results.homes
-    means = np.array([returns[homes == home].mean() for home in np.unique(homes)])
-    expected = means.std(ddof=1) / np.sqrt(len(means))
-    assert results.curve("return").stderr_clustered[0] == pytest.approx(expected)
-    darkroom_results = TrialEvaluator(darkroom(), 24, 4).run(Always(0))
-    assert darkroom_results.homes is None
+    returns = np.array([1.0, 3.0, 5.0, 7.0, 9.0])
+    homes = np.array(["a", "b", "a", "c", "c"])  # means 3, 3 and 8
+    for homes_or_none, errors in ((homes, np.std([3, 3, 8], ddof=1) / 3**0.5), (None, returns.std(ddof=1) / 5**0.5)):
+        results = TrialResults({"return": returns[:, None]}, np.arange(5), {}, homes=homes_or_none)
+        assert results.curve("return").stderr_clustered[0] == pytest.approx(errors)
+    env = make_vec_env("memenvs/ExtObjNav-v0", 2, obs_mode="symbolic", max_episode_steps=4, trial_steps=None)
+    played = TrialEvaluator(env, 4, 3).run(OraclePolicy(env)).homes
+    assert played is not None and len(played) == 3 and all(name.startswith("procedural-") for name in played)
+    assert TrialEvaluator(darkroom(), 24, 4).run(Always(0)).homes is None
 
 
 def test_without_trials_each_episode_is_one():

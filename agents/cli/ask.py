@@ -33,6 +33,8 @@ def ask(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, An
     """Answer questions of `--question`, of standard input, or of a conversation."""
     if not options.model.exists():
         raise UserError(f"argument model: no folder of a run and no checkpoint at {options.model}")
+    if options.page is not None:
+        return _write_page(options)
     is_typed = not options.question and sys.stdin.isatty()
     if is_typed and options.json:
         raise UserError("--json needs --question, or questions on standard input")
@@ -52,6 +54,26 @@ def ask(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, An
     if failed:
         raise UserError(f"{len(failed)} of {len(texts)} questions have no answer; the first: {failed[0]}")
     return None
+
+
+def _write_page(options: argparse.Namespace) -> dict[str, Any]:
+    """Write a page with the answers to `--question`, or to one question of each kind."""
+    if options.page.suffix != ".html":
+        raise UserError(f"argument --page: must end with .html, got {options.page}")
+
+    from memenvs.agents.verbalization.conversation import Conversation
+    from memenvs.agents.verbalization.life_page import write_life_page
+    from memenvs.agents.verbalization.trained import load_answering
+
+    conversation = Conversation(load_answering(options.model), options.life, options.episodes)
+    questions = options.question or conversation.examples(len(conversation.model.config.kinds))
+    try:
+        page = write_life_page(options.page, conversation, questions, f"Life {options.life} of a household robot")
+    except ValueError as error:  # a question that is none of the grammar
+        raise UserError(f"argument --question: {error}") from None
+    if not options.json:
+        print(f"page: {page.resolve()}")
+    return {"page": str(page.resolve())}
 
 
 def _answer_all(

@@ -224,6 +224,13 @@ def _add_ask(commands: Any) -> None:
         "typed",
     )
     ask.add_argument("--gold", action="store_true", help="show the answer by what happened too")
+    ask.add_argument(
+        "--page",
+        type=Path,
+        metavar="FILE",
+        help="write a page: the life, the questions (without --question one of each kind), the answers and the key "
+        "frames on which they depend",
+    )
     ask.set_defaults(example=0)
     ask.epilog = (
         "In a conversation, `help` lists what else can be typed: gold, life, examples, grammar. Example: "

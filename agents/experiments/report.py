@@ -203,6 +203,10 @@ class Report:
         """Add a paragraph."""
         self._parts.append(f"<p>{html.escape(text)}</p>")
 
+    def markup(self, text: str) -> None:
+        """Add HTML as it is; what comes from outside must have been escaped."""
+        self._parts.append(text)
+
     def code(self, title: str, text: str) -> None:
         """Add preformatted text that opens by a click on its title."""
         self._parts.append(f"<details><summary>{html.escape(title)}</summary><pre>{html.escape(text)}</pre></details>")

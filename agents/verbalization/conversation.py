@@ -64,6 +64,7 @@ class Reply:
         episodes: Indices of the episodes that the question means.
         shares: float64, (T,); how much the answer depends on each key frame; see `AnswerSources.frames`. None for a
             model without a memory.
+        vectors: float64, (M,); attention to each vector of the memory; see `AnswerSources.vectors`. None as above.
     """
 
     question: str
@@ -72,6 +73,7 @@ class Reply:
     category: str
     episodes: tuple[int, ...]
     shares: np.ndarray | None
+    vectors: np.ndarray | None
 
 
 class Conversation:
@@ -142,6 +144,7 @@ class Conversation:
             category=CATEGORIES[score.category - 1],
             episodes=self._questions.typed.episodes,
             shares=None if sources is None else sources.frames,
+            vectors=None if sources is None else sources.vectors,
         )
 
     def examples(self, count: int, start: int = 0) -> list[str]:

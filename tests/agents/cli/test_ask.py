@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
 import shutil
@@ -154,3 +155,28 @@ def test_wrong_arguments(models, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", terminal)
     assert main(["ask", str(models["text"]), "--json"]) == 2
     assert "--json needs --question" in capsys.readouterr().err
+
+
+def test_page(models, tmp_path, capsys):
+    """A page has the life, every question with both answers, and shares of key frames and of parts of the memory."""
+    command = ["ask", str(models["structured"]), "--life", "7", "--episodes", "2", "--page"]
+    question = "where did you put the red cup?"
+    assert main([*command, str(tmp_path / "life.html"), "--question", question, "--question", "what time is it?"]) == 0
+    assert capsys.readouterr().out.strip() == f"page: {(tmp_path / 'life.html').resolve()}"
+    page = (tmp_path / "life.html").read_text()
+    conversation = Conversation(load_answering(models["structured"]), 7, 2)
+    replies = [conversation.ask(each) for each in (question, "what time is it?")]
+    for reply in replies:
+        assert reply.question in page and html.escape(reply.answer) in page and html.escape(reply.gold) in page
+    frames = conversation.history.num_frames
+    assert page.count('class="cell"') == 2 * frames and page.count('fill-opacity="1.00"') >= 2
+    assert page.count('class="ask ') == 2 and page.count("newest blocks") == page.count("long-term state") == 2
+    assert "http" not in page.replace("http://www.w3.org", "")
+    assert main([*command, str(tmp_path / "other.html")]) == 0
+    assert (tmp_path / "other.html").read_text().count('class="ask ') == len(KINDS)
+    for arguments, message in (
+        ([str(tmp_path / "life.txt")], "argument --page: must end with .html"),
+        ([str(tmp_path / "new.html"), "--question", "how is the weather?"], "argument --question: question 'how is"),
+    ):
+        assert main([*command, *arguments]) == 2 and message in capsys.readouterr().err
+    assert not (tmp_path / "new.html").exists()

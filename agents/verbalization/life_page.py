@@ -30,7 +30,7 @@ _STYLE = (
     ".life{height:2rem}.life rect.meant{stroke:var(--text);stroke-width:3;vector-effect:non-scaling-stroke}"
     ".names{display:flex;font-size:.75rem;color:var(--soft);text-align:center}"
     ".shares{display:flex;height:.7rem;border-radius:4px;overflow:hidden;margin:.4rem 0 .2rem}"
-    ".days{padding-left:1.4rem}.days li{margin:.3rem 0}</style>"
+    ".days{padding-left:1.9rem}.days li{margin:.3rem 0}</style>"
 )
 _COLOURS = ("#7f3c8d", "#56b4e9", "#0072b2", "#e69f00", "#8c564b", "#cc79a7")
 

@@ -1,4 +1,4 @@
-"""A page about one life: its timeline, questions, answers, and from what the model took them."""
+"""A page about one life: its timeline, the questions, and the sources of each answer."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def main() -> None:
         for row in rows:
             print(
                 f"{row['memory']:10}{row['episodes']:8}{row['key_frames']:12}{row['vectors']:9}"
-                f"{row['state_bytes'] / 1000:10.1f}{row['answer_ms']:11.2f}{row['reading_ms']:14.2f}"
+                f"{row['state_bytes'] / 1000:10.1f}{row['clause_ms']:11.2f}{row['reading_ms']:14.2f}"
             )
         middle, least, most = shared["ratio"]
         print(f"16 questions sharing a memory, over one each: {middle:.1f}x ({least:.1f} to {most:.1f})")

@@ -1,6 +1,6 @@
 """Run every benchmark, write one JSON file and one table, and compare two such files.
 
-    python benchmarks/all.py [--out benchmarks.json] [--repeats 3] [--only NAME ...] [--smoke] [--json]
+    python benchmarks/all.py [--out FILE.json] [--repeats 3] [--only NAME ...] [--smoke] [--json]
     python benchmarks/all.py --compare OLD.json NEW.json
 
 Each benchmark runs `--repeats` times; a figure is the median of its runs, with their range. Ratios to a peer are by CPU
@@ -215,7 +215,7 @@ def compare(old: Path, new: Path) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("benchmarks.json"), help="file to write (%(default)s)")
+    parser.add_argument("--out", type=Path, help="file to write (default: the document is printed alone)")
     parser.add_argument("--repeats", type=int, default=3, help="runs of each benchmark (default: %(default)s)")
     parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=list(BENCHMARKS), metavar="NAME")
     parser.add_argument("--smoke", action="store_true", help="each once and as short as can be, to see that it runs")
@@ -226,7 +226,7 @@ def main() -> int:
         return compare(*args.compare)
     if args.repeats < 1:
         parser.error(f"--repeats must be at least 1, got {args.repeats}")
-    if not args.out.parent.is_dir():
+    if args.out and not args.out.parent.is_dir():
         parser.error(f"--out must be in a folder that exists, got {args.out}")
     figures: dict[str, Document] = {}
     documents: dict[str, list[Document]] = {}
@@ -246,8 +246,9 @@ def main() -> int:
         "repeats": args.repeats,
         **machine(),
     }
-    with atomic_replace(args.out) as temporary:
-        temporary.write_text(json.dumps(result, indent=1))
+    if args.out:
+        with atomic_replace(args.out) as temporary:
+            temporary.write_text(json.dumps(result, indent=1))
     if not args.json:
         print(table(figures))
         for name, error in failed.items():

@@ -2,7 +2,7 @@
 
 Each row runs one iteration of a documented command, collecting and learning, in turn with the kernel and with the plain
 form that its test compares it with. Both learners start with the same weights. Times are CPU times on one thread, so
-other processes do not count; on a GPU they are wall-clock times. The first turn, with compilation, does not count.
+other processes do not count. The first turn, with compilation, does not count.
 Printed are the median and the range of the ratio over turns. Takes five minutes; `--smoke` ends in one.
 
     python benchmarks/kernels.py [--smoke] [--json]
@@ -27,8 +27,7 @@ import torch
 from _peer import commit
 from stable_baselines3.common.env_util import make_vec_env as make_sb3_vec_env
 
-from memenvs.agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, StepInputs, make_memory, make_vec_env
-from memenvs.agents.memory import attention
+from memenvs.agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, make_vec_env
 from memenvs.agents.memory.frmqn import FRMQNMemory
 from memenvs.agents.memory.recurrent import LSTMMemory, RecurrentMemory
 from memenvs.agents.presets import find_preset
@@ -46,14 +45,12 @@ class Kernel:
         command: The documented command.
         make: Makes a learner; returns its iteration. The argument requests a small one.
         plain: Arguments of `mock.patch.object` with which the plain form runs: owner, name and replacement.
-        on_gpu: Whether it needs a GPU.
     """
 
     name: str
     command: str
     make: Callable[[bool], Run]
     plain: tuple[Any, str, Any]
-    on_gpu: bool = False
 
 
 def frmqn_iteration(is_small: bool) -> Run:
@@ -87,22 +84,6 @@ def lstm_iteration(is_small: bool) -> Run:
     return lambda: model.learn(64 * n_steps, reset_num_timesteps=False, log_interval=10**9)
 
 
-def window_iteration(is_small: bool) -> Run:
-    """A forward and a backward pass of ReLIC's memory over single episodes, in windows."""
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    steps = 256 if is_small else 4096
-    memory = make_memory("relic", 256, inter_episode=False, max_episode_steps=500).to(device)
-    start = torch.zeros(4, steps, dtype=torch.bool, device=device)
-    start[:, ::500] = True
-    x = StepInputs(torch.randn(4, steps, 256, device=device), start, start)
-
-    def run() -> None:
-        memory.zero_grad()
-        memory(x)[0].square().sum().backward()
-
-    return run
-
-
 KERNELS = (
     Kernel(
         "frmqn_cpu: a sequence of FRMQN as one function with compiled reads",
@@ -116,13 +97,6 @@ KERNELS = (
         lstm_iteration,
         (LSTMMemory, "_run_pieces", RecurrentMemory._run_pieces),
     ),
-    Kernel(
-        "attention_gpu: windows by FlexAttention",
-        "learning with the relic memory and inter_episode=False on a GPU",
-        window_iteration,
-        (attention, "_has_flex_kernel", lambda q: False),
-        on_gpu=True,
-    ),
 )
 
 
@@ -132,22 +106,16 @@ def in_turn(kernel: Kernel, turns: int, is_small: bool) -> dict[str, Any]:
     runs = {"kernel": kernel.make(is_small), "plain": kernel.make(is_small)}
     seconds: dict[str, list[float]] = {each: [] for each in runs}
 
-    def now() -> float:
-        if kernel.on_gpu:
-            torch.cuda.synchronize()
-            return time.perf_counter()
-        return time.process_time()
-
     for turn in range(turns + 1):
         for each, run in runs.items():
-            began = now()
+            began = time.process_time()
             if each == "plain":
                 with mock.patch.object(owner, name, plain):
                     run()
             else:
                 run()
             if turn > 0:
-                seconds[each].append(now() - began)
+                seconds[each].append(time.process_time() - began)
     ratio = np.array(seconds["plain"]) / np.array(seconds["kernel"])
     return {
         "kernel": kernel.name,
@@ -168,8 +136,6 @@ def main() -> None:
     warnings.simplefilter("ignore")  # the first episodes only fill the replay
     rows = []
     for kernel in KERNELS:
-        if kernel.on_gpu and not torch.cuda.is_available():
-            continue
         row = in_turn(kernel, 2 if args.smoke else args.turns, args.smoke)
         rows.append(row)
         if not args.json:

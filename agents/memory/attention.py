@@ -18,8 +18,6 @@ from torch.utils.checkpoint import checkpoint
 
 QUERY_BLOCK = 512
 """Queries for which a mask exists at one time."""
-FLEX_WIDTH = 16
-"""Least width of a head for which FlexAttention has kernels on a GPU."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +62,6 @@ def attend(q: Tensor, k: Tensor, v: Tensor, *, causal: bool, mask: Tensor | Wind
             f"causal attention needs at least as many keys as queries, got {queries} queries and {keys} keys"
         )
     if isinstance(mask, Window):
-        if _has_flex_kernel(q):
-            from memenvs.agents.memory.kernels.attention_gpu import flex_windows
-
-            return flex_windows(q, k, v, mask.first, mask.last, mask.sinks)
         return _attend_windows(q, k, v, mask)
     if not causal or queries == 1:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
@@ -78,11 +72,6 @@ def attend(q: Tensor, k: Tensor, v: Tensor, *, causal: bool, mask: Tensor | Wind
     if q.is_cuda:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=causal_lower_right(queries, keys))
     return _attend_lower_right(q, k, v)
-
-
-def _has_flex_kernel(q: Tensor) -> bool:
-    """True if FlexAttention can compute windows; for a single query a mask is small and serves."""
-    return q.is_cuda and q.shape[-2] > 1 and q.shape[-1] >= FLEX_WIDTH and q.dtype != torch.float64
 
 
 def _query_blocks(queries: int) -> Iterator[tuple[int, int]]:

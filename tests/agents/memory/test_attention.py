@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import Tensor
 
-from memenvs.agents.memory.attention import QUERY_BLOCK, Window, _has_flex_kernel, attend, masked_softmax, rotate
+from memenvs.agents.memory.attention import QUERY_BLOCK, Window, attend, masked_softmax, rotate
 
 #: Precision and head width.
 CASES = [(torch.float64, 6), (torch.float32, 8), (torch.float32, 32)]
@@ -98,15 +96,6 @@ def test_rotation_is_that_of_complex_numbers() -> None:
     torch.testing.assert_close(got, torch.cat([pairs.real, pairs.imag], -1), atol=1e-5, rtol=0)
 
 
-def test_windows_on_a_gpu_have_a_kernel_for_wide_heads_and_several_queries() -> None:
-    for queries, width, dtype, is_cuda in itertools.product(
-        (1, 2, 9), (15, 16, 64), (torch.float32, torch.bfloat16, torch.float64), (True, False)
-    ):
-        like = SimpleNamespace(shape=(1, 1, queries, width), dtype=dtype, is_cuda=is_cuda)
-        expected = is_cuda and queries > 1 and width > 15 and dtype != torch.float64
-        assert _has_flex_kernel(like) == expected  # type: ignore[arg-type]
-
-
 def random_windows(queries: int, keys: int, sinks: int) -> tuple[Window, Tensor]:
     """Windows of 2 sequences, and their visible keys, bool (2, T, M)."""
     generator = torch.Generator().manual_seed(queries)
@@ -114,35 +103,6 @@ def random_windows(queries: int, keys: int, sinks: int) -> tuple[Window, Tensor]
     first = (last - torch.randint(0, 90, last.shape, generator=generator)).clamp(min=sinks)
     key = torch.arange(keys)
     return Window(first, last, sinks), (key < sinks) | ((key >= first[..., None]) & (key <= last[..., None]))
-
-
-@pytest.mark.parametrize("sinks", [0, 1, 3])
-def test_blocks_for_windows_are_those_that_a_mask_touches(sinks: int) -> None:
-    """Against the blocks that torch finds in the whole mask."""
-    from torch.nn.attention.flex_attention import create_block_mask
-
-    from memenvs.agents.memory.kernels.attention_gpu import window_blocks
-
-    for queries, keys in [(1, 300), (128, 128), (300, 700), (513, 514)]:
-        window, visible = random_windows(queries, keys, sinks)
-        ours = window_blocks(window.first, window.last, sinks, keys)
-
-        def is_visible(b: Tensor, h: Tensor, i: Tensor, j: Tensor, visible: Tensor = visible) -> Tensor:
-            return visible[b, i, j]
-
-        theirs = create_block_mask(is_visible, 2, None, queries, keys, device="cpu")
-        touched = theirs.to_dense().bool()
-        covered = ours.to_dense().bool()
-        assert covered.shape == touched.shape
-        assert not (touched & ~covered).any()
-        assert ours.shape == theirs.shape
-        low, high = touched.int().argmax(-1), touched.shape[-1] - touched.flip(-1).int().argmax(-1)
-        blocks = torch.arange(touched.shape[-1])
-        between = (blocks >= low[..., None]) & (blocks < high[..., None])
-        assert not (covered & ~between).any()  # and nothing outside of what is visible
-        i, j = torch.arange(queries)[:, None], torch.arange(keys)
-        for row in range(2):
-            assert torch.equal(ours.mask_mod(torch.tensor(row), torch.tensor(0), i, j), visible[row])
 
 
 NEEDS_GPU = pytest.mark.skipif(

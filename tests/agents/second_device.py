@@ -1,0 +1,133 @@
+"""A second device without a GPU, which counts the operations for which a host waits for a GPU.
+
+Its tensors say that they are on "meta", a device that every PyTorch has, and compute on the CPU. As on a GPU, an
+operation on tensors of two devices is an error, unless one of them is a single number of the CPU.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
+from torch.utils._pytree import tree_leaves, tree_map
+
+SECOND = torch.device("meta")
+#: Operations whose result has a size that only the device knows, so that the host waits for it.
+SIZE_BY_VALUES = {"nonzero", "masked_select", "unique_dim", "_unique2", "unique_consecutive"}
+INDEXED = {"index", "index_put", "index_put_", "_index_put_impl_"}
+
+
+class DeviceTensor(Tensor):
+    """A tensor of the second device; `host` has its values."""
+
+    host: Tensor
+
+    @staticmethod
+    def __new__(cls, host: Tensor) -> DeviceTensor:
+        made: DeviceTensor = Tensor._make_wrapper_subclass(
+            cls,
+            host.size(),
+            strides=host.stride(),
+            storage_offset=host.storage_offset(),
+            dtype=host.dtype,
+            device=SECOND,
+        )
+        made.host = host
+        return made
+
+    def __repr__(self) -> str:
+        return f"DeviceTensor({self.host})"
+
+    def tolist(self) -> Any:  # which the base class refuses for subclasses
+        return self.cpu().tolist()
+
+    def new_tensor(self, data: Any, **kwargs: Any) -> DeviceTensor:  # which on "meta" has no values
+        return DeviceTensor(self.host.new_tensor(data, **kwargs))
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return run(func, args, kwargs or {}, None)
+
+
+class SecondDevice(TorchDispatchMode):
+    """Makes tensors of the second device where it is asked for, and counts waits of the host."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: Counter[str] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return run(func, args, kwargs or {}, self.waits)
+
+
+def run(func: Any, args: Any, kwargs: dict[str, Any], waits: Counter[str] | None) -> Any:
+    """Run an operation on the values, and wrap what is on the second device."""
+    name = func.overloadpacket.__name__
+    tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+    there = [each for each in tensors if isinstance(each, DeviceTensor)]
+    here = [each for each in tensors if not isinstance(each, DeviceTensor) and each.dim() > 0]
+    asked = kwargs.get("device")
+    asked = None if asked is None else torch.device(asked)
+    is_copy = name in ("_to_copy", "copy_")
+    is_indexed = name in INDEXED and isinstance(args[0], DeviceTensor)  # which takes an index from the host
+    if there and here and not is_copy and not is_indexed:
+        raise RuntimeError(f"{name}: expected all tensors to be on the same device, got two")
+    is_there = asked == SECOND if asked is not None else bool(there)
+    if name == "copy_":
+        is_there = isinstance(args[0], DeviceTensor)
+    if waits is not None and there:
+        by_mask = name in INDEXED and any(
+            leaf.dtype == torch.bool for leaf in tree_leaves(args[1]) if isinstance(leaf, Tensor)
+        )
+        to_host = is_copy and not is_there
+        if name in ("_local_scalar_dense", "equal") or name in SIZE_BY_VALUES or by_mask or to_host:
+            waits[name] += 1
+    if asked is not None:
+        kwargs = {**kwargs, "device": torch.device("cpu")}
+    host_args, host_kwargs = tree_map(
+        lambda leaf: leaf.host if isinstance(leaf, DeviceTensor) else leaf, (args, kwargs)
+    )
+    out = func(*host_args, **host_kwargs)
+    if not is_there:
+        return out
+    out = tree_map(lambda leaf: DeviceTensor(leaf) if isinstance(leaf, Tensor) else leaf, out)
+    if asked is not None:
+        return out
+    return return_and_correct_aliasing(func, args, kwargs, out)
+
+
+@contextmanager
+def second_device() -> Iterator[SecondDevice]:
+    """Let tensors be made on the second device."""
+    autocast = torch.autocast
+
+    def no_autocast(device_type: str, *args: Any, **kwargs: Any) -> Any:
+        return nullcontext() if device_type == SECOND.type else autocast(device_type, *args, **kwargs)
+
+    with SecondDevice() as mode, patch.object(torch, "autocast", no_autocast):
+        yield mode
+
+
+def move(module: nn.Module) -> nn.Module:
+    """Put parameters and buffers on the second device, in place."""
+    for each in module.modules():
+        for name, parameter in each._parameters.items():
+            if parameter is not None:
+                each._parameters[name] = nn.Parameter(DeviceTensor(parameter.detach()), parameter.requires_grad)
+        for name, buffer in each._buffers.items():
+            if buffer is not None:
+                each._buffers[name] = DeviceTensor(buffer)
+    return module
+
+
+def to_host(value: Any) -> Any:
+    """The values of tensors in a structure."""
+    return tree_map(lambda leaf: leaf.host if isinstance(leaf, DeviceTensor) else leaf, value)

@@ -1,4 +1,4 @@
-"""A second device without a GPU, which counts the operations for which a host waits for a GPU.
+"""A second device without a GPU, which counts for what a host would wait.
 
 Its tensors say that they are on "meta", a device that every PyTorch has, and compute on the CPU. As on a GPU, an
 operation on tensors of two devices is an error, unless one of them is a single number of the CPU.
@@ -58,7 +58,7 @@ class DeviceTensor(Tensor):
 
 
 class SecondDevice(TorchDispatchMode):
-    """Makes tensors of the second device where it is asked for, and counts waits of the host."""
+    """Makes tensors of the second device where its device is named, and counts waits of the host."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,13 +74,13 @@ def run(func: Any, args: Any, kwargs: dict[str, Any], waits: Counter[str] | None
     tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
     there = [each for each in tensors if isinstance(each, DeviceTensor)]
     here = [each for each in tensors if not isinstance(each, DeviceTensor) and each.dim() > 0]
-    asked = kwargs.get("device")
-    asked = None if asked is None else torch.device(asked)
+    device = kwargs.get("device")
+    device = None if device is None else torch.device(device)
     is_copy = name in ("_to_copy", "copy_")
     is_indexed = name in INDEXED and isinstance(args[0], DeviceTensor)  # which takes an index from the host
     if there and here and not is_copy and not is_indexed:
         raise RuntimeError(f"{name}: expected all tensors to be on the same device, got two")
-    is_there = asked == SECOND if asked is not None else bool(there)
+    is_there = device == SECOND if device is not None else bool(there)
     if name == "copy_":
         is_there = isinstance(args[0], DeviceTensor)
     if waits is not None and there:
@@ -90,7 +90,7 @@ def run(func: Any, args: Any, kwargs: dict[str, Any], waits: Counter[str] | None
         to_host = is_copy and not is_there
         if name in ("_local_scalar_dense", "equal") or name in SIZE_BY_VALUES or by_mask or to_host:
             waits[name] += 1
-    if asked is not None:
+    if device is not None:
         kwargs = {**kwargs, "device": torch.device("cpu")}
     host_args, host_kwargs = tree_map(
         lambda leaf: leaf.host if isinstance(leaf, DeviceTensor) else leaf, (args, kwargs)
@@ -99,7 +99,7 @@ def run(func: Any, args: Any, kwargs: dict[str, Any], waits: Counter[str] | None
     if not is_there:
         return out
     out = tree_map(lambda leaf: DeviceTensor(leaf) if isinstance(leaf, Tensor) else leaf, out)
-    if asked is not None:
+    if device is not None:
         return out
     return return_and_correct_aliasing(func, args, kwargs, out)
 

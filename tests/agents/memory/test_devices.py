@@ -1,4 +1,4 @@
-"""Memories on a second device: no mixed devices, no other dtypes, and how often the host waits for a step."""
+"""Memories on a second device: no mixed devices, no other dtypes, few waits."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class DeviceTensor(Tensor):
 
 
 class SecondDevice(TorchDispatchMode):
-    """Makes tensors of the second device where its device is named, and counts waits of the host."""
+    """Makes tensors of the second device, and counts waits of the host."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -23,7 +23,7 @@ COUNTED = ("month", "date", "hour", "minute", "quantity")
 _GOALS = {
     SYMBOL_IDS[goal.symbol]: (SYMBOL_IDS[goal.object], SYMBOL_IDS[goal.place])
     for goal in (
-        Goal(predicate, each, place)
+        Goal(predicate, each, place)  # type: ignore[arg-type]
         for predicate, places in (("objectAt", tuple(LOCATIONS)), ("grasped", tuple(HANDS)))
         for each in OBJECTS
         for place in places

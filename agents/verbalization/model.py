@@ -242,7 +242,7 @@ class Answerer(HistoryEncoder):
         queries, where = self._clause_queries(reading, answers)
         total = reading.vectors.new_zeros(*answers.shape[:2], reading.vectors.shape[1])
         for layer in self.layers:
-            shares = layer.shares(queries, where[0], reading.vectors, reading.mask)
+            shares = layer.shares(queries, where[0], reading.vectors, reading.mask)  # type: ignore[operator]
             total = total.index_put((where[0], where[1]), shares, accumulate=True)
             queries = layer(queries, where[0], reading.vectors, reading.mask)
         return total / total.sum(-1, keepdim=True)

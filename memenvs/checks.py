@@ -141,7 +141,7 @@ def check_fields(config: Any) -> None:
             `Literal`.
     """
     plain_fields(config)
-    hints = _type_hints(type(config))
+    hints = _type_hints(type(config))  # type: ignore[arg-type]  # a class can be hashed
     for name in (each.name for each in fields(config)):
         value, hint = getattr(config, name), hints[name]
         if get_origin(hint) is Literal:

@@ -161,7 +161,7 @@ class PatchDecoder(nn.Module):
     def forward(self, vectors: Tensor) -> Tensor:
         """Decode float, (P, D), to float, (P, 16, 16, 3), 0 to 1."""
         pixels = self.layers[:3](vectors).movedim(1, 3)  # (P, 2, 2, 32)
-        for layer in self.layers[3:]:
+        for layer in list(self.layers)[3:]:
             if isinstance(layer, nn.ConvTranspose2d):
                 assert layer.bias is not None
                 weight = layer.weight.permute(0, 2, 3, 1).flatten(1)  # (inputs, 2 * 2 * outputs)

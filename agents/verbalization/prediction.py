@@ -130,7 +130,8 @@ class AnsweringModel(PredictionModel):
 
     def loss(self, batch: QuestionBatch) -> tuple[Tensor, dict[str, float]]:
         """Compute the losses of answers, auto-encoder and memory; see `PredictionModel.loss`."""
-        settings, log = self.settings, {}
+        settings = self.settings
+        log: dict[str, float] = {}
         frames, mask = self.frames(batch)
         vectors, is_there = self.model.encode(frames, mask)
         auxiliary_loss = self.model.memory.auxiliary_loss()

@@ -155,7 +155,7 @@ class EpisodeDecoder(nn.Module):
         hidden = (later | ~mask[:, None]) & (steps_range != steps_range[:, None])
         some = is_there.clone()
         some[:, 0] |= ~is_there.any(1)  # histories without a key frame do not count, but need a key
-        heads = self.decoder.layers[0].self_attn.num_heads  # type: ignore[union-attr]
+        heads = self.decoder.layers[0].self_attn.num_heads
         h = self.decoder(x, vectors, tgt_mask=hidden.repeat_interleave(int(heads), 0), memory_key_padding_mask=~some)
         return self.heads(h[rows], target)
 

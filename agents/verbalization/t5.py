@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -286,7 +287,8 @@ class Stack(nn.Module):
         """Run all layers; with `cache`, on one new token after those that the cache holds."""
         x = self.dropout(x)
         seen = cache[0]["self_k"].shape[2] if cache and cache[0] else 0
-        bias = self.block[0].layer[0].SelfAttention.position_bias(x.shape[1], seen + x.shape[1], self.is_decoder)
+        first: Any = self.block[0].layer[0]  # type: ignore[index]
+        bias = first.SelfAttention.position_bias(x.shape[1], seen + x.shape[1], self.is_decoder)
         if mask is not None:
             bias = bias.masked_fill(~mask[:, None, None], -torch.inf)
         others = (

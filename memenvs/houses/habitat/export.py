@@ -235,11 +235,11 @@ def _colours(count: int) -> list[tuple[tuple[int, int, int], tuple[int, int, int
     """
     linear = np.arange(256) / 255
     encoded = 255 * np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
-    levels = {}  # encoded -> stored
+    levels: dict[int, int] = {}  # encoded -> stored
     for stored, value in enumerate(encoded):
         if abs(value - round(value)) < 0.25:  # rounding errors do not change it
             levels.setdefault(round(value), stored)
     found = list(islice(product(list(levels.items())[1:], repeat=3), count))  # without 0: black stands for nothing
     if len(found) < count:
         raise ValueError(f"there are colours for {len(found)} semantic ids, got {count}")
-    return [(tuple(stored for _, stored in each), tuple(value for value, _ in each)) for each in found]
+    return [((r[1], g[1], b[1]), (r[0], g[0], b[0])) for r, g, b in found]  # of (encoded, stored)

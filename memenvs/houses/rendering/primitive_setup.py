@@ -9,7 +9,7 @@ Everything here is compiled.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -103,7 +103,7 @@ def set_up_primitives(
         count = num_shapes
         for row in range(num_shapes):
             listed[row] = row
-    last_id = np.int64(0)  # a plain 0 has a type of its own, for which numba compiles `_add_shape` once more
+    last_id: Any = np.int64(0)  # a plain 0 has a type of its own, for which numba compiles `_add_shape` once more
     for k in range(count):
         last_id = _add_shape(listed[k], scene, view, size, last_id, primitives, scratch.corners)
     num_floors = len(scene.floor_corners)

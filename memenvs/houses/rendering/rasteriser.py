@@ -97,8 +97,8 @@ def _find_polygon_spans(
     keys: np.ndarray,
     id_mask: np.uint32,
     spans: np.ndarray,
-    count: int,
-) -> int:
+    count: np.int64,
+) -> np.int64:
     """Append a polygon's spans to the `count` groups in `spans`; if these are full, draw them first.
 
     Returns:

@@ -70,7 +70,7 @@ I8, I16, I32, I64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
 _BYTES = {F32: 4, F64: 8, I8: 1, I16: 2, I32: 4, I64: 8}
 
 
-class _VolatileStore(ir.instructions.StoreInstr):  # type: ignore[misc]
+class _VolatileStore(ir.instructions.StoreInstr):
     """A store that LLVM keeps as it is; llvmlite has none."""
 
     def descr(self, buf: list[str]) -> None:

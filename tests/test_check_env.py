@@ -323,6 +323,19 @@ def test_each_fault_is_named(task: type[BatchTask]) -> None:
 def test_what_a_task_declares_is_checked_when_it_is_made() -> None:
     for name, value, error, message in (
         ("observation_space", gym.spaces.Box(0, 1, (1,)), TypeError, "Cue.observation_space must be a Dict, got Box"),
+        *(
+            (
+                "observation_space",
+                gym.spaces.Dict({"cue": gym.spaces.Discrete(2), "more": space}),
+                TypeError,
+                rf"Cue.observation_space\['more'\] must be one array or a Text, got {type(space).__name__}",
+            )
+            for space in (
+                gym.spaces.Dict({"a": gym.spaces.Discrete(2)}),
+                gym.spaces.Tuple([gym.spaces.Discrete(2)]),
+                gym.spaces.Sequence(gym.spaces.Discrete(2)),
+            )
+        ),
         (
             "action_space",
             gym.spaces.MultiBinary(2),
@@ -343,6 +356,8 @@ def test_what_a_task_declares_is_checked_when_it_is_made() -> None:
         ("observe", None, TypeError, "Cue.observe must be a method, got None"),
         ("oracle_actions", [0], TypeError, r"Cue.oracle_actions must be a method, got \[0\]"),
         ("action_names", ("left",), ValueError, "Cue.action_names must be 2, one for each Discrete action"),
+        ("action_names", ("left",) * 3, ValueError, "Cue.action_names must be 2, one for each Discrete action"),
+        ("option_names", ["cue"], TypeError, r"Cue.option_names must be a tuple, got \['cue'\]"),
         ("option_names", ("layout",), ValueError, "Cue.option_names must not contain 'layout', an option of every id"),
         (
             "config_type",

@@ -87,9 +87,10 @@ def test_compiled_functions_are_stored_and_let_other_threads_run() -> None:
         text = path.read_text(encoding="utf-8")
         for node in ast.walk(ast.parse(text)) if "njit" in text else ():
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("njit", "numba.njit"):
-                options = {each.arg: ast.literal_eval(each.value) for each in node.keywords}
-                assert options.get("cache") is True, path
-                assert options.get("nogil") is True or "agents" in path.parts, path
+                options = {each.arg: ast.unparse(each.value) for each in node.keywords}
+                # of a vector width that somebody set, nothing is stored
+                assert options.get("cache") in ("True", "WIDTH_VARIABLE not in os.environ"), path
+                assert options.get("nogil") == "True" or "agents" in path.parts, path
                 found.add(path.name)
             if isinstance(node, ast.FunctionDef):
                 assert "njit" not in map(ast.unparse, node.decorator_list), path

@@ -17,7 +17,15 @@ from memenvs.cli.progress import part_of, progress_bar
 from memenvs.registry import ENVIRONMENTS
 
 #: Commands that take less than five seconds, or show progress in another form.
-QUICK = {"list", "play", "assets", "score"} | {"pack", "presets", "report", "warmup", "push", "pull", "train"}
+QUICK = {"list", "play", "assets", "score", "doctor", "ask"} | {
+    "pack",
+    "presets",
+    "report",
+    "warmup",
+    "push",
+    "pull",
+    "train",
+}
 EPISODE = ["--kwargs", '{"max_episode_steps": 4}']
 MEMENVS = {
     "rollout": (["Darkroom-v0", "--episodes", "2", *EPISODE], "playing"),

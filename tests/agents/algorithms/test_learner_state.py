@@ -15,6 +15,7 @@ from memenvs.agents import PartialUpdatePPO, make_vec_env
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.policies.memory_policy import MemoryPolicy
+from memenvs.resets import stream_seed
 from tests.agents.algorithms.q_worlds import Ring, copies, q_learner
 from tests.agents.learners import MEMORIES, STEPS, N, darkroom, learner, weights
 
@@ -71,7 +72,10 @@ def test_trials_to_resume() -> None:
     model = learner("gru", env=darkroom(episodes=2, seed=8), seed=None)  # type: ignore[arg-type]
     assert model.has_resumable_trials and model.at_rollout_boundary  # nothing was played
     model.learn(N * STEPS)
-    assert model._next_trials() == {"seed": [8, 9, 10, 11], "trial": [3] * N}  # the third, of 10 steps, has begun
+    assert model._next_trials() == {
+        "seed": [stream_seed(8) + i for i in range(N)],
+        "trial": [3] * N,
+    }  # the third, of 10 steps, has begun
     infos = env_of(model).reset_infos  # type: ignore[attr-defined]
     for change in ({"seed": 99}, {"seed": None, "trial_id": None}):
         kept = dict(infos[2])
@@ -86,7 +90,7 @@ def test_trials_to_resume() -> None:
     cart = learner("gru", env=make_vec_env("CartPole-v1", N, seed=0)).learn(N * STEPS)
     assert not cart.has_resumable_trials
     loaded = PartialUpdatePPO.load(saved(model), darkroom(N, episodes=2), device="cpu")
-    assert loaded._next_trials() == {"seed": [8, 9, 10, 11], "trial": [3] * N}
+    assert loaded._next_trials() == {"seed": [stream_seed(8) + i for i in range(N)], "trial": [3] * N}
     other = PartialUpdatePPO.load(saved(model), darkroom(N - 1, episodes=2), device="cpu")
     assert other._resume_trials is None  # of another number of environments
 

@@ -84,7 +84,9 @@ def test_the_agent_acts_on_what_is_recorded(tmp_path: Path, root: Path, capsys: 
 
 
 def test_runs_in_other_environments_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = replace(find_preset("ci-smoke"), env="CartPole-v1", env_kwargs={}, eval_kwargs={}, total_steps=8)
+    preset = find_preset("ci-smoke")
+    long = {**preset.policy, "memory_kwargs": {**preset.policy["memory_kwargs"], "max_episode_steps": 500}}
+    config = replace(preset, env="CartPole-v1", env_kwargs={}, eval_kwargs={}, policy=long, total_steps=8)
     folder = make_run(tmp_path / "run", replace(config, score="return"))
     assert main(["dataset", str(folder), "--out", "pole/new-v0"]) == 2
     assert "a dataset needs an id whose BatchTask can be imported, got CartPole-v1" in capsys.readouterr().err

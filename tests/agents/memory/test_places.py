@@ -15,6 +15,7 @@ import memenvs  # noqa: F401  (registers)
 from memenvs.agents import EpisodeDQN, PartialUpdatePPO
 from memenvs.agents.policies.memory_policy import MemoryPolicy
 from memenvs.agents.vec_env import make_vec_env
+from memenvs.resets import stream_seed
 from memenvs.wrappers import PlaceWrapper
 from tests.agents.learners import check_rollouts, check_segments
 
@@ -136,7 +137,7 @@ def test_places_of_a_batch_are_those_of_the_wrapper(monkeypatch: pytest.MonkeyPa
     name = "memenvs/RoomBallet-FIFO-v0"
     batch, alone = make_vec_env(name, 2, seed=3, place=True), PlaceWrapper(gym.make(name))
     assert batch.observation_space["place"] == alone.observation_space["place"]  # type: ignore[index]
-    seen, (one, _) = batch.reset(), alone.reset(seed=3)
+    seen, (one, _) = batch.reset(), alone.reset(seed=stream_seed(3))
     places = set()
     for _ in range(1000):
         assert seen["place"].dtype == np.int64

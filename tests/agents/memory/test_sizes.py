@@ -19,9 +19,11 @@ class Sizes:
 #: Largest value -> settings.
 BY_HAND = {
     64: "levels",
-    1_000: "layers",
+    1_000: "layers text_layers cross_layers head_layers num_layers",
     65_536: "hidden_dim dim mlp_dim pose_dim cell_dim heads read_heads cells moves n_places columns chunk top_k "
-    "memory_length block_length slots previous_action_dim net_arch",
+    "memory_length block_length slots previous_action_dim net_arch inner critic_dim head_dim head_heads d_model "
+    "d_ff d_kv num_heads "
+    "every first questions text_positions vision_positions",
     524_288: "max_episode_steps",
     1_048_576: "n_centres",
     2_147_483_647: "capacity bptt checkpoint",

@@ -358,10 +358,15 @@ def test_what_a_task_declares_is_checked_when_it_is_made() -> None:
         ("action_names", ("left",), ValueError, "Cue.action_names must be 2, one for each Discrete action"),
         ("action_names", ("left",) * 3, ValueError, "Cue.action_names must be 2, one for each Discrete action"),
         ("option_names", ["cue"], TypeError, r"Cue.option_names must be a tuple, got \['cue'\]"),
-        ("option_names", ("layout",), ValueError, "Cue.option_names must not contain 'layout', an option of every id"),
+        (
+            "option_names",
+            ("layout", "reset_mask"),
+            ValueError,
+            "Cue.option_names must not contain 'layout', an option of every id",
+        ),
         (
             "config_type",
-            make_dataclass("Settings", [("task", str, "easy")]),
+            make_dataclass("Settings", [("task", str, "easy"), ("render_mode", str, "human")]),
             ValueError,
             "Cue.config_type must not have 'task', an argument of every environment",
         ),
@@ -375,6 +380,17 @@ def test_what_a_task_declares_is_checked_when_it_is_made() -> None:
         Faulty.__name__ = "Cue"
         with pytest.raises(error, match=message):
             check_env(Faulty)
+
+
+def test_actions_of_a_box_have_no_names() -> None:
+    class Pushed(Cue):
+        def __init__(self, num_envs: int, **kwargs: Any) -> None:
+            super().__init__(num_envs)
+            self.action_space = gym.spaces.Box(0, 1, (2,))
+            self.action_names = ("push", "pull")
+
+    with pytest.raises(ValueError, match=r"Pushed\.action_names must be 0, one for each Discrete action, or none"):
+        check_env(Pushed)
 
 
 def test_what_is_no_task_is_refused() -> None:

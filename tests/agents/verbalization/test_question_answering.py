@@ -10,9 +10,7 @@ import pytest
 import torch
 
 from memenvs.agents.algorithms.supervised import SupervisedLearner
-from memenvs.agents.experiments.directory import RunDirectory
-from memenvs.agents.presets import find_preset
-from memenvs.agents.studies.question_answering import FOLDS, mean_over_kinds, paired_difference, train_and_evaluate
+from memenvs.agents.studies.question_answering import FOLDS, mean_over_kinds, paired_difference
 from memenvs.agents.studies.study_results import write_result
 from memenvs.agents.verbalization.answer_slots import ANSWER_SLOTS, slots_to_tuples
 from memenvs.agents.verbalization.answering import answer_sources
@@ -28,10 +26,8 @@ from memenvs.verbalization.language.score import CORRECT, score_clauses
 from memenvs.verbalization.language.structured import decode_answer
 from memenvs.verbalization.language.wordings import FAMILIES, KINDS
 from memenvs.verbalization.symbols import LOCATIONS, OBJECTS, SYMBOL_IDS, SYMBOLS
+from tests.agents.verbalization.small_runs import DATA, QUEUES, train_small
 
-DATA = {"kinds": KINDS, "scale": "smoke", "questions": 4}
-QUEUES = {"dim": 8, "layers": 2, "heads": 2, "mlp_dim": 8, "block_length": 4, "memory_length": 4}
-QUEUES |= {"compressed_lengths": [2], "ratios": [2]}
 SMALL = {"dim": 8, "head_dim": 16, "head_heads": 2, "head_layers": 1, "questions": 4}
 
 
@@ -256,18 +252,7 @@ def test_wrong_settings_are_named():
 
 def test_run_and_tables(tmp_path):
     """A run of the study from its preset to its numbers; means and paired errors of numbers written by hand."""
-    config = find_preset("episodic-qa")
-    run_config = replace(
-        config,
-        total_steps=2,
-        env_kwargs=DATA,
-        eval_kwargs={"split": "test", "lengths": [1, 5], "questions": 2},
-        eval_trials=4,
-        learner=replace(config.learner, batch_size=4, validation_episodes=4),
-        policy={**SMALL, "memory": "ct-lt", "memory_kwargs": QUEUES},
-    )
-    with RunDirectory.open_or_create(tmp_path / "run", run_config) as run:
-        train_and_evaluate(run, True)
+    train_small(tmp_path / "run", "episodic-qa", SMALL)
     assert 0 <= mean_over_kinds(tmp_path / "run", 5) <= 1
     for name, right in (("a", 3), ("b", 2)):
         count = np.zeros((1, FOLDS, len(KINDS)), int)

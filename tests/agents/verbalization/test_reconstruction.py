@@ -17,11 +17,8 @@ from memenvs.agents.verbalization.reconstruction import EpisodeDecoder, TimeDeco
 from memenvs.agents.verbalization.whole_goals import number_goals
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.dates import date_fields
-from memenvs.verbalization.language.wordings import KINDS
+from tests.agents.verbalization.small_runs import DATA, QUEUES
 
-DATA = {"kinds": KINDS, "scale": "smoke", "questions": 4}
-QUEUES = {"dim": 8, "layers": 2, "heads": 2, "mlp_dim": 8, "block_length": 4, "memory_length": 4}
-QUEUES |= {"compressed_lengths": [2], "ratios": [2]}
 LSTM = {"dim": 8, "layers": 1}
 SIZES = {"d_model": 16, "d_ff": 24, "d_kv": 8, "num_layers": 1, "num_heads": 2}
 TEXT = {"answers": "text", "text": {"sizes": SIZES}, "dim": 8, "questions": 4}

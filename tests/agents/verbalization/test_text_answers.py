@@ -11,9 +11,8 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 
 from memenvs.agents.algorithms.supervised import load_model
-from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.presets import find_preset
-from memenvs.agents.studies.question_answering import mean_over_kinds, train_and_evaluate
+from memenvs.agents.studies.question_answering import mean_over_kinds
 from memenvs.agents.verbalization.arrays import load_arrays
 from memenvs.agents.verbalization.experiment import make_question_answering
 from memenvs.agents.verbalization.prediction import QuestionBatch
@@ -26,10 +25,8 @@ from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.score import CORRECT, score_answer
 from memenvs.verbalization.language.tokenizer import ANSWER_TOKENS, UNKNOWN
 from memenvs.verbalization.language.wordings import KINDS
+from tests.agents.verbalization.small_runs import DATA, QUEUES, train_small
 
-DATA = {"kinds": KINDS, "scale": "smoke", "questions": 4}
-QUEUES = {"dim": 8, "layers": 2, "heads": 2, "mlp_dim": 8, "block_length": 4, "memory_length": 4}
-QUEUES |= {"compressed_lengths": [2], "ratios": [2]}
 SIZES = {"d_model": 16, "d_ff": 24, "d_kv": 8, "num_layers": 1, "num_heads": 2}
 SMALL = {"answers": "text", "text": {"sizes": SIZES}, "dim": 8, "questions": 4}
 
@@ -127,17 +124,7 @@ def test_a_run_from_its_preset_to_its_numbers(tmp_path):
     """It resumes, is evaluated as structured answers are, and its checkpoint is refused with another tokenizer."""
     config = find_preset("episodic-qa:text")
     assert config.policy["answers"] == "text" and config.learner.learning_rate == 1e-3
-    config = replace(
-        config,
-        total_steps=2,
-        env_kwargs=DATA,
-        eval_kwargs={"split": "test", "lengths": [1, 5], "questions": 2},
-        eval_trials=4,
-        learner=replace(config.learner, batch_size=4, validation_episodes=4),
-        policy={**SMALL, "memory": "ct-lt", "memory_kwargs": QUEUES},
-    )
-    with RunDirectory.open_or_create(tmp_path / "run", config) as run:
-        train_and_evaluate(run, True)
+    train_small(tmp_path / "run", "episodic-qa:text", SMALL)
     assert 0 <= mean_over_kinds(tmp_path / "run", 5) <= 1
     file = tmp_path / "run" / "checkpoint.zip"
     model = make()

@@ -14,7 +14,7 @@ from memenvs.houses.habitat.export import DATASET_FILE, export_habitat
 from memenvs.houses.house import BOX, Door, House, Receptacle, Room, ShapeBuilder
 from tests.houses.habitat import fake_habitat_sim
 
-trimesh = pytest.importorskip("trimesh")
+trimesh = pytest.importorskip("trimesh", reason="needs the extra export")
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ CLOSE, EXACT = 1e-6, 1e-9
 
 
 @dataclass(frozen=True)
-class Subject:
+class MemoryUnderTest:
     """A memory in float64 with random weights, large enough that everything matters.
 
     Attributes:
@@ -83,7 +83,7 @@ def check_memory(memory: str | type[Memory], config: Any = None, **settings: Any
             check(subject)
 
 
-def make_subject(memory: str | type[Memory], config: Any = None, seed: int = 0, **settings: Any) -> Subject:
+def make_subject(memory: str | type[Memory], config: Any = None, seed: int = 0, **settings: Any) -> MemoryUnderTest:
     """Make the memory that `check_memory` checks; its weights are drawn from `seed`."""
     if isinstance(memory, str):
         if config is not None:
@@ -102,7 +102,7 @@ def make_subject(memory: str | type[Memory], config: Any = None, seed: int = 0, 
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.4)
-    return Subject(made, name)
+    return MemoryUnderTest(made, name)
 
 
 def _config_type(memory: type[Memory]) -> type:
@@ -130,7 +130,7 @@ def inputs(starts: str | Sequence[str], memory: Memory, seed: int = 1) -> StepIn
 
 
 @contextmanager
-def _named(subject: Subject) -> Iterator[None]:
+def _named(subject: MemoryUnderTest) -> Iterator[None]:
     """Put the name of the memory before the message of a `ContractError`."""
     try:
         yield
@@ -153,7 +153,7 @@ def check_close(what: str, found: Tensor, expected: Tensor, at_most: float) -> N
         raise ContractError(f"{what}: differs first in step {step} of sequence {row}, by up to {largest:.3g}")
 
 
-def check_declared(subject: Subject) -> None:
+def check_declared(subject: MemoryUnderTest) -> None:
     """Attributes, shapes and types are as declared; settings are plain."""
     memory = subject.memory
     for name in ("input_dim", "output_dim"):
@@ -184,7 +184,7 @@ def _check_state(what: str, state: Any, batch: int) -> None:
         check_true(has_rows, f"{key!r} in the state of {what} must be a tensor with B = {batch} rows, got {got}")
 
 
-def check_sequence(subject: Subject) -> None:
+def check_sequence(subject: MemoryUnderTest) -> None:
     """T calls of `step` give the features of one `forward`, of all steps or of the last ones."""
     for starts in (*MIXED, *STARTS):
         x = inputs(starts, subject.memory)
@@ -196,7 +196,7 @@ def check_sequence(subject: Subject) -> None:
                 check_close(what, got, expected[:, T - (last or T) :], CLOSE)
 
 
-def check_chunks(subject: Subject) -> None:
+def check_chunks(subject: MemoryUnderTest) -> None:
     """`forward` after a state goes on from it, and acting goes on after learning."""
     memory = subject.memory
     for starts in MIXED:
@@ -218,7 +218,7 @@ def check_chunks(subject: Subject) -> None:
             check_close(f"forward in pieces must equal {T} calls of step, starts {starts}", got, kept, CLOSE)
 
 
-def check_prefill(subject: Subject) -> None:
+def check_prefill(subject: MemoryUnderTest) -> None:
     """Acting and refilling do not depend on the training mode; refilling has no gradient."""
     memory = subject.memory
     x = inputs("trials", memory)
@@ -238,7 +238,7 @@ def check_prefill(subject: Subject) -> None:
     check_true(not attached, f"prefill must be without gradient, but {attached} have one: detach them")
 
 
-def check_no_future(subject: Subject) -> None:
+def check_no_future(subject: MemoryUnderTest) -> None:
     """No feature depends on later steps, and each on its own step."""
     memory = subject.memory
     generator = getattr(memory, "generator", None)
@@ -266,7 +266,7 @@ def check_no_future(subject: Subject) -> None:
                     check_true(moved, f"features of step {changed} must depend on the embedding of that step")
 
 
-def check_starts(subject: Subject) -> None:
+def check_starts(subject: MemoryUnderTest) -> None:
     """`trial_start` empties the memory: what follows equals a fresh one."""
     memory = subject.memory
     x = inputs("trials", memory)
@@ -282,7 +282,7 @@ def check_starts(subject: Subject) -> None:
             check_close(f"step must empty the memory at trial_start, here step {begin}", again, fresh, EXACT)
 
 
-def check_rows(subject: Subject) -> None:
+def check_rows(subject: MemoryUnderTest) -> None:
     """Rows of a state are independent: they can be chosen, reordered and joined."""
     memory = subject.memory
     x, order = inputs(["one trial", "trials", "goes on"], memory), torch.tensor([2, 0])
@@ -320,7 +320,7 @@ def _joined(parts: list[StepInputs]) -> StepInputs:
     return StepInputs(**{name: torch.cat([getattr(part, name) for part in parts]) for name in _given(parts[0])})
 
 
-def check_decisions(subject: Subject) -> None:
+def check_decisions(subject: MemoryUnderTest) -> None:
     """`features_at` gives features and gradients of `forward` at some steps."""
     memory = subject.memory
     x = inputs(["one trial", "trials", "episodes"], memory)
@@ -343,7 +343,7 @@ def check_decisions(subject: Subject) -> None:
         check_true(differs <= EXACT, f"features_at must have the gradients of forward: {name} differs by {differs:.3g}")
 
 
-def check_gradient(subject: Subject) -> None:
+def check_gradient(subject: MemoryUnderTest) -> None:
     """Gradients reach every step that the last features depend on.
 
     A config with `bptt` may cut them.
@@ -367,7 +367,7 @@ def check_gradient(subject: Subject) -> None:
         )
 
 
-def check_extra_inputs(subject: Subject) -> None:
+def check_extra_inputs(subject: MemoryUnderTest) -> None:
     """An input that the memory requires changes its features; the others do not."""
     memory = subject.memory
     x = inputs("one trial", memory)
@@ -386,7 +386,7 @@ def check_extra_inputs(subject: Subject) -> None:
             )
 
 
-def check_strategies(subject: Subject) -> None:
+def check_strategies(subject: MemoryUnderTest) -> None:
     """A memory with `strategies` follows that of its state, or of its inputs."""
     memory = subject.memory
     if not memory.strategies:
@@ -428,7 +428,7 @@ def check_strategies(subject: Subject) -> None:
             )
 
 
-def check_bounded(subject: Subject) -> None:
+def check_bounded(subject: MemoryUnderTest) -> None:
     """The state of a bounded memory does not grow with the steps."""
     memory = subject.memory
     if not memory.bounded:
@@ -445,7 +445,7 @@ def check_bounded(subject: Subject) -> None:
 
 
 #: All rules, those first on which others rest.
-CHECKS: tuple[Callable[[Subject], None], ...] = (
+CHECKS: tuple[Callable[[MemoryUnderTest], None], ...] = (
     check_declared,
     check_sequence,
     check_chunks,

@@ -34,12 +34,12 @@ from memenvs.agents.memory.chunking import Chunks
 from memenvs.agents.memory.reader import MemoryLayer
 from memenvs.agents.memory.tokens import SUMMARY_EPS, ChunkedTokens, Tokens
 from memenvs.agents.sat.model import BalletModel
-from memenvs.room_ballet.episodes import Episodes
+from memenvs.room_ballet.episodes import BalletEpisodes
 from memenvs.room_ballet.frames import frame_table
 from memenvs.room_ballet.tasks import make_ballet
 
 
-def plain_logits(model: BalletModel, batch: Episodes) -> Tensor:
+def plain_logits(model: BalletModel, batch: BalletEpisodes) -> Tensor:
     """Convolve all frames, build all tokens and project them in each layer; float, (B, 8)."""
     steps, _ = model.retained_steps(batch)
     frame, place = (np.take_along_axis(each, steps, 1) for each in (batch.frame, batch.place))

@@ -122,7 +122,7 @@ ENVIRONMENTS = (
         oracle_at_least=85.0,
         random_below=5.0,
         defaults={"trial_episodes": 10},
-        policies={"sweep": "memenvs.darkroom.sweep:Sweep"},
+        policies={"sweep": "memenvs.darkroom.scripted_sweep:Sweep"},
     ),
     EnvironmentSpec(
         name="VLN-R2R-v0",
@@ -133,7 +133,7 @@ ENVIRONMENTS = (
         oracle_at_least=1.0,
         random_below=0.05,
         defaults={"trial_episodes": 1},
-        policies={"memoryless": "memenvs.vln.reader:Reader"},
+        policies={"memoryless": "memenvs.vln.scripted_reader:Reader"},
     ),
     EnvironmentSpec(
         name="VLN-CVDN-v0",
@@ -144,7 +144,7 @@ ENVIRONMENTS = (
         oracle_at_least=7.5,
         random_below=1.0,
         defaults={"trial_episodes": 1},
-        policies={"memoryless": "memenvs.vln.reader:Reader"},
+        policies={"memoryless": "memenvs.vln.scripted_reader:Reader"},
     ),
     EnvironmentSpec(
         name="FourBoxes-v0",
@@ -155,7 +155,7 @@ ENVIRONMENTS = (
         oracle_at_least=41.0,
         random_below=5.0,
         defaults={"trial_episodes": 10},
-        policies={"memoryless": "memenvs.four_boxes.tour:Tour"},
+        policies={"memoryless": "memenvs.four_boxes.tour:BoxTour"},
     ),
     EnvironmentSpec(
         name="VisualMatch-v0",

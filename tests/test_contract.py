@@ -19,7 +19,7 @@ from memenvs.actions import draw_actions
 from memenvs.core import TrialVectorEnv
 from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
 from memenvs.task import load_task, setting_names
-from memenvs.testing import CHECKS, Subject
+from memenvs.testing import CHECKS, TaskUnderTest
 from tests.rollouts import (
     any_action,
     digest,
@@ -69,7 +69,7 @@ def test_checkers(make):
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_contract(spec, check):
-    check(Subject.of(spec.id, **any_action(spec)))
+    check(TaskUnderTest.of(spec.id, **any_action(spec)))
 
 
 @pytest.fixture(scope="module")

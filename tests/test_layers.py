@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import json
+from collections import defaultdict
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -30,17 +31,27 @@ TASKS = (
     "visual_match",
     "vln",
 )
+#: Papers that are more than a memory.
+PAPERS = ("memenvs.agents.sat", "memenvs.agents.mtvm", "memenvs.agents.verbalization")
+
+
+@cache
+def syntax_trees() -> dict[str, ast.Module]:
+    """Module -> its syntax tree."""
+    trees = {}
+    for folder, package in PACKAGES.items():
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            parts = path.relative_to(ROOT / folder).with_suffix("").parts
+            name = ".".join([package, *(part for part in parts if part != "__init__")])
+            trees[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return trees
 
 
 @cache
 def import_graph() -> dict[str, set[str]]:
     """Module -> modules of ours that it imports."""
-    files = {}
-    for folder, package in PACKAGES.items():
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            parts = path.relative_to(ROOT / folder).with_suffix("").parts
-            files[".".join([package, *(part for part in parts if part != "__init__")])] = path
-    return {name: find_imports(ast.parse(path.read_text(encoding="utf-8")), set(files)) for name, path in files.items()}
+    trees = syntax_trees()
+    return {name: find_imports(tree, set(trees)) for name, tree in trees.items()}
 
 
 def find_imports(tree: ast.Module, modules: set[str]) -> set[str]:
@@ -103,6 +114,16 @@ def test_folders_are_in_no_circle() -> None:
         TopologicalSorter(graph).prepare()
 
 
+def test_a_class_name_has_one_meaning() -> None:
+    defined = defaultdict(list)
+    for module, tree in syntax_trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                defined[node.name].append(module)
+    assert len(defined) > 500
+    assert not {name: modules for name, modules in defined.items() if len(modules) > 1}
+
+
 def test_environments_know_neither_agents_nor_wrappers() -> None:
     outer = ("memenvs.agents", "memenvs.wrappers")
     assert_none(("memenvs",), outer, but=outer)
@@ -114,13 +135,12 @@ def test_houses_know_no_task() -> None:
 
 
 def test_agents_are_layers() -> None:
-    papers = ("memenvs.agents.sat", "memenvs.agents.mtvm")
     runs = tuple(f"memenvs.agents.{part}" for part in ("experiments", "presets", "studies", "cli"))
     parts = tuple(f"memenvs.agents.{part}" for part in ("memory", "encoders", "policies", "vec_env"))
     algorithms = ("memenvs.agents.algorithms",)
-    assert_none(("memenvs.agents.experiments",), papers)
-    assert_none(parts, (*algorithms, *runs, *papers))
-    assert_none(algorithms, (*runs, *papers))
+    assert_none(("memenvs.agents.experiments",), PAPERS)
+    assert_none(parts, (*algorithms, *runs, *PAPERS))
+    assert_none(algorithms, (*runs, *PAPERS))
 
 
 SCRIPT = """
@@ -140,7 +160,7 @@ def test_training_loads_no_other_paper(tmp_path: Path) -> None:
     loaded = json.loads(done.stdout)
     memories = {name for name in loaded if within(name, "memenvs.agents.memory")}
     assert "memenvs.agents.memory.relic" in memories
-    assert not [name for name in loaded if within(name, "memenvs.agents.sat", "memenvs.agents.mtvm")]
+    assert not [name for name in loaded if within(name, *PAPERS)]
     assert not {f"memenvs.agents.memory.{other}" for other in ("dnc", "frmqn", "smt", "sat", "trxl")} & memories
     assert "memenvs.agents.algorithms.dqn" not in loaded
     assert not [name for name in loaded if within(name, *(f"memenvs.{task}" for task in TASKS if task != "darkroom"))]

@@ -12,7 +12,7 @@ import numpy as np
 
 from memenvs.agents.sat.picture_task import PictureBatch, PictureTask, rows_of
 from memenvs.ballet3d.config import Ballet3DConfig
-from memenvs.ballet3d.episodes import CAPACITY, LOOP, NUM_STEPS, WALLS, Episodes
+from memenvs.ballet3d.episodes import CAPACITY, LOOP, NUM_STEPS, WALLS, DanceEpisodes
 from memenvs.ballet3d.world import DanceWorld
 from memenvs.retention import STRATEGIES
 
@@ -49,7 +49,7 @@ class Ballet3DTask(PictureTask):
         candidates = world.queried[self._task_numbers[task]]  # (B, S)
         rank = rng.integers(candidates.sum(1))
         query = (candidates.cumsum(1) > rank[:, None]).argmax(1)
-        episodes = Episodes(**{each.name: getattr(pool, each.name)[chosen] for each in fields(pool)})
+        episodes = DanceEpisodes(**{each.name: getattr(pool, each.name)[chosen] for each in fields(pool)})
         episodes = world.with_query(episodes, query)
         front = world.front_views
         return PictureBatch(
@@ -64,7 +64,7 @@ class Ballet3DTask(PictureTask):
 
 
 @cache
-def _ballets(config: Ballet3DConfig, held_out: bool) -> tuple[DanceWorld, Episodes, np.ndarray, np.ndarray]:
+def _ballets(config: Ballet3DConfig, held_out: bool) -> tuple[DanceWorld, DanceEpisodes, np.ndarray, np.ndarray]:
     """Rules, episodes, their views, and the row of the view of each step."""
     world = config.make_world()
     episodes = world.sample_batch(HELD_OUT if held_out else TRAINING, np.random.default_rng(int(held_out)))

@@ -28,7 +28,7 @@ from memenvs.retention import STRATEGIES, retained, strategy_numbers
 from memenvs.room_ballet.ballet_task import BalletTask
 from memenvs.room_ballet.dances import DANCES
 from memenvs.room_ballet.descriptions import STRATEGY_TASKS
-from memenvs.room_ballet.episodes import NO_ACTION, NUM_FRAMES, Episodes
+from memenvs.room_ballet.episodes import NO_ACTION, NUM_FRAMES, BalletEpisodes
 
 NUM_ACTIONS = NO_ACTION
 """Moves from room to room; they are numbered from 0, and `NO_ACTION` is the number after the last."""
@@ -114,7 +114,7 @@ class BalletModel(nn.Module):
             reader.sharpen(SHARPNESS, keys_like_queries=config.keys_like_queries)
         return reader
 
-    def forward(self, episodes: Episodes, strategies: np.ndarray | None = None) -> Tensor:
+    def forward(self, episodes: BalletEpisodes, strategies: np.ndarray | None = None) -> Tensor:
         """Predict the dance that answers each episode's question.
 
         Args:
@@ -126,7 +126,7 @@ class BalletModel(nn.Module):
         """
         return self.logits(episodes, strategies)[0]
 
-    def logits(self, episodes: Episodes, strategies: np.ndarray | None = None) -> tuple[Tensor, Tensor | None]:
+    def logits(self, episodes: BalletEpisodes, strategies: np.ndarray | None = None) -> tuple[Tensor, Tensor | None]:
         """Predict the answer and the queried dancer's own dance; args as in `forward`.
 
         Returns:
@@ -152,7 +152,7 @@ class BalletModel(nn.Module):
 
     # ------------------------------------------------------------------ tokens
 
-    def reader_inputs(self, episodes: Episodes, strategies: np.ndarray | None = None) -> ReaderInputs:
+    def reader_inputs(self, episodes: BalletEpisodes, strategies: np.ndarray | None = None) -> ReaderInputs:
         """Make query, tokens and chunks of each episode; args as in `forward`.
 
         Each frame that occurs in the batch is encoded once. Tokens refer to frame, time and place by rows of tables.
@@ -186,12 +186,14 @@ class BalletModel(nn.Module):
             indices.append(places)
         return ReaderInputs(query, Tokens(tables=tuple(tables), rows=tuple(indices), mask=mask), chunks)
 
-    def retained_visits(self, episodes: Episodes, strategies: np.ndarray | None = None) -> np.ndarray:
+    def retained_visits(self, episodes: BalletEpisodes, strategies: np.ndarray | None = None) -> np.ndarray:
         """Mark the visits that are in memory at the question; bool, (B, V). Args as in `forward`."""
         numbers = self._strategy_numbers(episodes, strategies)
         return retained(episodes.visit_place, numbers, self.capacity, n_places=self.task.rooms)
 
-    def retained_steps(self, episodes: Episodes, strategies: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def retained_steps(
+        self, episodes: BalletEpisodes, strategies: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """List the steps that are in memory at the question; args as in `forward`.
 
         Returns:
@@ -203,7 +205,7 @@ class BalletModel(nn.Module):
         steps = (visits[:, :, None] * self.task.visit_steps + self._steps_of_visit).reshape(len(visits), -1)
         return steps, np.repeat(np.take_along_axis(kept, visits, 1), len(self._steps_of_visit), axis=1)
 
-    def _strategy_numbers(self, episodes: Episodes, strategies: np.ndarray | None) -> np.ndarray:
+    def _strategy_numbers(self, episodes: BalletEpisodes, strategies: np.ndarray | None) -> np.ndarray:
         """Number of the retention strategy of each episode, int, (B,)."""
         return strategy_numbers(self.config.strategy_name, len(episodes)) if strategies is None else strategies
 
@@ -216,7 +218,7 @@ class BalletModel(nn.Module):
         return chunks_by_time(in_memory, self.config.chunk)
 
     def _time_indices(
-        self, steps: np.ndarray, is_kept: np.ndarray, episodes: Episodes, strategies: np.ndarray | None
+        self, steps: np.ndarray, is_kept: np.ndarray, episodes: BalletEpisodes, strategies: np.ndarray | None
     ) -> Tensor:
         """Rows of the time table of some steps, int64, (B, N)."""
         # with actions as tokens, the action after each earlier visit takes a unit of time
@@ -237,7 +239,13 @@ class BalletModel(nn.Module):
         return index if index.ndim == 2 else index[:, 0]
 
     def _append_actions(
-        self, table: Tensor, rows: Tensor, times: Tensor, mask: Tensor | None, episodes: Episodes, steps: np.ndarray
+        self,
+        table: Tensor,
+        rows: Tensor,
+        times: Tensor,
+        mask: Tensor | None,
+        episodes: BalletEpisodes,
+        steps: np.ndarray,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Append a token for the action after each visit, with its embedding and its own time.
 

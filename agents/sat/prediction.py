@@ -19,7 +19,7 @@ from memenvs.agents.sat.model import BalletModel
 from memenvs.checks import choices_for
 from memenvs.retention import STRATEGIES, strategy_numbers
 from memenvs.room_ballet.descriptions import STRATEGY_TASKS, load_descriptions
-from memenvs.room_ballet.episodes import Episodes
+from memenvs.room_ballet.episodes import BalletEpisodes
 from memenvs.room_ballet.observer import ideal_observer, ideal_without_places
 from memenvs.room_ballet.tasks import BALLET_NAMES, make_ballet
 
@@ -34,7 +34,7 @@ class BalletBatch:
         task_vectors: float32, (B, G); inputs of the allocator; None without one.
     """
 
-    episodes: Episodes
+    episodes: BalletEpisodes
     strategies: np.ndarray
     task_vectors: Tensor | None = None
 
@@ -311,6 +311,6 @@ def _cross_entropy_and_correct(logits: Tensor, dances: np.ndarray) -> tuple[Tens
     return functional.cross_entropy(logits.float(), labels, reduction="none"), is_correct
 
 
-def select_episodes(episodes: Episodes, index: slice | np.ndarray) -> Episodes:
+def select_episodes(episodes: BalletEpisodes, index: slice | np.ndarray) -> BalletEpisodes:
     """Select some of B episodes; `index` is a slice, or int or bool of one axis."""
     return replace(episodes, **{each.name: getattr(episodes, each.name)[index] for each in fields(episodes)})

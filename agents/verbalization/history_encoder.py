@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from memenvs.agents.memory import Memory, StepInputs, make_memory
 from memenvs.agents.verbalization.codes import Codes
 from memenvs.agents.verbalization.config import AnswererConfig
-from memenvs.agents.verbalization.frames import FrameEmbedding
+from memenvs.agents.verbalization.frame_embedding import FrameEmbedding
 from memenvs.agents.verbalization.reconstruction import EpisodeDecoder
 from memenvs.verbalization.signals import LATENT_WIDTH, SUB_WIDTH
 from memenvs.verbalization.symbols import SYMBOLS

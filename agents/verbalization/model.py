@@ -13,7 +13,7 @@ from memenvs.agents.verbalization.answer_slots import ANSWER_SLOTS
 from memenvs.agents.verbalization.arrays import QUESTION_SLOTS
 from memenvs.agents.verbalization.codes import COUNTED, NAMED, CodedInput, CodedOutput, Codes
 from memenvs.agents.verbalization.config import AnswererConfig, Dates
-from memenvs.agents.verbalization.frames import DateEncoder
+from memenvs.agents.verbalization.frame_embedding import DateEncoder
 from memenvs.agents.verbalization.history_encoder import HistoryEncoder
 from memenvs.verbalization.language.facts import MAX_CLAUSES
 

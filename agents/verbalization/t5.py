@@ -114,14 +114,14 @@ class T5(nn.Module):
         config = self.config
         nn.init.normal_(self.shared.weight)
         for module in self.modules():
-            if isinstance(module, Attention):
+            if isinstance(module, T5Attention):
                 nn.init.normal_(module.q.weight, std=(config.d_model * config.d_kv) ** -0.5)
                 for linear in (module.k, module.v):
                     nn.init.normal_(linear.weight, std=config.d_model**-0.5)
                 nn.init.normal_(module.o.weight, std=(config.num_heads * config.d_kv) ** -0.5)
                 if module.has_bias:
                     nn.init.normal_(module.relative_attention_bias.weight, std=config.d_model**-0.5)
-            elif isinstance(module, FeedForward):
+            elif isinstance(module, T5FeedForward):
                 nn.init.normal_(module.wi.weight, std=config.d_model**-0.5)
                 nn.init.normal_(module.wo.weight, std=config.d_ff**-0.5)
 
@@ -331,7 +331,7 @@ class SelfAttentionLayer(nn.Module):
 
     def __init__(self, config: T5Config, has_bias: bool, is_decoder: bool) -> None:
         super().__init__()
-        self.SelfAttention = Attention(config, has_bias, is_decoder)
+        self.SelfAttention = T5Attention(config, has_bias, is_decoder)
         self.layer_norm = RMSNorm(config.d_model)
         self.dropout = nn.Dropout(config.dropout_rate)
 
@@ -351,7 +351,7 @@ class CrossAttentionLayer(nn.Module):
 
     def __init__(self, config: T5Config) -> None:
         super().__init__()
-        self.EncDecAttention = Attention(config, has_bias=False, is_decoder=True)
+        self.EncDecAttention = T5Attention(config, has_bias=False, is_decoder=True)
         self.layer_norm = RMSNorm(config.d_model)
         self.dropout = nn.Dropout(config.dropout_rate)
 
@@ -371,7 +371,7 @@ class FeedForwardLayer(nn.Module):
 
     def __init__(self, config: T5Config) -> None:
         super().__init__()
-        self.DenseReluDense = FeedForward(config)
+        self.DenseReluDense = T5FeedForward(config)
         self.layer_norm = RMSNorm(config.d_model)
         self.dropout = nn.Dropout(config.dropout_rate)
 
@@ -380,7 +380,7 @@ class FeedForwardLayer(nn.Module):
         return x + self.dropout(self.DenseReluDense(self.layer_norm(x)))
 
 
-class Attention(nn.Module):
+class T5Attention(nn.Module):
     """Attention without a scale; in the first layer of a stack with relative positions."""
 
     def __init__(self, config: T5Config, has_bias: bool, is_decoder: bool) -> None:
@@ -418,7 +418,7 @@ class Attention(nn.Module):
         return bias.masked_fill(distance > 0, -torch.inf) if causal else bias
 
 
-class FeedForward(nn.Module):
+class T5FeedForward(nn.Module):
     """Two layers without bias, with ReLU between."""
 
     def __init__(self, config: T5Config) -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from memenvs.agents.verbalization.config import AnswererConfig
-from memenvs.agents.verbalization.frames import DateEncoder
+from memenvs.agents.verbalization.frame_embedding import DateEncoder
 from memenvs.agents.verbalization.history_encoder import HistoryEncoder
 from memenvs.agents.verbalization.reconstruction import TimeDecoder
 from memenvs.agents.verbalization.t5 import PAD, T5, check_tiles

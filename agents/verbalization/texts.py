@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property, lru_cache
-from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
@@ -20,7 +19,7 @@ from memenvs.verbalization.language.score import CORRECT, score_answer
 from memenvs.verbalization.language.speech import make_answer
 from memenvs.verbalization.language.structured import too_old
 from memenvs.verbalization.language.times import TimeReference, moment_forms
-from memenvs.verbalization.language.tokenizer import TOKENIZER, query_text
+from memenvs.verbalization.language.tokenizer import TOKENIZER, query_text, vocabulary_fingerprint
 
 #: Texts that are kept once they were encoded, and histories whose logs are.
 _KEPT_TEXTS, _KEPT_LOGS = 131_072, 256
@@ -42,26 +41,6 @@ class TextTokenizer(Protocol):
     @property
     def fingerprint(self) -> str:
         """Name that differs between vocabularies."""
-
-
-class GrammarTokenizer:
-    """The small tokenizer, of words and digits of the grammar."""
-
-    def __len__(self) -> int:
-        return len(TOKENIZER)
-
-    def encode(self, text: str) -> list[int]:
-        """See `TextTokenizer`."""
-        return TOKENIZER.encode(text)
-
-    def decode(self, numbers: Iterable[int]) -> str:
-        """See `TextTokenizer`."""
-        return TOKENIZER.decode(numbers)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """First 16 digits of the SHA-256 of the vocabulary."""
-        return _hash(TOKENIZER.tokens)
 
 
 class PublishedTokenizer:
@@ -111,16 +90,12 @@ class PublishedTokenizer:
     @cached_property
     def fingerprint(self) -> str:
         """First 16 digits of the SHA-256 of the vocabulary."""
-        return _hash(sorted(self._tokenizer.get_vocab().items()))
-
-
-def _hash(vocabulary: object) -> str:
-    return sha256(repr(vocabulary).encode()).hexdigest()[:16]
+        return vocabulary_fingerprint(sorted(self._tokenizer.get_vocab().items()))
 
 
 def make_tokenizer(weights: str | None) -> TextTokenizer:
     """Make the tokenizer of a folder of weights, or that of the grammar; see `TextConfig`."""
-    return GrammarTokenizer() if weights is None else PublishedTokenizer(weights)
+    return TOKENIZER if weights is None else PublishedTokenizer(weights)
 
 
 def dated_time(moment: int, now: int) -> TimeReference:

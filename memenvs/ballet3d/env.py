@@ -49,7 +49,7 @@ class Ballet3D(BatchTask):
         There is one.
 
     Options:
-        key: int; number of the episode, as in `Episodes.key`.
+        key: int; number of the episode, as in `DanceEpisodes.key`.
         query: int, only together with `key`; number of the queried dancer, in the order in which they are seen.
 
     Info:
@@ -74,8 +74,8 @@ class Ballet3D(BatchTask):
     Batches:
         `Ballet3DConfig().make_world()` makes the same episodes in batches, for supervised learning:
         `world.sample_batch(32, np.random.default_rng(0))`, whose fields are those of
-        `memenvs.ballet3d.episodes.Episodes`. `world.draw` draws what steps show, each picture once, `world.front_views`
-        has the pictures of all queries and answers.
+        `memenvs.ballet3d.episodes.DanceEpisodes`. `world.draw` draws what steps show, each picture once;
+        `world.front_views` has the pictures of all queries and answers.
 
     Variants:
         `world="miniworld"` draws with Miniworld; its images differ in details.

@@ -62,7 +62,7 @@ def position_numbers(positions: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Episodes:
+class DanceEpisodes:
     """B episodes of T = 126 steps with S dancers, one of whom is queried.
 
     `DanceWorld.draw` draws what the steps show. Rows of `DanceWorld.front_views` show one dancer from the front, in one

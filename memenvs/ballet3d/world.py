@@ -27,7 +27,7 @@ from memenvs.ballet3d.episodes import (
     WALL_HEADINGS_DEG,
     WALLS,
     WATCHING,
-    Episodes,
+    DanceEpisodes,
     position_numbers,
 )
 from memenvs.ballet3d.room import DanceRoom
@@ -92,7 +92,7 @@ class DanceWorld:
 
     # ------------------------------------------------------------------ episodes
 
-    def sample_batch(self, batch: int, rng: np.random.Generator) -> Episodes:
+    def sample_batch(self, batch: int, rng: np.random.Generator) -> DanceEpisodes:
         """Sample episodes, for instance for supervised training.
 
         The only draw is `rng.integers(2**63, size=batch)`, the keys of the episodes. So a batch equals as many batches
@@ -113,7 +113,7 @@ class DanceWorld:
         count = len(STRATEGIES) if self.strategy_task == "multi" else 1  # the remainder of a key by it is the task
         return self.make_episodes(keys - keys % count + (keys[0] % count + np.arange(batch)) % count)
 
-    def make_episodes(self, keys: np.ndarray) -> Episodes:
+    def make_episodes(self, keys: np.ndarray) -> DanceEpisodes:
         """Make the episodes of these keys.
 
         Args:
@@ -139,7 +139,7 @@ class DanceWorld:
         apart = np.abs((heading[..., None] - WALL_HEADINGS_DEG + 180.0) % 360.0 - 180.0)
         names = STRATEGIES if self.strategy_task == "multi" else (self.strategy_task,)
         task = np.array([STRATEGIES.index(name) for name in names])
-        episodes = Episodes(
+        episodes = DanceEpisodes(
             heading=np.radians(heading),
             place=apart.argmin(-1).astype(np.int16),
             dancer=order.argsort(1, kind="stable")[:, :count].astype(np.int8),
@@ -154,7 +154,7 @@ class DanceWorld:
         rank = _below(query[:, 0], candidates.sum(1))
         return self.with_query(episodes, (candidates.cumsum(1) > rank[:, None]).argmax(1))
 
-    def with_query(self, episodes: Episodes, query_dancer: np.ndarray) -> Episodes:
+    def with_query(self, episodes: DanceEpisodes, query_dancer: np.ndarray) -> DanceEpisodes:
         """Return the same episodes with other queries.
 
         Args:
@@ -179,11 +179,11 @@ class DanceWorld:
             "query": first + np.int16(REST),
             "answer": answer.astype(np.int16),
         }
-        return Episodes(**fields)
+        return DanceEpisodes(**fields)
 
     # ------------------------------------------------------------------ pictures
 
-    def draw(self, episodes: Episodes, steps: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def draw(self, episodes: DanceEpisodes, steps: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Draw what steps show, each picture once.
 
         While the robot stands still, steps repeat: of 126 steps 95 show different pictures.
@@ -206,7 +206,7 @@ class DanceWorld:
         rows[b, t] = inverse
         return self.room.draw(episodes.heading[b, t][first], *self.on_stage(episodes, b[first], t[first])), rows
 
-    def on_stage(self, episodes: Episodes, b: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def on_stage(self, episodes: DanceEpisodes, b: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Find the dancers before the four walls, in the order of `WALLS`.
 
         Args:
@@ -237,7 +237,7 @@ class DanceWorld:
         views.flags.writeable = False
         return views
 
-    def answers(self, episodes: Episodes) -> np.ndarray:
+    def answers(self, episodes: DanceEpisodes) -> np.ndarray:
         """Return the pictures to produce.
 
         Returns:
@@ -246,7 +246,7 @@ class DanceWorld:
         pictures = self.front_views[episodes.answer]  # (B, 6, 84, 84, 3)
         return np.moveaxis(pictures, 1, 3).reshape(len(episodes), *pictures.shape[2:4], -1)
 
-    def answers_without_memory(self, episodes: Episodes) -> np.ndarray:
+    def answers_without_memory(self, episodes: DanceEpisodes) -> np.ndarray:
         """Return the best answers of an observer that knows the query alone.
 
         All dances are equally likely, so the mean over them has the smallest expected squared error.

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from memenvs.faces.canvas import Canvas, Colour, Frame, X, Y
+from memenvs.faces.canvas import Colour, CoordinateFrame, PictureCanvas, X, Y
 from memenvs.faces.episodes import PICTURE_PIXELS
 
 
-def paint_background(canvas: Canvas, rng: np.random.Generator) -> None:
+def paint_background(canvas: PictureCanvas, rng: np.random.Generator) -> None:
     """Paint one of the backgrounds, all over the canvas.
 
     Args:
@@ -33,35 +33,35 @@ def _fade(first: Colour, second: Colour, at: np.ndarray) -> Colour:
     return first + np.clip(at, 0.0, 1.0)[..., None] * (second - first)
 
 
-def _mosaic(canvas: Canvas, rng: np.random.Generator) -> None:
+def _mosaic(canvas: PictureCanvas, rng: np.random.Generator) -> None:
     """A wall of tiles."""
-    frame = Frame(rng.uniform(0, 16), rng.uniform(0, 16), rng.uniform(-0.4, 0.4))
+    frame = CoordinateFrame(rng.uniform(0, 16), rng.uniform(0, 16), rng.uniform(-0.4, 0.4))
     side = rng.uniform(8, 16)
     canvas.pixels[:] = frame.tiles(_colours(rng, 256, rng.uniform(0.2, 1.0)).reshape(16, 16, 3), side)
     canvas.paint(frame.gaps(side), _colours(rng, 1)[0])
 
 
-def _bricks(canvas: Canvas, rng: np.random.Generator) -> None:
+def _bricks(canvas: PictureCanvas, rng: np.random.Generator) -> None:
     """A brick wall, or one of planks."""
-    frame = Frame(rng.uniform(0, 16), rng.uniform(0, 16), rng.normal(0, 0.05))
+    frame = CoordinateFrame(rng.uniform(0, 16), rng.uniform(0, 16), rng.normal(0, 0.05))
     frame.u *= rng.uniform(0.25, 0.6)  # wide stones
     side = rng.uniform(6, 11)
     canvas.pixels[:] = frame.tiles(_colours(rng, 323, rng.uniform(0.05, 0.4)).reshape(17, 19, 3), side, 0.5)
     canvas.paint(frame.gaps(side, 0.5), rng.uniform(0.3, 0.9) * np.ones(3))
 
 
-def _bands(canvas: Canvas, rng: np.random.Generator) -> None:
+def _bands(canvas: PictureCanvas, rng: np.random.Generator) -> None:
     """Bands of different widths, each with a colour of its own."""
-    frame = Frame(PICTURE_PIXELS / 2, PICTURE_PIXELS / 2, rng.uniform(-1.6, 1.6))
+    frame = CoordinateFrame(PICTURE_PIXELS / 2, PICTURE_PIXELS / 2, rng.uniform(-1.6, 1.6))
     edges = np.cumsum(rng.uniform(3, 16, 30)) - 120
     canvas.pixels[:] = frame.stripes(_colours(rng, 31, rng.uniform(0.3, 1.0)), edges)
 
 
-def _shelf(canvas: Canvas, rng: np.random.Generator) -> None:
+def _shelf(canvas: PictureCanvas, rng: np.random.Generator) -> None:
     """Shelves full of books."""
     wood = _colours(rng, 1)[0] * 0.6
     canvas.pixels[:] = 0.4 * wood
-    frame = Frame(0, 0)
+    frame = CoordinateFrame(0, 0)
     step = rng.uniform(20, 30)
     bottom = rng.uniform(10, step)
     while bottom < PICTURE_PIXELS + step:
@@ -77,11 +77,11 @@ def _shelf(canvas: Canvas, rng: np.random.Generator) -> None:
         bottom += step
 
 
-def _landscape(canvas: Canvas, rng: np.random.Generator) -> None:
+def _landscape(canvas: PictureCanvas, rng: np.random.Generator) -> None:
     """Sky, hills and trees."""
     sky = _colours(rng, 2, 0.3) * 0.5 + 0.5
     canvas.pixels[:] = _fade(sky[0], sky[1], Y / PICTURE_PIXELS)
-    frame = Frame(0, 0)
+    frame = CoordinateFrame(0, 0)
     sun = rng.uniform(4, 84), rng.uniform(4, 30)
     canvas.ellipse(frame, *sun, 7, 7, np.array([1.0, rng.uniform(0.6, 1.0), rng.uniform(0.2, 0.9)]))
     for _ in range(rng.integers(2, 6)):
@@ -99,11 +99,11 @@ def _landscape(canvas: Canvas, rng: np.random.Generator) -> None:
         height += rng.uniform(9, 18)
 
 
-def _town(canvas: Canvas, rng: np.random.Generator) -> None:
+def _town(canvas: PictureCanvas, rng: np.random.Generator) -> None:
     """Houses with lit windows."""
     sky = _colours(rng, 2, 0.3)
     canvas.pixels[:] = _fade(sky[0], sky[1], Y / 70)
-    frame = Frame(0, 0)
+    frame = CoordinateFrame(0, 0)
     x = rng.uniform(-10, 0)
     while x < PICTURE_PIXELS:
         wide, top = rng.uniform(10, 22), rng.uniform(0, 45)
@@ -116,32 +116,32 @@ def _town(canvas: Canvas, rng: np.random.Generator) -> None:
         x += wide
 
 
-def _leaves(canvas: Canvas, rng: np.random.Generator) -> None:
+def _leaves(canvas: PictureCanvas, rng: np.random.Generator) -> None:
     """Leaves and flowers."""
     colours = _colours(rng, 70, rng.uniform(0.1, 0.8))
     canvas.pixels[:] = 0.4 * colours[0]
-    frames = [Frame(44, 44, angle) for angle in rng.uniform(0, 3.2, 7).tolist()]
+    frames = [CoordinateFrame(44, 44, angle) for angle in rng.uniform(0, 3.2, 7).tolist()]
     for i, colour in enumerate(colours):
         length = rng.uniform(5, 11)
         at = rng.uniform(-54, 54), rng.uniform(-54, 54)
         canvas.ellipse(frames[i % len(frames)], *at, length, length * rng.uniform(0.25, 0.8), colour)
 
 
-def _lights(canvas: Canvas, rng: np.random.Generator) -> None:
+def _lights(canvas: PictureCanvas, rng: np.random.Generator) -> None:
     """Discs of light out of focus."""
     first, second = _colours(rng, 2) * 0.6
     canvas.pixels[:] = _fade(first, second, (X + Y) / (2 * PICTURE_PIXELS))
-    frame = Frame(0, 0)
+    frame = CoordinateFrame(0, 0)
     for colour in _colours(rng, 45):
         radius = rng.uniform(3, 10)
         at = rng.uniform(0, 88), rng.uniform(0, 88)
         canvas.ellipse(frame, *at, radius, radius, colour * 0.5 + 0.5, rng.uniform(0.5, 1.0), blur=1.5)
 
 
-def _window(canvas: Canvas, rng: np.random.Generator) -> None:
+def _window(canvas: PictureCanvas, rng: np.random.Generator) -> None:
     """A wall with pictures and a window."""
     wall = _colours(rng, 2, 0.1)
-    frame = Frame(0, 0)
+    frame = CoordinateFrame(0, 0)
     canvas.pixels[:] = wall[0]
     canvas.paint(frame.dots(rng.uniform(6, 12), rng.uniform(1.5, 3)), wall[1])
     for _ in range(9):
@@ -152,7 +152,7 @@ def _window(canvas: Canvas, rng: np.random.Generator) -> None:
         canvas.ellipse(frame, x, y, wide * 0.5, high * 0.4, shape)
 
 
-_BACKGROUNDS: tuple[Callable[[Canvas, np.random.Generator], None], ...] = (
+_BACKGROUNDS: tuple[Callable[[PictureCanvas, np.random.Generator], None], ...] = (
     _mosaic,
     _bricks,
     _bands,

@@ -21,7 +21,7 @@ WHOLE: Box = (slice(0, PICTURE_PIXELS), slice(0, PICTURE_PIXELS))
 Y, X = (axis.astype(np.float32) + np.float32(0.5) for axis in np.mgrid[:PICTURE_PIXELS, :PICTURE_PIXELS])
 
 
-class Canvas:
+class PictureCanvas:
     """A picture that shapes are painted on.
 
     Attributes:
@@ -48,7 +48,7 @@ class Canvas:
 
     def ellipse(
         self,
-        frame: Frame,
+        frame: CoordinateFrame,
         u: float,
         v: float,
         width: float,
@@ -57,24 +57,33 @@ class Canvas:
         opacity: float = 1.0,
         blur: float = 1.0,
     ) -> None:
-        """Paint an ellipse; arguments as in `Frame.ellipse` and `paint`."""
+        """Paint an ellipse; arguments as in `CoordinateFrame.ellipse` and `paint`."""
         near = frame.near(u, v, max(width, height) + blur)
         self.paint(near.ellipse(u, v, width, height), colour, opacity, blur, near.window)
 
-    def rectangle(self, frame: Frame, u: float, v: float, width: float, height: float, colour: Colour) -> None:
-        """Paint a rectangle; arguments as in `Frame.box` and `paint`."""
+    def rectangle(
+        self, frame: CoordinateFrame, u: float, v: float, width: float, height: float, colour: Colour
+    ) -> None:
+        """Paint a rectangle; arguments as in `CoordinateFrame.box` and `paint`."""
         near = frame.near(u, v, math.hypot(width, height) + 1.0)
         self.paint(near.box(u, v, width, height), colour, box=near.window)
 
     def line(
-        self, frame: Frame, start: tuple[float, float], end: tuple[float, float], radius: float, colour: Colour
+        self,
+        frame: CoordinateFrame,
+        start: tuple[float, float],
+        end: tuple[float, float],
+        radius: float,
+        colour: Colour,
     ) -> None:
-        """Paint a line with round ends; arguments as in `Frame.line` and `paint`."""
+        """Paint a line with round ends; arguments as in `CoordinateFrame.line` and `paint`."""
         near = frame.near((start[0] + end[0]) / 2, (start[1] + end[1]) / 2, math.dist(start, end) / 2 + radius + 1.0)
         self.paint(near.line(start, end, radius), colour, box=near.window)
 
-    def arc(self, frame: Frame, u: float, v: float, width: float, bend: float, radius: float, colour: Colour) -> None:
-        """Paint a curve; arguments as in `Frame.arc` and `paint`."""
+    def arc(
+        self, frame: CoordinateFrame, u: float, v: float, width: float, bend: float, radius: float, colour: Colour
+    ) -> None:
+        """Paint a curve; arguments as in `CoordinateFrame.arc` and `paint`."""
         near = frame.near(u, v, width + abs(bend) + radius + 1.0)
         self.paint(near.arc(u, v, width, bend, radius), colour, box=near.window)
 
@@ -83,7 +92,7 @@ class Canvas:
         return np.rint(255.0 * np.clip(self.pixels, 0.0, 1.0)).astype(np.uint8)
 
 
-class Frame:
+class CoordinateFrame:
     """Coordinates that are shifted, and turned by an angle.
 
     Args:
@@ -105,7 +114,7 @@ class Frame:
         self.v = self._cos * dy - self._sin * dx
         self.window = WHOLE
 
-    def near(self, u: float, v: float, reach: float) -> Frame:
+    def near(self, u: float, v: float, reach: float) -> CoordinateFrame:
         """The same coordinates for the pixels around a point alone, which takes less time.
 
         Args:
@@ -114,7 +123,7 @@ class Frame:
             reach: Pixels at least this near are there.
         """
         x, y = self._x + self._cos * u - self._sin * v, self._y + self._sin * u + self._cos * v
-        part = Frame.__new__(Frame)  # without `__init__`, which would compute everything again
+        part = CoordinateFrame.__new__(CoordinateFrame)  # without `__init__`, which would compute everything again
         part.window = _span(y, reach), _span(x, reach)
         part.u, part.v = self.u[part.window], self.v[part.window]
         return part

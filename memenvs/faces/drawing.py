@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from memenvs.faces.backgrounds import paint_background
-from memenvs.faces.canvas import Canvas, Colour, Frame
+from memenvs.faces.canvas import Colour, CoordinateFrame, PictureCanvas
 from memenvs.faces.episodes import PICTURE_PIXELS
 
 #: First number of the seeds of faces; with it, no other generator of the package has the same seed.
@@ -49,10 +49,10 @@ class _Portrait:
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.rng = rng
-        self.canvas = Canvas()
+        self.canvas = PictureCanvas()
         self.width, self.height = rng.uniform(17, 23), rng.uniform(23, 29)  # half axes of the head
         self.x, self.y = rng.uniform(36, 52), rng.uniform(40, 50)
-        self.head = Frame(self.x, self.y, rng.normal(0.0, 0.12))
+        self.head = CoordinateFrame(self.x, self.y, rng.normal(0.0, 0.12))
         self.turn = rng.uniform(-5.0, 5.0)  # the features are shifted where the head is turned
         self.skin = self._tint(_SKIN, 0.05)
         self.hair = self._any_colour(0.75, 0.9) if rng.random() < 0.15 else self._tint(_HAIR, 0.06)
@@ -98,7 +98,7 @@ class _Portrait:
         """A colour or a pattern, (3,) or (88, 88, 3)."""
         rng = self.rng
         first, second = self._any_colour(0.8, 0.9), self._any_colour(0.8, 0.9)
-        frame = Frame(rng.uniform(0, 9), rng.uniform(0, 9), rng.uniform(-0.9, 0.9))
+        frame = CoordinateFrame(rng.uniform(0, 9), rng.uniform(0, 9), rng.uniform(-0.9, 0.9))
         kind = rng.integers(6)
         if kind == 0:
             return first
@@ -152,14 +152,14 @@ class _Portrait:
     def _clothes(self) -> None:
         rng, canvas = self.rng, self.canvas
         top = self.y + self.height * rng.uniform(0.98, 1.2)
-        frame = Frame(self.x + rng.uniform(-4, 4), top)
+        frame = CoordinateFrame(self.x + rng.uniform(-4, 4), top)
         slope = rng.uniform(0.15, 0.45)
         shoulders = np.maximum(
             slope * (abs(frame.u) - rng.uniform(7, 13)) - frame.v, abs(frame.u) - rng.uniform(34, 60)
         )
         canvas.paint(shoulders, self._cloth())
         neck = self.width * rng.uniform(0.42, 0.6)
-        canvas.paint(Frame(self.x, top).box(0, -8, neck, 12), 0.86 * self.skin)
+        canvas.paint(CoordinateFrame(self.x, top).box(0, -8, neck, 12), 0.86 * self.skin)
         opening = rng.integers(4)
         if opening == 0:  # round
             canvas.ellipse(frame, 0, -1, neck * 1.3, 9, 0.9 * self.skin)
@@ -346,6 +346,6 @@ class _Portrait:
         """Light from one side, over everything."""
         rng = self.rng
         angle, strength = rng.uniform(0, 2 * math.pi), rng.uniform(0.0, 0.16)
-        frame = Frame(PICTURE_PIXELS / 2, PICTURE_PIXELS / 2, angle)
+        frame = CoordinateFrame(PICTURE_PIXELS / 2, PICTURE_PIXELS / 2, angle)
         self.canvas.pixels *= (1.0 + strength * frame.u / (PICTURE_PIXELS / 2))[..., None]
         self.canvas.pixels *= rng.uniform(0.9, 1.08, 3).astype(np.float32)

@@ -50,7 +50,7 @@ class FFHQWorld(BatchTask):
         There is one.
 
     Options:
-        key: int; number of the episode, as in `Episodes.key`.
+        key: int; number of the episode, as in `FaceEpisodes.key`.
         picture: int; number of the picture, one of the split.
 
     Info:
@@ -72,7 +72,7 @@ class FFHQWorld(BatchTask):
     Batches:
         `FacesConfig().make_world()` makes the same episodes in batches of integers, for supervised learning:
         `world.sample_batch(32, np.random.default_rng(0))`, whose fields are those of
-        `memenvs.faces.episodes.Episodes`; `world.patches` has their patches.
+        `memenvs.faces.episodes.FaceEpisodes`; `world.patches` has their patches.
 
     Source:
         Cho, Yoon and Ahn, "Spatially-Aware Transformer for Embodied Agents", ICLR 2024 (arXiv:2402.15160), section 4.3

@@ -18,12 +18,12 @@ NUM_CELLS = GRID**2
 #: Column and row steps of the moves: right, left, up, down.
 MOVES = np.array([[1, 0], [-1, 0], [0, -1], [0, 1]])
 MOVE_NAMES = ("right", "left", "up", "down")
-#: Value of `Episodes.action` at the first step, to which no move leads.
+#: Value of `FaceEpisodes.action` at the first step, to which no move leads.
 NO_ACTION = len(MOVES)
 
 
 @dataclass(frozen=True, eq=False)
-class Episodes:
+class FaceEpisodes:
     """B episodes of T observed steps and a query of Q moves.
 
     The patches themselves are `FaceWorld.patches(episodes.picture, episodes.cell)` and

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memenvs.faces.episodes import GRID, MOVES, NUM_CELLS, PATCH_PIXELS, PATCH_STRIDE, PICTURE_PIXELS, Episodes
+from memenvs.faces.episodes import GRID, MOVES, NUM_CELLS, PATCH_PIXELS, PATCH_STRIDE, PICTURE_PIXELS, FaceEpisodes
 from memenvs.faces.places import cell_positions
 from memenvs.faces.world import FaceWorld, cut_patches
 from memenvs.retention import retained
@@ -80,7 +80,7 @@ class LinearPrediction:
 
 
 def observer_errors(
-    world: FaceWorld, episodes: Episodes, linear: Mapping[bool, LinearPrediction], capacity: int = 256
+    world: FaceWorld, episodes: FaceEpisodes, linear: Mapping[bool, LinearPrediction], capacity: int = 256
 ) -> dict[str, float]:
     """Compute mean squared errors of observers.
 

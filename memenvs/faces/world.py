@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from memenvs.checks import MAX_STEPS, check_generator, check_int, is_int
-from memenvs.faces.episodes import GRID, NO_ACTION, NUM_CELLS, PATCH_PIXELS, PATCH_STRIDE, Episodes
+from memenvs.faces.episodes import GRID, NO_ACTION, NUM_CELLS, PATCH_PIXELS, PATCH_STRIDE, FaceEpisodes
 from memenvs.faces.pictures import Pictures
 from memenvs.faces.places import Places, check_places, num_places, place_table
 from memenvs.faces.walkers import Walkers
@@ -54,7 +54,7 @@ class FaceWorld:
         """Number of places."""
         return num_places(self.places)
 
-    def sample_batch(self, batch: int, rng: np.random.Generator) -> Episodes:
+    def sample_batch(self, batch: int, rng: np.random.Generator) -> FaceEpisodes:
         """Sample episodes, for instance for supervised training.
 
         The only draw is `rng.integers(2**63, size=batch)`, the keys of the episodes. So a batch equals as many batches
@@ -73,7 +73,7 @@ class FaceWorld:
         check_generator("rng", rng)
         return self.make_episodes(rng.integers(2**63, size=batch))
 
-    def make_episodes(self, keys: np.ndarray) -> Episodes:
+    def make_episodes(self, keys: np.ndarray) -> FaceEpisodes:
         """Make the episodes of these keys.
 
         Args:
@@ -108,7 +108,7 @@ class FaceWorld:
 
         start = _below(words[:, 2], NUM_CELLS)
         query_action, query_cell = Walkers(start).move(words[:, at[3] : at[4]])
-        return Episodes(
+        return FaceEpisodes(
             picture=self.pictures.numbers[_below(words[:, 0], len(self.pictures.numbers))],
             cell=cell,
             place=place_table(self.places)[cell],

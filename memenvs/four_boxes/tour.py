@@ -18,7 +18,7 @@ TOUR = "FRRFRFLLLLLLLLLFFLLLLLFFFFLLLLLFFF"
 LAST = COLOURS.index("yellow")
 
 
-class Tour(Rule):
+class BoxTour(Rule):
     """Visit the boxes one after another, and stay where there is reward.
 
     The action follows from the observed image and the previous reward alone: no two poses of the tour have the same

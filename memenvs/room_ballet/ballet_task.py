@@ -17,7 +17,7 @@ from memenvs.retention import retained
 from memenvs.room_ballet import visit_schedules
 from memenvs.room_ballet.dances import PERFORMANCE_CELLS
 from memenvs.room_ballet.descriptions import STRATEGY_TASKS
-from memenvs.room_ballet.episodes import CENTRE_CELL, NO_ACTION, NUM_CELLS, PERFORMANCE_STEPS, Episodes
+from memenvs.room_ballet.episodes import CENTRE_CELL, NO_ACTION, NUM_CELLS, PERFORMANCE_STEPS, BalletEpisodes
 
 #: Rule for query and answer. "own", "next" and "opposite" query a room: the answer is the dance of the room itself, of
 #: the next room clockwise, or of the room opposite. The others query a visit: "fifo" one of the later half, "lifo" one
@@ -39,8 +39,8 @@ class _Draws:
         action: int8, (B, V); the move that led to each visit.
         dancer: int16, (B, V); dancer of each visit.
         dance: int8, (B, V); dance of each visit.
-        room_dancer: int16, (B, rooms); as in `Episodes`.
-        room_dance: int8, (B, rooms); as in `Episodes`.
+        room_dancer: int16, (B, rooms); as in `BalletEpisodes`.
+        room_dance: int8, (B, rooms); as in `BalletEpisodes`.
         valid_queries: bool, (B, rooms) or (B, V); rooms or visits that the task may query.
     """
 
@@ -117,7 +117,7 @@ class BalletTask:
         """Rooms along a side of the map."""
         return int(np.ceil(np.sqrt(self.rooms)))
 
-    def sample_batch(self, batch: int, rng: np.random.Generator) -> Episodes:
+    def sample_batch(self, batch: int, rng: np.random.Generator) -> BalletEpisodes:
         """Sample episodes, for instance for supervised training.
 
         The only draw is `rng.integers(2**63, size=batch)`, the keys of the episodes. So a batch equals as many batches
@@ -138,7 +138,7 @@ class BalletTask:
         count = len(self.query_rules)  # the remainder of a key by it is the task
         return self.make_episodes(keys - keys % count + (keys[0] % count + np.arange(batch)) % count)
 
-    def make_episodes(self, keys: np.ndarray) -> Episodes:
+    def make_episodes(self, keys: np.ndarray) -> BalletEpisodes:
         """Make the episodes of these keys.
 
         Args:
@@ -169,7 +169,7 @@ class BalletTask:
         visits = draws.place, draws.dancer, draws.dance, draws.action
         visit_schedules.expand_visits(*visits, PERFORMANCE_CELLS, frame, place, visit, action)
         blank = np.zeros(len(keys), np.int16)  # `_set_query` below fills these four in
-        episodes = Episodes(
+        episodes = BalletEpisodes(
             frame=frame,
             place=place,
             visit=visit,
@@ -188,7 +188,7 @@ class BalletTask:
         )
         return self._set_query(episodes, query)
 
-    def with_query(self, episodes: Episodes, query: np.ndarray) -> Episodes:
+    def with_query(self, episodes: BalletEpisodes, query: np.ndarray) -> BalletEpisodes:
         """Return the same episodes with other queries.
 
         Args:
@@ -223,7 +223,7 @@ class BalletTask:
 
         Args:
             state: uint64, (B,); see `memenvs.room_ballet.visit_schedules`.
-            task_id: int8, (B,); as in `Episodes`.
+            task_id: int8, (B,); as in `BalletEpisodes`.
         """
         place = np.zeros((len(state), self.visits), np.int16)
         action = np.full(place.shape, NO_ACTION, np.int8)
@@ -283,7 +283,7 @@ class BalletTask:
         is_visited[np.arange(len(place))[:, None], place] = True
         return (self.answer_room >= 0) & is_visited & is_visited[:, self.answer_room]
 
-    def _set_query(self, episodes: Episodes, query: np.ndarray) -> Episodes:
+    def _set_query(self, episodes: BalletEpisodes, query: np.ndarray) -> BalletEpisodes:
         """Return the episodes with queries, their answers, rooms and visits; `query` is int, (B,)."""
         rows = np.arange(len(query))
         if self.queries_rooms:

@@ -12,7 +12,7 @@ from memenvs.grid_viewer import draw_grid, grid_pixels
 from memenvs.room_ballet.config import BalletConfig, MultiTaskConfig, RoomsConfig, ScheduleConfig, ShortStayConfig
 from memenvs.room_ballet.dances import DANCES
 from memenvs.room_ballet.descriptions import CHARACTERS, MAX_CHARACTERS, STRATEGY_TASKS, load_descriptions
-from memenvs.room_ballet.episodes import NO_ACTION, NUM_FRAMES, Episodes
+from memenvs.room_ballet.episodes import NO_ACTION, NUM_FRAMES, BalletEpisodes
 from memenvs.room_ballet.frames import FRAME_PIXELS, empty_room, frame_table
 from memenvs.task import BatchTask, Observation, Options
 
@@ -49,7 +49,7 @@ class RoomBallet(BatchTask):
         There is one.
 
     Options:
-        key: int; number of the episode, as in `Episodes.key`.
+        key: int; number of the episode, as in `BalletEpisodes.key`.
         query: int, only together with `key`; the queried room or, where every visit has a new dancer, the queried
             visit.
 
@@ -68,7 +68,7 @@ class RoomBallet(BatchTask):
     Batches:
         `memenvs.room_ballet.tasks.make_ballet` makes the same episodes in batches of integers, for supervised learning:
         `make_ballet("LVFO").sample_batch(32, np.random.default_rng(0))`. Its fields are those of
-        `memenvs.room_ballet.episodes.Episodes`.
+        `memenvs.room_ballet.episodes.BalletEpisodes`.
 
     Source:
         Cho, Yoon and Ahn, "Spatially-Aware Transformer for Embodied Agents", ICLR 2024 (arXiv:2402.15160), section 4
@@ -215,7 +215,7 @@ class RoomBallet(BatchTask):
         """Space of the observation `task`, if there is one."""
         return {}
 
-    def _query_numbers(self, episodes: Episodes) -> np.ndarray:
+    def _query_numbers(self, episodes: BalletEpisodes) -> np.ndarray:
         """Queried room or visit, int16, (B,)."""
         return episodes.query_place if self.ballet.queries_rooms else episodes.query_visit
 

@@ -18,12 +18,12 @@ NUM_FRAMES = NUM_DANCERS * NUM_CELLS
 #: A performance: the dancer stands still for 16 steps, then dances for 16.
 PERFORMANCE_STEPS = 32
 STILL_STEPS = 16
-#: Value of `Episodes.action` at steps without a move to another room.
+#: Value of `BalletEpisodes.action` at steps without a move to another room.
 NO_ACTION = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Episodes:
+class BalletEpisodes:
     """B episodes of T steps in V visits.
 
     A visit is a stay of `PERFORMANCE_STEPS` steps in one room. In Short Stay each step is a visit (V = T), because the

@@ -11,7 +11,7 @@ from numba import njit
 from memenvs.retention import Count, retained
 from memenvs.room_ballet.ballet_task import BalletTask
 from memenvs.room_ballet.dances import DANCES, PERFORMANCE_CELLS
-from memenvs.room_ballet.episodes import NUM_CELLS, PERFORMANCE_STEPS, Episodes
+from memenvs.room_ballet.episodes import NUM_CELLS, PERFORMANCE_STEPS, BalletEpisodes
 from memenvs.room_ballet.visit_schedules import ROOM_STEPS
 
 
@@ -31,7 +31,7 @@ class ObserverScores:
 
 def ideal_observer(
     task: BalletTask,
-    episodes: Episodes,
+    episodes: BalletEpisodes,
     strategy: str | np.ndarray = "fifo",
     capacity: int | None = None,
     *,
@@ -77,7 +77,7 @@ def ideal_observer(
     return ObserverScores(retained=np.logical_not(possible.all(1)), accuracy=is_correct / guesses.sum(1))
 
 
-def ideal_without_places(task: BalletTask, episodes: Episodes, *, moves_known: bool = False) -> np.ndarray:
+def ideal_without_places(task: BalletTask, episodes: BalletEpisodes, *, moves_known: bool = False) -> np.ndarray:
     """Compute the accuracy of the best answers from all frames and their times, without places.
 
     The observer infers the places: the order of the frames shows which dancers are in neighbouring rooms. Each
@@ -118,7 +118,7 @@ def ideal_without_places(task: BalletTask, episodes: Episodes, *, moves_known: b
     return accuracy
 
 
-def possible_dances(task: BalletTask, episodes: Episodes, kept: np.ndarray | None = None) -> np.ndarray:
+def possible_dances(task: BalletTask, episodes: BalletEpisodes, kept: np.ndarray | None = None) -> np.ndarray:
     """Mark the dances that agree with the frames in memory.
 
     The queried dancer is recognised by its appearance. Where rooms are queried, its room gives the room of the answer.
@@ -145,7 +145,7 @@ def possible_dances(task: BalletTask, episodes: Episodes, kept: np.ndarray | Non
     return possible
 
 
-def _check_visits(task: BalletTask, episodes: Episodes) -> None:
+def _check_visits(task: BalletTask, episodes: BalletEpisodes) -> None:
     """Raise a ValueError unless the episodes have as many visits as those of the task."""
     visits = episodes.visit_place.shape[1]
     if visits != task.visits:
@@ -165,9 +165,9 @@ def _rule_out(
     """Rule out the dances that a frame in memory contradicts.
 
     Args:
-        frame: int16, (B, T); as in `Episodes`.
-        place: int16, (B, T); as in `Episodes`.
-        query: int16, (B,); as in `Episodes`.
+        frame: int16, (B, T); as in `BalletEpisodes`.
+        place: int16, (B, T); as in `BalletEpisodes`.
+        query: int16, (B,); as in `BalletEpisodes`.
         kept: bool, (B, T); steps in memory.
         answer_room: int64, (rooms,); room of the answer by queried room; (0,) if visits are queried.
         performance_cells: int8, (8, 32); cell of each dance at each step.

@@ -265,7 +265,7 @@ def expand_visits(
         visit_dance: int8, (B, V); dance of each visit.
         visit_action: int8, (B, V); the move that led to each visit.
         performance_cells: int8, (8, 32); `memenvs.room_ballet.dances.PERFORMANCE_CELLS`.
-        frame: int16, (B, T), written; T is a multiple of V. This array and the next three are those of `Episodes`.
+        frame: int16, (B, T), written; T is a multiple of V. It and the next three are those of `BalletEpisodes`.
         place: int16, (B, T), written.
         visit: int16, (B, T), written.
         action: int8, (B, T), written.

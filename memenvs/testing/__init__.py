@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from memenvs.testing.comparison import ContractError
 from memenvs.testing.contract import CHECKS, check_env
-from memenvs.testing.subject import Subject
+from memenvs.testing.subject import TaskUnderTest
 
-__all__ = ["CHECKS", "ContractError", "Subject", "check_env"]
+__all__ = ["CHECKS", "ContractError", "TaskUnderTest", "check_env"]

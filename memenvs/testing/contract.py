@@ -21,7 +21,7 @@ from memenvs.testing.subject import (
     PARTS,
     SHORT,
     Row,
-    Subject,
+    TaskUnderTest,
     draws,
     info_of,
     play_single,
@@ -52,12 +52,12 @@ def check_env(env: str | gym.Env | type[BatchTask], **settings: Any) -> None:
     Example:
         >>> check_env("memenvs/Darkroom-v0", size=4)
     """
-    subject = Subject.of(env, **settings)
+    subject = TaskUnderTest.of(env, **settings)
     for check in CHECKS:
         check(subject)
 
 
-def check_info(subject: Subject) -> None:
+def check_info(subject: TaskUnderTest) -> None:
     """`info` is a dict of arrays over N, with the reset options and without the keys of others."""
     task = subject.vector(4).task
     rng = np.random.default_rng(0)
@@ -75,7 +75,7 @@ def check_info(subject: Subject) -> None:
     task.close()
 
 
-def check_declared(subject: Subject) -> None:
+def check_declared(subject: TaskUnderTest) -> None:
     """Observations, rewards, flags and info have the spaces, types and keys that are declared."""
     env = subject.vector(4, **SHORT)
     task = env.task
@@ -120,7 +120,7 @@ def _outside(key: str, value: Any, space: gym.Space, t: int, i: int) -> str:
     return f"observation {key!r} of step {t}, environment {i}, is not in {space}: {_form(np.asarray(value))}{shown}"
 
 
-def check_masks(subject: Subject) -> None:
+def check_masks(subject: TaskUnderTest) -> None:
     """Action masks are (N, A) and leave an action wherever an episode goes on."""
     env = subject.vector(3, autoreset_mode="SameStep", **SHORT)
     if not isinstance(env.task.action_space, gym.spaces.Discrete):
@@ -138,7 +138,7 @@ def check_masks(subject: Subject) -> None:
     env.close()
 
 
-def check_copies(subject: Subject) -> None:
+def check_copies(subject: TaskUnderTest) -> None:
     """Values that a step has returned do not change later."""
     env = subject.vector(2, autoreset_mode="SameStep", **SHORT)
     kept: list[tuple[Row, Row]] = []
@@ -155,7 +155,7 @@ def _equal(found: Any, expected: Any) -> bool:
     return pickle.dumps(found) == pickle.dumps(expected)
 
 
-def check_seeds(subject: Subject) -> None:
+def check_seeds(subject: TaskUnderTest) -> None:
     """The same seed gives the same bits, again and in a batch; other seeds give other worlds."""
     numbers = draws(30, 3)
     singles = [_rollout(subject, numbers[:, i], seed=5 + i) for i in range(3)]
@@ -180,7 +180,7 @@ def check_seeds(subject: Subject) -> None:
     check_true(len(worlds) >= expected, f"ten seeds must give {expected} worlds or more, got {len(worlds)}")
 
 
-def _rollout(subject: Subject, numbers: np.ndarray, seed: int) -> list[Row]:
+def _rollout(subject: TaskUnderTest, numbers: np.ndarray, seed: int) -> list[Row]:
     env = subject.single(**SHORT)
     rows = play_single(env, env.reset(seed=seed), numbers)
     env.close()
@@ -198,7 +198,7 @@ def _check_row(what: str, t: int, found: Row, expected: Row) -> None:
         check_same(f"{what}: {part} of step {t}", one, other)
 
 
-def check_layouts(subject: Subject) -> None:
+def check_layouts(subject: TaskUnderTest) -> None:
     """The layout changes an episode of the oracle, where there are several."""
     if not defines(subject.task, "oracle_actions"):
         return  # random actions may not reach what differs
@@ -217,7 +217,7 @@ def check_layouts(subject: Subject) -> None:
     )
 
 
-def check_batch(subject: Subject) -> None:
+def check_batch(subject: TaskUnderTest) -> None:
     """The environments of a batch share no state: neither order nor a step of others counts."""
     order = np.array([2, 0, 1])
     seeds = np.array([3, 14, 15])
@@ -258,7 +258,7 @@ def _observe(env: TrialVectorEnv) -> dict[str, np.ndarray]:
     return copy.deepcopy(env._observe(env._all_envs))
 
 
-def check_episodes(subject: Subject) -> None:
+def check_episodes(subject: TaskUnderTest) -> None:
     """An episode does not depend on those before it, and is rebuilt from its numbers alone.
 
     Before each, the oracle plays where there is one: it leaves rewards, found objects and visited places behind.
@@ -300,7 +300,7 @@ def _one_episode(rows: list[Row]) -> list[Row]:
     return rows[: ends[0] + 1] if ends else rows
 
 
-def check_options(subject: Subject) -> None:
+def check_options(subject: TaskUnderTest) -> None:
     """Options hold at autoresets until the next explicit reset, and end with it."""
     for mode in ("NextStep", "SameStep"):
         env = subject.vector(2, autoreset_mode=mode, **SHORT)
@@ -335,7 +335,7 @@ def check_options(subject: Subject) -> None:
     fresh.close()
 
 
-def check_drawn_options(subject: Subject) -> None:
+def check_drawn_options(subject: TaskUnderTest) -> None:
     """Options given as they were drawn change no bit: they change no other draw."""
     seeds, numbers = list(range(20, 24)), draws(20, 4)
     policies = ("random", "oracle") if defines(subject.task, "oracle_actions") else ("random",)
@@ -369,7 +369,7 @@ def _first_episodes(env: TrialVectorEnv, start: tuple[Any, dict], policy: str, n
     return [_one_episode([row_of(row, i) for row in batch]) for i in range(count)]
 
 
-def check_clock(subject: Subject) -> None:
+def check_clock(subject: TaskUnderTest) -> None:
     """Time limits truncate and tasks terminate: a limit changes no `terminated`."""
     policies = ("random", "oracle") if defines(subject.task, "oracle_actions") else ("random",)
     env, unlimited = subject.single(max_episode_steps=5), subject.single()
@@ -392,7 +392,7 @@ def check_clock(subject: Subject) -> None:
     unlimited.close()
 
 
-def check_autoreset(subject: Subject) -> None:
+def check_autoreset(subject: TaskUnderTest) -> None:
     """In every autoreset mode, each environment equals a single one that is reset by hand."""
     numbers = draws(32, 3)
     for mode in ("SameStep", "Disabled"):
@@ -425,7 +425,7 @@ def check_autoreset(subject: Subject) -> None:
             single.close()
 
 
-def check_pickle(subject: Subject) -> None:
+def check_pickle(subject: TaskUnderTest) -> None:
     """A copy by pickle goes on with the same bits, as in other processes."""
     env = subject.vector(2, **SHORT)
     numbers = draws(30, 2)
@@ -444,7 +444,7 @@ def check_pickle(subject: Subject) -> None:
     env.close()
 
 
-def check_views(subject: Subject) -> None:
+def check_views(subject: TaskUnderTest) -> None:
     """Oracle, pictures and `info` have the declared form and change nothing."""
     env, twin = subject.vector(2, render_mode="rgb_array", **SHORT), subject.vector(2, **SHORT)
     env.reset(seed=2)
@@ -488,7 +488,7 @@ def _check_image(what: str, image: Any) -> None:
     check_true(is_image, f"{what} must be uint8 (H, W, 3), got {_form(image)}")
 
 
-def check_close(subject: Subject) -> None:
+def check_close(subject: TaskUnderTest) -> None:
     """An environment can be closed twice."""
     for env in (subject.single(), subject.vector(2)):
         env.reset(seed=0)
@@ -502,7 +502,7 @@ def check_close(subject: Subject) -> None:
 
 
 #: All rules, those first on which others rest.
-CHECKS: tuple[Callable[[Subject], None], ...] = (
+CHECKS: tuple[Callable[[TaskUnderTest], None], ...] = (
     check_info,
     check_masks,
     check_declared,

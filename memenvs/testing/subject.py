@@ -23,7 +23,7 @@ Row = tuple[Any, Any, Any, Any, dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Subject:
+class TaskUnderTest:
     """A task and the settings in which it is checked.
 
     Attributes:
@@ -35,7 +35,7 @@ class Subject:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, env: str | gym.Env | type[BatchTask], **settings: Any) -> Subject:
+    def of(cls, env: str | gym.Env | type[BatchTask], **settings: Any) -> TaskUnderTest:
         """Find the task of an id, of an environment of `gym.make` or of a class.
 
         Raises:

@@ -51,7 +51,7 @@ class EncodedQuestion(NamedTuple):
     num_facts: int
 
 
-class Chunks(NamedTuple):
+class FrameChunks(NamedTuple):
     """Key frames of each step of an environment; F in each of C steps.
 
     Attributes:
@@ -202,7 +202,7 @@ class Dialogs:
             )
         return None
 
-    def _cut_into_chunks(self, number: int, after: tuple[int, ...]) -> Chunks:
+    def _cut_into_chunks(self, number: int, after: tuple[int, ...]) -> FrameChunks:
         """Cut the key frames of a history into those of each step; a question begins a new chunk.
 
         Args:
@@ -221,7 +221,7 @@ class Dialogs:
             stop = min(start + size, *starts[chunk + 1 : chunk + 2], len(rows))
             index[chunk, : stop - start] = rows[start:stop]
             when[chunk, : stop - start] = dates[start:stop]
-        return Chunks(index, when, stops)
+        return FrameChunks(index, when, stops)
 
     def collate(self, histories: Sequence[int], questions: Sequence[Sequence[int]]) -> DialogBatch:
         """Assemble a batch.

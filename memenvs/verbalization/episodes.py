@@ -62,7 +62,7 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class StartState:
     """Places of robot and objects at the start of an episode.
 
     Attributes:
@@ -126,7 +126,7 @@ class Episode:
 
     goals: tuple[Goal, ...]
     outcomes: tuple[bool, ...]
-    scene: Scene
+    scene: StartState
     actions: tuple[Action, ...]
     status: TaskStatus
     duration: int

@@ -9,10 +9,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from memenvs.verbalization.episodes import Action, Scene, TaskStatus
+from memenvs.verbalization.episodes import Action, StartState, TaskStatus
 from memenvs.verbalization.household_config import HouseholdConfig
-from memenvs.verbalization.planner import House, Step
 from memenvs.verbalization.symbols import LOCATIONS, OBJECTS, VERBS, Goal
+from memenvs.verbalization.task_planner import HouseholdState, Step
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Execution:
 
     goals: tuple[Goal, ...]
     outcomes: tuple[bool, ...]
-    scene: Scene
+    scene: StartState
     actions: tuple[Action, ...]
     status: TaskStatus
 
@@ -48,7 +48,11 @@ def move_seconds(config: HouseholdConfig, origin: str, target: str) -> float:
 
 
 def execute(
-    config: HouseholdConfig, goals: Sequence[Goal], plan: Sequence[Step], house: House, rng: np.random.Generator
+    config: HouseholdConfig,
+    goals: Sequence[Goal],
+    plan: Sequence[Step],
+    house: HouseholdState,
+    rng: np.random.Generator,
 ) -> Execution:
     """Carry out a plan until it is done or an action fails.
 
@@ -87,7 +91,7 @@ def execute(
     return Execution(tuple(goals), outcomes, scene, tuple(actions), status)
 
 
-def _apply(house: House, verb: str, arguments: tuple[str, ...], reached: set[tuple[str, str]]) -> None:
+def _apply(house: HouseholdState, verb: str, arguments: tuple[str, ...], reached: set[tuple[str, str]]) -> None:
     """Change the house as a successful action does, and note what it reached: (object, location or hand)."""
     if verb == "move":
         house.robot = arguments[2]
@@ -103,7 +107,7 @@ def _apply(house: House, verb: str, arguments: tuple[str, ...], reached: set[tup
         reached.add((symbol, location))
 
 
-def tidy(config: HouseholdConfig, house: House, rng: np.random.Generator) -> None:
+def tidy(config: HouseholdConfig, house: HouseholdState, rng: np.random.Generator) -> None:
     """Empty the robot's hands between two episodes.
 
     A person puts what they hold to a free slot of a pick location.

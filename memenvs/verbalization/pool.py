@@ -10,8 +10,8 @@ import numpy as np
 from memenvs.verbalization.episodes import Episode, Frames
 from memenvs.verbalization.execution import Execution, execute, tidy
 from memenvs.verbalization.household_config import GOAL_KINDS, HouseholdConfig
-from memenvs.verbalization.planner import House, draw_goal_kind, draw_goals, draw_house, make_plan
 from memenvs.verbalization.signals import image_latents, record
+from memenvs.verbalization.task_planner import HouseholdState, draw_goal_kind, draw_goals, draw_house, make_plan
 
 _TRIES = 100
 #: About this many episodes are recorded at once.
@@ -66,7 +66,7 @@ def generate_pool(config: HouseholdConfig, count: int, key: Sequence[int]) -> Ep
     rngs: list[np.random.Generator] = []
     for number in range(count // chain):
         rng = np.random.default_rng([*key, number])
-        house: House | None = None
+        house: HouseholdState | None = None
         for _ in range(chain):
             execution, house = _one_episode(config, house, rng)
             executions.append(execution)
@@ -98,7 +98,9 @@ def generate_pool(config: HouseholdConfig, count: int, key: Sequence[int]) -> Ep
     return EpisodePool(tuple(episodes), chain, packed, first, view, tuple(key))
 
 
-def _one_episode(config: HouseholdConfig, house: House | None, rng: np.random.Generator) -> tuple[Execution, House]:
+def _one_episode(
+    config: HouseholdConfig, house: HouseholdState | None, rng: np.random.Generator
+) -> tuple[Execution, HouseholdState]:
     """Draw a goal that the scene allows and carry it out; `house` None draws a scene."""
     if house is not None:
         tidy(config, house, rng)

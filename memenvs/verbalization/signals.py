@@ -64,7 +64,7 @@ def frame_times(config: HouseholdConfig, actions: Sequence[Action]) -> tuple[np.
     return time, index, kind
 
 
-class Recording(NamedTuple):
+class RecordedFrames(NamedTuple):
     """Key frames of several episodes, one after the other.
 
     Attributes:
@@ -78,7 +78,9 @@ class Recording(NamedTuple):
     counts: np.ndarray
 
 
-def record(config: HouseholdConfig, executions: Sequence[Execution], rngs: Sequence[np.random.Generator]) -> Recording:
+def record(
+    config: HouseholdConfig, executions: Sequence[Execution], rngs: Sequence[np.random.Generator]
+) -> RecordedFrames:
     """Record episodes.
 
     Args:
@@ -134,7 +136,9 @@ def record(config: HouseholdConfig, executions: Sequence[Execution], rngs: Seque
         state=status,
         sub=sub,
     )
-    return Recording(frames, views(visible, root, world.nearest_location(index, kind), world.hands_full(state)), counts)
+    return RecordedFrames(
+        frames, views(visible, root, world.nearest_location(index, kind), world.hands_full(state)), counts
+    )
 
 
 class _World:

@@ -21,7 +21,7 @@ from memenvs.vln.metrics import PathMetrics, ReferencePath, TimeWarping
 from memenvs.vln.rewards import step_rewards
 from memenvs.vln.tokenizers import Tokenizer, WordPieceTokenizer, WordTokenizer
 from memenvs.vln.viewer import draw_map, draw_text, map_pixels
-from memenvs.vln.worlds.base import Episode, GraphWorld
+from memenvs.vln.worlds.base import GraphWorld, VLNEpisode
 from memenvs.vln.worlds.mp3d import find_file
 
 #: BERT's vocabulary in the data folder, under any of these names, gzipped or not.
@@ -36,7 +36,7 @@ _VOCABULARY_HELP = (
 class _PreparedEpisode:
     """Precomputed data of an episode, kept for the next time it is played."""
 
-    episode: Episode
+    episode: VLNEpisode
     reference: ReferencePath
     tokens: np.ndarray
     hops: np.ndarray  # float64, (M,); cumulative sum of the hops (edges) from the start to each node of the path

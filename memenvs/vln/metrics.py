@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from memenvs.vln.graph import Graphs
-from memenvs.vln.worlds.base import Episode
+from memenvs.vln.worlds.base import VLNEpisode
 
 #: Success radius around the goal, m; also the distance threshold d_th in the exponents of nDTW and CLS.
 RADIUS = 3.0
@@ -108,7 +108,7 @@ class ReferencePath:
     region_distance: float
 
     @classmethod
-    def from_episode(cls, graphs: Graphs, episode: Episode) -> ReferencePath:
+    def from_episode(cls, graphs: Graphs, episode: VLNEpisode) -> ReferencePath:
         """Make the reference of an episode in one of `graphs`.
 
         Raises:
@@ -314,7 +314,7 @@ class PathMetrics:
             self._regions = _widen(self._regions, region)
 
 
-def score(graphs: Graphs, episodes: Sequence[Episode], paths: Sequence[Sequence[int]]) -> dict[str, np.ndarray]:
+def score(graphs: Graphs, episodes: Sequence[VLNEpisode], paths: Sequence[Sequence[int]]) -> dict[str, np.ndarray]:
     """Compute the metrics of complete paths.
 
     Args:

@@ -8,7 +8,7 @@ from memenvs.poses import wrap_angle
 from memenvs.vln.env import GraphNavigation
 from memenvs.vln.graph import COLUMNS, HALF_HFOV, VIEW_STEP, Graphs, nearest_column
 from memenvs.vln.metrics import PathMetrics, ReferencePath
-from memenvs.vln.worlds.base import Episode
+from memenvs.vln.worlds.base import VLNEpisode
 
 #: It turns right 0 to 11 times, moves ahead this number of times, and stops. Where it cannot move ahead it turns right.
 MOVES = 5
@@ -68,7 +68,7 @@ def exact_expectation(task: GraphNavigation) -> dict[str, dict[str, float]]:
     """
     graphs, world = task.graphs, task.world
     episodes = [world.episode(number) for number in range(world.num_episodes)]
-    by_path: dict[tuple[object, ...], list[Episode]] = {}  # instructions with the same path are computed once
+    by_path: dict[tuple[object, ...], list[VLNEpisode]] = {}  # instructions with the same path are computed once
     for episode in episodes:
         key = (episode.house, episode.path, episode.leg_ends, episode.region, float(episode.heading))
         by_path.setdefault(key, []).append(episode)

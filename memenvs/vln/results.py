@@ -17,7 +17,7 @@ from memenvs.data import find_vln_folder
 from memenvs.json_records import Field, read_json
 from memenvs.vln.graph import Graph, Graphs
 from memenvs.vln.metrics import METRICS, score
-from memenvs.vln.worlds.base import Episode, GraphWorld
+from memenvs.vln.worlds.base import GraphWorld, VLNEpisode
 from memenvs.vln.worlds.mp3d import CVDN_SPLITS, R2R_SPLITS, load_cvdn, load_r2r
 
 #: By task, the key of an entry's id and the reported metrics.
@@ -104,7 +104,7 @@ def read_paths(path: Path, world: GraphWorld, key: str) -> list[list[int]]:
     return [paths[number] for number in range(world.num_episodes)]
 
 
-def _read_path(entry: Field, name: str, episode: Episode, graph: Graph) -> list[int]:
+def _read_path(entry: Field, name: str, episode: VLNEpisode, graph: Graph) -> list[int]:
     steps = entry["trajectory"].items()
     if not steps:
         raise ValueError(f"{entry.source}: {entry.path} ({name}): the trajectory is empty")

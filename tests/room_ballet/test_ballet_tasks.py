@@ -15,26 +15,26 @@ from memenvs.room_ballet import visit_schedules
 from memenvs.room_ballet.ballet_task import BalletTask
 from memenvs.room_ballet.dances import PERFORMANCE_CELLS
 from memenvs.room_ballet.descriptions import STRATEGY_TASKS
-from memenvs.room_ballet.episodes import Episodes
+from memenvs.room_ballet.episodes import BalletEpisodes
 from memenvs.room_ballet.tasks import BALLET_NAMES, make_ballet
 
 RING = [0, 1, 2, 5, 8, 7, 6, 3]
 
 
-def sample(name: str, batch: int = 500, seed: int = 0, **kwargs: object) -> tuple[BalletTask, Episodes]:
+def sample(name: str, batch: int = 500, seed: int = 0, **kwargs: object) -> tuple[BalletTask, BalletEpisodes]:
     task = make_ballet(name, **kwargs)
     return task, task.sample_batch(batch, np.random.default_rng(seed))
 
 
-def equal(left: Episodes, right: Episodes) -> bool:
+def equal(left: BalletEpisodes, right: BalletEpisodes) -> bool:
     return all(
         a.dtype == b.dtype and np.array_equal(a, b)
         for a, b in zip(vars(left).values(), vars(right).values(), strict=True)
     )
 
 
-def rows(episodes: Episodes, index: slice | np.ndarray) -> Episodes:
-    return Episodes(**{name: values[index] for name, values in vars(episodes).items()})
+def rows(episodes: BalletEpisodes, index: slice | np.ndarray) -> BalletEpisodes:
+    return BalletEpisodes(**{name: values[index] for name, values in vars(episodes).items()})
 
 
 def last_visits(place: np.ndarray) -> np.ndarray:

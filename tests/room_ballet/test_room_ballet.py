@@ -12,7 +12,7 @@ from PIL import Image
 
 from memenvs.__main__ import main
 from memenvs.room_ballet.descriptions import CHARACTERS, STRATEGY_TASKS, load_descriptions
-from memenvs.room_ballet.episodes import Episodes
+from memenvs.room_ballet.episodes import BalletEpisodes
 from memenvs.room_ballet.frames import empty_room, frame_table
 from memenvs.room_ballet.tasks import BALLET_NAMES, make_ballet
 from memenvs.wrappers import PlaceWrapper
@@ -23,7 +23,7 @@ def make(name: str, **kwargs: object) -> gym.Env:
 
 
 def play(env: gym.Env, observation: dict, info: dict) -> dict[str, list[int]]:
-    """Play an episode up to the query; return what was observed, in fields of `Episodes`."""
+    """Play an episode up to the query; return what was observed, in fields of `BalletEpisodes`."""
     seen: dict[str, list[int]] = {"frame": [], "place": [], "action": []}
     while observation["phase"] == 0:
         assert observation["query"] == 2565
@@ -35,7 +35,7 @@ def play(env: gym.Env, observation: dict, info: dict) -> dict[str, list[int]]:
     return {**seen, "query": [int(observation["query"])], "label": [info["label"]], "task_id": [info["task_id"]]}
 
 
-def agree(seen: dict[str, list[int]], episodes: Episodes, b: int) -> bool:
+def agree(seen: dict[str, list[int]], episodes: BalletEpisodes, b: int) -> bool:
     return all(np.atleast_1d(getattr(episodes, key)[b]).tolist() == value for key, value in seen.items())
 
 

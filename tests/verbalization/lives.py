@@ -7,7 +7,7 @@ from datetime import datetime
 import numpy as np
 
 from memenvs.verbalization.dates import as_seconds
-from memenvs.verbalization.episodes import Action, Episode, Frames, History, Scene
+from memenvs.verbalization.episodes import Action, Episode, Frames, History, StartState
 from memenvs.verbalization.symbols import AGENT, SYMBOL_IDS, Goal
 
 LEFT, RIGHT = "handleft3a", "handright3a"
@@ -44,7 +44,7 @@ def make_episode(goals, outcomes, steps, seen=(), start="roomcenter") -> Episode
     return Episode(
         tuple(Goal(*goal) for goal in goals),
         tuple(outcomes),
-        Scene(start, {}),
+        StartState(start, {}),
         tuple(actions),
         "success" if ok else "failure",
         end,

@@ -11,10 +11,10 @@ from memenvs.verbalization.dates import DAY, as_datetime, as_seconds, date_field
 from memenvs.verbalization.encoding import PARTS, encode_pool, measure_scaling
 from memenvs.verbalization.histories import HistorySampler
 from memenvs.verbalization.household_config import household
-from memenvs.verbalization.planner import is_held_out
 from memenvs.verbalization.pool import generate_pool
 from memenvs.verbalization.splits import SCALES, load_data, split_size
 from memenvs.verbalization.symbols import SYMBOLS, Dictionary
+from memenvs.verbalization.task_planner import is_held_out
 
 FAITHFUL = household("faithful", key_frames="events")
 DEBIASED = household("debiased", key_frames="events")

@@ -8,7 +8,6 @@ import pytest
 
 from memenvs.verbalization.execution import base_seconds, execute, tidy
 from memenvs.verbalization.household_config import PRESETS, household
-from memenvs.verbalization.planner import House, draw_goal_kind, draw_goals, draw_house, is_held_out, make_plan
 from memenvs.verbalization.pool import generate_pool
 from memenvs.verbalization.signals import LATENT_WIDTH, SUB_WIDTH, frame_times, image_latents, record
 from memenvs.verbalization.symbols import (
@@ -20,6 +19,14 @@ from memenvs.verbalization.symbols import (
     SYMBOLS,
     Dictionary,
     Goal,
+)
+from memenvs.verbalization.task_planner import (
+    HouseholdState,
+    draw_goal_kind,
+    draw_goals,
+    draw_house,
+    is_held_out,
+    make_plan,
 )
 
 LEFT, RIGHT = "handleft3a", "handright3a"
@@ -46,7 +53,7 @@ def test_plan_fetches_two_objects_before_it_delivers_them_and_skips_moves_to_whe
         Goal("objectAt", "corn", "smalltable"),
         Goal("grasped", "oil", RIGHT),
     )
-    house = House(
+    house = HouseholdState(
         "fridge", {"greencup": ("fridge", 0), "corn": ("sideboard", 2), "oil": ("sideboard", 1), "nesquik": ("sink", 0)}
     )
     done = run(CERTAIN, goals, house)
@@ -81,7 +88,7 @@ def test_plan_fetches_two_objects_before_it_delivers_them_and_skips_moves_to_whe
 def test_first_failure_ends_an_episode_and_the_goals_behind_it():
     config = household("faithful", failure=(0.0, 0.0, 1.0), abort_share=0.0)
     goals = (Goal("objectAt", "greencup", "sink"), Goal("grasped", "oil", RIGHT))
-    house = House("roomcenter", {"greencup": ("fridge", 0), "oil": ("fridge", 1)})
+    house = HouseholdState("roomcenter", {"greencup": ("fridge", 0), "oil": ("fridge", 1)})
     done = run(config, goals, house)
     assert [action.status for action in done.actions] == ["success", "success", "success", "failure"]
     assert done.actions[-1].verb == "putdown" and done.status == "failure" and done.outcomes == (False, False)
@@ -212,7 +219,7 @@ def test_object_slots_hold_first_sights_then_what_the_hand_does():
     goals = (Goal("objectAt", "greencup", "countertop"),)
     spots = {"greencup": ("sideboard", 0), "corn": ("sideboard", 1), "oil": ("sideboard", 2)}
     config = household("faithful", failure=(0.0, 0.0, 0.0), key_frames="events")
-    done = run(config, goals, House("roomcenter", spots))
+    done = run(config, goals, HouseholdState("roomcenter", spots))
     frames, view, _ = record(config, [done], [np.random.default_rng(0)])
     hand = done.actions[1].hand
     shown = [{SYMBOLS[each] for each in row if each} for row in frames.objects]
@@ -243,7 +250,7 @@ def test_a_failed_grasp_is_visible_in_the_signals():
     ends = []
     for failure in (0.0, 1.0):
         config = household("faithful", failure=(0.0, failure, 0.0))
-        done = run(config, goals, House("fridge", {"greencup": ("fridge", 3)}))
+        done = run(config, goals, HouseholdState("fridge", {"greencup": ("fridge", 3)}))
         frames = record(config, [done], [np.random.default_rng(0)]).frames
         assert frames.sub.shape[1] == SUB_WIDTH == 129 and np.isfinite(frames.sub).all()
         ends.append(frames)
@@ -260,7 +267,9 @@ def test_shift_offsets_joints_and_misses_detections():
     goals = (Goal("objectAt", "greencup", "countertop"),)
     house = {"greencup": ("sideboard", 0), "corn": ("sideboard", 1)}
     plain, shifted = (
-        record(config, [run(CERTAIN, goals, House("roomcenter", dict(house)))], [np.random.default_rng(0)]).frames
+        record(
+            config, [run(CERTAIN, goals, HouseholdState("roomcenter", dict(house)))], [np.random.default_rng(0)]
+        ).frames
         for config in (CERTAIN, household("faithful", joint_offset=0.5, missed_detections=1.0))
     )
     offset = (shifted.sub[:, 9:49] - plain.sub[:, 9:49]).mean(0)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memenvs.vln.graph import Graph, Graphs
 from memenvs.vln.metrics import PathMetrics, ReferencePath, score
 from memenvs.vln.rewards import step_rewards
-from memenvs.vln.worlds.base import Episode
+from memenvs.vln.worlds.base import VLNEpisode
 from tests.vln.toys import EDGES, POSITIONS, reference_metrics
 
 NAMES = "abcde"
@@ -29,8 +29,8 @@ def nodes(text: str) -> tuple[int, ...]:
     return tuple(NAMES.index(name) for name in text)
 
 
-def episode(path: str, *, legs: str = "", region: str = "", graph: int = 0) -> Episode:
-    return Episode(
+def episode(path: str, *, legs: str = "", region: str = "", graph: int = 0) -> VLNEpisode:
+    return VLNEpisode(
         id=path,
         house=graph,
         text="",
@@ -81,7 +81,7 @@ def test_passing_the_goal_is_a_success_with_an_oracle_stop_only():
 def test_three_metres_are_a_failure():
     for distance, success in ((3.0, 0.0), (2.999, 1.0)):
         pair = Graph("pair", ("u", "v"), np.array([[0.0, 0, 0], [0, distance, 0]]), np.array([[0, 1]]))
-        there = Episode(id="", house=0, text="", path=(0, 1), heading=0.0, leg_ends=(1,))
+        there = VLNEpisode(id="", house=0, text="", path=(0, 1), heading=0.0, leg_ends=(1,))
         found = score(Graphs([pair]), [there], [[0]])
         assert (found["sr"][0], found["osr"][0]) == (success, success)
 
@@ -130,7 +130,7 @@ def test_remaining_length_and_target_on_a_tour():
 
 
 @st.composite
-def paths_on_graphs(draw: st.DrawFn) -> tuple[Graph, list[Episode], list[list[int]]]:
+def paths_on_graphs(draw: st.DrawFn) -> tuple[Graph, list[VLNEpisode], list[list[int]]]:
     """A random graph, random episodes in it, and a random path from the start of each."""
     count = draw(st.integers(2, 8))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
@@ -153,7 +153,7 @@ def paths_on_graphs(draw: st.DrawFn) -> tuple[Graph, list[Episode], list[list[in
         region = tuple(rng.integers(count, size=int(rng.integers(4))).tolist())
         legs = (*(reference[cut] for cut in cuts), reference[-1])
         episodes.append(
-            Episode(id=str(k), house=0, text="", path=tuple(reference), heading=0.0, leg_ends=legs, region=region)
+            VLNEpisode(id=str(k), house=0, text="", path=tuple(reference), heading=0.0, leg_ends=legs, region=region)
         )
         paths.append(random_path(reference[0], 12))
     return graph, episodes, paths
@@ -185,7 +185,7 @@ def test_other_paths_of_a_batch_change_no_bit(case):
 def test_a_goal_that_cannot_be_reached():
     apart = Graph("apart", ("u", "v"), np.eye(3)[:2], np.zeros((0, 2), int))
     with pytest.raises(ValueError, match="episode '5': its goal cannot be reached"):
-        score(Graphs([apart]), [Episode(id="5", house=0, text="", path=(0,), heading=0.0, leg_ends=(1,))], [[0]])
+        score(Graphs([apart]), [VLNEpisode(id="5", house=0, text="", path=(0,), heading=0.0, leg_ends=(1,))], [[0]])
 
 
 def test_step_rewards():

@@ -20,7 +20,7 @@ from memenvs.vln.worlds.procedural.texts import (
     BACK,
     LEFT,
     RIGHT,
-    Clause,
+    SubInstruction,
     compile_clauses,
     follow,
     write_instruction,
@@ -46,7 +46,7 @@ _LANDMARK = re.compile(
 )
 
 
-def parse(text: str) -> list[Clause]:
+def parse(text: str) -> list[SubInstruction]:
     """Clauses of an English text."""
     clauses = []
     for part in re.split(r"[.,] ?", text.lower()):
@@ -61,7 +61,7 @@ def parse(text: str) -> list[Clause]:
             room = found["room"] or found["room2"]
             landmarks.append(Landmark(tuple(sorted(rooms))) if rooms else Landmark((room,), (colour, item)))
         assert 1 <= len(landmarks) <= 2, part
-        clauses.append(Clause(str(turn.lastgroup), landmarks[0], landmarks[-1]))
+        clauses.append(SubInstruction(str(turn.lastgroup), landmarks[0], landmarks[-1]))
     return clauses
 
 

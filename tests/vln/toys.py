@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from memenvs.vln.graph import Graph
-from memenvs.vln.worlds.base import Episode
+from memenvs.vln.worlds.base import VLNEpisode
 
 POSITIONS = {"a": (0.0, 0.0), "b": (0.0, 2.0), "c": (0.0, 4.0), "d": (0.0, 4.5), "e": (2.0, 2.0), "x": (4.0, 4.0)}
 EDGES = ("ab", "bc", "cd", "be", "ae", "cx")
@@ -132,7 +132,7 @@ def dijkstra(graph: Graph, start: int) -> list[float]:
     return best
 
 
-def reference_metrics(graph: Graph, episode: Episode, path: list[int]) -> dict[str, float]:
+def reference_metrics(graph: Graph, episode: VLNEpisode, path: list[int]) -> dict[str, float]:
     """All metrics of a path, computed from their definitions."""
     d = [dijkstra(graph, node) for node in range(len(graph))]
     path = [node for k, node in enumerate(path) if k == 0 or node != path[k - 1]]

@@ -15,7 +15,7 @@ PAPER: Colour = (250, 249, 246)
 SUPERSAMPLE = 3
 
 
-class Canvas:
+class MapCanvas:
     """An image that is drawn in metres.
 
     It is drawn `SUPERSAMPLE` times larger and reduced at the end, which smooths edges.

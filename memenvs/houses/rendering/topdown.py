@@ -16,7 +16,7 @@ from PIL import Image, ImageFont
 from memenvs.files import atomic_replace
 from memenvs.houses.classes import CLASS_INDEX, FIRST_YCB_CLASS, YCB_CLASSES
 from memenvs.houses.house import BOX, Colour, House, Room, Shapes, points_in_polygon
-from memenvs.houses.rendering.canvas import PAPER, Canvas
+from memenvs.houses.rendering.canvas import PAPER, MapCanvas
 
 if TYPE_CHECKING:
     from memenvs.houses.navigation.navmap import NavigationMap
@@ -110,7 +110,7 @@ def draw_topdown(
     if not margin >= 0:
         raise ValueError(f"margin must be at least 0 m, got {margin}")
     low, high = house.bounds
-    canvas = Canvas(low - margin, high + margin, pixels_per_metre)
+    canvas = MapCanvas(low - margin, high + margin, pixels_per_metre)
     for room in house.rooms:
         canvas.polygon(room.polygon, _mix(room.floor_colour, PAPER, 0.55))
     lies_flat = house.shapes.centre[:, 2] + house.shapes.half[:, 2] < _FLAT_HEIGHT
@@ -168,7 +168,7 @@ def draw_legend(entries: Sequence[tuple[str | Marker, str]], width: int) -> np.n
         placed.append((symbol, text, x, symbol_width, line))
         x += needed + 1.5 * gap
     height = (line + 1) * line_height
-    canvas = Canvas(np.zeros(2), np.array([width / scale, height]), scale)
+    canvas = MapCanvas(np.zeros(2), np.array([width / scale, height]), scale)
     for symbol, text, x, symbol_width, line in placed:
         y = height - (line + 0.5) * line_height
         _draw_symbol(canvas, symbol, x, symbol_width, y)
@@ -176,7 +176,7 @@ def draw_legend(entries: Sequence[tuple[str | Marker, str]], width: int) -> np.n
     return canvas.finish()
 
 
-def _draw_symbol(canvas: Canvas, symbol: str | Marker, x: float, width: float, y: float) -> None:
+def _draw_symbol(canvas: MapCanvas, symbol: str | Marker, x: float, width: float, y: float) -> None:
     """Draw one symbol of a legend; x is its left end and y its middle, m."""
     middle = np.array([x + width / 2, y])
     if isinstance(symbol, Marker):
@@ -206,7 +206,7 @@ def object_colour(category: int) -> Colour:
     return round(255 * red), round(255 * green), round(255 * blue)
 
 
-def _draw_shapes(canvas: Canvas, shapes: Shapes) -> None:
+def _draw_shapes(canvas: MapCanvas, shapes: Shapes) -> None:
     """Draw furniture from low to high, then walls, windows and doors, then small objects."""
     bottom, top = shapes.centre[:, 2] - shapes.half[:, 2], shapes.centre[:, 2] + shapes.half[:, 2]
     structure = shapes.semantic < CLASS_INDEX["bed"]
@@ -240,7 +240,7 @@ def _footprint(shapes: Shapes, row: int | np.integer) -> np.ndarray:
     return corners @ np.array([[cos, sin], [-sin, cos]]) + shapes.centre[row, :2]
 
 
-def _draw_navigable(canvas: Canvas, navigation: NavigationMap) -> None:
+def _draw_navigable(canvas: MapCanvas, navigation: NavigationMap) -> None:
     """Tint the cells where a robot can be."""
     width, height = canvas.image.size
     mask = Image.fromarray(np.where(navigation.free[::-1], _FREE_TINT, 0).astype(np.uint8))
@@ -254,7 +254,7 @@ def _draw_navigable(canvas: Canvas, navigation: NavigationMap) -> None:
     canvas.image.paste(Image.new("RGB", (width, height), _FREE), (0, 0), mask)
 
 
-def _draw_path(canvas: Canvas, points: np.ndarray) -> None:
+def _draw_path(canvas: MapCanvas, points: np.ndarray) -> None:
     """Draw a path in the colours of time, its start and its end."""
     if points.ndim != 2 or points.shape[1] < 2 or len(points) == 0:
         raise ValueError(f"a path must have the shape (T, 2) with T >= 1, got {points.shape}")
@@ -269,7 +269,7 @@ def _draw_path(canvas: Canvas, points: np.ndarray) -> None:
     canvas.disc(points[-1], 0.13, _END, PAPER, 0.03)
 
 
-def _draw_marker(canvas: Canvas, marker: Marker) -> None:
+def _draw_marker(canvas: MapCanvas, marker: Marker) -> None:
     """Draw a disc or a ring with a light rim."""
     rim = 0.03
     canvas.disc(marker.position, marker.radius + (0.0 if marker.is_filled else rim), marker.colour, PAPER, rim)
@@ -285,7 +285,7 @@ def _rows(name: str, values: np.ndarray | None, width: int) -> np.ndarray:
     return table
 
 
-def _draw_scale(canvas: Canvas, low: np.ndarray, margin: float) -> None:
+def _draw_scale(canvas: MapCanvas, low: np.ndarray, margin: float) -> None:
     """Draw a bar of one metre below the home."""
     if margin < 0.25:
         return

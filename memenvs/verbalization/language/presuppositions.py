@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from memenvs.verbalization.dates import DAY
-from memenvs.verbalization.language.drawing import VISITED, Draft, Draw, make_question
 from memenvs.verbalization.language.questions import Question, candidates, meant
+from memenvs.verbalization.language.slot_sampling import VISITED, Draft, Draw, make_question
 from memenvs.verbalization.language.times import HOUR, day_forms, draw_form, moment_forms
 from memenvs.verbalization.language.wordings import Kind
 from memenvs.verbalization.symbols import OBJECTS, PLACE_LOCATIONS

@@ -10,7 +10,6 @@ import numpy as np
 
 from memenvs.verbalization.episodes import History
 from memenvs.verbalization.language.balance import KIND_WEIGHTS, by_length
-from memenvs.verbalization.language.drawing import DRAW, Draft, Draw
 from memenvs.verbalization.language.facts import Answer
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.presets import LanguageConfig
@@ -24,6 +23,7 @@ from memenvs.verbalization.language.questions import (
     referents,
     too_long,
 )
+from memenvs.verbalization.language.slot_sampling import DRAW, Draft, Draw
 from memenvs.verbalization.language.speech import make_answer
 from memenvs.verbalization.language.structured import too_old
 from memenvs.verbalization.language.wordings import KINDS, Kind

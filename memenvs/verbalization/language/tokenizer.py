@@ -6,8 +6,9 @@ Its vocabulary is a function of the grammar alone, so that `GRAMMAR_VERSION` nam
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from hashlib import sha256
 
 from memenvs.verbalization.dates import as_datetime
 from memenvs.verbalization.language import speech
@@ -55,7 +56,12 @@ def grammar_texts() -> Iterator[str]:
     yield "i think you are talking about the that"
 
 
-class Tokenizer:
+def vocabulary_fingerprint(vocabulary: Sequence[object]) -> str:
+    """Return the first 16 digits of the SHA-256 of a vocabulary, in its order."""
+    return sha256(repr(vocabulary).encode()).hexdigest()[:16]
+
+
+class GrammarTokenizer:
     """Encodes texts of the grammar as numbers.
 
     Attributes:
@@ -104,9 +110,14 @@ class Tokenizer:
             text += f"{' ' * (not attached and bool(text))}{token.removeprefix(INNER)}"
         return text
 
+    @cached_property
+    def fingerprint(self) -> str:
+        """First 16 digits of the SHA-256 of the vocabulary."""
+        return vocabulary_fingerprint(self.tokens)
+
     def unknown_words(self, text: str) -> list[str]:
         """List the words of a text that the vocabulary does not have, in order."""
         return list(dict.fromkeys(piece for piece in self.pieces(text) if piece not in self._ids))
 
 
-TOKENIZER = Tokenizer()
+TOKENIZER = GrammarTokenizer()

@@ -17,7 +17,7 @@ NAVIGATOR, ORACLE, TARGET = "[NAV]", "[ORA]", "[TAR]"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Episode:
+class VLNEpisode:
     """One instruction to follow; nodes are numbered within the house.
 
     Attributes:
@@ -43,7 +43,7 @@ class Episode:
 class Dialogue:
     """One instance of navigation from dialogue history (NDH).
 
-    Supervision and history turn it into an `Episode`.
+    Supervision and history turn it into an `VLNEpisode`.
 
     Attributes:
         id: Unique id, such as "5".
@@ -90,10 +90,10 @@ class Dialogue:
         parts = [*kept[history], (TARGET, self.target)]
         return " ".join(f"{role} {' '.join(utterance.split())}" for role, utterance in parts)
 
-    def episode(self, supervision: str, history: str) -> Episode:
+    def episode(self, supervision: str, history: str) -> VLNEpisode:
         """Episode of this instance; see `supervised_path` and `text` for the arguments."""
         path = self.supervised_path(supervision)
-        return Episode(
+        return VLNEpisode(
             id=self.id,
             house=self.house,
             text=self.text(history),
@@ -148,7 +148,7 @@ class GraphWorld(ABC):
         """Number of episodes of the split; they are numbered from 0."""
 
     @abstractmethod
-    def episode(self, number: int) -> Episode:
+    def episode(self, number: int) -> VLNEpisode:
         """Episode with this number; may be made on demand, and is always the same."""
 
     @abstractmethod

@@ -15,7 +15,7 @@ from memenvs.files import cached_until_changed
 from memenvs.json_records import Field, read_json
 from memenvs.vln.graph import Graph
 from memenvs.vln.tokenizers import frequent_words
-from memenvs.vln.worlds.base import NAVIGATOR, ORACLE, Dialogue, Episode, GraphWorld, ViewpointContent
+from memenvs.vln.worlds.base import NAVIGATOR, ORACLE, Dialogue, GraphWorld, ViewpointContent, VLNEpisode
 from memenvs.vln.worlds.mp3d_graphs import FOLDER, Scan, read_scans
 
 #: The last one is a part of train and has no file of its own.
@@ -121,7 +121,7 @@ class Mp3dGraphWorld(GraphWorld):
         self,
         folder: Path,
         scans: Sequence[Scan],
-        episodes: Sequence[Episode],
+        episodes: Sequence[VLNEpisode],
         max_tokens: int,
         training_texts: Callable[[Path], Sequence[str]],
     ) -> None:
@@ -136,7 +136,7 @@ class Mp3dGraphWorld(GraphWorld):
         """Episodes of the split."""
         return len(self._episodes)
 
-    def episode(self, number: int) -> Episode:
+    def episode(self, number: int) -> VLNEpisode:
         """Episodes in the order of the file, the instructions of one path one after another."""
         return self._episodes[number]
 
@@ -189,7 +189,7 @@ def load_r2r(folder: Path, split: str) -> Mp3dGraphWorld:
             if not text.text().strip():
                 raise text.error("an instruction with words")
             episodes.append(
-                Episode(
+                VLNEpisode(
                     id=f"{record['path_id'].value}_{k}",
                     house=house,
                     text=text.text(),
@@ -311,7 +311,7 @@ def _path(field: Field, graph: Graph) -> tuple[int, ...]:
     return tuple(path)
 
 
-def _check_ids(episodes: Sequence[Episode], source: str) -> None:
+def _check_ids(episodes: Sequence[VLNEpisode], source: str) -> None:
     seen: set[str] = set()
     for episode in episodes:
         if episode.id in seen:

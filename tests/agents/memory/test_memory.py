@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from memenvs.agents.memory import MEMORIES, Memory, State, StepInputs, make_memory, memory_spec, required_inputs
-from memenvs.agents.testing import CHECKS, B, Subject, T, check_extra_inputs, check_prefill, make_subject
+from memenvs.agents.testing import CHECKS, B, MemoryUnderTest, T, check_extra_inputs, check_prefill, make_subject
 from memenvs.agents.testing import INPUT_DIM as D
 from memenvs.agents.testing import inputs as step_inputs
 
@@ -130,14 +130,14 @@ def inputs(starts: str | list[str]) -> StepInputs:
 
 def one_by_one(memory: Memory, x: StepInputs, state: State) -> tuple[Tensor, State]:
     """Features and final state of T calls of `step`."""
-    return Subject(memory, "").step_by_step(x, state)
+    return MemoryUnderTest(memory, "").step_by_step(x, state)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.nightly) if name in SELDOM else name for name in MEMORIES]
 )
-def test_contract(name: str, check: Callable[[Subject], None]) -> None:
+def test_contract(name: str, check: Callable[[MemoryUnderTest], None]) -> None:
     for settings in VARIANTS[name]:
         if check is check_extra_inputs and settings.get("capacity") == 1:
             continue  # of one step, seen from itself, the pose says nothing

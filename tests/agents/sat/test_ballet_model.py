@@ -15,7 +15,7 @@ from memenvs.agents.memory.reader import MemoryLayer
 from memenvs.agents.sat.model import BalletModel, slots_by_place
 from memenvs.retention import STRATEGIES, retained
 from memenvs.room_ballet.dances import PERFORMANCE_CELLS
-from memenvs.room_ballet.episodes import Episodes
+from memenvs.room_ballet.episodes import BalletEpisodes
 from memenvs.room_ballet.frames import frame_table
 from memenvs.room_ballet.tasks import make_ballet
 
@@ -26,11 +26,11 @@ def model(name: str = "MVFO", seed: int = 0, **settings: Any) -> BalletModel:
         return BalletModel(make_ballet(name), **settings)
 
 
-def episodes(name: str, count: int, seed: int = 0) -> Episodes:
+def episodes(name: str, count: int, seed: int = 0) -> BalletEpisodes:
     return make_ballet(name).sample_batch(count, np.random.default_rng(seed))
 
 
-def plain_queries(own: BalletModel, batch: Episodes, strategies: np.ndarray) -> list[Tensor]:
+def plain_queries(own: BalletModel, batch: BalletEpisodes, strategies: np.ndarray) -> list[Tensor]:
     """Queries after each layer, where every frame is convolved and every token projected."""
     images = torch.from_numpy(frame_table()[batch.frame])
     encoded = own.encoder(images.flatten(0, 1)).unflatten(0, batch.frame.shape)
@@ -123,11 +123,11 @@ def test_training_step_is_that_of_a_straightforward_model(name, own_layers):
             )
 
 
-def without(batch: Episodes, visit: int) -> Episodes:
+def without(batch: BalletEpisodes, visit: int) -> BalletEpisodes:
     """The same episodes, except that one visit shows a dancer that occurs in none of them."""
     changed = batch.frame.copy()
     changed[:, 32 * visit : 32 * visit + 32] = 7
-    return Episodes(**{**batch.__dict__, "frame": changed})
+    return BalletEpisodes(**{**batch.__dict__, "frame": changed})
 
 
 def test_only_kept_visits_are_read():
@@ -146,7 +146,7 @@ def test_actions_are_tokens_of_their_own():
     batch = episodes("Next", 3)
     moved = batch.action.copy()
     moved[:, 64:96] = (moved[:, 64:96] + 1) % 4
-    other = Episodes(**{**batch.__dict__, "action": moved})
+    other = BalletEpisodes(**{**batch.__dict__, "action": moved})
     for memory in ("t-fifo", "t-fifo+a", "sat-fifo"):
         own = model("Next", memory=memory, layers=1)
         differ = not torch.equal(own(batch), own(other))
@@ -183,7 +183,7 @@ def test_codes_of_places():
 
 def test_memory_without_places_does_not_know_them():
     batch = episodes("MultiTask", 3)
-    other = Episodes(**{**batch.__dict__, "place": (batch.place + 1) % 8})
+    other = BalletEpisodes(**{**batch.__dict__, "place": (batch.place + 1) % 8})
     blind, sighted = (model("MultiTask", memory=name, capacity=None, layers=1) for name in ("t-fifo", "sat-fifo"))
     torch.testing.assert_close(blind(batch), blind(other))
     assert not torch.allclose(sighted(batch), sighted(other), atol=1e-6)
@@ -217,7 +217,7 @@ def test_stride_within_visits(memory):
         assert is_kept.all()
         frame = np.full_like(batch.frame, 7)
         frame[:, read] = batch.frame[:, read]
-        skipped = Episodes(**{**batch.__dict__, "frame": frame})
+        skipped = BalletEpisodes(**{**batch.__dict__, "frame": frame})
         torch.testing.assert_close(own(skipped), own(batch), rtol=0, atol=0)
 
 

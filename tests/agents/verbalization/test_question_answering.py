@@ -18,7 +18,13 @@ from memenvs.agents.verbalization.arrays import QUESTION_SLOTS, encode_question,
 from memenvs.agents.verbalization.codes import Codes
 from memenvs.agents.verbalization.config import AnswererConfig, QuestionConfig
 from memenvs.agents.verbalization.experiment import make_question_answering
-from memenvs.agents.verbalization.frames import WIDTHS, DateEncoder, FrameEmbedding, days_since_2020, elapsed_units
+from memenvs.agents.verbalization.frame_embedding import (
+    WIDTHS,
+    DateEncoder,
+    FrameEmbedding,
+    days_since_2020,
+    elapsed_units,
+)
 from memenvs.agents.verbalization.prediction import QuestionBatch
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.dates import date_fields

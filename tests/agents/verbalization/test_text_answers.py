@@ -19,11 +19,11 @@ from memenvs.agents.verbalization.prediction import QuestionBatch
 from memenvs.agents.verbalization.t5 import EOS
 from memenvs.agents.verbalization.text_config import TextConfig
 from memenvs.agents.verbalization.text_prediction import TextAnswering
-from memenvs.agents.verbalization.texts import GrammarTokenizer, PublishedTokenizer, target_text
+from memenvs.agents.verbalization.texts import PublishedTokenizer, target_text
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.score import CORRECT, score_answer
-from memenvs.verbalization.language.tokenizer import ANSWER_TOKENS, UNKNOWN
+from memenvs.verbalization.language.tokenizer import ANSWER_TOKENS, TOKENIZER, UNKNOWN
 from memenvs.verbalization.language.wordings import KINDS
 from tests.agents.verbalization.small_runs import DATA, QUEUES, train_small
 
@@ -47,7 +47,7 @@ def make(memory: str = "ct-lt", **changes) -> TextAnswering:
 
 def test_answers_to_learn_are_right_and_can_be_known(arrays):
     """Each is parsed as a right answer, has known tokens, and does not depend on how the gold answer is phrased."""
-    tokenizer, dialogs, kinds = GrammarTokenizer(), arrays.dialogs, set()
+    tokenizer, dialogs, kinds = TOKENIZER, arrays.dialogs, set()
     hands = dialogs.config.language().hands
     for number in arrays.numbers[::3].tolist():
         log = Log(dialogs.history(number))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from memenvs.vln.graph import COLUMNS, VIEW_STEP
-from memenvs.vln.worlds.base import NAVIGATOR, ORACLE, Dialogue, Episode
+from memenvs.vln.worlds.base import NAVIGATOR, ORACLE, Dialogue, VLNEpisode
 from memenvs.vln.worlds.procedural.houses import ProceduralHouse
 from memenvs.vln.worlds.procedural.texts import arrival_column, compile_clauses, write_answer, write_question
 from memenvs.vln.worlds.procedural.world import ProceduralGraphWorld
@@ -62,7 +62,7 @@ class Dialogues(ProceduralGraphWorld):
         index, slot = divmod(number, len(self._slots))
         return draw_dialogue(index, self.houses[index], self._seeds[index], self._slots[slot])
 
-    def _make(self, house: int, slot: int, text: int) -> Episode:
+    def _make(self, house: int, slot: int, text: int) -> VLNEpisode:
         return draw_dialogue(house, self.houses[house], self._seeds[house], slot).episode(
             self.supervision, self.history
         )

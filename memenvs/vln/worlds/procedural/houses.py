@@ -58,7 +58,7 @@ class Landmark:
 
 
 @dataclass(frozen=True)
-class Item:
+class RoomItem:
     """An item in a room.
 
     Attributes:
@@ -88,7 +88,7 @@ class ProceduralHouse:
     graph: Graph
     room: np.ndarray
     landmarks: tuple[Landmark, ...]
-    items: tuple[Item, ...]
+    items: tuple[RoomItem, ...]
 
     @cached_property
     def is_visible(self) -> np.ndarray:
@@ -162,7 +162,7 @@ def _furnish(seed: int, rooms: list[PlanRoom], doors: list[Opening], rng: np.ran
     viewpoint_rooms = [door.rooms for door in doors]
     landmarks = [Landmark(tuple(sorted(types[room] for room in door.rooms))) for door in doors]
     edges: list[tuple[int, int]] = []
-    items: list[Item] = []
+    items: list[RoomItem] = []
     for number, room in enumerate(rooms):
         room_items = [
             _draw_item(rng, number, room) for _ in range(rng.integers(_ITEMS_IN_A_ROOM[0], _ITEMS_IN_A_ROOM[1] + 1))
@@ -186,10 +186,10 @@ def _furnish(seed: int, rooms: list[PlanRoom], doors: list[Opening], rng: np.ran
     return ProceduralHouse(graph, np.array(viewpoint_rooms), tuple(landmarks), tuple(items))
 
 
-def _draw_item(rng: np.random.Generator, number: int, room: PlanRoom) -> Item:
+def _draw_item(rng: np.random.Generator, number: int, room: PlanRoom) -> RoomItem:
     name, colour = ITEMS[int(rng.integers(len(ITEMS)))], COLOURS[int(rng.integers(len(COLOURS)))]
     x, y = (float(rng.uniform(low, high)) for low, high in zip(room.low, room.high, strict=True))
-    return Item(name, colour, number, (x, y))
+    return RoomItem(name, colour, number, (x, y))
 
 
 def _draw_viewpoints(rng: np.random.Generator, room: PlanRoom, doors: list[np.ndarray]) -> list[np.ndarray]:

@@ -27,7 +27,7 @@ _AHEAD_UP_TO, _SIDE_UP_TO = math.radians(35.0), math.radians(125.0)
 
 
 @dataclass(frozen=True)
-class Clause:
+class SubInstruction:
     """One part of an instruction.
 
     Attributes:
@@ -44,7 +44,7 @@ class Clause:
 # ---------------------------------------------------------------------- following and compiling
 
 
-def follow(house: ProceduralHouse, start: int, column: int, clauses: Sequence[Clause]) -> list[int]:
+def follow(house: ProceduralHouse, start: int, column: int, clauses: Sequence[SubInstruction]) -> list[int]:
     """Follow clauses, using only them and the visible viewpoints.
 
     Args:
@@ -66,7 +66,7 @@ def follow(house: ProceduralHouse, start: int, column: int, clauses: Sequence[Cl
     return path
 
 
-def compile_clauses(house: ProceduralHouse, path: Sequence[int], column: int) -> tuple[Clause, ...] | None:
+def compile_clauses(house: ProceduralHouse, path: Sequence[int], column: int) -> tuple[SubInstruction, ...] | None:
     """Divide a path into clauses that the follower executes; None if impossible.
 
     A clause ends where the path turns. The follower then tries the clause; where it leaves the path, the clause is cut.
@@ -82,7 +82,7 @@ def compile_clauses(house: ProceduralHouse, path: Sequence[int], column: int) ->
         while end < last and turns[end - at] == AHEAD:
             end += 1
         while True:
-            clause = Clause(turns[0], house.landmarks[path[at + 1]], house.landmarks[path[end]])
+            clause = SubInstruction(turns[0], house.landmarks[path[at + 1]], house.landmarks[path[end]])
             followed, new_column = _follow_one(house, path[at], column, clause)
             agreed = _common_moves(followed, path[at : end + 1])
             if agreed == end - at:
@@ -102,7 +102,7 @@ def arrival_column(house: ProceduralHouse, path: Sequence[int], column: int) -> 
     return column
 
 
-def _follow_one(house: ProceduralHouse, node: int, column: int, clause: Clause) -> tuple[list[int], int]:
+def _follow_one(house: ProceduralHouse, node: int, column: int, clause: SubInstruction) -> tuple[list[int], int]:
     """Path of one clause and the heading at its end; one node if not exactly one candidate fits."""
     seen = _seen_from(house, node, column)
     fits = [
@@ -230,7 +230,7 @@ _MORE = (
 )
 
 
-def write_instruction(clauses: Sequence[Clause], rng: np.random.Generator, *, ends: bool = True) -> str:
+def write_instruction(clauses: Sequence[SubInstruction], rng: np.random.Generator, *, ends: bool = True) -> str:
     """Write clauses as English.
 
     Args:
@@ -267,7 +267,7 @@ def write_question(landmark: Landmark, rng: np.random.Generator) -> str:
     return _pick(rng, _QUESTIONS).format(landmark=describe_landmark(landmark, rng))
 
 
-def write_answer(clauses: Sequence[Clause], target: str, rng: np.random.Generator, *, arrives: bool) -> str:
+def write_answer(clauses: Sequence[SubInstruction], target: str, rng: np.random.Generator, *, arrives: bool) -> str:
     """Write the answer of an oracle: an instruction, and a remark on the target.
 
     Args:
@@ -281,7 +281,7 @@ def write_answer(clauses: Sequence[Clause], target: str, rng: np.random.Generato
     return f"{instruction} {remark}"
 
 
-def read_clauses(words: Sequence[str]) -> tuple[Clause, ...]:
+def read_clauses(words: Sequence[str]) -> tuple[SubInstruction, ...]:
     """Read the clauses of an instruction, the inverse of `write_instruction`.
 
     Args:
@@ -292,7 +292,7 @@ def read_clauses(words: Sequence[str]) -> tuple[Clause, ...]:
     for found in pattern.finditer(" ".join(words)):
         first = _read_landmark(found["first"])
         last = first if found["last"] is None else _read_landmark(found["last"])
-        clauses.append(Clause(turns[found["turn"]], first, last))
+        clauses.append(SubInstruction(turns[found["turn"]], first, last))
     return tuple(clauses)
 
 

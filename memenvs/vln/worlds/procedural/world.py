@@ -16,9 +16,9 @@ import numpy as np
 
 from memenvs.checks import choices_for
 from memenvs.vln.graph import COLUMNS, VIEW_STEP
-from memenvs.vln.worlds.base import Episode, GraphWorld, ViewpointContent
+from memenvs.vln.worlds.base import GraphWorld, ViewpointContent, VLNEpisode
 from memenvs.vln.worlds.procedural.houses import ProceduralHouse, make_house
-from memenvs.vln.worlds.procedural.texts import Clause, all_words, compile_clauses, write_instruction
+from memenvs.vln.worlds.procedural.texts import SubInstruction, all_words, compile_clauses, write_instruction
 
 #: Seeds of the houses of each split; train and val_unseen have as many houses as in R2R.
 HOUSES = {"train": range(61), "val_seen": range(61), "val_unseen": range(1000, 1011)}
@@ -77,7 +77,7 @@ class ProceduralGraphWorld(GraphWorld):
         """Number of episodes of the split."""
         return len(self._seeds) * len(self._slots) * self._texts
 
-    def episode(self, number: int) -> Episode:
+    def episode(self, number: int) -> VLNEpisode:
         """Episode with this number, counted by house, then path, then text."""
         path, text = divmod(number, self._texts)
         house, slot = divmod(path, len(self._slots))
@@ -104,7 +104,7 @@ class ProceduralGraphWorld(GraphWorld):
         return ViewpointContent(names, content.is_visible)
 
     @abstractmethod
-    def _make(self, house: int, slot: int, text: int) -> Episode:
+    def _make(self, house: int, slot: int, text: int) -> VLNEpisode:
         """Make the episode of a house, a slot and a text."""
 
 
@@ -132,7 +132,7 @@ class Tours(ProceduralGraphWorld):
     def __reduce__(self) -> tuple[Any, ...]:
         return load_tours, (self.split, self.legs)  # a copy is made anew from the same arguments
 
-    def clauses(self, number: int) -> tuple[Clause, ...]:
+    def clauses(self, number: int) -> tuple[SubInstruction, ...]:
         """Clauses of the text of an episode."""
         house, slot = divmod(number // TEXTS, len(self._slots))
         return self._cached_path(house, self._slots[slot])[2]
@@ -150,10 +150,10 @@ class Tours(ProceduralGraphWorld):
         moves, index = repeated_moves(before, last)
         return moves, len(before) - 1 + index if moves else 0
 
-    def _make(self, house: int, slot: int, text: int) -> Episode:
+    def _make(self, house: int, slot: int, text: int) -> VLNEpisode:
         legs, column, clauses = self._cached_path(house, slot)
         seed = self._seeds[house]
-        return Episode(
+        return VLNEpisode(
             id=f"{seed}-{slot}_{text}",
             house=house,
             text=write_instruction(clauses, np.random.default_rng([seed, self.legs, slot, 1 + text])),
@@ -162,7 +162,7 @@ class Tours(ProceduralGraphWorld):
             leg_ends=tuple(leg[-1] for leg in legs),
         )
 
-    def _draw_path(self, index: int, slot: int) -> tuple[tuple[Path, ...], int, tuple[Clause, ...]]:
+    def _draw_path(self, index: int, slot: int) -> tuple[tuple[Path, ...], int, tuple[SubInstruction, ...]]:
         """Draw the path of a slot in the house with this index.
 
         Returns:

@@ -14,7 +14,7 @@ from memenvs.vln.features.base import ANGLE_SIZE
 from memenvs.vln.features.synthetic import name_codes
 from memenvs.vln.worlds.base import ORACLE, TARGET
 from memenvs.vln.worlds.procedural.houses import COLOURS, HALLWAY, ITEMS, ROOM_TYPES, Landmark
-from memenvs.vln.worlds.procedural.texts import AHEAD, BACK, Clause, read_clauses, turn_of
+from memenvs.vln.worlds.procedural.texts import AHEAD, BACK, SubInstruction, read_clauses, turn_of
 
 NAMES = (*ROOM_TYPES, HALLWAY, *ITEMS, *COLOURS, "door")
 _INDEX = {name: k for k, name in enumerate(NAMES)}
@@ -78,7 +78,7 @@ class Reader(Rule):
         chosen = self._seek(weights, angle, target) if not clauses else self._follow(weights, angle, clauses)
         return self._stop if chosen is None else int(candidates[chosen])
 
-    def _follow(self, weights: np.ndarray, angle: np.ndarray, clauses: tuple[Clause, ...]) -> int | None:
+    def _follow(self, weights: np.ndarray, angle: np.ndarray, clauses: tuple[SubInstruction, ...]) -> int | None:
         """Choose the neighbour that most likely comes next, None to stop.
 
         Args:
@@ -108,7 +108,7 @@ class Reader(Rule):
             return None
         return int(np.argmax((weights[:, target] > _THERE[1]) * 10.0 * weights[:, target] - np.abs(angle)))
 
-    def _read_tokens(self, instruction: bytes) -> tuple[tuple[Clause, ...], int | None]:
+    def _read_tokens(self, instruction: bytes) -> tuple[tuple[SubInstruction, ...], int | None]:
         """Read a text: its clauses, of a dialogue those of the last answer, and the number of the target's name."""
         words = [self._tokens[k] for k in np.frombuffer(instruction, np.int64).tolist() if k != 0]
         target = words[-words[::-1].index(TARGET)] if TARGET in words else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from memenvs.verbalization.episodes import Scene
+from memenvs.verbalization.episodes import StartState
 from memenvs.verbalization.household_config import GOAL_KINDS, HouseholdConfig
 from memenvs.verbalization.symbols import AGENT, FAMILIES, HANDS, OBJECTS, PLACE_LOCATIONS, Goal, Verb
 
@@ -24,7 +24,7 @@ def is_held_out(object: str, location: str) -> bool:
 
 
 @dataclass
-class House:
+class HouseholdState:
     """Places of robot and objects now.
 
     Attributes:
@@ -37,9 +37,9 @@ class House:
     objects: dict[str, tuple[str, int]]
     in_hand: dict[str, str] = field(default_factory=dict)
 
-    def scene(self) -> Scene:
+    def scene(self) -> StartState:
         """Return a copy as the start scene of an episode; nothing may be in a hand."""
-        return Scene(self.robot, dict(self.objects))
+        return StartState(self.robot, dict(self.objects))
 
     def free_slots(self, location: str) -> list[int]:
         """List the slots of a location that have no object."""
@@ -47,7 +47,7 @@ class House:
         return [slot for slot in range(SLOTS) if slot not in taken]
 
 
-def draw_house(config: HouseholdConfig, need: int, rng: np.random.Generator) -> House:
+def draw_house(config: HouseholdConfig, need: int, rng: np.random.Generator) -> HouseholdState:
     """Draw a scene.
 
     Args:
@@ -69,7 +69,7 @@ def draw_house(config: HouseholdConfig, need: int, rng: np.random.Generator) -> 
     spots = [(location, slot) for location in config.pick_locations for slot in range(SLOTS)]
     order = rng.permutation(len(spots)).tolist()
     robot = "roomcenter" if config.start == "roomcenter" else _choose(config.locations, rng)
-    return House(robot, {symbol: spots[order[k]] for k, symbol in enumerate(chosen)})
+    return HouseholdState(robot, {symbol: spots[order[k]] for k, symbol in enumerate(chosen)})
 
 
 def draw_goal_kind(config: HouseholdConfig, rng: np.random.Generator, objects: int | None = None) -> str:
@@ -82,7 +82,7 @@ def draw_goal_kind(config: HouseholdConfig, rng: np.random.Generator, objects: i
     return config.goal_mixture[_weighted(weights, rng)][0]
 
 
-def draw_goals(config: HouseholdConfig, kind: str, house: House, rng: np.random.Generator) -> tuple[Goal, ...]:
+def draw_goals(config: HouseholdConfig, kind: str, house: HouseholdState, rng: np.random.Generator) -> tuple[Goal, ...]:
     """Draw the predicates of a goal in a scene.
 
     Each object is brought to another location than its own, to one with a free slot.
@@ -120,7 +120,7 @@ def draw_goals(config: HouseholdConfig, kind: str, house: House, rng: np.random.
     return tuple(goals)
 
 
-def make_plan(goals: Sequence[Goal], house: House, rng: np.random.Generator) -> list[Step]:
+def make_plan(goals: Sequence[Goal], house: HouseholdState, rng: np.random.Generator) -> list[Step]:
     """Plan the actions that reach a goal.
 
     Two objects are fetched before they are delivered, one in each hand. A move to where the robot is already is left

@@ -11,7 +11,7 @@ from memenvs.json_records import MAX_RATIO, MIN_UNPACKED
 
 
 def map_npy(path: Path) -> np.ndarray:
-    """Map the array of a .npy file into memory, to read from it.
+    """Map the array of a .npy file into memory, read-only, in the shape and dtype of the file.
 
     Raises:
         ValueError: The file is broken, or has objects of Python in it.
@@ -23,7 +23,7 @@ def map_npy(path: Path) -> np.ndarray:
 
 
 def read_npz(path: Path) -> dict[str, np.ndarray]:
-    """Read all arrays of a .npz file.
+    """Read all arrays of a .npz file: name -> array.
 
     Raises:
         ValueError: The file or an array is broken, has objects of Python in it, or unpacks to too much.

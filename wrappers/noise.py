@@ -34,7 +34,7 @@ class NoNoise:
         """Do nothing."""
 
     def measure(self, pose: np.ndarray) -> np.ndarray:
-        """Return the pose unchanged."""
+        """Return the pose, float64 (3,), unchanged."""
         return pose
 
 
@@ -60,7 +60,7 @@ class GaussianNoise:
         self._rng = rng
 
     def measure(self, pose: np.ndarray) -> np.ndarray:
-        """Return the pose plus noise."""
+        """Return the pose, float64 (3,): x, y (m), heading (rad), plus noise."""
         return pose + self._sd * self._rng.standard_normal(3)
 
 

@@ -38,11 +38,11 @@ class InfoTruth:
         return getattr(self._env, "num_places", None)
 
     def pose(self, info: dict[str, Any]) -> np.ndarray:
-        """`info["pose"]`."""
+        """Return `info["pose"]`; float64, (3,): x, y (m), heading (rad)."""
         return np.asarray(self._get(info, "pose"), np.float64)
 
     def place(self, info: dict[str, Any]) -> int:
-        """`info["place"]`."""
+        """Return `info["place"]`."""
         return int(self._get(info, "place"))
 
     def _get(self, info: dict[str, Any], key: str) -> Any:
@@ -72,12 +72,12 @@ class MinigridTruth:
         return self._env.width * self._env.height
 
     def pose(self, info: dict[str, Any]) -> np.ndarray:
-        """From `agent_pos` and `agent_dir` (0 right, 1 down, 2 left, 3 up)."""
+        """Compute the pose, (3,), from `agent_pos` and `agent_dir` (0 right, 1 down, 2 left, 3 up)."""
         column, row = self._env.agent_pos
         return np.array([column, -row, -self._env.agent_dir * np.pi / 2])
 
     def place(self, info: dict[str, Any]) -> int:
-        """From `agent_pos`."""
+        """Compute the number of the room or cell from `agent_pos`."""
         column, row = (int(value) for value in self._env.agent_pos)
         if not self._has_rooms:
             return column * self._env.height + row
@@ -100,12 +100,12 @@ class MiniworldTruth:
         return len(self._env.rooms)
 
     def pose(self, info: dict[str, Any]) -> np.ndarray:
-        """From `agent.pos` and `agent.dir`."""
+        """Compute the pose, float64 (3,), from `agent.pos` and `agent.dir`."""
         agent = self._env.agent
         return np.array([agent.pos[0], -agent.pos[2], agent.dir], np.float64)
 
     def place(self, info: dict[str, Any]) -> int:
-        """From `agent.pos` and the rooms' rectangles."""
+        """Compute the number of the room from `agent.pos` and the rooms' rectangles."""
         x, _, z = self._env.agent.pos
         gaps = [
             np.hypot(max(room.min_x - x, 0.0, x - room.max_x), max(room.min_z - z, 0.0, z - room.max_z))

@@ -75,7 +75,11 @@ class Processes:
             return gather_object([value])
 
     def average(self, tensors: Sequence[Tensor]) -> None:
-        """Replace tensors by their means over all processes, in one message; all get the same bits."""
+        """Replace tensors by their means over all processes, in one message; all get the same bits.
+
+        Args:
+            tensors: Changed in place; the same shapes, dtype and order in every process.
+        """
         if self.count == 1:
             return
         from accelerate.utils import reduce
@@ -99,7 +103,11 @@ class Processes:
         return means.mean().to(values), variance.sqrt().to(values)
 
     def broadcast(self, tensors: Sequence[Tensor]) -> None:
-        """Replace tensors by those of the first process."""
+        """Replace tensors by those of the first process.
+
+        Args:
+            tensors: Changed in place; the same shapes, dtypes and order in every process.
+        """
         if self.count == 1:
             return
         from accelerate.utils import broadcast

@@ -144,7 +144,20 @@ class TrialRolloutBuffer:
         log_probs: Tensor,
         extra_inputs: ExtraInputs | None = None,
     ) -> None:
-        """Append one step of every environment; each argument has N rows."""
+        """Append one step of every environment.
+
+        Args:
+            observations: (N, ...), or a dict of such; not stored where the buffer stores embeddings.
+            embeddings: float, (N, D); the encoder's output.
+            previous_action: int64, (N,), or float, (N, A); the action before this step.
+            episode_start: bool, (N,).
+            trial_start: bool, (N,).
+            actions: As `previous_action`; taken at this step.
+            rewards: float, (N,); that followed.
+            values: float, (N,); the critic's estimates.
+            log_probs: float, (N,); of the actions, natural logarithm.
+            extra_inputs: Key -> (N, ...); pose, place and whatever else the memory takes.
+        """
         t = self.pos
         if self.embeddings is not None:
             self.embeddings[:, t] = embeddings

@@ -67,6 +67,9 @@ class FrozenEncoder:
 
         Args:
             observations: Batches of observations, each a dict of arrays (batch, ...); their sizes may differ.
+
+        Returns:
+            The same batches, with `FEATURE_KEY`, float16 (batch, features_dim), in place of the images.
         """
         features = self(np.concatenate([each[IMAGE_KEY] for each in observations]))
         parts = np.split(features, np.cumsum([len(each[IMAGE_KEY]) for each in observations])[:-1])

@@ -209,7 +209,7 @@ def one_cycle(done: float) -> float:
 
 
 def visible_fraction(pixels: Tensor) -> Tensor:
-    """Convert numbers of pixels to targets, float32: min(pixels / 11, 1).
+    """Convert numbers of pixels, of any shape, to targets, float32: min(pixels / 11, 1).
 
     So an object that a cell shows only in part has a target between 0 and 1.
     """

@@ -200,6 +200,11 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 def load_weights(network: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
     """Copy tensors into a network, in its dtype; names and shapes must match exactly.
 
+    Args:
+        network: The network.
+        tensors: Name of a parameter or buffer -> tensor.
+        path: File that they were read from, for errors.
+
     Raises:
         ValueError: A tensor is missing, has another shape or fits no parameter. The message names the file and some
             tensors.

@@ -29,7 +29,17 @@ class Policy(Protocol):
         episode_start: np.ndarray | None = None,
         deterministic: bool = False,
     ) -> tuple[np.ndarray, Any]:
-        """Actions and the next state."""
+        """Choose an action for each of N environments.
+
+        Args:
+            observation: Array (N, ...), or a dict of such.
+            state: What the last call returned; None at first.
+            episode_start: bool, (N,); environments in which an episode starts.
+            deterministic: True for the most likely actions, False to sample.
+
+        Returns:
+            Actions, (N,) or (N, A), and the next state.
+        """
 
 
 class RandomPolicy:
@@ -47,7 +57,7 @@ class RandomPolicy:
     def predict(
         self, observation: Any, state: Any = None, episode_start: np.ndarray | None = None, deterministic: bool = False
     ) -> tuple[np.ndarray, Any]:
-        """One action per row of `episode_start`; `candidate_mask` may exclude some."""
+        """Draw one action per row of `episode_start`; `candidate_mask` may exclude some."""
         count = 1 if episode_start is None else len(episode_start)
         masks = observation.get("candidate_mask") if isinstance(observation, dict) else None
         if masks is not None:
@@ -68,7 +78,7 @@ class OraclePolicy:
     def predict(
         self, observation: Any, state: Any = None, episode_start: np.ndarray | None = None, deterministic: bool = False
     ) -> tuple[np.ndarray, Any]:
-        """The oracle's actions."""
+        """Return the oracle's actions; see `Policy.predict`."""
         return self._env.oracle_actions(), state
 
 
@@ -85,7 +95,7 @@ class RulePolicy:
     def predict(
         self, observation: Any, state: Any = None, episode_start: np.ndarray | None = None, deterministic: bool = False
     ) -> tuple[np.ndarray, Any]:
-        """The rule's actions; it forgets what was before the starts of episodes."""
+        """Return the rule's actions; it forgets all steps before `episode_start`."""
         assert episode_start is not None
         self._rule.begin(episode_start)
         return self._rule.actions(observation), state
@@ -119,7 +129,7 @@ class DemonstratedPolicy:
         deterministic: bool = False,
         trial_start: np.ndarray | None = None,
     ) -> tuple[np.ndarray, Any]:
-        """Actions of the oracle where `demonstrated`, else of the policy."""
+        """Return actions of the oracle where `demonstrated`, else of the policy."""
         start_input = {"trial_start": trial_start} if self._takes_trial_start else {}
         actions, state = self._policy.predict(observation, state, episode_start, deterministic, **start_input)
         if self.demonstrated.any():

@@ -37,7 +37,7 @@ def format_mean(sample: np.ndarray) -> str:
 
 
 def format_percent(sample: np.ndarray) -> str:
-    """`format_mean` of shares, in %."""
+    """Format shares, float (R,), 0 to 1, as `format_mean` does, in %."""
     return format_mean(100 * sample)
 
 
@@ -95,7 +95,11 @@ def interquartile_mean(values: np.ndarray) -> float:
 
 
 def format_interval(values: np.ndarray) -> str:
-    """`bootstrap_interval` as text: "54.5 (51.2 to 57.9)"."""
+    """Format `bootstrap_interval` as text: "54.5 (51.2 to 57.9)".
+
+    Args:
+        values: float64, (seeds, layouts).
+    """
     mean, low, high = bootstrap_interval(values)
     return f"{mean:.3g} ({low:.3g} to {high:.3g})"
 

@@ -261,7 +261,7 @@ class DNCMemory(Memory):
 
 
 def oneplus(x: Tensor) -> Tensor:
-    """Map to numbers above 1: 1 + log(1 + e^x)."""
+    """Map numbers, of any shape, to numbers above 1: 1 + log(1 + e^x)."""
     return 1.0 + functional.softplus(x)
 
 

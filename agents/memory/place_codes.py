@@ -142,7 +142,7 @@ def check_place_code(kind: str, n_places: int, columns: int | None) -> None:
 
 
 def check_places(places: Tensor, n_places: int) -> None:
-    """Raise a ValueError if a place is outside the table of `n_places`."""
+    """Raise a ValueError if one of `places`, int (...), is outside the table of `n_places`."""
     wrong = places[(places < 0) | (places >= n_places)]
     if len(wrong):
         raise ValueError(

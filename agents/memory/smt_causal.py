@@ -131,9 +131,15 @@ class RelativePoseBlock(AttentionBlock):
 
 
 def pose_features(poses: Tensor) -> Tensor:
-    """Compute the features of the pose of a key, float (..., 6).
+    """Compute the features g of the pose of a key.
 
     g = (x / 5, y / 5, 1, cos, sin, (x / 5)^2 + (y / 5)^2).
+
+    Args:
+        poses: float, (..., 3); x, y (m), heading (rad).
+
+    Returns:
+        float, (..., 6).
     """
     x, y, heading = poses.unbind(-1)
     x, y = x / POSITION_SCALE, y / POSITION_SCALE
@@ -141,9 +147,15 @@ def pose_features(poses: Tensor) -> Tensor:
 
 
 def query_frames(poses: Tensor) -> Tensor:
-    """Matrix F of the frame of a query, float (..., 5, 6).
+    """Make the matrix F that converts features g of a key's pose into the frame of a query.
 
-    F g is the pose of a key in this frame, (x / 5, y / 5, cos, sin), and its squared distance / 25.
+    F g is the pose of the key in this frame, (x / 5, y / 5, cos, sin), and its squared distance / 25.
+
+    Args:
+        poses: float, (..., 3); of queries: x, y (m), heading (rad).
+
+    Returns:
+        float, (..., 5, 6).
     """
     x, y, one, cos, sin, square = pose_features(poses).unbind(-1)
     zero = torch.zeros_like(x)

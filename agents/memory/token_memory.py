@@ -243,6 +243,12 @@ class TokenMemory(Memory):
         Each input is divided by its variance, so that what is rare weighs most, and then each number of W x is scaled
         to mean 0 and variance 1, once. What is read, a mean over many tokens, is scaled by `READ_GAIN`, so that a few
         of them are not lost beside the query. Neither suffices alone where a cue is seen in a few of many steps.
+
+        Args:
+            embedding: float, (K, E); inputs of K steps.
+
+        Returns:
+            True if the weights were scaled, False if they were before or the setting `standardize` is off.
         """
         if not self.config.standardize or self.is_standardized:
             return False

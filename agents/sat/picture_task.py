@@ -54,7 +54,7 @@ class PictureBatch:
         return len(self.rows)
 
     def select(self, index: slice | np.ndarray) -> PictureBatch:
-        """Select some of the episodes."""
+        """Select some of the episodes, by a slice or an index, int or bool (B,)."""
         chosen = {}
         for each in fields(self):
             value = getattr(self, each.name)
@@ -107,7 +107,16 @@ class PictureTask(abc.ABC):
 
 
 def rows_of(numbers: np.ndarray, views: np.ndarray, more: np.ndarray) -> np.ndarray:
-    """Take rows of two arrays, the second of which begins where the first ends."""
+    """Take rows of two arrays, the second of which continues the numbers of the first.
+
+    Args:
+        numbers: int, (R,); 0 ... V + W - 1.
+        views: (V, ...).
+        more: (W, ...); rows V, V + 1, ...
+
+    Returns:
+        (R, ...).
+    """
     first = numbers < len(views)
     taken = np.empty((len(numbers), *views.shape[1:]), views.dtype)
     taken[first] = views[numbers[first]]

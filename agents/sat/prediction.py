@@ -312,5 +312,5 @@ def _cross_entropy_and_correct(logits: Tensor, dances: np.ndarray) -> tuple[Tens
 
 
 def select_episodes(episodes: BalletEpisodes, index: slice | np.ndarray) -> BalletEpisodes:
-    """Select some of B episodes; `index` is a slice, or int or bool of one axis."""
+    """Select some of the episodes, by a slice or an index, int or bool (B,)."""
     return replace(episodes, **{each.name: getattr(episodes, each.name)[index] for each in fields(episodes)})

@@ -62,7 +62,7 @@ def encode_slots(log: Log, qa: QuestionAnswer, hands: bool) -> np.ndarray:
 
 
 def sort_clauses(rows: np.ndarray) -> np.ndarray:
-    """Sort clauses by what they say besides times, empty ones at last; int (..., 8, slots)."""
+    """Sort clauses, int (..., 8, slots), by all slots but times, empty ones at last."""
     key = 1 - rows[..., 0].astype(np.int64)
     for column in range(1, 6):
         key = 32 * key + rows[..., column]

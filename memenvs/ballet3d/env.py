@@ -193,9 +193,9 @@ class Ballet3D(BatchTask):
     # ------------------------------------------------------------------ images for people
 
     def render(self, i: int) -> np.ndarray:
-        """Render the view and a map; 384 x 768.
+        """Render the view and a map; uint8, (384, 768, 3).
 
-        In the query phase, the query and the true pictures, and below these those of the answer.
+        In the query phase there are the query and the true pictures, and below these those of the answer.
         """
         image = np.full((VIEW_SIDE, 2 * VIEW_SIDE, 3), 250, np.uint8)
         if not self._in_query()[i]:

@@ -57,7 +57,7 @@ NUM_VIEWS = NUM_DANCERS * len(POSITIONS)
 
 
 def position_numbers(positions: np.ndarray) -> np.ndarray:
-    """Convert heights and shifts, int (..., 2), to rows of `POSITIONS`."""
+    """Convert heights and shifts, int (..., 2), to rows of `POSITIONS`, int (...)."""
     return 3 * positions[..., 0] + positions[..., 1] + 1
 
 

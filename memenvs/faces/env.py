@@ -195,7 +195,7 @@ class FFHQWorld(BatchTask):
     # ------------------------------------------------------------------ images for people
 
     def render(self, i: int) -> np.ndarray:
-        """Render the picture with the walker, and the patches of the query; 352 x 782.
+        """Render picture, current cell and patches of the query; uint8, (352, 782, 3).
 
         What was not observed yet is dark. Beside it are the current patch or that of the query, then rows
         of the true patches, each above the produced ones.

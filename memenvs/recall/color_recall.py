@@ -177,14 +177,25 @@ class ColorRecall(Recall):
 
 
 def draw_square(config: ColorRecallConfig, rng: np.random.Generator) -> tuple[int, np.ndarray]:
-    """Draw the colour of a square and its upper left corner, row and column."""
+    """Draw a square.
+
+    Returns:
+        Number of its colour, and its upper left corner: int64, (2,); row and column.
+    """
     rows, columns = config.image_size
     room = (rows - config.square_size + 1, columns - config.square_size + 1)
     return int(rng.integers(len(COLOURS))), rng.integers(room)
 
 
 def paint_square(image: np.ndarray, colour: int, square: np.ndarray, size: int) -> None:
-    """Paint a square into an image, uint8 (H, W, 3)."""
+    """Paint a square into an image.
+
+    Args:
+        image: uint8, (H, W, 3); written.
+        colour: Number of the colour.
+        square: int64, (2,); row and column of the upper left corner.
+        size: Its side, pixels.
+    """
     row, column = square.tolist()
     image[row : row + size, column : column + size] = RGB[colour]
 

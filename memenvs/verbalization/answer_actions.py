@@ -139,7 +139,11 @@ class TupleAnswers:
 
 
 def describe_tuples(rows: np.ndarray) -> str:
-    """Describe tuples for people, such as "verb move, object corn; verb grasp, object oil"."""
+    """Describe tuples for people, such as "verb move, object corn; verb grasp, object oil".
+
+    Args:
+        rows: int, (8, slots); one row a clause, unused ones with 0 in the slot `EMIT`.
+    """
     clauses = []
     for row in rows[rows[:, EMIT] > 0].tolist():
         facts = [

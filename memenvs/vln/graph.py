@@ -27,12 +27,26 @@ MAX_COORDINATE = 10_000.0
 
 
 def nearest_column(heading: float | np.ndarray) -> np.ndarray:
-    """Column (0 to 11) with the nearest heading; ties go to the lower one."""
+    """Return the column (0 to 11) of views with the nearest heading; ties go to the lower one.
+
+    Args:
+        heading: rad, clockwise from +y; any shape.
+
+    Returns:
+        int64, of the same shape.
+    """
     return np.ceil(np.asarray(heading) / VIEW_STEP - 0.5).astype(np.int64) % COLUMNS
 
 
 def nearest_view(heading: np.ndarray, elevation: np.ndarray) -> np.ndarray:
-    """View (0 to 35) that is nearest to a direction.
+    """Return the view (0 to 35) that is nearest to a direction.
+
+    Args:
+        heading: rad, clockwise from +y; any shape.
+        elevation: rad, positive up; of the same shape.
+
+    Returns:
+        int64, of the same shape; 12 columns of the lowest row first.
 
     Source:
         MTVM's release: among the views within 40 degrees of the heading, the one with the smallest
@@ -178,7 +192,7 @@ class Graph:
 
 
 def argmin_first(values: np.ndarray) -> int:
-    """Index of the smallest value; among values equal up to rounding, the first."""
+    """Return the index of the smallest value; among values equal up to rounding, the first."""
     return int((values <= values.min() + 1e-9).argmax())
 
 
@@ -256,11 +270,19 @@ class Graphs:
         return np.array([each for graph in self.graphs for each in graph.viewpoints], object)
 
     def distance(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Shortest path lengths between nodes of the same house, m; arguments broadcast."""
+        """Return shortest path lengths between nodes of the same house.
+
+        Args:
+            u: int64; nodes.
+            v: int64; nodes, numbered within the house. The shapes broadcast.
+
+        Returns:
+            float64, of the broadcast shape; m.
+        """
         return self._distance[self._row[u] + v]
 
     def hops(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Smallest number of edges between nodes of the same house; arguments broadcast."""
+        """Return the smallest numbers of edges between nodes of the same house; as `distance`."""
         return self._hops[self._row[u] + v]
 
     def next_candidate(self, u: np.ndarray, goal: np.ndarray) -> np.ndarray:

@@ -148,13 +148,18 @@ def name_weights(features: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 
 def belief_here(weights: np.ndarray, landmark: Landmark) -> float:
-    """Compute the belief, 0.02 to 1, that a landmark is the present viewpoint."""
+    """Compute the belief, 0.02 to 1, that a landmark is the present viewpoint.
+
+    Args:
+        weights: float64, (C, names); weight of each name in the view towards each neighbour.
+        landmark: Rooms and item of a viewpoint.
+    """
     least = weights.min(0)[_names(landmark)].min()
     return float(_rising(least, _HERE))
 
 
 def belief_there(weights: np.ndarray, landmark: Landmark) -> np.ndarray:
-    """Compute the belief, 0.02 to 1, that a landmark is each neighbour; float64, (C,)."""
+    """Compute the belief that a landmark is each of C neighbours; float64, (C,), 0.02 to 1."""
     seen = weights[:, _names(landmark)]
     here = seen.min(0)  # of the present viewpoint
     more = _SHARED + (1.0 - _SHARED) * _rising(seen - here, _MORE_THAN_HERE)

@@ -222,9 +222,9 @@ def list_visible_shapes(
 def list_shapes_in_frustum(
     geometry: np.ndarray, num_shapes: int, view: View, height: int, width: int, listed: np.ndarray
 ) -> int:
-    """As `list_visible_shapes`, for cameras so steep that they see behind the eye.
+    """List shapes as `list_visible_shapes`, for a camera so steep that it sees behind the eye.
 
-    Tests a ball around each shape against the four sides of the image; walls hide nothing here.
+    It tests a ball around each shape against the four sides of the image. Walls hide nothing here.
     """
     right_slope = max(view.centre_i, width - 1 - view.centre_i) / view.focal * 1.0001 + 1e-4
     up_slope = max(view.centre_j, height - 1 - view.centre_j) / view.focal * 1.0001 + 1e-4

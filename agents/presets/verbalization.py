@@ -93,6 +93,11 @@ _VARIANTS = {
         "the layers of the thesis: normalised after them, ReLU, no positions; steps of a block see each other",
         {"policy.memory_kwargs.causal": False, "policy.memory_kwargs.style": "faithful"},
     ),
+    "thesis-data": Variant("histories and questions as in the thesis", {"env_kwargs.preset": "faithful"}),
+    "thesis-data-text-only": Variant(
+        "histories and questions as in the thesis, the question alone",
+        {"env_kwargs.preset": "faithful", "policy.memory": "none", "policy.memory_kwargs": {}},
+    ),
     "index-symbols": Variant(
         "a linear layer over the numbers of symbols, as before the thesis", {"policy.symbol_encoding": "index_linear"}
     ),
@@ -112,11 +117,11 @@ VERBALIZATION_PRESETS = {
         RunConfig(
             env="memenvs/EpisodicQA-v0",
             env_kwargs={"kinds": list(KINDS), "scale": "study"},
-            total_steps=1200,
+            total_steps=3000,
             threads=1,
             device="cpu",
             learner=QuestionConfig(learning_rate=4e-3, warmup_steps=100, checkpoint_steps=500, validation_episodes=50),
-            policy={"memory": "ct-lt", "memory_kwargs": _QUEUES, "curriculum": [120, 240, 420]},
+            policy={"memory": "ct-lt", "memory_kwargs": _QUEUES, "curriculum": [300, 600, 1050]},
             eval_kwargs={"split": "test", "lengths": list(TEST_LENGTHS), "questions": 60},
             eval_trials=200,
             score="accuracy",

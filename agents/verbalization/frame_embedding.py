@@ -130,36 +130,40 @@ class FrameEmbedding(nn.Module):
         total += (self.has_symbols * (n_slots + 1) + self.has_elapsed) * WIDTH
         self.join = nn.Sequential(nn.Linear(total, dim), nn.LayerNorm(dim))
 
-    def forward(self, codes: Codes, frames: Mapping[str, Tensor]) -> Tensor:
-        """Embed key frames.
+    def forward(self, codes: Codes, frames: Mapping[str, Tensor], mask: Tensor) -> Tensor:
+        """Embed key frames; where there is none, the embedding is 0.
 
         Args:
             codes: Shared vectors.
             frames: Part -> (B, T, ...), as in `memenvs.verbalization.encoding.PARTS`. With "whole_goals" also
                 "whole_goal", int64 (B, T); see `memenvs.agents.verbalization.whole_goals`.
+            mask: bool, (B, T); True where there is a key frame. Histories of different lengths are mostly padding,
+                which costs nothing.
 
         Returns:
             float, (B, T, dim).
         """
-        encoded = [self.encoders["dt"](codes, frames["dt"])] if "dt" in self.parts else []
+        there = {part: values[mask] for part, values in frames.items()}  # (N, ...)
+        encoded = [self.encoders["dt"](codes, there["dt"])] if "dt" in self.parts else []
         if self.has_elapsed:
-            encoded.append(codes.number("quantity", elapsed_units(frames["dt"])))
+            encoded.append(codes.number("quantity", elapsed_units(frames["dt"])[mask]))
         if self.has_symbols:
-            slots = [frames[name].long().reshape(*frames["goal"].shape[:2], size) for name, size in SLOTS.items()]
-            goal = frames["whole_goal"][..., None] if self.has_whole_goals else frames["goal"].long()
+            slots = [there[name].long().reshape(-1, size) for name, size in SLOTS.items()]
+            goal = there["whole_goal"][..., None] if self.has_whole_goals else there["goal"].long()
             encoded.append(self._symbols(codes, torch.cat(slots, -1), goal))
         for part in ("state", "sub", "latent"):
             if part in self.parts:
                 linear = self.encoders[part]
-                encoded.append(linear(frames[part].to(self._dtype())))
-        return self.join(torch.cat(encoded, -1))
+                encoded.append(linear(there[part].to(self._dtype())))
+        embedded = self.join(torch.cat(encoded, -1))
+        return embedded.new_zeros(*mask.shape, embedded.shape[-1]).index_put((mask,), embedded)
 
     def _dtype(self) -> torch.dtype:
         """Type of the weights."""
         return next(self.join.parameters()).dtype
 
     def _symbols(self, codes: Codes, slots: Tensor, goal: Tensor) -> Tensor:
-        """Encode symbols, int (B, T, 8), and goals, int (B, T, G) with 0 for none; float (B, T, 9 * WIDTH)."""
+        """Encode symbols, int (N, 8), and goals, int (N, G) with 0 for none; float (N, 9 * WIDTH)."""
         if not self.embeds_symbols:
             return self.encoders["symbol"](torch.cat([slots, goal], -1).to(self._dtype()))
         is_goal = (goal > 0)[..., None]

@@ -64,7 +64,7 @@ class HistoryEncoder(nn.Module):
         start = torch.zeros_like(mask)
         start[:, 1:] = mask[:, 1:] & ~mask[:, :-1]
         start[:, 0] = True
-        _, state = self.memory(StepInputs(self.frames(self.codes, frames), start, start), None, last=1)
+        _, state = self.memory(StepInputs(self.frames(self.codes, frames, mask), start, start), None, last=1)
         vectors, is_there = self.memory.vectors(state)  # type: ignore[operator]
         return vectors, is_there & mask[:, -1:]
 
@@ -81,4 +81,4 @@ class HistoryEncoder(nn.Module):
             seed: Seed of the key frames that the decoder does not see.
         """
         generator = torch.Generator().manual_seed(seed)
-        return self.episodes.loss(vectors, is_there, self.frames(self.codes, frames), frames, mask, generator)
+        return self.episodes.loss(vectors, is_there, self.frames(self.codes, frames, mask), frames, mask, generator)

@@ -70,7 +70,8 @@ def test_frames():
     torch.manual_seed(0)
     parts = ("dt", "goal", "action", "args", "objects", "state", "sub")
     codes = Codes()
-    embedding = partial(FrameEmbedding(parts, 129, 2048, 8, "embedding", "periodic"), codes)
+    there = torch.ones(1, 1, dtype=torch.bool)
+    embedding = partial(FrameEmbedding(parts, 129, 2048, 8, "embedding", "periodic"), codes, mask=there)
     assert embedding.func.join[0].in_features == 160 + 32 + 9 * 32 + 16 + 32
     frames = {
         "dt": torch.from_numpy(date_fields(np.array([[86400]]))),
@@ -85,12 +86,15 @@ def test_frames():
     torch.testing.assert_close(embedding(frames | {"goal": torch.tensor([[[0, 5, 0, 3, 0]]])}), first)
     for name, other in (("goal", [[[3, 6, 0, 0, 0]]]), ("args", [[[6, 4, 7, 0, 0]]]), ("state", [[[0, 0, 1, -1]]])):
         assert not torch.allclose(embedding(frames | {name: torch.tensor(other)}), first), name
+    padded = {name: torch.cat([value, torch.zeros_like(value)], 1).roll(1, 1) for name, value in frames.items()}
+    behind = embedding(padded, mask=torch.tensor([[False, True]]))  # what is no key frame does not count, and is zero
+    torch.testing.assert_close(behind, torch.cat([torch.zeros_like(first), first], 1))
     table = codes.symbols.weight
-    code = embedding.func._symbols(codes, torch.tensor([[[2, 4, 6, 7, 0, 0, 9, 0]]]), frames["goal"])[0, 0]
+    code = embedding.func._symbols(codes, torch.tensor([[2, 4, 6, 7, 0, 0, 9, 0]]), frames["goal"][0])[0]
     torch.testing.assert_close(code[-32:], table[[3, 5]].mean(0))
     assert not code[4 * 32 : 6 * 32].any() and torch.equal(code[:32], table[2])
     plain = FrameEmbedding(("goal", "action", "args", "objects"), 129, 2048, 8, "index_linear", "integers")
-    assert plain.encoders["symbol"].in_features == 13 and plain(codes, frames).shape == (1, 1, 8)
+    assert plain.encoders["symbol"].in_features == 13 and plain(codes, frames, there).shape == (1, 1, 8)
     assert FrameEmbedding(("dt", "latent"), 129, 2048, 8, "embedding", "periodic").join[0].in_features == 256
     assert WIDTHS["latent"] == 64
 

@@ -12,6 +12,8 @@ PATCH_STRIDE = 8
 """Distance between neighbouring patches, which overlap by half."""
 VIEW_PIXELS = 84
 """Side of a view."""
+CALIBRATION_VECTORS = 256
+"""Random vectors that a decoder is calibrated with."""
 LEAK = 0.01
 """Slope of the leaky ReLUs below 0."""
 
@@ -66,10 +68,11 @@ class PictureEncoder(nn.Module):
         _standardise(self.linear, self.table(pictures).T)
 
 
-def _standardise(layer: nn.Conv2d | nn.Linear, outputs: Tensor) -> None:
+def _standardise(layer: nn.Conv2d | nn.ConvTranspose2d | nn.Linear, outputs: Tensor) -> None:
     """Scale and shift a layer by its outputs, float, (channels, values)."""
     scale = outputs.std(1, correction=0).clamp(min=1e-6)
-    layer.weight /= scale.view(-1, *[1] * (layer.weight.ndim - 1))
+    axis = 1 if isinstance(layer, nn.ConvTranspose2d) else 0  # of output channels
+    layer.weight /= scale.view([-1 if each == axis else 1 for each in range(layer.weight.ndim)])
     assert layer.bias is not None
     layer.bias.copy_((layer.bias - outputs.mean(1)) / scale)
 
@@ -180,15 +183,17 @@ class ViewDecoder(nn.Module):
     Args:
         dim: Width D.
         views: Views that are generated at once.
+        background: Whether a learned view is added to all of them before the last function, Tanh.
 
     Source:
         SAT, appendix on MiniWorld: 64 and 64 channels; 167,202 parameters with six views. It names four transposed
         convolutions and lists three.
     """
 
-    def __init__(self, dim: int = 128, views: int = 6) -> None:
+    def __init__(self, dim: int = 128, views: int = 6, background: bool = False) -> None:
         super().__init__()
         self.views = views
+        self.background = nn.Parameter(torch.zeros(3, VIEW_PIXELS, VIEW_PIXELS)) if background else None
         self.layers = nn.Sequential(
             nn.Linear(dim, 144),
             nn.ReLU(),
@@ -203,5 +208,30 @@ class ViewDecoder(nn.Module):
 
     def forward(self, vectors: Tensor) -> Tensor:
         """Decode float, (P, D), to float, (P, views, 84, 84, 3), 0 to 1."""
-        channels = self.layers(vectors).unflatten(1, (self.views, 3))
-        return (channels.movedim(2, 4) + 1) / 2
+        channels = self.layers[:-1](vectors).unflatten(1, (self.views, 3))
+        if self.background is not None:
+            channels = channels + self.background
+        return (self.layers[-1](channels).movedim(2, 4) + 1) / 2
+
+    @torch.no_grad()
+    def calibrate(self, pictures: Tensor) -> None:
+        """Start with the mean of some views as the background, and with layers that let vectors through.
+
+        With PyTorch's own weights all layers learn to draw the background first. Their ReLUs are then below 0 for most
+        vectors and stay there, and what differs between views is not learned.
+
+        Args:
+            pictures: uint8, (P, 84, 84, 3); typical ones.
+        """
+        assert self.background is not None
+        self.background.copy_(torch.atanh(2 * as_channels(pictures, self.background.dtype).mean(0) - 1).clamp(-3, 3))
+        linear = self.layers[0]
+        assert isinstance(linear, nn.Linear)
+        values = torch.randn(CALIBRATION_VECTORS, linear.in_features, generator=torch.Generator().manual_seed(0))
+        *layers, last, _ = self.layers
+        for layer in layers:
+            if isinstance(layer, (nn.Linear, nn.ConvTranspose2d)):
+                _standardise(layer, layer(values).transpose(0, 1).flatten(1))
+            values = layer(values)
+        assert isinstance(last, nn.ConvTranspose2d)
+        last.weight.mul_(0.1)

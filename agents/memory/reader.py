@@ -198,7 +198,7 @@ class MemoryReader(nn.Module):
         self.layers = nn.ModuleList(MemoryLayer(dim, heads, mlp_dim) for _ in range(layers))
 
     @torch.no_grad()
-    def sharpen(self, factor: float, keys_like_queries: bool = False) -> None:
+    def sharpen(self, factor: float, keys_like_queries: bool = False, within_chunks: bool = False) -> None:
         """Scale the initial relevances in all layers, so that attention is not uniform at the start.
 
         With PyTorch's initial weights, relevances hardly differ and all tokens get about the same weight. Attention is
@@ -209,12 +209,18 @@ class MemoryReader(nn.Module):
             keys_like_queries: Whether B starts as a copy of A, so that the tokens most similar to the query are the
                 most relevant. If False, A and B are unrelated random maps. True suits memories in which the answer is
                 stored beside what resembles the query, for instance in the same chunk.
+            within_chunks: Whether attention within a chunk starts in the same way. It suits memories in which the
+                answer is a single token of a chunk.
         """
+        names = [("relevance_query.weight", "relevance_key.weight")]
+        if within_chunks:
+            names.append(("query.weight", "key.weight"))
         for layer in self.layers:
-            key = layer.get_parameter("relevance_key.weight")
-            if keys_like_queries:
-                key.copy_(layer.get_parameter("relevance_query.weight"))
-            key.mul_(factor)
+            for query, key in names:
+                weight = layer.get_parameter(key)
+                if keys_like_queries:
+                    weight.copy_(layer.get_parameter(query))
+                weight.mul_(factor)
 
     @torch.no_grad()
     def amplify(self, factor: float) -> None:

@@ -38,7 +38,7 @@ def _places() -> dict[str, Variant]:
     for count in (8, 16, 32):
         variants[f"pm{count}"] = Variant(
             f"FFHQ-world, read in the best 4 chunks of 8 steps of {count} regions",
-            {"policy.memory": "sat-pm-ph", "env_kwargs.places": count},
+            {"policy.memory": "sat-pm-ph", "policy.flat_layers": 2, "env_kwargs.places": count},
         )
     for code, what in (
         ("learned2d", "learned vectors of row and column"),
@@ -98,7 +98,12 @@ PICTURE_PRESETS: dict[str, Preset] = {
                 "ballet3d",
                 "Ballet3D",
                 ("fifo", "lifo", "lvfo", "mvfo"),
-                {**_VIEWS, "total_steps": _STEPS["ballet3d"], "eval_trials": 400},
+                {
+                    **_VIEWS,
+                    "total_steps": _STEPS["ballet3d"],
+                    "eval_trials": 400,
+                    "supervised.learning_rate": 5e-4,
+                },
             ),
             **_strategies(
                 "colour",

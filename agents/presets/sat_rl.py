@@ -68,19 +68,19 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
 }
 #: Task of the study -> beginning of the names of its variants, and the overrides of all. In TwoRooms views are wide, so
-#: that both boxes are in the first one of the choice, and the stay is a quarter as long as by default. A memory has
-#: room for all of it, but not for the cue besides.
+#: that both boxes are in the first one of the choice, and the stay is half as long as by default, with a memory for half of
+#: it, as there.
 TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "visual-match": ("", {}),
     "two-rooms": (
         "two-rooms-",
         {
             "env": "memenvs/TwoRooms-v0",
-            "env_kwargs": {"image_size": [12, 20], "phases": [4, 20, 16], "place": True},
+            "env_kwargs": {"image_size": [12, 20], "phases": [4, 40, 16], "place": True},
             "policy.features_extractor_kwargs": {"image_dim": 64},
-            "total_steps": 384_000,
-            "ppo.n_steps": 40,
-            "eval_steps": 40,
+            "total_steps": 614_400,
+            "ppo.n_steps": 60,
+            "eval_steps": 60,
             "eval_trials": 200,
         },
     ),

@@ -36,6 +36,8 @@ class PictureModelConfig:
         place_layers: Layers after which a second head predicts the place of each query, 0 (none) to `layers` - 1, in
             tasks with moves. It is trained together with the answer. The model must find the place of the start, add
             the moves, and read there; the answer alone teaches none of the three by itself.
+        flat_layers: First layers that read all tokens at once though the others read chunks; 0 to `place_layers`. For
+            "sat-pm-ph". The place of the start is known by its picture alone, and the mean of a chunk hides it.
         chunk: Steps in a chunk, >= 1. The published value is 8.
         top_k: Chunks that are read, >= 1.
         dim: Width D of tokens.
@@ -58,6 +60,7 @@ class PictureModelConfig:
     move_query: MoveQuery = "displacement"
     initialisation: Initialisation = "calibrated"
     place_layers: int = 0
+    flat_layers: int = 0
     chunk: int = 8
     top_k: int = 4
     dim: int = 128
@@ -70,8 +73,14 @@ class PictureModelConfig:
         for name in ("chunk", "top_k", "dim", "layers", "heads", "mlp_dim"):
             check_int(name, getattr(self, name))
         check_int("place_layers", self.place_layers, at_least=0)
+        check_int("flat_layers", self.flat_layers, at_least=0)
         if self.place_layers >= self.layers:
             raise ValueError(f"place_layers must be below layers ({self.layers}), got {self.place_layers}")
+        if self.flat_layers > (self.place_layers if self.is_chunked else 0):
+            raise ValueError(
+                f"flat_layers must be at most place_layers ({self.place_layers}) with memory 'sat-pm-ph', and 0 with "
+                f"others, got {self.flat_layers}"
+            )
         check_largest(vars(self))
         if self.capacity != "task":
             check_int("capacity", self.capacity, or_none=True)

@@ -78,14 +78,14 @@ class PictureModel(nn.Module):
         self.capacity = task.capacity if isinstance(config.capacity, str) else config.capacity
         retained(np.zeros((1, task.steps), np.int64), config.strategy, self.capacity, n_places=task.n_regions)
 
-        dim = config.dim
+        dim, calibrated = config.dim, config.initialisation == "calibrated"
         self.encoder: PictureEncoder = PatchEncoder(dim) if task.pictures == "patches" else ViewEncoder(dim)
         self.reader = MemoryReader(dim, config.layers, config.heads, config.mlp_dim)
         self.head: nn.Module
         if task.classes:
             self.head = nn.Linear(dim, task.classes)
         else:
-            self.head = PatchDecoder(dim) if task.pictures == "patches" else ViewDecoder(dim, task.answers)
+            self.head = PatchDecoder(dim) if task.pictures == "patches" else ViewDecoder(dim, task.answers, calibrated)
         self.place_head = nn.Linear(dim, task.n_places) if config.place_layers else None
         self.moves: nn.Parameter | None = None
         self.query: nn.Linear | None = None
@@ -106,7 +106,7 @@ class PictureModel(nn.Module):
         units = self._units_per_step * task.steps + 1 + task.answers
         times = sinusoid(torch.arange(units).double(), dim).float()
         self.register_buffer("times", times, persistent=False)  # (units, D)
-        if config.initialisation == "calibrated":
+        if calibrated:
             self._calibrate()
 
     @torch.no_grad()
@@ -120,7 +120,7 @@ class PictureModel(nn.Module):
             for part in (codes[:columns], codes[columns:]):
                 part.sub_(part.mean(0))
             codes.div_(self.places.table().square().mean().sqrt())
-        self.reader.sharpen(SHARPNESS, keys_like_queries=True)
+        self.reader.sharpen(SHARPNESS, keys_like_queries=True, within_chunks=True)
 
     def forward(self, batch: PictureBatch, strategies: np.ndarray) -> Tensor:
         """Answer the query of each episode.
@@ -146,8 +146,12 @@ class PictureModel(nn.Module):
         top_k, split = self.config.top_k, self.config.place_layers
         places = None
         if self.place_head is not None:
-            query = self.reader(query, tokens, chunks, top_k, layers=slice(split))
+            flat = self.config.flat_layers
+            query = self.reader(query, tokens, None, top_k, layers=slice(flat))
+            query = self.reader(query, tokens, chunks, top_k, layers=slice(flat, split))
             places = self.place_head(query)
+            if self.places is not None:  # the layers that follow read where the answer should be
+                query = query + places.softmax(2).to(query.dtype) @ self.places.table().to(query.dtype)
         read = self.reader(query, tokens, chunks, top_k, layers=slice(split, None))  # (B, Q, D)
         if batch.query_moves is None:
             return self.head(read[:, 0]), None

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from memenvs.agents.algorithms.supervised import PredictionModel
+from memenvs.agents.encoders.pictures import ViewDecoder
 from memenvs.agents.memory.allocator import AdaptiveAllocator
 from memenvs.agents.sat.allocation import SupervisedAllocation
 from memenvs.agents.sat.picture_model import PictureModel
@@ -197,7 +198,10 @@ def make_picture_prediction(task: PictureTask, settings: Mapping[str, Any]) -> P
     if model.config.initialisation == "calibrated":
         batch = task.sample(CALIBRATION_EPISODES, np.random.default_rng(0))
         numbers = np.unique(batch.rows[:, ::CALIBRATION_STRIDE] // model.encoder.rows_per_picture)
-        model.encoder.calibrate(torch.from_numpy(batch.pictures(numbers)))
+        pictures = torch.from_numpy(batch.pictures(numbers))
+        model.encoder.calibrate(pictures)
+        if isinstance(model.head, ViewDecoder):
+            model.head.calibrate(pictures)
     if allocation is None:
         return PicturePrediction(model)
     if "strategy" in model_settings:

@@ -50,6 +50,24 @@ def test_calibration_makes_pictures_visible_in_every_number() -> None:
 
 
 @torch.no_grad()
+def test_a_calibrated_decoder_starts_near_the_mean_view_and_lets_vectors_through() -> None:
+    rng = np.random.default_rng(0)
+    views = torch.from_numpy(rng.integers(30, 220, (5, 84, 84, 3)).astype(np.uint8))
+    torch.manual_seed(0)
+    decoder = ViewDecoder(128, 2, background=True)
+    decoder.calibrate(views)
+    vectors = torch.randn(200, 128)
+    shown = decoder(vectors)
+    mean = (views / 255).mean(0)
+    assert (shown.mean(0) - mean).abs().mean() < 0.02
+    assert 0.01 < (shown - mean).std() < 0.1
+    hidden = decoder.layers[:-1]
+    for layer in range(1, 7):
+        if isinstance(decoder.layers[layer], nn.ReLU):
+            active = hidden[: layer + 1](vectors) > 0
+            assert (active.flatten(1).float().mean(0) > 0.1).float().mean() > 0.95, layer
+
+
 def test_decoders_give_pictures_of_the_right_form() -> None:
     vectors = 100 * torch.randn(3, 8, generator=torch.Generator().manual_seed(0))
     for decoder, shape in ((PatchDecoder(8), (3, 16, 16, 3)), (ViewDecoder(8, 6), (3, 6, 84, 84, 3))):

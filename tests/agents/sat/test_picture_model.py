@@ -64,8 +64,12 @@ def plain_answer(model: PictureModel, batch: PictureBatch, strategy: str, b: int
     if config.move_query == "moves":
         query = query + model.times[-len(queries) :]
     memory = torch.stack(tokens)
-    for layer in model.reader.layers:
+    for number, layer in enumerate(model.reader.layers):
         assert isinstance(layer, MemoryLayer)
+        if model.place_head is not None and number == config.place_layers:
+            assert model.places is not None
+            query = query + model.place_head(query).softmax(1) @ model.places.table()
+        in_chunks = config.is_chunked and number >= config.flat_layers
         normed = layer.local_norm(query)
         q, k, v = (
             part(normed).view(len(query), layer.heads, -1).transpose(0, 1)
@@ -75,7 +79,7 @@ def plain_answer(model: PictureModel, batch: PictureBatch, strategy: str, b: int
         query = query + layer.local_mix(attended.transpose(0, 1).flatten(1))
         normed = layer.read_norm(query)
         groups = [[i] for i in range(len(memory))]
-        if config.memory == "sat-pm-ph":
+        if in_chunks:
             groups = []
             for region in sorted(set(regions)):
                 of_region = [i for i, each in enumerate(regions) if each == region]
@@ -84,11 +88,11 @@ def plain_answer(model: PictureModel, batch: PictureBatch, strategy: str, b: int
         scores = layer.relevance_query(normed) @ layer.relevance_key(means).T / dim**0.5
         read = []
         for one, each in zip(normed, scores, strict=True):
-            best = each.topk(min(config.top_k, len(groups)) if config.is_chunked else len(groups))
+            best = each.topk(min(config.top_k, len(groups)) if in_chunks else len(groups))
             parts = []
             for group in best.indices.tolist():
                 inside = memory[groups[group]]
-                if config.is_chunked:
+                if in_chunks:
                     q = layer.query(one).view(layer.heads, 1, -1)
                     k, v = (
                         part(inside).view(len(inside), layer.heads, -1).transpose(0, 1)
@@ -110,6 +114,7 @@ def test_answers_and_gradients_are_those_of_the_equations() -> None:
         {"memory": "t-fifo", "initialisation": "release"},
         {"memory": "t-fifo+a", "move_query": "moves"},
         {"memory": "sat-pm-ph", "capacity": None, "place_layers": 1, "place_code": "learned2d"},
+        {"memory": "sat-pm-ph", "place_layers": 2, "flat_layers": 1},
     ):
         for strategy in ("fifo", "mvfo"):
             torch.manual_seed(1)
@@ -147,6 +152,8 @@ def test_settings_that_do_not_fit_are_refused_by_name() -> None:
         (of_classes, {"memory": "t-fifo+a"}, "memory must be one without moves"),
         (of_classes, {"place_layers": 1}, "place_layers must be 0"),
         (task, {"place_layers": 4}, "place_layers must be below layers"),
+        (task, {"place_layers": 2, "flat_layers": 1}, "and 0 with others, got 1"),
+        (task, {"memory": "sat-pm-ph", "place_layers": 1, "flat_layers": 2}, "flat_layers must be at most place_layers"),
         (task, {"capacity": 0}, "capacity must"),
         (task, {"memory": "t-fifo", "strategy": "mvfo"}, "strategy must be 'fifo' or 'lifo' with memory 't-fifo'"),
         (task, {"strategy": "newest"}, "unknown strategy 'newest'"),

@@ -54,7 +54,7 @@ def test_every_method_has_a_preset() -> None:
     allocated = {method for (_, method), config in methods.items() if config.learner.allocator is not None}
     assert allocated == {"ama", "ama-long"}
     steps = {task: {methods[task, each].total_steps for each in METHODS if each != "ama-long"} for task in TASKS}
-    assert steps == {"visual-match": {1_536_000}, "two-rooms": {384_000}}  # the same for all methods of a task
+    assert steps == {"visual-match": {1_536_000}, "two-rooms": {614_400}}  # the same for all methods of a task
     assert [methods[task, "ama-long"].total_steps for task in TASKS] == [2_304_000, 576_000]
     for (task, method), config in methods.items():  # memory is smaller than the stay and the cue together
         capacity = config.policy["memory_kwargs"].get("capacity")

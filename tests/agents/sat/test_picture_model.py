@@ -153,7 +153,7 @@ def test_settings_that_do_not_fit_are_refused_by_name() -> None:
         (of_classes, {"place_layers": 1}, "place_layers must be 0"),
         (task, {"place_layers": 4}, "place_layers must be below layers"),
         (task, {"place_layers": 2, "flat_layers": 1}, "and 0 with others, got 1"),
-        (task, {"memory": "sat-pm-ph", "place_layers": 1, "flat_layers": 2}, "flat_layers must be at most place_layers"),
+        (task, {"memory": "sat-pm-ph", "place_layers": 1, "flat_layers": 2}, "flat_layers must be at most"),
         (task, {"capacity": 0}, "capacity must"),
         (task, {"memory": "t-fifo", "strategy": "mvfo"}, "strategy must be 'fifo' or 'lifo' with memory 't-fifo'"),
         (task, {"strategy": "newest"}, "unknown strategy 'newest'"),

@@ -41,11 +41,11 @@ def test_a_run_and_its_page(tmp_path: Path) -> None:
 
 
 def test_the_memory_of_an_agent_with_images(tmp_path: Path) -> None:
-    config = replace(smoke_config(find_preset("sat-visual-match:two-rooms-mvfo")), device="cpu", total_steps=160)
+    config = replace(smoke_config(find_preset("sat-visual-match:two-rooms-mvfo")), device="cpu", total_steps=240)
     with RunDirectory.open_or_create(tmp_path / "mvfo-0", config) as run:
         train_run(run, quiet=True)
         contents = memory_contents(run)
-    cue = {name: sum(last >= 25 for _, first, last in spans if first < 4) for name, spans in contents.items()}
+    cue = {name: sum(last >= 45 for _, first, last in spans if first < 4) for name, spans in contents.items()}
     assert cue == {"fifo": 0, "mvfo": 4}
 
 
@@ -55,7 +55,7 @@ def test_every_method_has_a_preset() -> None:
     assert allocated == {"ama", "ama-long"}
     steps = {task: {methods[task, each].total_steps for each in METHODS if each != "ama-long"} for task in TASKS}
     assert steps == {"visual-match": {1_536_000}, "two-rooms": {614_400}}  # the same for all methods of a task
-    assert [methods[task, "ama-long"].total_steps for task in TASKS] == [2_304_000, 576_000]
+    assert [methods[task, "ama-long"].total_steps for task in TASKS] == [2_304_000, 921_600]
     for (task, method), config in methods.items():  # memory is smaller than the stay and the cue together
         capacity = config.policy["memory_kwargs"].get("capacity")
         assert capacity == (

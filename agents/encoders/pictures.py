@@ -215,7 +215,7 @@ class ViewDecoder(nn.Module):
 
     @torch.no_grad()
     def calibrate(self, pictures: Tensor) -> None:
-        """Start with the mean of some views as the background, and with layers that let vectors through.
+        """Start with the mean view as the background, and with layers that let vectors through.
 
         With PyTorch's own weights all layers learn to draw the background first. Their ReLUs are then below 0 for most
         vectors and stay there, and what differs between views is not learned.

@@ -209,7 +209,7 @@ class MemoryReader(nn.Module):
             keys_like_queries: Whether B starts as a copy of A, so that the tokens most similar to the query are the
                 most relevant. If False, A and B are unrelated random maps. True suits memories in which the answer is
                 stored beside what resembles the query, for instance in the same chunk.
-            within_chunks: Whether attention within a chunk starts in the same way. It suits memories in which the
+            within_chunks: Whether attention within a chunk starts like that too. It suits memories in which the
                 answer is a single token of a chunk.
         """
         names = [("relevance_query.weight", "relevance_key.weight")]

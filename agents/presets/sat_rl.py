@@ -68,8 +68,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
 }
 #: Task of the study -> beginning of the names of its variants, and the overrides of all. In TwoRooms views are wide, so
-#: that both boxes are in the first one of the choice, and the stay and the memory are half as long as by
-#: default.
+#: that both boxes are in the first one of the choice. Stay and memory are half as long as by default.
 TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "visual-match": ("", {}),
     "two-rooms": (

@@ -39,6 +39,7 @@ OLD_WORDS = {
     r"held(?![ _-]out)": "checked against, kept",
     r"looks?(?![ _]?(?:up|down))|looked|looking": "observe, view, render, appear",
     r"blame": "as_user_error",
+    r"middles": "centres",
     r"remember_(?:action|moves)": "update_previous_action",
     r"TrialModel|TrialAlgorithm|EpisodeAlgorithm": "MemoryAlgorithm, OnPolicyMemoryAlgorithm, OffPolicyMemoryAlgorithm",
 }

@@ -46,7 +46,7 @@ def best_view(house: House, room: int, rng: np.random.Generator, tries: int) -> 
     if len(positions) == 0:
         return np.zeros(5), 0.0
     middle = house.rooms[room].polygon.mean(0)
-    # Towards the middle of the room, up to 0.5 rad beside it.
+    # Towards the centre of the room, up to 0.5 rad beside it.
     headings = np.arctan2(*(middle - positions).T[::-1]) + rng.uniform(-0.5, 0.5, len(positions))
     poses = np.column_stack([positions, np.full(len(positions), EYE), headings, np.full(len(positions), PITCH)])
     camera = Camera(height=60, width=80)

@@ -57,7 +57,7 @@ def grid_pixels(size: int, cells: np.ndarray, side: int = SIDE) -> np.ndarray:
         side: Side of the image, pixels.
 
     Returns:
-        float64, (T, 2); column and row of the middle of each cell.
+        float64, (T, 2); column and row of the centre of each cell.
     """
-    middles = (np.asarray(cells, np.float64)[:, :2] + 0.5) * (side / size)
-    return np.stack([middles[:, 0], side - middles[:, 1]], 1)
+    centres = (np.asarray(cells, np.float64)[:, :2] + 0.5) * (side / size)
+    return np.stack([centres[:, 0], side - centres[:, 1]], 1)

@@ -88,7 +88,7 @@ def test_environment_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(tmp_path)
     write_houses(tmp_path, two_rooms())
     monkeypatch.setattr("memenvs.cli.warmup.ENVIRONMENTS", ENVIRONMENTS[:1])
-    monkeypatch.setattr("memenvs.verbalization.language.proxy.failures", lambda rates, preset: [])
+    monkeypatch.setattr("memenvs.verbalization.language.text_only.failures", lambda rates, preset: [])
     for name, (arguments, text) in MEMENVS.items():
         check_bar(memenvs.cli.main, [name, *arguments], text, terminal)
 

@@ -28,7 +28,7 @@ class PlaceWrapper(KeyWrapper, RecordConstructorArgs):
         env: An environment with `info["place"]` (with `centres`: `info["pose"]`), or one of Minigrid or Miniworld.
         num_places: Places are 0 ... num_places - 1; >= 1; None takes the number from the environment. Not together with
             `centres`.
-        centres: float, (k, 2), finite; x and y of the middle of each place, m; None for the true place.
+        centres: float, (k, 2), finite; x and y of the centre of each place, m; None for the true place.
 
     Raises:
         ValueError: A setting is not allowed, or the number of places is unknown; at `reset`: the place is unknown.

@@ -17,7 +17,7 @@ from memenvs.ballet3d.world import DanceWorld
 from memenvs.retention import STRATEGIES
 
 TRAINING, HELD_OUT = 400, 100
-"""Sequences that are drawn for training and for evaluation, 90 views each."""
+"""Episodes without a query that are drawn for training and for evaluation, 90 views each."""
 
 
 class Ballet3DTask(PictureTask):
@@ -65,7 +65,7 @@ class Ballet3DTask(PictureTask):
 
 @cache
 def _ballets(config: Ballet3DConfig, held_out: bool) -> tuple[DanceWorld, DanceEpisodes, np.ndarray, np.ndarray]:
-    """Rules, episodes, their views, and the row of the view of each step."""
+    """Make the dance world, its episodes, their views, and the row of the view of each step."""
     world = config.make_world()
     episodes = world.sample_batch(HELD_OUT if held_out else TRAINING, np.random.default_rng(int(held_out)))
     return world, episodes, *world.draw(episodes)

@@ -13,7 +13,7 @@ LONG_STAY_CAPACITY = 256
 
 
 class FaceTask(PictureTask):
-    """Patches of a picture along a walk, then those along another walk over the same picture.
+    """Patches of a picture along a path, then those along another path over the same picture.
 
     A place is a cell of the picture; regions are the places of the environment, cells or clusters of them.
 

@@ -77,7 +77,7 @@ class PictureTask(abc.ABC):
         strategies: Retention strategies that an allocator chooses from.
         answers: A; pictures that answer a query.
         classes: Number of classes; 0 where pictures are the answer.
-        move_vectors: int64, (number of moves, 2); columns and rows that each move leads on; None where there are none.
+        move_vectors: int64, (number of moves, 2); column and row step of each move; None for tasks without moves.
         query_dim: G; 0 where the query shows a picture.
     """
 
@@ -101,8 +101,8 @@ class PictureTask(abc.ABC):
         Args:
             count: B.
             rng: Generator of everything random.
-            held_out: Whether they are for evaluation. Tasks whose pictures are drawn once, for many episodes, then use
-                others. The pictures of FFHQ-world are those of its setting `split` in both cases.
+            held_out: True for episodes of an evaluation. Tasks whose pictures are drawn once, for many episodes, then
+                use other pictures. Those of FFHQ-world follow its setting `split` in both cases.
         """
 
 

@@ -1,4 +1,4 @@
-"""A page about one life: its timeline, the questions, and the sources of each answer."""
+"""Page about one life, the history of a robot: timeline, questions, sources of answers."""
 
 from __future__ import annotations
 

@@ -34,6 +34,6 @@ def load_answering(path: str | PathLike[str]) -> AnsweringModel:
         with torch.random.fork_rng(devices=[]):  # the first weights are drawn, and replaced
             model = make_question_answering(saved["env"], saved["env_kwargs"], saved["policy"])
     except (TypeError, ValueError, KeyError) as error:
-        raise ValueError(f"{file}: is no model that answers questions about a robot's life ({error})") from None
+        raise ValueError(f"{file}: is no model that answers questions about a robot's history ({error})") from None
     load_model(model, file, members)
     return model.eval()

@@ -22,7 +22,7 @@ _CELL = 96  # side of a picture of the answer in images for people, pixels
 class Ballet3D(BatchTask):
     """Produce the dance of one of seven dancers that were seen while turning in a room.
 
-    The robot stands in the middle of a room and turns to the right by 3 to 7 degrees a step, 45 times from the corner
+    The robot stands in the centre of a room and turns to the right by 3 to 7 degrees a step, 45 times from the corner
     between the front and the left wall. Then it watches the back wall for 54 steps and turns on, 27 times. Before each
     wall a dancer, a box or a ball, repeats a dance of six moves; before the back wall there are four, one after the
     other. So each of seven dancers is seen for about 18 steps. The robot does not choose its turns. At last a query

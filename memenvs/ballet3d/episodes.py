@@ -11,7 +11,7 @@ COLOURS = ("red", "green", "blue", "purple", "yellow", "grey")
 #: Dancers are numbered shape * 6 + colour.
 NUM_DANCERS = len(SHAPES) * len(COLOURS)
 #: Moves of each dance, from where the dancer rests: up (u), down (d), left (l), right (r) by 1 m as seen from the
-#: middle of the room, or two of these at once.
+#: centre of the room, or two of these at once.
 DANCE_MOVES = {
     "circle_cw": "l u r r d l",
     "circle_ccw": "r u l l d r",
@@ -26,7 +26,7 @@ LOOP = 6
 #: Walls in the order in which the robot faces them; a place is the sector of 90 degrees around one of them.
 WALLS = ("front", "right", "back", "left")
 FRONT, RIGHT, BACK, LEFT = range(4)
-#: Directions of the walls from the middle of the room, degrees.
+#: Directions of the walls from the centre of the room, degrees.
 WALL_HEADINGS_DEG = np.array([180.0, 90.0, 0.0, 270.0])
 #: Steps that turn to the right, that stand still before the back wall, and that turn again.
 TURNING, WATCHING, LEAVING = 45, 54, 27

@@ -1,6 +1,6 @@
 """The room of Ballet3D: pictures from our renderer.
 
-The room extends from (-5, -5) to (5, 5) m and has no ceiling. The robot stands in its middle.
+The room extends from (-5, -5) to (5, 5) m and has no ceiling. The robot stands in its centre.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def stage_places(position: np.ndarray) -> np.ndarray:
 
 
 class DanceRoom:
-    """Draws what the robot sees from the middle of the room.
+    """Draws what the robot sees from the centre of the room.
 
     Args:
         threads: Rendering threads; pictures do not depend on it.

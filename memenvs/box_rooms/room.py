@@ -105,7 +105,7 @@ class RoomBuilder:
 
         Args:
             name: Its name.
-            position: x and y of its middle, m.
+            position: x and y of its centre, m.
             colour: Its colour.
             side: Its side, m.
             bottom: Height of its lower face, m.

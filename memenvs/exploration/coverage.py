@@ -9,7 +9,7 @@ class Coverage(Exploration):
     """Enter as many different cells of 0.5 m as possible.
 
     Reward:
-        5 for entering a cell for the first time, -1 for a collision. Only cells whose middle can be reached count; the
+        5 for entering a cell for the first time, -1 for a collision. Only cells whose centre can be reached count; the
         cell of the start is visited from the beginning.
 
     Termination:

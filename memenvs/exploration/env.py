@@ -119,7 +119,7 @@ class Exploration(BatchTask):
         forwards_ok: Steps forward without a collision.
         distance: 0.25 m for each of these.
         collisions: Steps with a collision.
-        cells: Cells entered, without the start's. Only cells whose middle can be reached count.
+        cells: Cells entered, without the start's. Only cells whose centre can be reached count.
         coverage: Share of the cells that can be reached.
 
     Variants:

@@ -34,7 +34,7 @@ class TaskHome:
         navmap: Map for navigation.
         scene: The home prepared for rendering, with labels of NYU40.
         corner: float64, (2,); (x, y) of the corner of cell [0, 0], m.
-        counted_cells: bool, (S, S), S >= 64; True for coverage cells that count: those whose middle can be reached. Row
+        counted_cells: bool, (S, S), S >= 64; True for coverage cells that count: those whose centre can be reached. Row
             0 has the smallest y.
         has_label: bool, (41,); True for labels of NYU40 that the home contains.
     """
@@ -64,7 +64,7 @@ class TaskHome:
         low, high = home.house.bounds
         size = max(GRID_SIZE, math.ceil((high - low).max() / COVERAGE_CELL_SIZE - 1e-9))
         i, j = np.indices((size, size)).reshape(2, -1)
-        middles = low + (np.stack([j, i], 1) + 0.5) * COVERAGE_CELL_SIZE
+        centres = low + (np.stack([j, i], 1) + 0.5) * COVERAGE_CELL_SIZE
         has_label = np.zeros(len(NYU40), bool)
         has_label[LABELS[home.house.shapes.semantic]] = True
         return TaskHome(
@@ -73,7 +73,7 @@ class TaskHome:
             navmap=home.navmap,
             scene=with_nyu40_labels(Scene.from_house(home.house)),
             corner=low,
-            counted_cells=(home.navmap.islands(middles) == 0).reshape(size, size),
+            counted_cells=(home.navmap.islands(centres) == 0).reshape(size, size),
             has_label=has_label,
         )
 
@@ -116,14 +116,14 @@ class TaskHome:
             path: float, (T, 2) or more columns; x and y, m.
 
         Returns:
-            float64, (K, 3); x and y of the middle, and the side; m.
+            float64, (K, 3); x and y of the centre, and the side; m.
         """
         columns, rows = np.floor((path[:, :2] - self.corner) / COVERAGE_CELL_SIZE).astype(np.int64).T
         entered = np.zeros_like(self.counted_cells)
         entered[rows, columns] = True
         i, j = np.nonzero(entered & self.counted_cells)
-        middles = self.corner + (np.stack([j, i], 1) + 0.5) * COVERAGE_CELL_SIZE
-        return np.column_stack([middles, np.full(len(middles), COVERAGE_CELL_SIZE)])
+        centres = self.corner + (np.stack([j, i], 1) + 0.5) * COVERAGE_CELL_SIZE
+        return np.column_stack([centres, np.full(len(centres), COVERAGE_CELL_SIZE)])
 
 
 def check_home(world: HouseWorld, index: int) -> None:

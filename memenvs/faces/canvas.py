@@ -17,7 +17,7 @@ Shape = np.ndarray
 Box = tuple[slice, slice]
 WHOLE: Box = (slice(0, PICTURE_PIXELS), slice(0, PICTURE_PIXELS))
 
-#: Row and column of the middle of each pixel, (88, 88).
+#: Row and column of the centre of each pixel, (88, 88).
 Y, X = (axis.astype(np.float32) + np.float32(0.5) for axis in np.mgrid[:PICTURE_PIXELS, :PICTURE_PIXELS])
 
 
@@ -129,7 +129,7 @@ class CoordinateFrame:
         return part
 
     def ellipse(self, u: float, v: float, width: float, height: float, power: float = 2.0) -> Shape:
-        """Ellipse by its middle and half axes; a larger power makes it more like a rectangle."""
+        """Ellipse by its centre and half axes; a larger power makes it more like a rectangle."""
         across, down = abs(self.u - u) / width, abs(self.v - v) / height
         if power == 2.0:
             size = np.sqrt(across * across + down * down)
@@ -138,7 +138,7 @@ class CoordinateFrame:
         return (size - 1.0) * min(width, height)
 
     def box(self, u: float, v: float, width: float, height: float) -> Shape:
-        """Rectangle by its middle and half sides."""
+        """Rectangle by its centre and half sides."""
         return np.maximum(abs(self.u - u) - width, abs(self.v - v) - height)
 
     def line(self, start: tuple[float, float], end: tuple[float, float], radius: float) -> Shape:

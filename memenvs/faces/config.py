@@ -18,7 +18,7 @@ class FacesConfig:
 
     Attributes:
         images: None for drawn faces, or a folder of pictures, such as that of FFHQ's thumbnails (`thumbnails128x128`).
-            Pictures are RGB and at least 88 pixels wide and high. Their middle square is resized to 88 x 88, bilinear
+            Pictures are RGB and at least 88 pixels wide and high. Their centre square is resized to 88 x 88, bilinear
             and with antialiasing.
         split: Pictures to draw from: "train", "validation", "test" or "all". Drawn faces and FFHQ are split by their
             number, 0 to 61,999, 62,000 to 68,999, and 69,000 to 69,999; other folders in the same proportions, in the

@@ -41,7 +41,7 @@ def draw_face(number: int) -> np.ndarray:
 
 
 class _Portrait:
-    """One face. Lengths are in pixels; positions on the head are relative to its middle.
+    """One face. Lengths are in pixels; positions on the head are relative to its centre.
 
     Args:
         rng: Source of everything that is drawn.

@@ -213,11 +213,11 @@ class FFHQWorld(BatchTask):
         )
 
     def draw_map(self, i: int, path: np.ndarray) -> np.ndarray:
-        """Draw the picture with a path through the middles of the cells; 352 x 352."""
+        """Draw the picture with a path through the centres of the cells; 352 x 352."""
         return draw_path(self.world.pictures.read(int(self._episodes.picture[i])), path)
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
-        """Convert poses to pixels of the map, the middles of the patches."""
+        """Convert poses to pixels of the map, the centres of the patches."""
         return path_pixels(poses)
 
     # ------------------------------------------------------------------ private

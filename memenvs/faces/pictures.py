@@ -156,7 +156,7 @@ def _check_header(file: Path, changed: int) -> None:
 
 @lru_cache(_KEPT)
 def _read(file: Path) -> np.ndarray:
-    """Read the middle square of a picture, resized to 88 x 88."""
+    """Read the centre square of a picture, resized to 88 x 88."""
     try:
         with Image.open(file) as image:
             side = min(image.size)

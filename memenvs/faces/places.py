@@ -28,7 +28,7 @@ def place_table(places: Places) -> np.ndarray:
         places: "cells", or the number of clusters into which k-means divides the cells.
 
     Returns:
-        int16, (100,), read-only. Clusters are numbered by the column of their middles, then by the row.
+        int16, (100,), read-only. Clusters are numbered by the column of their centres, then by the row.
 
     Source:
         Spatially-Aware Transformer, 2024: 8, 16 or 32 clusters, of coordinates from 0 to 1.

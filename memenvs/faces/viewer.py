@@ -55,7 +55,7 @@ def draw_scene(
     targets: np.ndarray,
     produced: np.ndarray,
 ) -> np.ndarray:
-    """Draw the picture with the walker, and the strips of true and of produced patches.
+    """Draw the picture with the current cell, and the strips of true and of produced patches.
 
     Args:
         picture: uint8, (88, 88, 3).

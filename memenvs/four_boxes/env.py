@@ -36,7 +36,7 @@ from memenvs.task import BatchTask, Observation, Options
 if TYPE_CHECKING:
     from memenvs.four_boxes.miniworld import MiniworldRoom
 
-#: A robot is rewarded if it is nearer than this to the middle of the box, m, ...
+#: A robot is rewarded if it is nearer than this to the centre of the box, m, ...
 NEAR = BOX_RADIUS + ROBOT_RADIUS + 1.5 * FORWARD_DISTANCE
 #: ... and if its heading differs from the direction of the box by no more than this, degrees.
 FACING_DEG = 30.0
@@ -63,7 +63,7 @@ class FourBoxes(BatchTask):
         nothing. Robots pass through the other boxes.
 
     Reward:
-        1 on every step that ends within 2.016 m of the middle of the goal box, with its direction within 30 degrees of
+        1 on every step that ends within 2.016 m of the centre of the goal box, with its direction within 30 degrees of
         the heading.
 
     Termination:
@@ -74,7 +74,7 @@ class FourBoxes(BatchTask):
 
     Options:
         goal: Number or colour of the goal box; default that of the layout.
-        start: (x m, y m, heading rad); default the middle of the room, heading along x.
+        start: (x m, y m, heading rad); default the centre of the room, heading along x.
 
     Info:
         pose: (x m, y m, heading rad); the room extends from (0, -6) to (6, 0).
@@ -208,7 +208,7 @@ class FourBoxes(BatchTask):
     # ------------------------------------------------------------------ private
 
     def _goal_positions(self) -> np.ndarray:
-        """float64, (N, 2); middles of the goal boxes, m."""
+        """float64, (N, 2); centres of the goal boxes, m."""
         return BOX_POSITIONS[self._room.goal]
 
     def _to_goal(self, pose: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -255,6 +255,6 @@ def _check_start(value: object, goal: int) -> tuple[float, float, float]:
     if is_blocked(np.array(start[:2]), BOX_POSITIONS[goal]):
         raise ValueError(
             f"option 'start' must be at least {ROBOT_RADIUS} m from the walls of the room, (0, -6) to (6, 0), and "
-            f"{ROBOT_RADIUS + BOX_RADIUS:.3f} m from the middle of the {COLOURS[goal]} box, got {value!r}"
+            f"{ROBOT_RADIUS + BOX_RADIUS:.3f} m from the centre of the {COLOURS[goal]} box, got {value!r}"
         )
     return start[0], start[1], start[2] % (2 * math.pi)

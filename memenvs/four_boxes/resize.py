@@ -13,7 +13,7 @@ class Resize:
 
     An axis that becomes k times shorter is smoothed with a Gaussian of standard deviation (k - 1) / 2 pixels. The
     Gaussian is cut off at four standard deviations, and the image is mirrored at its edges. Linear interpolation at the
-    middles of the new pixels follows. Values are rounded.
+    centres of the new pixels follows. Values are rounded.
 
     Args:
         source: Rows and columns of the input.

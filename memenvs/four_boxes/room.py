@@ -29,13 +29,13 @@ FORWARD_DISTANCE = 0.7
 TURN_DEG = 15.0
 #: Rows and columns of the images that the robot's camera renders.
 VIEW_SIZE = (60, 80)
-#: x (m), y (m) and heading (rad) in the middle of the room.
+#: x (m), y (m) and heading (rad) in the centre of the room.
 START = (SIZE / 2, -SIZE / 2, 0.0)
 
 COLOURS = ("blue", "red", "green", "yellow")
 _LOW = BOX_RADIUS
 _HIGH = SIZE - BOX_RADIUS
-#: float64, (4, 2); middles of the boxes in the order of `COLOURS`, m.
+#: float64, (4, 2); centres of the boxes in the order of `COLOURS`, m.
 BOX_POSITIONS = np.array([(_LOW, -_LOW), (_HIGH, -_LOW), (_HIGH, -_HIGH), (_LOW, -_HIGH)])
 
 #: Rows and columns of images for people.
@@ -48,7 +48,7 @@ def is_blocked(position: np.ndarray, goal: np.ndarray) -> np.ndarray:
 
     Args:
         position: float64, (..., 2); m, not farther than one step outside the room.
-        goal: float64, (..., 2); middle of the goal's box, m.
+        goal: float64, (..., 2); centre of the goal's box, m.
 
     Returns:
         bool, (...); True where a robot cannot be.

@@ -168,7 +168,7 @@ class Door:
 
     Attributes:
         rooms: Indices of the two rooms; -1 is outside.
-        centre: (x, y) of the middle of the opening on the floor, m.
+        centre: (x, y) of the centre of the opening on the floor, m.
         width: Clear width, m.
         height: Clear height, m.
         yaw: Direction of its wall, rad; the robot passes through at right angles to it.
@@ -187,7 +187,7 @@ class Receptacle:
 
     Attributes:
         instance: The piece of furniture; index into `House.instances`.
-        centre: (x, y, z) of the middle of the surface, m.
+        centre: (x, y, z) of the centre of the surface, m.
         half: Half sizes along the surface's own axes, m.
         yaw: Rotation of its own x axis, rad.
         clearance: Free height above it, m.

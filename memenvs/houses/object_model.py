@@ -1,7 +1,7 @@
 """Models of objects: a few boxes, cylinders and ellipsoids in the object's own frame.
 
 The procedural furniture (`memenvs.houses.procedural.furniture`, `fixtures`) and the small objects of ExtObjNav
-(`memenvs.houses.ycb`) are made of them. Frame of a model, in metres: the origin is on the floor in the middle of the
+(`memenvs.houses.ycb`) are made of them. Frame of a model, in metres: the origin is on the floor in the centre of the
 outline (a rectangle seen from above), x points to the object's own right, y from the back to the front, z up.
 """
 

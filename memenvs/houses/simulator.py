@@ -21,7 +21,7 @@ from memenvs.houses.rendering.scene import Scene
 
 #: The head camera of Habitat's Fetch robot: m ahead of the robot's axis, m above the floor.
 CAMERA_AHEAD, CAMERA_HEIGHT = 0.25, 1.2
-#: Largest distance from the middle of an object to its surface, m, of the objects whose pixels are counted.
+#: Largest distance from the centre of an object to its surface, m, of the objects whose pixels are counted.
 OBJECT_RADIUS = 0.15
 #: The camera in whose images pixels of objects are counted, whatever the observation is.
 COUNTING_CAMERA = Camera(height=256, width=256, hfov_deg=90.0)
@@ -75,7 +75,7 @@ class Simulator:
         self._fields = [_NO_FIELD] * num_robots
         self._addresses = np.full(num_robots, _NO_FIELD.ctypes.data)
         self._sizes = np.full(num_robots, len(_NO_FIELD))
-        # Middles of goals: rows of one table, as many for each robot, and the first and last + 1 that robot i uses.
+        # Centres of goals: rows of one table, as many for each robot, and the first and last + 1 that robot i uses.
         self._goal_points = np.zeros((num_robots, 0, 2))
         self._goal_spans = np.zeros((num_robots, 2), np.int64)
         self._width = np.ones(num_robots, np.int64)
@@ -213,7 +213,7 @@ class Simulator:
 
         Args:
             rows: int64, (R,); indices of robots.
-            objects: float64, (R, K, 3); x, y, z of the middles of the objects, m; inf for none.
+            objects: float64, (R, K, 3); x, y, z of the centres of the objects, m; inf for none.
             distance: Largest distance from the robot's axis to the object, ignoring heights, m.
 
         Returns:
@@ -356,7 +356,7 @@ def _may_be_visible(
                 ahead = cos * x + sin * y - mount[0]
                 up = objects[r, k, 2] - mount[1]
                 depth = ahead * math.cos(pitches[i]) + up * math.sin(pitches[i])
-                # At 90 degrees the image ends where |right| = depth. A sphere of radius R reaches into it if its middle
+                # At 90 degrees the image ends where |right| = depth. A sphere of radius R reaches into it if its centre
                 # is at most R outside that plane, whose distance is (|right| - depth) / sqrt(2).
                 out[r, k] = depth - abs(cos * y - sin * x) > -OBJECT_RADIUS * math.sqrt(2.0)
 

@@ -37,7 +37,7 @@ class PlacedObject:
 
     Attributes:
         category: 0 to 19, index into `memenvs.houses.classes.YCB_CLASSES`.
-        position: (x, y, z) of the middle of its bounding box, m.
+        position: (x, y, z) of the centre of its bounding box, m.
         yaw: Rotation of its own x axis, rad.
         instance: Index into `House.instances`.
         receptacle: Index into `House.receptacles` of the surface that it stands on.
@@ -66,7 +66,7 @@ def object_shapes(category: int, position: Sequence[float], yaw: float = 0.0) ->
 
     Args:
         category: 0 to 19, index into `memenvs.houses.classes.YCB_CLASSES`.
-        position: (x, y, z) of the middle of its underside, m.
+        position: (x, y, z) of the centre of its underside, m.
         yaw: Rotation of its own x axis, rad.
 
     Returns:

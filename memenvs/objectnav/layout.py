@@ -48,7 +48,7 @@ class Layout:
         navmap: Map for navigation.
         scene: The house prepared for rendering.
         category: int64, (M,); index into `YCB_CLASSES`.
-        position: float64, (M, 3); middle of each object's bounding box, m.
+        position: float64, (M, 3); centre of each object's bounding box, m.
         instance: int64, (M,); instance id in images.
         viewpoints: As given.
         goals: int64, (G,), G >= 1; categories that can be goals, ascending.

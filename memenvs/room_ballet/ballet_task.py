@@ -109,7 +109,7 @@ class BalletTask:
         """
         cells = np.arange(self.rooms)
         if self.schedule == "ring":
-            cells += cells >= CENTRE_CELL  # skip the middle of 3 x 3
+            cells += cells >= CENTRE_CELL  # skip the centre of 3 x 3
         return np.column_stack([cells % self.side, cells // self.side])
 
     @property

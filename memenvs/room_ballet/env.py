@@ -206,7 +206,7 @@ class RoomBallet(BatchTask):
         return draw_grid(self.ballet.side, highlighted, path, FRAME_PIXELS * _RENDER_SCALE)
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
-        """Convert poses to pixels of the map, the middles of the rooms."""
+        """Convert poses to pixels of the map, the centres of the rooms."""
         return grid_pixels(self.ballet.side, poses, FRAME_PIXELS * _RENDER_SCALE)
 
     # ------------------------------------------------------------------ private

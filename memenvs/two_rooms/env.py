@@ -125,7 +125,7 @@ class TwoRooms(BatchTask):
         self._goal = np.zeros(num_envs, np.int64)
         self._order = np.tile(np.arange(len(GOALS)), (num_envs, 1))
         self._choice = np.full(num_envs, -1)
-        self._yellow = np.zeros((num_envs, MAX_BOXES, 2))  # middles of the yellow boxes, m
+        self._yellow = np.zeros((num_envs, MAX_BOXES, 2))  # centres of the yellow boxes, m
         self._num_touched = np.zeros(num_envs, np.int64)
         self._return = np.zeros(num_envs)
         self._path: list[list[np.ndarray]] = [[] for _ in range(num_envs)]  # poses, for `render`

@@ -34,8 +34,7 @@ SMALL, LARGE = range(2)
 #: float64, (2, 2, 2); smallest and largest (x, y) of each room, m.
 ROOMS = np.array([[(0.0, -8.0), (8.0, 0.0)], [(12.0, -15.0), (27.0, 0.0)]])
 
-#: Colours of boxes.
-# Their numbers are indices into `COLOUR_NAMES`.
+#: Names of the colours of boxes; the number of a colour is its index.
 COLOUR_NAMES = ("green", "blue", "yellow")
 _COLOURS: tuple[Colour, ...] = ((0, 245, 0), (0, 0, 245), (245, 245, 0))
 #: Most boxes of a room.
@@ -49,7 +48,7 @@ def make_house(rooms: Sequence[int], positions: np.ndarray, colours: np.ndarray)
 
     Args:
         rooms: Numbers of the rooms.
-        positions: float, (K, 2); middles of the boxes, m.
+        positions: float, (K, 2); centres of the boxes, m.
         colours: int, (K,).
     """
     builder = RoomBuilder("two rooms")
@@ -72,7 +71,7 @@ class BoxRooms:
     Attributes:
         pose: float64, (N, 3); x, y (m), heading (rad, 0 to 2 pi).
         room: int64, (N,); number of the room.
-        boxes: float64, (N, 15, 2); middles of the boxes, m.
+        boxes: float64, (N, 15, 2); centres of the boxes, m.
         colours: int64, (N, 15); their colours; -1 where there is no box.
     """
 
@@ -91,7 +90,7 @@ class BoxRooms:
             i: The robot.
             room: Number of the room.
             pose: float, (3,); x, y (m), heading (rad).
-            boxes: float, (K, 2); middles of the boxes, m.
+            boxes: float, (K, 2); centres of the boxes, m.
             colours: int, (K,); their colours.
         """
         self.room[i] = room
@@ -165,7 +164,7 @@ def _with_boxes(scene: Scene, boxes: np.ndarray, colours: np.ndarray) -> Scene:
 
     Args:
         scene: The scene.
-        boxes: float64, (15, 2); middles, m.
+        boxes: float64, (15, 2); centres, m.
         colours: int64, (15,); -1 for no box.
     """
     first = scene.num_shapes - MAX_BOXES

@@ -82,7 +82,7 @@ def _rate(arguments: argparse.Namespace) -> None:
 
 def _gate(arguments: argparse.Namespace) -> None:
     from memenvs.verbalization.language.gate import measure
-    from memenvs.verbalization.language.proxy import BANDS, TARGETS, failures
+    from memenvs.verbalization.language.text_only import BANDS, TARGETS, failures
 
     with progress_bar("questions", quiet=arguments.json) as progress:
         rates = measure(arguments.preset, arguments.histories, arguments.seed, progress)

@@ -18,9 +18,8 @@ from memenvs.verbalization.language.structured import SLOT_SIZES, decode_answer
 from memenvs.verbalization.language.tokenizer import ANSWER_TOKENS, END, QUERY_TOKENS, TOKENIZER
 from memenvs.verbalization.timeline import draw_timeline
 
+#: Phases: key frames come, a question comes, and the further steps of its answer.
 STREAM, QUESTION, ANSWER = 0, 1, 2
-
-
 #: Numbers in `info`: the fields of a `Score`, then two of the question.
 _NUMBERS = (*Score._fields, "distance", "history_length")
 
@@ -29,7 +28,7 @@ class EpisodicQA(BatchTask):
     """See the key frames of a history of episodes once, then answer questions about it.
 
     Key frames come in order, some at each step, with their dates. Then comes a question, and no key frame is seen
-    again: what is not in memory is lost. Nobody knows the question before. The answer is spelled by actions: one fact
+    again: what is not in memory is lost. The question is not known before. The answer is spelled by actions: one fact
     each (`answer_mode="structured"`), or one token of its words each ("tokens").
 
     Observation:

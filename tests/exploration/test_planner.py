@@ -165,7 +165,7 @@ def test_a_robot_without_a_free_step_turns_around():
 def test_coverage_cells_that_count_by_hand():
     """A room of 8 x 4 m for a robot of 0.28 m; the map gives a wall up to a cell of 5 cm.
 
-    The middles of the outer coverage cells are 0.25 m from the walls. The map rounds in favour of the low sides.
+    The centres of the outer coverage cells are 0.25 m from the walls. The map rounds in favour of the low sides.
     """
     task_home = TaskHome.of(3, ToyWorld((8.0, 4.0)).home(0))
     expected = np.zeros((64, 64), bool)

@@ -39,10 +39,10 @@ def grid(home: TaskHome, stride: int) -> list[int]:
     return [i * columns + j for i in range(0, rows, stride) for j in range(0, columns, stride) if island[i, j] == 0]
 
 
-def reference_view_poses(scanner, home, label, middles) -> list[tuple[int, tuple[float, float]]]:
+def reference_view_poses(scanner, home, label, centres) -> list[tuple[int, tuple[float, float]]]:
     """View poses that face the middle of an object."""
     found = []
-    for x, y in middles:
+    for x, y in centres:
         for cell in grid(home, 6):
             here = home.navmap.points(np.array([cell]))[0]
             if not 0.4 < math.dist(here, (x, y)) < 1.8 or home.costs[cell] > 4:

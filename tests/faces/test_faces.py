@@ -115,8 +115,8 @@ def test_places_are_clusters_of_cells():
     for count in (8, 16, 32):
         table = place_table(count)
         assert sorted(set(table.tolist())) == list(range(count))
-        middles = np.stack([positions[table == place].mean(0) for place in range(count)])
-        distance = ((positions[:, None] - middles) ** 2).sum(-1)
+        centres = np.stack([positions[table == place].mean(0) for place in range(count)])
+        distance = ((positions[:, None] - centres) ** 2).sum(-1)
         assert (distance[cells, table] <= distance.min(1) + 1e-9).all()  # each cell is in the nearest cluster
         assert distance[cells, table].sum() < {8: 410, 16: 190, 32: 90}[count]
     assert all(any(n >= 0 and place_table(16)[n] == place_table(16)[c] for n in neighbours(c)) for c in cells.tolist())

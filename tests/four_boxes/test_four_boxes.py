@@ -190,7 +190,7 @@ def test_starts_up_to_the_walls():
         if slack > 0:
             env.reset(options={"goal": "green", "start": start})
         else:
-            with pytest.raises(ValueError, match=r"0\.966 m from the middle of the green box"):
+            with pytest.raises(ValueError, match=r"0\.966 m from the centre of the green box"):
                 env.reset(options={"goal": "green", "start": start})
 
 
@@ -219,7 +219,7 @@ def test_bad_options():
         ({"start": (3.0, -3.0)}, "option 'start' must be three finite numbers"),
         ({"start": "middle"}, "option 'start' must be three finite numbers .*, got 'middle'"),
         ({"start": (3.0, 3.0, 0.0)}, "option 'start' must be at least 0.4 m from the walls"),
-        ({"goal": "blue", "start": (1.0, -1.0, 0.0)}, "0.966 m from the middle of the blue box"),
+        ({"goal": "blue", "start": (1.0, -1.0, 0.0)}, "0.966 m from the centre of the blue box"),
     ):
         with pytest.raises(ValueError, match=message):
             TrialEnv(FourBoxes).reset(seed=0, options=options)

@@ -15,8 +15,8 @@ from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.dialogs import Dialogs, load_dialogs, read_answer
 from memenvs.verbalization.env import ANSWER, QUESTION, STREAM, EpisodicQA
 from memenvs.verbalization.language.facts import Clause
-from memenvs.verbalization.language.proxy import text_only_rates
 from memenvs.verbalization.language.structured import encode_answer
+from memenvs.verbalization.language.text_only import text_only_rates
 from memenvs.verbalization.language.tokenizer import TOKENIZER
 from memenvs.verbalization.language.wordings import KINDS
 from memenvs.verbalization.symbols import LOCATIONS, OBJECTS

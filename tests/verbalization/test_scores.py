@@ -10,7 +10,6 @@ from memenvs.cli import main
 from memenvs.verbalization.language import gate
 from memenvs.verbalization.language.facts import MAX_CLAUSES
 from memenvs.verbalization.language.log import Log
-from memenvs.verbalization.language.proxy import LEVELS, Rate, failures
 from memenvs.verbalization.language.question_parser import parse_question
 from memenvs.verbalization.language.question_sets import QuestionSet, score_file, write_questions
 from memenvs.verbalization.language.rating import rate, ratings_path
@@ -30,6 +29,7 @@ from memenvs.verbalization.language.score import (
 )
 from memenvs.verbalization.language.structured import SLOT_SIZES, decode_answer
 from memenvs.verbalization.language.tables import THESIS_MIX, THESIS_TEXT_ONLY, Scored, difficulty, make_tables
+from memenvs.verbalization.language.text_only import LEVELS, Rate, failures
 from memenvs.verbalization.language.tokenizer import TOKENIZER
 from memenvs.verbalization.language.wordings import KINDS
 from tests.verbalization.lives import three_episodes

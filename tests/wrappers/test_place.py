@@ -111,10 +111,10 @@ def test_truth_is_found_by_what_an_environment_shows(make):
 
 def test_clusters_are_found_and_numbered_in_order():
     rng = np.random.default_rng(0)
-    middles = np.array([[0.0, 0.0], [2.0, 5.0], [4.0, 1.0], [9.0, 9.0]])
-    points = np.concatenate([middle + rng.normal(0, 0.2, (50, 2)) for middle in middles])
+    truth = np.array([[0.0, 0.0], [2.0, 5.0], [4.0, 1.0], [9.0, 9.0]])
+    points = np.concatenate([middle + rng.normal(0, 0.2, (50, 2)) for middle in truth])
     centres = fit_places(rng.permutation(points), 4)
-    np.testing.assert_allclose(centres, middles, atol=0.15)
+    np.testing.assert_allclose(centres, truth, atol=0.15)
     np.testing.assert_array_equal(nearest_centre(points, centres), np.repeat(np.arange(4), 50))
     np.testing.assert_array_equal(fit_places(points, 4, seed=3), fit_places(points, 4, seed=3))
 

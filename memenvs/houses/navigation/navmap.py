@@ -34,7 +34,7 @@ RADIUS_REDUCTION = 0.25
 class NavigationMap:
     """Navigation grid of a home for a round robot.
 
-    Every position inside a navigable cell is navigable. A cell is navigable if a disc around its middle overlaps
+    Every position inside a navigable cell is navigable. A cell is navigable if a disc around its centre overlaps
     neither the outside nor the footprint of a shape between `climb` and `height` above the floor. The radius of the
     disc is `radius` minus a quarter of a cell (`RADIUS_REDUCTION`). A robot in a corner of the cell is 0.71 cells from
     the middle. So it overlaps an obstacle by less than 0.96 cells (0.048 m), and the camera 0.25 m ahead of its axis
@@ -124,7 +124,7 @@ class NavigationMap:
         return np.where(on_grid, i * columns + j, -1)
 
     def points(self, cells: np.ndarray) -> np.ndarray:
-        """Compute the middles of cells, given by flat indices, int, (Q,); float64, (Q, 2), m."""
+        """Compute the centres of cells, given by flat indices, int, (Q,); float64, (Q, 2), m."""
         i, j = np.divmod(cells, self.shape[1])
         return self.origin + (np.stack([j, i], axis=-1) + 0.5) * self.cell_size
 
@@ -144,12 +144,12 @@ class NavigationMap:
             points: float, (Q, 2); m.
 
         Returns:
-            float64, (Q, 2), m. A point on the island stays; any other becomes the middle of the island's nearest cell.
+            float64, (Q, 2), m. A point on the island stays; any other becomes the centre of the island's nearest cell.
         """
         out = np.array(points, np.float64)
-        middles = self.points(self._largest)
+        centres = self.points(self._largest)
         for q in np.flatnonzero(self.islands(out) != 0):
-            out[q] = middles[np.argmin(((middles - out[q]) ** 2).sum(1))]
+            out[q] = centres[np.argmin(((centres - out[q]) ** 2).sum(1))]
         return out
 
     def random_point(self, rng: np.random.Generator) -> tuple[float, float]:
@@ -169,7 +169,7 @@ class NavigationMap:
             goals: int, (Q,); flat indices of navigable cells, Q >= 1.
 
         Returns:
-            float32, (H * W,); m, between middles of cells; 0 at goals, inf where no path leads.
+            float32, (H * W,); m, between centres of cells; 0 at goals, inf where no path leads.
 
         Raises:
             ValueError: No goals, or one that is not navigable.
@@ -200,7 +200,7 @@ class NavigationMap:
         return found
 
     def goal_points(self, field: np.ndarray) -> np.ndarray:
-        """Compute the middles of the goals of a distance field; float64, (G, 2), m."""
+        """Compute the centres of the goals of a distance field; float64, (G, 2), m."""
         return self.points(np.flatnonzero(field == 0.0))
 
     def move(self, positions: np.ndarray, headings: np.ndarray, distance: float) -> tuple[np.ndarray, np.ndarray]:
@@ -248,7 +248,7 @@ class NavigationMap:
         """Find the room of each cell.
 
         Returns:
-            int16, (rows, columns); the room that the middle of the cell lies in, -1 for none.
+            int16, (rows, columns); the room that the centre of the cell lies in, -1 for none.
         """
         # The first area that covers a cell decides, so doorways come after rooms and fill only cells between them.
         areas = [(number, room.polygon) for number, room in enumerate(house.rooms)]
@@ -265,7 +265,7 @@ class NavigationMap:
             j1, i1 = np.ceil((polygon.max(0) - self.origin) / self.cell_size).astype(int)
             window = rooms[i0:i1, j0:j1]
             i, j = np.indices(window.shape).reshape(2, -1)
-            middles = self.origin + (np.stack([j + j0, i + i0], axis=1) + 0.5) * self.cell_size
-            inside = points_in_polygon(middles, polygon).reshape(window.shape)
+            centres = self.origin + (np.stack([j + j0, i + i0], axis=1) + 0.5) * self.cell_size
+            inside = points_in_polygon(centres, polygon).reshape(window.shape)
             window[inside & (window < 0)] = number
         return rooms

@@ -67,7 +67,7 @@ class Opening:
         rooms: Indices of the rooms on both sides; -1 is outside.
         axis: 0 if the wall runs along x, 1 if along y.
         line: The wall's y (axis 0) or x (axis 1), m.
-        centre: Middle of the opening along the wall, m.
+        centre: Centre of the opening along the wall, m.
         width: Width of the opening, m; a door's frame stands inside it.
         bottom: Lower edge, m.
         top: Upper edge, m.

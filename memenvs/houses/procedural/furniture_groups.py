@@ -39,8 +39,8 @@ class Placement(NamedTuple):
 
     Attributes:
         model: The model.
-        x: Middle of its outline, m.
-        y: Middle of its outline, m.
+        x: Centre of its outline, m.
+        y: Centre of its outline, m.
         yaw: Rotation of its own x axis, rad.
         z: Height of its own z = 0 above the floor, m.
     """
@@ -100,7 +100,7 @@ class FurnitureGroup:
 
 
 def turned_bounds(width: float, depth: float, x: float, y: float, yaw: float) -> Footprint:
-    """Bounds along the axes of a rectangle turned by `yaw` around its middle (x, y)."""
+    """Bounds along the axes of a rectangle turned by `yaw` around its centre (x, y)."""
     cos = abs(np.cos(yaw))
     sin = abs(np.sin(yaw))
     half_x = (cos * width + sin * depth) / 2

@@ -12,12 +12,12 @@ from memenvs.houses.procedural.furniture_groups import Footprint, Placement
 
 CELL_SIZE = 0.05  # m; side of a cell
 BODY_RADIUS = 0.35  # m; the robot's 0.30 m and one cell, so that maps with other grids agree that it passes
-_PAD = 3  # cells beyond the room's sides, so that the middle of each doorway is on the grid
+_PAD = 3  # cells beyond the room's sides, so that the centre of each doorway is on the grid
 _MIN_REACHABLE = 0.3  # of the empty room's free cells must stay reachable
 
 
 class PassabilityGrid:
-    """Cells of one room in which the middle of a robot fits.
+    """Cells of one room in which the centre of a robot fits.
 
     Args:
         room: The room.

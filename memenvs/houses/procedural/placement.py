@@ -41,7 +41,7 @@ class RoomPlacer:
         room: The room.
         openings: Its doors and windows.
         wall_thickness: Thickness of its walls, m.
-        door_depth: Depth of the floor on both sides of a doorway that stays free, from the middle of its wall, m.
+        door_depth: Depth of the floor on both sides of a doorway that stays free, from the centre of its wall, m.
 
     Attributes:
         room: The room.
@@ -95,7 +95,7 @@ class RoomPlacer:
         self._window_margin = margin
 
     def try_at(self, group: FurnitureGroup, x: float, y: float, yaw: float) -> bool:
-        """Place a group with its middle at (x, y), if it fits and a robot still passes.
+        """Place a group with its centre at (x, y), if it fits and a robot still passes.
 
         Returns:
             True if it was placed.
@@ -221,7 +221,7 @@ class RoomPlacer:
         Args:
             model: The object.
             wall: 0 to 3, see `WALL_YAW`.
-            along: Coordinate of its middle along the wall, m.
+            along: Coordinate of its centre along the wall, m.
             bottom: Height of its lower edge, m.
             opening_margin: Smallest distance from doors, m. The one from windows is that of `keep_free_beside_windows`,
                 or 0 if this is 0 (for curtains).
@@ -281,7 +281,7 @@ class RoomPlacer:
 
 
 def _doorstep(opening: Opening, depth: float) -> Footprint:
-    """Return the floor on both sides of a doorway, up to `depth` from the middle of the wall, m."""
+    """Return the floor on both sides of a doorway, up to `depth` from the centre of the wall, m."""
     half = opening.width / 2 + 0.05
     along = opening.centre - half, opening.centre + half
     across = opening.line - depth, opening.line + depth

@@ -128,7 +128,7 @@ class RoomFurnisher:
             to_wall = inside.y1 - tv.y
         else:
             to_wall = tv.y - inside.y0
-        # Distances between the middles of television and group to try in turn: some gaps between them, and the wall.
+        # Distances between the centres of television and group to try in turn: some gaps between them, and the wall.
         at_wall = to_wall - group.depth / 2 - WALL_GAP
         free_standing = [tv.model.depth / 2 + gap + group.depth / 2 for gap in (1.1, 0.95, 1.4, 1.8)]
         distances = [*free_standing, at_wall]
@@ -164,7 +164,7 @@ class RoomFurnisher:
                 return
 
     def place_dining_table(self, num_chairs: int) -> bool:
-        """Place a dining table near the middle of the room, or else at a wall.
+        """Place a dining table near the centre of the room, or else at a wall.
 
         Args:
             num_chairs: Most chairs, 2, 4 or 6; fewer if the table does not fit with them.
@@ -205,7 +205,7 @@ class RoomFurnisher:
         return self.place_at_wall(model, front=0.7, where="corner")
 
     def place_island(self) -> bool:
-        """Place a counter in the middle of the room."""
+        """Place a counter in the centre of the room."""
         model = fixtures.counter(self.rng, self.style, width=1.4, has_sink=False, has_microwave=False)
         inside = self.placer.inside
         yaw = float(self.rng.choice([0.0, np.pi / 2]))
@@ -259,7 +259,7 @@ class RoomFurnisher:
     # ------------------------------------------------------------------ decoration
 
     def lay_middle_rug(self) -> bool:
-        """Lay a rug in the middle of the room."""
+        """Lay a rug in the centre of the room."""
         inside = self.placer.inside
         width = min(0.55 * (inside.x1 - inside.x0), 2.6)
         depth = min(0.55 * (inside.y1 - inside.y0), 2.6)
@@ -295,5 +295,5 @@ class RoomFurnisher:
 
 
 def _ahead_of(item: Placement, distance: float) -> tuple[float, float]:
-    """Point (x, y) in front of a piece, at a distance from its middle, m."""
+    """Point (x, y) in front of a piece, at a distance from its centre, m."""
     return item.x - np.sin(item.yaw) * distance, item.y + np.cos(item.yaw) * distance

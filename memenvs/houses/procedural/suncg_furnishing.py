@@ -30,9 +30,9 @@ _NEXT_TO = 1.01 * _GAP  # m; a little more, so that rounding leaves the gap
 _TRIES = 25  # draws of a place for a piece that does not stand at a wall
 _SCALE = 0.85, 1.15  # of a piece's outline
 _TO_TABLE = 0.3, 0.45  # m; from a sofa to its coffee table
-_MAX_SHIFT = 0.2  # of the anchor's width; a companion may stand this far off its middle, to either side
+_MAX_SHIFT = 0.2  # of the anchor's width; a companion may stand this far off its centre, to either side
 _SOFA_AT_WALL = 0.6  # probability
-_CENTRAL_RANGE = 0.25, 0.75  # of the room's sides; pieces in the middle of a room have their centres in this range
+_CENTRAL_RANGE = 0.25, 0.75  # of the room's sides; pieces in the centre of a room have their centres in this range
 _MAX_PAINTINGS = 3  # of a room
 
 

@@ -44,7 +44,7 @@ class FurnitureRule:
         kind: Key of `FURNITURE_KINDS`.
         probability: Probability of each piece.
         count: Fewest and most pieces that are drawn, each with this probability.
-        where: "wall" (back to any wall), "centre" (middle of the room) or "sofa" (6 of 10 at a wall, the rest in the
+        where: "wall" (back to any wall), "centre" (centre of the room) or "sofa" (6 of 10 at a wall, the rest in the
             middle). For companions: "beside" (beside their anchor, backs in line), "in_front" (a little in front of it,
             turned like it), "facing" (at its front, turned to it) or "around" (at any side, turned to it).
         companions: Rules for pieces that go with each placed piece, their anchor.

@@ -22,7 +22,7 @@ TERRACOTTA: Colour = (176, 98, 66)
 class AssetBuilder:
     """The bounding box of one asset and the solids put into it so far.
 
-    Frame: metres, x to the asset's right, y to its front, z up. The origin is the middle of the box's bottom face.
+    Frame: metres, x to the asset's right, y to its front, z up. The origin is the centre of the box's bottom face.
 
     Attributes:
         centre: (x, y, z) of the box in the house, m.
@@ -76,11 +76,11 @@ class AssetBuilder:
         return -self.half_depth, self.half_depth
 
     def x_part(self, fraction: float) -> Span:
-        """Extents of a fraction of the width, in its middle, m."""
+        """Extents of a fraction of the width, in its centre, m."""
         return -fraction * self.half_width, fraction * self.half_width
 
     def y_part(self, fraction: float) -> Span:
-        """Extents of a fraction of the depth, in its middle, m."""
+        """Extents of a fraction of the depth, in its centre, m."""
         return -fraction * self.half_depth, fraction * self.half_depth
 
     def support_height(self, low: float, high: float, default: float) -> float:

@@ -19,7 +19,7 @@ class Camera:
             image then shows the rays through every k-th pixel of the larger one: depth, class and instance equal
             `large[::k, ::k]`. In colour, textures are filtered for the size of the small image's pixels.
         principal_point: (column, row) of the optical axis in the image, as indices of pixels: the centre of pixel i is
-            at i, not at i + 0.5. None is the middle of the image. It may lie outside, so that a camera can show some
+            at i, not at i + 0.5. None is the centre of the image. It may lie outside, so that a camera can show some
             rows of another one's image. Not together with `sample_of`.
     """
 

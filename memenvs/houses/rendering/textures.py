@@ -14,7 +14,7 @@ TEXTURE_SIZE = 128
 
 
 def _grid() -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates u (across) and v (down) of the texels' middles, each float (128, 128), in 0..1."""
+    """Coordinates u (across) and v (down) of the texels' centres, each float (128, 128), in 0..1."""
     line = (np.arange(TEXTURE_SIZE) + 0.5) / TEXTURE_SIZE
     return np.meshgrid(line, line)
 

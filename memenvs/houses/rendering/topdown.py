@@ -91,7 +91,7 @@ def draw_topdown(
         paths: Positions step by step, each (T, 2) or more columns; x and y in m. Their colour runs from blue to red; a
             green disc is the start, a red one the end.
         markers: Points to show.
-        squares: Squares to tint, float (K, 3): x and y of the middle and the side, m; None for none.
+        squares: Squares to tint, float (K, 3): x and y of the centre and the side, m; None for none.
         crosses: Points to cross, float (K, 2), m; None for none.
         navigation: The cells where a robot can be are tinted green; None for no tint.
         has_labels: Write the names of rooms and draw a scale.
@@ -177,7 +177,7 @@ def draw_legend(entries: Sequence[tuple[str | Marker, str]], width: int) -> np.n
 
 
 def _draw_symbol(canvas: MapCanvas, symbol: str | Marker, x: float, width: float, y: float) -> None:
-    """Draw one symbol of a legend; x is its left end and y its middle, m."""
+    """Draw one symbol of a legend; x is its left end and y its centre, m."""
     middle = np.array([x + width / 2, y])
     if isinstance(symbol, Marker):
         _draw_marker(canvas, replace(symbol, position=(x + width / 2, y)))

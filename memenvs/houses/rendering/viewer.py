@@ -23,7 +23,7 @@ class MapOverlay:
     """Additions to a map of a home and a path.
 
     Attributes:
-        squares: float, (K, 3); squares to tint: x and y of the middle and the side, m.
+        squares: float, (K, 3); squares to tint: x and y of the centre and the side, m.
         crosses: float, (K, 2); points to cross, m.
         markers: Points of interest.
     """

@@ -78,7 +78,7 @@ def _parse_time(text: str, now: int) -> TimeReference:
     try:
         return parse_time(text, now)
     except FutureTimeError:
-        # Wrong, and yet a time.
+        # A wrong answer, but one of the right kind: it names a time, so it is no `_NoAnswerError`.
         return TimeReference(text, now + 1, now + 2, "minute", "today")
     except ValueError as error:
         raise _NoAnswerError from error
@@ -204,10 +204,12 @@ def _duration(text: str, now: int) -> Clauses:
 def _how_often(text: str, now: int) -> Clauses:
     text = text.removeprefix("i did it ")
     named = {"never": 0, "once": 1, "only once": 1, "twice": 2}
+    if text in named:
+        return (Clause(number=named[text]),)
     found = _TIMES.fullmatch(text)
-    if text not in named and not found:
+    if not found:
         raise _NoAnswerError
-    return (Clause(number=named[text] if text in named else unspell(_TIMES.fullmatch(text)["number"])),)  # type: ignore[index]
+    return (Clause(number=unspell(found["number"])),)
 
 
 _PARSERS: dict[Kind, Callable[[str, int], Clauses]] = {

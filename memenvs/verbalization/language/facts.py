@@ -1,4 +1,4 @@
-"""Answers as facts: clauses with slots, of which texts are made and answers are scored by."""
+"""Answers as facts: clauses with slots, for texts and for scores."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ class Answer(NamedTuple):
 
     Attributes:
         kind: Kind of the question.
-        clauses: What it says.
-        text: How it is given.
+        clauses: Its content.
+        text: Its words.
     """
 
     kind: Kind

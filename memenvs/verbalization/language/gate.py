@@ -9,8 +9,8 @@ from memenvs.verbalization.histories import HistorySampler
 from memenvs.verbalization.household_config import household
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.presets import language
-from memenvs.verbalization.language.proxy import Rate, text_only_rates
 from memenvs.verbalization.language.sampler import QASampler, QuestionAnswer
+from memenvs.verbalization.language.text_only import Rate, text_only_rates
 from memenvs.verbalization.language.wordings import KINDS, Kind
 from memenvs.verbalization.pool import generate_pool
 from memenvs.verbalization.splits import TEST_LENGTHS

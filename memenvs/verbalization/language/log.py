@@ -139,7 +139,7 @@ class Log:
 
     @cached_property
     def stays(self) -> list[Stay]:
-        """Positions of the robot."""
+        """Stays and moves of the robot, in the order of time."""
         found: list[Stay] = []
         for number, (start, end) in enumerate(zip(self.starts, self.history.ends, strict=True)):
             place, since, arrived = self.history.episodes[number].scene.robot, start, False

@@ -1,4 +1,4 @@
-"""Parse questions that a person typed: the inverse of the question grammar."""
+"""Parse typed questions: the inverse of the question grammar."""
 
 from __future__ import annotations
 

@@ -60,11 +60,9 @@ def pool(scores: Iterable[Score]) -> Pooled:
     """Compute precision and recall over all facts of all answers."""
     correct = incorrect = expected = 0
     for score in scores:
-        correct, incorrect, expected = (
-            correct + score.correct,
-            incorrect + score.incorrect,
-            expected + score.expected,
-        )
+        correct += score.correct
+        incorrect += score.incorrect
+        expected += score.expected
     if not expected:
         return Pooled(None, None, None)
     precision = correct / (correct + incorrect) if correct + incorrect else None

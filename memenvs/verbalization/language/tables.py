@@ -41,7 +41,14 @@ THESIS_TEXT_ONLY: Mapping[Kind, float] = {
 
 
 class Scored(NamedTuple):
-    """An answer's question, length of its history, and score."""
+    """A scored answer.
+
+    Attributes:
+        gold: Its question, with the gold answer.
+        length: Number of episodes of the history.
+        score: Its score.
+        given_count: Number that it names, of a question "how often"; None for none.
+    """
 
     gold: QuestionAnswer
     length: int
@@ -74,7 +81,7 @@ class Table:
         return "\n".join([self.title, *(line.rstrip() for line in lines)])
 
     def data(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
+        """Return it as lists and dicts, for JSON."""
         return {"title": self.title, "columns": list(self.columns), "rows": [list(row) for row in self.rows]}
 
 
@@ -85,7 +92,7 @@ def _cell(value: Any) -> str:
 
 
 def share_correct(scored: Iterable[Scored]) -> float | None:
-    """Share of answers in the category "correct"; None of none."""
+    """Compute the share of answers in the category "correct"; None without an answer."""
     found = [each.score.category == CORRECT for each in scored]
     return sum(found) / len(found) if found else None
 
@@ -99,7 +106,7 @@ def macro_average(scored: Iterable[Scored]) -> float | None:
 
 
 def mixed_total(scored: Iterable[Scored]) -> float | None:
-    """Share of correct answers if the kinds were mixed as behind the totals of the thesis."""
+    """Compute the share of correct answers with kinds weighted by `THESIS_MIX`."""
     groups = _by(scored, lambda each: each.gold.kind)
     weight = sum(THESIS_MIX[kind] for kind in groups)
     return (

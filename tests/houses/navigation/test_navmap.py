@@ -52,15 +52,15 @@ def test_erosion_is_an_exact_disc_around_turned_boxes_and_cylinders():
     navmap = NavigationMap(
         make_house((BOX, (4, 5, 0.5), (1.0, 0.25, 0.5), yaw), (CYLINDER, (9, 5, 0.5), (0.4, 0.4, 0.5)))
     )
-    middles = navmap.points(np.arange(navmap.free.size))
-    inside = ((middles > 0.3) & (middles < (11.7, 9.7))).all(1)
+    centres = navmap.points(np.arange(navmap.free.size))
+    inside = ((centres > 0.3) & (centres < (11.7, 9.7))).all(1)
     # Dense points on both footprints stand for them; 5 mm apart.
     u, v = np.meshgrid(np.linspace(-1, 1, 401), np.linspace(-0.25, 0.25, 101))
     box = np.stack([4 + np.cos(yaw) * u - np.sin(yaw) * v, 5 + np.sin(yaw) * u + np.cos(yaw) * v], -1).reshape(-1, 2)
     turns = np.linspace(0, 2 * np.pi, 800)
     disc = np.stack([9 + 0.4 * np.cos(turns), 5 + 0.4 * np.sin(turns)], 1)
-    reference = np.minimum(scipy.spatial.cKDTree(box).query(middles)[0], scipy.spatial.cKDTree(disc).query(middles)[0])
-    reference[np.hypot(*(middles - (9, 5)).T) < 0.4] = 0.0
+    reference = np.minimum(scipy.spatial.cKDTree(box).query(centres)[0], scipy.spatial.cKDTree(disc).query(centres)[0])
+    reference[np.hypot(*(centres - (9, 5)).T) < 0.4] = 0.0
     sure = np.abs(reference - REACH) > 0.004
     assert np.array_equal(navmap.free.ravel()[inside & sure], (reference > REACH)[inside & sure])
 
@@ -68,8 +68,8 @@ def test_erosion_is_an_exact_disc_around_turned_boxes_and_cylinders():
 def test_outside_is_eroded_like_a_distance_transform():
     corner = Room("other", np.array([[0, 0], [4, 0], [4, 2], [2, 2], [2, 4], [0, 4]], float), 0, (0, 0, 0))
     navmap = NavigationMap(make_house(rooms=(corner,)))
-    middles = navmap.points(np.arange(navmap.free.size)).reshape(*navmap.shape, 2)
-    x, y = middles[..., 0], middles[..., 1]
+    centres = navmap.points(np.arange(navmap.free.size)).reshape(*navmap.shape, 2)
+    x, y = centres[..., 0], centres[..., 1]
     inside = (x > 0) & (y > 0) & (x < 4) & (y < 4) & ~((x > 2) & (y > 2))
     distance = scipy.ndimage.distance_transform_edt(inside) * navmap.cell_size - navmap.cell_size / 2
     assert np.array_equal(navmap.free, distance > REACH - 1e-5)
@@ -184,7 +184,7 @@ def test_field_lies_between_straight_and_eight_neighbour_dijkstra():
 
 
 def test_no_distance_is_below_the_straight_line():
-    """Neither at middles of cells, where fronts meet, nor between them, nor beside obstacles."""
+    """Neither at centres of cells, where fronts meet, nor between them, nor beside obstacles."""
     rng = np.random.default_rng(3)
     for seed in range(3):
         navmap = NavigationMap(cluttered(seed))

@@ -41,7 +41,7 @@ _FROM_WALL = 0.3
 _AREA_PER_VIEWPOINT = 5.0  # m^2
 _MAX_VIEWPOINTS = 8  # of a room
 _LONGEST_EDGE = 6.0  # m; only edges of the spanning tree may be longer
-_CLEARANCE = 0.7  # no third viewpoint is nearer to the middle of an edge than this fraction of half its length
+_CLEARANCE = 0.7  # no third viewpoint is nearer to the centre of an edge than this fraction of half its length
 
 
 @dataclass(frozen=True)

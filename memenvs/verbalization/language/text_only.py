@@ -37,9 +37,9 @@ BANDS: Mapping[Kind, tuple[float, float]] = {
     "how_often": (0.45, 0.67),
     "summary": (0.23, 0.27),
 }
-#: A build of the data fails this far above a target, and this far from a band.
+#: Data are refused whose share is further than this above a target, or further than this outside of a band.
 TARGET_TOLERANCE, BAND_TOLERANCE = 0.05, 0.06
-#: What of a question is left, from coarse to fine.
+#: Parts of a question that remain when it is delexicalised, from coarse to fine.
 LEVELS = ("words", "times", "names", "names and times")
 #: Fewest training questions with the same key; others get the answer of the coarsest level.
 _LEAST = 4
@@ -61,13 +61,16 @@ class Rate(NamedTuple):
 
 
 def delexicalise(question: Question, level: str) -> _Key:
-    """Return what is left of a question.
+    """Reduce a question to what a model without memory may use.
+
+    Paraphrases count as the same question, because they are drawn whatever the answer is.
 
     Args:
         question: The question.
         level: One of `LEVELS`: the words without names and times; with the kind of time; with names; with both.
 
-    Paraphrases count as the same question, because they are drawn whatever the answer is.
+    Returns:
+        A key that questions share which are the same at this level.
     """
     key: _Key = (question.family, question.verb, question.order, question.exact)
     if "names" in level:
@@ -150,13 +153,13 @@ def text_only_rates(training: Iterable[QuestionAnswer], test: Iterable[QuestionA
     rates: dict[Kind, Rate] = {}
     models = [_Majority(level, training) for level in LEVELS]
     for kind in KINDS:
-        query = [qa for qa in test if qa.kind == kind]
-        if query and kind == "clock":
-            rates[kind] = Rate(1.0, len(query), "the time of the question")
-        elif query:
-            shares = [(sum(map(model.is_right, query)) / len(query), model.level) for model in models]
+        questions = [qa for qa in test if qa.kind == kind]
+        if questions and kind == "clock":
+            rates[kind] = Rate(1.0, len(questions), "the time of the question")
+        elif questions:
+            shares = [(sum(map(model.is_right, questions)) / len(questions), model.level) for model in models]
             share, level = max(shares, key=lambda each: each[0])
-            rates[kind] = Rate(share, len(query), level)
+            rates[kind] = Rate(share, len(questions), level)
     return rates
 
 

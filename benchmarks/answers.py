@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from _peer import commit
+from _peer import machine
 
 from memenvs.agents.algorithms.supervised import SupervisedLearner
 from memenvs.agents.memory import StepInputs
@@ -134,8 +133,7 @@ def main() -> None:
             )
         middle, least, most = shared["ratio"]
         print(f"16 questions sharing a memory, over one each: {middle:.1f}x ({least:.1f} to {most:.1f})")
-    record = {"machine": platform.machine(), "python": platform.python_version(), "commit": commit()}
-    print(json.dumps({"rows": rows, "sharing": shared, **record}))
+    print(json.dumps({"rows": rows, "sharing": shared, **machine()}))
 
 
 if __name__ == "__main__":

@@ -19,13 +19,12 @@ from __future__ import annotations
 import argparse
 import functools
 import json
-import platform
 import time
 from collections.abc import Callable
 
 import numpy as np
 import torch
-from _peer import commit
+from _peer import machine
 from torch import Tensor
 from torch.nn import functional
 from torch.profiler import ProfilerActivity, profile
@@ -252,11 +251,8 @@ def main() -> None:
         ],
         "queries": [query_times(size, 2 if args.smoke else 32, 2 if args.smoke else 50) for size in (3, 4, 5)],
         "episodes_per_second": sampling(3 if args.smoke else 100),
-        "machine": platform.machine(),
-        "processor": platform.processor(),
-        "python": platform.python_version(),
+        **machine(),
         "torch": torch.__version__,
-        "commit": commit(),
     }
     if not args.json:
         step = results["training_step"]

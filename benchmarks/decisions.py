@@ -18,14 +18,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
-from _peer import commit
+from _peer import machine
 from torch import Tensor
 
 from memenvs.agents.memory import Memory, StepInputs, make_memory, scene_memory
@@ -204,11 +203,8 @@ def main() -> None:
             print(title)
             for row in rows:
                 print(f"  {row['name']:30s} {row['ms']:9.3f} ms  {row['times_faster']:6.2f}x  {row['quartiles']}")
-    machine = {
-        "machine": platform.machine(), "processor": platform.processor(), "python": platform.python_version(),
-        "torch": torch.__version__, "device": args.device, "commit": commit(),
-    }  # fmt: skip
-    print(json.dumps({"tables": tables, **machine}))
+    record = {"tables": tables, **machine(), "torch": torch.__version__, "device": args.device}
+    print(json.dumps(record))
 
 
 if __name__ == "__main__":

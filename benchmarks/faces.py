@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import time
 
 import numpy as np
-from _peer import commit
+from _peer import machine
 
 from memenvs.faces.config import FacesConfig, LongStayConfig
 from memenvs.faces.observer import LinearPrediction, observer_errors
@@ -53,8 +52,7 @@ def main() -> None:
         for observer in errors["FFHQWorld"]:
             print(f"  {observer:16}" + "".join(f"  {name} {each[observer]:.5f}" for name, each in errors.items()))
         print("episodes a second of one core: " + ", ".join(f"{rate:,} in batches of {n}" for n, rate in rates.items()))
-    record = {"machine": platform.machine(), "python": platform.python_version(), "commit": commit()}
-    print(json.dumps({"mse": errors, "episodes_per_second": rates, **record}))
+    print(json.dumps({"mse": errors, "episodes_per_second": rates, **machine()}))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import time
 import warnings
 from collections.abc import Callable
@@ -24,7 +23,7 @@ from unittest import mock
 
 import numpy as np
 import torch
-from _peer import commit
+from _peer import machine
 from stable_baselines3.common.env_util import make_vec_env as make_sb3_vec_env
 
 from memenvs.agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, make_vec_env
@@ -143,14 +142,7 @@ def main() -> None:
                 f"{row['gain']:5.2f}x {row['range']}  {row['kernel']}  ({row['command']}; {row['seconds']} s)",
                 flush=True,
             )
-    machine = {
-        "machine": platform.machine(),
-        "processor": platform.processor(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "commit": commit(),
-    }
-    print(json.dumps({"rows": rows, **machine}))
+    print(json.dumps({"rows": rows, **machine(), "torch": torch.__version__}))
 
 
 if __name__ == "__main__":

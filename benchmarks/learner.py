@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
@@ -26,7 +25,7 @@ import gymnasium as gym
 import numpy as np
 import stable_baselines3
 import torch
-from _peer import commit
+from _peer import machine
 from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
 from sb3_contrib import RecurrentPPO
 from stable_baselines3 import PPO
@@ -278,16 +277,8 @@ def main() -> None:
                     f"{TARGET_RETURN:.0f} reached at: ours {reached_at['ours']}, peer {reached_at['peer']}",
                     flush=True,
                 )
-    machine = {
-        "machine": platform.machine(),
-        "processor": platform.processor(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "stable_baselines3": stable_baselines3.__version__,
-        "gymnasium": gym.__version__,
-        "commit": commit(),
-    }
-    print(json.dumps({"rows": rows, **machine}))
+    versions = {"torch": torch.__version__, "stable_baselines3": stable_baselines3.__version__}
+    print(json.dumps({"rows": rows, **machine(), **versions}))
 
 
 if __name__ == "__main__":

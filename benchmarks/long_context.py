@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import resource
 import subprocess
 import sys
@@ -40,10 +39,10 @@ from memenvs.agents.memory.attention import QUERY_BLOCK
 
 if __package__:
     from benchmarks._flops import Flops
-    from benchmarks._peer import commit
+    from benchmarks._peer import machine
 else:  # run by its path
     from _flops import Flops
-    from _peer import commit
+    from _peer import machine
 
 ACTIONS, EPISODE = 6, 500  # actions of the environment, steps of an episode
 #: Epochs of an update in the closed forms of a rollout. The learner here does one.
@@ -458,15 +457,9 @@ def main() -> None:
                 f"counted / closed form in updates {row['counted_over_closed_form']}",
                 flush=True,
             )
-    machine = {
-        "machine": platform.machine(),
-        "processor": platform.processor(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "commit": commit(),
-        "sizes": {name: asdict(size) for name, size in SIZES.items()},
-    }
-    print(json.dumps({"rows": rows, "counts": counts, **machine}))
+    sizes = {name: asdict(size) for name, size in SIZES.items()}
+    record = {"rows": rows, "counts": counts, "sizes": sizes, **machine(), "torch": torch.__version__}
+    print(json.dumps(record))
 
 
 if __name__ == "__main__":

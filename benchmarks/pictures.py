@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from _peer import commit
+from _peer import machine
 from ballet import gathered_read, in_turn
 from torch import Tensor, nn
 from torch.nn import functional
@@ -151,11 +150,8 @@ def main() -> None:
     cases = list(CASES)[:2] if args.smoke else list(CASES)
     results = {
         "training_step": [training_step(case, 2 if args.smoke else 16, 1 if args.smoke else 5) for case in cases],
-        "machine": platform.machine(),
-        "processor": platform.processor(),
-        "python": platform.python_version(),
+        **machine(),
         "torch": torch.__version__,
-        "commit": commit(),
     }
     if not args.json:
         for row in results["training_step"]:

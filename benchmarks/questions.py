@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import time
 from statistics import median
 
-from _peer import commit
+from _peer import machine
 
 from memenvs.verbalization.histories import HistorySampler
 from memenvs.verbalization.household_config import household
@@ -52,8 +51,7 @@ def main() -> None:
         if not arguments.json:
             middle, least, most = found[each]
             print(f"{each:2} a history: {middle:6} questions/s ({least} to {most})")
-    record = {"machine": platform.machine(), "python": platform.python_version(), "commit": commit()}
-    print(json.dumps({"questions_per_second": found, **record}))
+    print(json.dumps({"questions_per_second": found, **machine()}))
 
 
 if __name__ == "__main__":

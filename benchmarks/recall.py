@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import time
 from collections.abc import Callable
 
 import numpy as np
-from _peer import commit
+from _peer import machine
 
 from memenvs.recall.config import ColorRecallConfig, ViewRecallConfig
 from memenvs.recall.pools import ColorPool, ViewPool
@@ -70,7 +69,7 @@ def main() -> None:
     if not options.json:
         for name, value in found.items():
             print(f"{name}: {value:,.1f} a second")
-    print(json.dumps({**found, "machine": platform.machine(), "python": platform.python_version(), "commit": commit()}))
+    print(json.dumps({**found, **machine()}))
 
 
 if __name__ == "__main__":

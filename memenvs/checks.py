@@ -79,6 +79,19 @@ def check_pair(name: str, value: Any, what: str) -> tuple[int, int]:
     return int(value[0]), int(value[1])
 
 
+def check_phases(value: Any) -> tuple[int, int, int]:
+    """Convert the setting `phases` to three numbers of steps.
+
+    Raises:
+        ValueError: It is no list of three, or a number is out of range.
+    """
+    if not isinstance(value, (list, tuple)) or len(value) != 3:
+        raise ValueError(f"phases must be three numbers of steps, got {value!r}")
+    for k, steps in enumerate(value):
+        check_int(f"phases[{k}]", steps, at_most=MAX_STEPS)
+    return value[0], value[1], value[2]
+
+
 def as_names(name: str, value: Any) -> Any:
     """Convert a list of names to a tuple; return other values as they are.
 

@@ -224,11 +224,6 @@ def find_conflict(runs: Mapping[Path, RunConfig]) -> str | None:
     return None
 
 
-def has_files(path: Path, *names: str) -> bool:
-    """True if a folder has all files of these names."""
-    return all((path / name).is_file() for name in names)
-
-
 class TensorBoardWriter(TensorBoardOutputFormat):
     """Log for TensorBoard; what a killed run has logged after its checkpoint is shown no more.
 

@@ -8,7 +8,7 @@ import numpy as np
 from memenvs.ballet3d.config import Ballet3DConfig
 from memenvs.ballet3d.episodes import LOOP, NUM_STEPS, WALLS
 from memenvs.ballet3d.room import VIEW_SIZE, make_house, stage_places
-from memenvs.checks import is_int
+from memenvs.episode_keys import key_option
 from memenvs.houses.house import House
 from memenvs.houses.rendering.viewer import VIEW_SIDE, MapOverlay, draw_house_map, house_map_pixels
 from memenvs.retention import STRATEGIES
@@ -118,11 +118,9 @@ class Ballet3D(BatchTask):
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Draw turns, dancers, dances and the query."""
-        key, query = options.get("key"), options.get("query")
+        key, query = key_option(options), options.get("query")
         episode = self.world.sample_batch(1, rng)
         if key is not None:
-            if not is_int(key) or not 0 <= key < 2**63:
-                raise ValueError(f"option 'key' must be an integer in 0 ... {2**63 - 1}, got {key!r}")
             episode = self.world.make_episodes(np.array([key]))
         if query is not None:
             if key is None:

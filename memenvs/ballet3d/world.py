@@ -32,7 +32,7 @@ from memenvs.ballet3d.episodes import (
 )
 from memenvs.ballet3d.room import DanceRoom
 from memenvs.box_rooms.worlds import explain_miniworld
-from memenvs.checks import check_generator, check_int
+from memenvs.episode_keys import check_keys, sample_keys
 from memenvs.random import random_words
 from memenvs.retention import STRATEGIES
 
@@ -107,11 +107,8 @@ class DanceWorld:
             ValueError: B is below 1.
             TypeError: `rng` is no generator.
         """
-        check_int("batch", batch)
-        check_generator("rng", rng)
-        keys = rng.integers(2**63, size=batch)
-        count = len(STRATEGIES) if self.strategy_task == "multi" else 1  # the remainder of a key by it is the task
-        return self.make_episodes(keys - keys % count + (keys[0] % count + np.arange(batch)) % count)
+        num_tasks = len(STRATEGIES) if self.strategy_task == "multi" else 1
+        return self.make_episodes(sample_keys(batch, rng, num_tasks))
 
     def make_episodes(self, keys: np.ndarray) -> DanceEpisodes:
         """Make the episodes of these keys.
@@ -122,10 +119,7 @@ class DanceWorld:
         Raises:
             ValueError: Keys have another type, shape or range.
         """
-        keys = np.asarray(keys)
-        if keys.ndim != 1 or keys.dtype.kind not in "iu" or (keys < 0).any() or (keys >= 2**63).any():
-            raise ValueError(f"keys must be integers (B,) in 0 ... 2^63 - 1, got {keys.dtype} {keys.shape}: {keys}")
-        keys = keys.astype(np.int64)
+        keys = check_keys(keys)
         count = self.num_dancers
         num_turns = NUM_STEPS - WATCHING
         words = random_words(keys.astype(np.uint64), num_turns + NUM_DANCERS + count + 1)

@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 
 from memenvs.checks import is_int
+from memenvs.episode_keys import key_option
 from memenvs.faces.config import FacesConfig, LongStayConfig
 from memenvs.faces.episodes import GRID, NO_ACTION, NUM_CELLS, PATCH_PIXELS
 from memenvs.faces.places import cell_positions
@@ -116,11 +117,9 @@ class FFHQWorld(BatchTask):
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Draw the picture and both paths."""
-        key, picture = options.get("key"), options.get("picture")
+        key, picture = key_option(options), options.get("picture")
         episode = self.world.sample_batch(1, rng)
         if key is not None:
-            if not is_int(key) or not 0 <= key < 2**63:
-                raise ValueError(f"option 'key' must be an integer in 0 ... {2**63 - 1}, got {key!r}")
             episode = self.world.make_episodes(np.array([key]))
         if picture is not None:
             numbers = self.world.pictures.numbers

@@ -17,7 +17,6 @@ GRID = (PICTURE_PIXELS - PATCH_PIXELS) // PATCH_STRIDE + 1
 NUM_CELLS = GRID**2
 #: Column and row steps of the moves: right, left, up, down.
 MOVES = np.array([[1, 0], [-1, 0], [0, -1], [0, 1]])
-MOVE_NAMES = ("right", "left", "up", "down")
 #: Value of `FaceEpisodes.action` at the first step, to which no move leads.
 NO_ACTION = len(MOVES)
 

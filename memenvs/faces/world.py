@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memenvs.checks import MAX_STEPS, check_generator, check_int, is_int
+from memenvs.checks import MAX_STEPS, check_int, is_int
+from memenvs.episode_keys import check_keys, sample_keys
 from memenvs.faces.episodes import GRID, NO_ACTION, NUM_CELLS, PATCH_PIXELS, PATCH_STRIDE, FaceEpisodes
 from memenvs.faces.pictures import Pictures
 from memenvs.faces.places import Places, check_places, num_places, place_table
@@ -69,9 +70,7 @@ class FaceWorld:
             ValueError: B is below 1.
             TypeError: `rng` is no generator.
         """
-        check_int("batch", batch)
-        check_generator("rng", rng)
-        return self.make_episodes(rng.integers(2**63, size=batch))
+        return self.make_episodes(sample_keys(batch, rng))
 
     def make_episodes(self, keys: np.ndarray) -> FaceEpisodes:
         """Make the episodes of these keys.
@@ -82,10 +81,7 @@ class FaceWorld:
         Raises:
             ValueError: Keys have another type, shape or range.
         """
-        keys = np.asarray(keys)
-        if keys.ndim != 1 or keys.dtype.kind not in "iu" or (keys < 0).any() or (keys >= 2**63).any():
-            raise ValueError(f"keys must be integers (B,) in 0 ... 2^63 - 1, got {keys.dtype} {keys.shape}: {keys}")
-        keys = keys.astype(np.int64)
+        keys = check_keys(keys)
         before, during, after = self.steps
         words = random_words(keys.astype(np.uint64), 3 + self.num_steps + self.query_moves)
         # The first step has a word too, which nothing uses, so that step t has word 3 + t.

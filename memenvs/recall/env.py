@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from memenvs.checks import is_int
+from memenvs.episode_keys import KEY_LIMIT, key_option
 from memenvs.houses.playable import PlayableHomes
 from memenvs.houses.rendering.viewer import (
     VIEW_SIDE,
@@ -144,12 +144,9 @@ def draw_key(rng: np.random.Generator, options: Options) -> int:
     Raises:
         ValueError: The option is no number from 0 on.
     """
-    key = int(rng.integers(2**63))
-    if options.get("key") is None:
-        return key
-    if not is_int(options["key"]) or not 0 <= options["key"] < 2**63:
-        raise ValueError(f"option 'key' must be an integer in 0 ... {2**63 - 1}, got {options['key']!r}")
-    return int(options["key"])
+    key = int(rng.integers(KEY_LIMIT))
+    given = key_option(options)
+    return key if given is None else given
 
 
 def _enlarged(image: np.ndarray) -> np.ndarray:

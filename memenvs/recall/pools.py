@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from memenvs.checks import check_int
+from memenvs.episode_keys import KEY_LIMIT
 from memenvs.recall.color_recall import ColorRecall, draw_square, paint_square
 from memenvs.recall.config import ColorRecallConfig, ViewRecallConfig
 from memenvs.recall.env import RecallHomes
@@ -19,8 +20,6 @@ from memenvs.recall.homes import Cameras
 from memenvs.recall.tours import make_tour
 from memenvs.recall.turns import NUM_HEADINGS, NUM_PLACES, make_turns
 from memenvs.recall.view_recall import PANORAMA_HEADINGS, ViewRecall, panorama_poses
-
-_MAX_KEY = 2**63
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +67,7 @@ class ColorPool:
         homes = RecallHomes(config, ColorRecall.__name__)
         steps = sum(config.steps)
         self.layout = np.arange(tours) % len(homes)
-        self.key = np.random.default_rng(seed).integers(_MAX_KEY, size=tours)
+        self.key = np.random.default_rng(seed).integers(KEY_LIMIT, size=tours)
         self.images = np.zeros((tours, steps, *config.image_size, 3), np.uint8)
         self.pose = np.zeros((tours, steps, 3))
         self.move = np.zeros((tours, steps), np.int8)
@@ -170,7 +169,7 @@ class ViewPool:
 
     def sample_batch(self, batch: int, rng: np.random.Generator) -> ViewEpisodes:
         """Draw episodes: a position, a sequence of turns and a direction each."""
-        key = rng.integers(_MAX_KEY, size=batch)
+        key = rng.integers(KEY_LIMIT, size=batch)
         turns = [make_turns(each, self.config.steps) for each in key.tolist()]
         return ViewEpisodes(
             position=rng.integers(len(self.start), size=batch),

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from memenvs.checks import check_generator, check_int
+from memenvs.episode_keys import check_keys, sample_keys
 from memenvs.retention import retained
 from memenvs.room_ballet import visit_schedules
 from memenvs.room_ballet.dances import PERFORMANCE_CELLS
@@ -132,11 +132,7 @@ class BalletTask:
             ValueError: B is below 1.
             TypeError: `rng` is no generator.
         """
-        check_int("batch", batch)
-        check_generator("rng", rng)
-        keys = rng.integers(2**63, size=batch)
-        count = len(self.query_rules)  # the remainder of a key by it is the task
-        return self.make_episodes(keys - keys % count + (keys[0] % count + np.arange(batch)) % count)
+        return self.make_episodes(sample_keys(batch, rng, len(self.query_rules)))
 
     def make_episodes(self, keys: np.ndarray) -> BalletEpisodes:
         """Make the episodes of these keys.
@@ -147,10 +143,7 @@ class BalletTask:
         Raises:
             ValueError: Keys have another type, shape or range.
         """
-        keys = np.asarray(keys)
-        if keys.ndim != 1 or keys.dtype.kind not in "iu" or (keys < 0).any() or (keys >= 2**63).any():
-            raise ValueError(f"keys must be integers (B,) in 0 ... 2^63 - 1, got {keys.dtype} {keys.shape}: {keys}")
-        keys = keys.astype(np.int64)
+        keys = check_keys(keys)
         state = keys.astype(np.uint64)
         task_ids = [STRATEGY_TASKS.index(rule) if rule in STRATEGY_TASKS else 0 for rule in self.query_rules]
         task_id = np.array(task_ids, np.int8)[keys % len(self.query_rules)]

@@ -7,7 +7,7 @@ from typing import ClassVar
 import gymnasium as gym
 import numpy as np
 
-from memenvs.checks import is_int
+from memenvs.episode_keys import key_option
 from memenvs.grid_viewer import draw_grid, grid_pixels
 from memenvs.room_ballet.config import BalletConfig, MultiTaskConfig, RoomsConfig, ScheduleConfig, ShortStayConfig
 from memenvs.room_ballet.dances import DANCES
@@ -110,11 +110,9 @@ class RoomBallet(BatchTask):
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Draw visits, dancers and the query."""
         episode = self.ballet.sample_batch(1, rng)
-        key = options.get("key")
+        key = key_option(options)
         query = options.get("query")
         if key is not None:
-            if not is_int(key) or not 0 <= key < 2**63:
-                raise ValueError(f"option 'key' must be an integer in 0 ... {2**63 - 1}, got {key!r}")
             episode = self.ballet.make_episodes(np.array([key]))
         if query is not None:
             if key is None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from memenvs.box_rooms.worlds import check_image_size
-from memenvs.checks import MAX_STEPS, MAX_THREADS, check_fields, check_int
+from memenvs.checks import MAX_THREADS, check_fields, check_int, check_phases
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,11 +38,6 @@ class TwoRoomsConfig:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "image_size", check_image_size(self.image_size))
-        phases = self.phases
-        if not isinstance(phases, (list, tuple)) or len(phases) != 3:
-            raise ValueError(f"phases must be three numbers of steps, got {phases!r}")
-        object.__setattr__(self, "phases", tuple(phases))
+        object.__setattr__(self, "phases", check_phases(self.phases))
         check_fields(self)
-        for k, steps in enumerate(self.phases):
-            check_int(f"phases[{k}]", steps, at_most=MAX_STEPS)
         check_int("threads", self.threads, at_most=MAX_THREADS)

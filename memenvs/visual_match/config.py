@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from memenvs.checks import MAX_STEPS, check_fields, check_int
+from memenvs.checks import check_fields, check_phases
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,10 +33,5 @@ class VisualMatchConfig:
     random_order: bool = True
 
     def __post_init__(self) -> None:
-        phases = self.phases
-        if not isinstance(phases, (list, tuple)) or len(phases) != 3:
-            raise ValueError(f"phases must be three numbers of steps, got {phases!r}")
-        object.__setattr__(self, "phases", tuple(phases))
+        object.__setattr__(self, "phases", check_phases(self.phases))
         check_fields(self)
-        for k, steps in enumerate(self.phases):
-            check_int(f"phases[{k}]", steps, at_most=MAX_STEPS)

@@ -10,7 +10,7 @@ from memenvs.verbalization.episodes import History
 from memenvs.verbalization.histories import HistorySampler
 from memenvs.verbalization.household_config import household
 from memenvs.verbalization.language.answer_parser import parse_answer
-from memenvs.verbalization.language.facts import SLOTS, slot_matches
+from memenvs.verbalization.language.facts import slot_matches
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.presets import language
 from memenvs.verbalization.language.question_parser import QuestionError, parse_question
@@ -37,10 +37,9 @@ def same(found, expected, *, exactly=True):
         found is not None
         and len(found) == len(expected)
         and all(
-            (a is None) == (b is None)
-            and (a is None or (slot_matches(slot, a, b) and (not exactly or slot_matches(slot, b, a))))
+            (a is None) == (b is None) and (a is None or (slot_matches(a, b) and (not exactly or slot_matches(b, a))))
             for one, other in zip(found, expected, strict=True)
-            for slot, a, b in zip(SLOTS, one, other, strict=True)
+            for a, b in zip(one, other, strict=True)
         )
     )
 

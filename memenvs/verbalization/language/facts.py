@@ -124,7 +124,7 @@ def facts_of(clauses: Sequence[Clause]) -> list[Fact]:
     ]
 
 
-def slot_matches(slot: str, given: object, expected: object) -> bool:
+def slot_matches(given: object, expected: object) -> bool:
     """Return True if a fact is the expected one, at the precision of the expected one."""
     if given is None or expected is None:
         return False

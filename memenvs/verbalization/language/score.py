@@ -96,7 +96,7 @@ def pair_clauses(given: Sequence[Clause], expected: Sequence[Clause]) -> list[in
 
 
 def _count(given: Clause, expected: Clause) -> int:
-    return sum(slot_matches(slot, a, b) for slot, a, b in zip(SLOTS, given, expected, strict=True))
+    return sum(slot_matches(a, b) for a, b in zip(given, expected, strict=True))
 
 
 def score_clauses(given: Sequence[Clause] | None, expected: Sequence[Clause], log: Log | None) -> Score:
@@ -118,7 +118,7 @@ def score_clauses(given: Sequence[Clause] | None, expected: Sequence[Clause], lo
     extras_hold = True
     for clause, partner in zip(given, pair_clauses(given, expected), strict=True):
         gold = expected[partner] if partner is not None else Clause()
-        right = [slot for slot, a, b in zip(SLOTS, clause, gold, strict=True) if slot_matches(slot, a, b)]
+        right = [slot for slot, a, b in zip(SLOTS, clause, gold, strict=True) if slot_matches(a, b)]
         wrong = sum(value is not None for value in clause) - len(right)
         matched |= set(right)
         correct, incorrect = correct + len(right), incorrect + wrong

@@ -94,13 +94,13 @@ def _say_summary(clauses: Sequence[Clause]) -> str:
             episodes.append([])
         episodes[-1].append(clause)
     sentences = []
-    for number, episode in enumerate(episodes):
-        begin = _opening(episode[0], number)
+    for episode in episodes:
+        begin = _opening(episode[0])
         sentences.append(f"{begin[0].upper()}{begin[1:]} i {join([_say_done(clause) for clause in episode])}.")
     return " ".join(sentences)
 
 
-def _opening(clause: Clause, number: int) -> str:
+def _opening(clause: Clause) -> str:
     """Begin a sentence about an episode. "Then" says hours 0: it is neither hours nor days later."""
     if clause.time:
         return clause.time.text

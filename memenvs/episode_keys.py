@@ -1,0 +1,65 @@
+"""Keys of episodes: one number from which everything in an episode of a supervised task follows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from memenvs.checks import check_generator, check_int, is_int
+from memenvs.task import Options
+
+#: Keys are below this limit.
+KEY_LIMIT = 2**63
+
+
+def sample_keys(batch: int, rng: np.random.Generator, num_tasks: int = 1) -> np.ndarray:
+    """Draw the keys of a batch of episodes, by one call of the generator.
+
+    Args:
+        batch: B, >= 1.
+        rng: Source of the keys.
+        num_tasks: Number of tasks of a multi-task batch, of which the remainder of a key chooses one. The batch has
+            them in turn, starting with that of the first key.
+
+    Returns:
+        int64, (B,).
+
+    Raises:
+        ValueError: B is below 1.
+        TypeError: `rng` is no generator.
+    """
+    check_int("batch", batch)
+    check_generator("rng", rng)
+    keys = rng.integers(KEY_LIMIT, size=batch)
+    return keys - keys % num_tasks + (keys[0] % num_tasks + np.arange(batch)) % num_tasks
+
+
+def check_keys(keys: np.ndarray) -> np.ndarray:
+    """Check keys of episodes.
+
+    Args:
+        keys: Integers of any type, (B,).
+
+    Returns:
+        int64, (B,).
+
+    Raises:
+        ValueError: Keys have another type, shape or range.
+    """
+    keys = np.asarray(keys)
+    if keys.ndim != 1 or keys.dtype.kind not in "iu" or (keys < 0).any() or (keys >= KEY_LIMIT).any():
+        raise ValueError(f"keys must be integers (B,) in 0 ... 2^63 - 1, got {keys.dtype} {keys.shape}: {keys}")
+    return keys.astype(np.int64)
+
+
+def key_option(options: Options) -> int | None:
+    """Read the reset option `key`; None without it.
+
+    Raises:
+        ValueError: The option is no key.
+    """
+    key = options.get("key")
+    if key is None:
+        return None
+    if not is_int(key) or not 0 <= key < KEY_LIMIT:
+        raise ValueError(f"option 'key' must be an integer in 0 ... {KEY_LIMIT - 1}, got {key!r}")
+    return int(key)

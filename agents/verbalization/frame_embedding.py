@@ -16,7 +16,7 @@ from memenvs.verbalization.language.structured import MOST_UNITS, UNIT_SECONDS
 PERIODS = (800.0, 365.25, 160.0, 72.0, 32.0, 15.0, 7.0, 3.0, 1.0, 1 / 3, 1 / 8, 1 / 24, 1 / 72, 1 / 288)
 """Periods of the features of a date, days: two years down to five minutes."""
 FIELDS = {"month": (1, 0), "date": (2, 0), "hour": (4, 1), "minute": (5, 1)}
-"""Part of a date that has shared vectors -> index of its field, and what is added to it: 0 there is none."""
+"""Part of a date that has shared vectors -> index of its field, and an offset, so that the number 0 means none."""
 WIDTHS = {"dt": 160, "state": 16, "sub": 32, "latent": 64}
 """Width of the encoding of each part but symbols, whose vectors are shared."""
 SLOTS = {"action": 1, "args": 5, "objects": 2}
@@ -94,7 +94,7 @@ class FrameEmbedding(nn.Module):
         sub_width: Number of signals.
         latent_width: Number of image latents.
         dim: Width of an embedded key frame.
-        symbol_encoding: see `AnswererConfig`.
+        symbol_encoding: See `AnswererConfig`.
         dates: "periodic" or "integers".
 
     Source:

@@ -74,10 +74,10 @@ class HistoryEncoder(nn.Module):
         """Compute the loss of the auto-encoder; see `EpisodeDecoder.loss`.
 
         Args:
-            vectors: As `encode` returns them, and so is `is_there`.
-            is_there: See `vectors`.
-            frames: As in `encode`, and so is `mask`.
-            mask: See `frames`.
+            vectors: float, (B, M, dim); vectors of the memory, from `encode`.
+            is_there: bool, (B, M); their mask.
+            frames: Part -> (B, T, ...); as in `encode`.
+            mask: bool, (B, T); True where there is a key frame.
             seed: Seed of the key frames that the decoder does not see.
         """
         generator = torch.Generator().manual_seed(seed)

@@ -1,6 +1,6 @@
 """Pictures that are drawn once, and episodes of them, for supervised learning.
 
-Drawing is what an episode costs. A pool draws the pictures of some tours or positions once. Its episodes refer to them,
+Most of the time of an episode is drawing. A pool draws the pictures of some tours or positions once. Its episodes refer to them,
 and each is an episode of the environment too: `reset` takes its options.
 """
 
@@ -46,14 +46,14 @@ class ColorPool:
     Args:
         config: Settings of the task.
         tours: Number of tours; the images of one take T * H * W * 3 bytes, 8.5 MB with the defaults.
-        seed: Of the tours.
+        seed: Seed of the tours; >= 0.
 
     Attributes:
         images: uint8, (tours, T, H, W, 3); without squares.
         pose: float64, (tours, T, 3); m and rad.
         move: int8, (tours, T).
         place: int16, (tours, T).
-        layout: int64, (tours,); homes take turns.
+        layout: int64, (tours,); the homes in turn.
         key: int64, (tours,).
 
     Raises:
@@ -140,12 +140,12 @@ class ViewPool:
     Args:
         config: Settings of the task.
         positions: Number of positions; the pictures of one take 40 * H * W * 3 bytes, 0.85 MB with the defaults.
-        seed: Of the positions.
+        seed: Seed of the positions; >= 0.
 
     Attributes:
         pictures: uint8, (positions, 40, H, W, 3); in the 30 observed headings, then in the 10 queried ones.
         start: float64, (positions, 3); x, y (m) and the first heading (rad).
-        layout: int64, (positions,); homes take turns.
+        layout: int64, (positions,); the homes in turn.
 
     Raises:
         ValueError: A number is out of range.

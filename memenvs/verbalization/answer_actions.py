@@ -22,8 +22,6 @@ _KINDS_OF_SLOT: dict[str, tuple[Kind, ...]] = {
     "minute": ("clock", "problems", "past_time", "summary"),
     "quantity": ("clock", "duration", "how_often"),
 }
-
-
 #: Values of the slots that have names.
 _NAMED: dict[str, tuple[str, ...]] = {
     "verb": VERBS,

@@ -9,13 +9,18 @@ import numpy as np
 
 DAY, HOUR = 86400, 3600
 EPOCH = datetime(2020, 1, 1)
-#: Episodes start from 8 to 20 o'clock; the first one up to this many days before or after the base date.
+#: Episodes start from 8 to 20 o'clock.
 FIRST_HOUR, LAST_HOUR = 8, 20
+#: The first episode starts up to this many days before or after the base date.
 BASE_DATE, BASE_DAYS = datetime(2021, 1, 1), 304
+#: Most episodes of a day.
 MAX_PER_DAY = 5
+#: Probability of a short gap between two days with episodes, and its most days.
 SKIP, MAX_SKIP = 0.1, 3
+#: Probability of a long gap, and its fewest and most days.
 LONG_SKIP, LONG_SKIP_DAYS = 0.01, (5, 200)
-#: A question comes on the day of the last episode, on one soon after, or weeks later.
+#: A question comes on the day of the last episode (probability), or weeks later (probability, fewest and most days);
+#: else on one of the next days.
 SAME_DAY, LATE, LATE_DAYS = 0.9, 0.1, (7, 60)
 #: Names of the seven fields; Monday is weekday 1.
 DATE_FIELDS = ("year - 2020", "month", "day", "weekday", "hour", "minute", "second")
@@ -109,7 +114,7 @@ def draw_question_time(end: int, rng: np.random.Generator) -> int:
 
 def _draw_skip(rng: np.random.Generator) -> int:
     """Draw how many days without an episode come between two with one."""
-    luck = rng.random()
-    if luck < LONG_SKIP:
+    drawn = rng.random()
+    if drawn < LONG_SKIP:
         return int(rng.integers(LONG_SKIP_DAYS[0], LONG_SKIP_DAYS[1] + 1))
-    return int(rng.integers(1, MAX_SKIP + 1)) if luck < LONG_SKIP + SKIP else 0
+    return int(rng.integers(1, MAX_SKIP + 1)) if drawn < LONG_SKIP + SKIP else 0

@@ -62,13 +62,16 @@ def execute(
         plan: Its actions.
         house: Where everything is; changed to what it is afterwards.
         rng: Source of durations and failures.
+
+    Returns:
+        Actions up to the first that failed, and what they reached.
     """
     scene = house.scene()
     base = base_seconds(config)
     low, high = config.episode_speed
     factor = math.exp(rng.uniform(math.log(low), math.log(high)))
     noise = rng.normal(0.0, config.duration_noise, len(plan)).tolist()
-    luck = rng.random((len(plan), 2)).tolist()
+    draws = rng.random((len(plan), 2)).tolist()  # of each action: does it fail, and when
     stop, ending = rng.random(2).tolist()
     last = int(rng.integers(1, len(plan))) if stop < config.incomplete and len(plan) > 1 else len(plan)
     status: TaskStatus = "success" if last == len(plan) else "abort"
@@ -77,9 +80,9 @@ def execute(
     now = 0
     for k, (verb, arguments) in enumerate(plan[:last]):
         mean = move_seconds(config, arguments[1], arguments[2]) if verb == "move" else base[verb, arguments[3]]
-        failed = luck[k][0] < config.failure[VERBS.index(verb)]
+        failed = draws[k][0] < config.failure[VERBS.index(verb)]
         if failed:
-            mean *= 0.5 + 0.7 * luck[k][1]
+            mean *= 0.5 + 0.7 * draws[k][1]
         end = now + max(1, round(mean * factor * math.exp(noise[k])))
         actions.append(Action(verb, arguments, now, end, "failure" if failed else "success"))
         now = end + config.gap_seconds
@@ -110,7 +113,7 @@ def _apply(house: HouseholdState, verb: str, arguments: tuple[str, ...], reached
 def tidy(config: HouseholdConfig, house: HouseholdState, rng: np.random.Generator) -> None:
     """Empty the robot's hands between two episodes.
 
-    A person puts what they hold to a free slot of a pick location.
+    A person puts each object that they hold to a free slot of a pick location.
     """
     for symbol in sorted(house.in_hand):
         free = [(place, slot) for place in config.pick_locations for slot in house.free_slots(place)]

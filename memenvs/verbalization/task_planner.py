@@ -48,11 +48,11 @@ class HouseholdState:
 
 
 def draw_house(config: HouseholdConfig, need: int, rng: np.random.Generator) -> HouseholdState:
-    """Draw a scene.
+    """Draw the state in which an episode starts.
 
     Args:
         config: Settings.
-        need: Least number of objects, for the goal.
+        need: Fewest objects that the goal needs.
         rng: Source of randomness.
 
     Returns:
@@ -83,9 +83,15 @@ def draw_goal_kind(config: HouseholdConfig, rng: np.random.Generator, objects: i
 
 
 def draw_goals(config: HouseholdConfig, kind: str, house: HouseholdState, rng: np.random.Generator) -> tuple[Goal, ...]:
-    """Draw the predicates of a goal in a scene.
+    """Draw the predicates of a goal.
 
     Each object is brought to another location than its own, to one with a free slot.
+
+    Args:
+        config: Settings.
+        kind: One of `GOAL_KINDS`.
+        house: Places of robot and objects.
+        rng: Source of randomness.
     """
     moves, grasps = GOAL_KINDS[kind]
     order = [list(house.objects)[number] for number in rng.permutation(len(house.objects)).tolist()]

@@ -122,7 +122,7 @@ class VisualMatch(BatchTask):
         self._order = np.tile(np.arange(len(COLOURS)), (num_envs, 1))
         self._choice = np.full(num_envs, -1)
         self._fruits = np.zeros((num_envs, NUM_FRUITS, 2), np.int64)  # column and row
-        self._is_left = np.ones((num_envs, NUM_FRUITS), bool)
+        self._is_present = np.ones((num_envs, NUM_FRUITS), bool)
         self._field_pose = np.zeros((num_envs, 3), np.int64)  # with which the stay in the field begins
         self._return = np.zeros(num_envs)
         self._rows = np.arange(num_envs)
@@ -146,7 +146,7 @@ class VisualMatch(BatchTask):
         self._field_pose[i] = columns[0] + 1, rows[0] + 1, heading
         self._fruits[i, :, 0] = columns[1:] + 1
         self._fruits[i, :, 1] = rows[1:] + 1
-        self._is_left[i] = True
+        self._is_present[i] = True
         self._choice[i] = -1
         self._step[i] = 0
         self._return[i] = 0.0
@@ -168,7 +168,7 @@ class VisualMatch(BatchTask):
         if taken.any():
             where = np.flatnonzero(taken & ~terminated)
             here = (self._fruits[where] == self._rooms.pose[where, None, :2]).all(-1)
-            self._is_left[where] &= ~here
+            self._is_present[where] &= ~here
             colour = np.argmax(kind[:, None] == _KINDS, 1)
             self._choice = np.where(terminated, colour, self._choice)
         self._return += reward
@@ -195,7 +195,7 @@ class VisualMatch(BatchTask):
             "goal": self._goal,
             "order": self._order,
             "choice_id": self._choice,
-            "fruits": NUM_FRUITS - self._is_left.sum(1),
+            "fruits": NUM_FRUITS - self._is_present.sum(1),
             "success": self._choice == self._goal,
             "return": self._return,
         }
@@ -210,7 +210,7 @@ class VisualMatch(BatchTask):
         phase = self._phase()
         pose = self._rooms.pose
         column, row, heading = pose.T
-        distance = np.where(self._is_left, np.abs(self._fruits - pose[:, None, :2]).sum(2), 2 * FIELD)
+        distance = np.where(self._is_present, np.abs(self._fruits - pose[:, None, :2]).sum(2), 2 * FIELD)
         nearest = self._fruits[self._rows, distance.argmin(1)]
         choice = _CHOICE_CELLS[np.argmax(self._order == self._goal[:, None], 1)]
         # A ball in between would be chosen: along the column of balls only to the next cell, else out of it first.
@@ -237,7 +237,7 @@ class VisualMatch(BatchTask):
             room = [(*cell, _KINDS[colour]) for cell, colour in zip(_CHOICE_CELLS, self._order[i], strict=True)]
         else:
             room = [(*_CUE_CELL, _KINDS[self._goal[i]])]
-        return draw_rooms(room, self._fruits[i, self._is_left[i]], path)
+        return draw_rooms(room, self._fruits[i, self._is_present[i]], path)
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
         """Convert poses to pixels of the map."""

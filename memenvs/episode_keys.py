@@ -1,4 +1,4 @@
-"""Keys of episodes: one number from which everything in an episode of a supervised task follows."""
+"""Keys: numbers from which everything in an episode of a supervised task follows."""
 
 from __future__ import annotations
 

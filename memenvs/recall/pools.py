@@ -1,7 +1,7 @@
 """Pictures that are drawn once, and episodes of them, for supervised learning.
 
-Most of the time of an episode is drawing. A pool draws the pictures of some tours or positions once. Its episodes refer to them,
-and each is an episode of the environment too: `reset` takes its options.
+Most of the time of an episode is drawing. A pool draws the pictures of some tours or positions once. Its episodes refer
+to them, and each is an episode of the environment too: `reset` takes its options.
 """
 
 from __future__ import annotations

@@ -101,8 +101,8 @@ def record(
     root = world.objects_in_root(state, robot)
     visible = world.is_grasped[state] | _in_view(root)
     if config.missed_detections:
-        luck = [rng.random((count, len(OBJECTS))) for rng, count in zip(rngs, counts.tolist(), strict=True)]
-        visible &= np.concatenate(luck) >= config.missed_detections
+        draws = [rng.random((count, len(OBJECTS))) for rng, count in zip(rngs, counts.tolist(), strict=True)]
+        visible &= np.concatenate(draws) >= config.missed_detections
     slots, new = _object_slots(world, episode, index, kind, visible)
 
     is_event = kind != WINDOW

@@ -10,6 +10,8 @@ PATCH_PIXELS = 16
 """Side of a patch."""
 PATCH_STRIDE = 8
 """Distance between neighbouring patches, which overlap by half."""
+VIEW_PIXELS = 84
+"""Side of a view."""
 CALIBRATION_VECTORS = 256
 """Random vectors that a decoder is calibrated with."""
 LEAK = 0.01

@@ -15,6 +15,8 @@ from memenvs.agents.__main__ import main as agents_main
 from memenvs.agents.cli.parser import make_parser
 from memenvs.cli.progress import part_of, progress_bar
 from memenvs.registry import ENVIRONMENTS
+from memenvs.verbalization.language.question_sets import QuestionSet, write_questions
+from tests.agents.verbalization.small_runs import save_untrained
 
 #: Commands that take less than five seconds, or show progress in another form.
 QUICK = {"list", "play", "assets", "score", "doctor", "ask"} | {
@@ -42,6 +44,7 @@ AGENTS = {
     "probe": (["run", "--steps", "16"], "playing the agent"),
     "paths": (["run", "--episodes", "2"], "playing"),
     "record": (["run", "--steps", "16"], "playing the agent"),
+    "answer": (["model.zip", "answers.json"], "answering"),
     "trajectories": ([], ""),  # tests/agents/mtvm/test_trajectories.py
 }
 
@@ -104,6 +107,8 @@ def test_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_agent_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = make_terminal(monkeypatch)
     monkeypatch.chdir(tmp_path)
+    save_untrained(tmp_path / "model.zip")
+    write_questions(tmp_path / "answers.json", QuestionSet(scale="smoke", lengths=(1,), questions=1))
     assert agents_main(["train", "ci-smoke", "--out", "run", "--total_steps", "1024", "--no-evaluate", "--json"]) == 0
     for name, (arguments, text) in AGENTS.items():
         if arguments:

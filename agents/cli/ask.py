@@ -13,6 +13,7 @@ from memenvs.cli.common import UserError, print_json
 
 if TYPE_CHECKING:
     from memenvs.agents.verbalization.conversation import Conversation, Reply
+    from memenvs.agents.verbalization.prediction import AnsweringModel
 
 EXAMPLES = 5
 """Questions that are shown as examples."""
@@ -31,18 +32,14 @@ COMMANDS = {
 
 def ask(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, Any] | None:
     """Answer questions of `--question`, of standard input, or of a conversation."""
-    if not options.model.exists():
-        raise UserError(f"argument model: no folder of a run and no checkpoint at {options.model}")
+    check_model(options)
     if options.page is not None:
         return _write_page(options)
     is_typed = not options.question and sys.stdin.isatty()
     if is_typed and options.json:
         raise UserError("--json needs --question, or questions on standard input")
 
-    from memenvs.agents.verbalization.conversation import Conversation
-    from memenvs.agents.verbalization.trained import load_answering
-
-    conversation = Conversation(load_answering(options.model), options.life, options.episodes)
+    conversation = _begin(options)
     if is_typed:
         _converse(conversation, options)
         return None
@@ -56,16 +53,39 @@ def ask(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, An
     return None
 
 
+def check_model(options: argparse.Namespace) -> None:
+    """Refuse a model that is not there."""
+    if not options.model.exists():
+        raise UserError(f"argument model: no folder of a run and no checkpoint at {options.model}")
+
+
+def load_model(options: argparse.Namespace) -> AnsweringModel:
+    """Load the model that a command names; it answers with one thread."""
+    check_model(options)
+
+    import torch
+
+    from memenvs.agents.verbalization.trained import load_answering
+
+    torch.set_num_threads(1)  # the models are small: more threads wait for each other
+    return load_answering(options.model)
+
+
+def _begin(options: argparse.Namespace) -> Conversation:
+    """Load the model and let it read the life."""
+    from memenvs.agents.verbalization.conversation import Conversation
+
+    return Conversation(load_model(options), options.life, options.episodes)
+
+
 def _write_page(options: argparse.Namespace) -> dict[str, Any]:
     """Write a page with the answers to `--question`, or to one question of each kind."""
     if options.page.suffix != ".html":
         raise UserError(f"argument --page: must end with .html, got {options.page}")
 
-    from memenvs.agents.verbalization.conversation import Conversation
     from memenvs.agents.verbalization.life_page import write_life_page
-    from memenvs.agents.verbalization.trained import load_answering
 
-    conversation = Conversation(load_answering(options.model), options.life, options.episodes)
+    conversation = _begin(options)
     questions = options.question or conversation.examples(len(conversation.model.config.kinds))
     try:
         page = write_life_page(options.page, conversation, questions, f"Life {options.life} of a household robot")

@@ -36,6 +36,7 @@ def make_parser() -> Parser:
         _add_record,
         _add_dataset,
         _add_ask,
+        _add_answer,
         _add_report,
         _add_pack,
         _add_push,
@@ -236,6 +237,17 @@ def _add_ask(commands: Any) -> None:
         "In a conversation, `help` lists what else can be typed: gold, life, examples, grammar. Example: "
         'memenvs-agents ask runs/episodic-qa-0 --life 7 --question "where did you put the red cup?" --gold'
     )
+
+
+def _add_answer(commands: Any) -> None:
+    answer = _command(
+        commands,
+        "answer",
+        "answer",
+        "fill a model's answers into a file of `memenvs verbalization questions`, for `memenvs score emv`",
+    )
+    answer.add_argument("model", type=Path, help="folder of a run of the preset episodic-qa, or a checkpoint of one")
+    answer.add_argument("file", type=Path, help="the questions; answers that are there are replaced")
 
 
 def _add_report(commands: Any) -> None:

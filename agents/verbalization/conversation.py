@@ -2,54 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from memenvs.agents.verbalization.answering import answer_sources
 from memenvs.agents.verbalization.arrays import make_arrays
+from memenvs.agents.verbalization.given_questions import GivenQuestions, answer_in_words
 from memenvs.agents.verbalization.prediction import AnsweringModel, QuestionBatch
-from memenvs.agents.verbalization.text_prediction import TextAnswering
-from memenvs.verbalization.config import EpisodicQAConfig
-from memenvs.verbalization.dialogs import Dialogs, EncodedQuestion
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.question_parser import parse_question
 from memenvs.verbalization.language.questions import Question, referents
 from memenvs.verbalization.language.sampler import QASampler, QuestionAnswer, answer_question
 from memenvs.verbalization.language.score import CATEGORIES, score_clauses
-from memenvs.verbalization.language.spoken import NO_ANSWER, spoken_answer
 from memenvs.verbalization.language.wordings import FAMILIES, Family
-from memenvs.verbalization.splits import Data, life_data
-
-
-class Typed(NamedTuple):
-    """A question that a person typed, where `EncodedQuestion` stands otherwise."""
-
-    qa: QuestionAnswer
-
-
-class TypedQuestions(Dialogs):
-    """One history and the questions that a person typed about it, as the model's data.
-
-    Args:
-        config: Settings of the model's histories.
-        life: One history.
-    """
-
-    def __init__(self, config: EpisodicQAConfig, life: Data) -> None:
-        super().__init__(replace(config, questions=1), life)
-        self.typed: QuestionAnswer | None = None
-
-    def usable(self, number: int) -> int:
-        """Return the number: there is one history, and the question is typed."""
-        return number
-
-    def question(self, number: int, question: int, after: int | None = None) -> EncodedQuestion:
-        """Return the question that was typed last."""
-        assert self.typed is not None
-        return Typed(self.typed)  # type: ignore[return-value]
+from memenvs.verbalization.splits import life_data
 
 
 @dataclass(frozen=True)
@@ -96,7 +63,7 @@ class Conversation:
         config = model.config
         self.model = model.eval()
         data = life_data(config.household(), episodes, seed, config.scale, config.data_seed)
-        self._questions = TypedQuestions(config, data)
+        self._config, self._data = config, data
         self.history = data.histories.history(0)
         self.log = Log(self.history)
         self._sampler = QASampler(config.language())
@@ -117,7 +84,7 @@ class Conversation:
         now, hands = self.log.now, self.model.config.language().hands
         meant = [] if question.kind == "clock" else referents(self.log, question)
         gold = answer_question(self.log, question, hands=hands)
-        self._questions.typed = QuestionAnswer(
+        qa = QuestionAnswer(
             question=question,
             answer=gold,
             now=now,
@@ -127,22 +94,17 @@ class Conversation:
             ambiguous=len(meant) > 1,
             false_presupposition=False,
         )
-        batch = QuestionBatch(make_arrays(self._questions), np.array([0]), np.array([[0]]))
-        with torch.no_grad():
-            ((clauses,),) = self.model.answers(batch)
+        arrays = make_arrays(GivenQuestions(self._config, self._data, {0: [qa]}))
+        batch = QuestionBatch(arrays, np.array([0]), np.array([[0]]))
+        (((answer, clauses),),) = answer_in_words(self.model, batch)
         score = score_clauses(clauses, gold.clauses, self.log)
-        if isinstance(self.model, TextAnswering):
-            ((answer,),) = self.model.answer_texts(batch)
-            answer = answer or NO_ANSWER
-        else:
-            answer = spoken_answer(question, clauses, now)
         sources = answer_sources(self.model, batch)
         return Reply(
             question=question.text,
             answer=answer,
             gold=gold.text,
             category=CATEGORIES[score.category - 1],
-            episodes=self._questions.typed.episodes,
+            episodes=qa.episodes,
             shares=None if sources is None else sources.frames,
             vectors=None if sources is None else sources.vectors,
         )

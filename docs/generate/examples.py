@@ -90,6 +90,11 @@ EXAMPLES = {
             "memenvs-agents ask runs/episodic-qa-0             # then type questions; `help` lists what else",
             'memenvs-agents ask runs/episodic-qa-0 --life 7 --question "what did you do?" --gold --json',
         ],
+        "answer": [
+            "memenvs verbalization questions answers.json",
+            "memenvs-agents answer runs/episodic-qa-0 answers.json",
+            "memenvs score emv answers.json",
+        ],
         "report": [
             "memenvs-agents report runs/demo-1",
             "memenvs-agents report runs/demo-1 runs/demo-2 --out compared",

@@ -7,9 +7,10 @@ answers anew from the settings and scores them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from memenvs.checks import check_int, choices_for, is_int
@@ -91,15 +92,25 @@ class QuestionSet:
                 yield Item(f"{history}-{number}", log, sampler.draw(log, number, kind))
 
 
-def write_questions(path: Path, questions: QuestionSet) -> int:
-    """Write a file of questions, with answers to be filled in; return their number."""
+def write_questions(path: Path, questions: QuestionSet, answers: Mapping[str, str] = MappingProxyType({})) -> int:
+    """Write a file of questions, with the answers to some ids and others to be filled in; return their number."""
     items = [
-        {"id": item.id, "query": query_text(item.gold.now, item.gold.question.text), "answer": None}
+        {"id": item.id, "query": query_text(item.gold.now, item.gold.question.text), "answer": answers.get(item.id)}
         for item in questions.items()
     ]
     document = {"grammar": GRAMMAR_VERSION, **asdict(questions), "answers": items}
     write_file(path, format_json(document).encode())
     return len(items)
+
+
+def read_questions(path: Path) -> QuestionSet:
+    """Read the settings of a file, from which its questions follow.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is of another grammar version, or a setting is wrong; the message names it.
+    """
+    return _read_settings(_read(path))
 
 
 def read_answers(path: Path) -> tuple[QuestionSet, dict[str, str]]:
@@ -113,12 +124,7 @@ def read_answers(path: Path) -> tuple[QuestionSet, dict[str, str]]:
         ValueError: It is of another grammar version, a setting or an answer is wrong, or an id is there twice. The
             message names it.
     """
-    if not path.is_file():
-        raise FileNotFoundError(f"{str(path)!r} is no file")
-    record = read_json(path)
-    version = record["grammar"]
-    if version.value != GRAMMAR_VERSION:
-        raise version.error(f"{GRAMMAR_VERSION}, the version of the grammar of this program")
+    record = _read(path)
     questions = _read_settings(record)
     answers: dict[str, str] = {}
     for entry in record["answers"].items():
@@ -132,6 +138,16 @@ def read_answers(path: Path) -> tuple[QuestionSet, dict[str, str]]:
             raise ValueError(f"{entry.source}: {entry.path}: the answer to id {id.value!r} is missing, or no text")
         answers[id.value] = answer.value
     return questions, answers
+
+
+def _read(path: Path) -> Field:
+    if not path.is_file():
+        raise FileNotFoundError(f"{str(path)!r} is no file")
+    record = read_json(path)
+    version = record["grammar"]
+    if version.value != GRAMMAR_VERSION:
+        raise version.error(f"{GRAMMAR_VERSION}, the version of the grammar of this program")
+    return record
 
 
 def _read_settings(record: Field) -> QuestionSet:

@@ -1,4 +1,4 @@
-"""`ask`: questions as arguments, on standard input and typed; wrong ones are named."""
+"""`ask`: questions as arguments, on standard input and typed; wrong ones are named. `answer`: a file of questions."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import io
 import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
-import torch
 
 from memenvs.agents.__main__ import main
-from memenvs.agents.algorithms.supervised import SupervisedLearner
 from memenvs.agents.cli.ask import COMMANDS, EXAMPLES
-from memenvs.agents.verbalization.config import QuestionConfig
+from memenvs.agents.verbalization.answer_files import fill_in_answers
 from memenvs.agents.verbalization.conversation import Conversation
-from memenvs.agents.verbalization.experiment import make_question_answering
 from memenvs.agents.verbalization.trained import load_answering
-from memenvs.verbalization.language.score import CATEGORIES
+from memenvs.verbalization.dialogs import load_dialogs
+from memenvs.verbalization.language.question_sets import QuestionSet, score_file, write_questions
+from memenvs.verbalization.language.score import CATEGORIES, CORRECT
 from memenvs.verbalization.language.wordings import FAMILIES, KINDS
+from memenvs.verbalization.splits import load_data
+from tests.agents.verbalization.small_runs import POLICY, save_untrained
 
-DATA = {"kinds": list(KINDS), "scale": "smoke", "questions": 4}
-QUEUES = {"dim": 8, "layers": 2, "heads": 2, "mlp_dim": 8, "block_length": 4, "memory_length": 4}
-POLICY = {"dim": 8, "head_dim": 16, "head_heads": 2, "head_layers": 1, "memory_kwargs": QUEUES}
 TEXT = {"answers": "text", "text": {"sizes": {"d_model": 16, "num_layers": 1, "num_heads": 2}}, "dim": 8}
 TEXT |= {"memory": "lstm-on", "memory_kwargs": {"dim": 8, "layers": 1}}
 
@@ -34,12 +34,8 @@ def models(tmp_path_factory) -> dict[str, Path]:
     """Checkpoints of a structured and of a text model, and the folder of a run."""
     folder = tmp_path_factory.mktemp("models")
     for name, policy in (("structured", POLICY), ("text", TEXT)):
-        with torch.random.fork_rng():
-            torch.manual_seed(0)
-            model = make_question_answering("memenvs/EpisodicQA-v0", DATA, policy)
-        settings = {"env": "memenvs/EpisodicQA-v0", "env_kwargs": DATA, "policy": policy, "seed": 0, "total_steps": 1}
         (folder / f"{name}-run").mkdir()
-        SupervisedLearner(model, QuestionConfig(), 1).save(folder / f"{name}-run" / "checkpoint.zip", settings)
+        save_untrained(folder / f"{name}-run" / "checkpoint.zip", policy)
         shutil.copy(folder / f"{name}-run" / "checkpoint.zip", folder / f"{name}.zip")
     return {path.stem: path for path in folder.iterdir()}
 
@@ -155,6 +151,50 @@ def test_wrong_arguments(models, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", terminal)
     assert main(["ask", str(models["text"]), "--json"]) == 2
     assert "--json needs --question" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["structured", "text"])
+def test_a_file_of_questions(models, tmp_path, capsys, name):
+    """Every answer is filled in, replaces an older one, and is read by the scorer; wrong files stay as they are."""
+    path = tmp_path / "answers.json"
+    assert write_questions(path, QuestionSet(scale="smoke", lengths=(1,), questions=2), {"0-1": "No."}) == 20
+    before = json.loads(path.read_text())
+    assert main(["answer", str(models[name]), str(path)]) == 0
+    assert f"20 answers in {path}" in capsys.readouterr().out
+    after = json.loads(path.read_text())
+    answers = [each.pop("answer") for each in after["answers"]]
+    assert all(answers) and [each.pop("answer") for each in before["answers"]][1] == "No." and before == after
+    assert len(score_file(path)) == 20 and (name == "text") == (set(answers) == {"I do not know."})
+    path.write_text(path.read_text().replace('"grammar": ', '"grammar": 9'))
+    content = path.read_bytes()
+    for file, message in ((path, "grammar"), (tmp_path / "none.json", "no file at")):
+        assert main(["answer", str(models[name]), str(file)]) == 2 and message in capsys.readouterr().err
+    assert path.read_bytes() == content
+
+
+def test_gold_answers_in_a_file_are_right(models, tmp_path):
+    """Ids belong to their questions; key frames are scaled by what the model was trained on, not by the file's data."""
+    model = load_answering(models["structured"])
+    path = tmp_path / "answers.json"
+    write_questions(path, QuestionSet(scale="smoke", lengths=(1, 2), questions=9, data_seed=1))
+    seen = []
+
+    def gold(batch):
+        seen.append(batch)
+        return [[qa.answer.clauses for qa in row] for row in model.gold(batch)]
+
+    model.answers = gold
+    shares = []
+    assert fill_in_answers(model, path, shares.append) == 180 and shares == sorted(shares) and shares[-1] == 1
+    assert all(each.score.category == CORRECT for each in score_file(path))
+    config = seen[0].arrays.dialogs.config
+    trained, own = load_data(config.household(), "train", scale="smoke"), load_dialogs(replace(config, questions=16))
+    symbols = set(seen[0].arrays.dialogs.data.dictionary.symbols)
+    assert symbols == set(trained.dictionary.symbols) != set(own.data.dictionary.symbols)
+    read, other = seen[0].arrays.tables["sub"][:-1], own.data.frames.array("sub")
+    signals = [x * by.std + by.mean for x, by in ((read, trained.scaling), (other, own.data.scaling))]
+    np.testing.assert_allclose(signals[0][:, 6:], signals[1][:, 6:], rtol=1e-3, atol=1e-3)  # after empty objects
+    assert not np.allclose(read, other, atol=1e-3)
 
 
 def test_page(models, tmp_path, capsys):

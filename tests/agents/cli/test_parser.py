@@ -37,7 +37,7 @@ from memenvs.agents.__main__ import main
 mistakes = (
     ["train", "demo", "--env", "memenvs/Darkrom-v0"], ["train", "demo", "--out", sys.argv[1]],
     ["train", "nope"], ["train", "demo", "--ppo.n_epoch", "2"], ["train", "demo", "--resume", "--out", "/no/run"],
-    ["evaluate", "/no/run"], ["probe", "/no/run"], ["ask", "/no/run"],
+    ["evaluate", "/no/run"], ["probe", "/no/run"], ["ask", "/no/run"], ["answer", "/no/run", "/no/file"],
     ["record", "/no/run"], ["paths", "/no/run"], ["report", "/no/run"], ["presets", "nope"], ["push", "/no/run", "x"],
     ["dataset", "/no/run", "--out", "some-v0"],
 )
@@ -51,7 +51,7 @@ with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.St
 print(status, [name for name in ("torch", "numba", "stable_baselines3", "matplotlib") if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == f"{[2] * 14 + [0, 0] + [2, 2, 0]} []"
+    assert done.stdout.strip() == f"{[2] * 15 + [0, 0] + [2, 2, 0]} []"
 
 
 def test_a_reader_that_leaves_early() -> None:

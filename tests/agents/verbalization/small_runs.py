@@ -6,14 +6,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from memenvs.agents.algorithms.supervised import SupervisedLearner
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.presets import find_preset
 from memenvs.agents.studies.question_answering import train_and_evaluate
+from memenvs.agents.verbalization.config import QuestionConfig
+from memenvs.agents.verbalization.experiment import make_question_answering
 from memenvs.verbalization.language.wordings import KINDS
 
 DATA = {"kinds": KINDS, "scale": "smoke", "questions": 4}
 QUEUES = {"dim": 8, "layers": 2, "heads": 2, "mlp_dim": 8, "block_length": 4, "memory_length": 4}
 QUEUES |= {"compressed_lengths": [2], "ratios": [2]}
+POLICY = {"dim": 8, "head_dim": 16, "head_heads": 2, "head_layers": 1, "memory_kwargs": QUEUES}
+
+
+def save_untrained(path: Path, policy: dict[str, Any] = POLICY) -> None:
+    """Write the checkpoint of a model that has not learned."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = make_question_answering("memenvs/EpisodicQA-v0", DATA, policy)
+    settings = {"env": "memenvs/EpisodicQA-v0", "env_kwargs": DATA, "policy": policy, "seed": 0, "total_steps": 1}
+    SupervisedLearner(model, QuestionConfig(), 1).save(path, settings)
 
 
 def train_small(folder: Path, preset: str, policy: dict[str, Any]) -> None:

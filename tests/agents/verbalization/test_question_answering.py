@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from memenvs.agents.algorithms.supervised import SupervisedLearner
+from memenvs.agents.algorithms.supervised import SupervisedLearner, evaluate_model
+from memenvs.agents.presets import find_preset
 from memenvs.agents.studies.question_answering import FOLDS, mean_over_kinds, paired_difference
 from memenvs.agents.studies.study_results import write_result
 from memenvs.agents.verbalization.answer_slots import ANSWER_SLOTS, slots_to_tuples
@@ -298,3 +299,16 @@ def test_sources_of_an_answer(arrays):
     assert answer_sources(make("none"), batch) is None
     with pytest.raises(ValueError, match=r"one question about one history, got \(1, 2\)"):
         answer_sources(make(), replace(batch, questions=np.array([[0, 1]])))
+
+
+@pytest.mark.learning
+def test_fixed_histories_are_learned_by_heart():
+    """Loss, head and memory fit: 20 histories of one episode with four questions each, within 300 batches."""
+    env_kwargs = {**DATA, "split": "valid", "lengths": (1,)}  # the objects of this split keep their names
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        policy = find_preset("episodic-qa").policy | {"questions": 4, "curriculum": []}
+        model = make_question_answering("memenvs/EpisodicQA-v0", env_kwargs, policy)
+    settings = QuestionConfig(batch_size=20, learning_rate=4e-3, warmup_steps=20)
+    SupervisedLearner(model, settings, 300).learn(300)
+    assert evaluate_model(model, 20)["accuracy"].mean() > 0.9

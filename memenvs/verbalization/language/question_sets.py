@@ -93,7 +93,7 @@ class QuestionSet:
 
 
 def write_questions(path: Path, questions: QuestionSet, answers: Mapping[str, str] = MappingProxyType({})) -> int:
-    """Write a file of questions, with the answers to some ids and others to be filled in; return their number."""
+    """Write a file of questions with the answers to some; return the number of questions."""
     items = [
         {"id": item.id, "query": query_text(item.gold.now, item.gold.question.text), "answer": answers.get(item.id)}
         for item in questions.items()

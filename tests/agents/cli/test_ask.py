@@ -1,4 +1,4 @@
-"""`ask`: questions as arguments, on standard input and typed; wrong ones are named. `answer`: a file of questions."""
+"""`ask`: questions as arguments, in a file, typed; wrong ones are named. `answer`: files."""
 
 from __future__ import annotations
 

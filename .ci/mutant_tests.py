@@ -110,6 +110,8 @@ TESTS = {
     "agents/memory/trxl": [f"{MEMORY}/test_trxl.py", MEMORIES, "-k", "trxl"],
     "agents/memory/attention": [f"{MEMORY}/test_attention.py", f"{MEMORY}/test_relic.py"],
     "agents/memory/smt": [f"{MEMORY}/test_scene_memory.py", MEMORIES, "-k", "scene or defaults"],
+    "agents/memory/smt_factorized": [f"{MEMORY}/test_scene_memory.py", MEMORIES, "-k", "scene or defaults"],
+    "agents/memory/pooling": [f"{MEMORY}/test_scene_memory.py", MEMORIES, "-k", "scene or defaults"],
     "agents/memory/smt_causal": [f"{MEMORY}/test_smt_causal.py", MEMORIES, "-k", "causal"],
     "agents/memory/scene_memory": [f"{MEMORY}/test_scene_memory.py", MEMORIES, "-k", "scene or defaults"],
     "agents/memory/sat": [f"{MEMORY}/test_sat.py", MEMORIES, "-k", "test_sat or defaults or mid and sat-"],

@@ -15,7 +15,7 @@ from memenvs.actions import draw_actions
 from memenvs.registry import EnvironmentSpec, find_environment
 from memenvs.task import setting_names
 from memenvs.testing.comparison import same
-from memenvs.testing.subject import info_of
+from memenvs.testing.task_under_test import info_of
 
 __all__ = ["any_action", "digest", "info_of", "observation_of", "random_actions", "rollout", "rollout_digest", "same"]
 

@@ -102,7 +102,7 @@ _SPECS = (
     ),
     _spec(
         "smt-factorized",
-        "smt",
+        "smt_factorized",
         "FactorizedMemory",
         "FactorizedConfig",
         "as smt, through some centres (SMT + Factorization)",
@@ -116,7 +116,7 @@ _SPECS = (
     ),
     _spec(
         "sm-pooling",
-        "smt",
+        "pooling",
         "PoolingMemory",
         "SceneConfig",
         "max pooling over the steps of the scene memory (SM + Pooling)",

@@ -1,17 +1,14 @@
-"""The Scene Memory Transformer, its factorised form, and pooling over the same memory."""
+"""The Scene Memory Transformer, and the block of attention that its forms share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from memenvs.agents.memory.attention import attend, masked_softmax
 from memenvs.agents.memory.scene_memory import SceneConfig, SceneMemory
-
-Centres = Literal["fps", "static", "window"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,27 +22,6 @@ class SMTConfig(SceneConfig):
 
     heads: int = 8
     encoder: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_heads(self.dim, self.heads)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FactorizedConfig(SceneConfig):
-    """Settings of the factorised Scene Memory Transformer.
-
-    Attributes:
-        heads: Attention heads; divides `dim`.
-        centres: Representatives of the elements: "fps" (farthest point sampling from the current one), "window" (the
-            newest ones) or "static" (learned vectors).
-        n_centres: Number of centres; >= 1. While there are no more elements than that, all of them are centres ("fps"
-            and "window").
-    """
-
-    heads: int = 8
-    centres: Centres = "fps"
-    n_centres: int = 100
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -241,190 +217,3 @@ class SMTMemory(SceneMemory):
         weights = masked_softmax(scores, _existing(absent))  # (G, heads, L)
         attended = (weights[:, :, None] @ v)[:, :, 0] + torch.einsum("ghr,hrw->ghw", weights @ relative, relative_v)
         return self.decoder.finish(now, attended.flatten(1))
-
-
-class FactorizedMemory(SceneMemory):
-    r"""`SMTMemory` whose elements attend to each other through a few centres.
-
-    Idea:
-        A few elements represent all: they gather from every element, and every element then attends to them. Attention
-        of M elements to C centres takes M C products, not M^2. Centres are chosen by farthest point sampling, so that
-        they cover different places.
-
-    Equations:
-        .. math::
-
-            C' &= \operatorname{block}(C, \Psi) \\
-            E &= \operatorname{block}(\Psi, C') \\
-            f_t &= \operatorname{block}(\psi_t, E)
-
-        Psi and block are those of `smt`. C are rows of Psi ("fps", "window") or learned vectors ("static").
-
-    State:
-        A log with slots for twice the capacity M. A slot has the static part of the element and of two keys or queries
-        and a value, 4 D numbers, and a pose.
-
-    Cost:
-        A decision with M elements and C centres takes about 4 M C D + (2 M + 5 C) D^2 + 2 h M D + 4 M R D
-        multiply-adds. Farthest point sampling adds the distances between all elements, M^2 D; "window" and "static"
-        have none.
-
-    When to use:
-        As `smt`, where several hundred elements are kept.
-
-    When not to use:
-        As long as there are hardly more elements than centres: it then costs more than `smt`. Where speed matters
-        most, `smt-causal` is faster.
-
-    Difference from the paper:
-        The first centre is the present element, so that nothing is drawn at random. While there are no more elements
-        than centres, all are centres. Otherwise as `smt`.
-
-    Args:
-        input_dim: Width of the embedding.
-        config: Sizes, capacity, kind and number of centres.
-
-    Source:
-        Fang et al., "Scene Memory Transformer for Embodied Agents in Long-Horizon Tasks", CVPR 2019
-        (arXiv:1903.03878), section 3.4.
-    """
-
-    config: FactorizedConfig
-
-    def __init__(self, input_dim: int, config: FactorizedConfig) -> None:
-        super().__init__(input_dim, config)
-        self.gather, self.spread, self.decoder = (AttentionBlock(config.dim, config.heads) for _ in range(3))
-        if config.centres == "static":
-            self.static_centres = nn.Parameter(torch.randn(config.n_centres, config.dim))
-
-    def projections(self) -> tuple[nn.Linear, ...]:
-        """Key and value of the elements for the centres, and query of the elements to the centres."""
-        return self.gather.key, self.gather.value, self.spread.query
-
-    def read(self, static: Tensor, relative: Tensor, relative_weight: Tensor, absent: Tensor | None) -> Tensor:
-        """See `SceneMemory.read`."""
-        psi, k, v, q = self.elements(static, relative, relative_weight)  # (G, L, D) each
-        centres, absent_centres = self._centres(psi, absent)  # (G, C, D)
-        centres = self.gather.finish(centres, self.gather.attend(self.gather.query(centres), k, v, absent))
-        attended = self.spread.attend(q, self.spread.key(centres), self.spread.value(centres), absent_centres)
-        return self.decoder.read(psi[:, -1], self.spread.finish(psi, attended), absent)
-
-    def _centres(self, psi: Tensor, absent: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Return centres, float (G, C, D), and the mask of absent ones, bool (G, C) or None."""
-        count = self.config.n_centres
-        if self.config.centres == "static":
-            return self.static_centres.expand(len(psi), -1, -1), None
-        if psi.shape[1] <= count:
-            return psi, absent
-        if self.config.centres == "window":
-            return psi[:, -count:], None if absent is None else absent[:, -count:]
-        chosen = farthest_points(psi, absent, count)
-        centres = psi.gather(1, chosen[..., None].expand(-1, -1, psi.shape[-1]))
-        if absent is None:
-            return centres, None
-        # A row with fewer elements than centres has all of them first; the remaining choices are repetitions.
-        existing = (~absent).sum(1, keepdim=True)
-        return centres, torch.arange(count, device=psi.device) >= existing
-
-
-@torch.no_grad()
-def farthest_points(points: Tensor, absent: Tensor | None, count: int) -> Tensor:
-    """Choose points by farthest point sampling.
-
-    The last point is chosen first. Each next one is the point whose nearest chosen point is farthest.
-
-    Args:
-        points: float, (G, L, D).
-        absent: bool, (G, L); True for points that do not exist; None if all do. The last one exists.
-        count: Number of points to choose, at most L. A row with fewer has all of its own first.
-
-    Returns:
-        int64, (G, count); indices, distinct unless a row has fewer points. Ties go to the first point.
-
-    Source:
-        Fang et al., 2019, section 3.4; Qi et al., PointNet++, 2017.
-    """
-    rows = torch.arange(len(points), device=points.device)
-    nearest = points.new_full(points.shape[:2], torch.inf)  # distance of each point to the nearest chosen one
-    if absent is not None:
-        nearest = nearest.masked_fill(absent, -torch.inf)
-    points = points - points[:, -1:]  # cdist expands |a - b|^2: far from 0, it loses digits
-    distances = torch.cdist(points, points)  # (G, L, L)
-    distances.diagonal(dim1=1, dim2=2).fill_(-1.0)  # a chosen point is taken again only where no other is left
-    chosen = [torch.full_like(rows, points.shape[1] - 1)]
-    for _ in range(count - 1):
-        nearest = torch.minimum(nearest, distances[rows, chosen[-1]])
-        chosen.append(nearest.argmax(1))
-    return torch.stack(chosen, 1)
-
-
-INITIAL_AGE_WEIGHT = 4.0
-"""Initial weight of e^(-age / tau) in half of the features of `PoolingMemory`.
-
-The other terms of a feature differ by about 0.5 between elements, so this one decides the maximum.
-"""
-
-
-class PoolingMemory(SceneMemory):
-    r"""Maximum of each feature over all elements.
-
-    Only its age distinguishes the current step from the other elements. So with exponential ages, half of the features
-    start with a large weight of e^(-age / tau), which is largest at the current step, and the maximum mostly comes from
-    there. Training can change that.
-
-    Idea:
-        The elements are those of `smt`, with poses and ages. In place of attention, each feature is its maximum over
-        all elements. It shows what attention adds to the same memory.
-
-    Equations:
-        .. math::
-
-            f_{t,k} = \max_i \psi_{i,k}
-
-        The elements psi are those of `smt`, from where the agent is at step t.
-
-    State:
-        A log with slots for twice the capacity M. A slot has the static part of an element, D numbers, and a pose.
-
-    Cost:
-        A decision with M elements takes M R D multiply-adds, with R numbers of pose and age, and M D comparisons.
-
-    When to use:
-        As a baseline of the scene memories, or where acting must be cheap.
-
-    When not to use:
-        Where the agent must recall an element as a whole: each feature may come from another one.
-
-    Difference from the paper:
-        The paper states neither a ReLU nor the initial weights. Presets use a ReLU and three ages, and half of the
-        features start with a large weight of the age, as explained above; without both it learned less.
-
-    Args:
-        input_dim: Width of the embedding.
-        config: Sizes, capacity, encoding of ages.
-
-    Source:
-        Fang et al., "Scene Memory Transformer for Embodied Agents in Long-Horizon Tasks", CVPR 2019
-        (arXiv:1903.03878), section 4.2 (SM + Pooling).
-    """
-
-    def __init__(self, input_dim: int, config: SceneConfig) -> None:
-        super().__init__(input_dim, config)
-        if config.time == "exponential":
-            age = 4 * config.poses  # index of the (first) age in a relative part
-            half = config.dim // 2
-            with torch.no_grad():  # make the first number of the embedded pose the age itself, then weigh it
-                self.pose.weight[0] = 0.0
-                self.pose.weight[0, age] = 1.0
-                self.pose.bias[0] = 0.0
-                self.fusion.weight[:half, input_dim] = INITIAL_AGE_WEIGHT
-                self.fusion.weight[half:, input_dim] = 0.0
-
-    def projections(self) -> tuple[nn.Linear, ...]:
-        """Return none: a maximum needs no queries, keys or values."""
-        return ()
-
-    def read(self, static: Tensor, relative: Tensor, relative_weight: Tensor, absent: Tensor | None) -> Tensor:
-        """See `SceneMemory.read`."""
-        (psi,) = self.elements(static, relative, relative_weight)
-        return (psi if absent is None else psi.masked_fill(absent[..., None], -torch.inf)).amax(1)

@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from memenvs.testing.comparison import ContractError
 from memenvs.testing.contract import CHECKS, check_env
-from memenvs.testing.subject import TaskUnderTest
+from memenvs.testing.task_under_test import TaskUnderTest
 
 __all__ = ["CHECKS", "ContractError", "TaskUnderTest", "check_env"]

@@ -23,8 +23,9 @@ from memenvs.verbalization.symbols import HANDS, LOCATIONS, OBJECTS
 
 #: No answer names a day that is longer ago.
 LONGEST_AGO = 511
-MOST_UNITS = 120
+#: Unit of durations, s, and the most units of a duration; a count is at most as large.
 UNIT_SECONDS = 5
+MOST_UNITS = 120
 #: Number of choices of each slot of a tuple.
 SLOT_SIZES = {
     "emit": 2,

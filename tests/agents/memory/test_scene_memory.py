@@ -10,8 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from memenvs.agents.memory import Memory, StepInputs, make_memory, scene_memory
+from memenvs.agents.memory.pooling import PoolingMemory
 from memenvs.agents.memory.scene_memory import SceneConfig, SceneMemory, embed_age, embed_relative_poses, group_sizes
-from memenvs.agents.memory.smt import AttentionBlock, FactorizedMemory, PoolingMemory, SMTMemory, farthest_points
+from memenvs.agents.memory.smt import AttentionBlock, SMTMemory
+from memenvs.agents.memory.smt_factorized import FactorizedMemory, farthest_points
 
 B, T, D = 2, 17, 6
 VARIANTS: dict[str, list[dict[str, Any]]] = {

@@ -22,7 +22,8 @@ class LanguageConfig:
         paraphrases: "all", "seen" (without the held-out ones) or "held_out" (these alone).
         unique: True: what a question means is unique, its time is named more finely where it has to be. False: the
             answer is about the episode from which the question was made, whatever else it could mean.
-        balanced: True: answers are balanced by the tables below. False: questions are about what there is.
+        balanced: True: answers are balanced by the tables of `memenvs.verbalization.language.balance`. False: questions
+            are about what there is.
         weekdays: Ask for the weekday too.
         false_presupposition: Share of the questions that presuppose what did not happen, of the kinds that can.
         timeless: Share of the questions without a time, of the families that can be.

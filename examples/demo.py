@@ -84,7 +84,7 @@ def main() -> int:
         add_runs(report, [run])
         add_maps(report, [run])
         trials = 4 if options.smoke else 32
-        play(report, "procedural", "Procedural homes of the validation split", trials)
+        play(report, "procedural", "Procedural homes of the test split", trials)
         if os.environ.get("MEMENVS_DATA"):
             play(report, "procthor", "Real ProcTHOR houses", trials, world="procthor", split="all", rooms=None)
         else:

@@ -1,6 +1,6 @@
 """ReLIC and its baselines remember homes they have never seen; an hour a run on one core.
 
-Trains `extobjnav-small` (ReLIC) and variants, and plays each in validation homes: success and SPL by episode of the
+Trains `extobjnav-small` (ReLIC) and variants, and plays each in test homes: success and SPL by episode of the
 trial. ReLIC is also played as it was earlier in training, in trials of 8 T (T: steps of a rollout), with one goal a
 trial, after demonstrations of the oracle, and, with MEMENVS_DATA, in real houses. `--agents rgb` is ReLIC from images
 with 1/20 of the steps.

@@ -285,7 +285,7 @@ class TrialVectorEnv(VectorEnv):
             self.task.begin_trial(i, int(trials.layout[i]), rng)
         rng = trials.begin_episode(i, options.get("episode_index"), is_first=begins_trial)
         self._needs_reset[i] = False
-        self.task.begin_episode(i, rng, persistent)
+        self.task.begin_episode(i, rng, {**persistent, "episode_index": int(trials.episode[i])})
 
     def _observe(self, env_mask: np.ndarray) -> Observation:
         out = self._buffers[self._buffer_index]

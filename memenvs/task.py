@@ -108,7 +108,8 @@ class BatchTask(ABC):
         Args:
             i: Index of the environment.
             rng: Source of everything that is drawn for this episode.
-            options: `layout` and those of `option_names` that were given to `reset`.
+            options: `episode_index`, the index of the episode in its trial; and `layout` and those of `option_names`
+                that were given to `reset`.
 
         Raises:
             ValueError: An option's value is not allowed.

@@ -55,6 +55,8 @@ def test_scores() -> None:
         assert play(env, rule, range(count), "return").mean() == pytest.approx(expected)
     env, rule = make("FourBoxes-v0", 4)
     assert play(env, rule, range(4), "return").tolist() == [25, 34, 45, 17]  # mean 30.25
+    env, rule = make("FourBoxes-v0", 24, split="test")
+    assert sorted(play(env, rule, range(24), "return").tolist()) == 6 * [17] + 6 * [25] + 6 * [34] + 6 * [45]
     env, rule = make("Roaming-v0", 3, max_episode_steps=60)
     assert play(env, rule, range(3), "distance").mean() > 7.0  # random actions drive 4 m
     env, rule = make("VLN-R2R-v0", 24)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memenvs.box_rooms.worlds import check_world
-from memenvs.checks import MAX_THREADS, check_int, check_pair, plain_fields
+from memenvs.checks import MAX_THREADS, check_int, check_pair, choices_for, plain_fields
+from memenvs.four_boxes.arrangements import SPLITS
 from memenvs.four_boxes.room import VIEW_SIZE
 
 
@@ -14,6 +15,8 @@ class FourBoxesConfig:
     """Settings of FourBoxes.
 
     Attributes:
+        split: Arrangements of the four colours in the four corners: "train" (12), "validation" (6), "test" (6) or "all"
+            (24); None for the paper's alone, which is one of "train".
         world: "builtin" (our renderer) or "miniworld" (the package Miniworld, extra `miniworld`; needs a display).
         image_size: Rows and columns of the images, at most 60 x 80. They are rendered with 60 x 80 pixels and
             downsampled. Encoders for larger images, such as that of Stable-Baselines3, need at least (36, 36).
@@ -21,6 +24,7 @@ class FourBoxesConfig:
         threads: Rendering threads of world "builtin"; 1 to 1024. Results do not depend on it.
     """
 
+    split: str | None = None
     world: str = "builtin"
     image_size: tuple[int, int] = (25, 25)
     max_episode_steps: int = 50
@@ -28,6 +32,8 @@ class FourBoxesConfig:
 
     def __post_init__(self) -> None:
         plain_fields(self)
+        if self.split is not None and self.split not in SPLITS:
+            raise ValueError(f"unknown split {self.split!r}; {choices_for(self.split, SPLITS)}; or None")
         check_world(self.world)
         height, width = check_pair("image_size", self.image_size, "rows and columns")
         if not (1 <= height <= VIEW_SIZE[0] and 1 <= width <= VIEW_SIZE[1]):

@@ -11,6 +11,7 @@ import numpy as np
 from memenvs.box_rooms.room import BOX_RADIUS, ROBOT_RADIUS
 from memenvs.box_rooms.worlds import explain_miniworld
 from memenvs.checks import check_start, is_int
+from memenvs.four_boxes.arrangements import arrangements
 from memenvs.four_boxes.config import FourBoxesConfig
 from memenvs.four_boxes.resize import Resize
 from memenvs.four_boxes.room import (
@@ -49,7 +50,8 @@ _NUM_HEADINGS = round(360 / TURN_DEG)
 class FourBoxes(BatchTask):
     """Find the rewarded one of four boxes, then go straight to it in later episodes.
 
-    The boxes stand in the corners of a room and differ in their colour. The rewarded colour stays for the trial.
+    The boxes stand in the corners of a room and differ in their colour. The rewarded colour stays for the trial, and so
+    does the arrangement of the colours.
 
     Observation:
         rgb: uint8, (25, 25, 3); the view of the robot, rendered with 60 x 80 pixels and downsampled as in the paper.
@@ -70,7 +72,9 @@ class FourBoxes(BatchTask):
         Nothing terminates; 50 steps truncate.
 
     Layout:
-        Number of the goal box, in the order blue, red, green, yellow; there is no split.
+        Number of the goal box, in the order blue, red, green, yellow, plus 4 times the number of the arrangement in the
+        `split`. The paper has one arrangement, and so four layouts, which training and evaluation share; an agent
+        trained with `split="train"` has never seen those of "validation" and "test".
 
     Options:
         goal: Number or colour of the goal box; default that of the layout.
@@ -78,7 +82,7 @@ class FourBoxes(BatchTask):
 
     Info:
         pose: (x m, y m, heading rad); the room extends from (0, -6) to (6, 0).
-        place: Number of the nearest box.
+        place: Number of the nearest corner: that of the blue, red, green or yellow box in the paper's arrangement.
         goal, goal_id: Number of the goal box.
         start: As in the options.
         success: True if the robot was rewarded in this episode.
@@ -97,7 +101,8 @@ class FourBoxes(BatchTask):
     def __init__(self, num_envs: int, **kwargs: object) -> None:
         self.config = config = FourBoxesConfig(**kwargs)  # type: ignore[arg-type]
         self.num_envs = num_envs
-        self.num_layouts = len(COLOURS)
+        self._arrangements = arrangements(config.split)
+        self.num_layouts = len(COLOURS) * len(self._arrangements)
         self.max_episode_steps = config.max_episode_steps
         self.action_space = gym.spaces.Discrete(len(self.action_names))
         self.observation_space = gym.spaces.Dict(
@@ -108,10 +113,11 @@ class FourBoxes(BatchTask):
             }
         )
         self._room = _make_room(config, num_envs)
-        self._house = make_room()  # for maps
         self._resize = Resize(VIEW_SIZE, config.image_size)
         self._views = np.zeros((num_envs, *VIEW_SIZE, 3), np.uint8)
         self._layout_goal = np.zeros(num_envs, np.int64)
+        self._goal = np.zeros(num_envs, np.int64)
+        self._arrangement = [self._arrangements[0]] * num_envs
         self._start = np.tile(START, (num_envs, 1))
         self._reward = np.zeros(num_envs)
         self._return = np.zeros(num_envs)
@@ -120,15 +126,19 @@ class FourBoxes(BatchTask):
     # ------------------------------------------------------------------ methods of BatchTask
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
-        """Set the goal box of this layout."""
-        self._layout_goal[i] = layout
+        """Set arrangement and goal box of this layout."""
+        number, self._layout_goal[i] = divmod(layout, len(COLOURS))
+        self._arrangement[i] = self._arrangements[number]
+        self._room.arrange(i, self._arrangement[i])
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Put the robot at the start."""
         goal = int(self._layout_goal[i]) if options.get("goal") is None else _check_goal(options["goal"])
-        start = START if options.get("start") is None else _check_start(options["start"], goal)
+        corner = self._arrangement[i][goal]
+        start = START if options.get("start") is None else _check_start(options["start"], goal, corner)
         self._start[i] = start
-        self._room.place(i, start, goal)
+        self._goal[i] = goal
+        self._room.place(i, start, corner)
         self._reward[i] = 0.0
         self._return[i] = 0.0
         self._trail[i] = [self._room.pose[i].copy()]
@@ -153,13 +163,13 @@ class FourBoxes(BatchTask):
 
     def info(self) -> dict[str, np.ndarray]:
         """Return the truth; see the class."""
-        pose, goal = self._room.pose, self._room.goal
+        pose = self._room.pose
         distances = np.hypot(*np.moveaxis(pose[:, None, :2] - BOX_POSITIONS, -1, 0))  # (N, 4)
         return {
             "pose": pose.astype(np.float32),
             "place": distances.argmin(1),
-            "goal": goal,
-            "goal_id": goal,
+            "goal": self._goal,
+            "goal_id": self._goal,
             "start": self._start,
             "success": self._return > 0,
             "return": self._return,
@@ -167,8 +177,8 @@ class FourBoxes(BatchTask):
 
     @property
     def num_places(self) -> int:
-        """Number of boxes: a place is the part of the room that is nearest to one of them."""
-        return len(COLOURS)
+        """Number of corners: a place is the part of the room that is nearest to one of them."""
+        return len(BOX_POSITIONS)
 
     def oracle_actions(self) -> np.ndarray:
         """Stay where rewarded, else go along the free heading nearest to the box's direction."""
@@ -188,18 +198,20 @@ class FourBoxes(BatchTask):
         top = (VIEW_SIDE - LARGE_SIZE[0]) // 2
         view[top : top + LARGE_SIZE[0]] = self._room.render_large(i)
         return draw_view_and_map(
-            view, self._house, np.array(self._trail[i]), goal_overlay(self._goal_positions()[i : i + 1])
+            view,
+            make_room(self._arrangement[i]),
+            np.array(self._trail[i]),
+            goal_overlay(self._goal_positions()[i : i + 1]),
         )
 
     def draw_map(self, i: int, path: np.ndarray) -> np.ndarray:
         """Draw the room from above with a path and the goal box."""
-        return draw_house_map(
-            self._house, path, goal_overlay(self._goal_positions()[i : i + 1]), pixels_per_metre=_MAP_SCALE
-        )
+        goal = goal_overlay(self._goal_positions()[i : i + 1])
+        return draw_house_map(make_room(self._arrangement[i]), path, goal, pixels_per_metre=_MAP_SCALE)
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
         """Convert poses to pixels of the map."""
-        return house_map_pixels(self._house, poses, pixels_per_metre=_MAP_SCALE)
+        return house_map_pixels(make_room(), poses, pixels_per_metre=_MAP_SCALE)
 
     def close(self) -> None:
         """Stop the rendering threads, or close the Miniworld environment."""
@@ -209,7 +221,7 @@ class FourBoxes(BatchTask):
 
     def _goal_positions(self) -> np.ndarray:
         """float64, (N, 2); centres of the goal boxes, m."""
-        return BOX_POSITIONS[self._room.goal]
+        return BOX_POSITIONS[self._room.corner]
 
     def _to_goal(self, pose: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Distance and direction of the goal box from poses (N, K, 3).
@@ -249,10 +261,10 @@ def _check_goal(value: object) -> int:
     raise ValueError(f"option 'goal' must be 0 ... {len(COLOURS) - 1} or one of {list(COLOURS)}, got {value!r}")
 
 
-def _check_start(value: object, goal: int) -> tuple[float, float, float]:
+def _check_start(value: object, goal: int, corner: int) -> tuple[float, float, float]:
     """Check that the option `start` is free."""
     start = check_start(value)
-    if is_blocked(np.array(start[:2]), BOX_POSITIONS[goal]):
+    if is_blocked(np.array(start[:2]), BOX_POSITIONS[corner]):
         raise ValueError(
             f"option 'start' must be at least {ROBOT_RADIUS} m from the walls of the room, (0, -6) to (6, 0), and "
             f"{ROBOT_RADIUS + BOX_RADIUS:.3f} m from the centre of the {COLOURS[goal]} box, got {value!r}"

@@ -10,6 +10,7 @@ from miniworld.entity import Box
 
 from memenvs.box_rooms.miniworld import RoomsEnv
 from memenvs.box_rooms.room import BOX_RADIUS, BOX_SIDE
+from memenvs.four_boxes.arrangements import PUBLISHED, Arrangement
 from memenvs.four_boxes.room import (
     BOX_POSITIONS,
     COLOURS,
@@ -33,19 +34,24 @@ class MiniworldRoom:
 
     Attributes:
         pose: float64, (N, 3); x, y (m), heading (rad, 0 to 2 pi).
-        goal: int64, (N,); the box that is solid. Robots pass through the others.
+        corner: int64, (N,); the corner whose box is solid. Robots pass through the others.
     """
 
     def __init__(self, num_robots: int) -> None:
         self.pose = np.tile(START, (num_robots, 1))
-        self.goal = np.zeros(num_robots, np.int64)
+        self.corner = np.zeros(num_robots, np.int64)
+        self._arrangement = [PUBLISHED] * num_robots
         self._views = np.zeros((num_robots, *VIEW_SIZE, 3), np.uint8)
         self._env = _make_env()
 
-    def place(self, i: int, pose: tuple[float, float, float], goal: int) -> None:
-        """Set the pose (m, m, rad) of robot `i` and its goal."""
+    def arrange(self, i: int, arrangement: Arrangement) -> None:
+        """Put the boxes of robot `i` into these corners; seen from the next `place` on."""
+        self._arrangement[i] = arrangement
+
+    def place(self, i: int, pose: tuple[float, float, float], corner: int) -> None:
+        """Set the pose (m, m, rad) of robot `i` and the corner of its goal."""
         self.pose[i] = pose
-        self.goal[i] = goal
+        self.corner[i] = corner
         self._views[i] = self._at(i).render_obs()
 
     def move(self, actions: np.ndarray, active: np.ndarray) -> None:
@@ -83,8 +89,10 @@ class MiniworldRoom:
     def _at(self, i: int) -> RoomsEnv:
         """Return the Miniworld environment in the state of robot `i`."""
         self._env.set_pose(self.pose[i])
-        for k, box in enumerate(self._env.solids):
-            box.radius = BOX_RADIUS if k == self.goal[i] else -math.inf  # nothing collides with a radius of -inf
+        for corner, box in zip(self._arrangement[i], self._env.solids, strict=True):
+            x, y = BOX_POSITIONS[corner].tolist()
+            box.pos = np.array([x, 0.0, -y])
+            box.radius = BOX_RADIUS if corner == self.corner[i] else -math.inf  # nothing collides with one of -inf
         return self._env
 
     def __getstate__(self) -> dict[str, Any]:
@@ -95,7 +103,7 @@ class MiniworldRoom:
 
 
 def _make_env() -> RoomsEnv:
-    env = RoomsEnv(
+    return RoomsEnv(
         [{"min_x": 0, "max_x": SIZE, "min_z": 0, "max_z": SIZE}],
         lambda: [Box(colour, BOX_SIDE) for colour in COLOURS],
         VIEW_SIZE,
@@ -103,6 +111,3 @@ def _make_env() -> RoomsEnv:
         forward_step=FORWARD_DISTANCE,
         turn_step=TURN_DEG,
     )
-    for box, (x, y) in zip(env.solids, BOX_POSITIONS.tolist(), strict=True):
-        box.pos = np.array([x, 0.0, -y])
-    return env

@@ -7,6 +7,7 @@ Frame: that of the project. Miniworld's floor plan has the axes x and z; its z i
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -18,8 +19,10 @@ from memenvs.box_rooms.room import (
     make_camera,
     rendered_scene,
 )
+from memenvs.four_boxes.arrangements import PUBLISHED, Arrangement
 from memenvs.houses.house import House
 from memenvs.houses.rendering.renderer import Renderer, render_frame
+from memenvs.houses.rendering.scene import Scene
 
 LEFT, RIGHT, FORWARD, STAY = range(4)
 #: Side of the room, m.
@@ -35,7 +38,7 @@ START = (SIZE / 2, -SIZE / 2, 0.0)
 COLOURS = ("blue", "red", "green", "yellow")
 _LOW = BOX_RADIUS
 _HIGH = SIZE - BOX_RADIUS
-#: float64, (4, 2); centres of the boxes in the order of `COLOURS`, m.
+#: float64, (4, 2); centres of the boxes, m: corner by corner, in the order of `COLOURS` as the paper arranges them.
 BOX_POSITIONS = np.array([(_LOW, -_LOW), (_HIGH, -_LOW), (_HIGH, -_HIGH), (_LOW, -_HIGH)])
 
 #: Rows and columns of images for people.
@@ -72,13 +75,19 @@ def position_ahead(pose: np.ndarray) -> np.ndarray:
     return pose[..., :2] + FORWARD_DISTANCE * np.stack([np.cos(heading), np.sin(heading)], -1)
 
 
-def make_room() -> House:
+def make_room(arrangement: Arrangement = PUBLISHED) -> House:
     """Make the room as a house; instances 1 to 4 are the boxes in the order of `COLOURS`."""
     builder = RoomBuilder("four boxes")
     builder.add_room((0.0, -SIZE), (SIZE, 0.0))
-    for name, position, colour in zip(COLOURS, BOX_POSITIONS.tolist(), _BOX_COLOURS, strict=True):
-        builder.add_box(name, position, colour)
+    for name, corner, colour in zip(COLOURS, arrangement, _BOX_COLOURS, strict=True):
+        builder.add_box(name, BOX_POSITIONS[corner].tolist(), colour)
     return builder.build()
+
+
+@lru_cache(maxsize=24)
+def _scene(arrangement: Arrangement) -> Scene:
+    """What the renderer needs of a room."""
+    return rendered_scene(make_room(arrangement))
 
 
 class BoxRoom:
@@ -90,21 +99,26 @@ class BoxRoom:
 
     Attributes:
         pose: float64, (N, 3); x, y (m), heading (rad, 0 to 2 pi).
-        goal: int64, (N,); the box that is solid. Robots pass through the others.
+        corner: int64, (N,); the corner whose box is solid. Robots pass through the others.
     """
 
     def __init__(self, num_robots: int, *, threads: int = 1) -> None:
         self.pose = np.tile(START, (num_robots, 1))
-        self.goal = np.zeros(num_robots, np.int64)
-        self._scene = rendered_scene(make_room())
+        self.corner = np.zeros(num_robots, np.int64)
+        self._arrangement = [PUBLISHED] * num_robots
         self._renderer = Renderer(make_camera(*VIEW_SIZE), num_robots, threads=threads)
         for i in range(num_robots):
-            self._renderer.set_scene(i, self._scene)
+            self.arrange(i, PUBLISHED)
 
-    def place(self, i: int, pose: tuple[float, float, float], goal: int) -> None:
-        """Set the pose (m, m, rad) of robot `i` and its goal."""
+    def arrange(self, i: int, arrangement: Arrangement) -> None:
+        """Put the boxes of robot `i` into these corners."""
+        self._arrangement[i] = arrangement
+        self._renderer.set_scene(i, _scene(arrangement))
+
+    def place(self, i: int, pose: tuple[float, float, float], corner: int) -> None:
+        """Set the pose (m, m, rad) of robot `i` and the corner of its goal."""
         self.pose[i] = pose
-        self.goal[i] = goal
+        self.corner[i] = corner
 
     def move(self, actions: np.ndarray, active: np.ndarray) -> None:
         """Turn robots, or move them forward where that is free.
@@ -115,7 +129,7 @@ class BoxRoom:
         """
         turn = active * ((actions == LEFT) - 1.0 * (actions == RIGHT)) * math.radians(TURN_DEG)
         ahead = position_ahead(self.pose)
-        moves = active & (actions == FORWARD) & ~is_blocked(ahead, BOX_POSITIONS[self.goal])
+        moves = active & (actions == FORWARD) & ~is_blocked(ahead, BOX_POSITIONS[self.corner])
         self.pose[:, :2] = np.where(moves[:, None], ahead, self.pose[:, :2])
         self.pose[:, 2] = (self.pose[:, 2] + turn) % (2 * math.pi)
 
@@ -131,7 +145,8 @@ class BoxRoom:
 
     def render_large(self, i: int) -> np.ndarray:
         """Render the view of robot `i` for people; uint8, (288, 384, 3)."""
-        return render_frame(self._scene, make_camera(*LARGE_SIZE), camera_poses(self.pose[i : i + 1])[0].tolist()).rgb
+        scene = _scene(self._arrangement[i])
+        return render_frame(scene, make_camera(*LARGE_SIZE), camera_poses(self.pose[i : i + 1])[0].tolist()).rgb
 
     def close(self) -> None:
         """Stop the rendering threads; they start again when needed."""

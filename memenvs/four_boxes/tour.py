@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import numpy as np
 
+from memenvs.four_boxes.arrangements import arrangements
 from memenvs.four_boxes.env import FourBoxes
 from memenvs.four_boxes.room import COLOURS, FORWARD, LEFT, RIGHT, STAY
 from memenvs.rules import Rule
@@ -14,30 +15,32 @@ from memenvs.task import BatchTask, Observation, empty_observation
 #: Actions of the tour from the start: F forward, L and R turns. A beam search with 4,000 poses at each step found none
 #: with a higher mean return over the boxes.
 TOUR = "FRRFRFLLLLLLLLLFFLLLLLFFFFLLLLLFFF"
-#: The box that it visits last.
+#: The corner that it visits last.
 LAST = COLOURS.index("yellow")
 
 
 class BoxTour(Rule):
     """Visit the boxes one after another, and stay where there is reward.
 
-    The action follows from the observed image and the previous reward alone: no two poses of the tour have the same
-    image, and each has one action. In another pose it turns left. The mean return over the boxes is 30.25.
+    The action follows from the observed image and the previous reward alone: no two poses of the tour with different
+    actions have the same image, in any arrangement. In another pose it turns left. The mean return over the boxes is
+    30.25.
     """
 
     def __init__(self, task: BatchTask) -> None:
         assert isinstance(task, FourBoxes)
         own = FourBoxes(1, **asdict(task.config))
         rng, active = np.random.default_rng(0), np.ones(1, bool)  # nothing is drawn from it
-        own.begin_trial(0, LAST, rng)
-        own.begin_episode(0, rng, {})
         seen = empty_observation(own)
         self._action_of: dict[bytes, int] = {}
-        for letter in TOUR:
-            own.observe(seen, active)
-            action = {"F": FORWARD, "L": LEFT, "R": RIGHT}[letter]
-            self._action_of[seen["rgb"].tobytes()] = action
-            own.step(np.array([action]), active)
+        for number, arrangement in enumerate(arrangements(own.config.split)):
+            own.begin_trial(0, len(COLOURS) * number + arrangement.index(LAST), rng)
+            own.begin_episode(0, rng, {})
+            for letter in TOUR:
+                own.observe(seen, active)
+                action = {"F": FORWARD, "L": LEFT, "R": RIGHT}[letter]
+                self._action_of[seen["rgb"].tobytes()] = action
+                own.step(np.array([action]), active)
         own.close()
 
     def actions(self, observation: Observation) -> np.ndarray:

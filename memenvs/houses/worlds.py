@@ -260,9 +260,9 @@ def make_house_world(
 
     Args:
         world: One of `WORLDS`.
-        split: None for "train". "procedural": "train" (37 houses), "validation" (12) or "all". "suncg_style": "train"
-            (156), "validation" (39), "test" (46) or "all". "procthor": "train" (three quarters of the file),
-            "validation" or "all".
+        split: None for "train". "procedural": "train" (37 houses), "validation" (100), "test" (100) or "all".
+            "suncg_style": "train" (156), "validation" (39), "test" (46) or "all". "procthor": "train" (three quarters
+            of the file), "validation" or "all".
         houses: File of houses, for "procthor" only.
         asset_sizes: File of the sizes of its assets, for "procthor" only; None for `asset_sizes.json.gz` beside it.
         unknown_assets: What to do about assets without a size, for "procthor" only: "class", "drop" or "error"; None

@@ -17,7 +17,7 @@ from memenvs.objectnav.robot import TILT_MODES
 
 OBS_MODES = ("rgb", "symbolic")
 SENSORS = ("rgb", "depth", "semantic")
-GPS_FRAMES = ("layout", "episode")
+GPS_FRAMES = ("trial", "layout", "episode")
 #: More objects find no place in a home.
 MAX_NUM_OBJECTS = 1000
 #: More start poses take seconds to draw.
@@ -40,8 +40,8 @@ class ExtObjNavConfig(HomesConfig):
             in `obs_mode="symbolic"`.
         turn_deg: One turn, degrees; > 0. The paper gives 30; its code turns by 14.3239.
         tilt_mode: "ladder" (as the paper's code) or "nominal" (pitch in steps of 30 degrees within -55 to 10).
-        gps_frame: "layout" (constant over the trial) or "episode" (from the start, x ahead and y to the left of the
-            start).
+        gps_frame: "trial" (x ahead and y to the left of the start that is drawn for the first episode of the trial),
+            "layout" (the axes of the home, as in the paper's code) or "episode" (as "trial", from each start anew).
         compass: True adds `compass`, cosine and sine of the heading in `gps_frame`. The paper's robot has none.
         fixed_goal_per_trial: True gives all episodes of a trial the same goal.
         max_start_poses: Number of start poses of a trial, used at random, 1 to 10,000; None for a new one each episode.
@@ -60,7 +60,7 @@ class ExtObjNavConfig(HomesConfig):
     image_size: tuple[int, int] | None = None
     turn_deg: float = 30.0
     tilt_mode: str = "ladder"
-    gps_frame: str = "layout"
+    gps_frame: str = "trial"
     compass: bool = False
     fixed_goal_per_trial: bool = False
     max_start_poses: int | None = None

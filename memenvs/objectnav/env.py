@@ -59,9 +59,10 @@ class ExtObjNav(BatchTask):
         symbolic: With `obs_mode="symbolic"`, in place of images: float32, (52,); areas of the 20 categories and
             distances of obstacles (`memenvs.objectnav.symbolic`).
         goal: float32, (20,); one-hot category.
-        gps: float32, (2,); (x, y) of the robot, m. In Habitat's frame this x is x and this y is -z; the paper's sensor
-            gives the pair as (y, x).
-        compass: With `compass=True`: float32, (2,); cosine and sine of the heading.
+        gps: float32, (2,); (x, y) of the robot, m: x ahead and y to the left of the start of the trial. With
+            `gps_frame="layout"`, as in the paper, in the axes of the home, which give away where its middle is; in
+            Habitat's frame this x is x and this y is -z, and the paper's sensor gives the pair as (y, x).
+        compass: With `compass=True`: float32, (2,); cosine and sine of the heading in the same frame.
 
     Action:
         `Discrete(6)`: stop, forward 0.25 m, turn left, turn right, look up, look down. Obstacles deflect the robot.
@@ -146,6 +147,7 @@ class ExtObjNav(BatchTask):
         self._start_pitch = float(pitch_of(config.tilt_mode, np.array(self._start_tilt)))
         self._tilt = np.full(num_envs, self._start_tilt)
         self._start = np.zeros((num_envs, 3))
+        self._trial_start = np.zeros((num_envs, 3))
         self._goal = np.zeros(num_envs, np.int64)
         self._goal_one_hot = np.zeros((num_envs, len(YCB_CLASSES)), np.float32)
         self._trial_goal: list[int | None] = [None] * num_envs
@@ -179,7 +181,10 @@ class ExtObjNav(BatchTask):
         goal = int(loaded.goals[rng.integers(len(loaded.goals))])
         self._trial_goal[i] = goal if self.config.fixed_goal_per_trial else None
         count = self.config.max_start_poses
-        self._trial_starts[i] = None if count is None else [draw_start_pose(loaded.navmap, rng) for _ in range(count)]
+        starts = None if count is None else [draw_start_pose(loaded.navmap, rng) for _ in range(count)]
+        self._trial_starts[i] = starts
+        # Drawn last, so that it changes no other draw.
+        self._trial_start[i] = draw_start_pose(loaded.navmap, rng) if starts is None else starts[0]
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Draw goal and start pose, and measure the geodesic distance between them."""
@@ -193,6 +198,8 @@ class ExtObjNav(BatchTask):
             goal = fixed_goal
         if fixed_starts is not None:
             start = fixed_starts[rng.integers(len(fixed_starts))]
+        if self.config.gps_frame == "trial" and options.get("episode_index") == 0:
+            start = self._trial_start[i]  # there gps is 0, so that the first episode learns nothing from it
         if options.get("goal") is not None:
             goal = self._check_goal(layout, options["goal"])
         if options.get("start") is not None:
@@ -254,7 +261,7 @@ class ExtObjNav(BatchTask):
         np.copyto(out["goal"], self._goal_one_hot, where=env_mask[:, None])
         np.copyto(out["gps"], self._gps(), where=env_mask[:, None], casting="same_kind")
         if self.config.compass:
-            heading = self._sim.heading - (self._start[:, 2] if self.config.gps_frame == "episode" else 0.0)
+            heading = self._sim.heading - self._frame()[:, 2]
             compass = np.column_stack([np.cos(heading), np.sin(heading)])
             np.copyto(out["compass"], compass, where=env_mask[:, None], casting="same_kind")
 
@@ -429,11 +436,15 @@ class ExtObjNav(BatchTask):
         """Return the (x, y) of the goal objects of environment `i`, m; float64, (G, 2)."""
         return self._goal_position[i, self._goal_instance[i] >= 0, :2]
 
+    def _frame(self) -> np.ndarray:
+        """Return the poses from which positions and headings are observed, float64, (N, 3)."""
+        if self.config.gps_frame == "layout":
+            return np.zeros((self.num_envs, 3))
+        return self._trial_start if self.config.gps_frame == "trial" else self._start
+
     def _gps(self) -> np.ndarray:
         """Return the observed positions in the frame `gps_frame`, m; float64, (N, 2)."""
-        position = self._sim.position
-        if self.config.gps_frame == "layout":
-            return position
-        x, y = (position - self._start[:, :2]).T
-        cos, sin = np.cos(self._start[:, 2]), np.sin(self._start[:, 2])
+        frame = self._frame()
+        x, y = (self._sim.position - frame[:, :2]).T
+        cos, sin = np.cos(frame[:, 2]), np.sin(frame[:, 2])
         return np.column_stack([cos * x + sin * y, cos * y - sin * x])

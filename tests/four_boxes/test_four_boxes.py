@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import math
+from itertools import permutations
 
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete
 
 from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.four_boxes.arrangements import SPLITS
 from memenvs.four_boxes.config import FourBoxesConfig
 from memenvs.four_boxes.env import FourBoxes
 from memenvs.four_boxes.room import BOX_POSITIONS, BoxRoom, make_room
@@ -70,6 +72,41 @@ def test_oracle_arrives_from_anywhere():
         _, rewards, *_ = env.step(env.oracle_actions())
     assert rewards.all()
     assert (env.oracle_actions() == STAY).all()
+
+
+def test_splits_hold_arrangements_of_the_colours_out():
+    assert {name: len(SPLITS[name]) for name in SPLITS} == {"train": 12, "validation": 6, "test": 6, "all": 24}
+    assert len({*SPLITS["train"], *SPLITS["validation"], *SPLITS["test"]}) == 24
+    assert set(SPLITS["all"]) == set(permutations(range(4))) and SPLITS["train"][0] == (0, 1, 2, 3)
+    env = TrialVectorEnv(FourBoxes, 24, split="validation")
+    observation, info = env.reset(seed=0, options=[{"layout": layout} for layout in range(24)])
+    assert info["goal"].tolist() == 6 * [0, 1, 2, 3]
+    assert len({image.tobytes() for image in observation["rgb"]}) > 1
+    corners = np.array([SPLITS["validation"][layout // 4][layout % 4] for layout in range(24)])
+    total = np.zeros(24)
+    for _ in range(50):
+        _, reward, *_ = env.step(env.oracle_actions())
+        total += reward
+    assert total.tolist() == [CEILINGS[corner] for corner in corners]
+    assert env.task.info()["place"].tolist() == corners.tolist()
+    with pytest.raises(ValueError, match=r"option 'start' must be .* the centre of the green box"):
+        middle = BOX_POSITIONS[SPLITS["validation"][0][2]]
+        env.reset(options=[{"layout": 2, "start": (*middle.tolist(), 0.0)}] + 23 * [{}])
+
+
+def test_each_colour_stands_in_its_corner():
+    """Seen from above, on the map of a layout and in the views of two robots with different rooms."""
+    arrangement = SPLITS["test"][3]
+    env = TrialVectorEnv(FourBoxes, 2, split="test")
+    env.reset(seed=0, options=[{"layout": 12}, {"layout": 16}])
+    image = env.task.draw_map(0, np.array([[3.0, -3.0, 0.0]]))
+    for channel, corner in zip((2, 0, 1), arrangement[:3], strict=True):  # blue, red, green
+        column, row = env.task.map_pixels(0, np.array([[*BOX_POSITIONS[corner], 0.0]]))[0].round().astype(int)
+        seen = image[row - 14, column - 14].astype(int)  # beside the sign of the goal
+        assert seen.argmax() == channel and seen.max() > 2 * np.sort(seen)[1], (arrangement, corner)
+    for i, number in enumerate((12, 16)):
+        alone, _ = TrialEnv(FourBoxes, split="test").reset(seed=0, options={"layout": number})
+        np.testing.assert_array_equal(env.reset(options=[{"layout": 12}, {"layout": 16}])[0]["rgb"][i], alone["rgb"])
 
 
 def test_episode_by_hand():

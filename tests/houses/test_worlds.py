@@ -15,7 +15,7 @@ from memenvs.houses import worlds
 from memenvs.houses.house import House
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.procedural.generator import HouseConfig, procedural_house
-from memenvs.houses.splits import split_file
+from memenvs.houses.splits import PROCEDURAL_SPLITS, split_file
 from memenvs.houses.worlds import Home, HouseWorld, make_house_world
 from tests.houses.procthor.made_houses import make_object, two_rooms, write_houses
 
@@ -75,7 +75,7 @@ def test_wrong_settings_are_named_by_the_environment():
     procthor = {"world": "procthor"}
     cases = (
         ({"world": "mars"}, r"unknown world 'mars'; choose from \['procedural', 'suncg_style', 'procthor'\]"),
-        ({"split": "test"}, r"unknown split 'test'; choose from \['train', 'validation', 'all'\]"),
+        ({"split": "val"}, r"unknown split 'val'; choose from \['train', 'validation', 'test', 'all'\]"),
         (
             {**suncg_style, "split": "val"},
             r"unknown split 'val'; choose from \['train', 'validation', 'test', 'all'\]",
@@ -183,10 +183,15 @@ def test_homes_are_made_once_and_forgotten_in_order(monkeypatch):
 
 
 def test_the_procedural_splits_are_disjoint():
-    train, validation = make_house_world("procedural"), make_house_world("procedural", split="validation")
-    assert (len(train), len(validation), len(make_house_world("procedural", split="all"))) == (37, 12, 49)
-    assert train.home(3).house.name == "procedural-3"
-    assert validation.home(0).house.name == "procedural-1000"
+    assert {name: len(seeds) for name, seeds in PROCEDURAL_SPLITS.items()} == {
+        "train": 37,
+        "validation": 100,
+        "test": 100,
+        "all": 237,
+    }
+    assert len(set(PROCEDURAL_SPLITS["all"])) == 237
+    for split, name in ((None, "procedural-3"), ("validation", "procedural-1003"), ("test", "procedural-2003")):
+        assert make_house_world("procedural", split=split).make_house(3).name == name
     assert 2 <= len(make_house_world("procedural", rooms=(2, 3)).home(0).house.rooms) <= 3
 
 
@@ -233,5 +238,5 @@ def test_every_room_of_a_procthor_home_is_reached():
 
 
 def test_every_room_of_a_procedural_home_is_reached():
-    for index in (0, 20, 37, 48):
+    for index in (0, 20, 37, 48, 137):
         assert_all_rooms_are_reached(make_house_world("procedural", split="all"), index)

@@ -18,7 +18,7 @@ DATA = os.environ.get("MEMENVS_DATA")
 
 
 def test_episode_by_hand():
-    env = make_table_env()
+    env = make_table_env(gps_frame="layout")
     observation, info = env.reset(seed=0, options={"start": (1.0, 2.0, 0.0), "goal": "013_apple"})
     assert observation["rgb"].shape == (24, 32, 3)
     assert observation["goal"].tolist() == np.eye(20)[APPLE].tolist()

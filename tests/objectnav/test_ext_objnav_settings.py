@@ -28,7 +28,8 @@ def test_start_poses_can_be_few():
 
 
 def test_compass_turns_with_the_robot():
-    for frame, heading in (("layout", 0.5), ("episode", 0.0)):
+    drawn = make_table_env().reset(seed=0)[1]["start"][2]
+    for frame, heading in (("trial", 0.5 - drawn), ("layout", 0.5), ("episode", 0.0)):
         env = make_table_env(compass=True, gps_frame=frame)
         observation, _ = env.reset(seed=0, options={"start": (1.0, 2.0, 0.5)})
         assert env.observation_space["compass"] == gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
@@ -43,6 +44,39 @@ def test_gps_from_the_start_of_the_episode():
     assert observation["gps"] == pytest.approx([0.0, 0.0])
     assert env.step(FORWARD)[0]["gps"] == pytest.approx([0.25, 0.0])
     assert take_actions(env, LEFT, LEFT, LEFT, FORWARD)[0]["gps"] == pytest.approx([0.25, 0.25])
+
+
+def test_gps_from_the_start_of_the_trial():
+    for settings in ({}, {"max_start_poses": 3}):
+        env = make_table_env(**settings)
+        frames = set()
+        for trial in range(3):
+            observation, info = env.reset(seed=0, options={"trial": trial})
+            x, y, heading = frame = info["start"]
+            frames.add(tuple(frame))
+            assert observation["gps"].tolist() == [0.0, 0.0]
+            for _ in range(2):  # later episodes start elsewhere, in the same frame
+                observation, info = env.reset()
+                dx, dy = info["start"][0] - x, info["start"][1] - y
+                cos, sin = math.cos(heading), math.sin(heading)
+                ahead, left = cos * dx + sin * dy, cos * dy - sin * dx
+                assert observation["gps"] == pytest.approx([ahead, left], abs=1e-5)
+                assert abs(ahead) + abs(left) > 0 or settings
+            alone, _ = env.reset(seed=0, options={"trial": trial, "episode_index": 2})
+            assert alone["gps"].tolist() == observation["gps"].tolist()
+            given, _ = env.reset(seed=0, options={"trial": trial, "start": info["start"]})  # moves the robot alone
+            assert given["gps"].tolist() == observation["gps"].tolist()
+        assert len(frames) == 3
+
+
+def test_the_frame_of_gps_changes_nothing_else_but_the_first_start():
+    infos = {}
+    for frame in ("trial", "layout"):
+        env = make_table_env(gps_frame=frame)
+        infos[frame] = [env.reset(seed=5)[1], env.reset()[1], env.reset(options={"new_trial": True})[1]]
+    for k, (one, other) in enumerate(zip(*infos.values(), strict=True)):
+        assert one["goal"] == other["goal"] and one["layout_id"] == other["layout_id"]
+        assert (one["start"] == other["start"]).all() == (k == 1)
 
 
 def test_sensors_choose_the_images():
@@ -153,8 +187,8 @@ def test_settings_at_their_limits():
     with pytest.raises(FrozenInstanceError):
         config.threads = 2
     assert (config.sensors, config.image_size, config.categories) == (("rgb",), (256, 256), tuple(range(20)))
-    published = (config.num_objects, config.turn_deg, config.tilt_mode, config.gps_frame, config.max_episode_steps)
-    assert published == ((20, 27), 30.0, "ladder", "layout", 500)
+    defaults = (config.num_objects, config.turn_deg, config.tilt_mode, config.gps_frame, config.max_episode_steps)
+    assert defaults == ((20, 27), 30.0, "ladder", "trial", 500)
     symbolic = ExtObjNavConfig(obs_mode="symbolic")
     assert (symbolic.sensors, symbolic.image_size) == (None, None)
     check = ExtObjNavConfig(num_objects=(2, 3), categories=[5], tilt_mode="nominal").home_check()

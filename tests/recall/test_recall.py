@@ -231,7 +231,7 @@ def test_bad_settings():
             ({"hfov_deg": "wide"}, TypeError, "hfov_deg must be a number of degrees, got 'wide'"),
             ({"threads": 0}, ValueError, "threads must be an integer of at least 1 .*, got 0"),
             ({"world": "habitat"}, ValueError, "unknown world 'habitat'; choose from"),
-            ({"split": "test"}, ValueError, "unknown split 'test'; choose from"),
+            ({"split": "val"}, ValueError, "unknown split 'val'; choose from"),
         ):
             with pytest.raises(error, match=message):
                 TrialEnv(task, **settings)

@@ -13,22 +13,17 @@ from hypothesis import strategies as st
 from memenvs.houses.classes import CLASSES, MATERIALS, ROOM_TYPES
 from memenvs.houses.house import BOX, CYLINDER, House, ShapeBuilder, Shapes
 from memenvs.houses.procedural.generator import HouseConfig, count_furniture, procedural_house
-from memenvs.houses.splits import TRAIN_SEEDS, VALIDATION_SEEDS
+from memenvs.houses.splits import PROCEDURAL_SPLITS, TRAIN_SEEDS, VALIDATION_SEEDS
 from tests.houses.procedural.house_checks import check_connected, check_disjoint, class_of, digest
 from tests.houses.solids import intersections
 
-SEEDS = [*TRAIN_SEEDS, *VALIDATION_SEEDS]
+SEEDS = [*TRAIN_SEEDS, *VALIDATION_SEEDS[:12]]
 SMALL = HouseConfig(rooms=(2, 4), area=(26.0, 60.0), furniture=(3, 20))
 
 
 @cache
 def home(seed: int) -> House:
     return procedural_house(seed)
-
-
-def test_seeds_are_disjoint():
-    assert list(TRAIN_SEEDS) == list(range(37))
-    assert list(VALIDATION_SEEDS) == list(range(1000, 1012))
 
 
 def test_robot_reaches_every_room():
@@ -52,7 +47,7 @@ def test_any_seed_gives_a_sound_home(seed):
 
 @pytest.mark.nightly
 def test_hundreds_of_seeds_give_sound_homes():
-    for seed in (*SEEDS, *range(2000, 2200)):
+    for seed in (*PROCEDURAL_SPLITS["all"], *range(3000, 3100)):
         check_connected(home(seed))
         check_disjoint(home(seed))
     for seed in range(100):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import platform
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +51,53 @@ def make_miniworld() -> Play:
     return play
 
 
-def compare(first: Play, second: Play, turns: int, seconds: float) -> dict[str, Any]:
+class Miniworlds:
+    """Miniworld FourRooms in several processes, as `make_miniworld` in each.
+
+    Args:
+        count: Number of processes; they end with `close`.
+
+    Attributes:
+        cpu: CPU time of all of them while they played, s.
+    """
+
+    def __init__(self, count: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.cpu = 0.0
+        self._pipes, self._processes = [], []
+        for _ in range(count):
+            ours, theirs = context.Pipe()
+            self._processes.append(context.Process(target=_play_miniworld, args=(theirs,), daemon=True))
+            self._processes[-1].start()
+            self._pipes.append(ours)
+
+    def play(self, seconds: float) -> int:
+        """Play in all processes at once, and return the steps of all."""
+        for pipe in self._pipes:
+            pipe.send(seconds)
+        results = [pipe.recv() for pipe in self._pipes]
+        self.cpu += sum(cpu for _, cpu in results)
+        return sum(steps for steps, _ in results)
+
+    def close(self) -> None:
+        """End the processes."""
+        for pipe, process in zip(self._pipes, self._processes, strict=True):
+            pipe.send(None)
+            process.join()
+
+
+def _play_miniworld(pipe: Connection) -> None:
+    """Play for each number of seconds that comes, until None, and send back steps and CPU time."""
+    play = make_miniworld()
+    while (seconds := pipe.recv()) is not None:
+        cpu = time.process_time()
+        steps = play(seconds)
+        pipe.send((steps, time.process_time() - cpu))
+
+
+def compare(
+    first: Play, second: Play, turns: int, seconds: float, cpu_time: Callable[[], float] = time.process_time
+) -> dict[str, Any]:
     """Run both in turn.
 
     Args:
@@ -57,17 +105,18 @@ def compare(first: Play, second: Play, turns: int, seconds: float) -> dict[str, 
         second: The other.
         turns: Turns of each.
         seconds: Length of a turn, of the clock.
+        cpu_time: Returns the CPU time so far, s; that of this process unless others play too.
 
     Returns:
         "ours" and "theirs", median numbers a second; "ratio", the median over the turns, with "ratio_low" and
-        "ratio_high"; the same with "cpu_" before each, a second of CPU time of all threads of this process.
+        "ratio_high"; the same with "cpu_" before each, a second of CPU time of all threads.
     """
     speeds = np.zeros((2, turns, 2))  # clock or CPU, turn, whose
     for turn in range(turns):
         for k, play in enumerate((first, second)):
-            clock, cpu = time.perf_counter(), time.process_time()
+            clock, cpu = time.perf_counter(), cpu_time()
             count = play(seconds)
-            speeds[:, turn, k] = count / (time.perf_counter() - clock), count / (time.process_time() - cpu)
+            speeds[:, turn, k] = count / (time.perf_counter() - clock), count / (cpu_time() - cpu)
     row: dict[str, Any] = {}
     for prefix, table in zip(("", "cpu_"), speeds, strict=True):
         ratios = table[:, 0] / table[:, 1]

@@ -1,12 +1,13 @@
 """Steps per second of tasks in homes, as a multiple of one Miniworld FourRooms.
 
-64 environments with colour, depth and class of 64 x 48 and one FourRooms play random actions through their Gymnasium
-interface, alternately in one run. Ratios are by the clock and by CPU time of all threads. The chance of ExtObjNav's
+64 environments with colour, depth and class of 64 x 48 and FourRooms play random actions through their Gymnasium
+interface, alternately in one run: first one FourRooms in this process, then as many processes with one as we have
+threads. Ratios are by the clock and by CPU time of all threads and processes. The chance of ExtObjNav's
 stop is 1/50, as for an agent whose episodes take 50 steps. Resets are included in the time and not counted as steps. A
 turn is long enough to contain changes of the home: one every 4096 steps in ExtObjNav, one an episode in the others.
 
 Needs `pip install memenvs[miniworld]` and a display; without one: `xvfb-run -a python benchmarks/env_steps.py --env
-Search-v0`. Takes about three minutes; `--smoke` ends in a few seconds.
+Search-v0`. Takes about five minutes; `--smoke` ends in a few seconds.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import time
 
 import gymnasium as gym
 import numpy as np
-from _peer import Play, compare, machine, make_miniworld, ratios_text
+from _peer import Miniworlds, Play, compare, machine, make_miniworld, ratios_text
 
 import memenvs  # noqa: F401  (registers its ids)
 
@@ -87,6 +88,14 @@ def main() -> None:
     theirs(min(args.seconds, 2.0))
     row = compare(ours, theirs, args.turns, args.seconds)
     print(f"{args.env} {row['ours']:.0f} steps/s against {row['theirs']:.0f} of Miniworld: {ratios_text(row)}")
+    processes = Miniworlds(args.threads)
+    processes.play(min(args.seconds, 2.0))
+    equal = compare(ours, processes.play, args.turns, args.seconds, lambda: time.process_time() + processes.cpu)
+    processes.close()
+    print(
+        f"{args.env} {equal['ours']:.0f} steps/s with {args.threads} threads against {equal['theirs']:.0f} of as many "
+        f"processes: {ratios_text(equal)}"
+    )
     result = {
         "env": args.env,
         "num_envs": args.num_envs,
@@ -94,6 +103,7 @@ def main() -> None:
         "observed": args.observed,
         "turns": args.turns,
         **row,
+        "equal_cores": equal,
         **start,
         **machine(),
     }

@@ -42,7 +42,8 @@ class Source:
         policy: Description of the policy for the card, as JSON.
         seed: Seed of the environment; trial t of the dataset is its trial t.
         begin_trial: Function of the number of a trial, called once the environment has begun it. It returns the
-            function that chooses the next action. What the policy draws must depend on the trial alone.
+            function that chooses the next action, given True where an episode begins. What the policy draws must depend
+            on the trial alone.
         command: Command that makes the dataset, without `--episodes` and `--out`.
         packages: Further packages whose versions the card has.
 
@@ -54,7 +55,7 @@ class Source:
     settings: Mapping[str, Any]
     policy: Mapping[str, Any]
     seed: int
-    begin_trial: Callable[[int], Callable[[], Any]]
+    begin_trial: Callable[[int], Callable[[bool], Any]]
     command: str
     packages: tuple[str, ...] = ()
 
@@ -315,7 +316,7 @@ def _play_trial(source: Source, trial: int, store: Callable[[EpisodeBuffer], Non
         observations, infos, actions, outcomes = [observation], [info], [], []
         is_over = False
         while not is_over:
-            actions.append(next_action())
+            actions.append(next_action(not actions))
             observation, reward, terminated, truncated, info = env.step(actions[-1])
             observations.append(observation)
             infos.append(info)

@@ -59,12 +59,12 @@ def run_source(run: RunDirectory, seed: int, checkpoint: str | None = None) -> S
     policy = trained_policy(run, seed, checkpoint)
     agent_env = evaluation_env(config, 1, seed)
 
-    def begin_trial(trial: int) -> Callable[[], Any]:
+    def begin_trial(trial: int) -> Callable[[bool], Any]:
         agent_env.seed(EVALUATION_SEED + seed)
         agent_env.set_options({"trial": trial})
         policy.generator.manual_seed(int(np.random.default_rng([seed, trial]).integers(2**62)))
         steps = play_trials(policy, agent_env, agent_env.reset(), deterministic=config.kind.deterministic)
-        return lambda: next(steps).actions[0]
+        return lambda begins_episode: next(steps).actions[0]
 
     file = run.checkpoint_path(checkpoint)
     command = ["memenvs-agents", "dataset", str(run.path), "--checkpoint", file.name, "--seed", str(seed)]

@@ -212,8 +212,9 @@ def _add_dataset_arguments(dataset: argparse.ArgumentParser) -> None:
     dataset.add_argument("--kwargs", metavar="JSON", help="settings of the environment, as of `memenvs rollout`")
     dataset.add_argument(
         "--policy",
-        choices=POLICIES,
-        help="who plays (default: random); `memenvs-agents dataset RUN` writes the trials of a trained agent",
+        choices=(*POLICIES, *policy_help()),
+        help="who plays, as in `memenvs rollout` (default: random); `memenvs-agents dataset RUN` writes trials of a "
+        "trained agent",
     )
     dataset.add_argument(
         "--seed", type=non_negative_int, metavar="S", help="seed of environment and policy (default: 0)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from memenvs.cli.common import (
     print_json,
     settings_as_user_error,
 )
-from memenvs.cli.policies import POLICIES, make_policy
+from memenvs.cli.policies import POLICIES, make_policy, policy_help
 from memenvs.cli.progress import progress_bar
 from memenvs.dataset import CARD, Source, check_dataset_id, make_spec_env, read_card, write_dataset
 
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> None:
         source = make_source(arguments.id, settings, policy, arguments.seed or DEFAULT_SEED, arguments.imports)
     else:
         policy = card["policy"].get("name")
-        if policy not in POLICIES:
+        if policy not in (*POLICIES, *policy_help()):
             raise UserError(
                 "argument --rebuild: the dataset is of an agent; use memenvs-agents dataset RUN --rebuild CARD, got "
                 f"{arguments.rebuild}"
@@ -61,16 +61,28 @@ def make_source(id: str, settings: dict[str, Any], policy: str, seed: int, impor
     Args:
         id: Argument ID.
         settings: Settings beside the default ones.
-        policy: One of `POLICIES`.
+        policy: One of `POLICIES` or of `policy_help`.
         seed: Seed of environment and policy.
         imports: Modules that register the id.
 
     Raises:
-        UserError: The environment cannot be made, or its trials never end.
+        UserError: The environment cannot be made, its trials never end, or it does not have the policy.
     """
     spec = environment_spec(id)
     with settings_as_user_error(spec, settings):
         env = make_spec_env(spec.id, settings)
+        make_policy(policy, env, spec, np.random.default_rng(0))  # refused now, not once a folder is there
+
+        def begin_trial(trial: int) -> Callable[[bool], Any]:
+            player = make_policy(policy, env, spec, np.random.default_rng([seed, trial]))
+
+            def next_action(begins_episode: bool) -> Any:
+                if begins_episode:
+                    player.begin()
+                return player.action()
+
+            return next_action
+
         words = ["memenvs", "dataset", spec.id, "--policy", policy, "--seed", str(seed)]
         words += [word for name in imports for word in ("--import", name)]
         return Source(
@@ -78,7 +90,7 @@ def make_source(id: str, settings: dict[str, Any], policy: str, seed: int, impor
             settings=settings,
             policy={"name": policy},
             seed=seed,
-            begin_trial=lambda trial: make_policy(policy, env, spec, np.random.default_rng([seed, trial])).action,
+            begin_trial=begin_trial,
             command=shlex.join([*words, *(["--kwargs", json.dumps(settings)] if settings else [])]),
         )
 

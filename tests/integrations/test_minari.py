@@ -18,7 +18,8 @@ from memenvs import registry
 from memenvs.__main__ import main
 from memenvs.core import TrialEnv
 from memenvs.dataset import make_spec_env
-from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
+from memenvs.registry import ENVIRONMENTS, EnvironmentSpec, find_environment
+from memenvs.rules import make_rule
 from memenvs.wrappers import TrialWrapper
 from tests.rollouts import any_action, same
 
@@ -208,6 +209,28 @@ def episodes_of(name: str) -> list:
         }
         for each, more in zip(dataset, about, strict=True)
     ]
+
+
+def test_rules_play_datasets_as_they_play_a_rollout(capsys, root: Path) -> None:
+    """Each trial of `window4` begins with an empty window; a rule of other environments is refused by name."""
+    for name, policy, settings in (
+        ("Darkroom-v0", "sweep", {"max_episode_steps": 30, "trial_episodes": 2}),
+        ("Roaming-v0", "window4", {"max_episode_steps": 12, "trial_episodes": 2}),
+    ):
+        out = f"rules/{policy}-v0"
+        arguments = ["--policy", policy, "--episodes", "4", "--kwargs", json.dumps(settings)]
+        assert call(capsys, name, *arguments, "--out", out)["episodes"] == 4
+        env = make_spec_env(f"memenvs/{name}", settings)
+        rule = make_rule(find_environment(name).policies[policy], env.task)
+        for index, episode in enumerate(minari.load_dataset(out)):
+            observation, _ = env.reset(seed=0, options={"trial": index // 2, "episode_index": index % 2})
+            rule.begin(np.ones(1, bool))
+            for action in episode.actions:
+                assert action == rule.actions({key: value[None] for key, value in observation.items()})[0]
+                observation, *_ = env.step(action)
+        call(capsys, "--rebuild", str(root / out / "card.json"), "--out", f"rules/{policy}-again-v0")
+    problem = refuse(capsys, "Darkroom-v0", "--policy", "window4", "--out", "rules/none-v0")
+    assert "--policy window4: is for memenvs/Roaming-v0" in problem
 
 
 def test_dataset_has_whole_trials_each_episode_of_which_can_be_rebuilt(capsys, root: Path) -> None:

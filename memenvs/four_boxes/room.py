@@ -86,7 +86,7 @@ def make_room(arrangement: Arrangement = PUBLISHED) -> House:
 
 @lru_cache(maxsize=24)
 def _scene(arrangement: Arrangement) -> Scene:
-    """What the renderer needs of a room."""
+    """The scene that is rendered."""
     return rendered_scene(make_room(arrangement))
 
 

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from memenvs.checks import choices_for
 
-#: Seeds of ExtObjNav's houses. Source: 37 training scenes as in ReLIC, whose 12 for evaluation are too few to tell
-#: agents apart; the seeds are this project's. Agents are chosen on validation and reported on test.
+#: Seeds of ExtObjNav's houses. Source: 37 training scenes as in ReLIC, whose 12 for evaluation are too few to
+#: distinguish agents; the seeds are this project's. Agents are chosen on validation and reported on test.
 TRAIN_SEEDS = range(37)
 VALIDATION_SEEDS = range(1000, 1100)
 TEST_SEEDS = range(2000, 2100)

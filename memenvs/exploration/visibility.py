@@ -321,8 +321,9 @@ def _headings_to(position: np.ndarray, objects: list[tuple[np.ndarray, float]]) 
 
 def _cells_around(home: TaskHome, target: np.ndarray) -> np.ndarray:
     """Cells around a point, flat indices: on a coarse grid, on the largest island, and clear of obstacles."""
-    i, j = np.divmod(np.arange(home.navmap.free.size), home.navmap.shape[1])
-    on_grid = (i % _STRIDE == 0) & (j % _STRIDE == 0)
-    cells = np.flatnonzero(on_grid & (home.navmap.island.ravel() == 0) & (home.costs <= _CLEAR_COST))
+    coarse = (slice(None, None, _STRIDE),) * 2
+    shape = home.navmap.shape
+    i, j = np.nonzero((home.navmap.island[coarse] == 0) & (home.costs.reshape(shape)[coarse] <= _CLEAR_COST))
+    cells = (i * shape[1] + j) * _STRIDE
     distance = np.hypot(*(home.navmap.points(cells) - target).T)
     return cells[(distance > _MIN_DISTANCE) & (distance < _MAX_DISTANCE)]

@@ -19,7 +19,7 @@ Span = tuple[float, float]  # smallest and largest coordinate, m
 #: Kinds of shapes, and their names.
 BOX, CYLINDER, ELLIPSOID = 0, 1, 2
 SHAPE_KINDS = ("box", "cylinder", "ellipsoid")
-_CHUNK = 2**22  # points times corners that `points_in_polygon` tests at once
+_CHUNK = 2**22  # points times corners that are tested at once for lying inside a polygon
 
 
 class Finish(NamedTuple):
@@ -262,11 +262,33 @@ def points_in_polygon(points: np.ndarray, polygon: np.ndarray) -> np.ndarray:
     if len(points) > chunk:  # the arrays below are Q x P
         parts = [points_in_polygon(points[i : i + chunk], polygon) for i in range(0, len(points), chunk)]
         return np.concatenate(parts)
-    x, y = points[:, 0, None], points[:, 1, None]  # (Q, 1)
+    return _are_inside(points[:, 0], points[:, 1], polygon)
+
+
+def grid_in_polygon(x: np.ndarray, y: np.ndarray, polygon: np.ndarray) -> np.ndarray:
+    """Test the points of a grid for lying inside a polygon.
+
+    Args:
+        x: (W,); of the columns.
+        y: (H,); of the rows.
+        polygon: (P, 2).
+
+    Returns:
+        bool, (H, W); bit for bit as `points_in_polygon` of each point.
+    """
+    rows = max(1, _CHUNK // max(1, len(x) * len(polygon)))
+    if len(y) > rows:
+        return np.concatenate([grid_in_polygon(x, y[i : i + rows], polygon) for i in range(0, len(y), rows)])
+    return _are_inside(x, y[:, None], polygon)
+
+
+def _are_inside(x: np.ndarray, y: np.ndarray, polygon: np.ndarray) -> np.ndarray:
+    """Crossing rule for points whose coordinates have shapes that broadcast."""
+    y = y[..., None]
     x0, y0 = polygon[:, 0], polygon[:, 1]  # (P,); an edge goes from (x0, y0) to (x1, y1)
     x1, y1 = np.roll(x0, -1), np.roll(y0, -1)
     # A ray from the point along +x meets an edge that spans its y and lies right of it; an odd count means inside.
-    spans_y = (y0 > y) != (y1 > y)  # (Q, P)
+    spans_y = (y0 > y) != (y1 > y)
     with np.errstate(divide="ignore", invalid="ignore"):  # level edges divide by 0, but do not span y
-        x_of_edge = x0 + (y - y0) * (x1 - x0) / (y1 - y0)
-    return (np.where(spans_y, x < x_of_edge, False).sum(1) % 2) == 1
+        x_of_edge = np.where(spans_y, x0 + (y - y0) * (x1 - x0) / (y1 - y0), -np.inf)
+    return (x[..., None] < x_of_edge).sum(-1) % 2 == 1

@@ -111,18 +111,28 @@ class HouseWorld(ABC):
 
     def _home(self, index: int, make_house: Callable[[], House]) -> Home:
         if index not in self._homes:
-            house = make_house()
-            self._homes[index] = Home(house, NavigationMap(house, radius=self.robot_radius, height=self.robot_height))
+            self._homes[index] = self._with_map(make_house())
             if len(self._homes) > CACHED_HOMES:
                 self._homes.popitem(last=False)
         self._homes.move_to_end(index)
         return self._homes[index]
 
+    def _with_map(self, house: House) -> Home:
+        return Home(house, NavigationMap(house, radius=self.robot_radius, height=self.robot_height))
+
+
+# A process keeps the houses that any of its worlds has used recently: environments of tests and of single training
+# processes often share them, and making the map takes as long as generating the house.
+
 
 @lru_cache(maxsize=CACHED_HOMES)
 def _generate(seed: int, config: HouseConfig) -> House:
-    """Generate a house, once for all worlds of a process that have used it recently."""
     return procedural_house(seed, config)
+
+
+@lru_cache(maxsize=CACHED_HOMES)
+def _shared_home(house: House, radius: float, height: float) -> Home:
+    return Home(house, NavigationMap(house, radius=radius, height=height))
 
 
 class ProceduralHouseWorld(HouseWorld):
@@ -165,6 +175,9 @@ class ProceduralHouseWorld(HouseWorld):
     def make_house(self, index: int) -> House:
         """The house of seed number `index` of the split."""
         return _generate(self._seeds[index], self._config)
+
+    def _with_map(self, house: House) -> Home:
+        return _shared_home(house, self.robot_radius, self.robot_height)
 
 
 class ProcthorHouseWorld(HouseWorld):

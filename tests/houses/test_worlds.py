@@ -41,7 +41,8 @@ def of_unknown_assets() -> dict:
 
 def test_worlds_share_the_houses_that_were_generated_recently():
     one, other = (make_house_world("procedural", rooms=(4, 5)) for _ in range(2))
-    assert one.make_house(0) is other.make_house(0)
+    assert one.make_house(0) is other.make_house(0) and one.home(0) is other.home(0)
+    assert make_house_world("procedural", rooms=(4, 5), robot_radius=0.2).home(0).navmap.area > one.home(0).navmap.area
     assert one.make_house(0) is not make_house_world("procedural", rooms=(4, 6)).make_house(0)
 
 

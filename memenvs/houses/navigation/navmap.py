@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from memenvs.houses.house import House, points_in_polygon
+from memenvs.houses.house import House, grid_in_polygon
 from memenvs.houses.navigation.geodesic import fast_march, interpolate_field, raise_to_straight
 from memenvs.houses.navigation.occupancy import block_footprints, block_outside, label_islands
 from memenvs.houses.navigation.sliding import choose_turns, slide_many
@@ -264,8 +264,9 @@ class NavigationMap:
             j0, i0 = np.maximum(np.floor((polygon.min(0) - self.origin) / self.cell_size).astype(int), 0)
             j1, i1 = np.ceil((polygon.max(0) - self.origin) / self.cell_size).astype(int)
             window = rooms[i0:i1, j0:j1]
-            i, j = np.indices(window.shape).reshape(2, -1)
-            centres = self.origin + (np.stack([j + j0, i + i0], axis=1) + 0.5) * self.cell_size
-            inside = points_in_polygon(centres, polygon).reshape(window.shape)
-            window[inside & (window < 0)] = number
+            x, y = (
+                self.origin[axis] + (np.arange(count) + first + 0.5) * self.cell_size
+                for axis, (first, count) in enumerate(((j0, window.shape[1]), (i0, window.shape[0])))
+            )
+            window[grid_in_polygon(x, y, polygon) & (window < 0)] = number
         return rooms

@@ -11,7 +11,7 @@ import scipy.sparse.csgraph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memenvs.houses.house import BOX, CYLINDER, Door, House, Room, ShapeBuilder, points_in_polygon
+from memenvs.houses.house import BOX, CYLINDER, Door, House, Room, ShapeBuilder, grid_in_polygon, points_in_polygon
 from memenvs.houses.navigation.navmap import NavigationMap
 
 #: Radius of the disc that must fit around the middle of a cell: 0.30 m less a quarter of a cell.
@@ -108,12 +108,15 @@ def test_houses_too_large_for_a_map_are_refused_at_once():
         NavigationMap(make_house(rooms=(rectangle(0, 0, 700, 300),)))
 
 
-def test_points_are_tested_in_parts_alike(monkeypatch):
-    points = np.random.default_rng(0).uniform(-1, 7, (1000, 2))
+def test_points_and_grids_are_tested_in_parts_alike(monkeypatch):
+    x, y = np.linspace(-1, 7, 33), np.linspace(-1, 6, 29)  # corners and edges are among the points
+    points = np.stack(np.meshgrid(x, y), -1).reshape(-1, 2)
     polygon = np.array([(0, 0), (6, 0), (6, 5), (3, 2), (0, 5)], float)
     whole = points_in_polygon(points, polygon)
+    assert np.array_equal(grid_in_polygon(x, y, polygon).ravel(), whole) and 0 < whole.sum() < len(points)
     monkeypatch.setattr("memenvs.houses.house._CHUNK", 333)
-    assert np.array_equal(points_in_polygon(points, polygon), whole) and 0 < whole.sum() < 1000
+    assert np.array_equal(points_in_polygon(points, polygon), whole)
+    assert np.array_equal(grid_in_polygon(x, y, polygon).ravel(), whole)
 
 
 def test_sizes_are_checked():

@@ -315,6 +315,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("task", FAULTS, ids=lambda task: task.__name__)
+@pytest.mark.slow
 def test_each_fault_is_named(task: type[BatchTask]) -> None:
     with pytest.raises(ContractError, match=FAULTS[task]):
         check_env(task, trial_episodes=2)

@@ -20,6 +20,7 @@ from memenvs.core import TrialVectorEnv
 from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
 from memenvs.task import load_task, setting_names
 from memenvs.testing import CHECKS, TaskUnderTest
+from tests.ids import each_id
 from tests.rollouts import (
     any_action,
     digest,
@@ -33,7 +34,7 @@ SHORT = {"max_episode_steps": 7, "trial_episodes": 3}  # so that a few steps cro
 Make = Callable[..., gym.Env]
 
 
-@pytest.fixture(params=ENVIRONMENTS, ids=lambda spec: spec.name)
+@pytest.fixture(params=each_id(others=pytest.mark.slow, loads=pytest.mark.slow))
 def spec(request: pytest.FixtureRequest) -> EnvironmentSpec:
     return request.param
 

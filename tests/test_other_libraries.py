@@ -1,4 +1,4 @@
-"""Every id under wrappers and vector environments of Gymnasium, SB3 and sb3-contrib."""
+"""Ids under wrappers and vector environments of Gymnasium, SB3 and sb3-contrib: one of each family, nightly all."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecMonitor, VecNormalize
 
 from memenvs.agents.vec_env import make_vec_env
-from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
+from memenvs.registry import EnvironmentSpec
 from memenvs.resets import FOREIGN_OPTIONS, stream_seed
+from tests.ids import each_id
 from tests.rollouts import any_action, info_of, observation_of, random_actions, same
 
 SHORT = {"max_episode_steps": 4, "trial_episodes": 2}
 
 
-@pytest.fixture(params=ENVIRONMENTS, ids=lambda spec: spec.name)
+@pytest.fixture(params=each_id(others=pytest.mark.nightly, loads=pytest.mark.slow))
 def spec(request: pytest.FixtureRequest) -> EnvironmentSpec:
     return request.param
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.processes import Python
 
 SCRIPT = """
@@ -32,6 +34,7 @@ sys.exit(main(["train", "ci-smoke", "--out", "run", "--total_steps", "1024", "--
 """
 
 
+@pytest.mark.slow
 def test_every_module_and_training_work_without_posix(tmp_path: Path) -> None:
     done = Python("-c", SCRIPT, folder=tmp_path).wait()
     assert done.returncode == 0, done.stderr

@@ -264,6 +264,7 @@ def plugged(tmp_path: Path, *command: str, entry_points: str = ENTRY_POINTS) -> 
     return subprocess.run([sys.executable, "-c", code + command[0], *command[1:]], capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_entry_points_that_look_up_names_are_called_once(tmp_path: Path) -> None:
     code = (
         "from concurrent.futures import ThreadPoolExecutor\nfrom memenvs.agents.memory import memories\n"
@@ -277,6 +278,7 @@ def test_entry_points_that_look_up_names_are_called_once(tmp_path: Path) -> None
     assert done.stdout.splitlines() == ["looks up", f"{{{len(memories_module.MEMORIES) + 1}}}", "memenvs/Darkroom-v0"]
 
 
+@pytest.mark.slow
 def test_a_name_of_an_entry_point_is_refused_in_a_script(tmp_path: Path) -> None:
     code = """
 from memenvs.agents import register_memory, register_preset
@@ -299,6 +301,7 @@ for register, arguments in (
         assert re.fullmatch(rf"{kind} 'plugged' is registered twice: at .*plugged_package\.py:\d+ and at .*:\d+", line)
 
 
+@pytest.mark.slow
 def test_entry_points_and_broken_ones(tmp_path: Path) -> None:
     code = (
         "import memenvs, gymnasium; heavy = {'torch', 'numba', 'plugged_package'} & set(sys.modules); "

@@ -104,6 +104,7 @@ def test_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert re.search(r"playing 2 episodes.* \d+%.* left ", terminal.getvalue())
 
 
+@pytest.mark.slow
 def test_agent_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = make_terminal(monkeypatch)
     monkeypatch.chdir(tmp_path)

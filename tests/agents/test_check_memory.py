@@ -226,6 +226,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("memory", FAULTS, ids=lambda memory: memory.__name__)
+@pytest.mark.slow
 def test_each_fault_is_named(memory: type[Memory]) -> None:
     with pytest.raises(ContractError, match=FAULTS[memory]) as caught:
         check_memory(memory)

@@ -93,6 +93,7 @@ def failures(name: str, cases: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.slow
 def test_some_settings(name: str) -> None:
     assert not list(failures(name, some(CONFIGS[name][0], 40)))
 

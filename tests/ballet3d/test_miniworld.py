@@ -45,6 +45,7 @@ def test_pictures_of_both_worlds_agree():
 
 
 @pytest.mark.usefixtures("miniworld")
+@pytest.mark.slow
 def test_an_episode_in_miniworld():
     env = TrialEnv(Ballet3D, world="miniworld", render_mode="rgb_array")
     _, info = env.reset(seed=1)

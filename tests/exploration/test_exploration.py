@@ -398,6 +398,7 @@ def test_dead_reckoning_with_and_without_collisions():
 
 
 @pytest.mark.skipif(DATA is None, reason="MEMENVS_DATA is not set")
+@pytest.mark.slow
 def test_procthor_houses():
     for task in TASKS:
         env = TrialVectorEnv(task, 3, world="procthor", split="all", max_episode_steps=40, modalities=["semantic"])

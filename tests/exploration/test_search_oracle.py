@@ -90,6 +90,7 @@ def test_the_oracle_finds_what_is_hard_to_see(settings, layout):
 
 
 @pytest.mark.skipif(not DATA, reason="MEMENVS_DATA is not set")
+@pytest.mark.slow
 def test_the_oracle_finds_what_is_hard_to_see_in_procthor_homes():
     folder = Path(str(DATA)) / "procthor"
     for file, layouts in (("four_room", (13,)), ("one_room_val", (92, 97))):

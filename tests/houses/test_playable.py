@@ -134,6 +134,7 @@ def test_homes_of_a_file_are_read_once_and_are_those_of_their_numbers(tmp_path):
 
 
 @pytest.mark.skipif(not DATA, reason="MEMENVS_DATA is not set")
+@pytest.mark.slow
 def test_real_homes_without_a_place_for_objects():
     file = Path(str(DATA)) / "procthor" / "one_room_val.jsonl.gz"
     with pytest.warns(UserWarning, match="5 of 100 homes cannot be played in ExtObjNav"):

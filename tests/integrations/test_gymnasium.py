@@ -22,13 +22,14 @@ from gymnasium.wrappers import (
 )
 
 from memenvs.core import TrialVectorEnv
-from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
+from memenvs.registry import EnvironmentSpec
+from tests.ids import each_id
 from tests.rollouts import any_action, random_actions, same
 
 SHORT = {"max_episode_steps": 3, "trial_episodes": 2}
 
 
-@pytest.mark.parametrize("spec", ENVIRONMENTS, ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", each_id(others=pytest.mark.nightly, loads=pytest.mark.slow))
 def test_wrappers_give_observations_of_their_space(spec: EnvironmentSpec) -> None:
     env = gym.make(spec.id, **SHORT, **any_action(spec))
     first, action = next(iter(env.observation_space)), random_actions(env, 1, 1)[0, 0]
@@ -58,7 +59,7 @@ def test_wrappers_give_observations_of_their_space(spec: EnvironmentSpec) -> Non
     env.close()
 
 
-@pytest.mark.parametrize("spec", ENVIRONMENTS, ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", each_id(others=pytest.mark.nightly, loads=pytest.mark.slow))
 def test_every_mode_of_make_vec(spec: EnvironmentSpec) -> None:
     settings = {**SHORT, **any_action(spec)}
     default = gym.make_vec(spec.id, 2, **settings)
@@ -97,7 +98,7 @@ def test_processes_and_their_autoreset_modes() -> None:
         env.close()
 
 
-@pytest.mark.parametrize("spec", ENVIRONMENTS, ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", each_id(others=pytest.mark.nightly, loads=pytest.mark.slow))
 def test_the_player_knows_the_keys(spec: EnvironmentSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     pygame = pytest.importorskip("pygame", reason="needs pygame: pip install 'memenvs[play]'")
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")

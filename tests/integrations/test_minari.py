@@ -21,6 +21,7 @@ from memenvs.dataset import make_spec_env
 from memenvs.registry import ENVIRONMENTS, EnvironmentSpec, find_environment
 from memenvs.rules import make_rule
 from memenvs.wrappers import TrialWrapper
+from tests.ids import each_id
 from tests.rollouts import any_action, same
 
 minari = pytest.importorskip("minari", reason="needs minari: pip install 'memenvs[minari]'")
@@ -135,7 +136,7 @@ def collect(spec: EnvironmentSpec, collector, resets: Sequence[dict], *, fused: 
     again.close()
 
 
-@pytest.mark.parametrize("spec", ENVIRONMENTS, ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", each_id(others=pytest.mark.nightly))
 @pytest.mark.slow
 def test_collector_over_every_id(spec: EnvironmentSpec, collector) -> None:
     collect(spec, collector, RESETS[:1], fused=False, infos=True)

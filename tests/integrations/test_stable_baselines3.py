@@ -13,7 +13,8 @@ from stable_baselines3 import A2C, DQN, PPO
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 
-from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
+from memenvs.registry import EnvironmentSpec
+from tests.ids import each_id
 from tests.rollouts import any_action
 
 #: SB3's encoder of images needs 36 x 36 pixels, which those of FourBoxes do not have; those of homes only take time.
@@ -23,7 +24,7 @@ IMAGES = {"FourBoxes-v0": {"image_size": (36, 36)}, "ExtObjNav-v0": {"image_size
 SMALL = {"n_steps": 8, "batch_size": 8, "n_epochs": 1, "seed": 0}
 
 
-@pytest.mark.parametrize("spec", ENVIRONMENTS, ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", each_id(others=pytest.mark.nightly))
 @pytest.mark.slow
 def test_learners_on_every_id(spec: EnvironmentSpec) -> None:
     settings = {"max_episode_steps": 5, "trial_episodes": 2, **any_action(spec), **IMAGES.get(spec.name, {})}

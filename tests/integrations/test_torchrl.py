@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
+from memenvs.registry import EnvironmentSpec
 from memenvs.wrappers import TrialWrapper
+from tests.ids import each_id
 from tests.rollouts import any_action
 
 pytest.importorskip("torchrl", reason="needs torchrl")
@@ -31,7 +32,7 @@ def vector_env(spec: EnvironmentSpec) -> GymWrapper:
     return env.set_info_dict_reader(default_info_dict_reader(list(READ), specs))
 
 
-@pytest.mark.parametrize("spec", ENVIRONMENTS, ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", each_id(others=pytest.mark.nightly))
 @pytest.mark.slow
 def test_rollout_of_a_vector_environment(spec: EnvironmentSpec) -> None:
     """Every bit of a rollout, the last observation of each episode included, is that of single environments."""
@@ -65,7 +66,7 @@ def test_rollout_of_a_vector_environment(spec: EnvironmentSpec) -> None:
     env.close()
 
 
-@pytest.mark.parametrize("spec", ENVIRONMENTS, ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", each_id(others=pytest.mark.nightly))
 @pytest.mark.slow
 def test_a_trial_as_one_episode(spec: EnvironmentSpec) -> None:
     env = GymWrapper(TrialWrapper(gym.make(spec.id, **SHORT, **any_action(spec))), categorical_action_encoding=True)

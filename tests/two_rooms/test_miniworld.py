@@ -68,6 +68,7 @@ def both_views(room: int, count: int) -> np.ndarray:
 
 @pytest.mark.usefixtures("miniworld")
 @pytest.mark.parametrize(("room", "difference"), [(0, 11), (1, 14)])  # far squares of the floor flicker in ours
+@pytest.mark.slow
 def test_images_of_both_worlds_agree(room, difference):
     """By the measures of FourBoxes: the same pixels and colours of boxes, the same brightness elsewhere."""
     ours, theirs = both_views(room, 40)

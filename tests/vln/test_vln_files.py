@@ -313,6 +313,7 @@ def test_real_graphs():
 
 
 @needs_data
+@pytest.mark.slow
 def test_real_shortest_paths():
     for split, instructions, houses, spl in (
         ("train", 14_039, 61, 100.0),

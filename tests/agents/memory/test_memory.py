@@ -110,6 +110,13 @@ VARIANTS: dict[str, list[dict]] = {
 }
 #: Memories that differ in one setting from one that every change checks.
 SELDOM = {"ct-lt-learned", "ml-ct-lt"}
+#: Name, and whether it is for the first of its variants or the others.
+CASES = [
+    pytest.param(name, others, id=name + "-others" * others, marks=pytest.mark.nightly if name in SELDOM else mark)
+    for others, mark in ((False, ()), (True, pytest.mark.slow))
+    for name in MEMORIES
+    if not others or len(VARIANTS[name]) > 1
+]
 
 
 def make(name: str, seed: int = 0, **kwargs: object) -> Memory:
@@ -134,11 +141,9 @@ def one_by_one(memory: Memory, x: StepInputs, state: State) -> tuple[Tensor, Sta
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.nightly) if name in SELDOM else name for name in MEMORIES]
-)
-def test_contract(name: str, check: Callable[[MemoryUnderTest], None]) -> None:
-    for settings in VARIANTS[name]:
+@pytest.mark.parametrize(("name", "others"), CASES)
+def test_contract(name: str, others: bool, check: Callable[[MemoryUnderTest], None]) -> None:
+    for settings in VARIANTS[name][1:] if others else VARIANTS[name][:1]:
         if check is check_extra_inputs and settings.get("capacity") == 1:
             continue  # of one step, seen from itself, the pose says nothing
         check(make_subject(name, **{**SMALL[name], **settings}))

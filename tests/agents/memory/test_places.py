@@ -87,6 +87,7 @@ def test_learning_uses_the_places_of_acting(memory: str) -> None:
         check_segments(model)
 
 
+@pytest.mark.slow
 def test_a_memory_has_as_many_places_as_the_observation_space() -> None:
     env = make_vec_env("memenvs/RoomBallet-MVFO-v0", 2, seed=0, rooms=12, obs="symbols", place=True)
     small = {"dim": 8, "layers": 1, "mlp_dim": 6, "capacity": 5}

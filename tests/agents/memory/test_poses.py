@@ -185,6 +185,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("memory", SETTINGS)
+@pytest.mark.slow
 def test_scene_memories_learn_with_ppo(memory: str) -> None:
     for prefix_grad in ("full", "detach", "window"):
         model = PartialUpdatePPO(

@@ -127,6 +127,7 @@ VARIANTS = [
 
 
 @pytest.mark.parametrize(("name", "kwargs"), VARIANTS, ids=str)
+@pytest.mark.slow
 def test_equals_a_loop_over_decisions(name: str, kwargs: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(place_codes, "TIME_MODULUS", 7)  # it starts again within the T steps
     memory, x = make(name, **kwargs), inputs()

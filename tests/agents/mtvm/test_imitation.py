@@ -289,6 +289,7 @@ def test_callbacks_find_each_update_in_the_logger(make_learner) -> None:
     assert ["train/sampled_actor" in each for each in seen.at_end] == [False] * 3 + [True, True]
 
 
+@pytest.mark.slow
 def test_it_learns_and_changes_no_global_generator(make_learner) -> None:
     state = torch.random.get_rng_state()
     model = make_learner(
@@ -390,6 +391,7 @@ def test_rates_out_of_range() -> None:
             ImitationConfig(**{name: value})
 
 
+@pytest.mark.slow
 def test_learning_goes_on_or_says_what_it_drops(make_learner) -> None:
     whole = weights(make_learner(2).learn(3))
     points = ("reset", "training_start", "rollout_start", "step_wait", "on_step", "stop", "rollout_end", "optimizer")

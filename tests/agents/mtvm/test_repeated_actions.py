@@ -13,6 +13,7 @@ from memenvs.agents.presets import find_preset
 from memenvs.vln.worlds.procedural.world import load_tours
 
 
+@pytest.mark.slow
 def test_only_the_decision_after_the_repeated_actions_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent that agrees with its teacher in decision 13 alone is right in tours where that decision counts."""
 

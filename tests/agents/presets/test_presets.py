@@ -79,6 +79,7 @@ VARIANTS = [name for name in preset_descriptions() if name not in PRESETS]
         pytest.param(VARIANTS, id="all variants", marks=pytest.mark.nightly),
     ],
 )
+@pytest.mark.slow
 def test_every_run_can_be_made(names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Environment, policy and learner of each; those on real graphs where their data is."""
     monkeypatch.chdir(tmp_path)

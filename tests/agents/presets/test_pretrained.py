@@ -32,6 +32,7 @@ def play(name: str, steps: int, count: int) -> TrialResults:
 
 
 @pytest.mark.parametrize("name", PRETRAINED)
+@pytest.mark.slow
 def test_it_finds_objects_in_homes_that_it_has_never_seen(name: str) -> None:
     """A random agent succeeds in 5 % of the episodes; the one that comes with the package in more than half."""
     success = play(name, 320, 16).curve("success").mean

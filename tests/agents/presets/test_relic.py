@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 import numpy as np
+import pytest
 import torch
 from gymnasium import spaces
 
@@ -115,6 +116,7 @@ def test_the_gradient_reaches_the_first_convolution() -> None:
         assert not torch.equal(before, first.weight.detach()), name
 
 
+@pytest.mark.slow
 def test_every_variant_of_the_darkroom_learns() -> None:
     """Fewer and shorter episodes and a narrow memory; every other setting of the variant goes through the learner."""
     scale = find_preset("darkroom").learner.n_steps // 20  # trials of 20 steps, episodes of 4

@@ -23,6 +23,7 @@ from memenvs.houses.worlds import make_house_world
 from tests.exploration.toy_world import ToyWorld
 
 
+@pytest.mark.slow
 def test_the_papers_size_learns_in_both_stages(tmp_path: Path) -> None:
     """Its networks, memory and precision, in smaller images and with hardly any updates."""
     short = [

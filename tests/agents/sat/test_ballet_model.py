@@ -95,6 +95,7 @@ def test_published_sizes():
 
 
 @pytest.mark.parametrize(("name", "own_layers"), [("MultiTask", 0), ("Next", 1), ("Opposite", 3)])
+@pytest.mark.slow
 def test_training_step_is_that_of_a_straightforward_model(name, own_layers):
     """Loss and the gradient of every weight in double precision; with several tasks, each episode has a strategy."""
     batch, strategies = episodes(name, 4, 3), np.arange(4) if name == "MultiTask" else np.zeros(4, int)
@@ -203,6 +204,7 @@ def test_chunks_are_runs_of_time_or_of_one_place():
 
 
 @pytest.mark.parametrize("memory", ["sat-fifo", "t-fifo+a", "dnc-every"])
+@pytest.mark.slow
 def test_stride_within_visits(memory):
     """Frames that are skipped change nothing; those that are read are enough to identify the dance."""
     batch = episodes("Next", 2)

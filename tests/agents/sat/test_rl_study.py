@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.report import Report
@@ -17,6 +18,7 @@ from memenvs.agents.studies.study_results import has_results, read_result
 from memenvs.retention import eviction_times
 
 
+@pytest.mark.slow
 def test_a_run_and_its_page(tmp_path: Path) -> None:
     config = replace(smoke_config(find_preset("sat-visual-match")), device="cpu")
     folder = tmp_path / "ama-0"

@@ -139,6 +139,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("how", ["Ctrl-C", "kill"])
+@pytest.mark.slow
 def test_a_stopped_command_stops_its_runs_and_starts_no_other(tmp_path, how):
     (tmp_path / "script.py").write_text(STOPPED)
     with subprocess.Popen(

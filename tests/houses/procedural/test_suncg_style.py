@@ -105,6 +105,7 @@ def lamps(house: House) -> list:
     return [house.shapes.take(house.shapes.instance == k) for k in numbers]
 
 
+@pytest.mark.slow
 def test_numbers_of_each_kind():
     counts = {name: np.mean([classes(home(s)).count(name) for s in ALL]) for name in ("sofa", "bed", "refrigerator")}
     assert counts == pytest.approx({"sofa": 1.5, "bed": 2.7, "refrigerator": 0.75}, abs=0.25)
@@ -114,6 +115,7 @@ def test_numbers_of_each_kind():
     assert of["television"] == pytest.approx(2.0, abs=0.4)
 
 
+@pytest.mark.slow
 def test_nearly_all_free_floor_hangs_together():
     for seed in ALL:
         areas = navmap(seed).island_areas

@@ -47,6 +47,7 @@ def real(folder) -> list[tuple[dict, House]]:
     return pairs
 
 
+@pytest.mark.slow
 def test_all_houses_load(folder, real):
     assert len(real) == 614
     alone = load_procthor(folder / "one_room_val.jsonl.gz", 7)  # with all its reading
@@ -147,6 +148,7 @@ def test_all_is_within_the_house(real):
             assert most[2] < house.height + 0.001, (house.name, house.instances[instance])
 
 
+@pytest.mark.slow
 def test_every_room_can_be_reached(real):
     """A disc of radius 0.30 m goes through the middle of every inner door to some of every room."""
     for _, house in real[:14]:

@@ -1,4 +1,4 @@
-"""Ids under wrappers and vector environments of Gymnasium, SB3 and sb3-contrib: one of each family, nightly all."""
+"""Gymnasium, SB3 and sb3-contrib around one id of each family; nightly around all."""
 
 from __future__ import annotations
 

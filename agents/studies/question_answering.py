@@ -26,6 +26,8 @@ HISTORIES = 50
 """Histories that are answered together."""
 FOLDS = 10
 """Parts of the test histories, over which paired errors are computed."""
+LONG = {"lengths": [20, 50], "questions": 20}
+"""Changes of the settings for histories far longer than any in training; the evaluation "long"."""
 WITHOUT_MEMORY = "clock"
 """Kind of question that needs no memory: left out of means over kinds."""
 Runs = Mapping[str, Sequence[Path]]
@@ -42,16 +44,20 @@ def train_and_evaluate(run: RunDirectory, quiet: bool) -> None:
     train_run(run, quiet=quiet)
     if not has_results(run.path, "answers"):
         write_result(run.path, "answers", evaluate_answers(run))
+    if not has_results(run.path, "long"):
+        few = min(LONG["questions"], run.config.eval_kwargs.get("questions", LONG["questions"]))
+        write_result(run.path, "long", evaluate_answers(run, {**run.config.eval_kwargs, **LONG, "questions": few}))
     if not has_results(run.path, "evaluation"):
         evaluate_predictions(run, quiet=quiet)
 
 
 @torch.no_grad()
-def evaluate_answers(run: RunDirectory) -> dict[str, Any]:
+def evaluate_answers(run: RunDirectory, changes: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Answer every question about every history of the evaluation.
 
     Args:
         run: The folder.
+        changes: Changes to the settings of the environment; None: those of the evaluation.
 
     Returns:
         "lengths": lengths of histories. "correct" and "count", by length, fold of the histories and kind of question:
@@ -59,7 +65,7 @@ def evaluate_answers(run: RunDirectory) -> dict[str, Any]:
         [correct, incorrect, expected]. "categories": by length, the number of answers in each of `CATEGORIES`.
     """
     run.config.use_threads()
-    model = trained_model(run).eval()
+    model = trained_model(run, changes).eval()
     assert isinstance(model, AnsweringModel)
     arrays = load_arrays(model.config)
     n_questions = arrays.slots.shape[1]
@@ -107,15 +113,16 @@ def _over_kinds(correct: np.ndarray, count: np.ndarray) -> float:
     return float(np.mean(right[used] / all_answers[used]))
 
 
-def mean_over_kinds(folder: Path, length: int, left_out: int | None = None) -> float:
+def mean_over_kinds(folder: Path, length: int, left_out: int | None = None, name: str = "answers") -> float:
     """Share of right answers about histories of a length, the mean over kinds.
 
     Args:
         folder: Folder of the run.
         length: Episodes.
         left_out: Fold to leave out; None for none.
+        name: Evaluation: "answers", or "long" for longer histories.
     """
-    answers = read_result(folder, "answers")
+    answers = read_result(folder, name)
     i = answers["lengths"].index(length)
     folds = [fold for fold in range(FOLDS) if fold != left_out]
     correct, count = (np.array(answers[name][i])[folds] for name in ("correct", "count"))
@@ -163,6 +170,20 @@ def add_tables(report: Report, runs: Runs) -> None:
         for name, folders in runs.items()
     ]
     add_table(report, "Right answers in %, mean over kinds but the clock, by episodes", ["run", "seeds", *heads], rows)
+    long = {name: [each for each in folders if has_results(each, "long")] for name, folders in runs.items()}
+    if any(long.values()):
+        lengths_of_long = read_result(next(each[0] for each in long.values() if each), "long")["lengths"]
+        rows = [
+            [
+                name,
+                len(folders),
+                *(_percent([mean_over_kinds(each, n, name="long") for each in folders]) for n in lengths_of_long),
+            ]
+            for name, folders in long.items()
+            if folders
+        ]
+        heads = [f"length {length}" for length in lengths_of_long]
+        add_table(report, "Far longer histories than in training, the same mean", ["run", "seeds", *heads], rows)
     for length in [each for each in lengths if each >= 5]:
         distances = list(range(1, length + 1))
         rows = [

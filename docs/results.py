@@ -2,7 +2,8 @@
 
 Names are those of the pages; `memory` is the table of the README. Without names all tables are printed.
 
-    python docs/results.py [in_context explorers room_ballet visual_match vln memory] [--draw docs/images]
+    python docs/results.py [in_context explorers room_ballet visual_match vln episodic_qa thesis_qa memory]
+        [--draw docs/images]
 """
 
 from __future__ import annotations
@@ -23,9 +24,12 @@ from memenvs.agents.presets import folder_name
 from memenvs.agents.sat.rl_study import memory_image
 from memenvs.agents.studies.in_context_tables import LAST_EPISODE
 from memenvs.agents.studies.layout_evaluation import layout_scores
+from memenvs.agents.studies.question_answering import mean_over_kinds
 from memenvs.agents.studies.study_results import has_results, metric_means, read_result
 from memenvs.files import write_file
 from memenvs.retention import STRATEGIES
+from memenvs.verbalization.language.tables import THESIS_MIX
+from memenvs.verbalization.language.wordings import KINDS
 
 RESULTS = Path(__file__).parents[1] / "results"
 SEEDS = (0, 1, 2)
@@ -96,6 +100,32 @@ VLN = {
     "no-language": "all actions, does not read",
 }
 LEGS = (1, 2, 3)
+#: Memory that answers questions -> its name, and the vectors that it keeps.
+EPISODIC_QA = {
+    "episodic-qa": ("with a long-term state (`ct-lt`)", "21"),
+    "episodic-qa-ct": ("compressive transformer (`ct`)", "20"),
+    "episodic-qa-ct-26": ("the same, larger (`ct-26`)", "26"),
+    "episodic-qa-ct-slots": ("four long-term states (`ct-slots`)", "24"),
+    "episodic-qa-ct-log": ("merging levels (`ct-log`)", "26"),
+    "episodic-qa-ct-lt-learned": ("learned query (`ct-lt-learned`)", "21"),
+    "episodic-qa-ml-ct-lt": ("two levels of compression (`ml-ct-lt`)", "21"),
+    "episodic-qa-lstm-o1": ("newest LSTM outputs (`lstm-o1`)", "21"),
+    "episodic-qa-lstm-on": ("all LSTM outputs (`lstm-on`)", "all"),
+    "episodic-qa-text-only": ("the question alone (`text-only`)", "0"),
+}
+#: Right answers of the thesis' CT+LT and of its model without memory, %: kind -> for histories of 1, 5 and 10 episodes.
+THESIS_QA = {
+    "clock": ((99, 99, 97), (92, 92, 85)),
+    "problems": ((95, 97, 98), (95, 97, 98)),
+    "duration": ((91, 91, 91), (90, 92, 91)),
+    "action": ((73, 24, 7), (0, 0, 1)),
+    "object": ((73, 42, 25), (11, 11, 11)),
+    "location": ((42, 33, 34), (20, 20, 20)),
+    "past_time": ((14, 2, 1), (3, 1, 0)),
+    "how_often": ((56, 51, 41), (63, 56, 45)),
+    "summary": ((75, 46, 37), (23, 25, 27)),
+    "total": ((71, 44, 35), (29, 30, 30)),
+}
 #: Policy played beside the trained agents -> its name.
 BASELINES = {"random": "random actions", "oracle": "shortest path"}
 #: Runs without seeds: policies that are not trained.
@@ -400,6 +430,103 @@ def draw_vln() -> Figure:
     return figure
 
 
+# ---------------------------------------------------------------------- questions about a robot's life
+
+
+def question_runs(run: str, name: str = "answers") -> list[Path]:
+    """Folders of the seeds of a memory that were evaluated."""
+    return [each for each in folders("episodic_qa", run) if has_results(each, name)]
+
+
+def answered(run: str, length: int) -> np.ndarray:
+    """Right answers about histories of a length, mean over kinds, float64, (seeds,); empty where there is no run."""
+    name = "answers" if length <= 10 else "long"
+    return np.array([mean_over_kinds(each, length, name=name) for each in question_runs(run, name)])
+
+
+def answered_back(run: str, length: int, back: int) -> np.ndarray:
+    """Right answers about the episode that is a number of episodes back from the newest, float64, (seeds,)."""
+    found = [read_result(each, "answers") for each in question_runs(run)]
+    pairs = [each["distance"][each["lengths"].index(length)][str(back)] for each in found]
+    return np.array([right / count for right, count in pairs])
+
+
+def cell(sample: np.ndarray) -> str:
+    """Share in % with its margin, or a dash for none."""
+    return format_percent(sample) if len(sample) else "-"
+
+
+QA_LENGTHS = (1, 2, 3, 5, 10, 20, 50)
+"""Episodes of the histories of the tests; up to 5 in training."""
+
+
+def episodic_qa() -> None:
+    """Right answers of each memory by length of the history, and about the oldest of five episodes."""
+    rows = []
+    for run, (name, vectors) in EPISODIC_QA.items():
+        if question_runs(run):
+            shares = [cell(answered(run, length)) for length in QA_LENGTHS]
+            oldest = [cell(answered_back(run, 5, back)) for back in (1, 5)]
+            rows.append([name, vectors, str(len(question_runs(run))), *shares, *oldest])
+    header = ["memory", "vectors", "seeds", *(f"{n} episode{'s' * (n > 1)}" for n in QA_LENGTHS)]
+    print_table("Right answers, %", [*header, "newest of 5", "oldest of 5"], rows)
+
+
+def draw_episodic_qa() -> Figure:
+    """Right answers by length of the history, and in histories of five by how long ago an episode was."""
+    figure, (by_length, by_back) = new_figure(5.6, 2)
+    shown = {"": "ct-lt", "-ct": "ct", "-ct-26": "ct-26", "-ct-slots": "ct-slots", "-ct-log": "ct-log"}
+    shown |= {"-lstm-o1": "lstm-o1", "-lstm-on": "lstm-on", "-text-only": "the question alone"}
+    for k, (suffix, name) in enumerate(shown.items()):
+        run = f"episodic-qa{suffix}"
+        lengths = [length for length in QA_LENGTHS if len(answered(run, length))]
+        if not lengths:
+            continue
+        style = {"color": COLOURS[k % len(COLOURS)], "marker": MARKERS[k], "linewidth": 2.5, "markersize": 8}
+        if suffix == "-text-only":
+            style |= {"color": "#888888", "linestyle": ":"}
+        by_length.plot(lengths, [100 * answered(run, each).mean() for each in lengths], label=name, **style)
+        back = range(1, 6)
+        by_back.plot(back, [100 * answered_back(run, 5, each).mean() for each in back], **style)
+    by_length.set_xscale("log")
+    by_length.set_xticks(QA_LENGTHS, [str(each) for each in QA_LENGTHS])
+    by_length.minorticks_off()
+    by_length.axvline(5, color="#888888", linestyle="--", linewidth=1.5)
+    by_length.set_ylim(0)
+    label_axes(by_length, "episodes of the history", "right answers, %")
+    label_axes(by_back, "episodes back, of five")
+    by_back.set_xticks(range(1, 6))
+    figure.legend(loc="outside upper center", ncols=4, frameon=False, fontsize=FONT - 3)
+    return figure
+
+
+def thesis_qa() -> None:
+    """Right answers by kind on data as in the thesis, beside its numbers; totals by its mix of kinds."""
+    lengths = (1, 5, 10)
+    shares = {}
+    for run in ("episodic-qa-thesis-data", "episodic-qa-thesis-data-text-only"):
+        found = [read_result(each, "answers") for each in question_runs(run)]
+        for i, length in enumerate(lengths):
+            right, count = (
+                np.sum([np.sum(each[name][each["lengths"].index(length)], 0) for each in found], 0)
+                for name in ("correct", "asked")
+            )
+            by_kind = {kind: right[k] / count[k] for k, kind in enumerate(KINDS) if count[k]}
+            weight = sum(THESIS_MIX[kind] for kind in by_kind)
+            by_kind["total"] = sum(THESIS_MIX[kind] * share for kind, share in by_kind.items()) / weight
+            shares[run, i] = by_kind
+    rows = []
+    for kind, printed in THESIS_QA.items():
+        cells = [kind]
+        for i in range(len(lengths)):
+            for run, (_, by_kind) in zip(printed, [each for each in shares.items() if each[0][1] == i], strict=True):
+                cells += [f"{100 * by_kind[kind]:.1f}" if kind in by_kind else "-", str(run[i])]
+        rows.append(cells)
+    names = ("ct-lt", "alone")
+    header = [f"{name}, {n}: {whose}" for n in lengths for name in names for whose in ("here", "thesis")]
+    print_table("Right answers on the data of the thesis, %", ["kind", *header], rows)
+
+
 # ---------------------------------------------------------------------- the README's table
 
 
@@ -440,6 +567,8 @@ TABLES: Mapping[str, Callable[[], None]] = {
     "room_ballet": room_ballet,
     "visual_match": visual_match,
     "vln": vln,
+    "episodic_qa": episodic_qa,
+    "thesis_qa": thesis_qa,
     "memory": memory,
 }
 FIGURES: Mapping[str, Callable[[], Figure]] = {
@@ -448,6 +577,7 @@ FIGURES: Mapping[str, Callable[[], Figure]] = {
     "room_ballet": draw_room_ballet,
     "visual_match": draw_visual_match,
     "vln": draw_vln,
+    "episodic_qa": draw_episodic_qa,
 }
 
 

@@ -192,11 +192,17 @@ def _print_life(conversation: Conversation, options: argparse.Namespace) -> None
     print(
         f"Life {options.life} of a household robot: {count} episode{'s' * (count != 1)}, {history.num_frames} key "
         f"frames, from {date_text(history.starts[0])} to {date_text(history.ends[-1])}.\n"
-        f"It is now {date_text(history.question_time)}. The model {options.model} has read the key frames once, into "
-        f"its memory ({memory}), and knows nothing else.\nType a question, such as:"
+        f"It is now {date_text(history.question_time)}. {_describe(options)} has read the key frames once, into its "
+        f"memory ({memory}), and knows nothing else.\nType a question, such as:"
     )
     _print_examples(conversation, options.example)
     print("Or: gold, life, examples, grammar, help, quit.")
+
+
+def _describe(options: argparse.Namespace) -> str:
+    from memenvs.agents.cli.parser import ANSWERER
+
+    return "The model of the package" if options.model == ANSWERER else f"The model {options.model}"
 
 
 def _print_examples(conversation: Conversation, start: int) -> None:

@@ -13,6 +13,8 @@ from memenvs.cli.common import Parser, add_import_argument, frame_count, frame_r
 
 SCRIPT = "memenvs-agents"
 """Name of the console script."""
+ANSWERER = Path(__file__).parents[1] / "verbalization" / "episodic-qa.zip"
+"""Checkpoint of a trained model that answers questions; it comes with the package."""
 
 
 def make_parser() -> Parser:
@@ -205,6 +207,16 @@ def _add_dataset(commands: Any) -> None:
     add_dataset_outputs(dataset)
 
 
+def _add_answerer(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "model",
+        type=Path,
+        nargs="?",
+        default=ANSWERER,
+        help="folder of a run of the preset episodic-qa, or a checkpoint of one (default: the model of the package)",
+    )
+
+
 def _add_ask(commands: Any) -> None:
     ask = _command(
         commands,
@@ -212,7 +224,7 @@ def _add_ask(commands: Any) -> None:
         "ask",
         "type questions about the generated life of a household robot; a trained model answers from its memory",
     )
-    ask.add_argument("model", type=Path, help="folder of a run of the preset episodic-qa, or a checkpoint of one")
+    _add_answerer(ask)
     ask.add_argument(
         "--life", type=non_negative_int, default=0, metavar="N", help="number of the life, any (default %(default)s)"
     )
@@ -235,7 +247,7 @@ def _add_ask(commands: Any) -> None:
     ask.set_defaults(example=0)
     ask.epilog = (
         "In a conversation, `help` lists what else can be typed: gold, life, examples, grammar. Example: "
-        'memenvs-agents ask runs/episodic-qa-0 --life 7 --question "where did you put the red cup?" --gold'
+        'memenvs-agents ask --life 7 --question "where did you put the red cup?" --gold'
     )
 
 
@@ -246,7 +258,7 @@ def _add_answer(commands: Any) -> None:
         "answer",
         "fill a model's answers into a file of `memenvs verbalization questions`, for `memenvs score emv`",
     )
-    answer.add_argument("model", type=Path, help="folder of a run of the preset episodic-qa, or a checkpoint of one")
+    _add_answerer(answer)
     answer.add_argument("file", type=Path, help="the questions; answers that are there are replaced")
 
 

@@ -85,8 +85,9 @@ class CompetingSlots(LongTerm):
     def write(self, state: Tensor, mask: Tensor, leaving: Tensor) -> tuple[Tensor, Tensor]:
         """See `LongTerm.write`."""
         queries = self.queries(state) + self.places  # (B, S, D)
-        shares = (self.keys(leaving) @ queries.transpose(1, 2) / state.shape[-1] ** 0.5).softmax(-1)  # (B, n, S)
-        weights = shares / shares.sum(1, keepdim=True)
+        log_shares = (self.keys(leaving) @ queries.transpose(1, 2) / state.shape[-1] ** 0.5).log_softmax(-1)
+        shares = log_shares.exp()  # (B, n, S)
+        weights = log_shares.softmax(1)  # shares over their sum, which may be too small for a number
         candidates = weights.transpose(1, 2) @ self.values(leaving)  # (B, S, D)
         updated = self.cell(candidates.flatten(0, 1), state.flatten(0, 1)).view_as(state)
         return torch.lerp(state, updated, shares.mean(1)[..., None]), torch.ones_like(mask)

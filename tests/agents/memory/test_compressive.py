@@ -201,6 +201,19 @@ def test_slots_compete_for_what_leaves():
     assert mask.all() and all(not torch.allclose(a, b) for a, b in pairwise(fresh[0]))
 
 
+def test_slots_that_win_nothing_have_finite_gradients():
+    """However small the share of a slot is: shares below the smallest number are no 0 / 0."""
+    torch.manual_seed(0)
+    slots = CompetingSlots(8, 4)
+    for scale in (1.0, 1e2, 1e4):
+        leaving = (scale * torch.randn(3, 2, 8)).requires_grad_()
+        written, _ = slots.write(torch.randn(3, 4, 8), torch.ones(3, 4, dtype=torch.bool), leaving)
+        slots.zero_grad()
+        written.sum().backward()
+        gradients = [leaving.grad, *(each.grad for each in slots.parameters())]
+        assert all(each.isfinite().all() for each in (written, *gradients)), scale
+
+
 def test_merging_levels_equal_lists():
     """A full level merges its two oldest; the last level keeps what it merges; a merge follows the equations."""
     for levels, slots in ((3, 2), (2, 3), (1, 2), (4, 4)):

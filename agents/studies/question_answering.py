@@ -216,14 +216,29 @@ def _add_differences(report: Report, runs: Runs, lengths: Sequence[int]) -> None
         ("ct-lt", "ct-26"),
     ]
     named = {name.partition(":")[2] or "ct-lt": folders for name, folders in runs.items()}
+    pairs = {
+        f"{a} - {b}": (named[a], named[b])
+        for a, b in wanted
+        if a in named and b in named and len(named[a]) == len(named[b])
+    }
+    if not pairs:
+        return
     rows = []
-    for a, b in wanted:
-        if a in named and b in named and len(named[a]) == len(named[b]):
-            found = [paired_difference(named[a], named[b], length) for length in lengths]
-            rows.append([f"{a} - {b}", *(f"{100 * mean:+.1f} +- {100 * error:.1f}" for mean, error in found)])
-    if rows:
-        title = "Differences of the mean over kinds, same questions, points"
-        add_table(report, title, ["runs", *(f"length {length}" for length in lengths)], rows)
+    for name, (of_a, of_b) in pairs.items():
+        found = [paired_difference(of_a, of_b, length) for length in lengths]
+        rows.append([name, *(f"{100 * mean:+.1f} +- {100 * error:.1f}" for mean, error in found)])
+    title = "Differences of the mean over kinds, same questions, points and standard errors"
+    add_table(report, title, ["runs", *(f"length {length}" for length in lengths)], rows)
+    length = 5 if 5 in lengths else lengths[-1]
+    rows = []
+    for name, (of_a, of_b) in pairs.items():
+        found = [
+            np.subtract(_by_distance(of_a, length, distance), _by_distance(of_b, length, distance))
+            for distance in range(1, length + 1)
+        ]
+        rows.append([name, *(_percent(each) for each in found)])
+    title = f"Differences by episodes back from the newest, histories of {length}, points"
+    add_table(report, title, ["runs", *map(str, range(1, length + 1))], rows)
 
 
 def _percent(values: Sequence[float] | np.ndarray) -> str:

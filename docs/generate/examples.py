@@ -86,13 +86,14 @@ EXAMPLES = {
         ],
         "record": ["memenvs-agents record runs/demo-1 --out video.gif"],
         "ask": [
-            "memenvs-agents train episodic-qa                  # first a model, here its folder is runs/episodic-qa-0",
-            "memenvs-agents ask runs/episodic-qa-0             # then type questions; `help` lists what else",
-            'memenvs-agents ask runs/episodic-qa-0 --life 7 --question "what did you do?" --gold --json',
+            "memenvs-agents ask                                # type questions; `help` lists what else",
+            'memenvs-agents ask --life 7 --question "what did you do?" --gold --json',
+            "memenvs-agents train episodic-qa                  # a model of your own; its folder is runs/episodic-qa-0",
+            "memenvs-agents ask runs/episodic-qa-0",
         ],
         "answer": [
             "memenvs verbalization questions answers.json",
-            "memenvs-agents answer runs/episodic-qa-0 answers.json",
+            "memenvs-agents answer answers.json                # by the model of the package",
             "memenvs score emv answers.json",
         ],
         "report": [

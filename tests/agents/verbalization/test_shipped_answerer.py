@@ -1,0 +1,41 @@
+"""The model that answers questions and comes with the package."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memenvs.agents.cli.parser import ANSWERER
+from memenvs.agents.presets import find_preset
+from memenvs.agents.studies.study_results import read_result
+from memenvs.agents.verbalization.arrays import load_arrays
+from memenvs.agents.verbalization.prediction import QuestionBatch
+from memenvs.agents.verbalization.trained import load_answering
+from memenvs.verbalization.language.score import CORRECT
+
+PRESET, ROW = "episodic-qa:ct-log", Path(__file__).parents[3] / "results" / "episodic_qa" / "episodic-qa-ct-log-0"
+
+
+def test_it_is_small_and_of_its_preset():
+    model = load_answering(ANSWERER)
+    assert ANSWERER.stat().st_size < 3_000_000
+    assert model.settings.memory == "ct-log" == find_preset(PRESET).policy["memory"]
+    assert model.config.scale == find_preset(PRESET).env_kwargs["scale"]
+
+
+@pytest.mark.nightly
+def test_it_answers_as_the_table_says():
+    """Right answers about histories of one episode, all kinds together."""
+    model = load_answering(ANSWERER)
+    evaluation = find_preset(PRESET).eval_kwargs
+    model.config = replace(model.config, **{**evaluation, "lengths": tuple(evaluation["lengths"])})
+    arrays = load_arrays(model.config)
+    rows = np.flatnonzero(arrays.length == 1)
+    batch = QuestionBatch(arrays, rows, np.tile(np.arange(model.config.questions), (len(rows), 1)))
+    right = sum(score.category == CORRECT for row in model.score_answers(batch) for score in row)
+    answers = read_result(ROW, "answers")
+    expected = np.sum(answers["correct"][0]) / np.sum(answers["asked"][0])
+    assert right / batch.questions.size == pytest.approx(expected, abs=0.005) and expected > 0.45

@@ -1,9 +1,9 @@
 """Memories of a robot's days: which can answer questions about old episodes (EMV).
 
 A memory reads the key frames of up to five episodes without knowing the question; a head then answers in structured
-form. Tests have up to ten episodes, and 20 and 50. Tables show right answers by length of the history, by how many episodes back the
-question is, and by kind. Memories are compared at equal numbers of vectors: 20 and 21, or 26. Five to ten minutes of
-one core a run.
+form. Tests have up to ten episodes, and 20 and 50. Tables show right answers by length of the history, by how many
+episodes back the question is, and by kind. Memories are compared at equal numbers of vectors: 20 and 21, or 26. Three
+to eight minutes of one core a run.
 
     main       ct-lt, ct, ct-26, ct-slots, ct-log, lstm-o1, lstm-o1-26, lstm-on, text-only
     forms      ct-lt-learned, ml-ct-lt, layers of the thesis, blocks whose steps see each other

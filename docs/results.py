@@ -439,13 +439,13 @@ def question_runs(run: str, name: str = "answers") -> list[Path]:
 
 
 def answered(run: str, length: int) -> np.ndarray:
-    """Right answers about histories of a length, mean over kinds, float64, (seeds,); empty where there is no run."""
+    """Right answers about histories of a length, float64, (seeds,); empty without a run."""
     name = "answers" if length <= 10 else "long"
     return np.array([mean_over_kinds(each, length, name=name) for each in question_runs(run, name)])
 
 
 def answered_back(run: str, length: int, back: int) -> np.ndarray:
-    """Right answers about the episode that is a number of episodes back from the newest, float64, (seeds,)."""
+    """Right answers about the episode that is `back` - 1 before the newest, (seeds,)."""
     found = [read_result(each, "answers") for each in question_runs(run)]
     pairs = [each["distance"][each["lengths"].index(length)][str(back)] for each in found]
     return np.array([right / count for right, count in pairs])
@@ -461,7 +461,7 @@ QA_LENGTHS = (1, 2, 3, 5, 10, 20, 50)
 
 
 def episodic_qa() -> None:
-    """Right answers of each memory by length of the history, and about the oldest of five episodes."""
+    """Right answers of each memory by length of the history, and about the oldest of five."""
     rows = []
     for run, (name, vectors) in EPISODIC_QA.items():
         if question_runs(run):
@@ -473,7 +473,7 @@ def episodic_qa() -> None:
 
 
 def draw_episodic_qa() -> Figure:
-    """Right answers by length of the history, and in histories of five by how long ago an episode was."""
+    """Right answers by length of the history, and in histories of five by episodes back."""
     figure, (by_length, by_back) = new_figure(5.6, 2)
     shown = {"": "ct-lt", "-ct": "ct", "-ct-26": "ct-26", "-ct-slots": "ct-slots", "-ct-log": "ct-log"}
     shown |= {"-lstm-o1": "lstm-o1", "-lstm-on": "lstm-on", "-text-only": "the question alone"}
@@ -501,7 +501,7 @@ def draw_episodic_qa() -> Figure:
 
 
 def thesis_qa() -> None:
-    """Right answers by kind on data as in the thesis, beside its numbers; totals by its mix of kinds."""
+    """Right answers by kind on the thesis' data, beside its numbers; totals by its mix."""
     lengths = (1, 5, 10)
     shares = {}
     for run in ("episodic-qa-thesis-data", "episodic-qa-thesis-data-text-only"):
@@ -509,7 +509,7 @@ def thesis_qa() -> None:
         for i, length in enumerate(lengths):
             right, count = (
                 np.sum([np.sum(each[name][each["lengths"].index(length)], 0) for each in found], 0)
-                for name in ("correct", "asked")
+                for name in ("correct", "questions")
             )
             by_kind = {kind: right[k] / count[k] for k, kind in enumerate(KINDS) if count[k]}
             weight = sum(THESIS_MIX[kind] for kind in by_kind)

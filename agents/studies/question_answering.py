@@ -60,7 +60,7 @@ def evaluate_answers(run: RunDirectory, changes: Mapping[str, Any] | None = None
         changes: Changes to the settings of the environment; None: those of the evaluation.
 
     Returns:
-        "lengths": lengths of histories. "correct" and "asked", by length, fold of the histories and kind of question:
+        "lengths": lengths of histories. "correct" and "questions", by length, fold of the histories and kind of question:
         right answers and answers. "distance": by length, reference distance -> [right, answers]. "facts": by length
         [correct, incorrect, expected]. "categories": by length, the number of answers in each of `CATEGORIES`.
     """
@@ -96,7 +96,7 @@ def evaluate_answers(run: RunDirectory, changes: Mapping[str, Any] | None = None
     return {
         "lengths": lengths.tolist(),
         "correct": correct.tolist(),
-        "asked": count.tolist(),
+        "questions": count.tolist(),
         "distance": [{str(key): each[key] for key in sorted(each)} for each in distance],
         "facts": facts.tolist(),
         "categories": categories.tolist(),
@@ -125,7 +125,7 @@ def mean_over_kinds(folder: Path, length: int, left_out: int | None = None, name
     answers = read_result(folder, name)
     i = answers["lengths"].index(length)
     folds = [fold for fold in range(FOLDS) if fold != left_out]
-    correct, count = (np.array(answers[name][i])[folds] for name in ("correct", "asked"))
+    correct, count = (np.array(answers[name][i])[folds] for name in ("correct", "questions"))
     return _over_kinds(correct, count)
 
 
@@ -262,7 +262,7 @@ def _by_kind(folders: Sequence[Path], length: int, number: int) -> list[float]:
     for folder in folders:
         answers = read_result(folder, "answers")
         i = answers["lengths"].index(length)
-        right, count = (np.array(answers[name][i])[:, number].sum() for name in ("correct", "asked"))
+        right, count = (np.array(answers[name][i])[:, number].sum() for name in ("correct", "questions"))
         shares.append(right / count if count else np.nan)
     return shares
 

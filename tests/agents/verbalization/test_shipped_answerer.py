@@ -37,5 +37,5 @@ def test_it_answers_as_the_table_says():
     batch = QuestionBatch(arrays, rows, np.tile(np.arange(model.config.questions), (len(rows), 1)))
     right = sum(score.category == CORRECT for row in model.score_answers(batch) for score in row)
     answers = read_result(ROW, "answers")
-    expected = np.sum(answers["correct"][0]) / np.sum(answers["asked"][0])
+    expected = np.sum(answers["correct"][0]) / np.sum(answers["questions"][0])
     assert right / batch.questions.size == pytest.approx(expected, abs=0.005) and expected > 0.45

@@ -60,8 +60,8 @@ def evaluate_answers(run: RunDirectory, changes: Mapping[str, Any] | None = None
         changes: Changes to the settings of the environment; None: those of the evaluation.
 
     Returns:
-        "lengths": lengths of histories. "correct" and "questions", by length, fold of the histories and kind of question:
-        right answers and answers. "distance": by length, reference distance -> [right, answers]. "facts": by length
+        "lengths": lengths of histories. "correct" and "questions", by length, fold of the histories and kind: right
+        answers and questions. "distance": by length, reference distance -> [right, answers]. "facts": by length
         [correct, incorrect, expected]. "categories": by length, the number of answers in each of `CATEGORIES`.
     """
     run.config.use_threads()

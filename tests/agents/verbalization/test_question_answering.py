@@ -272,7 +272,8 @@ def test_run_and_tables(tmp_path):
         correct[:, :, 1] = right
         correct[0, 0, 2] = right - 1
         correct[:, :, 0] = count[:, :, 0] = 5  # the clock is left out
-        write_result(tmp_path / name, "answers", {"lengths": [5], "correct": correct.tolist(), "questions": count.tolist()})
+        counts = {"correct": correct.tolist(), "questions": count.tolist()}
+        write_result(tmp_path / name, "answers", {"lengths": [5], **counts})
     assert mean_over_kinds(tmp_path / "a", 5) == pytest.approx((0.75 + 2 / 40) / 2)
     mean, error = paired_difference([tmp_path / "a"], [tmp_path / "b"], 5)
     assert mean == pytest.approx((0.25 + 1 / 40) / 2)

@@ -43,11 +43,11 @@ def test_a_run_and_its_page(tmp_path: Path) -> None:
 
 
 def test_the_memory_of_an_agent_with_images(tmp_path: Path) -> None:
-    config = replace(smoke_config(find_preset("sat-visual-match:two-rooms-mvfo")), device="cpu", total_steps=240)
+    config = replace(smoke_config(find_preset("sat-visual-match:two-rooms-mvfo")), device="cpu", total_steps=176)
     with RunDirectory.open_or_create(tmp_path / "mvfo-0", config) as run:
         train_run(run, quiet=True)
         contents = memory_contents(run)
-    cue = {name: sum(last >= 45 for _, first, last in spans if first < 4) for name, spans in contents.items()}
+    cue = {name: sum(last >= 29 for _, first, last in spans if first < 4) for name, spans in contents.items()}
     assert cue == {"fifo": 0, "mvfo": 4}
 
 
@@ -56,11 +56,11 @@ def test_every_method_has_a_preset() -> None:
     allocated = {method for (_, method), config in methods.items() if config.learner.allocator is not None}
     assert allocated == {"ama", "ama-long"}
     steps = {task: {methods[task, each].total_steps for each in METHODS if each != "ama-long"} for task in TASKS}
-    assert steps == {"visual-match": {1_536_000}, "two-rooms": {614_400}}  # the same for all methods of a task
-    assert [methods[task, "ama-long"].total_steps for task in TASKS] == [2_304_000, 921_600]
+    assert steps == {"visual-match": {1_536_000}, "two-rooms": {675_840}}  # the same for all methods of a task
+    assert [methods[task, "ama-long"].total_steps for task in TASKS] == [2_304_000, 1_013_760]
     for (task, method), config in methods.items():  # memory is smaller than the stay and the cue together
         capacity = config.policy["memory_kwargs"].get("capacity")
         assert capacity == (
-            None if method in ("relic", "gru", "lstm", "none") else 40 if task == "visual-match" else 20
+            None if method in ("relic", "gru", "lstm", "none") else 40 if task == "visual-match" else 12
         )
         assert config.learner.n_steps == sum(config.env_kwargs.get("phases", (4, 80, 16)))

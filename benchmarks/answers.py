@@ -63,7 +63,8 @@ def answers(variant: str, arrays: DialogArrays, episodes: int, turns: int) -> di
     row = int(np.flatnonzero(arrays.length == episodes)[0])
     batch = QuestionBatch(arrays, np.array([row]), np.array([[0]]))
     frames, mask = arrays.frames(batch.histories)
-    embedded = model.model.frames(model.model.codes, {part: torch.from_numpy(each) for part, each in frames.items()})
+    tensors = {part: torch.from_numpy(each) for part, each in frames.items()}
+    embedded = model.model.frames(model.model.codes, tensors, torch.from_numpy(mask))
     start = torch.zeros(mask.shape, dtype=torch.bool)
     start[:, 0] = True
     memory = model.model.memory

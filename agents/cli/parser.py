@@ -304,7 +304,11 @@ def _add_pull(commands: Any) -> None:
         "publishing",
         "make a run folder of a published agent, for evaluate, record and report",
     )
-    pull.add_argument("source", help="folder that `push` has written; or hf:ORGANISATION/NAME[@REVISION] on the Hub")
+    pull.add_argument(
+        "source",
+        help="extobjnav-small, which comes with the package; folder that `push` has written; or "
+        "hf:ORGANISATION/NAME[@REVISION] on the Hub",
+    )
     pull.add_argument("--out", type=Path, required=True, help="folder of the run to make")
 
 

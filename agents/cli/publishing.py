@@ -26,12 +26,14 @@ def push(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, A
 
 
 def pull(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, Any]:
-    """Make a run folder of an agent in a folder or on the Hugging Face Hub."""
+    """Make a run folder of an agent of this package, in a folder or on the Hugging Face Hub."""
     check_new(options.out)
 
     from memenvs.agents.presets.hub import pull as pull_agent
+    from memenvs.agents.presets.pretrained import PRETRAINED, unpack_pretrained
 
-    folder = pull_agent(options.source, options.out)
+    fetch = unpack_pretrained if options.source in PRETRAINED else pull_agent
+    folder = fetch(options.source, options.out)
     if not options.json:
         print(f"run: {folder}")
     return {"run": str(folder)}

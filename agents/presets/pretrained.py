@@ -7,13 +7,15 @@ from os import PathLike
 from pathlib import Path
 
 from memenvs.agents.algorithms import archive
-from memenvs.agents.experiments.config import CONFIG, RunConfig, read_config
-from memenvs.agents.experiments.directory import best_checkpoint
+from memenvs.agents.experiments.config import CONFIG, RunConfig, check_new, read_config
+from memenvs.agents.experiments.directory import CHECKPOINT, best_checkpoint
 from memenvs.agents.experiments.evaluate import policy_from_checkpoint
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.presets import find_preset
 from memenvs.agents.presets.hub import HUB, INDEX, fetch, read_published
 from memenvs.checks import choices_for
+from memenvs.files import write_file
+from memenvs.json_records import format_json
 
 #: Preset -> checkpoint of a run of it, without what only training needs (`drop_training_state`); docs/in_context.md has
 #: how each was trained.
@@ -45,6 +47,26 @@ def pretrained_config(name: str | PathLike[str]) -> RunConfig:
         name: As in `load_pretrained`, which lists the errors.
     """
     return _find(name)[0]
+
+
+def unpack_pretrained(name: str, folder: str | PathLike[str]) -> Path:
+    """Make the folder of a run from an agent of this package, for `evaluate`, `record`, `probe` and `paths`.
+
+    Args:
+        name: A key of `PRETRAINED`.
+        folder: Folder of the run; must not hold one. Training cannot resume in it.
+
+    Returns:
+        The folder.
+
+    Raises:
+        FileExistsError: The folder holds a run.
+    """
+    target = Path(folder)
+    check_new(target)
+    write_file(target / CHECKPOINT, PRETRAINED[name].read_bytes())
+    write_file(target / CONFIG, format_json(find_preset(name).to_json()).encode())  # last: now the folder holds a run
+    return target
 
 
 def _find(name: str | PathLike[str]) -> tuple[RunConfig, archive.File]:

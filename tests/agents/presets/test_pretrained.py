@@ -9,7 +9,9 @@ import pytest
 import torch
 
 from memenvs.agents import PartialUpdatePPO, make_vec_env
+from memenvs.agents.__main__ import main
 from memenvs.agents.algorithms.checkpoint import drop_training_state
+from memenvs.agents.experiments.config import read_config
 from memenvs.agents.experiments.evaluate import evaluation_env
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
 from memenvs.agents.presets import find_preset
@@ -29,6 +31,17 @@ def play(name: str, steps: int, count: int) -> TrialResults:
         return TrialEvaluator(env, steps, count).run(load_pretrained(name, seed=1, device="cpu"))
     finally:
         env.close()
+
+
+def test_it_becomes_a_run_that_can_be_evaluated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "shipped"
+    assert main(["pull", "extobjnav-small", "--out", str(folder)]) == 0
+    assert read_config(folder) == find_preset("extobjnav-small")
+    arguments = ["evaluate", str(folder), "--name", "short", "--trials", "2", "--steps", "40", "--json"]
+    assert main(arguments) == 0
+    assert (folder / "short.json").is_file()
+    assert main(["pull", "extobjnav-small", "--out", str(folder)]) == 2
+    assert "already holds a run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", PRETRAINED)

@@ -103,8 +103,14 @@ _SINKS = ("none", "token", "k0v0", "kv0", "k0v", "kv")
 def _ablations(config: RunConfig) -> dict[str, Variant]:
     """Ablations of a run with a ReLIC memory: one part left out, or another sink."""
     own = config.policy["memory_kwargs"]["sink"]
+    learner = config.learner
+    # epochs for as many optimiser steps as `n_updates` updates make
+    as_many = {"ppo.n_updates": 1, "ppo.n_epochs": learner.n_updates * learner.n_epochs}
+    rates = {f"ppo.{name}": getattr(learner, name) / 2 for name in ("learning_rate", "final_learning_rate")}
     return {
         "k1": Variant("ReLIC without partial updates", {"ppo.n_updates": 1}),
+        "k1-epochs": Variant("ReLIC without partial updates, as many optimiser steps as with them", as_many),
+        "k1-epochs-slow": Variant("the same with half the learning rate", {**as_many, **rates}),
         "no-shuffle": Variant("ReLIC with episodes in the order they were played", {"ppo.shuffle_episodes": False}),
         **{
             f"sink-{sink}": Variant(f"ReLIC with sink {sink!r}", {"policy.memory_kwargs.sink": sink})

@@ -278,6 +278,16 @@ SMT_PRESETS["coverage-paper-like"] = _with_variants(
         },
     ),
 )
+for _task in TASKS:
+    SMT_PRESETS[f"{_task}-laptop"] = _with_variants(
+        SMT_PRESETS[f"{_task}-laptop"],
+        **{
+            "smt-4": Variant(
+                "second stage: the Scene Memory Transformer with a memory of four scans",
+                {"policy.memory_kwargs.capacity": 4},
+            )
+        },
+    )
 SMT_PRESETS["coverage-laptop"] = _with_variants(
     SMT_PRESETS["coverage-laptop"],
     **{

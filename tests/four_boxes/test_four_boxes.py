@@ -109,6 +109,15 @@ def test_each_colour_stands_in_its_corner():
         np.testing.assert_array_equal(env.reset(options=[{"layout": 12}, {"layout": 16}])[0]["rgb"][i], alone["rgb"])
 
 
+def test_an_episode_begins_without_the_last_reward_of_the_one_before():
+    env = one_for_each_goal()
+    for _ in range(50):
+        observation, reward, *_, info = env.step(env.oracle_actions())
+    assert reward.tolist() == 4 * [1.0]
+    assert [each["previous_reward"].tolist() for each in info["final_obs"]] == 4 * [[1.0]]
+    assert observation["previous_reward"].tolist() == 4 * [[0.0]]
+
+
 def test_episode_by_hand():
     """The red box is 3.44 m from the start at 45 degrees; rewarded within 2.016 m, solid at 0.966 m."""
     env = TrialEnv(FourBoxes)

@@ -50,7 +50,7 @@ def pretrained_config(name: str | PathLike[str]) -> RunConfig:
 
 
 def unpack_pretrained(name: str, folder: str | PathLike[str]) -> Path:
-    """Make the folder of a run from an agent of this package, for `evaluate`, `record`, `probe` and `paths`.
+    """Make the folder of a run from an agent of this package, for `evaluate` and `record`.
 
     Args:
         name: A key of `PRETRAINED`.

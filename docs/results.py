@@ -500,27 +500,33 @@ def draw_episodic_qa() -> Figure:
     return figure
 
 
+def by_kind(run: str, length: int) -> dict[str, float]:
+    """Right answers by kind, and the total by the thesis' mix of kinds; empty without a run."""
+    found = [read_result(each, "answers") for each in question_runs(run)]
+    if not found:
+        return {}
+    right, count = (
+        np.sum([np.sum(each[name][each["lengths"].index(length)], 0) for each in found], 0)
+        for name in ("correct", "questions")
+    )
+    shares = {kind: right[k] / count[k] for k, kind in enumerate(KINDS) if count[k]}
+    total = sum(THESIS_MIX[kind] * share for kind, share in shares.items())
+    return {**shares, "total": total / sum(THESIS_MIX[kind] for kind in shares)}
+
+
 def thesis_qa() -> None:
     """Right answers by kind on the thesis' data, beside its numbers; totals by its mix."""
     lengths = (1, 5, 10)
-    shares = {}
-    for run in ("episodic-qa-thesis-data", "episodic-qa-thesis-data-text-only"):
-        found = [read_result(each, "answers") for each in question_runs(run)]
-        for i, length in enumerate(lengths):
-            right, count = (
-                np.sum([np.sum(each[name][each["lengths"].index(length)], 0) for each in found], 0)
-                for name in ("correct", "questions")
-            )
-            by_kind = {kind: right[k] / count[k] for k, kind in enumerate(KINDS) if count[k]}
-            weight = sum(THESIS_MIX[kind] for kind in by_kind)
-            by_kind["total"] = sum(THESIS_MIX[kind] * share for kind, share in by_kind.items()) / weight
-            shares[run, i] = by_kind
+    shares = [
+        [by_kind(run, length) for run in ("episodic-qa-thesis-data", "episodic-qa-thesis-data-text-only")]
+        for length in lengths
+    ]
     rows = []
     for kind, printed in THESIS_QA.items():
         cells = [kind]
-        for i in range(len(lengths)):
-            for run, (_, by_kind) in zip(printed, [each for each in shares.items() if each[0][1] == i], strict=True):
-                cells += [f"{100 * by_kind[kind]:.1f}" if kind in by_kind else "-", str(run[i])]
+        for i, here in enumerate(shares):
+            for own, thesis in zip(here, printed, strict=True):
+                cells += [f"{100 * own[kind]:.1f}" if kind in own else "-", str(thesis[i])]
         rows.append(cells)
     names = ("ct-lt", "alone")
     header = [f"{name}, {n}: {whose}" for n in lengths for name in names for whose in ("here", "thesis")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.dialogs import Dialogs
 from memenvs.verbalization.diary import describe_episode, describe_key_frames
+from memenvs.verbalization.language.answer_parser import parse_answer
 from memenvs.verbalization.language.facts import Clause, Later
 from memenvs.verbalization.language.questions import Question
 from memenvs.verbalization.language.score import CORRECT, score_answer, score_clauses
@@ -40,6 +41,13 @@ def test_incomplete_answers_are_listed() -> None:
         ("past_time.see", Clause(hand="handleft3a"), "hand left hand."),
     ):
         assert spoken_answer(Question(family), (clause,), 86400).endswith(text), family
+
+
+def test_months_have_a_capital_letter() -> None:
+    """Also in answers that were parsed, whose words are lower case."""
+    now = 250 * 86400
+    clauses = parse_answer("clock", "it is september 7.", now)
+    assert spoken_answer(Question("clock.date"), clauses, now) == "It is September 7."
 
 
 def test_a_life_in_words() -> None:

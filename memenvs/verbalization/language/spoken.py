@@ -45,10 +45,12 @@ def spoken_answer(question: Question, clauses: Sequence[Clause] | None, now: int
 
 
 def _name_time(question: Question, time: TimeReference | None, now: int) -> TimeReference | None:
-    """Give a time without words its words."""
-    if time is None or time.text:
+    """Give a time without words its words, and a date its capital letter."""
+    if time is None or (time.text and question.family != "clock.date"):
         return time
     date = as_datetime(time.low)
+    if question.family == "clock.date":
+        return time._replace(text=f"{MONTHS[date.month - 1]} {date.day}")
     if question.family == "clock.time":
         return time._replace(text=f"{date:%H:%M}")
     if time.precision == "day":

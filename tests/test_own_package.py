@@ -34,15 +34,17 @@ def test_the_template_is_installed_and_runs(tmp_path: Path) -> None:
     assert "4 passed" in run("-m", "pytest", "-q", "-p", "no:cacheprovider", str(package / "tests"))
     rows = json.loads(run("-m", "memenvs", "list", "--json"))
     assert rows[-1]["id"] == "corridor/Corridor-v0" and rows[-1]["remembers"]
-    played = json.loads(run("-m", "memenvs", "rollout", "Corridor-v0", "--policy", "oracle", "--json"))
-    assert played["metrics"]["success"]["mean"] == 1.0
-    run("-m", "memenvs", "record", "Corridor-v0", "--policy", "oracle", "--out", "a.gif")
-    assert (tmp_path / "a.gif").stat().st_size > 0
-    code = (
-        "import memenvs_corridor.registration, memenvs, gymnasium\n"  # whichever is imported first
-        "print(gymnasium.make('memenvs:corridor/Corridor-v0', length=3).unwrapped.task.config)"
+    code = (  # in one process, as starting takes longest; whichever is imported first
+        "import memenvs_corridor.registration, memenvs, gymnasium\n"
+        "from memenvs.cli import main\n"
+        "print(gymnasium.make('memenvs:corridor/Corridor-v0', length=3).unwrapped.task.config)\n"
+        "assert main(['rollout', 'Corridor-v0', '--policy', 'oracle', '--json']) == 0\n"
+        "assert main(['record', 'Corridor-v0', '--policy', 'oracle', '--out', 'a.gif']) == 0\n"
     )
-    assert run("-c", code) == "CorridorConfig(length=3, max_episode_steps=20)\n"
+    config, played = run("-c", code).splitlines()[:2]
+    assert config == "CorridorConfig(length=3, max_episode_steps=20)"
+    assert json.loads(played)["metrics"]["success"]["mean"] == 1.0
+    assert (tmp_path / "a.gif").stat().st_size > 0
     code = (  # in one process, as importing torch takes longest
         "from memenvs.agents import make_vec_env, presets\n"
         "from memenvs.agents.cli import main\n"

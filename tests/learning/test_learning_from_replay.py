@@ -50,7 +50,9 @@ def mean_return(memory: str, **memory_kwargs: Any) -> float:
     [
         ("lstm", {"hidden_dim": 32}),
         ("frmqn", {"dim": 16}),
-        ("smt", {"dim": 16, "heads": 2, "capacity": 8, "poses": False}),
+        pytest.param(  # slow; its Q values are those of acting by tests/agents/algorithms/test_episode_dqn.py
+            "smt", {"dim": 16, "heads": 2, "capacity": 8, "poses": False}, marks=pytest.mark.nightly
+        ),
         pytest.param(  # the slowest; compared with smt in tests/agents/memory/test_scene_memory.py
             "smt-factorized",
             {"dim": 16, "heads": 2, "capacity": 8, "n_centres": 4, "poses": False},

@@ -1,4 +1,4 @@
-"""Imitation in procedural houses, with a fortieth of the laptop preset's episodes.
+"""Imitation in procedural houses, with a hundredth of the laptop preset's episodes.
 
 An agent needs its memory to know how much of the text it has followed, and the text to know where to go.
 """
@@ -27,7 +27,7 @@ def agreement(agent: str) -> float:
     env.seed(0)
     settings = replace(config.learner, warmup_updates=10, learning_rate=2e-3)
     model = ImitationA2C("MTVMPolicy", env, config=settings, policy_kwargs=config.policy, seed=0, device="cpu")
-    model.learn(60)
+    model.learn(40)
     unseen = make_vec_env(config.env, 64, **{**config.env_kwargs, "split": "val_unseen"})
     unseen.seed(1)
     with torch.no_grad():
@@ -36,7 +36,7 @@ def agreement(agent: str) -> float:
 
 
 def test_a_memory_raises_the_agreement() -> None:
-    assert agreement("") > agreement(":no-memory") + 0.04
+    assert agreement("") > agreement(":no-memory") + 0.03  # 0.05 and 0.08 with seeds 0 and 1
 
 
 @pytest.mark.nightly  # two minutes; tests/agents/mtvm shows on every change that the text reaches the decisions

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -110,13 +112,17 @@ VARIANTS: dict[str, list[dict]] = {
 }
 #: Memories that differ in one setting from one that every change checks.
 SELDOM = {"ct-lt-learned", "ml-ct-lt"}
-#: Name, and whether it is for the first of its variants or the others.
-CASES = [
-    pytest.param(name, others, id=name + "-others" * others, marks=pytest.mark.nightly if name in SELDOM else mark)
-    for others, mark in ((False, ()), (True, pytest.mark.slow))
-    for name in MEMORIES
-    if not others or len(VARIANTS[name]) > 1
-]
+#: Checks of a memory's other variants on every change: forms of the same computation, in which settings take part.
+OF_VARIANTS = ("check_sequence", "check_chunks", "check_starts", "check_rows", "check_strategies", "check_bounded")
+
+
+def contract_cases() -> Iterator[Any]:
+    """Each memory with the first of its variants, or with all others, and each check."""
+    for name, check, others in itertools.product(MEMORIES, CHECKS, (False, True)):
+        is_seldom = name in SELDOM or (others and check.__name__ not in OF_VARIANTS)
+        mark = pytest.mark.nightly if is_seldom else pytest.mark.slow if others else ()
+        if not others or len(VARIANTS[name]) > 1:
+            yield pytest.param(name, check, others, id=f"{name}-{check.__name__}{'-others' * others}", marks=mark)
 
 
 def make(name: str, seed: int = 0, **kwargs: object) -> Memory:
@@ -140,9 +146,8 @@ def one_by_one(memory: Memory, x: StepInputs, state: State) -> tuple[Tensor, Sta
     return MemoryUnderTest(memory, "").step_by_step(x, state)
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize(("name", "others"), CASES)
-def test_contract(name: str, others: bool, check: Callable[[MemoryUnderTest], None]) -> None:
+@pytest.mark.parametrize(("name", "check", "others"), list(contract_cases()))
+def test_contract(name: str, check: Callable[[MemoryUnderTest], None], others: bool) -> None:
     for settings in VARIANTS[name][1:] if others else VARIANTS[name][:1]:
         if check is check_extra_inputs and settings.get("capacity") == 1:
             continue  # of one step, seen from itself, the pose says nothing

@@ -115,16 +115,24 @@ def study_link(result: Result) -> str:
 
 @cache
 def study_page(study: str) -> tuple[str, str]:
-    """File of the results page of a study, and the command that makes all of its runs.
+    """Page of a study, relative to docs/, and the command that makes all of its runs.
+
+    The page is NAME.md of the note `results_NAME.md`, or the one whose table `docs/results.py STUDY` prints. A study
+    without a page has its note alone.
 
     Raises:
         ValueError: No note has a command that reads the study's folder of results/.
     """
-    for note in sorted((ROOT / "docs" / "research_notes").glob("results_*.md")):
-        found = re.search(rf"made by: (.*) --show --out results/{study} -->", note.read_text())
+    docs = ROOT / "docs"
+    for note in sorted((docs / "research_notes").glob("*.md")):
+        found = re.search(rf"made by: (.*) --show(.*) --out results/{study}( .*)? -->", note.read_text())
         if found:
-            return note.name.removeprefix("results_"), found[1]
-    raise ValueError(f"no page docs/research_notes/results_*.md shows results/{study}")
+            printed = f"made by: python docs/results.py {study} -->"
+            own = docs / note.name.removeprefix("results_")
+            pages = [each for each in sorted(docs.glob("*.md")) if each == own or printed in each.read_text()]
+            page = own if own in pages else [*pages, note][0]
+            return page.relative_to(docs).as_posix(), "".join(each or "" for each in found.groups())
+    raise ValueError(f"no page docs/research_notes/*.md shows results/{study}")
 
 
 def presets_with(memory: str) -> list[str]:

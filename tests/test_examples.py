@@ -32,6 +32,8 @@ BENCHMARKS = {
     "pictures.py": [],
     "questions.py": [],
 }
+#: Take more than four seconds in a smoke test: only nightly.
+SLOWEST = ("kernels.py", "long_context.py", "recall.py")
 #: Compare with Miniworld, so they need a display.
 WITH_DISPLAY = {"render.py": [], "env_steps.py": ["--env", "Search-v0"]}
 
@@ -172,7 +174,9 @@ def test_rllib_darkroom(tmp_path):
     assert not any(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.nightly) if name in SLOWEST else name for name in BENCHMARKS]
+)
 def test_benchmarks_end_with_a_line_of_json(tmp_path, name):
     out = run(ROOT / "benchmarks" / name, tmp_path, *BENCHMARKS[name])
     assert {"machine", "python", "commit"} <= set(json.loads(out.splitlines()[-1]))

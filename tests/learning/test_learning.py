@@ -103,6 +103,7 @@ def cartpole(total: int, wrapper: Any = None, **settings: Any) -> float:
     return float(np.mean([episode["r"] for episode in model.ep_info_buffer]))
 
 
+@pytest.mark.nightly  # that PPO learns is shown above
 def test_none_learns_cartpole() -> None:
     assert cartpole(30_000, n_steps=64, batch_size=4, policy_kwargs={"memory": "none"}) > 150.0
 

@@ -232,11 +232,11 @@ def _add_differences(report: Report, runs: Runs, lengths: Sequence[int]) -> None
     length = 5 if 5 in lengths else lengths[-1]
     rows = []
     for name, (of_a, of_b) in pairs.items():
-        found = [
+        by_distance = [
             np.subtract(_by_distance(of_a, length, distance), _by_distance(of_b, length, distance))
             for distance in range(1, length + 1)
         ]
-        rows.append([name, *(_percent(each) for each in found)])
+        rows.append([name, *(_percent(each) for each in by_distance)])
     title = f"Differences by episodes back from the newest, histories of {length}, points"
     add_table(report, title, ["runs", *map(str, range(1, length + 1))], rows)
 

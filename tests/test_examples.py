@@ -183,6 +183,7 @@ def test_benchmarks_end_with_a_line_of_json(tmp_path, name):
     assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.nightly  # as the slowest above
 @pytest.mark.usefixtures("display")
 @pytest.mark.parametrize("name", WITH_DISPLAY)
 def test_benchmarks_with_a_display(tmp_path, name):

@@ -116,7 +116,7 @@ def test_the_gradient_reaches_the_first_convolution() -> None:
         assert not torch.equal(before, first.weight.detach()), name
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # tests/agents/presets/test_presets.py makes each learner
 def test_every_variant_of_the_darkroom_learns() -> None:
     """Fewer and shorter episodes and a narrow memory; every other setting of the variant goes through the learner."""
     scale = find_preset("darkroom").learner.n_steps // 20  # trials of 20 steps, episodes of 4

@@ -30,7 +30,6 @@ from memenvs.houses.homes_config import check_start_pose, draw_start_pose
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.rendering.topdown import Marker, draw_legend
 from memenvs.houses.rendering.viewer import MapOverlay, draw_house_map, draw_view_and_map, house_map_pixels
-from memenvs.houses.simulator import Simulator
 from memenvs.poses import relative_poses
 from memenvs.random import draw_keys
 from memenvs.task import BatchTask, Observation, Options
@@ -153,7 +152,7 @@ class Exploration(BatchTask):
         self._home: list[TaskHome | None] = [None] * num_envs  # home of each environment; None before its first reset
         is_scan = config.obs_mode == "scan"
         self._camera = carmine.scan_camera() if is_scan else carmine.frame_camera(config.image_size)
-        self._sim = Simulator(
+        self._sim = self._homes.world.make_simulator(
             num_envs,
             self._camera,
             threads=config.threads,

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from memenvs.houses.classes import CLASSES, YCB_CLASSES
-from memenvs.houses.rendering.scene import SEMANTIC, Scene
 
 #: Names by label; 0 is for pixels where nothing is hit.
 NYU40 = (
@@ -38,10 +35,3 @@ NYU40_OF = {
 }  # fmt: skip
 #: int32, one label for each of `memenvs.houses.classes.CLASSES`.
 LABELS = np.array([NYU40_INDEX[NYU40_OF[name]] for name in CLASSES], np.int32)
-
-
-def with_nyu40_labels(scene: Scene) -> Scene:
-    """Replace the classes of a scene by labels of NYU40."""
-    attributes = scene.attributes.copy()
-    attributes[:, SEMANTIC] = LABELS[attributes[:, SEMANTIC]]
-    return replace(scene, attributes=attributes)

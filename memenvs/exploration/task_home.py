@@ -9,10 +9,11 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from memenvs.exploration.nyu40 import LABELS, NYU40, with_nyu40_labels
+from memenvs.exploration.nyu40 import LABELS, NYU40
 from memenvs.exploration.planner import cell_costs
 from memenvs.houses.house import House
 from memenvs.houses.navigation.navmap import NavigationMap
+from memenvs.houses.rendering.interface import HomeScene
 from memenvs.houses.rendering.scene import Scene
 from memenvs.houses.worlds import Home, HouseWorld
 
@@ -42,7 +43,7 @@ class TaskHome:
     number: int
     house: House
     navmap: NavigationMap
-    scene: Scene
+    scene: HomeScene
     corner: np.ndarray
     counted_cells: np.ndarray
     has_label: np.ndarray
@@ -71,11 +72,16 @@ class TaskHome:
             number=number,
             house=home.house,
             navmap=home.navmap,
-            scene=with_nyu40_labels(Scene.from_house(home.house)),
+            scene=home.make_scene(home.house).relabel(LABELS),
             corner=low,
             counted_cells=(home.navmap.islands(centres) == 0).reshape(size, size),
             has_label=has_label,
         )
+
+    @cached_property
+    def own_scene(self) -> Scene:
+        """The home prepared for our own renderer, whatever draws it for the robot; with labels of NYU40."""
+        return self.scene if isinstance(self.scene, Scene) else Scene.from_house(self.house).relabel(LABELS)
 
     @cached_property
     def costs(self) -> np.ndarray:

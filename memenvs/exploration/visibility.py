@@ -126,7 +126,7 @@ class ViewPoses:
 
 
 class VisibilityScanner:
-    """Finds the poses from which labels are detected, by rendering.
+    """Finds the poses from which labels are detected, by rendering: thousands of images, by our renderer in any world.
 
     Args:
         rule: One of `SEARCH_RULES`.
@@ -175,7 +175,7 @@ class VisibilityScanner:
         Returns:
             int64, (K,); rows of `path`, -1 for labels that are never detected.
         """
-        self._renderer.set_scene(0, home.scene)
+        self._renderer.set_scene(0, home.own_scene)
         steps = np.full(len(labels), -1)
         detected = np.zeros((1, len(labels)), bool)
         for step in range(1, len(path)):
@@ -196,7 +196,7 @@ class VisibilityScanner:
         Returns:
             Index into `House.instances`.
         """
-        self._renderer.set_scene(0, home.scene)
+        self._renderer.set_scene(0, home.own_scene)
         self._render(pose[:2], pose[2])
         is_near = (self._semantic == label) & (self._depth[..., 0] < MAX_DEPTH)
         return int(np.bincount(self._instance[is_near], minlength=1).argmax())
@@ -205,7 +205,7 @@ class VisibilityScanner:
         return {**self.__dict__, "_view_poses": OrderedDict()}  # large, and found again when needed
 
     def _find_view_poses(self, home: TaskHome, label: int) -> ViewPoses:
-        self._renderer.set_scene(0, home.scene)
+        self._renderer.set_scene(0, home.own_scene)
         cells, targets = [], []
         for target, _ in _objects(home, label):
             for cell in _cells_around(home, target):
@@ -222,7 +222,7 @@ class VisibilityScanner:
 
     def _is_detected_facing_it(self, home: TaskHome, label: int) -> bool:
         """True if a label is detected from two of the coarse cells; those at a middle distance are tried first."""
-        self._renderer.set_scene(0, home.scene)
+        self._renderer.set_scene(0, home.own_scene)
         cells: set[int] = set()
         for target, _ in _objects(home, label):
             around = _cells_around(home, target)

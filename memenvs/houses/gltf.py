@@ -67,11 +67,7 @@ def make_scene(house: House) -> trimesh.Scene:
         if instance != _BUILDING and len(classes) == 1:
             extras |= {"semantic_class": CLASSES[classes[0]], "semantic_id": int(classes[0])}
         scene.graph.update(frame_from="world", frame_to=name, matrix=np.eye(4), metadata=extras)
-        appearances = np.column_stack([shapes.semantic[rows], shapes.material[rows], shapes.colour[rows]])  # (R, 5)
-        for appearance in np.unique(appearances, axis=0):
-            part = shapes.take(rows[(appearances == appearance).all(1)])
-            vertices, faces = _mesh_solids(part, templates)
-            _add_mesh(scene, name, instance, appearance, vertices, faces)
+        _add_solids(scene, name, instance, shapes.take(rows), templates)
     pieces, corners, room_of_piece = floor_pieces(house.rooms)
     for room, data in enumerate(house.rooms):
         outlines = [pieces[i, : corners[i]] for i in np.flatnonzero(room_of_piece == room)]
@@ -81,6 +77,18 @@ def make_scene(house: House) -> trimesh.Scene:
         appearance = np.array([CLASS_INDEX["ceiling"], MATERIALS.index("plaster"), *_CEILING_COLOUR])
         mesh = _mesh_horizontal(outlines, house.height, faces_up=False)
         _add_mesh(scene, house.instances[_BUILDING], _BUILDING, appearance, *mesh)
+    return scene
+
+
+def make_object(shapes: Shapes) -> trimesh.Scene:
+    """Make the scene of one object alone, as part of `make_scene`.
+
+    Raises:
+        ImportError: trimesh is not installed.
+    """
+    library = import_trimesh()
+    scene = library.Scene(base_frame="world")
+    _add_solids(scene, "world", 1, shapes, _templates(library))
     return scene
 
 
@@ -105,6 +113,21 @@ def _templates(library: Any) -> dict[int, tuple[np.ndarray, np.ndarray]]:
         ELLIPSOID: library.creation.icosphere(subdivisions=SPHERE_SPLITS, radius=1),
     }
     return {kind: (np.asarray(mesh.vertices), np.asarray(mesh.faces)) for kind, mesh in made.items()}
+
+
+def _add_solids(
+    scene: trimesh.Scene,
+    parent: str,
+    instance: int,
+    shapes: Shapes,
+    templates: dict[int, tuple[np.ndarray, np.ndarray]],
+) -> None:
+    """Add the meshes of an instance below its node: one for each class, material and colour."""
+    appearances = np.column_stack([shapes.semantic, shapes.material, shapes.colour])  # (S, 5)
+    for appearance in np.unique(appearances, axis=0):
+        part = shapes.take((appearances == appearance).all(1))
+        vertices, faces = _mesh_solids(part, templates)
+        _add_mesh(scene, parent, instance, appearance, vertices, faces)
 
 
 def _mesh_solids(shapes: Shapes, templates: dict[int, tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:

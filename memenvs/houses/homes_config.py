@@ -30,6 +30,8 @@ class HomesConfig(ABC):
         asset_sizes: File of the sizes of its assets, for "procthor" only; None for `asset_sizes.json.gz` beside it.
         unknown_assets: What to do about assets without a size, for "procthor" only: "class" gives them the median size
             of their object type, "drop" leaves them out, "error" refuses the house; None for "class".
+        habitat_dataset: Scene dataset config of habitat-sim, for "habitat" only, such as the file that `memenvs house
+            --habitat FOLDER` writes.
         rooms: Fewest and most rooms of a house of world "procedural", 2 to 14; None for 6 to 14. None in other worlds.
         strict: True refuses a world with a home that the task cannot play; False leaves such homes out with a warning,
             see `memenvs.houses.playable`.
@@ -45,6 +47,7 @@ class HomesConfig(ABC):
     houses: str | Path | None = None
     asset_sizes: str | Path | None = None
     unknown_assets: str | None = None
+    habitat_dataset: str | Path | None = None
     rooms: tuple[int, int] | None = None
     strict: bool = False
 
@@ -53,7 +56,7 @@ class HomesConfig(ABC):
         if not isinstance(self.world, (str, HouseWorld)):
             raise ValueError(f"world must be one of {list(WORLDS)} or a HouseWorld, got {self.world!r}")
         if isinstance(self.world, HouseWorld):
-            for name in ("split", "houses", "asset_sizes", "unknown_assets", "rooms"):
+            for name in ("split", "houses", "asset_sizes", "unknown_assets", "habitat_dataset", "rooms"):
                 value = getattr(self, name)
                 if value is not None:
                     raise ValueError(f"{name} must be None with a HouseWorld, which has its own, got {value!r}")
@@ -96,6 +99,7 @@ class HomesConfig(ABC):
             houses=self.houses,
             asset_sizes=self.asset_sizes,
             unknown_assets=self.unknown_assets,
+            habitat_dataset=self.habitat_dataset,
             rooms=self.rooms,
             robot_radius=self.robot_radius,
             robot_height=self.robot_height,

@@ -200,6 +200,25 @@ class Receptacle:
     clearance: float = 1.0
 
 
+@dataclass(frozen=True)
+class PlacedObject:
+    """A small object in a house.
+
+    Attributes:
+        category: 0 to 19, index into `memenvs.houses.classes.YCB_CLASSES`.
+        position: (x, y, z) of the centre of its bounding box, m.
+        yaw: Rotation of its own x axis, rad.
+        instance: Index into `House.instances`.
+        receptacle: Index into `House.receptacles` of the surface that it stands on.
+    """
+
+    category: int
+    position: tuple[float, float, float]
+    yaw: float
+    instance: int
+    receptacle: int
+
+
 @dataclass(frozen=True, eq=False)
 class House:
     """A house, with or without small objects in it.
@@ -213,6 +232,7 @@ class House:
         receptacles: Surfaces that small objects may be put on.
         instances: Name of every instance, such as "bed|3"; entry 0 is "building".
         height: Height of the walls, m; the ceiling is there.
+        objects: The small objects that were put into it; their shapes are among `shapes`.
     """
 
     name: str
@@ -222,6 +242,7 @@ class House:
     receptacles: tuple[Receptacle, ...]
     instances: tuple[str, ...]
     height: float = 2.7
+    objects: tuple[PlacedObject, ...] = ()
 
     @property
     def bounds(self) -> np.ndarray:
@@ -234,19 +255,32 @@ class House:
         """Floor area of all rooms, square metres."""
         return float(sum(polygon_area(room.polygon) for room in self.rooms))
 
-    def with_objects(self, shapes: Shapes, instances: Sequence[str]) -> House:
+    def with_objects(self, shapes: Shapes, instances: Sequence[str], objects: tuple[PlacedObject, ...] = ()) -> House:
         """This house with more objects in it.
 
         Args:
             shapes: The new shapes; `instance` k means the name `instances[k - 1]`.
             instances: Names of the new instances.
+            objects: The new small objects.
 
         Returns:
             A new house; the first new instance has the index `len(self.instances)`.
         """
         numbered = replace(shapes, instance=(shapes.instance + (len(self.instances) - 1)).astype(np.uint16))
         return replace(
-            self, shapes=Shapes.concatenate([self.shapes, numbered]), instances=(*self.instances, *instances)
+            self,
+            shapes=Shapes.concatenate([self.shapes, numbered]),
+            instances=(*self.instances, *instances),
+            objects=(*self.objects, *objects),
+        )
+
+    def without(self, instances: np.ndarray) -> House:
+        """This house without the shapes of some instances (K,); the others keep their numbers."""
+        removed = set(instances.tolist())
+        return replace(
+            self,
+            shapes=self.shapes.take(~np.isin(self.shapes.instance, instances)),
+            objects=tuple(each for each in self.objects if each.instance not in removed),
         )
 
 

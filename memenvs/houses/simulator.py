@@ -16,8 +16,8 @@ from memenvs.houses.navigation.geodesic import interpolate_fields, raise_to_stra
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.navigation.sliding import slide_many
 from memenvs.houses.rendering.camera import Camera
+from memenvs.houses.rendering.interface import HomeScene, MakeRenderer
 from memenvs.houses.rendering.renderer import Renderer
-from memenvs.houses.rendering.scene import Scene
 
 #: The head camera of Habitat's Fetch robot: m ahead of the robot's axis, m above the floor.
 CAMERA_AHEAD, CAMERA_HEIGHT = 0.25, 1.2
@@ -41,6 +41,7 @@ class Simulator:
         threads: Threads that share the drawing; results do not depend on it.
         camera_ahead: Distance from the robot's axis forward to the camera, m.
         camera_height: Height of the camera above the floor, m.
+        make_renderer: Makes the renderer of the homes' world.
 
     Attributes:
         position: float64, (N, 2); (x, y) of the robot's axis, m.
@@ -59,13 +60,14 @@ class Simulator:
         threads: int = 1,
         camera_ahead: float = CAMERA_AHEAD,
         camera_height: float = CAMERA_HEIGHT,
+        make_renderer: MakeRenderer = Renderer,
     ) -> None:
         self.num_robots = num_robots
         self._mount = camera_ahead, camera_height
         self.position = np.zeros((num_robots, 2))
         self.heading = np.zeros(num_robots)
         self.pitch = np.zeros(num_robots)
-        self._renderer = Renderer(camera, num_robots, threads=threads)
+        self._renderer = make_renderer(camera, num_robots, threads=threads)
         self._maps: list[NavigationMap | None] = [None] * num_robots
         # Row i is the flat grid of robot i's home; rows are as long as the largest home needs.
         self._free = np.zeros((num_robots, 0), bool)
@@ -83,7 +85,7 @@ class Simulator:
         self._cell_size = 0.05
         self._instance_images: np.ndarray | None = None  # images of `count_pixels`, allocated when first needed
 
-    def load(self, i: int, navmap: NavigationMap, scene: Scene) -> None:
+    def load(self, i: int, navmap: NavigationMap, scene: HomeScene) -> None:
         """Put robot `i` into a home; call `place` next.
 
         Raises:
@@ -276,13 +278,17 @@ class Simulator:
 
 
 class PixelCounter:
-    """Counts pixels of objects from arbitrary poses, with `CENTRE_CROP_CAMERA`."""
+    """Counts pixels of objects from arbitrary poses, with `CENTRE_CROP_CAMERA`.
 
-    def __init__(self) -> None:
-        self._renderer = Renderer(CENTRE_CROP_CAMERA, 1)
+    Args:
+        make_renderer: Makes the renderer of the homes' world.
+    """
+
+    def __init__(self, make_renderer: MakeRenderer = Renderer) -> None:
+        self._renderer = make_renderer(CENTRE_CROP_CAMERA, 1)
         self._image = np.zeros((1, CENTRE_CROP_CAMERA.height, CENTRE_CROP_CAMERA.width), np.uint16)
 
-    def count(self, scene: Scene, poses: np.ndarray, instances: np.ndarray) -> np.ndarray:
+    def count(self, scene: HomeScene, poses: np.ndarray, instances: np.ndarray) -> np.ndarray:
         """Count the pixels of one object from each pose.
 
         Args:

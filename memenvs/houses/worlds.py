@@ -1,128 +1,29 @@
-"""Worlds: numbered sets of houses with navigation maps, generated or read from ProcTHOR."""
+"""Worlds by name: houses that are generated, read from ProcTHOR, or of habitat-sim."""
 
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import ClassVar
-
-import numpy as np
 
 from memenvs.checks import choices_for
 from memenvs.data import find_asset_sizes, find_procthor_file
 from memenvs.houses.house import House
-from memenvs.houses.navigation.navmap import CLIMB, ROBOT_HEIGHT, ROBOT_RADIUS, NavigationMap
+from memenvs.houses.house_world import CACHED_HOMES, Home, HouseWorld
+from memenvs.houses.navigation.navmap import ROBOT_HEIGHT, ROBOT_RADIUS, NavigationMap
 from memenvs.houses.procedural.generator import SUNCG_STYLE, HouseConfig, procedural_house
 from memenvs.houses.procthor.asset_sizes import AssetSizes, check_unknown_assets
 from memenvs.houses.procthor.loader import count_procthor, make_house, max_rooms
 from memenvs.houses.splits import PROCEDURAL_SPLITS, SUNCG_SPLITS, check_split, split_file
-from memenvs.houses.ycb import PlacedObject, place_objects
 from memenvs.json_records import Field, each_record, read_record
 
-WORLDS = ("procedural", "suncg_style", "procthor")
-#: Homes that each world keeps in memory; a home with its map takes 1 to 2 MB.
-CACHED_HOMES = 64
+__all__ = ["WORLDS", "Home", "HouseWorld", "ProceduralHouseWorld", "ProcthorHouseWorld", "make_house_world"]
+
+WORLDS = ("procedural", "suncg_style", "procthor", "habitat")
 #: `HouseWorld.unplayable` of files, by their state, split and robot: a process checks the same file once.
 _UNPLAYABLE_IN_FILES: dict[Hashable, dict[Hashable, Mapping[int, str]]] = {}
-
-
-@dataclass(frozen=True, eq=False)
-class Home:
-    """A house without small objects, and the map of where a robot can go in it."""
-
-    house: House
-    navmap: NavigationMap
-
-
-class HouseWorld(ABC):
-    """A numbered set of houses; each is made, and its map built, when it is first used.
-
-    Args:
-        robot_radius: Radius of the robot that the maps are for, m; > 0.
-        robot_height: Its height, m; what hangs higher does not block it. Larger than
-            `memenvs.houses.navigation.navmap.CLIMB`.
-
-    Attributes:
-        always_playable: True if every task can play every home, so that none is checked when an environment is made.
-        unplayable: Results of the checks that were made of its homes, see `memenvs.houses.playable`: check -> {number
-            of a home that fails it: reason}.
-
-    Raises:
-        ValueError: A size is out of range.
-    """
-
-    always_playable: ClassVar[bool] = False
-
-    def __init__(self, *, robot_radius: float = ROBOT_RADIUS, robot_height: float = ROBOT_HEIGHT) -> None:
-        if not robot_radius > 0:
-            raise ValueError(f"robot_radius must be > 0 m, got {robot_radius!r}")
-        if not robot_height > CLIMB:
-            raise ValueError(f"robot_height must be > {CLIMB} m, got {robot_height!r}")
-        self.robot_radius = robot_radius
-        self.robot_height = robot_height
-        self.unplayable: dict[Hashable, Mapping[int, str]] = {}
-        self._homes: OrderedDict[int, Home] = OrderedDict()  # least recently used first
-
-    @abstractmethod
-    def __len__(self) -> int:
-        """Number of houses."""
-
-    @abstractmethod
-    def make_house(self, index: int) -> House:
-        """House number `index`, without its map; always the same for the same number."""
-
-    @property
-    def max_rooms(self) -> int | None:
-        """Number of rooms of the largest house; None if unknown."""
-        return None
-
-    def place_objects(
-        self, house: House, rng: np.random.Generator, count_range: tuple[int, int], categories: tuple[int, ...]
-    ) -> tuple[House, tuple[PlacedObject, ...]]:
-        """Put small objects on the furniture of a house; see `memenvs.houses.ycb.place_objects`."""
-        return place_objects(house, rng, count_range=count_range, categories=categories)
-
-    def home(self, index: int) -> Home:
-        """House number `index` with its map, from the cache if it was used recently.
-
-        Raises:
-            IndexError: There is no house of this number.
-        """
-        if not 0 <= index < len(self):
-            raise IndexError(f"home must be 0 ... {len(self) - 1}, got {index}")
-        return self._home(index, partial(self.make_house, index))
-
-    def each_home(self) -> Iterator[Callable[[], Home]]:
-        """Yield for each number, from 0 on, a function that does what `home` does.
-
-        A file is read once for all homes, not once for each. A home whose function is not called is not made.
-        """
-        return (partial(self._home, index, make_house) for index, make_house in enumerate(self._each_house()))
-
-    def _each_house(self) -> Iterator[Callable[[], House]]:
-        """Yield for each number, from 0 on, a function that does what `make_house` does."""
-        return (partial(self.make_house, index) for index in range(len(self)))
-
-    def _home(self, index: int, make_house: Callable[[], House]) -> Home:
-        if index not in self._homes:
-            self._homes[index] = self._with_map(make_house())
-            if len(self._homes) > CACHED_HOMES:
-                self._homes.popitem(last=False)
-        self._homes.move_to_end(index)
-        return self._homes[index]
-
-    def _with_map(self, house: House) -> Home:
-        return Home(house, NavigationMap(house, radius=self.robot_radius, height=self.robot_height))
-
-
-# A process keeps the houses that any of its worlds has used recently: environments of tests and of single training
-# processes often share them, and making the map takes as long as generating the house.
 
 
 @lru_cache(maxsize=CACHED_HOMES)
@@ -176,7 +77,8 @@ class ProceduralHouseWorld(HouseWorld):
         """The house of seed number `index` of the split."""
         return _generate(self._seeds[index], self._config)
 
-    def _with_map(self, house: House) -> Home:
+    def make_home(self, house: House) -> Home:
+        """Add to a house its map, once for all worlds of a process that have used it recently."""
         return _shared_home(house, self.robot_radius, self.robot_height)
 
 
@@ -265,6 +167,7 @@ def make_house_world(
     houses: str | Path | None = None,
     asset_sizes: str | Path | None = None,
     unknown_assets: str | None = None,
+    habitat_dataset: str | Path | None = None,
     rooms: tuple[int, int] | None = None,
     robot_radius: float = ROBOT_RADIUS,
     robot_height: float = ROBOT_HEIGHT,
@@ -274,12 +177,14 @@ def make_house_world(
     Args:
         world: One of `WORLDS`.
         split: None for "train". "procedural": "train" (37 houses), "validation" (100), "test" (100) or "all".
-            "suncg_style": "train" (156), "validation" (39), "test" (46) or "all". "procthor": "train" (three quarters
-            of the file), "validation" or "all".
+            "suncg_style": "train" (156), "validation" (39), "test" (46) or "all". "procthor" and "habitat": "train"
+            (three quarters of the file or data set), "validation" or "all".
         houses: File of houses, for "procthor" only.
         asset_sizes: File of the sizes of its assets, for "procthor" only; None for `asset_sizes.json.gz` beside it.
         unknown_assets: What to do about assets without a size, for "procthor" only: "class", "drop" or "error"; None
             for "class".
+        habitat_dataset: Scene dataset config of habitat-sim, for "habitat" only; see
+            `memenvs.houses.habitat.world.HabitatWorld`.
         rooms: Fewest and most rooms of a house, for "procedural" only; None for 6 to 14. Each room adds 12 to 17
             square metres.
         robot_radius: Radius of the robot that `Home.navmap` is for, m; > 0. ExtObjNav's is 0.30, the Scene Memory
@@ -292,14 +197,22 @@ def make_house_world(
     Raises:
         ValueError: Unknown world or split, a setting does not suit the world, or a size of the robot is out of range.
         FileNotFoundError: There is no such file of houses.
+        ImportError: World "habitat" lacks its package.
     """
     split = "train" if split is None else split
-    if world in ("suncg_style", "procthor") and rooms is not None:
+    if world in WORLDS[1:] and rooms is not None:
         raise ValueError(f"rooms must be None in world {world!r}, whose homes are fixed, got {rooms!r}")
-    if world in ("procedural", "suncg_style"):
-        for name, value in (("houses", houses), ("asset_sizes", asset_sizes), ("unknown_assets", unknown_assets)):
-            if value is not None:
-                raise ValueError(f"{name} must be None in world {world!r}, got {str(value)!r}")
+    of_procthor = {"houses": houses, "asset_sizes": asset_sizes, "unknown_assets": unknown_assets}
+    of_others = {} if world == "habitat" else {"habitat_dataset": habitat_dataset}
+    if world != "procthor":
+        of_others.update(of_procthor)
+    for name, value in of_others.items():
+        if value is not None and world in WORLDS:
+            raise ValueError(f"{name} must be None in world {world!r}, got {str(value)!r}")
+    if world == "habitat":
+        from memenvs.houses.habitat.world import HabitatWorld  # needs no package until it is used
+
+        return HabitatWorld(habitat_dataset, split, robot_radius=robot_radius, robot_height=robot_height)
     if world == "procthor":
         return ProcthorHouseWorld(
             split,

@@ -7,14 +7,13 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from memenvs.houses.classes import YCB_CLASSES
-from memenvs.houses.house import Colour, Finish, House, Receptacle, ShapeBuilder, Shapes
+from memenvs.houses.house import Colour, Finish, House, PlacedObject, Receptacle, ShapeBuilder, Shapes
 from memenvs.houses.object_model import ObjectModel
 
 TIN = Finish("metal", (196, 198, 202))
@@ -29,25 +28,6 @@ class SurfaceFootprint(NamedTuple):
     y: float
     half_x: float
     half_y: float
-
-
-@dataclass(frozen=True)
-class PlacedObject:
-    """A small object in a house.
-
-    Attributes:
-        category: 0 to 19, index into `memenvs.houses.classes.YCB_CLASSES`.
-        position: (x, y, z) of the centre of its bounding box, m.
-        yaw: Rotation of its own x axis, rad.
-        instance: Index into `House.instances`.
-        receptacle: Index into `House.receptacles` of the surface that it stands on.
-    """
-
-    category: int
-    position: tuple[float, float, float]
-    yaw: float
-    instance: int
-    receptacle: int
 
 
 def object_footprint(category: int) -> tuple[float, float]:
@@ -136,7 +116,7 @@ def place_objects(
             break
     first = len(house.instances)
     instances = [f"{YCB_CLASSES[item.category]}|{first + k}" for k, item in enumerate(placed)]
-    return house.with_objects(builder.build(), instances), tuple(placed)
+    return house.with_objects(builder.build(), instances, tuple(placed)), tuple(placed)
 
 
 def _draw_free_spot(

@@ -13,7 +13,7 @@ from memenvs.houses.classes import CLASSES, YCB_CLASSES
 from memenvs.houses.homes_config import Pose, check_start_pose, draw_start_pose
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.rendering.viewer import VIEW_SIDE, draw_house_map, draw_view_and_map, goal_overlay, house_map_pixels
-from memenvs.houses.simulator import PixelCounter, Simulator
+from memenvs.houses.simulator import PixelCounter
 from memenvs.objectnav.config import ExtObjNavConfig, category_number
 from memenvs.objectnav.expert import Expert
 from memenvs.objectnav.layout import MAX_OBJECTS, MIN_PIXELS, Layout, make_layout
@@ -129,8 +129,8 @@ class ExtObjNav(BatchTask):
         camera = SYMBOLIC_CAMERA
         if config.image_size is not None:
             camera = Camera(height=config.image_size[0], width=config.image_size[1])
-        self._sim = Simulator(num_envs, camera, threads=config.threads)
-        self._counter = PixelCounter()
+        self._sim = self._homes.world.make_simulator(num_envs, camera, threads=config.threads)
+        self._counter = PixelCounter(self._homes.world.make_renderer)
         self._layouts: OrderedDict[int, Layout] = OrderedDict()
         self._background = ThreadPool(1, "fields")
         self._layout: list[Layout | None] = [None] * num_envs

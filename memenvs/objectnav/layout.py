@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from memenvs.houses.classes import YCB_CLASSES
-from memenvs.houses.house import House
+from memenvs.houses.house import House, PlacedObject
 from memenvs.houses.navigation.viewpoints import find_viewpoints
-from memenvs.houses.rendering.scene import Scene
+from memenvs.houses.rendering.interface import HomeScene
 from memenvs.houses.simulator import PixelCounter, head_camera_poses
 from memenvs.houses.worlds import Home, HouseWorld
-from memenvs.houses.ycb import PlacedObject
 from memenvs.objectnav.robot import pitch_of, start_tilt, tilt
 
 #: Success test: an object is visible with at least this number of pixels in the 256 x 256 image.
@@ -70,7 +69,7 @@ class Layout:
         self.home_index = home_index
         self.house = house
         self.navmap = home.navmap
-        self.scene = Scene.from_house(house)
+        self.scene = home.make_scene(house)
         self.category = np.array([each.category for each in objects], np.int64)
         self.position = np.array([each.position for each in objects], np.float64).reshape(-1, 3)
         self.instance = np.array([each.instance for each in objects], np.int64)
@@ -174,12 +173,12 @@ def make_layout(
         viewpoints = [
             find_viewpoints(home.navmap, house.shapes, np.array(each.position), each.instance) for each in placed
         ]
-        view_cells = _find_view_cells(home, Scene.from_house(house), placed, viewpoints, tilt_mode, counter)
+        view_cells = _find_view_cells(home, home.make_scene(house), placed, viewpoints, tilt_mode, counter)
         visible = np.flatnonzero(view_cells >= 0)
         objects = tuple(placed[k] for k in visible)
         if len(goal_categories(np.array([each.category for each in objects], np.int64))):
             removed = np.array([placed[k].instance for k in np.flatnonzero(view_cells < 0)], np.int64)
-            house = replace(house, shapes=house.shapes.take(~np.isin(house.shapes.instance, removed)))
+            house = house.without(removed)
             visible_from = tuple(viewpoints[k] for k in visible)
             return Layout(number, home_index, home, house, objects, visible_from, view_cells[visible])
     raise ValueError(
@@ -211,9 +210,9 @@ class LayoutCheck:
         Raises:
             ValueError: It has no receptacles, or no visible object could be placed in it.
         """
-        home, counter = world.home(index), PixelCounter()
+        home, counter = world.home(index), PixelCounter(world.make_renderer)
         for house, placed in _placements(world, home, index, self.count_range, self.categories):
-            scene = Scene.from_house(house)
+            scene = home.make_scene(house)
             for each in placed:
                 cells = find_viewpoints(home.navmap, house.shapes, np.array(each.position), each.instance)
                 if _find_view_cells(home, scene, (each,), [cells], self.tilt_mode, counter)[0] >= 0:
@@ -232,7 +231,7 @@ def _placements(
 
 def _find_view_cells(
     home: Home,
-    scene: Scene,
+    scene: HomeScene,
     placed: tuple[PlacedObject, ...],
     viewpoints: list[np.ndarray],
     tilt_mode: str,

@@ -10,7 +10,6 @@ from memenvs.houses.rendering.topdown import Marker
 from memenvs.houses.rendering.viewer import MapOverlay
 from memenvs.recall.config import ColorRecallConfig
 from memenvs.recall.env import Recall, draw_key
-from memenvs.recall.homes import Cameras
 from memenvs.recall.tours import NO_MOVE, make_tour
 from memenvs.task import Observation, Options
 
@@ -91,7 +90,7 @@ class ColorRecall(Recall):
                 "move": gym.spaces.Discrete(NO_MOVE + 1),
             }
         )
-        self._cameras = Cameras(num_envs, config.image_size, config.hfov_deg, threads=config.threads)
+        self._cameras = self._homes.cameras(config, num_envs)
         self._images = np.zeros((num_envs, *config.image_size, 3), np.uint8)
         self._colour = np.zeros(num_envs, np.int64)
         self._square = np.zeros((num_envs, 2), np.int64)

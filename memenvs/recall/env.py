@@ -18,7 +18,7 @@ from memenvs.houses.rendering.viewer import (
     house_map_pixels,
 )
 from memenvs.recall.config import RecallConfig
-from memenvs.recall.homes import RecallHome
+from memenvs.recall.homes import Cameras, RecallHome
 from memenvs.task import BatchTask, Options
 
 #: Homes to keep in memory; each takes about 2 MB.
@@ -41,6 +41,16 @@ class RecallHomes:
     def __len__(self) -> int:
         """Number of homes."""
         return len(self._homes)
+
+    def cameras(self, config: RecallConfig, num_observers: int) -> Cameras:
+        """Make cameras for these homes."""
+        return Cameras(
+            num_observers,
+            config.image_size,
+            config.hfov_deg,
+            threads=config.threads,
+            make_renderer=self._homes.world.make_renderer,
+        )
 
     @property
     def max_rooms(self) -> int | None:

@@ -11,8 +11,8 @@ import numpy as np
 
 from memenvs.houses.homes_config import check_start_pose, draw_start_pose
 from memenvs.houses.rendering.camera import Camera
+from memenvs.houses.rendering.interface import HomeScene, MakeRenderer
 from memenvs.houses.rendering.renderer import Renderer
-from memenvs.houses.rendering.scene import Scene
 from memenvs.houses.worlds import Home, HouseWorld
 
 #: Height of the camera above the floor, m. It is above the observer's axis, so that turns move it nowhere.
@@ -37,14 +37,15 @@ class RecallHome:
 
     def __init__(self, number: int, home: Home) -> None:
         self.number = number
+        self._home = home
         self.house = home.house
         self.navmap = home.navmap
         self.centres = np.array([_centroid(room.polygon) for room in home.house.rooms])
 
     @cached_property
-    def scene(self) -> Scene:
+    def scene(self) -> HomeScene:
         """The home prepared for rendering."""
-        return Scene.from_house(self.house)
+        return self._home.make_scene(self.house)
 
     @property
     def name(self) -> str:
@@ -126,11 +127,21 @@ class Cameras:
         image_size: Rows and columns of the images.
         hfov_deg: Horizontal field of view, degrees.
         threads: Rendering threads; results do not depend on it.
+        make_renderer: Makes the renderer of the homes' world.
     """
 
-    def __init__(self, num_observers: int, image_size: tuple[int, int], hfov_deg: float, *, threads: int = 1) -> None:
+    def __init__(
+        self,
+        num_observers: int,
+        image_size: tuple[int, int],
+        hfov_deg: float,
+        *,
+        threads: int = 1,
+        make_renderer: MakeRenderer = Renderer,
+    ) -> None:
         height, width = image_size
-        self._renderer = Renderer(Camera(height=height, width=width, hfov_deg=hfov_deg), num_observers, threads=threads)
+        camera = Camera(height=height, width=width, hfov_deg=hfov_deg)
+        self._renderer = make_renderer(camera, num_observers, threads=threads)
 
     def enter(self, i: int, home: RecallHome) -> None:
         """Put observer `i` into a home."""
@@ -180,7 +191,8 @@ def check_home(world: HouseWorld, index: int) -> None:
     Raises:
         ValueError: It has not.
     """
-    Scene.from_house(world.home(index).house)
+    home = world.home(index)
+    home.make_scene(home.house)
 
 
 def check_places(world: HouseWorld, index: int) -> None:

@@ -16,7 +16,6 @@ from memenvs.episode_keys import KEY_LIMIT
 from memenvs.recall.color_recall import ColorRecall, draw_square, paint_square
 from memenvs.recall.config import ColorRecallConfig, ViewRecallConfig
 from memenvs.recall.env import RecallHomes
-from memenvs.recall.homes import Cameras
 from memenvs.recall.tours import make_tour
 from memenvs.recall.turns import NUM_HEADINGS, NUM_PLACES, make_turns
 from memenvs.recall.view_recall import PANORAMA_HEADINGS, ViewRecall, panorama_poses
@@ -72,7 +71,7 @@ class ColorPool:
         self.pose = np.zeros((tours, steps, 3))
         self.move = np.zeros((tours, steps), np.int8)
         self.place = np.zeros((tours, steps), np.int16)
-        cameras = Cameras(config.threads, config.image_size, config.hfov_deg, threads=config.threads)
+        cameras = homes.cameras(config, config.threads)
         for k in range(tours):
             home = homes.load(int(self.layout[k]))
             tour = make_tour(home, int(self.key[k]), config.steps, config.capacity)
@@ -160,7 +159,7 @@ class ViewPool:
         self.layout = np.arange(positions) % len(homes)
         self.start = np.zeros((positions, 3))
         self.pictures = np.zeros((positions, len(PANORAMA_HEADINGS), *config.image_size, 3), np.uint8)
-        cameras = Cameras(config.threads, config.image_size, config.hfov_deg, threads=config.threads)
+        cameras = homes.cameras(config, config.threads)
         for k in range(positions):
             home = homes.load(int(self.layout[k]))
             self.start[k] = home.random_pose(rng)

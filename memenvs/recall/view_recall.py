@@ -12,7 +12,6 @@ from memenvs.houses.rendering.topdown import Marker
 from memenvs.houses.rendering.viewer import MapOverlay
 from memenvs.recall.config import ViewRecallConfig
 from memenvs.recall.env import Recall, draw_key
-from memenvs.recall.homes import Cameras
 from memenvs.recall.turns import NO_MOVE, NUM_HEADINGS, NUM_PLACES, OBSERVED_HEADINGS, QUERY_HEADINGS, make_turns
 from memenvs.task import Observation, Options
 
@@ -94,7 +93,7 @@ class ViewRecall(Recall):
                 "move": gym.spaces.Discrete(NO_MOVE + 1),
             }
         )
-        self._cameras = Cameras(config.threads, config.image_size, config.hfov_deg, threads=config.threads)
+        self._cameras = self._homes.cameras(config, config.threads)
         self._pictures = np.zeros((num_envs, len(PANORAMA_HEADINGS), *shape), np.uint8)
         self._start = np.zeros((num_envs, 3))
         self._heading = np.zeros((num_envs, self._steps), np.int64)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from memenvs.exploration.carmine import HFOV_DEG, frame_camera, scan_camera, sense_depth
-from memenvs.exploration.nyu40 import LABELS, NYU40, NYU40_OF, with_nyu40_labels
+from memenvs.exploration.nyu40 import LABELS, NYU40, NYU40_OF
 from memenvs.houses.classes import CLASSES
 from memenvs.houses.procedural.generator import procedural_house
 from memenvs.houses.rendering.camera import Camera
@@ -136,7 +136,7 @@ def test_images_contain_the_labels_of_the_classes(scene):
     classes, labels = np.zeros((1, 48, 64), np.uint8), np.zeros((1, 48, 64), np.uint8)
     renderer.set_scene(0, scene)
     renderer.render(poses, semantic=classes)
-    renderer.set_scene(0, with_nyu40_labels(scene))
+    renderer.set_scene(0, scene.relabel(LABELS))
     renderer.render(poses, semantic=labels)
     assert len(np.unique(classes)) >= 4
     assert (labels == LABELS[classes]).all()

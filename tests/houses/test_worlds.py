@@ -11,7 +11,7 @@ import pytest
 
 import memenvs  # noqa: F401  (registers the ids)
 from memenvs.data import PROCTHOR_FILE
-from memenvs.houses import worlds
+from memenvs.houses import house_world
 from memenvs.houses.house import House
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.procedural.generator import HouseConfig, procedural_house
@@ -75,7 +75,10 @@ def test_wrong_settings_are_named_by_the_environment():
     suncg_style = {"world": "suncg_style"}
     procthor = {"world": "procthor"}
     cases = (
-        ({"world": "mars"}, r"unknown world 'mars'; choose from \['procedural', 'suncg_style', 'procthor'\]"),
+        (
+            {"world": "mars"},
+            r"unknown world 'mars'; choose from \['procedural', 'suncg_style', 'procthor', 'habitat'\]",
+        ),
         ({"split": "val"}, r"unknown split 'val'; choose from \['train', 'validation', 'test', 'all'\]"),
         (
             {**suncg_style, "split": "val"},
@@ -168,7 +171,7 @@ class CountingWorld(HouseWorld):
 
 
 def test_homes_are_made_once_and_forgotten_in_order(monkeypatch):
-    monkeypatch.setattr(worlds, "CACHED_HOMES", 2)
+    monkeypatch.setattr(house_world, "CACHED_HOMES", 2)
     world = CountingWorld()
     assert isinstance(world.home(0), Home)
     assert world.home(0) is world.home(0)

@@ -5,9 +5,9 @@ import numpy as np
 import memenvs  # noqa: F401  (registers the ids)
 from memenvs.core import TrialEnv
 from memenvs.houses.classes import YCB_CLASSES
-from memenvs.houses.house import BOX, House, Room, ShapeBuilder, Shapes
+from memenvs.houses.house import BOX, House, PlacedObject, Room, ShapeBuilder, Shapes
 from memenvs.houses.worlds import HouseWorld
-from memenvs.houses.ycb import PlacedObject, object_height, object_shapes
+from memenvs.houses.ycb import object_height, object_shapes
 from memenvs.objectnav.env import ExtObjNav
 
 APPLE, MUG, BOWL = 10, 18, 17

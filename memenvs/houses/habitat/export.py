@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice, product
 from pathlib import Path
 from typing import Any
@@ -10,17 +9,16 @@ from typing import Any
 import numpy as np
 
 from memenvs.files import atomic_replace, write_file
-from memenvs.houses.classes import CLASSES, MATERIALS
+from memenvs.houses.classes import CLASSES
 from memenvs.houses.gltf import import_trimesh, make_scene
-from memenvs.houses.habitat.package import import_habitat
+from memenvs.houses.habitat.home_file import SemanticEntry, describe_home
+from memenvs.houses.habitat.package import import_habitat, navmesh_settings
 from memenvs.houses.house import House, points_in_polygon
-from memenvs.houses.navigation.navmap import CLIMB, ROBOT_HEIGHT, ROBOT_RADIUS
+from memenvs.houses.navigation.navmap import ROBOT_HEIGHT, ROBOT_RADIUS
 from memenvs.json_records import format_json
 
 #: Name of the file that describes all homes of a folder.
 DATASET_FILE = "homes.scene_dataset_config.json"
-#: Cells of the navigation mesh, m. The default height of 0.2 would put the floor 0.2 m too high.
-CELL_SIZE, CELL_HEIGHT = 0.05, 0.05
 #: Region of what belongs to no room.
 _NO_ROOM = -1
 _BUILDING = 0
@@ -29,30 +27,13 @@ _UPRIGHT = {"up": [0, 1, 0], "front": [0, 0, -1]}  # without them the package ta
 _HEADER = "HM3D Semantic Annotations"
 
 
-@dataclass(frozen=True)
-class SemanticEntry:
-    """Meaning of a semantic id of habitat-sim.
-
-    Attributes:
-        id: Value of a pixel; >= 1, because 0 is the package's "Unknown".
-        instance: Index into `House.instances`.
-        semantic: Index into `memenvs.houses.classes.CLASSES`.
-        room: Index into `House.rooms`; -1 for walls, doors and windows.
-    """
-
-    id: int
-    instance: int
-    semantic: int
-    room: int
-
-
 def export_habitat(house: House, folder: str | Path) -> list[Path]:
     """Add a home to a scene dataset of habitat-sim.
 
     Coordinates are those of `memenvs.houses.gltf.export_glb`: metres, our (x, y, z) is (x, z, -y). Semantic ids are
-    listed in `homes/NAME.json`, with instance, class and room of each, and with the rooms and the surfaces of furniture
-    in our frame. They are encoded as in HM3D: colours of vertices and a text. The navigation mesh is for ExtObjNav's
-    robot; it is written if habitat-sim is installed.
+    listed in `homes/NAME.json`, with instance, class and room of each, and with all of the house in our frame
+    (`memenvs.houses.habitat.home_file`). They are encoded as in HM3D: colours of vertices and a text. The navigation
+    mesh is for ExtObjNav's robot; it is written if habitat-sim is installed. World "habitat" plays the data set.
 
     Args:
         house: The home; its name becomes the name of the files, and replaces an older home of this name.
@@ -79,14 +60,19 @@ def export_habitat(house: House, folder: str | Path) -> list[Path]:
         "has_semantic_textures": False,
     }
     # The suffix keeps home-1 apart from home-10: the package searches for parts of names.
-    instance = {"stage_instance": {"template_name": f"stages/{name}.stage_config.json"}, "navmesh_instance": name}
+    # It reads the descriptor of a scene instance that names it, not that of its stage.
+    instance = {
+        "stage_instance": {"template_name": f"stages/{name}.stage_config.json"},
+        "navmesh_instance": name,
+        "semantic_scene_instance": name,
+    }
     files = {
         f"stages/{name}.glb": scene.export(file_type="glb"),
         f"stages/{name}.semantic.glb": _semantic_mesh(scene, entry_of_mesh).export(file_type="glb"),
         f"stages/{name}.semantic.txt": _descriptor(entries).encode(),
         f"stages/{name}.stage_config.json": _json(stage),
         f"scenes/{name}.scene_instance.json": _json(instance),
-        f"homes/{name}.json": _json(describe_home(house, entries)),
+        f"homes/{name}.json": format_json(describe_home(house, entries)).encode(),
     }
     for path, content in files.items():
         write_file(folder / path, content)
@@ -105,38 +91,13 @@ def export_habitat(house: House, folder: str | Path) -> list[Path]:
         "stages": {"paths": {".json": ["stages/*.stage_config.json"]}},
         "scene_instances": {"paths": {".json": ["scenes/*.scene_instance.json"]}},
         "navmesh_instances": navmeshes,
+        "semantic_scene_descriptor_instances": {
+            path.name.removesuffix(".semantic.txt"): f"stages/{path.name}"
+            for path in sorted(folder.glob("stages/*.semantic.txt"))
+        },
     }
     write_file(folder / DATASET_FILE, _json(dataset))
     return [*written, folder / DATASET_FILE]
-
-
-def describe_home(house: House, entries: list[SemanticEntry]) -> dict[str, Any]:
-    """Describe what habitat-sim's files do not hold, in our frame."""
-    return {
-        "name": house.name,
-        "height": house.height,
-        "semantic_ids": [
-            {
-                "id": entry.id,
-                "instance_id": entry.instance,
-                "instance": house.instances[entry.instance],
-                "semantic_id": entry.semantic,
-                "semantic_class": CLASSES[entry.semantic],
-                "room": entry.room,
-            }
-            for entry in entries
-        ],
-        "rooms": [
-            {
-                "type": room.type,
-                "polygon": np.asarray(room.polygon).tolist(),
-                "floor_material": MATERIALS[room.floor_material],
-            }
-            for room in house.rooms
-        ],
-        "doors": [vars(door) for door in house.doors],
-        "receptacles": [vars(receptacle) for receptacle in house.receptacles],
-    }
 
 
 def write_navmesh(habitat_sim: Any, stage: Path, out: Path) -> None:
@@ -150,10 +111,7 @@ def write_navmesh(habitat_sim: Any, stage: Path, out: Path) -> None:
     Raises:
         ValueError: The package finds no floor.
     """
-    settings = habitat_sim.NavMeshSettings()
-    settings.set_defaults()
-    settings.agent_radius, settings.agent_height, settings.agent_max_climb = ROBOT_RADIUS, ROBOT_HEIGHT, CLIMB
-    settings.cell_size, settings.cell_height = CELL_SIZE, CELL_HEIGHT
+    settings = navmesh_settings(habitat_sim, ROBOT_RADIUS, ROBOT_HEIGHT)
     scene = habitat_sim.SimulatorConfiguration()
     scene.scene_id = str(stage)
     agent = habitat_sim.agent.AgentConfiguration(sensor_specifications=[])  # without a camera nothing is drawn

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import subprocess
+import sys
 from functools import cache
 from importlib import import_module
 from typing import Any
 
 from memenvs.houses.habitat.egl import egl_devices
+from memenvs.houses.navigation.navmap import CLIMB
 
 #: How to get the package; ends the message about a missing one.
 INSTALL_HABITAT = (
@@ -18,6 +21,9 @@ INSTALL_HABITAT = (
 #: What a process without a GPU has to set before the package is imported, and what keeps its log short.
 _SOFTWARE = {"EGL_PLATFORM": "surfaceless", "LIBGL_ALWAYS_SOFTWARE": "1"}
 _QUIET = {"HABITAT_SIM_LOG": "quiet", "MAGNUM_LOG": "quiet"}
+
+#: Cells of navigation meshes, m. The default height of 0.2 would put the floor 0.2 m too high.
+CELL_SIZE, CELL_HEIGHT = 0.05, 0.05
 
 
 @cache
@@ -56,6 +62,29 @@ def import_habitat() -> Any:
     except ImportError as error:
         raise ImportError(f"habitat-sim is installed, but cannot be loaded: {error}") from error
     return habitat_sim
+
+
+@cache
+def check_drawing() -> None:
+    """Check that EGL draws, in a process of its own: the package would end this one where it does not.
+
+    Raises:
+        ImportError: It does not; the message says what to do.
+    """
+    script = "from memenvs.houses.habitat.egl import describe_egl; describe_egl()"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    if done.returncode != 0:
+        reason = (done.stderr.strip().splitlines() or [f"the driver ends the process ({done.returncode})"])[-1]
+        raise ImportError(f"world 'habitat' draws with EGL: {reason.removeprefix('OSError: ')}")
+
+
+def navmesh_settings(habitat_sim: Any, radius: float, height: float) -> Any:
+    """Settings of the navigation mesh for a robot of this radius and height, m: a `NavMeshSettings`."""
+    settings = habitat_sim.NavMeshSettings()
+    settings.set_defaults()
+    settings.agent_radius, settings.agent_height, settings.agent_max_climb = radius, height, CLIMB
+    settings.cell_size, settings.cell_height = CELL_SIZE, CELL_HEIGHT
+    return settings
 
 
 def describe_habitat() -> str:

@@ -77,18 +77,9 @@ class NavigationMap:
                 raise ValueError(f"{name} must be > 0 m, got {value}")
         if not 0 <= climb < height:
             raise ValueError(f"climb must be in 0 ... height m, got climb {climb} and height {height}")
-        self.cell_size = cell_size
-        low, high = house.bounds
-        self.origin = (np.floor(low / cell_size) - MARGIN) * cell_size
-        columns, rows = (np.ceil((high - self.origin) / cell_size).astype(int) + MARGIN).tolist()
-        if rows * columns > MAX_CELLS:
-            width, depth = (high - low).tolist()
-            raise ValueError(
-                f"house {house.name!r} must have at most {MAX_CELLS} cells of {cell_size} m, got {rows} x {columns}: "
-                f"it is {width:g} by {depth:g} m"
-            )
+        self._lay_grid(house, cell_size)
+        rows, columns = self.room.shape
         blocked = np.zeros((rows, columns), bool)
-        self.room = self._rooms(house, rows, columns)
         reduced_radius = radius - RADIUS_REDUCTION * cell_size
         block_outside(blocked, self.room >= 0, cell_size, reduced_radius)
         shapes = house.shapes
@@ -105,6 +96,24 @@ class NavigationMap:
             raise ValueError(f"house {house.name!r} has no navigable cell for a robot of radius {radius} m")
         self.island_areas = counts * cell_size * cell_size
         self._largest = np.flatnonzero(self.island == 0)
+
+    def _lay_grid(self, house: House, cell_size: float) -> None:
+        """Lay the grid over a home: `origin`, `cell_size` and `room`.
+
+        Raises:
+            ValueError: It has more than `MAX_CELLS`.
+        """
+        self.cell_size = cell_size
+        low, high = house.bounds
+        self.origin = (np.floor(low / cell_size) - MARGIN) * cell_size
+        columns, rows = (np.ceil((high - self.origin) / cell_size).astype(int) + MARGIN).tolist()
+        if rows * columns > MAX_CELLS:
+            width, depth = (high - low).tolist()
+            raise ValueError(
+                f"house {house.name!r} must have at most {MAX_CELLS} cells of {cell_size} m, got {rows} x {columns}: "
+                f"it is {width:g} by {depth:g} m"
+            )
+        self.room = self._rooms(house, rows, columns)
 
     @property
     def shape(self) -> tuple[int, int]:

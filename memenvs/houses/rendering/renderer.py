@@ -16,6 +16,7 @@ import numpy as np
 from memenvs.houses.house import House
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.rendering.culling import WEDGE_LEVELS, WEDGES
+from memenvs.houses.rendering.interface import checked_image
 from memenvs.houses.rendering.kernels.texels import SHADING_FIELDS
 from memenvs.houses.rendering.kernels.zbuffer import BLOCK, SPAN_FIELDS, WORD
 from memenvs.houses.rendering.materials import atlas, texture_table
@@ -210,14 +211,7 @@ def _checked(name: str, array: np.ndarray | None, dtype: Any, shape: tuple[int, 
     Raises:
         ValueError: It has another type or shape, or is not contiguous.
     """
-    if array is None:
-        return np.zeros((1,) * len(shape), dtype)
-    if not isinstance(array, np.ndarray) or array.dtype != dtype or array.shape != shape:
-        got = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
-        raise ValueError(f"{name} must be an array of {np.dtype(dtype)} {shape}, got {got}")
-    if not array.flags.c_contiguous or not array.flags.writeable:
-        raise ValueError(f"{name} must be C-contiguous and writeable")
-    return array
+    return np.zeros((1,) * len(shape), dtype) if array is None else checked_image(name, array, dtype, shape)
 
 
 def render_frame(home: House | Scene, camera: Camera, pose: Sequence[float]) -> Frame:

@@ -6,7 +6,7 @@ texture each one shows, floors cut into convex polygons, and the walls that hide
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -105,6 +105,16 @@ class Scene:
             num_shapes=len(house.shapes),
             height=float(house.height),
         )
+
+    def relabel(self, labels: np.ndarray) -> Scene:
+        """Return the scene with other classes.
+
+        Args:
+            labels: int32; one label for each of `memenvs.houses.classes.CLASSES`.
+        """
+        attributes = self.attributes.copy()
+        attributes[:, SEMANTIC] = labels[attributes[:, SEMANTIC]]
+        return replace(self, attributes=attributes)
 
 
 def _check(house: House) -> None:

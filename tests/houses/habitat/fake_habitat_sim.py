@@ -1,19 +1,31 @@
 """A recorded stand-in for habitat-sim 0.3.3 that refuses what the real package refuses.
 
-It has no physics and no images: `save_nav_mesh` writes the settings that the mesh was built with. What it refuses was
-recorded with the real package: unknown attributes, a camera of a CUDA device that is not there, queries on a
-navigation mesh that is not loaded (which end the real process).
+Its world is one empty room: the navigation mesh is the bounds of a home's rooms, less the robot's radius. Depth is the
+number of the column, from 1; semantic ids are those of the small objects, in columns, or 1. What it refuses was
+recorded with the real package (`test_package.py` asks both): unknown attributes, a second camera of a kind that was not
+loaded, a CUDA device that is not there, queries on a navigation mesh that is not loaded, which end the real process.
+Lists for points are refused by some builds of the package, and here.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import types
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
+import numpy as np
+
 __version__ = "0.3.3"
 built_with_bullet = False
+
+
+def _point(value: Any) -> np.ndarray:
+    if not isinstance(value, np.ndarray) or value.shape != (3,):
+        raise TypeError(f"incompatible function arguments: {value!r}")
+    return value.astype(np.float32)
 
 
 class NavMeshSettings:
@@ -45,64 +57,246 @@ class NavMeshSettings:
 class SimulatorConfiguration:
     """The fields that are used."""
 
-    scene_id: str
-    gpu_device_id: int
-    __slots__ = ("gpu_device_id", "scene_id")
+    __slots__ = ("gpu_device_id", "scene_dataset_config_file", "scene_id")
 
     def __init__(self) -> None:
+        self.scene_dataset_config_file = "default"
         self.scene_id = ""
         self.gpu_device_id = 0
 
 
-class PathFinder:
-    """Navigation mesh of a simulator."""
+class MultiGoalShortestPath:
+    """Start and ends take arrays only."""
 
     def __init__(self) -> None:
-        self.settings: dict[str, float] | None = None
+        self.geodesic_distance = 0.0
+        self._ends = np.zeros((0, 3), np.float32)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "requested_start":
+            value = _point(value)
+        super().__setattr__(name, value)
+
+    @property
+    def requested_ends(self) -> list[np.ndarray]:
+        return list(self._ends)
+
+    @requested_ends.setter
+    def requested_ends(self, ends: Any) -> None:
+        self._ends = np.array([_point(end) for end in ends], np.float32).reshape(-1, 3)
+
+
+class PathFinder:
+    """Navigation mesh of a rectangle, y up; its height is 0.05 m, as that of the real one is."""
+
+    HEIGHT = 0.05
+
+    def __init__(self) -> None:
+        self._mesh: dict[str, Any] | None = None
 
     @property
     def is_loaded(self) -> bool:
-        return self.settings is not None
+        return self._mesh is not None
+
+    @property
+    def mesh(self) -> dict[str, Any]:
+        if self._mesh is None:
+            raise SystemError("segmentation fault: the navigation mesh is not loaded")
+        return self._mesh
+
+    @property
+    def nav_mesh_settings(self) -> Any:
+        return None if self._mesh is None else SimpleNamespace(**self._mesh["settings"])
+
+    def build(self, bounds: list[list[float]], settings: NavMeshSettings) -> bool:
+        radius = settings.agent_radius
+        (x0, z0), (x1, z1) = bounds
+        low, high = (x0 + radius, z0 + radius), (x1 - radius, z1 - radius)
+        if low[0] >= high[0] or low[1] >= high[1]:
+            return False  # no floor is left; the old mesh stays
+        self._mesh = {"low": low, "high": high, "settings": dict(vars(settings))}
+        return True
 
     def save_nav_mesh(self, path: str) -> bool:
-        if self.settings is None:
-            raise SystemError("segmentation fault: the navigation mesh is not loaded")
-        Path(path).write_text(json.dumps(self.settings))
+        Path(path).write_text(json.dumps(self.mesh))
         return True
+
+    def load_nav_mesh(self, path: str) -> bool:
+        try:
+            self._mesh = json.loads(Path(path).read_text())
+        except ValueError:
+            return False
+        return True
+
+    @property
+    def num_islands(self) -> int:
+        return 1
+
+    def island_area(self, island_index: int) -> float:
+        (x0, z0), (x1, z1) = self.mesh["low"], self.mesh["high"]
+        return (x1 - x0) * (z1 - z0)
+
+    def build_navmesh_vertices(self, island_index: int) -> list[np.ndarray]:
+        (x0, z0), (x1, z1) = self.mesh["low"], self.mesh["high"]
+        return [np.array([x, self.HEIGHT, z], np.float32) for x, z in ((x0, z0), (x1, z0), (x1, z1), (x0, z1))]
+
+    def build_navmesh_vertex_indices(self, island_index: int) -> list[int]:
+        return [0, 1, 2, 0, 2, 3]
+
+    def snap_point(self, point: Any, island_index: int = -1) -> np.ndarray:
+        given = _point(point)
+        (x0, z0), (x1, z1) = self.mesh["low"], self.mesh["high"]
+        snapped = np.array([min(max(given[0], x0), x1), self.HEIGHT, min(max(given[2], z0), z1)], np.float32)
+        return snapped if np.abs(snapped - given).max() <= 2.0 else np.full(3, np.nan, np.float32)
+
+    def get_island(self, point: Any) -> int:
+        return 0 if np.isfinite(self.snap_point(point)).all() else -1
+
+    def try_step(self, start: Any, end: Any) -> np.ndarray:
+        _point(start)
+        return self.snap_point(end)
+
+    def try_step_no_sliding(self, start: Any, end: Any) -> np.ndarray:
+        first, last, reached = _point(start), _point(end), self.snap_point(end)
+        lengths = [float(np.hypot(*(point - first)[[0, 2]])) for point in (reached, last)]
+        share = 1.0 if lengths[1] == 0 or (reached - last)[[0, 2]].any() == 0 else 0.0
+        return self.snap_point(first + np.float32(share) * (last - first))
+
+    def find_path(self, path: MultiGoalShortestPath) -> bool:
+        start = self.snap_point(path.requested_start)
+        ends = [self.snap_point(end) for end in path.requested_ends]
+        path.geodesic_distance = min((float(np.linalg.norm(end - start)) for end in ends), default=math.inf)
+        return math.isfinite(path.geodesic_distance)
+
+
+class CameraSensorSpec:
+    """A camera; its position takes an array only, its resolution a list too."""
+
+    def __init__(self) -> None:
+        self.uuid, self.sensor_type, self.resolution, self.hfov = "", SensorType.COLOR, [1, 1], 90.0
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in ("uuid", "sensor_type", "resolution", "hfov", "position"):
+            raise AttributeError(f"'CameraSensorSpec' object has no attribute {name!r}")
+        super().__setattr__(name, _point(value) if name == "position" else value)
+
+
+class _Objects:
+    """Manager of rigid objects and of their templates."""
+
+    def __init__(self) -> None:
+        self.templates: dict[str, Path] = {}
+        self.placed: list[SimpleNamespace] = []
+
+    def get_library_has_handle(self, handle: str) -> bool:
+        return handle in self.templates
+
+    def create_new_template(self, path: str, register: bool) -> Path:
+        assert Path(path).is_file()
+        return Path(path)
+
+    def register_template(self, template: Path, handle: str) -> int:
+        self.templates[handle] = template
+        return len(self.templates)
+
+    def remove_all_objects(self) -> None:
+        self.placed.clear()
+
+    def add_object_by_template_handle(self, handle: str) -> SimpleNamespace:
+        assert handle in self.templates
+        self.placed.append(SimpleNamespace(semantic_id=0))
+        return self.placed[-1]
 
 
 class Simulator:
-    """A simulator without a renderer, which needs no device as long as no agent has a sensor."""
+    """A simulator without physics; without a camera it needs no device."""
 
     def __init__(self, configuration: tuple[SimulatorConfiguration, list[Any]]) -> None:
+        self._objects = _Objects()
+        self.reconfigure(configuration)
+
+    def reconfigure(self, configuration: tuple[SimulatorConfiguration, list[Any]]) -> None:
         scene, agents = configuration
         assert len(agents) >= 1
-        if agents[0].sensor_specifications and scene.gpu_device_id != -1:
+        specifications = [each for agent_ in agents for each in agent_.sensor_specifications]
+        if specifications and scene.gpu_device_id != -1:
             raise SystemExit("unable to find CUDA device 0 among 1 EGL devices in total")
-        self.stage = json.loads(Path(scene.scene_id).read_text())
+        self._kinds = {each.sensor_type for each in specifications}
+        path = Path(scene.scene_id)
+        described = json.loads(path.read_text())
+        self.pathfinder = PathFinder()
+        if "stage_instance" in described:
+            folder = Path(scene.scene_dataset_config_file).parent
+            dataset = json.loads(Path(scene.scene_dataset_config_file).read_text())
+            self.pathfinder.load_nav_mesh(str(folder / dataset["navmesh_instances"][described["navmesh_instance"]]))
+            # Without it all semantic ids are one too small.
+            assert described["semantic_scene_instance"] in dataset["semantic_scene_descriptor_instances"]
+            path = folder / described["stage_instance"]["template_name"]
+        self.stage = json.loads(path.read_text())
         if ("up" in self.stage) != ("front" in self.stage):
             raise AssertionError("up and front: both or none")
         for key in ("render_asset", "semantic_asset", "semantic_descriptor_filename"):
-            assert (Path(scene.scene_id).parent / self.stage[key]).is_file(), key
-        self.pathfinder = PathFinder()
+            assert (path.parent / self.stage[key]).is_file(), key
+        home = json.loads((path.parent.parent / "homes" / f"{path.name.split('.')[0]}.json").read_text())
+        corners = np.concatenate([room["polygon"] for room in home["rooms"]])
+        low, high = corners.min(0).tolist(), corners.max(0).tolist()
+        self._bounds = [[low[0], -high[1]], [high[0], -low[1]]]  # of x and z
+        self.agents = [
+            SimpleNamespace(sensors=list(each.sensor_specifications), state=None, specification=each) for each in agents
+        ]
+        for each in self.agents:
+            each.set_state = types.MethodType(lambda this, state: setattr(this, "state", state), each)
+        self._objects.remove_all_objects()
 
     def recompute_navmesh(self, pathfinder: PathFinder, settings: NavMeshSettings) -> bool:
-        if settings.agent_radius > 5.0:
-            return False  # no floor is left; the old mesh stays
-        pathfinder.settings = dict(vars(settings))
-        return True
+        return pathfinder.build(self._bounds, settings)
+
+    def add_sensor(self, specification: CameraSensorSpec, agent_id: int) -> None:
+        if specification.sensor_type not in self._kinds:
+            raise ValueError(f"Data for {specification.sensor_type} sensor was not loaded during Simulator init.")
+        self.agents[agent_id].sensors.append(specification)
+        self.agents[agent_id].specification.sensor_specifications.append(specification)
+
+    def get_sensor_observations(self, agent_ids: list[int]) -> dict[int, dict[str, np.ndarray]]:
+        return {number: self._draw(self.agents[number]) for number in agent_ids}
+
+    def _draw(self, agent_: Any) -> dict[str, np.ndarray]:
+        _point(agent_.state.position)
+        images = {}
+        ids = [each.semantic_id for each in self._objects.placed] or [1]
+        for sensor in agent_.sensors:
+            height, width = sensor.resolution
+            columns = np.tile(np.arange(width), (height, 1))
+            images[sensor.uuid] = {
+                SensorType.COLOR: np.full((height, width, 4), 99, np.uint8),
+                SensorType.DEPTH: columns.astype(np.float32) + 1,
+                SensorType.SEMANTIC: np.array(ids, np.uint32)[columns % len(ids)],
+            }[sensor.sensor_type]
+        return images
+
+    def get_rigid_object_manager(self) -> _Objects:
+        return self._objects
+
+    def get_object_template_manager(self) -> _Objects:
+        return self._objects
+
+    def close(self) -> None:
+        self.pathfinder = PathFinder()
 
     def __enter__(self) -> Simulator:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.pathfinder.settings = None
+        self.close()
 
 
 def Configuration(scene: SimulatorConfiguration, agents: list[Any]) -> tuple[SimulatorConfiguration, list[Any]]:
     return scene, agents
 
 
+AgentState = SimpleNamespace
+SensorType = SimpleNamespace(COLOR="color", DEPTH="depth", SEMANTIC="semantic")
+physics = SimpleNamespace(MotionType=SimpleNamespace(KINEMATIC="kinematic"))
 agent = SimpleNamespace(
     AgentConfiguration=lambda sensor_specifications: SimpleNamespace(sensor_specifications=sensor_specifications)
 )

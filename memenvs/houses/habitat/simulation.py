@@ -1,0 +1,302 @@
+"""The one simulator of habitat-sim in a process: scenes, small objects in them, and pictures.
+
+Its scene is changed by reconfiguring it, in seconds or less, where making another one takes longer. All environments
+of a process share it. So those in the same home are drawn one after the other.
+"""
+
+from __future__ import annotations
+
+import atexit
+import math
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from memenvs.houses.classes import YCB_CLASSES
+from memenvs.houses.gltf import make_object
+from memenvs.houses.habitat.package import check_drawing, choose_gpu, import_habitat, navmesh_settings
+from memenvs.houses.habitat.views import View
+from memenvs.houses.ycb import object_height, object_shapes
+
+#: Images that a camera of habitat-sim draws.
+COLOUR, DEPTH, SEMANTIC = "COLOR", "DEPTH", "SEMANTIC"
+#: Cameras that the simulator has room for; it starts anew when a process has used more.
+_MAX_CAMERAS = 32
+
+
+class SceneName(NamedTuple):
+    """A scene of a data set.
+
+    Attributes:
+        dataset: Path of the scene dataset config; "default" for a stage alone.
+        scene: Handle of the scene, or the path of a stage.
+    """
+
+    dataset: str
+    scene: str
+
+
+@dataclass(frozen=True)
+class SceneObject:
+    """A small object in a scene.
+
+    Attributes:
+        category: Index into `memenvs.houses.classes.YCB_CLASSES`.
+        position: (x, y, z) of the middle of its bounding box in habitat-sim's frame, m.
+        yaw: Turn about the vertical, counter-clockwise seen from above, rad.
+        semantic_id: Value of its pixels.
+    """
+
+    category: int
+    position: tuple[float, float, float]
+    yaw: float
+    semantic_id: int
+
+
+class Simulation:
+    """habitat-sim's `Simulator`; use `simulation`, which makes it once.
+
+    Raises:
+        ImportError: The package is not there.
+    """
+
+    def __init__(self) -> None:
+        self._package = import_habitat()
+        check_drawing()
+        self._process = os.getpid()
+        self._simulator: Any = None
+        self._scene: SceneName | None = None
+        self._objects: tuple[SceneObject, ...] = ()
+        self._agents: list[Any] = []  # one for each camera, because it draws all cameras of an agent
+        self._cameras: dict[tuple[View, str], int] = {}
+        self._has_colour = False
+
+    def enter(self, name: SceneName, objects: Sequence[SceneObject] = ()) -> None:
+        """Go to a scene with these small objects in it.
+
+        Raises:
+            ValueError: The package cannot load the scene.
+            RuntimeError: This process was forked from one that used the simulator.
+        """
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                "world 'habitat' cannot be used in a process that was forked from one that has used it; "
+                "make vector environments with context='spawn'"
+            )
+        if self._simulator is None or name != self._scene:
+            self._scene = None  # unless all goes well
+            self._objects = ()
+            configuration = self._configuration(name)
+            try:
+                if self._simulator is None:
+                    self._simulator = self._package.Simulator(configuration)
+                else:
+                    self._simulator.reconfigure(configuration)
+            except (RuntimeError, ValueError, AssertionError) as error:
+                self.close()
+                where = f"the scene {name.scene!r} of {name.dataset}"
+                raise ValueError(f"habitat-sim cannot load {where}: {error}") from error
+            self._scene = name
+        if tuple(objects) != self._objects:
+            self._place(objects)
+            self._objects = tuple(objects)
+
+    def draw(self, view: View, kinds: Sequence[str], pose: np.ndarray) -> dict[str, np.ndarray]:
+        """Draw pictures of the scene that was entered.
+
+        Args:
+            view: The camera.
+            kinds: Any of `COLOUR`, `DEPTH` and `SEMANTIC`.
+            pose: float64, (5,); x, y, z of the camera in habitat-sim's frame (m), heading and pitch in ours (rad).
+
+        Returns:
+            Kind -> image of the view's size: uint8 (H, W, 3), float32 (H, W) or uint32 (H, W).
+        """
+        agents = [self._camera(view, kind) for kind in kinds]
+        state = self._package.AgentState()
+        state.position = pose[:3].astype(np.float32)
+        state.rotation = _rotation(float(pose[3]), float(pose[4]))
+        for agent in agents:
+            self._simulator.agents[agent].set_state(state)
+        images = self._simulator.get_sensor_observations(agent_ids=agents)
+        found = {}
+        for kind, agent in zip(kinds, agents, strict=True):
+            (image,) = images[agent].values()
+            found[kind] = view.crop(image[..., :3] if kind == COLOUR else image)
+        return found
+
+    def navmesh(self, radius: float, height: float) -> bytes:
+        """Return the navigation mesh of the scene for a robot, as the content of a .navmesh file.
+
+        That of the data set is taken if it was built for such a robot.
+
+        Raises:
+            ValueError: There is no floor for the robot.
+        """
+        wanted = navmesh_settings(self._package, radius, height)
+        pathfinder = self._simulator.pathfinder
+        if not (pathfinder.is_loaded and _is_for(pathfinder.nav_mesh_settings, wanted)):
+            pathfinder = self._package.PathFinder()
+            if not self._simulator.recompute_navmesh(pathfinder, wanted) or not pathfinder.is_loaded:
+                scene = "" if self._scene is None else self._scene.scene
+                raise ValueError(
+                    f"habitat-sim finds no floor in {scene!r} for a robot of radius {radius} m and height {height} m"
+                )
+        with tempfile.TemporaryDirectory(prefix="memenvs-") as folder:
+            path = Path(folder) / "mesh.navmesh"
+            pathfinder.save_nav_mesh(str(path))
+            return path.read_bytes()
+
+    def load_navmesh(self, content: bytes) -> Any:
+        """Make a `PathFinder` of what `navmesh` returned."""
+        pathfinder = self._package.PathFinder()
+        with tempfile.TemporaryDirectory(prefix="memenvs-") as folder:
+            path = Path(folder) / "mesh.navmesh"
+            path.write_bytes(content)
+            pathfinder.load_nav_mesh(str(path))
+        if not pathfinder.is_loaded:  # a query would end the process
+            raise ValueError("a navigation mesh cannot be read: it is no .navmesh file of this version of habitat-sim")
+        return pathfinder
+
+    @property
+    def package(self) -> Any:
+        """The module `habitat_sim`."""
+        return self._package
+
+    def close(self) -> None:
+        """End the simulator; `enter` starts another one."""
+        if self._simulator is not None and os.getpid() == self._process:
+            self._simulator.close()
+        self._simulator = None
+        self._scene = None
+        self._objects = ()
+        self._cameras = {}
+        self._agents = []
+
+    # ------------------------------------------------------------------ private
+
+    def _configuration(self, name: SceneName) -> Any:
+        scene = self._package.SimulatorConfiguration()
+        scene.scene_dataset_config_file = name.dataset
+        scene.scene_id = name.scene
+        scene.gpu_device_id = choose_gpu()
+        if not self._agents:
+            self._agents = [
+                self._package.agent.AgentConfiguration(sensor_specifications=[]) for _ in range(_MAX_CAMERAS)
+            ]
+            # What the first cameras show decides what the package loads; colours take seconds, so only when needed.
+            kinds = (DEPTH, SEMANTIC, COLOUR) if self._has_colour else (DEPTH, SEMANTIC)
+            for kind in kinds:
+                self._add_camera(View.whole(8, 8, math.pi / 2), kind)
+        return self._package.Configuration(scene, self._agents)
+
+    def _camera(self, view: View, kind: str) -> int:
+        """Number of the agent that has this camera."""
+        if (view, kind) not in self._cameras:
+            name, objects = self._scene, self._objects
+            assert name is not None, "enter a scene first"
+            needs_colour = kind == COLOUR and not self._has_colour
+            if needs_colour or len(self._cameras) == _MAX_CAMERAS:
+                self._has_colour |= needs_colour
+                self.close()
+                self.enter(name, objects)
+            self._simulator.add_sensor(*self._add_camera(view, kind, is_running=True))
+        return self._cameras[view, kind]
+
+    def _add_camera(self, view: View, kind: str, *, is_running: bool = False) -> tuple[Any, int]:
+        """Give the next agent a camera; returns its specification and the number of the agent."""
+        number = len(self._cameras)
+        camera = self._package.CameraSensorSpec()
+        camera.uuid = f"camera{number}"
+        camera.sensor_type = getattr(self._package.SensorType, kind)
+        camera.resolution = [view.height, view.width]
+        camera.hfov = math.degrees(view.hfov)
+        camera.position = np.zeros(3, np.float32)  # at the agent's own position
+        if not is_running:  # the package adds it itself to a running simulator
+            self._agents[number].sensor_specifications.append(camera)
+        self._cameras[view, kind] = number
+        return camera, number
+
+    def _place(self, objects: Sequence[SceneObject]) -> None:
+        """Replace the small objects of the scene."""
+        manager = self._simulator.get_rigid_object_manager()
+        manager.remove_all_objects()
+        for each in objects:
+            handle, offset = self._template(each.category)
+            placed = manager.add_object_by_template_handle(handle)
+            placed.motion_type = self._package.physics.MotionType.KINEMATIC
+            x, y, z = offset
+            cos, sin = math.cos(each.yaw), math.sin(each.yaw)
+            turned = np.array([cos * x + sin * z, y, cos * z - sin * x])
+            placed.translation = np.asarray(each.position, np.float64) + turned
+            placed.rotation = _magnum_yaw(each.yaw)
+            placed.semantic_id = each.semantic_id
+
+    def _template(self, category: int) -> tuple[str, tuple[float, float, float]]:
+        """Handle of a category's template, and the middle of its mesh from the middle that `SceneObject` names."""
+        manager = self._simulator.get_object_template_manager()
+        path, offset = _object_file(category)
+        handle = f"memenvs/{YCB_CLASSES[category]}"
+        if not manager.get_library_has_handle(handle):
+            template = manager.create_new_template(str(path), False)
+            manager.register_template(template, handle)
+        return handle, offset
+
+
+@cache
+def simulation() -> Simulation:
+    """Return the simulator of this process."""
+    made = Simulation()
+    atexit.register(made.close)  # before the interpreter takes modules away
+    return made
+
+
+@cache
+def _object_file(category: int) -> tuple[Path, tuple[float, float, float]]:
+    """GLB of an object, centred, and where its middle is from that of the object's nominal box, both y up, m.
+
+    The package puts the middle of a mesh at an object's position, so the mesh is written about its middle.
+    """
+    scene = make_object(object_shapes(category, (0.0, 0.0, -object_height(category) / 2)))
+    middle = scene.bounds.mean(0)
+    scene.apply_translation(-middle)
+    path = _object_folder() / f"{YCB_CLASSES[category]}.glb"
+    path.write_bytes(scene.export(file_type="glb"))
+    x, y, z = middle.tolist()
+    return path, (x, y, z)
+
+
+@cache
+def _object_folder() -> Path:
+    folder = tempfile.TemporaryDirectory(prefix="memenvs-objects-")
+    atexit.register(folder.cleanup)
+    return Path(folder.name)
+
+
+def _is_for(given: Any, wanted: Any) -> bool:
+    """True if a navigation mesh was built for such a robot: radii count in whole cells."""
+    if given is None:
+        return False
+    cells = [math.ceil(settings.agent_radius / given.cell_size - 1e-3) for settings in (given, wanted)]
+    same = ("agent_height", "agent_max_climb", "cell_size", "cell_height")
+    return cells[0] == cells[1] and all(abs(getattr(given, key) - getattr(wanted, key)) < 1e-4 for key in same)
+
+
+def _rotation(heading: float, pitch: float) -> list[float]:
+    """Rotation [x, y, z, w] of an agent: about y, then up; heading 0 looks along +x, the package's own along -z."""
+    half_yaw, half_pitch = (heading - math.pi / 2) / 2, pitch / 2
+    cos_yaw, sin_yaw = math.cos(half_yaw), math.sin(half_yaw)
+    cos_pitch, sin_pitch = math.cos(half_pitch), math.sin(half_pitch)
+    return [cos_yaw * sin_pitch, sin_yaw * cos_pitch, -sin_yaw * sin_pitch, cos_yaw * cos_pitch]
+
+
+def _magnum_yaw(yaw: float) -> Any:
+    magnum: Any = import_module("magnum")  # comes with habitat-sim
+    return magnum.Quaternion.rotation(magnum.Rad(yaw), magnum.Vector3.y_axis())

@@ -1,0 +1,208 @@
+"""World "habitat" with a recorded stand-in for the package; `test_package.py` asks the real one."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import pickle
+import sys
+from types import SimpleNamespace
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import memenvs  # noqa: F401  (registers the ids)
+from memenvs.houses.classes import CLASS_INDEX, MATERIAL_INDEX
+from memenvs.houses.habitat import export, package, simulation, world
+from memenvs.houses.habitat.views import View
+from memenvs.houses.house import BOX, Door, House, Receptacle, Room, ShapeBuilder
+from memenvs.houses.rendering.camera import Camera
+from memenvs.houses.worlds import make_house_world
+from tests.houses.habitat import fake_habitat_sim
+
+pytest.importorskip("trimesh", reason="needs the extra export")
+
+
+def make_house(name: str) -> House:
+    """Two rooms of 4 by 4 m and a table."""
+    builder = ShapeBuilder()
+    builder.add(BOX, (2, 2, 0.4), (0.8, 0.4, 0.4), semantic=CLASS_INDEX["dining_table"], instance=1)
+    rooms = tuple(
+        Room(type, np.array([(x, 0), (x + 4, 0), (x + 4, 4), (x, 4)], float), MATERIAL_INDEX["tiles"], (180, 170, 160))
+        for type, x in (("kitchen", 0), ("study", 4))
+    )
+    door = Door((0, 1), (4.0, 2.0), 4.0, 2.1, math.pi / 2)
+    return House(
+        name, builder.build(), rooms, (door,), (Receptacle(1, (2, 2, 0.8), (0.8, 0.4), 0.0),), ("building", "table|1")
+    )
+
+
+@pytest.fixture
+def dataset(tmp_path, monkeypatch):
+    """A data set of four homes, and the package that is not there."""
+    monkeypatch.setattr(package, "choose_gpu", lambda: -1)
+    monkeypatch.setattr(simulation, "choose_gpu", lambda: -1)
+    monkeypatch.setattr(simulation, "check_drawing", lambda: None)
+    monkeypatch.setitem(
+        sys.modules,
+        "magnum",
+        SimpleNamespace(
+            Rad=float, Vector3=SimpleNamespace(y_axis=tuple), Quaternion=SimpleNamespace(rotation=lambda *given: given)
+        ),
+    )
+    for module in (export, simulation, world):
+        monkeypatch.setattr(module, "import_habitat", lambda: fake_habitat_sim)
+    simulation.simulation.cache_clear()
+    for name in "abcd":
+        export.export_habitat(make_house(name), tmp_path)
+    yield tmp_path / export.DATASET_FILE
+    simulation.simulation.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "ExtObjNav",
+        "Roaming",
+        pytest.param("Coverage", marks=pytest.mark.nightly),
+        pytest.param("Search", marks=pytest.mark.nightly),
+        pytest.param("ColorRecall", marks=pytest.mark.nightly),
+        "ViewRecall",
+    ],
+)
+def test_tasks_do_not_know_the_world(task, dataset):
+    """An episode is a function of seed, trial and episode, and a copy goes on as the original does."""
+    settings = {"world": "habitat", "habitat_dataset": dataset, "split": "all"}
+    settings |= {"obs_mode": "symbolic"} if task == "ExtObjNav" else {}
+    settings |= {"steps": (12, 8), "capacity": 20} if task == "ColorRecall" else {}
+    settings |= {"steps": (12, 8)} if task == "ViewRecall" else {}
+    runs = []
+    for _ in range(2):
+        env = gym.make(f"memenvs/{task}-v0", **settings)
+        env.action_space.seed(0)
+        obs, info = env.reset(seed=3, options={"trial": 1, "episode_index": 0})
+        assert info["scene_id"] in set("abcd")
+        run = [obs, info]
+        for k in range(12):
+            if k == 6:
+                env = pickle.loads(pickle.dumps(env))
+                env.action_space.seed(0)
+            action = env.action_space.sample()
+            obs, reward, *_, info = env.step(1 if task == "ExtObjNav" else action)
+            assert env.observation_space.contains(obs)
+            run += [obs, reward, info["pose"]]
+        x, y = info["pose"][:2]
+        assert 0.2 < x < 7.8 and 0.2 < y < 3.8
+        runs.append(pickle.dumps(run))
+    assert runs[0] == runs[1]
+
+
+def test_moves_and_distances_are_those_of_the_mesh(dataset):
+    homes = make_house_world("habitat", habitat_dataset=dataset, split="all")
+    home = homes.home(0)
+    navmap = home.navmap
+    assert navmap.island_areas == pytest.approx([7.4 * 3.4], rel=1e-3)
+    assert navmap.islands(np.array([(0.31, 0.31), (0.2, 2.0), (7.69, 3.69)])).tolist() == [0, -1, 0]
+    assert navmap.snap(np.array([(0.0, 2.0), (-9.0, 2.0)])) == pytest.approx(
+        np.array([(0.3, 2.0), (0.3, 2.0)]), abs=0.06
+    )
+    start = navmap.random_points(np.random.default_rng(0), 50)
+    assert (navmap.islands(start) == 0).all()
+    sim = homes.make_simulator(2, Camera())
+    for i in range(2):
+        sim.load(i, navmap, home.make_scene(home.house))
+        sim.place(i, (1.0 + 4 * i, 1.0), 0.0, 0.0)
+        goals = navmap.cells(np.array([(7.025, 1.025)]))
+        assert sim.set_goals(i, navmap.distance_field(goals)) == pytest.approx(6.025 - 4 * i, abs=2e-3)
+    assert sim.forward(np.array([True, False]), 0.25).tolist() == [False, False]
+    assert sim.geodesic_distances() == pytest.approx([5.775, 2.025], abs=2e-3)
+    sim.place(0, (7.6, 1.0), 0.0, 0.0)
+    assert sim.forward(np.array([True, False]), 0.25).tolist() == [True, False]  # the wall's mesh ends at 7.7
+    assert sim.position[0] == pytest.approx((7.7, 1.0))
+    free = np.array([False, True])
+    sim.place(1, (7.7, 2.0), 0.0, 0.0)
+    assert sim.drive(np.ones(2, bool), np.array([(0.25, 0.1), (0.01, 0.1)]), free).tolist() == [True, False]
+    assert sim.pose[:, 2] == pytest.approx([0.0, 0.1])  # a blocked arc leaves the pose, a blocked turn turns
+    assert sim.rooms.tolist() == [1, 1]
+
+
+def test_images_are_in_our_frame(dataset):
+    """Semantic ids become classes and instances; those of small objects too; unknown ids are nothing."""
+    homes = make_house_world("habitat", habitat_dataset=dataset)
+    home = homes.home(1)
+    house, placed = homes.place_objects(home.house, np.random.default_rng(0), (3, 3), (0, 8))
+    scene = home.make_scene(house)
+    renderer = homes.make_renderer(Camera(height=2, width=4), 1)
+    renderer.set_scene(0, scene)
+    images = {
+        "rgb": np.zeros((1, 2, 4, 3), np.uint8),
+        "depth": np.zeros((1, 2, 4, 1), np.float32),
+        "semantic": np.zeros((1, 2, 4), np.uint8),
+        "instance": np.zeros((1, 2, 4), np.uint16),
+    }
+    pose = np.array([[1.0, 2.0, 1.2, math.pi / 2, 0.3]])
+    renderer.render(pose, **images)
+    wanted = [each.instance for each in placed]
+    assert images["instance"][0, 0].tolist() == [*wanted, wanted[0]]
+    assert images["depth"][0, 1, :, 0].tolist() == [1, 2, 3, 4] and (images["rgb"] == 99).all()
+    state = next(each.state for each in simulation.simulation()._simulator.agents if each.state is not None)
+    assert state.position == pytest.approx([1.0, 1.2, -2.0])
+    assert state.rotation == pytest.approx([math.sin(0.15), 0, 0, math.cos(0.15)])  # +y of ours is -z: no turn, 0.3 up
+    assert scene.relabel(np.arange(256) + 1).classes[1] == scene.classes[1] + 1
+    with pytest.raises(RuntimeError, match=r"without a home: \[0\]"):
+        homes.make_renderer(Camera(), 1).render(pose, depth=np.zeros((1, 64, 64, 1), np.float32))
+
+
+def test_views_have_the_rays_of_our_cameras():
+    for camera in (Camera(), Camera(height=48, width=64, hfov_deg=58.0, sample_of=(480, 640)), Camera(width=3)):
+        for off in (None, (31.95, -8.05)):
+            if off is not None and camera.sample_of is not None:
+                continue
+            ours = camera if off is None else Camera(height=1, width=64, principal_point=off)
+            view = View.of(ours)
+            focal = view.width / 2 / math.tan(view.hfov / 2)
+            for (first, step, count), size, middle, length in (
+                (view.columns, view.width, ours.centre[0], ours.width),
+                (view.rows, view.height, ours.centre[1], ours.height),
+            ):
+                pixels = first + step * np.arange(count)
+                assert pixels[0] >= 0 and pixels[-1] < size and count == length
+                rays = (pixels + 0.5 - size / 2) / focal
+                assert rays == pytest.approx((np.arange(length) - middle) / ours.focal, abs=1e-9)
+    with pytest.raises(ValueError, match="optical axis"):
+        View.of(Camera(principal_point=(1 / 3, math.pi)))
+
+
+def test_bad_data_sets_are_named(dataset, tmp_path, monkeypatch):
+    make = lambda **settings: gym.make("memenvs/Roaming-v0", world="habitat", **settings)  # noqa: E731
+    with pytest.raises(ValueError, match=r"habitat_dataset is missing\. World 'habitat' needs .*memenvs house"):
+        make()
+    with pytest.raises(FileNotFoundError, match=r"no scene dataset at .*nowhere"):
+        make(habitat_dataset="nowhere.scene_dataset_config.json")
+    with pytest.raises(ValueError, match="unknown split"):
+        make(habitat_dataset=dataset, split="half")
+    with pytest.raises(ValueError, match="habitat_dataset must be None in world 'procedural'"):
+        gym.make("memenvs/ExtObjNav-v0", habitat_dataset=dataset)
+    for name, value in (("houses", "x.jsonl"), ("rooms", (2, 3))):
+        with pytest.raises(ValueError, match=f"{name} must be None in world 'habitat'"):
+            make(habitat_dataset=dataset, **{name: value})
+    (dataset.parent / "homes" / "d.json").unlink()
+    with pytest.raises(ValueError, match=r"there is no homes/d\.json, which `memenvs house --habitat` writes"):
+        make(habitat_dataset=dataset)
+    export.export_habitat(make_house("d"), dataset.parent)
+    empty = tmp_path / "empty" / "x.scene_dataset_config.json"
+    empty.parent.mkdir()
+    empty.write_text(json.dumps({"scene_instances": {}}))
+    with pytest.raises(ValueError, match="there is no scene"):
+        make(habitat_dataset=empty)
+    empty.write_text("{")
+    with pytest.raises(ValueError, match=r"x\.scene_dataset_config\.json"):
+        make(habitat_dataset=empty)
+    monkeypatch.setattr(fake_habitat_sim.PathFinder, "build", lambda *_: False)
+    with pytest.raises(ValueError, match=r"finds no floor in .* for a robot of radius 2\.0 m"):
+        make_house_world("habitat", habitat_dataset=dataset, robot_radius=2.0).home(0)
+    monkeypatch.setattr(os, "getpid", lambda: -5)
+    with pytest.raises(RuntimeError, match=r"forked .*context='spawn'"):
+        simulation.simulation().enter(simulation.SceneName(str(dataset), ""))

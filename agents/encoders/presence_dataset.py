@@ -9,7 +9,6 @@ import numpy as np
 
 from memenvs.agents.encoders.visual import GRID
 from memenvs.houses.classes import YCB_CLASSES
-from memenvs.houses.rendering.renderer import Renderer
 from memenvs.houses.simulator import COUNTING_CAMERA, PixelCounter, head_camera_poses
 from memenvs.houses.worlds import HouseWorld
 from memenvs.objectnav.env import ExtObjNavConfig
@@ -72,8 +71,8 @@ def render_dataset(
         if an instance has more than 10 pixels.
     """
     config = ExtObjNavConfig()
-    counter = PixelCounter()
-    renderer = Renderer(COUNTING_CAMERA, 1)
+    counter = PixelCounter(world.make_renderer)
+    renderer = world.make_renderer(COUNTING_CAMERA, 1)
     side = COUNTING_CAMERA.height
     rgb = np.empty((1, side, side, 3), np.uint8)
     instance = np.empty((1, side, side), np.uint16)

@@ -80,7 +80,7 @@ class TaskHome:
 
     @cached_property
     def own_scene(self) -> Scene:
-        """The home prepared for our own renderer, whatever draws it for the robot; with labels of NYU40."""
+        """The home with labels of NYU40 for our own renderer, in any world."""
         return self.scene if isinstance(self.scene, Scene) else Scene.from_house(self.house).relabel(LABELS)
 
     @cached_property

@@ -126,7 +126,9 @@ class ViewPoses:
 
 
 class VisibilityScanner:
-    """Finds the poses from which labels are detected, by rendering: thousands of images, by our renderer in any world.
+    """Finds the poses from which labels are detected, by rendering.
+
+    It takes thousands of images, so our own renderer draws them in any world.
 
     Args:
         rule: One of `SEARCH_RULES`.

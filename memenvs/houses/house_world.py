@@ -1,4 +1,4 @@
-"""What a world is: a numbered set of homes, and what draws them and moves robots in them."""
+"""Base class of worlds: numbered homes, what draws them and what moves robots in them."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class HouseWorld(ABC):
         return place_objects(house, rng, count_range=count_range, categories=categories)
 
     def make_renderer(self, camera: Camera, num_envs: int, *, threads: int = 1) -> HomeRenderer:
-        """Make a renderer of scenes of `Home.make_scene`; see `memenvs.houses.rendering.renderer.Renderer`."""
+        """Make a renderer of scenes of `Home.make_scene`."""
         return Renderer(camera, num_envs, threads=threads)
 
     def make_simulator(

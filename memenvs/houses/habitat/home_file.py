@@ -1,4 +1,4 @@
-"""Files that describe exported homes in our frame: what the files of habitat-sim do not hold."""
+"""Descriptions of exported homes in our frame, beside the files of habitat-sim."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ class NavmeshMap(NavigationMap):
         return path
 
     def length(self, path: Any, point: np.ndarray) -> float:
-        """Measure the walking distance from a point (2,) to the nearest goal of `path_to`, m; or inf."""
+        """Measure the walking distance from a point (2,) to the nearest goal, m; or inf."""
         path.requested_start = np.array(self.pathfinder.snap_point(self._to_mesh(point), self._main), np.float32)
         return float(path.geodesic_distance) if self.pathfinder.find_path(path) else math.inf
 
@@ -162,7 +162,7 @@ class NavmeshMap(NavigationMap):
     def steer(
         self, field: np.ndarray, position: np.ndarray, heading: float, turn: float, distance: float
     ) -> tuple[int, float]:
-        """Choose the number of turns after which a move brings the robot nearest to a goal; see `NavigationMap`."""
+        """Choose the turns after which a move leads nearest to a goal; see `NavigationMap`."""
         count = math.floor(math.pi / turn + 1e-6)
         turns = np.array([(k + 1) // 2 if k % 2 else -(k // 2) for k in range(2 * count + 1)])  # 0, 1, -1, 2, ...
         ends, _ = self.move(np.tile(position, (len(turns), 1)), heading + turns * turn, distance)

@@ -66,7 +66,9 @@ def import_habitat() -> Any:
 
 @cache
 def check_drawing() -> None:
-    """Check that EGL draws, in a process of its own: the package would end this one where it does not.
+    """Check that EGL draws.
+
+    It is tried in a process of its own: the package would end this one where it does not.
 
     Raises:
         ImportError: It does not; the message says what to do.
@@ -79,7 +81,7 @@ def check_drawing() -> None:
 
 
 def navmesh_settings(habitat_sim: Any, radius: float, height: float) -> Any:
-    """Settings of the navigation mesh for a robot of this radius and height, m: a `NavMeshSettings`."""
+    """Return the `NavMeshSettings` for a robot of this radius and height, m."""
     settings = habitat_sim.NavMeshSettings()
     settings.set_defaults()
     settings.agent_radius, settings.agent_height, settings.agent_max_climb = radius, height, CLIMB

@@ -84,7 +84,7 @@ class HabitatRenderer:
         env_mask: np.ndarray | None = None,
         camera: Camera | None = None,
     ) -> None:
-        """Render into the arrays that are given, as `memenvs.houses.rendering.renderer.Renderer.render` does.
+        """Render into the arrays that are given, as our own `Renderer.render` does.
 
         Environments in the same scene are drawn one after the other, because going to another one takes long.
 

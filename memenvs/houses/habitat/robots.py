@@ -22,7 +22,7 @@ class HabitatSimulator(Simulator):
         super().__init__(num_robots, *args, **kwargs)
 
     def forward(self, robot_mask: np.ndarray, distance: float) -> np.ndarray:
-        """Move robots straight on; they slide along obstacles. Returns bool, (N,): True where blocked."""
+        """Move robots straight on; they slide along obstacles. See `Simulator.forward`."""
         collided = np.zeros(self.num_robots, bool)
         for i in np.flatnonzero(robot_mask).tolist():
             rows = slice(i, i + 1)

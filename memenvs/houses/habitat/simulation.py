@@ -1,4 +1,4 @@
-"""The one simulator of habitat-sim in a process: scenes, small objects in them, and pictures.
+"""The simulator of habitat-sim in this process: scenes, small objects and images.
 
 Its scene is changed by reconfiguring it, in seconds or less, where making another one takes longer. All environments
 of a process share it. So those in the same home are drawn one after the other.
@@ -290,7 +290,7 @@ def _is_for(given: Any, wanted: Any) -> bool:
 
 
 def _rotation(heading: float, pitch: float) -> list[float]:
-    """Rotation [x, y, z, w] of an agent: about y, then up; heading 0 looks along +x, the package's own along -z."""
+    """Rotation [x, y, z, w] of an agent: about y, then up; heading 0 points along +x, without rotation an agent's along -z."""
     half_yaw, half_pitch = (heading - math.pi / 2) / 2, pitch / 2
     cos_yaw, sin_yaw = math.cos(half_yaw), math.sin(half_yaw)
     cos_pitch, sin_pitch = math.cos(half_pitch), math.sin(half_pitch)

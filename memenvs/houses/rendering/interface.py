@@ -1,4 +1,4 @@
-"""What a simulator of homes gives to tasks: scenes, and a renderer that draws them.
+"""Interface of simulators of homes: scenes, and renderers that draw them.
 
 Worlds make both (`memenvs.houses.worlds.HouseWorld`), so that a task does not know which simulator draws.
 """
@@ -21,7 +21,7 @@ class HomeScene(Protocol):
 
 
 class HomeRenderer(Protocol):
-    """Renderer of N environments; `memenvs.houses.rendering.renderer.Renderer` describes arguments and errors."""
+    """Renderer of N environments; our own `Renderer` describes arguments and errors."""
 
     num_envs: int
 

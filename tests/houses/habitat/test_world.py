@@ -1,4 +1,4 @@
-"""World "habitat" with a recorded stand-in for the package; `test_package.py` asks the real one."""
+"""World "habitat" with a recorded stand-in for the package."""
 
 from __future__ import annotations
 

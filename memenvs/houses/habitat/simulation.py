@@ -290,7 +290,7 @@ def _is_for(given: Any, wanted: Any) -> bool:
 
 
 def _rotation(heading: float, pitch: float) -> list[float]:
-    """Rotation [x, y, z, w] of an agent: about y, then up; heading 0 points along +x, without rotation an agent's along -z."""
+    """Rotation [x, y, z, w] of an agent; without one it faces -z, where our heading 0 faces +x."""
     half_yaw, half_pitch = (heading - math.pi / 2) / 2, pitch / 2
     cos_yaw, sin_yaw = math.cos(half_yaw), math.sin(half_yaw)
     cos_pitch, sin_pitch = math.cos(half_pitch), math.sin(half_pitch)

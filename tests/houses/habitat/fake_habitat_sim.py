@@ -2,7 +2,7 @@
 
 Its world is one empty room: the navigation mesh is the bounds of a home's rooms, less the robot's radius. Depth is the
 number of the column, from 1; semantic ids are those of the small objects, in columns, or 1. What it refuses was
-recorded with the real package (`test_package.py` queries both): unknown attributes, a second camera of a kind that was not
+recorded with the real package (`test_package.py` queries both): unknown attributes, a camera of a kind that was not
 loaded, a CUDA device that is not there, queries on a navigation mesh that is not loaded, which end the real process.
 Lists for points are refused by some builds of the package, and here.
 """

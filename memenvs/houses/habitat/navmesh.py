@@ -93,11 +93,11 @@ class NavmeshMap(NavigationMap):
     def snap(self, points: np.ndarray) -> np.ndarray:
         """Move points (Q, 2) to the nearest ones on the largest island; float64, (Q, 2), m."""
         out = np.array(points, np.float64)
-        middles = self.points(self._largest)
+        centres = self.points(self._largest)
         for q, point in enumerate(out):
             nearest = point
-            if np.hypot(*(middles - point).T).min() > 1.0:  # the package searches 2 m around, at any height
-                nearest = middles[np.argmin(((middles - point) ** 2).sum(1))]
+            if np.hypot(*(centres - point).T).min() > 1.0:  # the package searches 2 m around, at any height
+                nearest = centres[np.argmin(((centres - point) ** 2).sum(1))]
             out[q] = self._from_mesh(self.pathfinder.snap_point(self._to_mesh(nearest), self._main))
         return out
 

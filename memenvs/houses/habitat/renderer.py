@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from memenvs.houses.habitat.simulation import COLOUR, DEPTH, SEMANTIC, SceneName, SceneObject, simulation
-from memenvs.houses.habitat.views import View
+from memenvs.houses.habitat.views import SampledView
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.rendering.interface import checked_image
 
@@ -109,7 +109,7 @@ class HabitatRenderer:
         kinds = sorted({_IMAGES[name][0] for name in images})
         if not kinds:
             return
-        view = View.of(camera)
+        view = SampledView.of(camera)
         for scene, env in self._in_order(envs):
             simulation().enter(scene.name, scene.objects)
             x, y, z, heading, pitch = poses[env].tolist()

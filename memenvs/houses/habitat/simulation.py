@@ -22,7 +22,7 @@ import numpy as np
 from memenvs.houses.classes import YCB_CLASSES
 from memenvs.houses.gltf import make_object
 from memenvs.houses.habitat.package import check_drawing, choose_gpu, import_habitat, navmesh_settings
-from memenvs.houses.habitat.views import View
+from memenvs.houses.habitat.views import SampledView
 from memenvs.houses.ycb import object_height, object_shapes
 
 #: Images that a camera of habitat-sim draws.
@@ -75,7 +75,7 @@ class Simulation:
         self._scene: SceneName | None = None
         self._objects: tuple[SceneObject, ...] = ()
         self._agents: list[Any] = []  # one for each camera, because it draws all cameras of an agent
-        self._cameras: dict[tuple[View, str], int] = {}
+        self._cameras: dict[tuple[SampledView, str], int] = {}
         self._has_colour = False
 
     def enter(self, name: SceneName, objects: Sequence[SceneObject] = ()) -> None:
@@ -108,7 +108,7 @@ class Simulation:
             self._place(objects)
             self._objects = tuple(objects)
 
-    def draw(self, view: View, kinds: Sequence[str], pose: np.ndarray) -> dict[str, np.ndarray]:
+    def draw(self, view: SampledView, kinds: Sequence[str], pose: np.ndarray) -> dict[str, np.ndarray]:
         """Draw pictures of the scene that was entered.
 
         Args:
@@ -194,10 +194,10 @@ class Simulation:
             # What the first cameras show decides what the package loads; colours take seconds, so only when needed.
             kinds = (DEPTH, SEMANTIC, COLOUR) if self._has_colour else (DEPTH, SEMANTIC)
             for kind in kinds:
-                self._add_camera(View.whole(8, 8, math.pi / 2), kind)
+                self._add_camera(SampledView.whole(8, 8, math.pi / 2), kind)
         return self._package.Configuration(scene, self._agents)
 
-    def _camera(self, view: View, kind: str) -> int:
+    def _camera(self, view: SampledView, kind: str) -> int:
         """Number of the agent that has this camera."""
         if (view, kind) not in self._cameras:
             name, objects = self._scene, self._objects
@@ -210,7 +210,7 @@ class Simulation:
             self._simulator.add_sensor(*self._add_camera(view, kind, is_running=True))
         return self._cameras[view, kind]
 
-    def _add_camera(self, view: View, kind: str, *, is_running: bool = False) -> tuple[Any, int]:
+    def _add_camera(self, view: SampledView, kind: str, *, is_running: bool = False) -> tuple[Any, int]:
         """Give the next agent a camera; returns its specification and the number of the agent."""
         number = len(self._cameras)
         camera = self._package.CameraSensorSpec()

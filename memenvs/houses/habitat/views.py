@@ -14,7 +14,7 @@ _MAX_STEP = 16
 
 
 @dataclass(frozen=True)
-class View:
+class SampledView:
     """An image with the optical axis in its middle, and which of its pixels are wanted.
 
     Attributes:
@@ -32,12 +32,12 @@ class View:
     columns: tuple[int, int, int]
 
     @staticmethod
-    def whole(height: int, width: int, hfov: float) -> View:
+    def whole(height: int, width: int, hfov: float) -> SampledView:
         """All pixels of an image."""
-        return View(height, width, hfov, (0, 1, height), (0, 1, width))
+        return SampledView(height, width, hfov, (0, 1, height), (0, 1, width))
 
     @staticmethod
-    def of(camera: Camera) -> View:
+    def of(camera: Camera) -> SampledView:
         """Find the smallest image that has the rays of a camera.
 
         The package draws images with the optical axis in the middle. Where ours is elsewhere, as in every k-th pixel of
@@ -46,13 +46,13 @@ class View:
         Raises:
             ValueError: No image of up to 16 times as many rows and columns has these rays.
         """
-        middles = camera.centre
+        centres = camera.centre
         for step in range(1, _MAX_STEP + 1):
-            if all(abs(2 * step * middle - round(2 * step * middle)) < 1e-6 for middle in middles):
-                width, columns = _axis(middles[0], camera.width, step)
-                height, rows = _axis(middles[1], camera.height, step)
-                return View(height, width, 2 * math.atan(width / 2 / (step * camera.focal)), rows, columns)
-        raise ValueError(f"habitat-sim cannot draw a camera with the optical axis at {middles}")
+            if all(abs(2 * step * middle - round(2 * step * middle)) < 1e-6 for middle in centres):
+                width, columns = _axis(centres[0], camera.width, step)
+                height, rows = _axis(centres[1], camera.height, step)
+                return SampledView(height, width, 2 * math.atan(width / 2 / (step * camera.focal)), rows, columns)
+        raise ValueError(f"habitat-sim cannot draw a camera with the optical axis at {centres}")
 
     def crop(self, image: np.ndarray) -> np.ndarray:
         """Take the wanted pixels of an image (H, W, ...)."""

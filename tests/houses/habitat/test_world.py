@@ -16,7 +16,7 @@ import pytest
 import memenvs  # noqa: F401  (registers the ids)
 from memenvs.houses.classes import CLASS_INDEX, MATERIAL_INDEX
 from memenvs.houses.habitat import export, package, simulation, world
-from memenvs.houses.habitat.views import View
+from memenvs.houses.habitat.views import SampledView
 from memenvs.houses.house import BOX, Door, House, Receptacle, Room, ShapeBuilder
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.worlds import make_house_world
@@ -161,7 +161,7 @@ def test_views_have_the_rays_of_our_cameras():
             if off is not None and camera.sample_of is not None:
                 continue
             ours = camera if off is None else Camera(height=1, width=64, principal_point=off)
-            view = View.of(ours)
+            view = SampledView.of(ours)
             focal = view.width / 2 / math.tan(view.hfov / 2)
             for (first, step, count), size, middle, length in (
                 (view.columns, view.width, ours.centre[0], ours.width),
@@ -172,7 +172,7 @@ def test_views_have_the_rays_of_our_cameras():
                 rays = (pixels + 0.5 - size / 2) / focal
                 assert rays == pytest.approx((np.arange(length) - middle) / ours.focal, abs=1e-9)
     with pytest.raises(ValueError, match="optical axis"):
-        View.of(Camera(principal_point=(1 / 3, math.pi)))
+        SampledView.of(Camera(principal_point=(1 / 3, math.pi)))
 
 
 def test_bad_data_sets_are_named(dataset, tmp_path, monkeypatch):

@@ -313,7 +313,8 @@ def _play_trial(source: Source, trial: int, store: Callable[[EpisodeBuffer], Non
     observation, info = env.reset(seed=source.seed, options={"trial": trial})
     next_action = source.begin_trial(trial)
     while True:
-        observations, infos, actions, outcomes = [observation], [info], [], []
+        observations, infos, outcomes = [observation], [info], []
+        actions: list[Any] = []
         is_over = False
         while not is_over:
             actions.append(next_action(not actions))

@@ -28,7 +28,7 @@ def test_it_is_small_and_of_its_preset():
 
 @pytest.mark.nightly
 def test_it_answers_as_the_table_says():
-    """Right answers about histories of one episode, all kinds together."""
+    """Right answers about histories of one episode; the weights were rounded, to keep the wheel small."""
     model = load_answering(ANSWERER)
     evaluation = find_preset(PRESET).eval_kwargs
     model.config = replace(model.config, **{**evaluation, "lengths": tuple(evaluation["lengths"])})
@@ -38,4 +38,4 @@ def test_it_answers_as_the_table_says():
     right = sum(score.category == CORRECT for row in model.score_answers(batch) for score in row)
     answers = read_result(ROW, "answers")
     expected = np.sum(answers["correct"][0]) / np.sum(answers["questions"][0])
-    assert right / batch.questions.size == pytest.approx(expected, abs=0.005) and expected > 0.45
+    assert right / batch.questions.size == pytest.approx(expected, abs=0.01) and expected > 0.45

@@ -151,7 +151,7 @@ def test_demo(tmp_path):
     assert (
         page.count("<img") == 7
     )  # Darkroom and homes: how it gets better, maps of two episodes; and the Darkroom's learning curve
-    assert "Procedural homes of the validation split: 4 trials of " in out
+    assert "Procedural homes of the test split: 4 trials of " in out
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     check_refusal(ROOT / "examples" / "demo.py", tmp_path)
 

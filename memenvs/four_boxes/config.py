@@ -32,7 +32,7 @@ class FourBoxesConfig:
 
     def __post_init__(self) -> None:
         plain_fields(self)
-        if self.split is not None and self.split not in SPLITS:
+        if self.split is not None and not (isinstance(self.split, str) and self.split in SPLITS):
             raise ValueError(f"unknown split {self.split!r}; {choices_for(self.split, SPLITS)}; or None")
         check_world(self.world)
         height, width = check_pair("image_size", self.image_size, "rows and columns")

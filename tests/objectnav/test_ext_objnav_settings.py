@@ -109,7 +109,10 @@ def test_settings_are_checked():
         ({"obs_mode": "words"}, r"unknown obs_mode 'words'; choose from \['rgb', 'symbolic'\]"),
         ({"tilt_mode": "x"}, "unknown tilt_mode 'x'"),
         ({"gps_frame": "x"}, "unknown gps_frame 'x'"),
-        ({"world": 5}, r"world must be one of \['procedural', 'suncg_style', 'procthor'\] or a HouseWorld, got 5"),
+        (
+            {"world": 5},
+            r"world must be one of \['procedural', 'suncg_style', 'procthor', 'habitat'\] or a HouseWorld, got 5",
+        ),
         ({"world": TableWorld(), "houses": "x"}, "houses must be None with a HouseWorld"),
         ({"sensors": ("rgb", "sound")}, r"sensors must be a list of some of \['rgb', 'depth', 'semantic'\]"),
         ({"sensors": ()}, "sensors must be"),

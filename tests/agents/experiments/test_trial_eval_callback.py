@@ -201,7 +201,7 @@ def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"needs a learner of memenvs\.agents, got PPO"):
         PPO("MlpPolicy", cartpole, device="cpu", n_steps=16, batch_size=16).learn(16, callback())
     model = PartialUpdatePPO(
-        "MemoryPolicy", cartpole, n_steps=16, n_updates=1, device="cpu", policy_kwargs={"memory": "none"}
+        "MemoryPolicy", cartpole, n_steps=16, n_updates=1, seed=0, device="cpu", policy_kwargs={"memory": "none"}
     )
     alone = callback(cartpole, eval_freq=16)
     model.learn(16, alone)

@@ -61,6 +61,7 @@ class HouseWorld(ABC):
     """
 
     always_playable: ClassVar[bool] = False
+    _simulator_class: ClassVar[type[Simulator]] = Simulator
 
     def __init__(self, *, robot_radius: float = ROBOT_RADIUS, robot_height: float = ROBOT_HEIGHT) -> None:
         if not robot_radius > 0:
@@ -105,7 +106,7 @@ class HouseWorld(ABC):
         camera_height: float = CAMERA_HEIGHT,
     ) -> Simulator:
         """Make a simulator of robots in these homes; see `memenvs.houses.simulator.Simulator`."""
-        return Simulator(
+        return self._simulator_class(
             num_robots,
             camera,
             threads=threads,

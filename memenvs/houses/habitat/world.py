@@ -21,7 +21,6 @@ from memenvs.houses.house_world import Home, HouseWorld
 from memenvs.houses.navigation.navmap import ROBOT_HEIGHT, ROBOT_RADIUS
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.rendering.interface import HomeRenderer
-from memenvs.houses.simulator import CAMERA_AHEAD, CAMERA_HEIGHT
 from memenvs.houses.splits import split_file
 from memenvs.json_records import read_json
 
@@ -79,6 +78,8 @@ class HabitatWorld(HouseWorld):
         ImportError: habitat-sim is not installed, or cannot be loaded.
     """
 
+    _simulator_class = HabitatSimulator  # its robots move by `PathFinder`
+
     def __init__(
         self,
         dataset: str | Path | None,
@@ -125,25 +126,6 @@ class HabitatWorld(HouseWorld):
     def make_renderer(self, camera: Camera, num_envs: int, *, threads: int = 1) -> HomeRenderer:
         """Make a renderer by the simulator of this process."""
         return HabitatRenderer(camera, num_envs, threads=threads)
-
-    def make_simulator(
-        self,
-        num_robots: int,
-        camera: Camera,
-        *,
-        threads: int = 1,
-        camera_ahead: float = CAMERA_AHEAD,
-        camera_height: float = CAMERA_HEIGHT,
-    ) -> HabitatSimulator:
-        """Make a simulator of robots that move by `PathFinder`."""
-        return HabitatSimulator(
-            num_robots,
-            camera,
-            threads=threads,
-            camera_ahead=camera_ahead,
-            camera_height=camera_height,
-            make_renderer=self.make_renderer,
-        )
 
     def _home_file(self, name: str) -> Path:
         return self._path.parent / "homes" / f"{name}.json"

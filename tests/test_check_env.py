@@ -76,6 +76,7 @@ class Dial(Cue):
         return np.column_stack([2 * self.cue - 1, 3 * self.cue]).astype(np.float32)
 
 
+@pytest.mark.slow
 def test_a_task_without_optional_methods_passes() -> None:
     check_env(Dial, trial_episodes=2)
     check_env(Cue, trial_episodes=2)

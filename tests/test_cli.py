@@ -129,6 +129,7 @@ def test_bench(capsys):
 FACTS = {"rooms", "reachable_rooms", "doors", "furniture", "objects", "shapes", "area_m2", "navigable_m2"}
 
 
+@pytest.mark.slow
 def test_house_of_a_seed(capsys, tmp_path):
     out, glb = tmp_path / "map.png", tmp_path / "house.glb"
     pytest.importorskip("trimesh")
@@ -271,6 +272,7 @@ def test_film_has_the_first_and_the_last_step_and_evenly_spaced_ones_between():
             assert len(set(np.diff(steps)[:-1].tolist())) <= 1
 
 
+@pytest.mark.slow
 def test_gif_of_many_steps_stays_small(capsys, tmp_path):
     out = tmp_path / "video.gif"
     home = {"max_episode_steps": 40, "modalities": ["pose"]}
@@ -369,6 +371,7 @@ sys.exit(main(["play", "Darkroom-v0", "--json", "--kwargs", '{"max_episode_steps
 """
 
 
+@pytest.mark.slow
 def test_play():
     pytest.importorskip("pygame")
     environ = {**os.environ, "SDL_VIDEODRIVER": "dummy"}

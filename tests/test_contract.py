@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -32,6 +33,19 @@ from tests.rollouts import (
 
 SHORT = {"max_episode_steps": 7, "trial_episodes": 3}  # so that a few steps cross the ends of episodes and trials
 Make = Callable[..., gym.Env]
+#: Checks on every change of ids that are not the first of their family: those in which settings take part.
+OF_SETTINGS = ("check_declared", "check_seeds", "check_layouts", "check_autoreset", "check_episodes")
+
+
+def contract_cases() -> Iterator[Any]:
+    """Each id and each check.
+
+    Of ids that are not the first of their family, checks of code that they share with it are nightly.
+    """
+    seldom, often = (each_id(others=mark, loads=pytest.mark.slow) for mark in (pytest.mark.nightly, pytest.mark.slow))
+    for check in CHECKS:
+        for each in often if check.__name__ in OF_SETTINGS else seldom:
+            yield pytest.param(*each.values, check, id=f"{each.id}-{check.__name__}", marks=each.marks)
 
 
 @pytest.fixture(params=each_id(others=pytest.mark.slow, loads=pytest.mark.slow))
@@ -68,7 +82,7 @@ def test_checkers(make):
     check_stable_baselines3(env)
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize(("spec", "check"), list(contract_cases()))
 def test_contract(spec, check):
     check(TaskUnderTest.of(spec.id, **any_action(spec)))
 

@@ -125,6 +125,7 @@ def titles(folder: str) -> set[str]:
     return {text.partition("\n")[0].removeprefix("# ").strip("`") for text in made_pages(folder).values()}
 
 
+@pytest.mark.slow
 def test_each_environment_and_command_has_a_page():
     assert titles("environments") == {"Environments", *(spec.name.rpartition("-v")[0] for spec in ENVIRONMENTS)}
     every = {f"{program} {name}" for program, name, _ in command_line.commands()}
@@ -132,6 +133,7 @@ def test_each_environment_and_command_has_a_page():
     assert {f"{program} {name}" for program, examples in EXAMPLES.items() for name in examples} == every
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", ENVIRONMENTS, ids=lambda spec: spec.name)
 def test_the_page_of_an_environment_is_complete_and_true(spec):
     task = load_task(spec.task)

@@ -32,6 +32,8 @@ BENCHMARKS = {
     "pictures.py": [],
     "questions.py": [],
 }
+#: Arguments of examples with many runs that are alike.
+FEWER_RUNS = {"ext_objnav.py": ["--agents", "relic", "k1"], "episodic_qa.py": ["--tables", "thesis"]}
 #: Take more than four seconds in a smoke test: only nightly.
 SLOWEST = ("kernels.py", "long_context.py", "recall.py")
 #: Compare with Miniworld, so they need a display.
@@ -86,11 +88,12 @@ def example_params():
 
 @pytest.mark.parametrize("path", list(example_params()))
 def test_example(tmp_path, path):
-    printed = run(path, tmp_path, "--out", "out")
+    arguments = ["--out", "out", *FEWER_RUNS.get(path.name, [])]
+    printed = run(path, tmp_path, *arguments)
     assert printed
     assert [each.name for each in tmp_path.iterdir()] == ["out"]
     if "--show" in path.read_text():  # what is there is shown again as it was printed
-        assert shown(run(path, tmp_path, "--out", "out", "--show")) == shown(printed) != []
+        assert shown(run(path, tmp_path, *arguments, "--show")) == shown(printed) != []
     if path.name == "scene_memory.py":  # the others have the same sweep; this one has two stages
         check_refusal(path, tmp_path)
 

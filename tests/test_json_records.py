@@ -94,6 +94,7 @@ def test_a_pretty_printed_jsonl_is_no_list_of_its_lines(tmp_path: Path) -> None:
     assert count_records(tmp_path / "pretty.json") == 1
 
 
+@pytest.mark.slow
 def test_files_that_unpack_to_much_more(tmp_path: Path) -> None:
     bombs = {
         "newlines.jsonl.gz": (b"\n" * 20_000_000, "line 1001: at most 1000 blank lines"),

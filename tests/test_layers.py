@@ -12,6 +12,8 @@ from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 from tests.processes import Python
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -154,6 +156,7 @@ sys.exit(status)
 """
 
 
+@pytest.mark.slow
 def test_training_loads_no_other_paper(tmp_path: Path) -> None:
     done = Python("-c", SCRIPT, folder=tmp_path).wait()
     assert done.returncode == 0, done.stderr

@@ -137,6 +137,7 @@ def test_wrappers_of_the_vector_form(spec):
     lists.close()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_processes_of_gymnasium_and_stable_baselines3(make):
@@ -205,6 +206,7 @@ def test_episodes_of_make_can_be_longer(spec):
         assert [env.step(4)[3] for _ in range(limit + 3)] == [False] * (limit + 2) + [True]
 
 
+@pytest.mark.slow
 def test_masks_for_maskable_ppo():
     id = "memenvs/VLN-R2R-v0"
     single = gym.make(id)

@@ -84,6 +84,7 @@ def check_bar(main: Callable[[list[str]], int], command: list[str], text: str, t
     assert "left" not in terminal.getvalue(), command
 
 
+@pytest.mark.slow
 def test_environment_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.houses.procthor.made_houses import two_rooms, write_houses
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
+import runpy
 import shlex
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
-
-from tests.processes import run_python
 
 pytestmark = pytest.mark.programs
 
@@ -37,17 +39,36 @@ def done_and_tables(printed: str) -> tuple[set[str], list[str]]:
     return done, [table + "\n" for table in tables if table]
 
 
+def run_here(script: str, *arguments: str) -> tuple[int, str, str]:
+    """Run a script in this process, which has imported what it needs.
+
+    Returns:
+        Exit status, output and messages.
+    """
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.raises(SystemExit) as ended,
+    ):
+        patch.setattr(sys, "argv", [script, *arguments])
+        patch.syspath_prepend(str((ROOT / script).parent))
+        runpy.run_path(str(ROOT / script), run_name="__main__")
+    return ended.value.code, out.getvalue(), err.getvalue()
+
+
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory) -> dict[str, tuple[set[str], list[str]]]:
     """Command of a page -> what it shows of a copy of `results/`."""
     folder = tmp_path_factory.mktemp("shown")
     shutil.copytree(RESULTS, folder / "results")
     found = {}
-    for command in COMMANDS:
-        script, *arguments = shlex.split(command)
-        done = run_python(str(ROOT / script), *arguments, folder=folder)
-        assert done.returncode == 0, done.stderr
-        found[command] = done_and_tables(done.stdout)
+    with contextlib.chdir(folder):
+        for command in COMMANDS:
+            status, printed, messages = run_here(*shlex.split(command))
+            assert status == 0, messages
+            found[command] = done_and_tables(printed)
     return found
 
 
@@ -89,6 +110,7 @@ def test_showing_trains_nothing(tmp_path):
         "vln_memory",
         "vln_tasks",
     ):
-        done = run_python(str(ROOT / "examples" / f"{name}.py"), "--show", "--out", "out", folder=tmp_path)
-        assert done.returncode == 2 and re.search("no (run|study) in out is done", done.stderr)
+        with contextlib.chdir(tmp_path):
+            status, _, messages = run_here(f"examples/{name}.py", "--show", "--out", "out")
+        assert status == 2 and re.search("no (run|study) in out is done", messages)
     assert not list(tmp_path.iterdir())

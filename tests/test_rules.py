@@ -49,6 +49,7 @@ def play(env: TrialVectorEnv, rule: Rule, layouts: range, metric: str) -> np.nda
             rule.begin(done)
 
 
+@pytest.mark.slow
 def test_scores() -> None:
     for split, count, expected in (("all", 100, 50.49), ("test", 20, 47.9)):
         env, rule = make("Darkroom-v0", count, split=split)

@@ -97,6 +97,7 @@ def test_each_category_once():
             ExtObjNav(1, categories=categories)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", [ExtObjNav, Coverage])
 def test_scene_ids_are_whole(task):
     world = make_house_world("procedural", rooms=(2, 2))

@@ -58,7 +58,7 @@ def read_result(folder: Path, name: str) -> Any:
     row = _find_row(folder)
     if row is None or name not in row["evaluations"]:
         raise FileNotFoundError(f"no evaluation {name!r} of {folder}")
-    return nan_for_null(row["evaluations"][name])
+    return row["evaluations"][name]
 
 
 @lru_cache(maxsize=256)
@@ -284,8 +284,8 @@ def _find_row(folder: Path) -> dict[str, Any] | None:
 
 @lru_cache(maxsize=64)
 def _rows(table: Path, modified: int) -> dict[str, dict[str, Any]]:
-    """Rows of a table by the name of their run; read again when the file has changed."""
-    return {row["run"]: row for row in _read_table(table)}
+    """Rows of a table by the name of their run, with NaN for null; read again when the file has changed."""
+    return {row["run"]: {**row, "evaluations": nan_for_null(row["evaluations"])} for row in _read_table(table)}
 
 
 def _read_table(table: Path) -> list[dict[str, Any]]:

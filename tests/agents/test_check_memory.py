@@ -55,6 +55,7 @@ class Leaky(Memory):
         return torch.stack(features, 1)[:, -(last or 0) :], state
 
 
+@pytest.mark.slow
 def test_a_memory_that_keeps_the_contract_passes() -> None:
     check_memory(Leaky)
     check_memory(Leaky, LeakyConfig(dim=3), decay=0.5)

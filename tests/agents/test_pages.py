@@ -44,6 +44,7 @@ def sections(page: str) -> dict[str, str]:
     return dict(zip(parts[1::2], (text.strip() for text in parts[2::2]), strict=True))
 
 
+@pytest.mark.slow
 def test_every_memory_has_a_page_with_every_section(pages):
     assert set(pages["memories"]) == {"index.md", *map(memory_page, MEMORIES)}
     for name in MEMORIES:

@@ -251,6 +251,7 @@ def test_identities_of_metrics_and_rewards(task, policy):
         assert info["collisions"] <= 51
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     actions=st.lists(st.integers(0, 2), min_size=1, max_size=60),

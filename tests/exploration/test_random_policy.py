@@ -56,6 +56,7 @@ def test_random_policy_moves_and_collides_as_in_the_paper():
     np.testing.assert_allclose(ends["return"], 5 * ends["cells"] - ends["collisions"])
 
 
+@pytest.mark.slow
 def test_random_policy_finds_as_much_as_in_the_paper_in_some_homes():
     """Every eighth home; the mean over 6 of the 46 homes has a standard error of 0.25 classes."""
     ends = play_random("Search", HOMES[::8], *PAPER_SEARCH, "cells", "collisions", "return")

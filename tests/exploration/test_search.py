@@ -72,6 +72,7 @@ def make_env(**kwargs) -> TrialEnv:
     return TrialEnv(Search, **{**defaults, **kwargs})
 
 
+@pytest.mark.slow
 def test_scan_shows_the_targets():
     """Row 32 often shows a class that the image shows; the level row never shows a table or a sofa."""
     homes = 23

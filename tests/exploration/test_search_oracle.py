@@ -53,6 +53,7 @@ def test_what_is_behind_a_door_that_is_too_narrow_is_not_present():
         TrialEnv(Search, world=ToyWorld((13.0, 4.0), (*walls, *furniture)), targets=["bed", "table"])
 
 
+@pytest.mark.slow
 def test_what_is_seen_from_few_poses_is_present():
     """A sofa of 6 m whose middle is hidden by a cupboard: a robot that faces the middle sees the cupboard alone."""
     boxes = (
@@ -100,6 +101,7 @@ def test_the_oracle_finds_what_is_hard_to_see_in_procthor_homes():
         env.close()
 
 
+@pytest.mark.slow
 def test_the_oracle_of_an_episode_does_not_depend_on_those_before():
     """The same seed in other homes, which have other maps; nothing is found yet."""
     env = TrialEnv(Search, modalities=["pose"])

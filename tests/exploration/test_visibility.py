@@ -66,6 +66,7 @@ def test_view_poses_face_the_objects():
     assert len(scanner.view_poses(home, BED).cells) == 0
 
 
+@pytest.mark.slow
 def test_where_none_is_found_all_poses_are_tried():
     """A sofa behind a cupboard: what faces its middle sees the cupboard alone."""
     boxes = (("sofa", (1.5, 2.4, 0.3), (1.3, 0.2, 0.3)), ("wardrobe", (1.5, 1.7, 1.0), (0.8, 0.4, 1.0)))

@@ -249,6 +249,7 @@ def test_pictures_for_people():
 # ---------------------------------------------------------------- what memory is worth
 
 
+@pytest.mark.slow
 def test_patches_cannot_be_guessed():
     """Without memory most of the error stays; with it none does; in the long stay FIFO has lost most cells."""
     pictures = FacesConfig(num_images=30).make_world().pictures

@@ -23,6 +23,7 @@ def miniworld(request):
     return pytest.importorskip("miniworld", reason="needs miniworld: pip install 'memenvs[miniworld]'")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("miniworld")
 def test_the_oracle_reaches_the_ceilings_in_miniworld():
     env = one_for_each_goal(world="miniworld")
@@ -189,6 +190,7 @@ for task in ("four_boxes.env:FourBoxes", "two_rooms.env:TwoRooms", "ballet3d.env
 """
 
 
+@pytest.mark.slow
 def test_without_a_display():
     if importlib.util.find_spec("miniworld") is None:  # importing it would need a display
         pytest.skip("needs miniworld: pip install 'memenvs[miniworld]'")

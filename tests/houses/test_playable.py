@@ -44,6 +44,7 @@ def scenes(env: TrialEnv, layouts: range) -> list[str]:
     return [env.reset(seed=0, options={"layout": layout})[1]["scene_id"] for layout in layouts]
 
 
+@pytest.mark.slow
 def test_homes_that_cannot_be_played_are_left_out_with_one_warning(tmp_path):
     file = write_houses(tmp_path, two_rooms(), bare(), two_rooms(), blocked(), unjoined(), two_rooms())
     with pytest.warns(UserWarning) as raised:

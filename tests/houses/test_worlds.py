@@ -235,6 +235,7 @@ def assert_all_rooms_are_reached(world: HouseWorld, index: int) -> None:
     assert reached.tolist() == list(range(len(home.house.rooms))), home.house.name
 
 
+@pytest.mark.slow
 @needs_data
 def test_every_room_of_a_procthor_home_is_reached():
     for index in range(14):

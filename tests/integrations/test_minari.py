@@ -394,6 +394,7 @@ def test_bad_arguments_of_a_dataset(capsys, root: Path) -> None:
     assert not root.exists() or not list(root.rglob("*-v0"))
 
 
+@pytest.mark.slow
 def test_interrupted_dataset_leaves_everything_as_it_was(capsys, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = []
 
@@ -424,6 +425,7 @@ def test_interrupted_dataset_leaves_everything_as_it_was(capsys, root: Path, mon
     assert "error: argument --append: disk is full" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_tasks_of_others_are_written_and_rebuilt(
     capsys, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,7 @@ def agreement(agent: str) -> float:
     return float(torch.cat([step.teacher_agreement for rollout in rollouts for step in rollout.steps]).mean())
 
 
+@pytest.mark.nightly  # half a minute; tests/agents/mtvm shows on every change that it learns and that memory matters
 def test_a_memory_raises_the_agreement() -> None:
     assert agreement("") > agreement(":no-memory") + 0.03  # 0.05 and 0.08 with seeds 0 and 1
 

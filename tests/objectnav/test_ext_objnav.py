@@ -187,6 +187,7 @@ def play_oracle(env: TrialVectorEnv, episodes: int) -> np.ndarray:
     return np.array(rows, float)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kwargs", [{}, {"turn_deg": 14.3239}, {"tilt_mode": "nominal"}])
 def test_the_oracle_succeeds_in_procedural_homes(kwargs):
     env = TrialVectorEnv(ExtObjNav, 4, obs_mode="symbolic", **kwargs)
@@ -196,6 +197,7 @@ def test_the_oracle_succeeds_in_procedural_homes(kwargs):
     assert spl >= 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not DATA, reason="MEMENVS_DATA is not set")
 def test_the_oracle_succeeds_in_procthor_homes():
     env = TrialVectorEnv(ExtObjNav, 7, obs_mode="symbolic", world="procthor", split="all")

@@ -197,6 +197,7 @@ def test_a_home_with_too_many_objects_of_every_category_is_named():
     make_table_env(TableWorld(objects=apples[1:])).reset(seed=0)
 
 
+@pytest.mark.slow
 def test_few_categories_for_many_objects_are_refused_when_it_is_made():
     with pytest.raises(ValueError, match=r"no category can be a goal in house .* or add categories"):
         TrialEnv(ExtObjNav, categories=[APPLE], num_objects=(60, 60), obs_mode="symbolic")

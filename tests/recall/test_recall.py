@@ -210,6 +210,7 @@ def test_homes_that_cannot_be_played():
     assert env.reset(seed=0)[0]["rgb"].any()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("MEMENVS_DATA" not in os.environ, reason="MEMENVS_DATA is not set")
 def test_procthor():
     for task in (ColorRecall, ViewRecall):

@@ -176,6 +176,7 @@ def test_moves_lead_from_place_to_place():
 # ---------------------------------------------------------------- single tasks
 
 
+@pytest.mark.slow
 def test_next_ballet():
     """Compare with another Monte Carlo program.
 

@@ -26,6 +26,7 @@ TABLE = {
 }
 
 
+@pytest.mark.slow
 def test_retention_and_ideal_accuracy():
     for name, of_strategy in TABLE.items():
         task = make_ballet(name)
@@ -174,6 +175,7 @@ def check_weights(task: BalletTask, all_assignments: np.ndarray) -> None:
         assert found[b] == pytest.approx(of_dance.max() / of_dance.sum(), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_without_places_the_next_room_is_a_guess_unless_moves_are_known():
     """Compare with another program: 58.6 +- 0.3 %. A reflection of the ring keeps opposite rooms opposite."""
     task = make_ballet("Next")

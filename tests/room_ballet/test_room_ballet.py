@@ -39,6 +39,7 @@ def agree(seen: dict[str, list[int]], episodes: BalletEpisodes, b: int) -> bool:
     return all(np.atleast_1d(getattr(episodes, key)[b]).tolist() == value for key, value in seen.items())
 
 
+@pytest.mark.slow
 def test_an_episode_is_the_batch_of_one_of_its_generator():
     for name in BALLET_NAMES:
         env, task = make(name, obs="symbols", trial_episodes=2), make_ballet(name)
@@ -76,6 +77,7 @@ def test_a_move_is_observed_once():
         assert visits.visit_place[0].tolist() == entered.tolist()
 
 
+@pytest.mark.slow
 def test_any_episode_of_a_batch_can_be_played():
     for settings in ({}, {"schedule": "grid_walk"}):
         batch = make_ballet("MultiTask", **settings).sample_batch(4, np.random.default_rng(3))
@@ -259,6 +261,7 @@ def test_invalid_settings_of_environments():
 # ---------------------------------------------------------------- commands
 
 
+@pytest.mark.slow
 def test_rollout_and_record(capsys, tmp_path):
     settings = ["--kwargs", '{"schedule": "grid_walk"}']
     assert main(["rollout", "RoomBallet-LVFO-v0", "--policy", "oracle", "--episodes", "3", *settings, "--json"]) == 0

@@ -16,6 +16,7 @@ def miniworld(request):
     return pytest.importorskip("miniworld", reason="needs miniworld: pip install 'memenvs[miniworld]'")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("miniworld")
 def test_same_actions_same_poses_and_rewards_in_both_worlds():
     settings = {"image_size": (8, 8), "phases": (3, 20, 14), "trial_episodes": 1, "autoreset_mode": "SameStep"}

@@ -40,6 +40,7 @@ def to_the_left_box(env: TrialVectorEnv) -> np.ndarray:
     return actions
 
 
+@pytest.mark.slow
 def test_oracle_succeeds_and_no_policy_without_memory_in_more_than_half():
     env = TrialVectorEnv(TwoRooms, 120, **SMALL_IMAGES)
     known = play(env, lambda env: env.oracle_actions())

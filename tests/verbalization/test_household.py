@@ -132,6 +132,7 @@ def check_statistics(count, tolerance):
     assert abs(np.mean(majority) - 0.91) < 0.02
 
 
+@pytest.mark.slow
 def test_published_statistics_of_episodes():
     check_statistics(1000, 0.005)
 

@@ -115,6 +115,7 @@ def test_questions_outside_the_grammar_are_refused():
             parse_question(text, log)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.nightly)])
 def test_any_text_is_answered_or_refused(step):
     """Every paraphrase with every form of action and time, whole or with words left out, swapped or replaced."""

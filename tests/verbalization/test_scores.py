@@ -264,6 +264,7 @@ def test_gate_fails_above_a_target(capsys, monkeypatch):
     assert "15.0 % of 100" in captured.out and "the target is 9 %" in captured.err
 
 
+@pytest.mark.slow
 def test_models_without_memory_are_right_as_rarely_as_promised():
     shares = {kind: rate.share for kind, rate in gate.measure("debiased", 25).items()}
     limits = {"problems": 0.70, "duration": 0.35, "summary": 0.20, "location": 0.32, "object": 0.25, "action": 0.25}

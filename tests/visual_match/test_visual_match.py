@@ -69,6 +69,7 @@ def minigrid() -> None:
         pytest.skip("needs minigrid: pip install 'memenvs[minigrid]'")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("minigrid")
 def test_same_bits_as_in_minigrid():
     """Observations are also compared with what Minigrid's own environments return."""

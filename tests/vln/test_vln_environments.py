@@ -384,6 +384,7 @@ def test_map_by_hand(make):
     assert (picture[4, 4] == (250, 249, 246)).all()
 
 
+@pytest.mark.slow
 def test_pictures_show_the_end_of_long_texts():
     """A text of three legs (1,300 letters) fits, so a different last word is visible. Twice its length does not."""
     words = " ".join(["turn around and walk past the lamp"] * 38)

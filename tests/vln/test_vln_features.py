@@ -381,6 +381,7 @@ print(hashlib.sha256(found.tobytes()).hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_features_are_computed_once_and_are_the_same_in_another_process():
     command = [sys.executable, "-c", PRINT_HASH]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

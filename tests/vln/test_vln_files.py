@@ -342,6 +342,7 @@ def _check_shortest_paths(split: str, instructions: int, houses: int, spl: float
     assert 100 * annotated["spl"].mean() == pytest.approx(spl, abs=0.005)
 
 
+@pytest.mark.slow
 @needs_data
 def test_real_random_agent_agrees_with_the_published_numbers():
     """Published are single runs, so three standard deviations of one run are allowed."""

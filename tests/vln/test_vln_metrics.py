@@ -159,6 +159,7 @@ def paths_on_graphs(draw: st.DrawFn) -> tuple[Graph, list[VLNEpisode], list[list
     return graph, episodes, paths
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(paths_on_graphs())
 def test_metrics_equal_the_reference(case):

@@ -120,6 +120,7 @@ def ambiguous_share(world: Tours, moves: int) -> float:
     return float(np.mean(found))
 
 
+@pytest.mark.slow
 def test_three_legs_need_memory_and_half_of_them_more_than_three_moves():
     """One leg is a shortest path and needs none. In two legs the camera nearly always shows the last move."""
     shares = {
@@ -283,6 +284,7 @@ def test_ids():
             world.episode_number(wrong)
 
 
+@pytest.mark.slow
 def test_dialogues_are_like_those_of_cvdn():
     """Statistics of the dialogues in bands around CVDN's.
 

@@ -235,6 +235,7 @@ def test_exact_expectation_ends_at_the_limit(toy_data):
         assert exact_expectation(task)["tl"]["mean"] < unlimited, limit
 
 
+@pytest.mark.slow
 def test_the_command_plays_and_computes_expectations(toy_data, capsys):
     base = ["rollout", "VLN-R2R-v0", "--json", "--kwargs", json.dumps({"world": "mp3d", "data_dir": str(toy_data)})]
     assert main([*base, "--policy", "r2r-random", "--exact"]) == 0

@@ -59,6 +59,7 @@ class SaveAt(BaseCallback):
         return True
 
 
+@pytest.mark.slow
 def test_learning_sees_the_strategies_that_acted() -> None:
     """In all positions, with episodes of any length in a row, in each segment, and after episodes were shuffled."""
     by_place = ("fifo", "lifo", "lvfo", "mvfo")
@@ -125,6 +126,7 @@ def test_its_log_and_its_exploration() -> None:
     }
 
 
+@pytest.mark.slow
 def test_it_resumes_with_the_same_bits_and_acts_with_the_best_strategy() -> None:
     total = 4 * N * STEPS
     whole = learner(env=corridor(N, early=True))

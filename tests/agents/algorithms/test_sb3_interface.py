@@ -126,6 +126,7 @@ def test_a_full_disk_names_the_file(tmp_path: Path, monkeypatch: Any) -> None:
 # ------------------------------------------------------------------ parameters
 
 
+@pytest.mark.slow
 def test_parameters_are_weights_optimizer_and_target(tmp_path: Path) -> None:
     def next_update(model: EpisodeDQN) -> torch.Tensor:
         replay = trained_replay_learner()
@@ -233,6 +234,7 @@ def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ observations
 
 
+@pytest.mark.slow
 def test_integer_observations() -> None:
     for space in (
         *(spaces.Box(0, 100, (3,), dtype) for dtype in (np.uint16, np.uint32, np.uint64, np.int16)),

@@ -94,6 +94,7 @@ def test_ideal_is_1_where_the_strategy_fits_and_below_where_it_does_not():
     assert evaluate_model(other, 200, ideal=True)["accuracy"].mean() < 0.3
 
 
+@pytest.mark.slow
 def test_ideal_of_the_next_room_needs_places_or_moves():
     for memory, low, high in (("t-fifo", 0.4, 0.8), ("t-fifo+a", 1, 1), ("sat-fifo", 1, 1)):
         settings = {"memory": memory, "dim": 16, "layers": 1, "mlp_dim": 16}

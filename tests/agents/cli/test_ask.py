@@ -40,6 +40,7 @@ def models(tmp_path_factory) -> dict[str, Path]:
     return {path.stem: path for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 def test_answers_as_one_document(models, capsys):
     """The same for a run and for its checkpoint; bad questions name their words."""
     documents = []
@@ -80,6 +81,7 @@ def test_standard_input(models, capsys, monkeypatch):
         assert ("gold: It is " in printed.out) == bool(more)
 
 
+@pytest.mark.slow
 def test_a_conversation(models, capsys, monkeypatch):
     """Examples are answered; every command that help names does something; wrong input never ends it."""
     model = load_answering(models["structured"])
@@ -111,6 +113,7 @@ def test_a_conversation(models, capsys, monkeypatch):
     assert main(["ask", str(models["structured"])]) == 0
 
 
+@pytest.mark.slow
 def test_a_right_answer_is_recognised(models):
     """Gold answers in the place of the model's are correct, for every form of question."""
     model = load_answering(models["structured"])
@@ -197,6 +200,7 @@ def test_gold_answers_in_a_file_are_right(models, tmp_path):
     assert not np.allclose(read, other, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_page(models, tmp_path, capsys):
     """A page has the life, every question with both answers, and shares of key frames and of parts of the memory."""
     command = ["ask", str(models["structured"]), "--life", "7", "--episodes", "2", "--page"]

@@ -240,6 +240,7 @@ def test_another_memory_begins_with_its_own_settings() -> None:
         assert config.policy["memory_kwargs"] == expected, settings
 
 
+@pytest.mark.slow
 def test_a_task_without_oracle_pictures_and_map(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

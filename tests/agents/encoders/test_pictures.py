@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -49,6 +50,7 @@ def test_calibration_makes_pictures_visible_in_every_number() -> None:
         torch.testing.assert_close(table.square().mean(0), torch.ones(16), rtol=1e-3, atol=0)
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_a_calibrated_decoder_starts_near_the_mean_view_and_lets_vectors_through() -> None:
     rng = np.random.default_rng(0)

@@ -113,6 +113,7 @@ class KilledError(Exception):
     pass
 
 
+@pytest.mark.slow
 def test_a_killed_training_ends_with_the_same_bits(tmp_path):
     data, config = random_data(9), PretrainingConfig(epochs=2, crop_epochs=1, batch_size=4)
     losses: list[float] = []

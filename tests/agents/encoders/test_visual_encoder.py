@@ -115,6 +115,7 @@ def test_weights_come_with_the_package():
     assert WEIGHTS.stat().st_size < 4_000_000
 
 
+@pytest.mark.slow
 def test_micro_f1_in_unseen_homes():
     data = render_dataset(make_house_world("procedural", split="validation"), range(1000, 1006), 20, seed=7)
     predicted, present = predict_presence(load_encoder(), data.images), data.present
@@ -153,6 +154,7 @@ def test_spaces(network):
         make_encoder("resnet")
 
 
+@pytest.mark.slow
 def test_features_replace_images():
     plain = make_vec_env("memenvs/ExtObjNav-v0", 3, seed=2, **SMALL)
     coded = make_vec_env("memenvs/ExtObjNav-v0", 3, seed=2, encoder="cnn", encoder_kwargs={"device": "cpu"}, **SMALL)

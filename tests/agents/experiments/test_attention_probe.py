@@ -291,6 +291,7 @@ def test_wrong_memories_and_environments() -> None:
         record_attention(policy, darkroom(1, episodes=2), 12, [0])
 
 
+@pytest.mark.slow
 def test_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     config = with_overrides(find_preset("ci-smoke"), [("total_steps", 128), ("n_envs", 1), ("eval_trials", 1)])
     with RunDirectory(tmp_path / "run", config) as run:

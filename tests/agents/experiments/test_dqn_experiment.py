@@ -259,6 +259,7 @@ def test_mistakes_are_one_line_and_leave_nothing(
         assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_second_stage_with_another_encoder(tmp_path: Path) -> None:
     first = with_overrides(SMALL, [("policy.features_extractor_kwargs", {"widths": {"position": 8}})])
     with RunDirectory(tmp_path / "first", first) as run:

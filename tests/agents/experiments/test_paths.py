@@ -78,6 +78,7 @@ def test_episodes_do_not_depend_on_the_policy_and_layouts_can_be_given() -> None
         np.testing.assert_array_equal(one.poses[0], other.poses[0])
 
 
+@pytest.mark.slow
 def test_the_first_episodes_are_those_of_the_evaluation() -> None:
     kwargs = {**COVERAGE, "trial_episodes": None}
     env = envs("memenvs/Coverage-v0", 3, **kwargs)

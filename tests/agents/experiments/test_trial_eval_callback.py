@@ -64,6 +64,7 @@ def wrapped(n: int = 1) -> VecEnv:
     return env
 
 
+@pytest.mark.slow
 def test_evaluate_policy_starts_a_trial_where_predict_can_see_it(tmp_path: Path, monkeypatch: Any) -> None:
     state_of = SavableAlgorithm._process_state
 
@@ -124,6 +125,7 @@ def test_whole_trials_with_an_empty_memory() -> None:
         assert (results.metrics["length"] == EPISODES * HORIZON / episodes).all()
 
 
+@pytest.mark.slow
 def test_evaluations_play_the_same_trials_and_leave_learning_alone(tmp_path: Path) -> None:
     layouts = []
 
@@ -143,6 +145,7 @@ def test_evaluations_play_the_same_trials_and_leave_learning_alone(tmp_path: Pat
     assert len(set(layouts[0])) > 1
 
 
+@pytest.mark.slow
 def test_the_best_model_is_kept(tmp_path: Path) -> None:
     scores = iter([1.0, 3.0, 2.0])
     best: list[torch.Tensor] = []
@@ -169,6 +172,7 @@ def test_the_best_model_is_kept(tmp_path: Path) -> None:
         assert file["ep_lengths"].tolist() == [[float(HORIZON)] * 3] * 3
 
 
+@pytest.mark.slow
 def test_other_callbacks_around_it() -> None:
     model = learner("relic").learn(10**6, callback(callback_on_new_best=StopTrainingOnRewardThreshold(-1.0)))
     assert model.num_timesteps == N * STEPS
@@ -183,6 +187,7 @@ def test_other_callbacks_around_it() -> None:
     assert evaluation.last_results.metrics["return"].shape == (3, EPISODES)
 
 
+@pytest.mark.slow
 def test_refusals(tmp_path: Path) -> None:
     for setting in ("n_eval_trials", "eval_freq", "trial_steps"):
         with pytest.raises(ValueError, match=f"{setting} must be an integer of at least 1"):

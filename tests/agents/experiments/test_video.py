@@ -26,6 +26,7 @@ def make_run(folder: Path, config: RunConfig) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_trial_is_recorded_with_goal_episode_and_step(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,6 +55,7 @@ def test_every_number_is_passed_on_with_its_step(tmp_path: Path) -> None:
     logger.close()
 
 
+@pytest.mark.slow
 def test_tensorboard_has_the_same_numbers(tmp_path: Path) -> None:
     model = learner(tensorboard_log=str(tmp_path))
     model.learn(200)

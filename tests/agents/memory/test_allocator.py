@@ -48,6 +48,7 @@ def test_published_sizes() -> None:
     assert AdaptiveAllocator(1, strategies=("fifo", "mvfo"))(torch.ones(3, 1)).shape == (3, 2)
 
 
+@pytest.mark.slow
 def test_rewards_of_strategies_are_learned() -> None:
     allocator = AdaptiveAllocator(4)
     learn(allocator, [each[None] for each in np.eye(4, dtype=np.float32)], 1000, 500)

@@ -41,6 +41,7 @@ def check(qkv: list[Tensor], visible: Tensor, causal: bool, mask: Tensor | Windo
         torch.testing.assert_close(a, b, atol=tolerance * 5, rtol=tolerance * 5)
 
 
+@pytest.mark.slow
 def test_causal_is_aligned_to_the_lower_right() -> None:
     blocks = 2 * QUERY_BLOCK + 3, 2 * QUERY_BLOCK + 40
     for queries, keys in [(1, 1), (1, 9), (5, 5), (5, 6), (5, 70), (64, 64), (130, 131), (67, 200), blocks]:

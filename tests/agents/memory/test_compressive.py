@@ -305,6 +305,7 @@ def test_sequences_of_different_length_share_a_batch(name):
         torch.testing.assert_close(vectors[row, mask[row]], expected[own_mask], atol=1e-9, rtol=0)
 
 
+@pytest.mark.slow
 def test_number_of_vectors():
     """M = B + layers (K + sum of C + long-term vectors); an LSTM keeps exactly M of them, or all."""
     sizes = {"ct": 0, "ct-lt": 1, "ct-lt-learned": 1, "ct-slots": 4, "ct-log": 6}

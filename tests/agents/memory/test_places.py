@@ -76,6 +76,7 @@ def test_what_is_missing_is_named() -> None:
         policy(spaces.Dict({"place": SEEN["place"]}), "sat-fifo")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_learning_uses_the_places_of_acting(memory: str) -> None:
     for frozen in (False, True):

@@ -136,6 +136,7 @@ def assert_same(got: Tensor, expected: Tensor, leaves: list[Tensor]) -> None:
         torch.testing.assert_close(ours, theirs, atol=1e-9, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_flat_read_equals_chunks_of_one_token() -> None:
     made = reader()
     for queries in (1, 3):

@@ -74,6 +74,7 @@ def config(folder: Path, **changes: Any) -> RunConfig:
     return RunConfig(**(base | changes))
 
 
+@pytest.mark.slow
 def test_a_killed_run_ends_with_the_same_bits(tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With dropout, dropped words, drawn actions and episodes."""
     with RunDirectory(tmp_path / "whole", config(toy_data)) as run:
@@ -138,6 +139,7 @@ def test_evaluation_is_greedy_and_by_the_environments_metrics(tmp_path: Path, to
         policy.update_previous_action({}, np.zeros(1, np.int64))
 
 
+@pytest.mark.slow
 def test_train_evaluate_and_report_on_the_command_line(tmp_path: Path, toy_data: Path) -> None:
     run, weights_file = tmp_path / "run", tmp_path / "none.bin"
     pairs = {
@@ -195,6 +197,7 @@ def test_it_starts_with_the_weights_of_another_learner(make_learner, tmp_path: P
         second.load_features(tmp_path / "none.zip")
 
 
+@pytest.mark.slow
 def test_dialogues_are_learned_too(tmp_path: Path, toy_data: Path) -> None:
     """The preset of the real graphs on the toy house, with another supervision."""
     pairs = {

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -132,6 +133,7 @@ def episode(
     return found
 
 
+@pytest.mark.slow
 def test_rollouts_by_their_equations(toy_data: Path) -> None:
     for network in ({}, {"two_way": False}, {"bank": 1}, {"bank": 0}, {"text_layers": 2}, {"axis": "channel"}):
         compare(toy_data, network)

@@ -96,6 +96,7 @@ def assert_same_policy(run: Path, name: str | Path) -> None:
     assert loaded.predict(observation)[0] == expected.predict(observation)[0]
 
 
+@pytest.mark.slow
 def test_a_folder_holds_the_agent_its_settings_and_scores(run: Path, agent: Path) -> None:
     names = "README.md config.json evaluation.json memenvs.json model.safetensors policy.json state.json versions.json"
     assert sorted(path.name for path in agent.iterdir()) == names.split()
@@ -119,6 +120,7 @@ def test_the_model_card_has_scores_and_command(run: Path, agent: Path) -> None:
     assert f"memenvs-agents pull PATH_OF_THIS_FOLDER --out runs/{run.name}" in text
 
 
+@pytest.mark.slow
 def test_the_command_trains_a_run_of_these_settings() -> None:
     for config in (
         find_preset("darkroom:k1"),

@@ -108,6 +108,7 @@ def plain_answer(model: PictureModel, batch: PictureBatch, strategy: str, b: int
     return model.head(query[1:])
 
 
+@pytest.mark.slow
 def test_answers_and_gradients_are_those_of_the_equations() -> None:
     for settings in (
         {"memory": "sat-fifo"},

@@ -100,6 +100,7 @@ def test_frames():
     assert WIDTHS["latent"] == 64
 
 
+@pytest.mark.slow
 def test_arrays_are_those_of_the_environment(arrays):
     """Key frames equal `Dialogs.collate`, which equals the environment's; every target is a right answer."""
     dialogs = arrays.dialogs
@@ -166,6 +167,7 @@ def test_answers_depend_on_their_own_history_and_question_alone(arrays):
     assert first_clauses(reader, QuestionBatch(empty, np.array([longest]), np.array([[0]]))).isfinite().all()
 
 
+@pytest.mark.slow
 def test_learning(arrays):
     """A few answers are learned by heart; the memory's own loss is added; processes share a batch."""
     longest = np.argsort(-arrays.count * (arrays.length == 1))[:2]
@@ -261,6 +263,7 @@ def test_wrong_settings_are_named():
     assert AnswererConfig().head_layers == 2
 
 
+@pytest.mark.slow
 def test_run_and_tables(tmp_path):
     """A run of the study from its preset to its numbers; means and paired errors of numbers written by hand."""
     train_small(tmp_path / "run", "episodic-qa", SMALL)
@@ -280,6 +283,7 @@ def test_run_and_tables(tmp_path):
     assert error == pytest.approx(np.std([1 / 8] + [0] * 9, ddof=1) / np.sqrt(10))
 
 
+@pytest.mark.slow
 def test_sources_of_an_answer(arrays):
     """Shares of key frames and vectors: none where no gradient comes from, none of empty slots, of sum 1."""
     history = int(np.flatnonzero((arrays.length == 5) & (arrays.count > 40))[0])
@@ -303,6 +307,7 @@ def test_sources_of_an_answer(arrays):
 
 
 @pytest.mark.learning
+@pytest.mark.nightly  # test_learning shows on every change that the loss falls
 def test_one_batch_is_learned_by_heart():
     """Memory, head and loss fit: four questions about each of 16 histories, none renamed, within 200 updates."""
     env_kwargs = {**DATA, "split": "valid", "lengths": (1,)}

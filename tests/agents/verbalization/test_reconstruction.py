@@ -116,6 +116,7 @@ def test_named_dates_are_learned() -> None:
     assert decoder.loss(words, valid, dates, torch.zeros(4, dtype=torch.bool)) == 0
 
 
+@pytest.mark.slow
 def test_losses_and_what_learns_from_them(arrays):
     """Weights have the sum 1; phases leave out what they say; the convolutions learn from the memory's loss alone."""
     batch = QuestionBatch(arrays, np.argsort(-arrays.count)[:3], np.tile(np.arange(4), (3, 1)))

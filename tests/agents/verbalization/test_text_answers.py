@@ -45,6 +45,7 @@ def make(memory: str = "ct-lt", **changes) -> TextAnswering:
     return model
 
 
+@pytest.mark.slow
 def test_answers_to_learn_are_right_and_can_be_known(arrays):
     """Each is parsed as a right answer, has known tokens, and does not depend on how the gold answer is phrased."""
     tokenizer, dialogs, kinds = TOKENIZER, arrays.dialogs, set()
@@ -65,6 +66,7 @@ def test_answers_to_learn_are_right_and_can_be_known(arrays):
     assert kinds == set(KINDS)
 
 
+@pytest.mark.slow
 def test_loss_and_answers_are_those_of_each_question_alone(arrays):
     """Parts by length, other questions and padding change nothing; the memory and the resolved times do."""
     longest, shortest = int(arrays.count.argmax()), int(np.where(arrays.count > 0, arrays.count, 10**6).argmin())
@@ -120,6 +122,7 @@ def test_dropout_follows_from_the_batch(arrays):
     assert len(seeds) == 3
 
 
+@pytest.mark.slow
 def test_a_run_from_its_preset_to_its_numbers(tmp_path):
     """It resumes, is evaluated as structured answers are, and its checkpoint is refused with another tokenizer."""
     config = find_preset("episodic-qa:text")

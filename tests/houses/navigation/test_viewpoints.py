@@ -96,6 +96,7 @@ def test_a_wall_hides_the_other_side():
     assert points[:, 0].min() < 1.1
 
 
+@pytest.mark.slow
 def test_viewpoints_agree_with_dense_sampling_in_clutter():
     rng = np.random.default_rng(5)
     builder = ShapeBuilder()

@@ -26,6 +26,7 @@ def home(seed: int) -> House:
     return procedural_house(seed)
 
 
+@pytest.mark.slow
 def test_robot_reaches_every_room():
     for seed in SEEDS[::7]:
         check_connected(home(seed))
@@ -37,6 +38,7 @@ def test_nothing_overlaps():
         check_disjoint(home(seed))
 
 
+@pytest.mark.slow
 @settings(max_examples=4, deadline=None)
 @given(st.integers(0, 2**40))
 def test_any_seed_gives_a_sound_home(seed):
@@ -166,6 +168,7 @@ def test_rugs_are_flat_and_of_carpet():
     assert {MATERIALS[house.shapes.material[row]] for row in rugs} <= {"carpet", "stripes"}
 
 
+@pytest.mark.slow
 def test_same_seed_same_bits_also_in_another_process():
     script = (
         "from tests.houses.procedural.house_checks import digest\n"

@@ -72,6 +72,7 @@ def test_presence_of_what_is_searched_for():
     assert present.sum(1).min() >= 1 and present.sum(1).max() == 6
 
 
+@pytest.mark.slow
 def test_a_class_that_a_home_does_not_have_is_nowhere_in_it(monkeypatch):
     for name in TARGETS:
         monkeypatch.setattr(suncg_furnishing, "PRESENCE_PROBABILITIES", {**dict.fromkeys(TARGETS, 1.0), name: 0.0})
@@ -124,6 +125,7 @@ def test_nearly_all_free_floor_hangs_together():
         assert reached == set(range(len(home(seed).rooms)))
 
 
+@pytest.mark.slow
 def test_homes_are_sound():
     for seed in ALL[::40]:
         check_connected(home(seed))

@@ -241,6 +241,7 @@ WRONG_HOUSES = (
 )
 
 
+@pytest.mark.slow
 def test_wrong_houses(tmp_path):
     for edit, message in WRONG_HOUSES:
         house = two_rooms()

@@ -137,6 +137,7 @@ def test_objects_stay_in_their_boxes(folder, real):
             assert (high - low >= 0.85 * size - 1e-4).all(), item["assetId"]
 
 
+@pytest.mark.slow
 def test_all_is_within_the_house(real):
     for _, house in real:
         low, high = house.bounds
@@ -167,6 +168,7 @@ def test_every_room_can_be_reached(real):
             assert (-1 in door.rooms) or near & common, (house.name, door)
 
 
+@pytest.mark.slow
 def test_nothing_leaks_out(real):
     """Flooding every floor from inside never gets past the outer walls: the doors to the outside are closed."""
     for _, house in real[::10]:

@@ -2,7 +2,8 @@
 
 Prints the return by episode of the trial on held-out goals, mean and 95 % interval over seeds. Compare with the paper:
 32 in episode 1, 89 in episode 10; an agent that knows the goal gets 90.9, the scripted sweep 47.9 in every episode.
-Also with variants, such as `darkroom:k1` (no partial updates), and with fewer steps. A stopped command resumes.
+Also with variants, such as `darkroom:k1` (no partial updates), in the 5 x 5 room (`demo`, or `demo:ct-lt` with another
+memory; 3 minutes), and with fewer steps. A stopped command resumes.
 
     python examples/darkroom.py [--presets darkroom darkroom:k1] [--steps 4000000] [--seeds 0 1 2] [--jobs 2]
         [--out runs/darkroom] [--show] [--smoke]
@@ -67,7 +68,7 @@ def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    names = [name for name in preset_descriptions() if name.startswith("darkroom")]
+    names = [name for name in preset_descriptions() if name.partition(":")[0] in ("darkroom", "demo")]
     parser.add_argument("--presets", nargs="+", default=["darkroom"], choices=names, help="(default darkroom)")
     parser.add_argument("--steps", type=int, help="environment steps of a run (default the preset's)")
     options = sweep_options(parser, "runs/darkroom")

@@ -144,6 +144,22 @@ _DARKROOM = RunConfig(
     },
     eval_trials=100,
 )
+_DEMO = RunConfig(
+    **_darkroom(5, 25, 10),
+    total_steps=400_000,
+    threads=1,
+    learner=replace(_LAPTOP, n_steps=125, n_updates=5, batch_size=16, prefix_grad="detach", vf_coef=0.02),
+    policy={
+        **_relic(2, 2, 64, 256, "k0v0", 128, depth_dropout=0.0),
+        "features_extractor_kwargs": {"scaled": ["position"]},
+    },
+    eval_trials=100,
+)
+#: The 32 newest steps, one episode and a bit; what is older only in the long-term vectors.
+_COMPRESSIVE = {
+    "dim": 64, "layers": 1, "heads": 2, "mlp_dim": 256,
+    "block_length": 8, "memory_length": 8, "compressed_lengths": [4], "ratios": [4],
+}
 _PAPER_DARKROOM = RunConfig(
     **_darkroom(10, 100, 40),
     total_steps=10_000_000,
@@ -201,17 +217,15 @@ _EXTOBJNAV_SMALL = RunConfig(
 RELIC_PRESETS: dict[str, Preset] = {
     "demo": Preset(
         "a 5 x 5 Darkroom in minutes on a laptop: goes straight to the goal from the second episode on",
-        RunConfig(
-            **_darkroom(5, 25, 10),
-            total_steps=400_000,
-            threads=1,
-            learner=replace(_LAPTOP, n_steps=125, n_updates=5, batch_size=16, prefix_grad="detach", vf_coef=0.02),
-            policy={
-                **_relic(2, 2, 64, 256, "k0v0", 128, depth_dropout=0.0),
-                "features_extractor_kwargs": {"scaled": ["position"]},
-            },
-            eval_trials=100,
-        ),
+        _DEMO,
+        {
+            name: Variant(about, {"policy.memory": name, "policy.memory_kwargs": settings})
+            for name, about, settings in (
+                ("lstm", "an LSTM of 64 numbers in place of ReLIC", {"hidden_dim": 64}),
+                ("ct-lt", "a Compressive Transformer of 20 vectors and a long-term state", _COMPRESSIVE),
+                ("ct-log", "a Compressive Transformer of 20 vectors and six that merge", _COMPRESSIVE),
+            )
+        },
         time="3 to 5 min",
     ),
     "ci-smoke": Preset(

@@ -48,8 +48,8 @@ EXAMPLES = {
             "# R2R: ne sr osr spl tl ndtw sdtw cls; CVDN: gp",
             "memenvs score r2r trajectories.json --split val_unseen",
             "memenvs score ndh results.json --split val_unseen --data FOLDER",
-            "# answers about a robot's life, in a file of `memenvs verbalization questions`",
-            "memenvs score emv answers.json",
+            "# answers about a robot's life, in a file of `memenvs verbalization questions`; a figure of each table",
+            "memenvs score emv answers.json --plots figures",
         ],
         "verbalization": [
             "memenvs verbalization questions answers.json --split test --lengths 1 5 10",

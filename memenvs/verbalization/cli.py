@@ -99,11 +99,18 @@ def _gate(arguments: argparse.Namespace) -> None:
 
 
 def _score(arguments: argparse.Namespace) -> None:
+    from memenvs.verbalization.language.plots import check_plots, draw_tables
     from memenvs.verbalization.language.question_sets import score_file
     from memenvs.verbalization.language.tables import make_tables
 
+    folder = None if arguments.plots is None else Path(arguments.plots)
+    if folder is not None:
+        with as_user_error("--plots", OSError, ImportError):
+            check_plots(folder)
     with as_user_error("FILE", ValueError, OSError):
         tables = make_tables(score_file(Path(arguments.file)))
+    if folder is not None:
+        draw_tables(tables, folder)
     if arguments.json:
         print_json({name: table.data() for name, table in tables.items()})
     else:
@@ -120,5 +127,7 @@ EXTENSION = Extension(
             run=run,
         ),
     ),
-    scorers={"emv": Scorer(help="a file of `memenvs verbalization questions` with answers", run=_score)},
+    scorers={
+        "emv": Scorer(help="a file of `memenvs verbalization questions` with answers", run=_score, has_plots=True)
+    },
 )

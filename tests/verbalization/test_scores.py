@@ -5,6 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from memenvs.cli import main
 from memenvs.verbalization.language import gate
@@ -173,7 +174,9 @@ def test_a_file_of_answers_is_scored(tmp_path, capsys):
     assert set(tables) == {"total", "kind", "information", "distance", "category", "how_often", "mix"}
     answer_all(path, wrong=90)
     scored = score_file(path)
-    assert main(["score", "emv", str(path)]) == 0
+    assert main(["score", "emv", str(path), "--plots", str(tmp_path / "figures")]) == 0
+    drawn = {file.stem: np.asarray(Image.open(file).convert("L")) for file in (tmp_path / "figures").iterdir()}
+    assert set(drawn) == set(tables) and all((picture < 128).sum() > 1000 for picture in drawn.values())
     out = capsys.readouterr().out
     share = sum(each.score.category == CORRECT for each in scored) / len(scored)
     assert 0.4 < share < 0.6 and f"{100 * share:.1f}" in out and "histories of 5" in out
@@ -206,6 +209,10 @@ def test_wrong_files_are_refused(tmp_path, capsys):
     path.write_text("[]")
     assert main(["score", "emv", str(path)]) == 2
     assert main(["score", "emv", str(tmp_path / "none.json")]) == 2
+    assert main(["score", "emv", str(path), "--plots", str(path)]) == 2  # a file is in the way
+    assert "--plots" in capsys.readouterr().err
+    assert main(["score", "r2r", str(path), "--split", "val_unseen", "--plots", "figures"]) == 2
+    assert "--plots: must not be given with r2r" in capsys.readouterr().err
     assert main(["score", "emv", str(path), "--split", "test"]) == 2
     assert "--split: must not be given with emv" in capsys.readouterr().err
     with pytest.raises(ValueError, match="unknown split 'all'"):

@@ -63,8 +63,8 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
         ValueError, match=r"preset 'darkroom': unknown variant 'no-ie'; choose from .* Did you mean 'no-iea'\?"
     ):
         find_preset("darkroom:no-ie")
-    with pytest.raises(ValueError, match="preset 'demo': unknown variant 'k1'; this preset has none"):
-        find_preset("demo:k1")
+    with pytest.raises(ValueError, match="preset 'ci-smoke': unknown variant 'k1'; this preset has none"):
+        find_preset("ci-smoke:k1")
 
 
 #: Tasks whose models are calibrated with thousands of pictures, which are drawn first.

@@ -157,8 +157,14 @@ _DEMO = RunConfig(
 )
 #: The 32 newest steps, one episode and a bit; what is older only in the long-term vectors.
 _COMPRESSIVE = {
-    "dim": 64, "layers": 1, "heads": 2, "mlp_dim": 256,
-    "block_length": 8, "memory_length": 8, "compressed_lengths": [4], "ratios": [4],
+    "dim": 64,
+    "layers": 1,
+    "heads": 2,
+    "mlp_dim": 256,
+    "block_length": 8,
+    "memory_length": 8,
+    "compressed_lengths": [4],
+    "ratios": [4],
 }
 _PAPER_DARKROOM = RunConfig(
     **_darkroom(10, 100, 40),

@@ -209,7 +209,7 @@ def test_wrong_files_are_refused(tmp_path, capsys):
     path.write_text("[]")
     assert main(["score", "emv", str(path)]) == 2
     assert main(["score", "emv", str(tmp_path / "none.json")]) == 2
-    assert main(["score", "emv", str(path), "--plots", str(path)]) == 2  # a file is in the way
+    assert main(["score", "emv", str(path), "--plots", str(path)]) == 2  # a file has this name
     assert "--plots" in capsys.readouterr().err
     assert main(["score", "r2r", str(path), "--split", "val_unseen", "--plots", "figures"]) == 2
     assert "--plots: must not be given with r2r" in capsys.readouterr().err

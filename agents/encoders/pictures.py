@@ -45,7 +45,22 @@ class PictureEncoder(nn.Module):
         Returns:
             float, (P * rows_per_picture, D).
         """
-        return self.linear(self.convolutions(as_channels(pictures, self.linear.weight.dtype)).flatten(1))
+        return self.codes(self.features(pictures))
+
+    def features(self, pictures: Tensor) -> Tensor:
+        """Convolve P pictures.
+
+        Args:
+            pictures: uint8, (P, H, W, 3).
+
+        Returns:
+            float, (P, channels, rows, columns).
+        """
+        return self.convolutions(as_channels(pictures, self.linear.weight.dtype))
+
+    def codes(self, features: Tensor) -> Tensor:
+        """Bring features of P pictures to width D, float, (P * rows_per_picture, D)."""
+        return self.linear(features.flatten(1))
 
     @torch.no_grad()
     def calibrate(self, pictures: Tensor) -> None:
@@ -103,13 +118,12 @@ class PatchEncoder(PictureEncoder):
 
     def forward(self, patches: Tensor) -> Tensor:
         """Encode single patches, uint8, (P, 16, 16, 3), to float, (P, D)."""
-        return super().table(patches)
+        return super().codes(self.features(patches))
 
-    def table(self, pictures: Tensor) -> Tensor:
-        """Encode the patches of each picture, row by row; see `PictureEncoder.table`."""
-        blocks = self.convolutions(as_channels(pictures, self.linear.weight.dtype))  # (P, 32, cells + 1, cells + 1)
-        kernel = self.linear.weight.unflatten(1, (32, 2, 2))
-        return functional.conv2d(blocks, kernel, self.linear.bias).flatten(2).transpose(1, 2).flatten(0, 1)
+    def codes(self, features: Tensor) -> Tensor:
+        """Bring features of whole pictures to width D, patches row by row; see `PictureEncoder`."""
+        kernel = self.linear.weight.unflatten(1, (32, 2, 2))  # features: (P, 32, cells + 1, cells + 1)
+        return functional.conv2d(features, kernel, self.linear.bias).flatten(2).transpose(1, 2).flatten(0, 1)
 
 
 class ViewEncoder(PictureEncoder):

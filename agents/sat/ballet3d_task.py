@@ -54,6 +54,7 @@ class Ballet3DTask(PictureTask):
         front = world.front_views
         return PictureBatch(
             pictures=lambda numbers: rows_of(numbers, views, front),
+            drawn=views,
             rows=rows[chosen],
             places=episodes.place.astype(np.int64),
             regions=episodes.place.astype(np.int64),

@@ -13,6 +13,7 @@ from memenvs.retention import STRATEGY_NAMES
 
 PictureMemory = Literal["t-fifo", "t-fifo+a", "sat-fifo", "sat-pm-ph"]
 MoveQuery = Literal["displacement", "moves"]
+Convolutions = Literal["learned", "fixed"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,8 @@ class PictureModelConfig:
         initialisation: "calibrated" scales pictures (`PictureEncoder.calibrate`) and codes of time and place, so that
             each is visible in a token, and starts with attention to what resembles the query (`MemoryReader.sharpen`)
             that copies what it reads. "release" keeps PyTorch's own weights and published codes.
+        convolutions: Those of the encoder. "fixed" leaves them as they are drawn (and calibrated), and its last layer
+            alone learns. Views that a task draws once are then convolved once, and not in every batch.
         place_layers: Layers after which a second head predicts the place of each query, 0 (none) to `layers` - 1, in
             tasks with moves. It is trained together with the answer. The model must find the place of the start, add
             the moves, and read there; the answer alone teaches none of the three by itself.
@@ -59,6 +62,7 @@ class PictureModelConfig:
     place_code: str | None = None
     move_query: MoveQuery = "displacement"
     initialisation: Initialisation = "calibrated"
+    convolutions: Convolutions = "learned"
     place_layers: int = 0
     flat_layers: int = 0
     chunk: int = 8

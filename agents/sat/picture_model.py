@@ -29,6 +29,8 @@ from memenvs.agents.sat.picture_task import PictureBatch, PictureTask
 from memenvs.checks import choices_for
 from memenvs.retention import retained
 
+CONVOLVED_AT_ONCE = 256
+"""Views that are convolved at once where a task has drawn many."""
 TIME_SCALE = 0.25
 """Root mean square of a calibrated time code; that of pictures and places is 1."""
 
@@ -80,6 +82,10 @@ class PictureModel(nn.Module):
 
         dim, calibrated = config.dim, config.initialisation == "calibrated"
         self.encoder: PictureEncoder = PatchEncoder(dim) if task.pictures == "patches" else ViewEncoder(dim)
+        if config.convolutions == "fixed":
+            self.encoder.convolutions.requires_grad_(False)
+        self._drawn_features: dict[int, tuple[np.ndarray, Tensor]] = {}  # views, and what the convolutions make of them
+        self.register_load_state_dict_post_hook(lambda model, _: model._drawn_features.clear())
         self.reader = MemoryReader(dim, config.layers, config.heads, config.mlp_dim)
         self.head: nn.Module
         if task.classes:
@@ -201,9 +207,33 @@ class PictureModel(nn.Module):
         """
         per_picture = self.encoder.rows_per_picture
         numbers, index = np.unique(rows // per_picture, return_inverse=True)
-        table = self.encoder.table(torch.from_numpy(batch.pictures(numbers)).to(self.times.device))
+        table = self.encoder.codes(self._features(batch, numbers))
         at = torch.from_numpy(index.reshape(rows.shape) * per_picture + rows % per_picture).to(table.device)
         return table.index_select(0, at.flatten()).unflatten(0, at.shape)  # its gradient is faster than an embedding's
+
+    def _features(self, batch: PictureBatch, numbers: np.ndarray) -> Tensor:
+        """Convolve pictures, int64, (P,), ascending; with fixed convolutions, those of all batches only once."""
+        device = self.times.device
+        if self.config.convolutions == "learned" or batch.drawn is None:
+            return self.encoder.features(torch.from_numpy(batch.pictures(numbers)).to(device))
+        is_drawn = numbers < len(batch.drawn)
+        known, others = numbers[is_drawn], numbers[~is_drawn]
+        features = self._features_of_drawn(batch.drawn)[torch.from_numpy(known).to(device)]
+        if not len(others):
+            return features
+        return torch.cat([features, self.encoder.features(torch.from_numpy(batch.pictures(others)).to(device))])
+
+    @torch.no_grad()
+    def _features_of_drawn(self, drawn: np.ndarray) -> Tensor:
+        """Convolve all views of a task, unless that is done; float, (V, channels, rows, columns)."""
+        device = self.times.device
+        if id(drawn) not in self._drawn_features:
+            blocks = [
+                self.encoder.features(torch.from_numpy(drawn[first : first + CONVOLVED_AT_ONCE]).to(device))
+                for first in range(0, len(drawn), CONVOLVED_AT_ONCE)
+            ]
+            self._drawn_features[id(drawn)] = drawn, torch.cat(blocks)
+        return self._drawn_features[id(drawn)][1].to(device)
 
     def queries(self, batch: PictureBatch, first: Tensor | None) -> Tensor:
         """Make the queries.

@@ -168,7 +168,7 @@ class PicturePrediction(PredictionModel):
 
     def parameter_groups(self) -> list[tuple[list[nn.Parameter], float]]:
         """Return the parameters of model and allocator, each with its factor of the learning rate."""
-        groups = [(list(self.model.parameters()), 1.0)]
+        groups = [([each for each in self.model.parameters() if each.requires_grad], 1.0)]
         if self.allocator is not None and self.allocation is not None:
             groups.append((list(self.allocator.parameters()), self.allocation.rate))
         return groups

@@ -20,6 +20,7 @@ class PictureBatch:
     Attributes:
         pictures: Function from numbers of pictures, int64, (P,), to these pictures, uint8, (P, H, W, 3). So only those
             that a memory keeps need to be drawn.
+        drawn: uint8, (V, H, W, 3); pictures 0 ... V - 1, where a task has drawn them once for all batches; else None.
         rows: int64, (B, T); what each step shows: the number of a view; or, of patch c of picture p, `p * cells + c`.
         places: int64, (B, T); place of each step.
         regions: int64, (B, T); place that retention strategies count and chunks share. With patches it is a group of
@@ -42,6 +43,7 @@ class PictureBatch:
     regions: np.ndarray
     tasks: np.ndarray
     answers: np.ndarray
+    drawn: np.ndarray | None = None
     answer_rows: np.ndarray | None = None
     moves: np.ndarray | None = None
     query_rows: np.ndarray | None = None
@@ -58,7 +60,7 @@ class PictureBatch:
         chosen = {}
         for each in fields(self):
             value = getattr(self, each.name)
-            if each.name != "pictures" and value is not None:
+            if each.name not in ("pictures", "drawn") and value is not None:
                 chosen[each.name] = value[index]
         return replace(self, **chosen)
 

@@ -17,8 +17,8 @@ from memenvs.recall.pools import ColorPool, ViewPool
 from memenvs.recall.turns import NUM_HEADINGS, NUM_PLACES, QUERY_HEADINGS
 from memenvs.recall.view_recall import PANORAMA_HEADINGS
 
-TOURS, HELD_OUT_TOURS = 64, 16
-"""Tours of ColorRecall that are drawn for training and for evaluation, 400 views each."""
+TOUR_VIEWS, HELD_OUT_TOUR_VIEWS = 25_600, 6_400
+"""Views of tours of ColorRecall that are drawn for training and for evaluation: 64 and 16 tours of 400 steps."""
 POSITIONS, HELD_OUT_POSITIONS = 400, 100
 """Positions of ViewRecall that are drawn for training and for evaluation, 40 views each."""
 
@@ -40,13 +40,12 @@ class ColorRecallTask(PictureTask):
         self.steps = sum(config.steps)
         self.capacity = config.capacity
         rooms = RecallHomes(config, ColorRecall.__name__).max_rooms
-        self.n_places = self.n_regions = int(_tours(config, False).place.max()) + 1 if rooms is None else rooms
+        self.n_places = self.n_regions = int(_tours(config, False)[0].place.max()) + 1 if rooms is None else rooms
 
     def sample(self, count: int, rng: np.random.Generator, *, held_out: bool = False) -> PictureBatch:
         """Draw episodes; see `PictureTask.sample`."""
-        pool = _tours(self.config, held_out)
+        pool, views = _tours(self.config, held_out)
         episodes = pool.sample_batch(count, rng)
-        views = pool.images.reshape(-1, *pool.images.shape[2:])
         first = pool.first_images(episodes)
         query_rows = episodes.tour * self.steps
         rows = query_rows[:, None] + np.arange(self.steps)
@@ -54,6 +53,7 @@ class ColorRecallTask(PictureTask):
         places = pool.place[episodes.tour].astype(np.int64)
         return PictureBatch(
             pictures=lambda numbers: rows_of(numbers, views, first),
+            drawn=views,
             rows=rows,
             places=places,
             regions=places,
@@ -85,9 +85,8 @@ class ViewRecallTask(PictureTask):
 
     def sample(self, count: int, rng: np.random.Generator, *, held_out: bool = False) -> PictureBatch:
         """Draw episodes; see `PictureTask.sample`."""
-        pool = _positions(self.config, held_out)
+        pool, views = _positions(self.config, held_out)
         episodes = pool.sample_batch(count, rng)
-        views = pool.pictures.reshape(-1, *pool.pictures.shape[2:])
         first_row = episodes.position[:, None] * len(PANORAMA_HEADINGS)
         angle = QUERY_HEADINGS[episodes.query]
         apart = PANORAMA_HEADINGS[:NUM_HEADINGS] - angle[:, None]  # (B, 30)
@@ -95,6 +94,7 @@ class ViewRecallTask(PictureTask):
         places = episodes.place.astype(np.int64)
         return PictureBatch(
             pictures=lambda numbers: views[numbers],
+            drawn=views,
             rows=first_row + episodes.heading,
             places=places,
             regions=places,
@@ -106,10 +106,15 @@ class ViewRecallTask(PictureTask):
 
 
 @cache
-def _tours(config: ColorRecallConfig, held_out: bool) -> ColorPool:
-    return ColorPool(config, tours=HELD_OUT_TOURS if held_out else TOURS, seed=int(held_out))
+def _tours(config: ColorRecallConfig, held_out: bool) -> tuple[ColorPool, np.ndarray]:
+    """Make the pool, and its views as rows."""
+    views = HELD_OUT_TOUR_VIEWS if held_out else TOUR_VIEWS
+    pool = ColorPool(config, tours=max(1, views // sum(config.steps)), seed=int(held_out))
+    return pool, pool.images.reshape(-1, *pool.images.shape[2:])
 
 
 @cache
-def _positions(config: ViewRecallConfig, held_out: bool) -> ViewPool:
-    return ViewPool(config, positions=HELD_OUT_POSITIONS if held_out else POSITIONS, seed=int(held_out))
+def _positions(config: ViewRecallConfig, held_out: bool) -> tuple[ViewPool, np.ndarray]:
+    """Make the pool, and its views as rows."""
+    pool = ViewPool(config, positions=HELD_OUT_POSITIONS if held_out else POSITIONS, seed=int(held_out))
+    return pool, pool.pictures.reshape(-1, *pool.pictures.shape[2:])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -145,6 +147,32 @@ def test_calibrated_parts_of_a_token_have_the_same_size_and_time_a_quarter() -> 
     for codes, size in ((model.places.table(), 1.0), (model.times, 0.25)):
         assert codes.square().mean().sqrt().item() == pytest.approx(size, rel=1e-4)
         assert codes.mean(0).abs().max() < 1e-4
+
+
+def test_fixed_convolutions_see_the_views_that_batches_share_once() -> None:
+    task = RandomPictures(classes=3)
+    torch.manual_seed(1)
+    learned, fixed = (PictureModel(task, **SMALL, convolutions=each) for each in ("learned", "fixed"))
+    fixed.load_state_dict(learned.state_dict())
+    batch = task.sample(B, np.random.default_rng(2))
+    batch = replace(batch, drawn=batch.pictures(np.arange(2)))  # the third picture is of this batch alone
+    convolved: list[int] = []
+    fixed.encoder.convolutions.register_forward_pre_hook(lambda _, inputs: convolved.append(len(inputs[0])))
+    strategies = np.zeros(B, np.int64)
+    for _ in range(2):
+        answers = [model(batch, strategies) for model in (learned, fixed)]
+        torch.testing.assert_close(*answers)
+    assert convolved == [2, 1, 1]
+    for each in answers:
+        each.square().sum().backward()
+    torch.testing.assert_close(learned.encoder.linear.weight.grad, fixed.encoder.linear.weight.grad)
+    assert all(each.grad is not None for each in learned.encoder.convolutions.parameters())
+    assert all(each.grad is None for each in fixed.encoder.convolutions.parameters())
+    other = PictureModel(task, **SMALL)
+    fixed.load_state_dict(other.state_dict())
+    torch.testing.assert_close(fixed(batch, strategies), other(batch, strategies))
+    with pytest.raises(ValueError, match="unknown convolutions 'frozen'"):
+        PictureModel(task, convolutions="frozen")
 
 
 def test_settings_that_do_not_fit_are_refused_by_name() -> None:

@@ -69,7 +69,7 @@ def test_ballets_ask_for_dancers_that_the_strategy_of_the_task_keeps(monkeypatch
 
 
 def test_the_first_view_of_a_tour_has_the_square_and_the_query_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recall_tasks, "TOURS", 1)
+    monkeypatch.setattr(recall_tasks, "TOUR_VIEWS", 119)  # one tour, and not quite another
     recall_tasks._tours.cache_clear()
     task = make_picture_task("memenvs/ColorRecall-v0", {"steps": [30, 30], "capacity": 30})
     batch = task.sample(4, rng())
@@ -80,6 +80,8 @@ def test_the_first_view_of_a_tour_has_the_square_and_the_query_has_not(monkeypat
         assert 0 < differs.sum() <= 64
         assert (first[b][differs] == RGB[batch.answers[b]]).all()
     assert task.steps == 60 and (batch.rows[:, 1:] == batch.rows[0, 1:]).all()  # one tour
+    assert batch.drawn is not None and task.sample(1, rng()).drawn is batch.drawn
+    np.testing.assert_array_equal(batch.drawn[batch.query_rows], query)
     recall_tasks._tours.cache_clear()
 
 

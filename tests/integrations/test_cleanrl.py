@@ -28,6 +28,7 @@ def example():
 
 
 @pytest.mark.learning
+@pytest.mark.nightly  # the same loop trains below
 def test_the_loop_learns(example) -> None:
     """A random policy gets one reward a step in 16 cells, 1 in an episode of 16 steps."""
     history = example.train(example.Args(total_timesteps=15 * 1024))

@@ -22,7 +22,7 @@ def test_ballet_is_learned(tmp_path: Path) -> None:
     config = with_overrides(find_preset("ballet-fifo"), [("total_steps", 500), ("supervised.warmup_steps", 100)])
     with RunDirectory(tmp_path / "run", config) as run:
         train_run(run, quiet=True)
-        result = evaluate_predictions(run, episodes=2000)
+        result = evaluate_predictions(run, episodes=500)
     accuracy, best = (result[who]["metrics"]["accuracy"]["mean"] for who in ("agent", "ideal"))
     assert accuracy > 0.6  # a guess is right in 1 of 8
     assert accuracy < best + 0.02

@@ -112,7 +112,7 @@ VARIANTS: dict[str, list[dict]] = {
 }
 #: Memories that differ in one setting from one that every change checks.
 SELDOM = {"ct-lt-learned", "ml-ct-lt"}
-#: Memories whose code is for the most part that of another one, which `make fast` checks.
+#: Memories whose code is for the most part that of another one: their first variant is slow, the others are nightly.
 ALIKE = {"t-fifo+a", "sat-fifo-th", "sat-pm-ph", "smt-factorized", "ct-slots", "ct-log", "lstm-on"}
 #: Checks of a memory's other variants on every change: forms of the same computation, in which settings take part.
 OF_VARIANTS = ("check_sequence", "check_chunks", "check_starts", "check_rows", "check_strategies", "check_bounded")
@@ -121,7 +121,7 @@ OF_VARIANTS = ("check_sequence", "check_chunks", "check_starts", "check_rows", "
 def contract_cases() -> Iterator[Any]:
     """Each memory with the first of its variants, or with all others, and each check."""
     for name, check, others in itertools.product(MEMORIES, CHECKS, (False, True)):
-        is_seldom = name in SELDOM or (others and check.__name__ not in OF_VARIANTS)
+        is_seldom = name in SELDOM or (others and (name in ALIKE or check.__name__ not in OF_VARIANTS))
         mark = pytest.mark.nightly if is_seldom else pytest.mark.slow if others or name in ALIKE else ()
         if not others or len(VARIANTS[name]) > 1:
             yield pytest.param(name, check, others, id=f"{name}-{check.__name__}{'-others' * others}", marks=mark)

@@ -21,7 +21,8 @@ from memenvs.agents.memory.allocator import AdaptiveAllocator
 from memenvs.agents.memory.base import STRATEGY
 from memenvs.agents.policies.acting import ActingPolicy, observation_tensors
 from memenvs.agents.policies.memory_policy import MemoryPolicy
-from memenvs.agents.vec_env import episode_horizon, episode_is_trial
+from memenvs.agents.vec_env import TrialVecEnv, episode_horizon, episode_is_trial
+from memenvs.task import defines
 
 
 class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
@@ -58,6 +59,7 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
         self._process_batch_size = self.processes.split_evenly("batch_size", self.config.batch_size)
         super()._setup_model()
         self._trained = self.policy.optimizer.param_groups[0]["params"]  # not those of the allocator
+        self._is_cloning = False  # True in a rollout in which the oracle acts
         self._carries_memory = False  # True if the next rollout goes on with the memory of this one
         self._pending_log: int | None = None  # iteration whose log is written after its update
 
@@ -78,6 +80,8 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
         self._episodes: EpisodeAllocator | None = None
         if self.env is not None:
             self._check_horizon(self.env)
+            if self.config.cloning_steps is not None:
+                self._check_oracle(self.env)
             if self.policy.allocator is not None:
                 self._check_episodes(self.env)
                 self._episodes = EpisodeAllocator(self.policy.allocator, self.n_envs)
@@ -93,6 +97,16 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
                 with_strategy=self.policy.allocator is not None,
             )
         self._state: State | None = None
+
+    def _check_oracle(self, env: VecEnv) -> None:
+        """Raise a ValueError if there is no oracle whose actions could be cloned."""
+        if not isinstance(self.action_space, spaces.Discrete):
+            raise ValueError(f"cloning_steps must be None unless actions are Discrete, got {self.action_space}")
+        inner = env.unwrapped
+        if not isinstance(inner, TrialVecEnv) or not defines(type(inner.env.task), "oracle_actions"):
+            raise ValueError(
+                f"cloning_steps must be None for an environment that has no oracle, got {self.config.cloning_steps}"
+            )
 
     def _check_horizon(self, env: VecEnv) -> None:
         """Raise a ValueError if the memory is too short for an episode, or to value the observation after its end."""
@@ -155,7 +169,9 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
                 episode_start = self._episode_start
                 trial_start = self._trial_start
                 extra_inputs = self._choose_strategies()
-                output = self._act(observations, self._state, episode_start, trial_start)
+                taken = self._oracle_actions(env) if self._is_cloning else None
+                output = policy.act(observations, self._state, episode_start, trial_start, taken=taken)
+                self._check_outputs(output.is_finite)
                 new_obs, rewards, dones, infos = self._step_env(env, policy.environment_actions(output.actions))
                 self.num_timesteps += processes.count * env.num_envs
                 callback.update_locals(locals())
@@ -196,6 +212,7 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
         """Empty the buffer and, unless the memory is carried on, the memory; start trials."""
         config = self.config
         self.rollout_buffer.reset()
+        self._is_cloning = config.cloning_steps is not None and self.num_timesteps < config.cloning_steps
         if self._state is None:
             known_trials = ["trial_start" in info for info in env.unwrapped.reset_infos]
             self._has_trials = all(known_trials)
@@ -238,6 +255,11 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
 
     def _all_at_trial_start(self) -> bool:
         return self._state is not None and super()._all_at_trial_start()
+
+    def _oracle_actions(self, env: VecEnv) -> Tensor:
+        """Return the actions of the oracle, int64, (N,), counted from 0."""
+        assert isinstance(env.unwrapped, TrialVecEnv) and isinstance(self.action_space, spaces.Discrete)
+        return torch.as_tensor(env.unwrapped.oracle_actions() - self.action_space.start, device=self.device)
 
     def _choose_strategies(self) -> ExtraInputs:
         """Choose the strategy of each memory that is emptied, and return all; empty without an allocator."""

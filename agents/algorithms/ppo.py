@@ -33,6 +33,8 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
     refilled with the new weights. The last update of a rollout learns from all T steps: a full update. The next
     rollout starts with a new trial and an empty memory. K = 1 is ordinary PPO.
 
+    With `cloning_steps`, the oracle acts in the first rollouts, and the policy learns its actions.
+
     With `allocator`, the eviction strategy of a memory with a capacity is chosen where it is emptied, and a Q of each
     strategy learns from the undiscounted returns. The strategy of each step is stored, so that learning sees the memory
     that acted; the trained policy follows the strategy with the largest Q.
@@ -191,9 +193,12 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
             distribution, values, actions = self.evaluate(part, begin, end)
             old_log_probs, old_values, advantages, returns = targets[part].unbind(-1)  # (B', S) each
             # Clipped surrogate objective: Schulman et al., 2017, equation 7.
-            ratio = (distribution.log_prob(actions) - old_log_probs).exp()
+            log_probs = distribution.log_prob(actions)
+            ratio = (log_probs - old_log_probs).exp()
             clipped_ratio = ratio.clamp(1.0 - config.clip_range, 1.0 + config.clip_range)
             policy_loss = -torch.min(advantages * ratio, advantages * clipped_ratio).mean()
+            if self._is_cloning:
+                policy_loss = -log_probs.mean()
             if config.clip_range_vf is not None:  # the value may change by at most clip_range_vf in an update
                 values = old_values + (values - old_values).clamp(-config.clip_range_vf, config.clip_range_vf)
             value_loss = (values - returns).square().mean()

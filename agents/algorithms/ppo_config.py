@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from memenvs.agents.algorithms.allocator_config import AllocatorConfig
 from memenvs.agents.algorithms.schedules import cosine_schedule
-from memenvs.checks import check_fields, choices_for
+from memenvs.checks import check_fields, check_int, choices_for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +53,9 @@ class PPOConfig:
         allocator: Settings of an allocator, which chooses the memory's eviction strategy for each trial (or episode,
             where the memory is emptied at each) and learns from the returns; a dict of them in JSON. None: the strategy
             of the memory's own settings.
+        cloning_steps: Environment steps at the start, rounded up to whole rollouts, in which the environment's oracle
+            acts and the policy learns its actions by their log likelihood (behaviour cloning), as values learn its
+            returns; >= 1, None for none. Needs an environment of `make_vec_env` with an oracle and `Discrete` actions.
 
     Raises:
         TypeError: A value of another type.
@@ -88,6 +91,7 @@ class PPOConfig:
     precision: Literal["float32", "bfloat16"] = "float32"
     reset_each_rollout: bool | None = None
     allocator: AllocatorConfig | None = None
+    cloning_steps: int | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.allocator, dict):
@@ -109,6 +113,8 @@ class PPOConfig:
                 raise ValueError(f"{name} must be > 0, got {value}")
         if self.warmup_steps < 0:
             raise ValueError(f"warmup_steps must be at least 0, got {self.warmup_steps}")
+        if self.cloning_steps is not None:
+            check_int("cloning_steps", self.cloning_steps)
         shuffles = self.shuffle_episodes and self.n_updates > 1
         if self.credit_across_episodes and (self.bootstrap_truncated or shuffles):
             raise ValueError(

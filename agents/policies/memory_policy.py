@@ -353,15 +353,22 @@ class MemoryPolicy(ActingPolicy):
         episode_start: Tensor,
         trial_start: Tensor,
         deterministic: bool = False,
+        taken: Tensor | None = None,
     ) -> PolicyOutput:
-        """Choose an action for each of B environments and advance the state; see `ActingPolicy.act`."""
+        """Choose an action for each of B environments and advance the state; see `ActingPolicy.act`.
+
+        With `taken`, int64, (B,), actions of another policy counted from 0, these are its actions.
+        """
         features = self.features(observations)
         extra_inputs = self.extra_inputs(observations)
         action_mask = self.action_mask(observations)
         if action_mask is not None:
             check_action_mask(action_mask)
         distribution, values, state = self.step(features, state, episode_start, trial_start, extra_inputs, action_mask)
-        actions = distribution.mode() if deterministic else distribution.sample(self.generator)
+        if taken is not None:
+            actions = taken
+        else:
+            actions = distribution.mode() if deterministic else distribution.sample(self.generator)
         return PolicyOutput(
             features=features,
             extra_inputs=extra_inputs,

@@ -40,6 +40,7 @@ DEFAULTS: dict[Config, dict[str, Any]] = {
         "precision": "float32",
         "reset_each_rollout": None,
         "allocator": None,
+        "cloning_steps": None,
     },
     DQNConfig: {
         "learning_rate": 5e-4,
@@ -71,7 +72,7 @@ DEFAULTS: dict[Config, dict[str, Any]] = {
     },
 }
 COUNTS: dict[Config, tuple[str, ...]] = {
-    PPOConfig: ("n_updates", "n_epochs", "batch_size", "micro_batch_tokens", "prefix_window"),
+    PPOConfig: ("n_updates", "n_epochs", "batch_size", "micro_batch_tokens", "prefix_window", "cloning_steps"),
     DQNConfig: ("capacity", "episode_steps", "updates_per_collect", "batch_size", "decisions", "n_step"),
     SupervisedConfig: ("batch_size", "validation_episodes", "checkpoint_steps"),
 }

@@ -6,6 +6,8 @@ that keep everything or a single vector, with the same steps. Prints a table a t
 mean and 95 % interval over seeds, and the strategy with the largest Q. The page has success and choices along the
 training, and the steps that each strategy holds, from the memory of a run. A stopped command resumes.
 
+Compressive Transformers are compared in short-visual-match (--methods relic lstm ct-lt ct-log).
+
     python examples/visual_match.py [--tasks visual-match] [--methods ama mvfo fifo] [--seeds 0 1 2] [--jobs 2]
         [--device cpu] [--out runs/visual_match] [--show] [--smoke]
 """
@@ -27,8 +29,10 @@ from memenvs.agents.studies.sweep import SweepRun, run_sweep, sweep_options
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=list(TASKS), help="(default all)")
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS), help="(default all)")
+    tasks = [task for task in TASKS if not task.startswith("short-")]
+    methods = [method for method in METHODS if not method.startswith("ct-")]
+    parser.add_argument("--tasks", nargs="+", default=tasks, choices=list(TASKS), help="(default %(default)s)")
+    parser.add_argument("--methods", nargs="+", default=methods, choices=list(METHODS), help="(default %(default)s)")
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:0 (default %(default)s)")
     options = sweep_options(parser, "runs/visual_match")
     if options.smoke:

@@ -40,6 +40,17 @@ _VISUAL_MATCH = RunConfig(
     eval_trials=1000,
     score="success",
 )
+#: As in the study of questions: the 32 newest steps, those that are older only in the long-term vectors.
+_COMPRESSIVE = {
+    "dim": 64,
+    "layers": 1,
+    "heads": 2,
+    "mlp_dim": 64,
+    "block_length": 8,
+    "memory_length": 8,
+    "compressed_lengths": [4],
+    "ratios": [4],
+}
 
 
 def _other(memory: str, **settings: Any) -> dict[str, Any]:
@@ -66,6 +77,8 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
         "ReLIC over all steps of the episode",
         _other("relic", layers=1, heads=2, dim=64, mlp_dim=64, max_episode_steps=101),
     ),
+    "ct-lt": ("a Compressive Transformer of 20 vectors and a long-term state", _other("ct-lt", **_COMPRESSIVE)),
+    "ct-log": ("a Compressive Transformer of 20 vectors and six that merge", _other("ct-log", **_COMPRESSIVE)),
 }
 #: Task of the study -> beginning of the names of its variants, and the overrides of all. In TwoRooms views are wide, so
 #: that both boxes are in the first one of the choice. Stay and memory have 0.3 of their sizes by default.
@@ -85,8 +98,17 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
             "eval_trials": 200,
         },
     ),
+    "short-visual-match": (  # the choice is beyond the 32 steps that `ct-lt` and `ct-log` keep in their queues
+        "short-",
+        {
+            "env_kwargs": {**_VISUAL_MATCH.env_kwargs, "phases": [4, 30, 6]},
+            "total_steps": 512_000,
+            "ppo.n_steps": 40,
+            "eval_steps": 40,
+        },
+    ),
 }
-_CAPACITIES = {"visual-match": _CAPACITY, "two-rooms": 12}
+_CAPACITIES = {"visual-match": _CAPACITY, "two-rooms": 12, "short-visual-match": 15}
 
 
 def variant_name(task: str, method: str) -> str:

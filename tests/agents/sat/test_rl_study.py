@@ -56,11 +56,15 @@ def test_every_method_has_a_preset() -> None:
     allocated = {method for (_, method), config in methods.items() if config.learner.allocator is not None}
     assert allocated == {"ama", "ama-long"}
     steps = {task: {methods[task, each].total_steps for each in METHODS if each != "ama-long"} for task in TASKS}
-    assert steps == {"visual-match": {1_536_000}, "two-rooms": {675_840}}  # the same for all methods of a task
-    assert [methods[task, "ama-long"].total_steps for task in TASKS] == [2_304_000, 1_013_760]
+    assert steps == {  # the same for all methods of a task
+        "visual-match": {1_536_000},
+        "two-rooms": {675_840},
+        "short-visual-match": {512_000},
+    }
+    assert [methods[task, "ama-long"].total_steps for task in TASKS] == [2_304_000, 1_013_760, 768_000]
+    capacities = {"visual-match": 40, "two-rooms": 12, "short-visual-match": 15}
     for (task, method), config in methods.items():  # memory is smaller than the stay and the cue together
         capacity = config.policy["memory_kwargs"].get("capacity")
-        assert capacity == (
-            None if method in ("relic", "gru", "lstm", "none") else 40 if task == "visual-match" else 12
-        )
+        has_none = method in ("relic", "gru", "lstm", "none", "ct-lt", "ct-log")
+        assert capacity == (None if has_none else capacities[task])
         assert config.learner.n_steps == sum(config.env_kwargs.get("phases", (4, 80, 16)))

@@ -12,7 +12,8 @@ to eight minutes of one core a run.
 
 A stopped command resumes, also in the middle of a run.
 
-    python examples/episodic_qa.py [--tables main] [--seeds 0 1 2] [--jobs 2] [--device cpu] [--out DIR] [--show]
+    python examples/episodic_qa.py [--tables main] [--seeds 0 1 2] [--jobs 2] [--hide] [--device cpu] [--out DIR]
+        [--show]
 """
 
 from __future__ import annotations
@@ -26,7 +27,13 @@ from pathlib import Path
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.report import Report
 from memenvs.agents.presets import find_preset, folder_name
-from memenvs.agents.studies.question_answering import EVALUATIONS, add_tables, train_and_evaluate
+from memenvs.agents.studies.question_answering import (
+    EVALUATIONS,
+    HIDDEN,
+    add_tables,
+    train_and_evaluate,
+    train_and_hide,
+)
 from memenvs.agents.studies.sweep import SweepRun, run_sweep, sweep_options
 
 TABLES = {
@@ -64,6 +71,9 @@ def main() -> int:
     parser.add_argument(
         "--tables", nargs="+", default=["main"], choices=list(TABLES), metavar="TABLE", help="(default main)"
     )
+    parser.add_argument(
+        "--hide", action="store_true", help="also hide the long-term vectors of a trained ct-lt and ct-log"
+    )
     parser.add_argument("--device", default="cpu", help="device of each run (default cpu)")
     options = sweep_options(parser, "runs/episodic_qa")
     runs: dict[Path, SweepRun] = {}
@@ -71,7 +81,10 @@ def main() -> int:
     for seed, presets in itertools.product(options.seeds, names.values()):
         for preset in presets:
             config = replace(find_preset(preset), seed=seed, device=options.device)
-            run = SweepRun(smoke_config(config) if options.smoke else config, train_and_evaluate, EVALUATIONS)
+            config = smoke_config(config) if options.smoke else config
+            is_hidden = options.hide and config.policy["memory"] in ("ct-lt", "ct-log")
+            work, results = (train_and_hide, (*EVALUATIONS, HIDDEN)) if is_hidden else (train_and_evaluate, EVALUATIONS)
+            run = SweepRun(config, work, results)
             runs.setdefault(options.out / folder_name(preset, seed), run)
     done = run_sweep(parser, options, runs)
     report = Report("Episodic memory verbalization: structured answers", options.out)

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.prediction_experiment import evaluate_predictions, trained_model
 from memenvs.agents.experiments.report import Report, add_table
 from memenvs.agents.experiments.statistics import format_percent
 from memenvs.agents.experiments.train import train_run
+from memenvs.agents.memory.compressive.memory import CompressiveMemory
 from memenvs.agents.studies.study_results import has_results, read_result, write_result
 from memenvs.agents.verbalization.arrays import kinds_of, load_arrays
 from memenvs.agents.verbalization.prediction import AnsweringModel, QuestionBatch
@@ -28,6 +30,8 @@ FOLDS = 10
 """Parts of the test histories, over which paired errors are computed."""
 LONG = {"lengths": [20, 50], "questions": 20}
 """Changes of the settings for histories far longer than any in training; the evaluation "long"."""
+HIDDEN = "without_long_term"
+"""Evaluation in which the head does not see the long-term vectors."""
 WITHOUT_MEMORY = "clock"
 """Kind of question that needs no memory: left out of means over kinds."""
 Runs = Mapping[str, Sequence[Path]]
@@ -51,13 +55,28 @@ def train_and_evaluate(run: RunDirectory, quiet: bool) -> None:
         evaluate_predictions(run, quiet=quiet)
 
 
+def train_and_hide(run: RunDirectory, quiet: bool) -> None:
+    """Do what `train_and_evaluate` does, then hide the long-term vectors of a memory that has them.
+
+    Args:
+        run: The folder.
+        quiet: Show no progress bar.
+    """
+    train_and_evaluate(run, quiet)
+    if not has_results(run.path, HIDDEN):
+        write_result(run.path, HIDDEN, evaluate_answers(run, hides_long_term=True))
+
+
 @torch.no_grad()
-def evaluate_answers(run: RunDirectory, changes: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def evaluate_answers(
+    run: RunDirectory, changes: Mapping[str, Any] | None = None, *, hides_long_term: bool = False
+) -> dict[str, Any]:
     """Answer every question about every history of the evaluation.
 
     Args:
         run: The folder.
         changes: Changes to the settings of the environment; None: those of the evaluation.
+        hides_long_term: If True, the head does not see the vectors of a long-term state.
 
     Returns:
         "lengths": lengths of histories. "correct" and "questions", by length, fold of the histories and kind: right
@@ -67,6 +86,8 @@ def evaluate_answers(run: RunDirectory, changes: Mapping[str, Any] | None = None
     run.config.use_threads()
     model = trained_model(run, changes).eval()
     assert isinstance(model, AnsweringModel)
+    if hides_long_term:
+        _hide_long_term(model)
     arrays = load_arrays(model.config)
     n_questions = arrays.slots.shape[1]
     kinds = kinds_of(arrays.slots)
@@ -101,6 +122,20 @@ def evaluate_answers(run: RunDirectory, changes: Mapping[str, Any] | None = None
         "facts": facts.tolist(),
         "categories": categories.tolist(),
     }
+
+
+def _hide_long_term(model: AnsweringModel) -> None:
+    """Mask the vectors of the long-term state where the head reads; the layers of the memory still read them."""
+    memory = model.model.memory
+    assert isinstance(memory, CompressiveMemory)
+    is_shown = torch.tensor([part != "long_term" for part in memory.vector_parts])
+    encode = model.model.encode
+
+    def encode_shown(*inputs: Any) -> tuple[Tensor, Tensor]:
+        vectors, mask = encode(*inputs)
+        return vectors, mask & is_shown.to(mask.device)
+
+    model.model.encode = encode_shown  # type: ignore[method-assign]
 
 
 # ---------------------------------------------------------------------- numbers of one run
@@ -192,7 +227,18 @@ def add_tables(report: Report, runs: Runs) -> None:
         ]
         title = f"Right answers in % by episodes back from the newest, histories of {length}"
         add_table(report, title, ["run", *map(str, distances)], rows)
+    hidden = {name: [each for each in folders if has_results(each, HIDDEN)] for name, folders in runs.items()}
     middle = 5 if 5 in lengths else lengths[-1]
+    distances = list(range(1, middle + 1))
+    rows = [
+        [label, len(folders), *(_percent(_by_distance(folders, middle, distance, part)) for distance in distances)]
+        for name, folders in hidden.items()
+        if folders
+        for label, part in ((name, "answers"), (f"{name}, long-term vectors hidden", HIDDEN))
+    ]
+    if rows:
+        title = f"The same without the long-term vectors where the head reads, histories of {middle}"
+        add_table(report, title, ["run", "seeds", *map(str, distances)], rows)
     rows = [
         [name, *(_percent(_by_kind(folders, middle, number)) for number in range(len(KINDS)))]
         for name, folders in runs.items()
@@ -246,11 +292,11 @@ def _percent(values: Sequence[float] | np.ndarray) -> str:
     return "-" if np.isnan(values).all() else format_percent(values)
 
 
-def _by_distance(folders: Sequence[Path], length: int, distance: int) -> list[float]:
+def _by_distance(folders: Sequence[Path], length: int, distance: int, name: str = "answers") -> list[float]:
     """Share of right answers at a reference distance, of each seed; NaN where there is none."""
     shares = []
     for folder in folders:
-        answers = read_result(folder, "answers")
+        answers = read_result(folder, name)
         right, count = answers["distance"][answers["lengths"].index(length)].get(str(distance), (0, 0))
         shares.append(right / count if count else np.nan)
     return shares

@@ -44,11 +44,7 @@ def vector_names(memory: Memory, count: int) -> list[str]:
     """
     if not isinstance(memory, CompressiveMemory):
         return ["outputs"] * count
-    queues = memory.queues
-    of_layer = [name for name in queues.names for _ in range(queues.lengths[name])]
-    names = of_layer * queues.layers
-    names += ["outputs"] * (count - len(names))
-    return [_QUEUE_NAMES.get(name, name.replace("compressed", "compressed, level ")) for name in names]
+    return [_QUEUE_NAMES.get(name, name.replace("compressed", "compressed, level ")) for name in memory.vector_parts]
 
 
 def write_life_page(path: Path, conversation: Conversation, questions: Sequence[str], title: str) -> Path:

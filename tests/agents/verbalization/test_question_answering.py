@@ -10,8 +10,18 @@ import pytest
 import torch
 
 from memenvs.agents.algorithms.supervised import SupervisedLearner
+from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.prediction_experiment import trained_model
+from memenvs.agents.experiments.report import Report
 from memenvs.agents.presets import find_preset
-from memenvs.agents.studies.question_answering import FOLDS, mean_over_kinds, paired_difference
+from memenvs.agents.studies.question_answering import (
+    FOLDS,
+    _hide_long_term,
+    add_tables,
+    mean_over_kinds,
+    paired_difference,
+    train_and_hide,
+)
 from memenvs.agents.studies.study_results import write_result
 from memenvs.agents.verbalization.answer_slots import ANSWER_SLOTS, slots_to_tuples
 from memenvs.agents.verbalization.answering import answer_sources
@@ -268,6 +278,18 @@ def test_run_and_tables(tmp_path):
     """A run of the study from its preset to its numbers; means and paired errors of numbers written by hand."""
     train_small(tmp_path / "run", "episodic-qa", SMALL)
     assert 0 <= mean_over_kinds(tmp_path / "run", 5) <= 1
+    with RunDirectory(tmp_path / "run") as run:
+        model = trained_model(run)
+        batch = model.sample(4, np.random.default_rng(0), None)
+        whole, mask = model.encode(batch)
+        _hide_long_term(model)
+        vectors, shown = model.encode(batch)
+        assert torch.equal(vectors, whole) and mask[:, 0].any() and not shown[:, 0].any()
+        assert torch.equal(shown[:, 1:], mask[:, 1:])
+        train_and_hide(run, True)
+        report = Report("", tmp_path)
+        add_tables(report, {"run": [run.path]})
+        assert "run, long-term vectors hidden" in report.write(tmp_path / "report.html").read_text()
     for name, right in (("a", 3), ("b", 2)):
         count = np.zeros((1, FOLDS, len(KINDS)), int)
         count[:, :, 1:3] = 4

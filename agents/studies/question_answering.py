@@ -56,7 +56,7 @@ def train_and_evaluate(run: RunDirectory, quiet: bool) -> None:
 
 
 def train_and_hide(run: RunDirectory, quiet: bool) -> None:
-    """Do what `train_and_evaluate` does, then hide the long-term vectors of a memory that has them.
+    """Do what `train_and_evaluate` does, then evaluate without the long-term vectors.
 
     Args:
         run: The folder.

@@ -195,7 +195,7 @@ class CompressiveMemory(Memory):
 
     @property
     def vector_parts(self) -> list[str]:
-        """Part of the state that each of `vectors` is of: "long_term", "compressed1", ..., "memory" or "outputs"."""
+        """Part of the state of each of `vectors`: "long_term", "compressed1", "memory", "outputs"."""
         of_layer = [name for name in self.queues.names for _ in range(self.queues.lengths[name])]
         return of_layer * len(self.with_memory) + ["outputs"] * self.config.block_length
 

@@ -18,7 +18,7 @@ from memenvs.checks import (
 from memenvs.exploration.carmine import IMAGE_SIZE, frame_camera
 from memenvs.exploration.drive import ROBOT_HEIGHT, ROBOT_RADIUS
 from memenvs.exploration.nyu40 import NYU40
-from memenvs.exploration.task_home import check_home
+from memenvs.exploration.task_home import ExplorationCheck
 from memenvs.houses.homes_config import HomesConfig
 from memenvs.houses.playable import HomeCheck
 from memenvs.houses.worlds import HouseWorld
@@ -99,8 +99,12 @@ class ExplorationConfig(HomesConfig):
         check_int("threads", self.threads, at_most=MAX_THREADS)
 
     def home_check(self) -> HomeCheck:
-        """Return the check of whether a home can be drawn and has floor for the robot."""
-        return check_home
+        """Return the check of whether a home can be drawn, and has floor for the robot and the classes it needs."""
+        return ExplorationCheck(self._class_modality())
+
+    def _class_modality(self) -> str | None:
+        """The observation that shows classes; None if none does."""
+        return next((each for each in self.modalities or () if each in ("semantic", "scan_class")), None)
 
     def _check_modalities(self) -> None:
         known = MODALITIES[self.obs_mode]
@@ -140,3 +144,7 @@ class SearchConfig(ExplorationConfig):
                 raise ValueError(f"unknown class {each!r} in targets; {choices_for(each, NYU40[1:])}")
         if not targets or len(set(targets)) < len(targets):
             raise ValueError(f"targets must be at least one class, each once, got {self.targets!r}")
+
+    def home_check(self) -> HomeCheck:
+        """Return the check, for which a home must also have one of the targets."""
+        return ExplorationCheck(self._class_modality(), TARGETS if self.targets is None else self.targets)

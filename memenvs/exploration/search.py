@@ -63,7 +63,7 @@ class Search(Exploration):
         super().__init__(num_envs, **kwargs)
         config = self.config
         self._targets = np.array([NYU40_INDEX[name] for name in config.targets or TARGETS], np.uint8)
-        self._scanner = VisibilityScanner(config.search_rule)
+        self._scanner = VisibilityScanner(config.search_rule, self._homes.world.make_renderer)
         if config.targets is not None:
             self._check_targets(config.targets)
         self._found = np.zeros((num_envs, len(self._targets)), bool)

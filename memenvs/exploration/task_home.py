@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from memenvs.exploration.nyu40 import LABELS, NYU40
+from memenvs.exploration.nyu40 import LABELS, NYU40, NYU40_INDEX
 from memenvs.exploration.planner import cell_costs
 from memenvs.houses.house import House
 from memenvs.houses.navigation.navmap import NavigationMap
@@ -38,6 +38,7 @@ class TaskHome:
         counted_cells: bool, (S, S), S >= 64; True for coverage cells that count: those whose centre can be reached. Row
             0 has the smallest y.
         has_label: bool, (41,); True for labels of NYU40 that the home contains.
+        has_shapes: Whether our own renderer can draw the home; see `Home.has_shapes`.
     """
 
     number: int
@@ -47,6 +48,7 @@ class TaskHome:
     corner: np.ndarray
     counted_cells: np.ndarray
     has_label: np.ndarray
+    has_shapes: bool
 
     @staticmethod
     def of(number: int, home: Home) -> TaskHome:
@@ -76,12 +78,15 @@ class TaskHome:
             corner=low,
             counted_cells=(home.navmap.islands(centres) == 0).reshape(size, size),
             has_label=has_label,
+            has_shapes=home.has_shapes,
         )
 
     @cached_property
-    def own_scene(self) -> Scene:
-        """The home with labels of NYU40 for our own renderer, in any world."""
-        return self.scene if isinstance(self.scene, Scene) else Scene.from_house(self.house).relabel(LABELS)
+    def own_scene(self) -> HomeScene:
+        """The home with labels of NYU40 for our own renderer, or as `scene` where that cannot draw it."""
+        if isinstance(self.scene, Scene) or not self.has_shapes:
+            return self.scene
+        return Scene.from_house(self.house).relabel(LABELS)
 
     @cached_property
     def costs(self) -> np.ndarray:
@@ -132,13 +137,36 @@ class TaskHome:
         return np.column_stack([centres, np.full(len(centres), COVERAGE_CELL_SIZE)])
 
 
-def check_home(world: HouseWorld, index: int) -> None:
-    """Check that home `index` of a world can be drawn and has floor for the robot.
+@dataclass(frozen=True)
+class ExplorationCheck:
+    """Check of a home: it can be drawn, has floor for the robot, and has the classes that the task needs.
 
-    Raises:
-        ValueError: It has not.
+    Homes of our own worlds have classes. Those of other data sets may have none.
+
+    Attributes:
+        modality: The observation that shows classes; None if none does.
+        targets: Classes of NYU40 of which the home must have one; empty if the task needs none.
     """
-    TaskHome.of(index, world.home(index))
+
+    modality: str | None = None
+    targets: tuple[str, ...] = ()
+
+    def __call__(self, world: HouseWorld, index: int) -> None:
+        """Check home `index` of a world.
+
+        Raises:
+            ValueError: It lacks something.
+        """
+        home = TaskHome.of(index, world.home(index))
+        if home.has_shapes:
+            return
+        if self.targets and not home.has_label[[NYU40_INDEX[name] for name in self.targets]].any():
+            raise ValueError(f"home {home.house.name!r} has no object category of the task: {', '.join(self.targets)}")
+        if self.modality is not None and not home.has_label.any():
+            raise ValueError(
+                f"home {home.house.name!r} has no object classes, which modality {self.modality!r} shows; name the "
+                "other ones: modalities=[...]"
+            )
 
 
 @njit(nogil=True, cache=True)

@@ -13,7 +13,9 @@ from memenvs.exploration.carmine import CAMERA_AHEAD, CAMERA_HEIGHT, HFOV_DEG, I
 from memenvs.exploration.nyu40 import LABELS
 from memenvs.exploration.planner import CLEARANCE_COSTS
 from memenvs.exploration.task_home import TaskHome
+from memenvs.houses.rendering.interface import HomeRenderer, MakeRenderer
 from memenvs.houses.rendering.renderer import Renderer
+from memenvs.houses.rendering.scene import Scene
 from memenvs.houses.simulator import head_camera_poses
 from memenvs.poses import wrap_angle
 
@@ -128,15 +130,17 @@ class ViewPoses:
 class VisibilityScanner:
     """Finds the poses from which labels are detected, by rendering.
 
-    It takes thousands of images, so our own renderer draws them in any world.
+    It takes thousands of images, so our own renderer draws them wherever it can.
 
     Args:
         rule: One of `SEARCH_RULES`.
+        make_renderer: Makes the renderer of the homes' world, for homes that ours cannot draw.
     """
 
-    def __init__(self, rule: str) -> None:
+    def __init__(self, rule: str, make_renderer: MakeRenderer = Renderer) -> None:
         self._rule = rule
-        self._renderer = Renderer(frame_camera(IMAGE_SIZE), 1)
+        self._make_renderer = make_renderer
+        self._renderer: HomeRenderer = Renderer(frame_camera(IMAGE_SIZE), 1)
         self._semantic = np.zeros((1, *IMAGE_SIZE), np.uint8)
         self._depth = np.zeros((1, *IMAGE_SIZE, 1), np.float32)
         self._instance = np.zeros((1, *IMAGE_SIZE), np.uint16)
@@ -177,7 +181,7 @@ class VisibilityScanner:
         Returns:
             int64, (K,); rows of `path`, -1 for labels that are never detected.
         """
-        self._renderer.set_scene(0, home.own_scene)
+        self._enter(home)
         steps = np.full(len(labels), -1)
         detected = np.zeros((1, len(labels)), bool)
         for step in range(1, len(path)):
@@ -198,7 +202,7 @@ class VisibilityScanner:
         Returns:
             Index into `House.instances`.
         """
-        self._renderer.set_scene(0, home.own_scene)
+        self._enter(home)
         self._render(pose[:2], pose[2])
         is_near = (self._semantic == label) & (self._depth[..., 0] < MAX_DEPTH)
         return int(np.bincount(self._instance[is_near], minlength=1).argmax())
@@ -206,8 +210,16 @@ class VisibilityScanner:
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_view_poses": OrderedDict()}  # large, and found again when needed
 
+    def _enter(self, home: TaskHome) -> None:
+        """Draw this home from now on."""
+        scene = home.own_scene
+        make = Renderer if isinstance(scene, Scene) else self._make_renderer
+        if isinstance(self._renderer, Renderer) != isinstance(scene, Scene):
+            self._renderer = make(frame_camera(IMAGE_SIZE), 1)
+        self._renderer.set_scene(0, scene)
+
     def _find_view_poses(self, home: TaskHome, label: int) -> ViewPoses:
-        self._renderer.set_scene(0, home.own_scene)
+        self._enter(home)
         cells, targets = [], []
         for target, _ in _objects(home, label):
             for cell in _cells_around(home, target):
@@ -224,7 +236,7 @@ class VisibilityScanner:
 
     def _is_detected_facing_it(self, home: TaskHome, label: int) -> bool:
         """True if a label is detected from two of the coarse cells; those at a middle distance are tried first."""
-        self._renderer.set_scene(0, home.own_scene)
+        self._enter(home)
         cells: set[int] = set()
         for target, _ in _objects(home, label):
             around = _cells_around(home, target)

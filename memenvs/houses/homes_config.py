@@ -31,7 +31,8 @@ class HomesConfig(ABC):
         unknown_assets: What to do about assets without a size, for "procthor" only: "class" gives them the median size
             of their object type, "drop" leaves them out, "error" refuses the house; None for "class".
         habitat_dataset: Scene dataset config of habitat-sim, for "habitat" only, such as the file that `memenvs house
-            --habitat FOLDER` writes.
+            --habitat FOLDER` writes, or a stage alone.
+        habitat_objects: Folder of the object configs of YCB, for "habitat" only; None for our own models.
         rooms: Fewest and most rooms of a house of world "procedural", 2 to 14; None for 6 to 14. None in other worlds.
         strict: True refuses a world with a home that the task cannot play; False leaves such homes out with a warning,
             see `memenvs.houses.playable`.
@@ -48,6 +49,7 @@ class HomesConfig(ABC):
     asset_sizes: str | Path | None = None
     unknown_assets: str | None = None
     habitat_dataset: str | Path | None = None
+    habitat_objects: str | Path | None = None
     rooms: tuple[int, int] | None = None
     strict: bool = False
 
@@ -56,7 +58,8 @@ class HomesConfig(ABC):
         if not isinstance(self.world, (str, HouseWorld)):
             raise ValueError(f"world must be one of {list(WORLDS)} or a HouseWorld, got {self.world!r}")
         if isinstance(self.world, HouseWorld):
-            for name in ("split", "houses", "asset_sizes", "unknown_assets", "habitat_dataset", "rooms"):
+            of_files = ("houses", "asset_sizes", "unknown_assets", "habitat_dataset", "habitat_objects")
+            for name in ("split", *of_files, "rooms"):
                 value = getattr(self, name)
                 if value is not None:
                     raise ValueError(f"{name} must be None with a HouseWorld, which has its own, got {value!r}")
@@ -100,6 +103,7 @@ class HomesConfig(ABC):
             asset_sizes=self.asset_sizes,
             unknown_assets=self.unknown_assets,
             habitat_dataset=self.habitat_dataset,
+            habitat_objects=self.habitat_objects,
             rooms=self.rooms,
             robot_radius=self.robot_radius,
             robot_height=self.robot_height,

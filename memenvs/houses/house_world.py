@@ -13,6 +13,7 @@ import numpy as np
 
 from memenvs.houses.house import House, PlacedObject
 from memenvs.houses.navigation.navmap import CLIMB, ROBOT_HEIGHT, ROBOT_RADIUS, NavigationMap
+from memenvs.houses.navigation.viewpoints import find_viewpoints
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.rendering.interface import HomeRenderer, HomeScene
 from memenvs.houses.rendering.renderer import Renderer
@@ -22,14 +23,26 @@ from memenvs.houses.ycb import place_objects
 
 #: Homes that each world keeps in memory; a home with its map takes 1 to 2 MB.
 CACHED_HOMES = 64
+#: Homes that are checked when an environment is made: 3 to 15 seconds in files of ProcTHOR, once in a process.
+CHECKED_HOMES = 512
 
 
 @dataclass(frozen=True, eq=False)
 class Home:
-    """A house without small objects, and the map of where a robot can go in it."""
+    """A house without small objects, and the map of where a robot can go in it.
+
+    Attributes:
+        house: The house.
+        navmap: The map.
+    """
 
     house: House
     navmap: NavigationMap
+
+    @property
+    def has_shapes(self) -> bool:
+        """Whether the house has all that is solid among its shapes; homes of other data sets have not."""
+        return True
 
     def make_scene(self, house: House) -> HomeScene:
         """Prepare the home for drawing.
@@ -42,6 +55,15 @@ class Home:
         """
         return Scene.from_house(house)
 
+    def find_viewpoints(self, house: House, placed: PlacedObject) -> np.ndarray:
+        """Find the cells from which a small object is seen; see `memenvs.houses.navigation.viewpoints`.
+
+        Args:
+            house: This home with small objects in it.
+            placed: One of them.
+        """
+        return find_viewpoints(self.navmap, house.shapes, np.array(placed.position), placed.instance)
+
 
 class HouseWorld(ABC):
     """A numbered set of houses; each is made, and its map built, when it is first used.
@@ -53,6 +75,7 @@ class HouseWorld(ABC):
 
     Attributes:
         always_playable: True if every task can play every home, so that none is checked when an environment is made.
+        num_checked: Homes that are checked when an environment is made; those after them when a layout needs them.
         unplayable: Results of the checks that were made of its homes, see `memenvs.houses.playable`: check -> {number
             of a home that fails it: reason}.
 
@@ -61,6 +84,7 @@ class HouseWorld(ABC):
     """
 
     always_playable: ClassVar[bool] = False
+    num_checked: int = CHECKED_HOMES
     _simulator_class: ClassVar[type[Simulator]] = Simulator
 
     def __init__(self, *, robot_radius: float = ROBOT_RADIUS, robot_height: float = ROBOT_HEIGHT) -> None:

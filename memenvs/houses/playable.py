@@ -13,9 +13,6 @@ from typing import TypeVar
 
 from memenvs.houses.worlds import HouseWorld
 
-#: Homes that are checked when an environment is made: 3 to 15 seconds in files of ProcTHOR, once in a process. Those
-#: after them are checked when a layout needs them.
-CHECKED_HOMES = 512
 #: Homes that are tried for a layout. Where all of them fail, a setting is wrong and not the homes.
 MAX_TRIED = 16
 
@@ -28,7 +25,7 @@ class PlayableHomes:
     """The homes of a world that a task can play; layout n is home n modulo their number.
 
     Args:
-        world: The world. Homes that are not playable are found among its first `CHECKED_HOMES`, and left out with one
+        world: The world. Homes that are not playable are found among its first `num_checked`, and left out with one
             warning.
         check: Checks a home.
         task: Name of the task, for messages.
@@ -49,7 +46,7 @@ class PlayableHomes:
         self._warned: set[int] = set()  # homes that `load` has warned of
         unplayable: Mapping[int, str] = {}
         if not world.always_playable:
-            unplayable = find_unplayable(world, check, len(world) if strict else CHECKED_HOMES)
+            unplayable = find_unplayable(world, check, len(world) if strict else world.num_checked)
         self.numbers = [number for number in range(len(world)) if number not in unplayable]
         if unplayable:
             found = f"{len(unplayable)} of {len(world)} homes cannot be played in {task}"

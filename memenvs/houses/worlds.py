@@ -168,6 +168,7 @@ def make_house_world(
     asset_sizes: str | Path | None = None,
     unknown_assets: str | None = None,
     habitat_dataset: str | Path | None = None,
+    habitat_objects: str | Path | None = None,
     rooms: tuple[int, int] | None = None,
     robot_radius: float = ROBOT_RADIUS,
     robot_height: float = ROBOT_HEIGHT,
@@ -178,13 +179,15 @@ def make_house_world(
         world: One of `WORLDS`.
         split: None for "train". "procedural": "train" (37 houses), "validation" (100), "test" (100) or "all".
             "suncg_style": "train" (156), "validation" (39), "test" (46) or "all". "procthor" and "habitat": "train"
-            (three quarters of the file or data set), "validation" or "all".
+            (three quarters of the file or data set), "validation" or "all"; HSSD and ReplicaCAD have splits of their
+            own, with "test".
         houses: File of houses, for "procthor" only.
         asset_sizes: File of the sizes of its assets, for "procthor" only; None for `asset_sizes.json.gz` beside it.
         unknown_assets: What to do about assets without a size, for "procthor" only: "class", "drop" or "error"; None
             for "class".
-        habitat_dataset: Scene dataset config of habitat-sim, for "habitat" only; see
+        habitat_dataset: Scene dataset config of habitat-sim, or a stage, for "habitat" only; see
             `memenvs.houses.habitat.world.HabitatWorld`.
+        habitat_objects: Folder of the configs of ExtObjNav's objects, for "habitat" only; None for our own models.
         rooms: Fewest and most rooms of a house, for "procedural" only; None for 6 to 14. Each room adds 12 to 17
             square metres.
         robot_radius: Radius of the robot that `Home.navmap` is for, m; > 0. ExtObjNav's is 0.30, the Scene Memory
@@ -203,7 +206,8 @@ def make_house_world(
     if world in WORLDS[1:] and rooms is not None:
         raise ValueError(f"rooms must be None in world {world!r}, whose homes are fixed, got {rooms!r}")
     of_procthor = {"houses": houses, "asset_sizes": asset_sizes, "unknown_assets": unknown_assets}
-    of_others = {} if world == "habitat" else {"habitat_dataset": habitat_dataset}
+    of_habitat = {"habitat_dataset": habitat_dataset, "habitat_objects": habitat_objects}
+    of_others = {} if world == "habitat" else of_habitat
     if world != "procthor":
         of_others.update(of_procthor)
     for name, value in of_others.items():
@@ -212,7 +216,9 @@ def make_house_world(
     if world == "habitat":
         from memenvs.houses.habitat.world import HabitatWorld  # needs no package until it is used
 
-        return HabitatWorld(habitat_dataset, split, robot_radius=robot_radius, robot_height=robot_height)
+        return HabitatWorld(
+            habitat_dataset, split, objects=habitat_objects, robot_radius=robot_radius, robot_height=robot_height
+        )
     if world == "procthor":
         return ProcthorHouseWorld(
             split,

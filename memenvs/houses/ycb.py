@@ -65,6 +65,7 @@ def place_objects(
     rng: np.random.Generator,
     count_range: tuple[int, int] = (30, 40),
     categories: Sequence[int] = range(20),
+    models: Callable[[int], ObjectModel] | None = None,
 ) -> tuple[House, tuple[PlacedObject, ...]]:
     """Put random objects on random surfaces of a house, upright and apart from each other.
 
@@ -73,6 +74,7 @@ def place_objects(
         rng: Random generator.
         count_range: Fewest and most objects; uniform. A house without enough room gets fewer.
         categories: Categories to draw from, uniformly.
+        models: Makes the model of a category; None for our own.
 
     Returns:
         The house with the objects in it, and the objects.
@@ -95,7 +97,7 @@ def place_objects(
     placed: list[PlacedObject] = []
     for _ in range(int(rng.integers(count_range[0], count_range[1] + 1))):
         category = int(categories[int(rng.integers(len(categories)))])
-        model = _model(category)
+        model = _model(category) if models is None else models(category)
         for _ in range(_TRIES):
             index = int(rng.integers(len(house.receptacles)))
             receptacle = house.receptacles[index]

@@ -10,7 +10,6 @@ import numpy as np
 
 from memenvs.houses.classes import YCB_CLASSES
 from memenvs.houses.house import House, PlacedObject
-from memenvs.houses.navigation.viewpoints import find_viewpoints
 from memenvs.houses.rendering.interface import HomeScene
 from memenvs.houses.simulator import PixelCounter, head_camera_poses
 from memenvs.houses.worlds import Home, HouseWorld
@@ -170,9 +169,7 @@ def make_layout(
     home_index = number % len(world) if home_index is None else home_index
     home = world.home(home_index)
     for house, placed in _placements(world, home, number, count_range, categories):
-        viewpoints = [
-            find_viewpoints(home.navmap, house.shapes, np.array(each.position), each.instance) for each in placed
-        ]
+        viewpoints = [home.find_viewpoints(house, each) for each in placed]
         view_cells = _find_view_cells(home, home.make_scene(house), placed, viewpoints, tilt_mode, counter)
         visible = np.flatnonzero(view_cells >= 0)
         objects = tuple(placed[k] for k in visible)
@@ -214,7 +211,7 @@ class LayoutCheck:
         for house, placed in _placements(world, home, index, self.count_range, self.categories):
             scene = home.make_scene(house)
             for each in placed:
-                cells = find_viewpoints(home.navmap, house.shapes, np.array(each.position), each.instance)
+                cells = home.find_viewpoints(house, each)
                 if _find_view_cells(home, scene, (each,), [cells], self.tilt_mode, counter)[0] >= 0:
                     return
         raise ValueError(f"no visible object could be placed in house {home.house.name!r} in {MAX_ATTEMPTS} attempts")

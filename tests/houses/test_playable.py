@@ -12,7 +12,7 @@ import pytest
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.exploration.coverage import Coverage
 from memenvs.exploration.search import Search
-from memenvs.houses import playable
+from memenvs.houses.house_world import HouseWorld
 from memenvs.houses.worlds import ProcthorHouseWorld, make_house_world
 from memenvs.objectnav.env import ExtObjNav
 from tests.houses.procthor.made_houses import make_object, two_rooms, write_houses
@@ -81,7 +81,7 @@ def test_a_world_without_a_home_to_play_is_refused(tmp_path):
 
 def test_a_home_found_out_later_is_replaced_by_the_next_one(tmp_path, monkeypatch):
     """A layout is the same home in whatever order layouts are played."""
-    monkeypatch.setattr(playable, "CHECKED_HOMES", 1)
+    monkeypatch.setattr(HouseWorld, "num_checked", 1)
     file = write_houses(tmp_path, two_rooms(), bare(), bare(), two_rooms())
     for order in (range(5), range(4, -1, -1)):
         env = TrialEnv(ExtObjNav, **settings(file, **SYMBOLIC))
@@ -93,7 +93,7 @@ def test_a_home_found_out_later_is_replaced_by_the_next_one(tmp_path, monkeypatc
         assert dict(zip(order, found, strict=True)) == {0: "made-0", 1: "made-3", 2: "made-3", 3: "made-3", 4: "made-0"}
     with pytest.raises(ValueError, match="2 of 4 homes"):  # which checks all homes
         TrialEnv(ExtObjNav, **settings(file, strict=True, **SYMBOLIC))
-    monkeypatch.setattr(playable, "CHECKED_HOMES", 0)
+    monkeypatch.setattr(HouseWorld, "num_checked", 0)
     env = TrialEnv(ExtObjNav, **settings(write_houses(tmp_path, bare(), bare()), **SYMBOLIC))
     with (
         pytest.warns(UserWarning, match="cannot be played"),

@@ -25,6 +25,12 @@ _TOUCH = 2e-3
 _SHORT = 1e-3
 
 
+def island_triangles(pathfinder: Any, number: int) -> np.ndarray:
+    """Triangles of an island of a navigation mesh, float64 (T, 3, 3), in habitat-sim's frame, m."""
+    vertices = np.array(pathfinder.build_navmesh_vertices(number), np.float64).reshape(-1, 3)
+    return vertices[np.array(pathfinder.build_navmesh_vertex_indices(number), np.int64).reshape(-1, 3)]
+
+
 class NavmeshMap(NavigationMap):
     """Navigation map from a mesh of habitat-sim.
 
@@ -36,24 +42,24 @@ class NavmeshMap(NavigationMap):
         house: The home.
         navmesh: Content of a .navmesh file.
         floor: Height of the floor in habitat-sim's frame, m.
+        main: The package's number of the island that robots are on; None for the largest one inside the rooms. Where
+            it is given, cells outside all rooms belong to the nearest one.
 
     Raises:
         ValueError: No part of the mesh is on the floor and inside the rooms, or the home is too large.
     """
 
-    def __init__(self, house: House, navmesh: bytes, floor: float = 0.0) -> None:
+    def __init__(self, house: House, navmesh: bytes, floor: float = 0.0, main: int | None = None) -> None:
         self._navmesh = navmesh
         self._pathfinder: Any = None
         self._lay_grid(house, CELL_SIZE)
         pathfinder = self.pathfinder
         on_floor = []
         for number in range(pathfinder.num_islands):
-            triangles = np.array(pathfinder.build_navmesh_vertices(number), np.float64).reshape(-1, 3)[
-                np.array(pathfinder.build_navmesh_vertex_indices(number), np.int64).reshape(-1, 3)
-            ]
+            triangles = island_triangles(pathfinder, number)
             if len(triangles) and abs(triangles[..., 1].mean() - floor) < _FLOOR_RANGE:
                 on_floor.append((-float(pathfinder.island_area(number)), number, triangles))
-        on_floor.sort(key=lambda each: each[:2])
+        on_floor.sort(key=lambda each: (each[1] != main, *each[:2]))
         rows, columns = self.room.shape
         points = np.full((_POINTS * rows, _POINTS * columns), -1, np.int32)
         kept: list[tuple[int, float, float]] = []  # number, area, height
@@ -67,6 +73,8 @@ class NavmeshMap(NavigationMap):
         self.island = np.where(inside, points[_POINTS // 2 :: _POINTS, _POINTS // 2 :: _POINTS], -1).astype(np.int32)
         blocks = points.reshape(rows, _POINTS, columns, _POINTS)
         self.free = inside & (blocks.max((1, 3)) >= 0)
+        if main is not None:
+            _fill(self.room, self.free)
         self._largest = np.flatnonzero(self.island == 0)
         if len(self._largest) == 0:
             raise ValueError(f"house {house.name!r} has no floor in habitat-sim where the robot can be")
@@ -206,3 +214,14 @@ class NavmeshMap(NavigationMap):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_pathfinder": None}
+
+
+def _fill(room: np.ndarray, free: np.ndarray) -> None:
+    """Give free cells without a room that of the nearest cell which has one, in place; int16 and bool, (H, W)."""
+    while (free & (room < 0)).any():
+        before = room.copy()
+        for axis, step in ((0, 1), (0, -1), (1, 1), (1, -1)):
+            beside = np.roll(before, step, axis)  # the rim is never free, so that nothing comes from the other side
+            np.copyto(room, beside, where=(room < 0) & (beside >= 0))
+        if (room == before).all():
+            break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +20,10 @@ _IMAGES = {
     "instance": (SEMANTIC, np.uint16, ()),
 }
 
+_NOTHING, _FLOOR, _WALL, _CEILING = range(4)  # of `HabitatScene.building`
+#: What is this near to the floor or the ceiling is part of it, m.
+_THICKNESS = 0.05
+
 
 @dataclass(frozen=True, eq=False)
 class HabitatScene:
@@ -30,6 +35,9 @@ class HabitatScene:
         classes: uint8, (K + 2,); class of each semantic id 0 ... K; the last entry is for larger ones.
         instances: uint16, (K + 2,); index into `House.instances`, likewise.
         floor: Height of the floor in habitat-sim's frame, m.
+        building: uint8, (4,); where what has no semantic id is the building, classes of nothing, floor, wall and
+            ceiling; which of them a pixel is follows from its height. Else None.
+        height: Height of the ceiling above the floor, m.
     """
 
     name: SceneName
@@ -37,10 +45,13 @@ class HabitatScene:
     classes: np.ndarray
     instances: np.ndarray
     floor: float = 0.0
+    building: np.ndarray | None = None
+    height: float = math.inf
 
     def relabel(self, labels: np.ndarray) -> HabitatScene:
         """Return the scene with other classes: that of class k is `labels[k]`."""
-        return replace(self, classes=labels[self.classes].astype(np.uint8))
+        building = None if self.building is None else labels[self.building].astype(np.uint8)
+        return replace(self, classes=labels[self.classes].astype(np.uint8), building=building)
 
 
 class HabitatRenderer:
@@ -49,16 +60,20 @@ class HabitatRenderer:
     Args:
         camera: The camera of all environments, unless `render` gets another one.
         num_envs: N; >= 1.
-        threads: Has no effect on results; the package draws one image after the other.
+        threads: 1, because the package draws one image after the other.
 
     Raises:
-        ValueError: A number is too small.
+        ValueError: `num_envs` is too small, or `threads` is not 1.
     """
 
     def __init__(self, camera: Camera, num_envs: int, *, threads: int = 1) -> None:
-        for name, value in (("num_envs", num_envs), ("threads", threads)):
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+        if num_envs < 1:
+            raise ValueError(f"num_envs must be at least 1, got {num_envs}")
+        if threads != 1:
+            raise ValueError(
+                f"threads must be 1 in world 'habitat', which draws one image after the other, got {threads}; use more "
+                "processes: gym.make_vec(..., vectorization_mode='async', vector_kwargs={'context': 'spawn'})"
+            )
         self.camera = camera
         self.num_envs = num_envs
         self._scenes: list[HabitatScene | None] = [None] * num_envs
@@ -113,11 +128,17 @@ class HabitatRenderer:
         for scene, env in self._in_order(envs):
             simulation().enter(scene.name, scene.objects)
             x, y, z, heading, pitch = poses[env].tolist()
-            drawn = simulation().draw(view, kinds, np.array([x, scene.floor + z, -y, heading, pitch]))
+            needs_depth = scene.building is not None and semantic is not None
+            wanted = sorted({*kinds, DEPTH}) if needs_depth else kinds
+            drawn = simulation().draw(view, wanted, np.array([x, scene.floor + z, -y, heading, pitch]))
             for name, array in images.items():
                 image = drawn[_IMAGES[name][0]]
                 if name == "semantic":
+                    is_building = image == 0
                     image = scene.classes[np.minimum(image, len(scene.classes) - 1)]
+                    if scene.building is not None:
+                        parts = _building_parts(scene, camera, z, pitch, drawn[DEPTH])
+                        image = np.where(is_building, parts, image)
                 elif name == "instance":
                     image = scene.instances[np.minimum(image, len(scene.instances) - 1)]
                 array[env] = image.reshape(array[env].shape)
@@ -134,3 +155,20 @@ class HabitatRenderer:
                 raise RuntimeError(f"environments without a home: [{env}]; call set_scene")
             found.append((scene, env))
         return sorted(found, key=lambda pair: (pair[0].name, id(pair[0].objects)))
+
+
+def _building_parts(scene: HabitatScene, camera: Camera, z: float, pitch: float, depth: np.ndarray) -> np.ndarray:
+    """Classes of pixels of a building, by their height; uint8, (H, W).
+
+    Args:
+        scene: The scene.
+        camera: What drew them.
+        z: Height of the camera above the floor, m.
+        pitch: Its pitch, rad.
+        depth: float32, (H, W); m, 0 where nothing is hit.
+    """
+    assert scene.building is not None
+    up = (camera.centre[1] - np.arange(camera.height)) / camera.focal  # for a depth of 1
+    heights = z + depth * (math.sin(pitch) + up * math.cos(pitch))[:, None]
+    part = np.where(heights < _THICKNESS, _FLOOR, np.where(heights > scene.height - _THICKNESS, _CEILING, _WALL))
+    return scene.building[np.where(depth > 0, part, _NOTHING)]

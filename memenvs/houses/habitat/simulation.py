@@ -14,13 +14,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from memenvs.houses.classes import YCB_CLASSES
 from memenvs.houses.gltf import make_object
+from memenvs.houses.habitat.dataset import SceneName
+from memenvs.houses.habitat.furniture import (
+    Furniture,
+    MarkedSurface,
+    read_furniture,
+    read_stage_surfaces,
+    settle_objects,
+)
 from memenvs.houses.habitat.package import check_drawing, choose_gpu, import_habitat, navmesh_settings
 from memenvs.houses.habitat.views import SampledView
 from memenvs.houses.ycb import object_height, object_shapes
@@ -29,18 +38,6 @@ from memenvs.houses.ycb import object_height, object_shapes
 COLOUR, DEPTH, SEMANTIC = "COLOR", "DEPTH", "SEMANTIC"
 #: Cameras that the simulator has room for; it starts anew when a process has used more.
 _MAX_CAMERAS = 32
-
-
-class SceneName(NamedTuple):
-    """A scene of a data set.
-
-    Attributes:
-        dataset: Path of the scene dataset config; "default" for a stage alone.
-        scene: Handle of the scene, or the path of a stage.
-    """
-
-    dataset: str
-    scene: str
 
 
 @dataclass(frozen=True)
@@ -52,12 +49,29 @@ class SceneObject:
         position: (x, y, z) of the middle of its bounding box in habitat-sim's frame, m.
         yaw: Turn about the vertical, counter-clockwise seen from above, rad.
         semantic_id: Value of its pixels.
+        file: Object config; None for our own model of the category.
     """
 
     category: int
     position: tuple[float, float, float]
     yaw: float
     semantic_id: int
+    file: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledPart:
+    """A part of a stage that has a semantic id.
+
+    Attributes:
+        id: Value of its pixels.
+        name: Name of its class.
+        corners: float64, (8, 3); of its bounding box in habitat-sim's frame, m.
+    """
+
+    id: int
+    name: str
+    corners: np.ndarray
 
 
 class Simulation:
@@ -74,9 +88,11 @@ class Simulation:
         self._simulator: Any = None
         self._scene: SceneName | None = None
         self._objects: tuple[SceneObject, ...] = ()
+        self._placed: list[int] = []  # the package's numbers of these
         self._agents: list[Any] = []  # one for each camera, because it draws all cameras of an agent
         self._cameras: dict[tuple[SampledView, str], int] = {}
         self._has_colour = False
+        self._offsets: dict[str, tuple[float, float, float]] = {}  # of object configs
 
     def enter(self, name: SceneName, objects: Sequence[SceneObject] = ()) -> None:
         """Go to a scene with these small objects in it.
@@ -92,7 +108,11 @@ class Simulation:
             )
         if self._simulator is None or name != self._scene:
             self._scene = None  # unless all goes well
-            self._objects = ()
+            self._objects, self._placed = (), []
+            if name.has_objects and not self._package.built_with_bullet:
+                raise ValueError(
+                    f"{name.scene} has objects, which need a habitat-sim that was built with Bullet; this one was not"
+                )
             configuration = self._configuration(name)
             try:
                 if self._simulator is None:
@@ -103,6 +123,9 @@ class Simulation:
                 self.close()
                 where = f"the scene {name.scene!r} of {name.dataset}"
                 raise ValueError(f"habitat-sim cannot load {where}: {error}") from error
+            if name.has_objects:
+                static = self._package.physics.MotionType.STATIC
+                settle_objects(self._simulator, self.first_furniture_id(), static)
             self._scene = name
         if tuple(objects) != self._objects:
             self._place(objects)
@@ -140,14 +163,20 @@ class Simulation:
         Raises:
             ValueError: There is no floor for the robot.
         """
+        assert self._scene is not None, "enter a scene first"
         wanted = navmesh_settings(self._package, radius, height)
+        wanted.include_static_objects = self._scene.has_objects
         pathfinder = self._simulator.pathfinder
         if not (pathfinder.is_loaded and _is_for(pathfinder.nav_mesh_settings, wanted)):
             pathfinder = self._package.PathFinder()
             if not self._simulator.recompute_navmesh(pathfinder, wanted) or not pathfinder.is_loaded:
-                scene = "" if self._scene is None else self._scene.scene
+                scene = self._scene.scene
+                hint = ""
+                if scene.endswith(".glb"):
+                    hint = "; a .glb alone is read with z up, so one with y up needs a stage config that says so"
                 raise ValueError(
                     f"habitat-sim finds no floor in {scene!r} for a robot of radius {radius} m and height {height} m"
+                    + hint
                 )
         with tempfile.TemporaryDirectory(prefix="memenvs-") as folder:
             path = Path(folder) / "mesh.navmesh"
@@ -165,6 +194,32 @@ class Simulation:
             raise ValueError("a navigation mesh cannot be read: it is no .navmesh file of this version of habitat-sim")
         return pathfinder
 
+    def furniture(self) -> list[Furniture]:
+        """List the objects that the scene has of its own; errors are those of `read_furniture`."""
+        assert self._scene is not None, "enter a scene first"
+        return read_furniture(self._simulator) if self._scene.has_objects else []
+
+    def stage_surfaces(self) -> list[MarkedSurface]:
+        """List the surfaces that are marked on the stage; errors are those of `read_stage_surfaces`."""
+        return read_stage_surfaces(self._simulator)
+
+    def labelled_parts(self) -> list[LabelledPart]:
+        """List the parts of the stage that have semantic ids, such as those of HM3D."""
+        scene = self._simulator.semantic_scene
+        return [] if scene is None else [_labelled_part(each) for each in scene.objects if _id_of(each) > 0]
+
+    def first_furniture_id(self) -> int:
+        """Semantic id of the first of `furniture`; the others follow in order."""
+        return max((part.id for part in self.labelled_parts()), default=0) + 1
+
+    def object_box(self, file: str) -> np.ndarray:
+        """Measure the bounding box of an object config as it stands, float64 (2, 3), m, y up."""
+        manager = self._simulator.get_rigid_object_manager()
+        each = manager.add_object_by_template_handle(self._template_of(file))
+        box = np.array([each.aabb.min, each.aabb.max], np.float64)
+        manager.remove_object_by_id(each.object_id)
+        return box
+
     @property
     def package(self) -> Any:
         """The module `habitat_sim`."""
@@ -176,7 +231,7 @@ class Simulation:
             self._simulator.close()
         self._simulator = None
         self._scene = None
-        self._objects = ()
+        self._objects, self._placed = (), []
         self._cameras = {}
         self._agents = []
 
@@ -187,6 +242,7 @@ class Simulation:
         scene.scene_dataset_config_file = name.dataset
         scene.scene_id = name.scene
         scene.gpu_device_id = choose_gpu()
+        scene.enable_physics = name.has_objects  # without it the package does not give them away
         if not self._agents:
             self._agents = [
                 self._package.agent.AgentConfiguration(sensor_specifications=[]) for _ in range(_MAX_CAMERAS)
@@ -227,10 +283,13 @@ class Simulation:
     def _place(self, objects: Sequence[SceneObject]) -> None:
         """Replace the small objects of the scene."""
         manager = self._simulator.get_rigid_object_manager()
-        manager.remove_all_objects()
+        for number in self._placed:
+            manager.remove_object_by_id(number)
+        self._placed = []
         for each in objects:
-            handle, offset = self._template(each.category)
+            handle, offset = self._template(each)
             placed = manager.add_object_by_template_handle(handle)
+            self._placed.append(placed.object_id)
             placed.motion_type = self._package.physics.MotionType.KINEMATIC
             x, y, z = offset
             cos, sin = math.cos(each.yaw), math.sin(each.yaw)
@@ -239,15 +298,27 @@ class Simulation:
             placed.rotation = _magnum_yaw(each.yaw)
             placed.semantic_id = each.semantic_id
 
-    def _template(self, category: int) -> tuple[str, tuple[float, float, float]]:
-        """Handle of a category's template, and the middle of its mesh from the middle that `SceneObject` names."""
+    def _template(self, each: SceneObject) -> tuple[str, tuple[float, float, float]]:
+        """Handle of an object's template, and where its origin is from the middle that `SceneObject` names."""
+        if each.file is not None:
+            if each.file not in self._offsets:
+                x, y, z = (-self.object_box(each.file).mean(0)).tolist()
+                self._offsets[each.file] = x, y, z
+            return self._template_of(each.file), self._offsets[each.file]
         manager = self._simulator.get_object_template_manager()
-        path, offset = _object_file(category)
-        handle = f"memenvs/{YCB_CLASSES[category]}"
+        path, offset = _object_file(each.category)
+        handle = f"memenvs/{YCB_CLASSES[each.category]}"
         if not manager.get_library_has_handle(handle):
             template = manager.create_new_template(str(path), False)
             manager.register_template(template, handle)
         return handle, offset
+
+    def _template_of(self, file: str) -> str:
+        """Handle of the template of an object config, which is read where it is not known."""
+        manager = self._simulator.get_object_template_manager()
+        if not manager.get_library_has_handle(file):
+            manager.load_configs(file)
+        return file
 
 
 @cache
@@ -300,3 +371,17 @@ def _rotation(heading: float, pitch: float) -> list[float]:
 def _magnum_yaw(yaw: float) -> Any:
     magnum: Any = import_module("magnum")  # comes with habitat-sim
     return magnum.Quaternion.rotation(magnum.Rad(yaw), magnum.Vector3.y_axis())
+
+
+def _id_of(each: Any) -> int:
+    return int(each.semantic_id)
+
+
+def _labelled_part(each: Any) -> LabelledPart:
+    box = each.obb
+    centre, half = np.array(box.center, np.float64), np.array(box.half_extents, np.float64)
+    x, y, z, w = np.array(box.rotation, np.float64)
+    signs = np.array(list(product((-1, 1), repeat=3)))
+    across = np.cross((x, y, z), signs * half)
+    corners = centre + signs * half + 2 * (w * across + np.cross((x, y, z), across))
+    return LabelledPart(_id_of(each), each.category.name(), corners)

@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from memenvs.houses.classes import FIRST_YCB_CLASS
+from memenvs.houses.classes import FIRST_YCB_CLASS, YCB_CLASSES
+from memenvs.houses.habitat.dataset import Dataset, SceneName
+from memenvs.houses.habitat.description import BUILDING_CLASSES, HomeDescription, describe_scene
 from memenvs.houses.habitat.home_file import SemanticEntry, read_home
 from memenvs.houses.habitat.navmesh import NavmeshMap
 from memenvs.houses.habitat.package import import_habitat
 from memenvs.houses.habitat.renderer import HabitatRenderer, HabitatScene
 from memenvs.houses.habitat.robots import HabitatSimulator
-from memenvs.houses.habitat.simulation import SceneName, SceneObject, simulation
-from memenvs.houses.house import House
-from memenvs.houses.house_world import Home, HouseWorld
+from memenvs.houses.habitat.sight import find_seen_viewpoints
+from memenvs.houses.habitat.simulation import SceneObject, simulation
+from memenvs.houses.habitat.splits import split_scenes
+from memenvs.houses.house import Finish, House, PlacedObject
+from memenvs.houses.house_world import CHECKED_HOMES, Home, HouseWorld
 from memenvs.houses.navigation.navmap import ROBOT_HEIGHT, ROBOT_RADIUS
+from memenvs.houses.object_model import ObjectModel
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.rendering.interface import HomeRenderer
 from memenvs.houses.splits import split_file
-from memenvs.json_records import read_json
+from memenvs.houses.ycb import place_objects
 
-_SUFFIX = ".scene_dataset_config.json"
-#: What a data set is and where to get one; ends the message about a missing one.
-DATASET_HELP = (
-    f"World 'habitat' needs habitat_dataset=FILE{_SUFFIX}. Make one of generated homes with `memenvs house --seed 1000 "
-    "--habitat FOLDER`, or of ProcTHOR houses with `--file FILE`."
+#: Where the objects of ExtObjNav can be had; ends the message about missing ones.
+OBJECTS_HELP = (
+    "get them with `python -m habitat_sim.utils.datasets_download --uids ycb` (CC BY 4.0): their folder is "
+    "objects/ycb/configs; None takes our own models"
 )
 
 
@@ -39,10 +42,26 @@ class HabitatHome(Home):
     Attributes:
         name: Its scene.
         entries: Meaning of its semantic ids.
+        objects_folder: Folder of the configs of small objects; None for our own models.
+        description: What was found out about a home of another data set; None for an exported one.
     """
 
     name: SceneName
     entries: list[SemanticEntry]
+    objects_folder: Path | None = None
+    description: HomeDescription | None = None
+
+    @property
+    def has_shapes(self) -> bool:
+        """Whether the house has all that is solid among its shapes: if memenvs has exported it."""
+        return self.description is None
+
+    def find_viewpoints(self, house: House, placed: PlacedObject) -> np.ndarray:
+        """Find the cells from which a small object is seen; see `Home.find_viewpoints`."""
+        if self.description is None:
+            return super().find_viewpoints(house, placed)
+        simulation().enter(self.name)
+        return find_seen_viewpoints(self.navmap, np.array(placed.position), self.description.floor)
 
     def make_scene(self, house: House) -> HabitatScene:
         """Prepare the home for drawing; `house` is this home, or this home with small objects in it."""
@@ -51,30 +70,38 @@ class HabitatHome(Home):
         instances = np.zeros(len(classes), np.uint16)
         for entry in self.entries:
             classes[entry.id], instances[entry.id] = entry.semantic, entry.instance
+        floor = 0.0 if self.description is None else self.description.floor
         objects = []
         for number, each in enumerate(house.objects, start=first):
             classes[number], instances[number] = FIRST_YCB_CLASS + each.category, each.instance
             x, y, z = each.position
-            objects.append(SceneObject(each.category, (x, z, -y), each.yaw, number))
-        return HabitatScene(self.name, tuple(objects), classes, instances)
+            file = None if self.objects_folder is None else str(object_config(self.objects_folder, each.category))
+            objects.append(SceneObject(each.category, (x, floor + z, -y), each.yaw, number, file))
+        has_building = self.description is not None and self.description.has_building
+        building = BUILDING_CLASSES if has_building else None
+        return HabitatScene(self.name, tuple(objects), classes, instances, floor, building, house.height)
 
 
 class HabitatWorld(HouseWorld):
-    """Homes of a scene dataset that `memenvs house --habitat` has written.
+    """Homes of a scene dataset of habitat-sim, in the order of their names.
 
-    Images are drawn by habitat-sim. Its `PathFinder` moves robots and measures distances. Rooms and furniture are those
-    of the exported houses, from `homes/NAME.json` beside the config. Scenes are in the order of their names.
+    Images are drawn by habitat-sim. Its `PathFinder` moves robots and measures distances. In a data set that
+    `memenvs house --habitat` has written, rooms and furniture are those of the exported houses, from `homes/NAME.json`
+    beside the config. In others they are found out in the simulator (`memenvs.houses.habitat.description`).
 
     Args:
-        dataset: The scene dataset config.
-        split: "train" (the first three quarters of the scenes, rounded up), "validation" (the rest) or "all".
+        dataset: The scene dataset config, or a stage alone.
+        split: "all"; "train", "validation" or "test" of HSSD and ReplicaCAD; of others "train" (the first three
+            quarters of the scenes, rounded up) or "validation" (the rest).
+        objects: Folder with an object config `NAME.object_config.json` for each of
+            `memenvs.houses.classes.YCB_CLASSES`; None for our own models of them.
         robot_radius: See `HouseWorld`.
         robot_height: See `HouseWorld`.
 
     Raises:
-        ValueError: Unknown split, the data set is not named, is no such file or has no home that was exported, the
-            split is empty, or a size of the robot is out of range.
-        FileNotFoundError: There is no such file.
+        ValueError: Unknown split, the data set is not named, is no such file or has no scene, the split is empty, or a
+            size of the robot is out of range.
+        FileNotFoundError: There is no such file, or an object is missing.
         ImportError: habitat-sim is not installed, or cannot be loaded.
     """
 
@@ -85,82 +112,95 @@ class HabitatWorld(HouseWorld):
         dataset: str | Path | None,
         split: str = "train",
         *,
+        objects: str | Path | None = None,
         robot_radius: float = ROBOT_RADIUS,
         robot_height: float = ROBOT_HEIGHT,
     ) -> None:
         super().__init__(robot_radius=robot_radius, robot_height=robot_height)
-        split_file(split, 0)  # an unknown split is reported before a missing file
-        self._path = find_dataset(dataset)
-        self._names = scene_names(self._path)
+        if split != "test":
+            split_file(split, 0)  # an unknown split is reported before a missing file
+        self._dataset = Dataset(dataset)
+        self._objects = None if objects is None else Path(objects).absolute()
+        if self._objects is not None:
+            for category in range(len(YCB_CLASSES)):
+                object_config(self._objects, category)
         import_habitat()
-        rows = split_file(split, len(self._names))
-        if len(rows) == 0:
-            count = len(self._names)
-            raise ValueError(f"split {split!r} of {self._path.name} is empty: it has {count} homes; use split='all'")
-        self._names = [self._names[row] for row in rows]
+        names = self._dataset.names
+        self._names = split_scenes(names, split)
+        if not self._names:
+            path = self._dataset.path.name
+            raise ValueError(f"split {split!r} of {path} is empty: it has {len(names)} homes; use split='all'")
+        # To load a home of another data set takes seconds, so that only the first one is checked.
+        self.num_checked = CHECKED_HOMES if self._dataset.is_exported else 1
         self._entries: dict[str, list[SemanticEntry]] = {}
+        self._descriptions: dict[str, HomeDescription] = {}
+        self._models: dict[int, ObjectModel] = {}
 
     def __len__(self) -> int:
         return len(self._names)
 
     @cached_property
-    def max_rooms(self) -> int:
-        """Rooms of the largest home; all files of homes are read when this is first used."""
-        return max(len(read_home(self._home_file(name))[0].rooms) for name in self._names)
+    def max_rooms(self) -> int | None:
+        """Rooms of the largest home, for which all files of exported homes are read; None in other data sets."""
+        if not self._dataset.is_exported:
+            return None
+        return max(len(read_home(self._dataset.home_file(name))[0].rooms) for name in self._names)
 
     def make_house(self, index: int) -> House:
-        """House number `index`, as its file describes it."""
+        """House number `index`, as its file describes it, or as it was found out."""
         name = self._names[index]
-        house, self._entries[name] = read_home(self._home_file(name))
+        if not self._dataset.is_exported:
+            scene = self._dataset.scene(name)
+            found = describe_scene(self._dataset, scene, name, self.robot_radius, self.robot_height)
+            self._descriptions[name], self._entries[name] = found, found.entries
+            return found.house
+        file = self._dataset.home_file(name)
+        house, self._entries[name] = read_home(file)
         if house.name != name:
-            raise ValueError(f"{self._home_file(name)}: name must be {name!r}, got {house.name!r}")
+            raise ValueError(f"{file}: name must be {name!r}, got {house.name!r}")
         return house
 
     def make_home(self, house: House) -> HabitatHome:
         """Add to a house the map from the scene's navigation mesh."""
-        name = SceneName(str(self._path), str(self._path.parent / "scenes" / f"{house.name}.scene_instance.json"))
-        simulation().enter(name)
-        navmesh = simulation().navmesh(self.robot_radius, self.robot_height)
-        return HabitatHome(house, NavmeshMap(house, navmesh), name, self._entries[house.name])
+        scene = self._dataset.scene(house.name)
+        description = self._descriptions.pop(house.name, None)
+        if description is not None:
+            navmap = NavmeshMap(house, description.navmesh, description.floor, description.main)
+        else:
+            simulation().enter(scene)
+            navmap = NavmeshMap(house, simulation().navmesh(self.robot_radius, self.robot_height))
+        return HabitatHome(house, navmap, scene, self._entries[house.name], self._objects, description)
+
+    def place_objects(
+        self, house: House, rng: np.random.Generator, count_range: tuple[int, int], categories: tuple[int, ...]
+    ) -> tuple[House, tuple[PlacedObject, ...]]:
+        """Put small objects on the furniture of a house; see `memenvs.houses.ycb.place_objects`."""
+        models = None if self._objects is None else self._model
+        return place_objects(house, rng, count_range, categories, models)
 
     def make_renderer(self, camera: Camera, num_envs: int, *, threads: int = 1) -> HomeRenderer:
         """Make a renderer by the simulator of this process."""
         return HabitatRenderer(camera, num_envs, threads=threads)
 
-    def _home_file(self, name: str) -> Path:
-        return self._path.parent / "homes" / f"{name}.json"
+    def _model(self, category: int) -> ObjectModel:
+        """A box of the size that an object has in the simulator."""
+        if category not in self._models:
+            assert self._objects is not None
+            low, high = simulation().object_box(str(object_config(self._objects, category)))
+            width, height, depth = (high - low).tolist()
+            model = ObjectModel(YCB_CLASSES[category], width, depth)
+            model.box((-width / 2, width / 2), (-depth / 2, depth / 2), (0.0, height), Finish("plain", (200, 200, 200)))
+            self._models[category] = model
+        return self._models[category]
 
 
-def find_dataset(dataset: str | Path | None) -> Path:
-    """Return the absolute path of a scene dataset config.
+def object_config(folder: Path, category: int) -> Path:
+    """Path of the config of a small object, a category of `memenvs.houses.classes.YCB_CLASSES`.
 
     Raises:
-        ValueError: None is given, or the name does not end as such a file's does.
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: There is none.
     """
-    if dataset is None:
-        raise ValueError(f"habitat_dataset is missing. {DATASET_HELP}")
-    if not isinstance(dataset, (str, os.PathLike)):
-        raise ValueError(f"habitat_dataset must be the path of a file, got {dataset!r}")
-    path = Path(dataset).absolute()
+    path = folder / f"{YCB_CLASSES[category]}.object_config.json"
     if not path.is_file():
-        raise FileNotFoundError(f"no scene dataset at {path}. {DATASET_HELP}")
-    if not path.name.endswith(_SUFFIX):
-        raise ValueError(f"habitat_dataset must end in {_SUFFIX}, got {path.name!r}. {DATASET_HELP}")
+        raise FileNotFoundError(f"habitat_objects: no file {path}; {OBJECTS_HELP}")
     return path
-
-
-def scene_names(path: Path) -> list[str]:
-    """Names of the exported homes of a data set, in order.
-
-    Raises:
-        ValueError: The file is no scene dataset config, or a file of its homes is missing.
-    """
-    read_json(path)["scene_instances"]  # the package ends the process where it is no JSON
-    suffix = ".scene_instance.json"
-    names = sorted(each.name.removesuffix(suffix) for each in path.parent.glob(f"scenes/*{suffix}"))
-    missing = [name for name in names if not (path.parent / "homes" / f"{name}.json").is_file()]
-    if missing or not names:
-        found = f"no homes/{missing[0]}.json, which `memenvs house --habitat` writes" if missing else "no scene"
-        raise ValueError(f"{path}: there is {found}. {DATASET_HELP}")
-    return names

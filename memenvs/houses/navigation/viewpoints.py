@@ -42,7 +42,7 @@ def find_viewpoints(navmap: NavigationMap, shapes: Shapes, target: np.ndarray, i
         times.
     """
     target = np.asarray(target, np.float64)
-    cells = _candidates(navmap, target)
+    cells = candidate_cells(navmap, target)
     if len(cells) == 0:
         return cells
     reach = math.sqrt(MAX_OFFSET_SQUARED)
@@ -62,7 +62,7 @@ def find_viewpoints(navmap: NavigationMap, shapes: Shapes, target: np.ndarray, i
     return cells[:0]
 
 
-def _candidates(navmap: NavigationMap, target: np.ndarray) -> np.ndarray:
+def candidate_cells(navmap: NavigationMap, target: np.ndarray) -> np.ndarray:
     """Cells of the largest island, as flat indices, on the grid of candidates around a target."""
     stride = max(1, round(GRID_STEP / navmap.cell_size))
     reach = math.sqrt(MAX_OFFSET_SQUARED)

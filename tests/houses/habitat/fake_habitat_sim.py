@@ -1,10 +1,11 @@
 """A recorded stand-in for habitat-sim 0.3.3 that refuses what the real package refuses.
 
-Its world is one empty room: the navigation mesh is the bounds of a home's rooms, less the robot's radius. Depth is the
-number of the column, from 1; semantic ids are those of the small objects, in columns, or 1. What it refuses was
+Its world is one empty room: the navigation mesh is the bounds of a home's rooms, or of a stage, less the robot's
+radius. In exported homes depth is the number of the column, from 1; semantic ids are those of the small objects, in
+columns, or 1. In other scenes rays meet the box of the stage from inside, and those of objects. What it refuses was
 recorded with the real package (`test_package.py` queries both): unknown attributes, a camera of a kind that was not
-loaded, a CUDA device that is not there, queries on a navigation mesh that is not loaded, which end the real process.
-Lists for points are refused by some builds of the package, and here.
+loaded, a CUDA device that is not there, objects of a scene without physics, queries on a navigation mesh that is not
+loaded, which end the real process. Lists for points are refused by some builds of the package, and here.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import json
 import math
 import types
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -19,7 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 __version__ = "0.3.3"
-built_with_bullet = False
+built_with_bullet = True
 
 
 def _point(value: Any) -> np.ndarray:
@@ -38,6 +40,7 @@ class NavMeshSettings:
         "agent_radius": 0.1,
         "agent_max_climb": 0.2,
         "agent_max_slope": 45.0,
+        "include_static_objects": False,
     }
 
     def __init__(self) -> None:
@@ -57,12 +60,13 @@ class NavMeshSettings:
 class SimulatorConfiguration:
     """The fields that are used."""
 
-    __slots__ = ("gpu_device_id", "scene_dataset_config_file", "scene_id")
+    __slots__ = ("enable_physics", "gpu_device_id", "scene_dataset_config_file", "scene_id")
 
     def __init__(self) -> None:
         self.scene_dataset_config_file = "default"
         self.scene_id = ""
         self.gpu_device_id = 0
+        self.enable_physics = False
 
 
 class MultiGoalShortestPath:
@@ -181,12 +185,34 @@ class CameraSensorSpec:
         super().__setattr__(name, _point(value) if name == "position" else value)
 
 
+class _Values:
+    """Part of a config: lists of three numbers are vectors."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self._values = values
+
+    def get_subconfig_keys(self) -> list[str]:
+        return [key for key, value in self._values.items() if isinstance(value, dict)]
+
+    def get_subconfig(self, key: str) -> _Values:
+        return _Values(self._values[key])
+
+    def has_value(self, key: str) -> bool:
+        return key in self._values
+
+    def get(self, key: str) -> Any:
+        value = self._values[key]
+        return np.array(value, np.float32) if isinstance(value, list) else value
+
+
 class _Objects:
     """Manager of rigid objects and of their templates."""
 
     def __init__(self) -> None:
         self.templates: dict[str, Path] = {}
         self.placed: list[SimpleNamespace] = []
+        self.count = 0
+        self.has_physics = False
 
     def get_library_has_handle(self, handle: str) -> bool:
         return handle in self.templates
@@ -195,17 +221,64 @@ class _Objects:
         assert Path(path).is_file()
         return Path(path)
 
+    def load_configs(self, path: str) -> list[int]:
+        config = json.loads(Path(path).read_text())
+        return [self.register_template(Path(path).parent / config["render_asset"], path)]
+
     def register_template(self, template: Path, handle: str) -> int:
         self.templates[handle] = template
         return len(self.templates)
 
+    def remove_object_by_id(self, number: int) -> None:
+        (found,) = [each for each in self.placed if each.object_id == number]
+        self.placed.remove(found)
+
     def remove_all_objects(self) -> None:
         self.placed.clear()
+        self.count = 0
 
     def add_object_by_template_handle(self, handle: str) -> SimpleNamespace:
         assert handle in self.templates
-        self.placed.append(SimpleNamespace(semantic_id=0))
-        return self.placed[-1]
+        low, high = _bounds(self.templates[handle])
+        self.count += 1
+        half = (high - low) / 2  # the origin of an object is its centre of mass, that of its box
+        made = SimpleNamespace(semantic_id=0, object_id=self.count, handle=f"{Path(handle).stem}_:{self.count:04}")
+        made.aabb = SimpleNamespace(min=-half, max=half)
+        made.is_of_scene = False
+        self.placed.append(made)
+        return made
+
+    def add_scene_object(self, config: Path, instance: dict[str, Any]) -> None:
+        values = json.loads(config.read_text())
+        self.register_template(config.parent / values["render_asset"], str(config))
+        made = self.add_object_by_template_handle(str(config))
+        low, high = _bounds(self.templates[str(config)])
+        w, _, y, _ = instance["rotation"]  # turns about the vertical only
+        cos, sin = w * w - y * y, 2 * w * y
+        asset = np.eye(4)
+        asset[:3, :3] = [[cos, 0, sin], [0, 1, 0], [-sin, 0, cos]]
+        asset[:3, 3] = instance["translation"]
+        made.transformation = asset.copy()
+        made.transformation[:3, 3] += asset[:3, :3] @ ((low + high) / 2)
+        node = SimpleNamespace(absolute_transformation=lambda: asset)
+        made.visual_scene_nodes = [node, node]
+        made.user_attributes = _Values(values.get("user_defined", {}))
+        made.creation_attributes = SimpleNamespace(semantic_id=values["semantic_id"], file_directory=str(config.parent))
+        made.is_of_scene = True
+
+    def get_objects_by_handle_substring(self, part: str) -> dict[str, SimpleNamespace | None]:
+        return {each.handle: each if self.has_physics else None for each in self.placed if part in each.handle}
+
+
+def _bounds(path: Path) -> np.ndarray:
+    return _read_bounds(path, path.stat().st_mtime_ns)
+
+
+@cache
+def _read_bounds(path: Path, changed: int) -> np.ndarray:
+    import trimesh
+
+    return np.asarray(trimesh.load(path, force="scene").bounds, np.float64)
 
 
 class Simulator:
@@ -223,8 +296,19 @@ class Simulator:
             raise SystemExit("unable to find CUDA device 0 among 1 EGL devices in total")
         self._kinds = {each.sensor_type for each in specifications}
         path = Path(scene.scene_id)
-        described = json.loads(path.read_text())
-        self.pathfinder = PathFinder()
+        described = {} if path.suffix == ".glb" else json.loads(path.read_text())
+        self.pathfinder, self.semantic_scene, self.stage_box = PathFinder(), None, None
+        self.agents = [
+            SimpleNamespace(sensors=list(each.sensor_specifications), state=None, specification=each) for each in agents
+        ]
+        for each in self.agents:
+            each.set_state = types.MethodType(lambda this, state: setattr(this, "state", state), each)
+        self._objects.remove_all_objects()
+        self._objects.has_physics = scene.enable_physics
+        home = path.parent.parent / "homes" / f"{path.name.split('.')[0]}.json"
+        if not home.is_file():
+            self._enter_other(path, described)
+            return
         if "stage_instance" in described:
             folder = Path(scene.scene_dataset_config_file).parent
             dataset = json.loads(Path(scene.scene_dataset_config_file).read_text())
@@ -237,19 +321,37 @@ class Simulator:
             raise AssertionError("up and front: both or none")
         for key in ("render_asset", "semantic_asset", "semantic_descriptor_filename"):
             assert (path.parent / self.stage[key]).is_file(), key
-        home = json.loads((path.parent.parent / "homes" / f"{path.name.split('.')[0]}.json").read_text())
-        corners = np.concatenate([room["polygon"] for room in home["rooms"]])
+        corners = np.concatenate([room["polygon"] for room in json.loads(home.read_text())["rooms"]])
         low, high = corners.min(0).tolist(), corners.max(0).tolist()
-        self._bounds = [[low[0], -high[1]], [high[0], -low[1]]]  # of x and z
-        self.agents = [
-            SimpleNamespace(sensors=list(each.sensor_specifications), state=None, specification=each) for each in agents
-        ]
-        for each in self.agents:
-            each.set_state = types.MethodType(lambda this, state: setattr(this, "state", state), each)
-        self._objects.remove_all_objects()
+        self._floor = [[low[0], -high[1]], [high[0], -low[1]]]  # of x and z
+
+    def _enter_other(self, path: Path, described: dict[str, Any]) -> None:
+        """Enter a scene that memenvs has not written."""
+        folder = path.parent.parent
+        instances = described.get("object_instances", [])
+        if "stage_instance" in described:
+            path = folder / f"{described['stage_instance']['template_name']}.stage_config.json"
+        if path.suffix == ".json":
+            self.stage = json.loads(path.read_text())
+            low, high = _bounds(path.parent / self.stage["render_asset"])
+        else:  # a .glb alone has z up
+            (x0, y0, z0), (x1, y1, z1) = _bounds(path)
+            low, high = np.array([x0, z0, -y1]), np.array([x1, z1, -y0])
+        self.stage_box = low, high
+        self._floor = [low[[0, 2]].tolist(), high[[0, 2]].tolist()]
+        for each in instances:
+            self._objects.add_scene_object(folder / "objects" / f"{each['template_name']}.object_config.json", each)
+
+    def get_stage_initialization_template(self) -> SimpleNamespace:
+        stage = SimpleNamespace(orient_up=[0, 1, 0], orient_front=[0, 0, -1], file_directory="")
+        stage.get_user_config = lambda: _Values({})
+        return stage
+
+    def get_articulated_object_manager(self) -> _Objects:
+        return _Objects()
 
     def recompute_navmesh(self, pathfinder: PathFinder, settings: NavMeshSettings) -> bool:
-        return pathfinder.build(self._bounds, settings)
+        return pathfinder.build(self._floor, settings)
 
     def add_sensor(self, specification: CameraSensorSpec, agent_id: int) -> None:
         if specification.sensor_type not in self._kinds:
@@ -266,6 +368,9 @@ class Simulator:
         ids = [each.semantic_id for each in self._objects.placed] or [1]
         for sensor in agent_.sensors:
             height, width = sensor.resolution
+            if self.stage_box is not None:
+                images[sensor.uuid] = self._cast(sensor, agent_.state)
+                continue
             columns = np.tile(np.arange(width), (height, 1))
             images[sensor.uuid] = {
                 SensorType.COLOR: np.full((height, width, 4), 99, np.uint8),
@@ -273,6 +378,40 @@ class Simulator:
                 SensorType.SEMANTIC: np.array(ids, np.uint32)[columns % len(ids)],
             }[sensor.sensor_type]
         return images
+
+    def _cast(self, sensor: CameraSensorSpec, state: Any) -> np.ndarray:
+        """Cast the rays of a camera."""
+        height, width = sensor.resolution
+        focal = width / 2 / math.tan(math.radians(sensor.hfov) / 2)
+        right = (np.arange(width) + 0.5 - width / 2) / focal
+        up = (height / 2 - np.arange(height) - 0.5) / focal
+        rays = np.stack(np.broadcast_arrays(right[None], up[:, None], -1.0), -1)
+        x, y, z, w = state.rotation
+        across = np.cross((x, y, z), rays)
+        rays = rays + 2 * (w * across + np.cross((x, y, z), across))  # of depth 1
+        eye = np.asarray(state.position, np.float64)
+        depth = np.full((height, width), np.inf)
+        ids = np.zeros((height, width), np.uint32)
+        boxes: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int, bool]] = [
+            (*self.stage_box, eye, rays, 0, True)
+        ]
+        for each in self._objects.placed:
+            if each.is_of_scene:
+                turn, middle = each.transformation[:3, :3], each.transformation[:3, 3]
+            else:
+                turn, middle = np.eye(3), np.asarray(each.translation, np.float64)
+            box = each.aabb.min, each.aabb.max, (eye - middle) @ turn, rays @ turn
+            boxes.append((*box, each.semantic_id, False))
+        for low, high, start, along, number, is_inside in boxes:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                sides = np.sort(np.stack([(low - start) / along, (high - start) / along]), 0)
+            near, far = sides[0].max(-1), sides[1].min(-1)
+            distance = far if is_inside else near
+            hits = (near <= far) & (distance > 1e-6) & (distance < depth)
+            depth[hits], ids[hits] = distance[hits], number
+        if sensor.sensor_type == SensorType.DEPTH:
+            return np.where(np.isfinite(depth), depth, 0).astype(np.float32)
+        return ids if sensor.sensor_type == SensorType.SEMANTIC else np.full((height, width, 4), 99, np.uint8)
 
     def get_rigid_object_manager(self) -> _Objects:
         return self._objects
@@ -296,7 +435,7 @@ def Configuration(scene: SimulatorConfiguration, agents: list[Any]) -> tuple[Sim
 
 AgentState = SimpleNamespace
 SensorType = SimpleNamespace(COLOR="color", DEPTH="depth", SEMANTIC="semantic")
-physics = SimpleNamespace(MotionType=SimpleNamespace(KINEMATIC="kinematic"))
+physics = SimpleNamespace(MotionType=SimpleNamespace(KINEMATIC="kinematic", STATIC="static"))
 agent = SimpleNamespace(
     AgentConfiguration=lambda sensor_specifications: SimpleNamespace(sensor_specifications=sensor_specifications)
 )

@@ -7,6 +7,8 @@ successes of the oracle. The stand-in must refuse what the package refuses.
 from __future__ import annotations
 
 import importlib.util
+import os
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +28,7 @@ from memenvs.houses.simulator import head_camera_poses
 from memenvs.houses.worlds import make_house_world
 from memenvs.houses.ycb import place_objects
 from tests.houses.habitat import fake_habitat_sim
+from tests.houses.habitat.scenes import write_cabinet, write_objects, write_scene, write_stage
 
 pytestmark = [
     pytest.mark.nightly,
@@ -103,6 +106,135 @@ def test_paths_have_our_length(dataset):
     print("length over ours:", np.percentile(ratio, [0, 2.5, 50, 97.5, 100]).round(3), "paths:", len(ratio))
     assert (np.abs(ratio - 1) < 0.04).mean() > 0.95
     assert abs(np.median(ratio) - 1) < 0.02
+
+
+def test_scenes_with_furniture_are_the_homes_they_were_made_of(tmp_path):
+    """In the layout of HSSD: pixels, surfaces and successes are those of the homes."""
+    homes = make_house_world("procedural")
+    houses = [homes.make_house(number) for number in range(2)]
+    for house in houses:
+        path = write_scene(house, tmp_path)
+    write_cabinet(tmp_path, houses[1].name, houses[1].rooms[0].polygon.mean(0).tolist())
+    world = make_house_world("habitat", habitat_dataset=path, split="all")
+    rng, count, camera = np.random.default_rng(0), 8, Camera(height=96, width=96)
+    for number, house in enumerate(houses):
+        home = world.home(number)
+        assert home.house.height == pytest.approx(house.height, abs=0.01)
+        assert [room.type for room in home.house.rooms] == [room.type for room in house.rooms]
+        found = [np.array(each.centre) for each in home.house.receptacles]
+        near = [min(np.abs(np.array(each.centre) - other).max() for other in found) for each in house.receptacles]
+        print(house.name, len(house.receptacles), len(found), "surfaces, distances:", np.round(sorted(near), 3))
+        assert np.mean(np.array(near) < 0.1) > 0.8
+        if number == 1:
+            assert home.house.instances[-1].startswith("cabinet|")
+            assert any(each.instance == len(home.house.instances) - 1 for each in home.house.receptacles)
+            continue
+        points = home.navmap.random_points(rng, count)
+        poses = head_camera_poses(points, rng.uniform(0, 2 * np.pi, count), rng.uniform(-0.8, 0.2, count))
+        drawn = []
+        for renderer, scene in (
+            (Renderer(camera, count), Scene.from_house(house)),
+            (world.make_renderer(camera, count), home.make_scene(home.house)),
+        ):
+            for i in range(count):
+                renderer.set_scene(i, scene)
+            depth, ids = np.zeros((count, 96, 96, 1), np.float32), np.zeros((count, 96, 96), np.uint16)
+            classes = np.zeros((count, 96, 96), np.uint8)
+            renderer.render(poses, depth=depth, instance=ids, semantic=classes)
+            drawn.append((depth, ids, classes))
+        shares = [
+            (np.abs(drawn[0][0] - drawn[1][0]) < 0.01).mean(),
+            *((drawn[0][k] == drawn[1][k]).mean() for k in (1, 2)),
+        ]
+        print("share of pixels with equal depth, instance and class:", np.round(shares, 4))
+        assert shares[0] > 0.99 and shares[1] > 0.99 and shares[2] > 0.95
+    settings = {"obs_mode": "symbolic", "habitat_objects": write_objects(tmp_path / "ycb"), "layout_pool": 2}
+    env = gym.make("memenvs/ExtObjNav-v0", world="habitat", habitat_dataset=path, split="all", **settings)
+    success = [play(env, 0 if episode == 0 else None)[0]["success"] for episode in range(8)]
+    print("success of the oracle:", np.mean(success))
+    assert np.mean(success) >= 7 / 8
+
+
+def test_a_stage_alone(tmp_path):
+    """A mesh with z up, and one with y up and a config, are the same home; its tasks are playable."""
+    house = make_house_world("procedural").make_house(2)
+    stages = write_stage(house, tmp_path / "a.glb"), write_stage(house, tmp_path / "b.glb", y_up=True)
+    maps = [make_house_world("habitat", habitat_dataset=path).home(0).navmap for path in stages]
+    assert maps[0].shape == maps[1].shape and (maps[0].free == maps[1].free).mean() > 0.995
+    assert maps[0].area == pytest.approx(NavigationMap(house).area, rel=0.06)
+    for task in ("Roaming", "Coverage"):
+        env = gym.make(
+            f"memenvs/{task}-v0", world="habitat", habitat_dataset=stages[0], modalities=["rgb", "depth", "pose"]
+        )
+        _, total = play(env, 0, steps=40)
+        print(task, "return of the oracle over 40 steps:", total)
+        assert total > 25
+
+
+def test_coverage_is_that_of_our_own_simulator(dataset):
+    """The oracle enters as many cells."""
+    cells = {}
+    for world in ({"world": "habitat", "habitat_dataset": dataset, "split": "all"}, {"world": "procedural"}):
+        env = gym.make("memenvs/Coverage-v0", modalities=["depth", "pose"], wheel_noise=0.0, **world)
+        infos = [play(env, seed, steps=120)[0] for seed in range(HOMES)]
+        cells[world["world"]] = [int(info["cells"]) for info in infos]
+    print("cells entered in 120 steps:", cells)
+    ours, theirs = (np.mean(each) for each in cells.values())
+    assert abs(ours / theirs - 1) < 0.1
+
+
+def test_environments_of_a_vector_see_what_single_ones_see(dataset):
+    """By reconfiguring one simulator, and in processes with one each."""
+    settings = {"world": "habitat", "habitat_dataset": str(dataset), "split": "all", "steps": (4, 2), "capacity": 5}
+    seen = []
+    for mode, options in (("vector_entry_point", {}), ("async", {"vector_kwargs": {"context": "spawn"}})):
+        envs = gym.make_vec("memenvs/ColorRecall-v0", num_envs=2, vectorization_mode=mode, **options, **settings)
+        obs, info = envs.reset(seed=0)
+        run = [obs["rgb"].copy()]
+        for _ in range(4):
+            obs, *_ = envs.step(np.zeros(2, np.int64))
+            run.append(obs["rgb"].copy())
+        seen.append((run, list(info["scene_id"])))
+        envs.close()
+    assert seen[0][1] == seen[1][1] and len(set(seen[0][1])) == 2
+    assert all((a == b).all() for a, b in zip(seen[0][0], seen[1][0], strict=True))
+
+
+def test_a_broken_mesh_ends_the_process_of_the_package_alone(tmp_path):
+    """So we find it before: see `test_broken_meshes_are_named`."""
+    path = write_stage(make_house_world("procedural").make_house(0), tmp_path / "a.glb")
+    content = path.read_bytes()
+    (size,) = struct.unpack_from("<I", content, 12)
+    document = content[20 : 20 + size].replace(b'"indices":', b'"indices":9')  # 10 times as many and more
+    header = content[:8] + struct.pack("<II4s", 20 + len(document) + len(content) - 20 - size, len(document), b"JSON")
+    path.write_bytes(header + document + content[20 + size :])
+    load = (
+        "import quaternion, habitat_sim, sys\n"
+        "s = habitat_sim.SimulatorConfiguration(); s.scene_id = sys.argv[1]; s.gpu_device_id = -1\n"
+        "a = habitat_sim.agent.AgentConfiguration(sensor_specifications=[])\n"
+        "habitat_sim.Simulator(habitat_sim.Configuration(s, [a])).recompute_navmesh\n"
+        "s.create_renderer = True; c = habitat_sim.CameraSensorSpec(); c.uuid = 'd'; c.resolution = [8, 8]\n"
+        "c.sensor_type = habitat_sim.SensorType.DEPTH\n"
+        "a = habitat_sim.agent.AgentConfiguration(sensor_specifications=[c])\n"
+        "habitat_sim.Simulator(habitat_sim.Configuration(s, [a]))\n"
+    )
+    environment = {**os.environ, "EGL_PLATFORM": "surfaceless", "LIBGL_ALWAYS_SOFTWARE": "1"}
+    done = subprocess.run([sys.executable, "-c", load, str(path)], capture_output=True, env=environment)
+    assert done.returncode < 0  # ended by a signal
+    with pytest.raises(ValueError, match=r"a\.glb: .*indices must be a whole number"):
+        make_house_world("habitat", habitat_dataset=path).home(0)
+
+
+def play(env: gym.Env, seed: int | None, steps: int = 500) -> tuple[dict, float]:
+    """Play an episode, or its first steps, with the oracle; its last info and return."""
+    _, info = env.reset(seed=seed)
+    total = 0.0
+    for _ in range(steps):
+        _, reward, terminated, truncated, info = env.step(env.unwrapped.oracle_action())
+        total += float(reward)
+        if terminated or truncated:
+            break
+    return info, total
 
 
 def test_the_oracle_succeeds_as_often(dataset):

@@ -6,55 +6,26 @@ import json
 import math
 import os
 import pickle
-import sys
-from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
 import memenvs  # noqa: F401  (registers the ids)
-from memenvs.houses.classes import CLASS_INDEX, MATERIAL_INDEX
-from memenvs.houses.habitat import export, package, simulation, world
+from memenvs.houses.habitat import export, simulation
 from memenvs.houses.habitat.views import SampledView
-from memenvs.houses.house import BOX, Door, House, Receptacle, Room, ShapeBuilder
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.worlds import make_house_world
 from tests.houses.habitat import fake_habitat_sim
+from tests.houses.habitat.scenes import install_fake, make_house
 
 pytest.importorskip("trimesh", reason="needs the extra export")
-
-
-def make_house(name: str) -> House:
-    """Two rooms of 4 by 4 m and a table."""
-    builder = ShapeBuilder()
-    builder.add(BOX, (2, 2, 0.4), (0.8, 0.4, 0.4), semantic=CLASS_INDEX["dining_table"], instance=1)
-    rooms = tuple(
-        Room(type, np.array([(x, 0), (x + 4, 0), (x + 4, 4), (x, 4)], float), MATERIAL_INDEX["tiles"], (180, 170, 160))
-        for type, x in (("kitchen", 0), ("study", 4))
-    )
-    door = Door((0, 1), (4.0, 2.0), 4.0, 2.1, math.pi / 2)
-    return House(
-        name, builder.build(), rooms, (door,), (Receptacle(1, (2, 2, 0.8), (0.8, 0.4), 0.0),), ("building", "table|1")
-    )
 
 
 @pytest.fixture
 def dataset(tmp_path, monkeypatch):
     """A data set of four homes, and the package that is not there."""
-    monkeypatch.setattr(package, "choose_gpu", lambda: -1)
-    monkeypatch.setattr(simulation, "choose_gpu", lambda: -1)
-    monkeypatch.setattr(simulation, "check_drawing", lambda: None)
-    monkeypatch.setitem(
-        sys.modules,
-        "magnum",
-        SimpleNamespace(
-            Rad=float, Vector3=SimpleNamespace(y_axis=tuple), Quaternion=SimpleNamespace(rotation=lambda *given: given)
-        ),
-    )
-    for module in (export, simulation, world):
-        monkeypatch.setattr(module, "import_habitat", lambda: fake_habitat_sim)
-    simulation.simulation.cache_clear()
+    install_fake(monkeypatch)
     for name in "abcd":
         export.export_habitat(make_house(name), tmp_path)
     yield tmp_path / export.DATASET_FILE

@@ -1,0 +1,230 @@
+"""Files of scene datasets of habitat-sim: their scenes, and what these refer to."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from memenvs.houses.habitat.glb import check_glb
+from memenvs.json_records import Field, read_json
+
+_SUFFIX = ".scene_dataset_config.json"
+_STAGE_SUFFIXES = (".stage_config.json", ".glb")
+_SCENE, _OBJECT, _JOINTED = ".scene_instance.json", ".object_config.json", ".ao_config.json"
+_REGIONS = ".semantic_config.json"
+#: Part of a config -> how its files end.
+_SUFFIXES = {
+    "stages": _STAGE_SUFFIXES,
+    "objects": (_OBJECT, ".glb"),
+    "articulated_objects": (_JOINTED, ".urdf"),
+    "semantic_scene_descriptor_instances": (_REGIONS,),
+}
+#: Part of a config -> key of a scene instance that names its files.
+_INSTANCES = {"objects": "object_instances", "articulated_objects": "articulated_object_instances"}
+#: What a data set is and where to get one; ends the message about a missing one.
+DATASET_HELP = (
+    f"World 'habitat' needs habitat_dataset=FILE, a scene dataset config (*{_SUFFIX}) or a stage (*.stage_config.json, "
+    "*.glb). Make one of generated homes with `memenvs house --seed 1000 --habitat FOLDER`, or of ProcTHOR houses with "
+    "`--file FILE`. HSSD: https://huggingface.co/datasets/hssd/hssd-hab (CC BY-NC 4.0, after registration). "
+    "ReplicaCAD: `python -m habitat_sim.utils.datasets_download --uids replica_cad_dataset` (CC BY 4.0). They may lie "
+    "anywhere."
+)
+
+
+class SceneName(NamedTuple):
+    """A scene of a data set.
+
+    Attributes:
+        dataset: Path of the scene dataset config; "default" for a stage alone.
+        scene: Path of the scene instance or stage.
+        has_objects: Whether it has objects of its own, which habitat-sim gives away only if it is built with Bullet.
+    """
+
+    dataset: str
+    scene: str
+    has_objects: bool = False
+
+
+class Dataset:
+    """A scene dataset, or a stage alone.
+
+    Args:
+        path: Scene dataset config (`*.scene_dataset_config.json`), or a stage (`*.stage_config.json` or `*.glb`).
+
+    Attributes:
+        path: Absolute path.
+        names: Names of the scenes, in order.
+        is_exported: Whether memenvs has written it, with the description of each home in `homes/NAME.json`.
+
+    Raises:
+        ValueError: None is given, the name ends otherwise, the file is no such config, or there is no scene.
+        FileNotFoundError: There is no such file, or a description of an exported home is missing.
+    """
+
+    def __init__(self, path: str | Path | None) -> None:
+        self.path = find_dataset(path)
+        self.is_exported = False
+        if self._is_stage:
+            self._scenes = {_stem(self.path): self.path}
+        else:
+            config = read_json(self.path)  # the package ends the process where it is no JSON
+            self._scenes = dict(sorted(self._files(config, "scene_instances", (_SCENE,))))
+            self._scenes = self._scenes or dict(sorted(self._files(config, "stages", _STAGE_SUFFIXES)))
+            self.is_exported = (self.path.parent / "homes").is_dir()
+        self.names = list(self._scenes)
+        missing = [name for name in self.names if self.is_exported and not self.home_file(name).is_file()]
+        if missing or not self.names:
+            found = f"no homes/{missing[0]}.json, which `memenvs house --habitat` writes" if missing else "no scene"
+            raise ValueError(f"{self.path}: there is {found}. {DATASET_HELP}")
+        self._checked: set[Path] = set()
+        self._files_of: dict[str, dict[str, Path]] = {}
+
+    def home_file(self, name: str) -> Path:
+        """Path of the description of an exported home."""
+        return self.path.parent / "homes" / f"{name}.json"
+
+    def scene(self, name: str) -> SceneName:
+        """Find a scene, and check what it refers to: the package ends the process where a mesh is broken.
+
+        Raises:
+            ValueError: A file is broken, or an object is not in the data set.
+            FileNotFoundError: A file is missing.
+        """
+        path = self._scenes[name]
+        dataset = "default" if self._is_stage else str(self.path)
+        if not path.name.endswith(_SCENE):
+            self._check_config(path)
+            return SceneName(dataset, str(path))
+        scene = read_json(path)
+        self._check_template(scene["stage_instance"]["template_name"], "stages")
+        instances = {part: scene.optional_items(key) for part, key in _INSTANCES.items()}
+        for part, found in instances.items():
+            for each in found:
+                self._check_template(each["template_name"], part)
+        return SceneName(dataset, str(path), any(instances.values()))
+
+    def regions(self, name: str) -> list[Field]:
+        """Annotated regions of a scene, as HSSD has them; an empty list if there are none."""
+        path = self._scenes[name]
+        if not path.name.endswith(_SCENE):
+            return []
+        given = read_json(path).get("semantic_scene_instance")
+        wanted = name if given is None else _stem(Path(given.text()))
+        file = self._templates("semantic_scene_descriptor_instances").get(wanted)
+        return [] if file is None else read_json(file).optional_items("region_annotations")
+
+    @cached_property
+    def class_names(self) -> dict[int, str]:
+        """Semantic id -> name of the class, from `semantics/*_lexicon.json`; empty if there is none."""
+        names = {}
+        for path in sorted(self.path.parent.glob("semantics/*_lexicon.json")):
+            for each in read_json(path)["classes"].items():
+                names[int(each["id"].number(2**31))] = each["name"].text()
+        return names
+
+    @property
+    def _is_stage(self) -> bool:
+        return self.path.name.endswith(_STAGE_SUFFIXES)
+
+    def _templates(self, part: str) -> dict[str, Path]:
+        """Files of a part of the config, by name."""
+        if part not in self._files_of:
+            self._files_of[part] = dict(self._files(read_json(self.path), part, _SUFFIXES[part]))
+        return self._files_of[part]
+
+    def _files(self, config: Field, part: str, suffixes: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
+        """Name and path of the files that a part of the config lists: by patterns of files or folders, or by name."""
+        section = config.get(part)
+        if section is None:
+            return
+        section.get("paths")  # raises if it is no object
+        for name, value in section.value.items():
+            if isinstance(value, str):
+                yield name, self.path.parent / value
+        paths = section.get("paths")
+        if paths is None:
+            return
+        paths.get(".json")
+        for key in paths.value:
+            for pattern in paths[key].items():
+                for found in sorted(self.path.parent.glob(pattern.text())):
+                    for path in sorted(found.iterdir()) if found.is_dir() else (found,):
+                        if path.name.endswith(suffixes) and not path.name.endswith(".semantic.glb"):
+                            yield _stem(path), path
+
+    def _check_template(self, name: Field, part: str) -> None:
+        """Check the config of a stage or object that a scene names."""
+        wanted, known = _stem(Path(name.text())), self._templates(part)
+        if wanted not in known:
+            raise name.error(f"in {self.path.name}")
+        self._check_config(known[wanted])
+
+    def _check_config(self, path: Path) -> None:
+        """Check a stage or an object, once."""
+        if path in self._checked:
+            return
+        if path.suffix == ".glb":
+            check_glb(path)
+        elif path.suffix == ".urdf":
+            for name in re.findall(r'filename\s*=\s*"([^"]*)"', path.read_text(errors="replace")):
+                _check_asset(path, name)
+        else:
+            config = read_json(path)
+            if not path.name.endswith(_JOINTED):
+                config["render_asset"]
+            for key in ("render_asset", "collision_asset", "semantic_asset", "urdf_filepath"):
+                asset = config.get(key)
+                if asset is not None:
+                    _check_asset(path, asset.text())
+                    if key == "urdf_filepath":
+                        self._check_config(path.parent / asset.text())
+        self._checked.add(path)
+
+
+def _check_asset(config: Path, name: str) -> None:
+    """Check a mesh that a config names, relative to its folder.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is broken.
+    """
+    file = config.parent / name
+    if not file.suffix:  # a primitive of the package, or nothing
+        return
+    if not file.is_file():
+        raise FileNotFoundError(f"{config}: names {name!r}, and there is no such file")
+    if file.suffix == ".glb":
+        check_glb(file)
+
+
+def find_dataset(dataset: str | Path | None) -> Path:
+    """Return the absolute path of a scene dataset config or a stage.
+
+    Raises:
+        ValueError: None is given, or the name does not end as such a file's does.
+        FileNotFoundError: There is no such file.
+    """
+    if dataset is None:
+        raise ValueError(f"habitat_dataset is missing. {DATASET_HELP}")
+    if not isinstance(dataset, (str, os.PathLike)):
+        raise ValueError(f"habitat_dataset must be the path of a file, got {dataset!r}")
+    path = Path(dataset).absolute()
+    if not path.is_file():
+        raise FileNotFoundError(f"no scene dataset at {path}. {DATASET_HELP}")
+    if not path.name.endswith((_SUFFIX, *_STAGE_SUFFIXES)):
+        raise ValueError(
+            f"habitat_dataset must end in {_SUFFIX}, {' or '.join(_STAGE_SUFFIXES)}, got {path.name!r}. {DATASET_HELP}"
+        )
+    return path
+
+
+def _stem(path: Path) -> str:
+    """Name of a file without what follows its kind: "a" of "a.scene_instance.json", "a.b" of "a.b.glb"."""
+    for suffix in (_SCENE, _OBJECT, _JOINTED, _REGIONS, *_STAGE_SUFFIXES, ".urdf"):
+        if path.name.endswith(suffix):
+            return path.name.removesuffix(suffix)
+    return path.name

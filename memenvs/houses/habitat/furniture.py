@@ -1,0 +1,188 @@
+"""Objects that a scene of habitat-sim has of its own, and the surfaces that its data set marks on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memenvs.houses.gltf import import_trimesh
+from memenvs.houses.habitat.glb import check_glb
+
+_BOX, _MESH = "receptacle_aabb_", "receptacle_mesh_"
+
+
+@dataclass(frozen=True, eq=False)
+class MarkedSurface:
+    """A surface or a volume above it, as a data set marks it ("receptacle").
+
+    Attributes:
+        name: Its name.
+        to_world: float64, (4, 4); from its own frame to habitat-sim's.
+        low: float64, (3,); corner of its bounding box in its own frame, m.
+        high: float64, (3,); the opposite corner.
+        triangles: float64, (T, 3, 3); the surface itself, in its own frame; None for the whole box.
+    """
+
+    name: str
+    to_world: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    triangles: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Furniture:
+    """An object of a scene.
+
+    Attributes:
+        name: Its handle, such as "frl_apartment_chair_01_:0000".
+        class_id: Semantic id that the data set gives its class.
+        to_world: float64, (4, 4); from its own frame to habitat-sim's.
+        low: float64, (3,); corner of its bounding box in its own frame, m.
+        high: float64, (3,); the opposite corner.
+        surfaces: What is marked on it.
+    """
+
+    name: str
+    class_id: int
+    to_world: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    surfaces: tuple[MarkedSurface, ...]
+
+
+def read_furniture(simulator: Any) -> list[Furniture]:
+    """List the objects of the scene in a fixed order: rigid ones, then articulated ones.
+
+    Raises:
+        ValueError: A marked surface is described wrongly.
+        FileNotFoundError: Its mesh is missing.
+    """
+    return [_rigid(each) for each in _rigid_objects(simulator)] + [
+        _articulated(each) for each in _articulated_objects(simulator)
+    ]
+
+
+def read_stage_surfaces(simulator: Any) -> list[MarkedSurface]:
+    """List the surfaces that belong to the stage; errors are those of `read_furniture`."""
+    stage = simulator.get_stage_initialization_template()
+    # The package turns a stage so that `up` is up; what is marked on it turns likewise.
+    up, front = (np.array(each, np.float64) for each in (stage.orient_up, stage.orient_front))
+    to_world = np.eye(4)
+    to_world[:3, :3] = np.stack([np.cross(front, up), up, -front])
+    return _surfaces(stage.get_user_config(), Path(stage.file_directory), {None: to_world}, turns=True)
+
+
+def settle_objects(simulator: Any, first: int, static: Any) -> None:
+    """Fix the objects where they are, so that navigation meshes have them, and give each a semantic id.
+
+    Args:
+        simulator: The simulator.
+        first: Id of the first one, in the order of `read_furniture`; the others follow.
+        static: The package's name for what does not move.
+    """
+    number = first
+    for each in _rigid_objects(simulator):
+        each.motion_type = static
+        each.semantic_id = number
+        number += 1
+    for each in _articulated_objects(simulator):
+        each.motion_type = static
+        for link in range(-1, each.num_links):
+            for node in each.get_link_visual_nodes(link):
+                node.semantic_id = number
+        number += 1
+
+
+def _rigid_objects(simulator: Any) -> list[Any]:
+    found = simulator.get_rigid_object_manager().get_objects_by_handle_substring("")
+    return sorted(found.values(), key=lambda each: each.object_id)
+
+
+def _articulated_objects(simulator: Any) -> list[Any]:
+    found = simulator.get_articulated_object_manager().get_objects_by_handle_substring("")
+    return sorted(found.values(), key=lambda each: each.object_id)
+
+
+def _rigid(each: Any) -> Furniture:
+    # The second node of what is drawn is the asset itself, with its scale, wherever the centre of mass is.
+    asset = _matrix(each.visual_scene_nodes[1].absolute_transformation())
+    folder = Path(each.creation_attributes.file_directory)
+    surfaces = _surfaces(each.user_attributes, folder, {None: asset})
+    class_id = int(each.creation_attributes.semantic_id)  # its own is changed by `settle_objects`
+    box = np.array([each.aabb.min, each.aabb.max], np.float64)
+    return Furniture(each.handle, class_id, _matrix(each.transformation), *box, tuple(surfaces))
+
+
+def _articulated(each: Any) -> Furniture:
+    links = range(-1, each.num_links)
+    frames: dict[str | None, np.ndarray] = {
+        each.get_link_name(link): _matrix(each.get_link_scene_node(link).absolute_transformation()) for link in links
+    }
+    folder = Path(each.creation_attributes.file_directory)
+    surfaces = _surfaces(each.user_attributes, folder, frames, scale=float(each.global_scale))
+    node = each.root_scene_node
+    box = np.array([node.cumulative_bb.min, node.cumulative_bb.max], np.float64)
+    class_id = int(each.creation_attributes.semantic_id)
+    return Furniture(each.handle, class_id, _matrix(node.absolute_transformation()), *box, tuple(surfaces))
+
+
+def _surfaces(
+    attributes: Any, folder: Path, frames: dict[str | None, np.ndarray], *, scale: float = 1.0, turns: bool = False
+) -> list[MarkedSurface]:
+    """Read the surfaces in the user's part of a config.
+
+    Args:
+        attributes: That part.
+        folder: Folder of the config, for meshes.
+        frames: Frame of each link, by name; None is the name of an object without links.
+        scale: Size of the object over that in the config.
+        turns: Whether boxes may be turned about their middle, as those of stages.
+    """
+    found = []
+    for key in sorted(attributes.get_subconfig_keys()):
+        if not key.startswith((_BOX, _MESH)):
+            continue
+        config = attributes.get_subconfig(key)
+        link = config.get("parent_link") if config.has_value("parent_link") else None
+        if link not in frames or not (config.has_value("position") and config.has_value("scale")):
+            raise ValueError(f"{folder}: {key} must have position and scale, and a known parent_link, got {link!r}")
+        frame = frames[link]
+        if key.startswith(_MESH):
+            triangles = scale * _mesh(folder / str(config.get("mesh_filepath")))
+            corners = triangles.reshape(-1, 3)
+            found.append(MarkedSurface(key, frame, corners.min(0), corners.max(0), triangles))
+            continue
+        centre, half = (scale * np.array(config.get(name), np.float64) for name in ("position", "scale"))
+        if turns and config.has_value("rotation"):
+            turn = np.eye(4)
+            turn[:3, :3] = np.array(config.get("rotation").to_matrix(), np.float64)
+            turn[:3, 3] = centre - turn[:3, :3] @ centre
+            frame = frame @ turn
+        found.append(MarkedSurface(key, frame, centre - half, centre + half))
+    return found
+
+
+def _mesh(path: Path) -> np.ndarray:
+    """Triangles (T, 3, 3) of a mesh.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It cannot be read.
+    """
+    if path.suffix == ".glb":
+        check_glb(path)
+    elif not path.is_file():
+        raise FileNotFoundError(f"no such file: {path}")
+    try:
+        mesh = import_trimesh().load(path, force="mesh", process=False)
+        return np.asarray(mesh.triangles, np.float64).reshape(-1, 3, 3)
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path}: cannot be read as a mesh: {error}") from error
+
+
+def _matrix(value: Any) -> np.ndarray:
+    return np.array(value, np.float64)

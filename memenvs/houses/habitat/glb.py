@@ -1,0 +1,118 @@
+"""Check of binary glTF files before habitat-sim reads them, because broken ones end its process."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memenvs.json_records import Field, parse_json
+
+_COMPONENTS = {5120: "i1", 5121: "u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
+_WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT2": 4, "MAT3": 9, "MAT4": 16}
+_HEADER = 12  # bytes
+_WHOLE = "a whole .glb file"
+
+
+def check_glb(path: Path) -> None:
+    """Check that a .glb file is whole, and that its meshes lie within it.
+
+    Buffers in other files and compressed meshes are not looked into.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is broken, or has no mesh; the message names what.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"no such file: {path}")
+    content = path.read_bytes()
+    document, binary = _chunks(path, content)
+    views = [_view(each, len(binary)) for each in document.optional_items("bufferViews")]
+    accessors = [_accessor(each, views, binary) for each in document.optional_items("accessors")]
+    meshes = document.optional_items("meshes")
+    if not meshes:
+        raise ValueError(f"{path}: it has no mesh")
+    for mesh in meshes:
+        for primitive in mesh["primitives"].items(1):
+            _check_primitive(primitive, accessors)
+    for node in document.optional_items("nodes"):
+        if (number := node.get("mesh")) is not None:
+            _index(number, len(meshes))
+
+
+def _chunks(path: Path, content: bytes) -> tuple[Field, bytes]:
+    """The JSON document and the binary chunk."""
+    if len(content) < _HEADER + 8 or content[:4] != b"glTF":
+        raise ValueError(f"{path}: must be {_WHOLE}, got {len(content)} bytes that do not begin as one")
+    version, length = struct.unpack_from("<II", content, 4)
+    if version != 2 or length != len(content):
+        raise ValueError(
+            f"{path}: must be {_WHOLE} of version 2, got version {version} and {len(content)} of {length} bytes"
+        )
+    size, kind = struct.unpack_from("<I4s", content, _HEADER)
+    end = _HEADER + 8 + size
+    if kind != b"JSON" or end > length:
+        raise ValueError(f"{path}: must be {_WHOLE}, got no JSON at its beginning")
+    document = Field(parse_json(content[_HEADER + 8 : end].rstrip(b"\0"), str(path)), str(path))
+    document.get("asset")  # raises if it is no object
+    if length < end + 8:
+        return document, b""
+    size, _ = struct.unpack_from("<I4s", content, end)
+    return document, content[end + 8 : end + 8 + size]
+
+
+def _view(field: Field, size: int) -> tuple[int, int, int] | None:
+    """First byte, length and stride of a buffer view; None in another file."""
+    first = field.get("byteOffset")
+    begin = 0 if first is None else _index(first, size + 1)
+    if _index(field["buffer"], 2**31) > 0 or size == 0:
+        return None
+    length = _index(field["byteLength"], size - begin + 1)
+    stride = field.get("byteStride")
+    return begin, length, 0 if stride is None else _index(stride, 253)
+
+
+def _accessor(field: Field, views: list[tuple[int, int, int] | None], binary: bytes) -> np.ndarray | int:
+    """Values of integers in a column; the number of others, or of what is elsewhere."""
+    component, shape = field["componentType"].value, field["type"].value
+    if component not in _COMPONENTS:
+        raise field["componentType"].error(f"one of {list(_COMPONENTS)}")
+    if shape not in _WIDTHS:
+        raise field["type"].error(f"one of {list(_WIDTHS)}")
+    count = _index(field["count"], 2**31)
+    number = field.get("bufferView")
+    view = None if number is None else views[_index(number, len(views))]
+    if view is None:
+        return count
+    begin, length, stride = view
+    offset = field.get("byteOffset")
+    offset_bytes = 0 if offset is None else _index(offset, length + 1)
+    dtype = np.dtype(_COMPONENTS[component])
+    size = dtype.itemsize * _WIDTHS[shape]
+    if count and offset_bytes + (stride or size) * (count - 1) + size > length:
+        raise field["count"].error(f"as many as the {length} bytes of its buffer view hold")
+    if shape != "SCALAR" or dtype.kind != "u" or stride not in (0, size):
+        return count
+    return np.frombuffer(binary, dtype, count, begin + offset_bytes)
+
+
+def _check_primitive(field: Field, accessors: list[np.ndarray | int]) -> None:
+    """Check that a mesh has positions, and that its triangles have corners among them."""
+    position = accessors[_index(field["attributes"]["POSITION"], len(accessors))]
+    count = position if isinstance(position, int) else len(position)
+    number = field.get("indices")
+    if number is None:
+        return
+    corners: Any = accessors[_index(number, len(accessors))]
+    if isinstance(corners, np.ndarray) and len(corners) and int(corners.max()) >= count:
+        raise number.error(f"an accessor of numbers below {count}, the number of its positions")
+
+
+def _index(field: Field, below: int) -> int:
+    """Return a whole number from 0 to below `below`."""
+    value = field.value
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < below:
+        raise field.error(f"a whole number from 0 to {below - 1}")
+    return value

@@ -1,0 +1,336 @@
+"""Scenes that memenvs has not written, with the recorded stand-in for habitat-sim."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import struct
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import memenvs  # noqa: F401  (registers the ids)
+from memenvs.houses.classes import CLASS_INDEX, CLASSES
+from memenvs.houses.habitat import description, simulation, surfaces
+from memenvs.houses.habitat.dataset import Dataset
+from memenvs.houses.habitat.furniture import MarkedSurface
+from memenvs.houses.habitat.glb import check_glb
+from memenvs.houses.habitat.labels import object_class, room_type
+from memenvs.houses.habitat.splits import split_scenes
+from memenvs.houses.rendering.camera import Camera
+from memenvs.houses.worlds import make_house_world
+from memenvs.houses.ycb import object_footprint, object_height
+from tests.houses.habitat import fake_habitat_sim
+from tests.houses.habitat.scenes import install_fake, make_house, write_json, write_objects, write_scene, write_stage
+
+pytest.importorskip("trimesh", reason="needs the extra export")
+SCENES = ("102344022", "102344529", "104862474_172226496")  # of HSSD: train, validation and test
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder of scenes, and the package that is not there."""
+    install_fake(monkeypatch)
+    yield tmp_path
+    simulation.simulation.cache_clear()
+
+
+def test_a_scene_with_furniture_is_described(folder):
+    """What is found out equals the home that the scene was made of."""
+    for name in SCENES:
+        path = write_scene(make_house(name), folder)
+    world = make_house_world("habitat", habitat_dataset=path, split="validation")
+    assert len(world) == 1
+    home = world.home(0)
+    house = home.house
+    assert house.name == "102344529"
+    assert house.instances == ("building", "dining_table|1")
+    assert house.height == pytest.approx(2.7, abs=1e-3)
+    assert [room.type for room in house.rooms] == ["kitchen", "study"]
+    (receptacle,) = house.receptacles
+    assert receptacle.centre == pytest.approx((2.0, 2.0, 0.8), abs=2e-3)
+    assert receptacle.half == pytest.approx((0.8, 0.4), abs=0.0251)
+    assert receptacle.clearance == pytest.approx(1.9, abs=0.03)
+    assert house.shapes.half[0] == pytest.approx([0.8, 0.4, 0.4], abs=1e-3)
+    assert home.navmap.island_areas[0] == pytest.approx(7.4 * 3.4, rel=1e-3)
+    # The ray from a camera over the table's near edge: floor, table, wall and ceiling.
+    renderer = world.make_renderer(Camera(height=9, width=9, hfov_deg=120), 1)
+    renderer.set_scene(0, home.make_scene(house))
+    semantic, instance = np.zeros((1, 9, 9), np.uint8), np.zeros((1, 9, 9), np.uint16)
+    renderer.render(np.array([[0.3, 2.0, 1.2, 0.0, 0.0]]), semantic=semantic, instance=instance)
+    column = [CLASSES[each] for each in semantic[0, :, 4]]
+    assert column == ["ceiling"] * 4 + ["wall"] + ["dining_table"] * 3 + ["floor"]
+    assert instance[0, :, 4].tolist() == [0] * 5 + [1] * 3 + [0]
+    relabelled = home.make_scene(house).relabel(np.arange(256) + 1)
+    assert relabelled.building.tolist() == (description.BUILDING_CLASSES + 1).tolist()
+
+
+def test_objectnav_in_a_scene_with_furniture(folder):
+    """Objects of a data set stand on the table; the oracle finds them; an episode is a function of its numbers."""
+    path = write_scene(make_house(SCENES[0]), folder)
+    settings = {"habitat_dataset": path, "habitat_objects": write_objects(folder / "ycb"), "num_objects": (4, 5)}
+    env = gym.make("memenvs/ExtObjNav-v0", world="habitat", obs_mode="symbolic", **settings)
+    runs = []
+    for _ in range(2):
+        obs, info = env.reset(seed=1)
+        run, done = [obs, info], False
+        while not done:
+            obs, reward, terminated, truncated, info = env.step(env.unwrapped.oracle_action())
+            assert env.observation_space.contains(obs)
+            run += [obs, reward, info["pose"]]
+            done = terminated or truncated
+        assert info["success"]
+        assert info["scene_id"] == SCENES[0] and info["place"] in (0, 1)
+        runs.append(pickle.dumps(run))
+    assert runs[0] == runs[1]
+    task = env.unwrapped.task
+    placed = task.layout(0).house.objects
+    assert placed
+    world = task._homes.world
+    for each in placed:
+        x, y, z = each.position
+        assert abs(x - 2) < 0.8 and abs(y - 2) < 0.4
+        assert z - object_height(each.category) / 2 == pytest.approx(0.8, abs=2e-3)
+        model = world._model(each.category)
+        assert (model.width, model.depth) == pytest.approx(object_footprint(each.category), abs=0.012)
+        assert model.height == pytest.approx(object_height(each.category), abs=2e-3)
+
+
+def test_a_stage_alone(folder):
+    """Tasks that need no classes play it; the others say what is missing."""
+    upright = write_stage(make_house("scan"), folder / "scan.glb", y_up=True)
+    stage = write_stage(make_house("other"), folder / "other.glb")
+    maps = [make_house_world("habitat", habitat_dataset=path).home(0).navmap for path in (upright, stage)]
+    assert maps[0].origin == pytest.approx(maps[1].origin) and (maps[0].free == maps[1].free).all()
+    make = lambda task, **settings: gym.make(  # noqa: E731
+        f"memenvs/{task}-v0", world="habitat", habitat_dataset=stage, **settings
+    )
+    for task in ("Roaming", "Coverage"):
+        env = make(task, modalities=["pose"])
+        env.reset(seed=0)
+        total = sum(env.step(env.unwrapped.oracle_action())[1] for _ in range(20))
+        assert total > 0
+    refused = {
+        "Roaming": r"home 'other' has no object classes, which modality 'semantic' shows; name the other ones: modalit",
+        "Search": r"home 'other' has no object category of the task: television, refrigerator, bookshelf",
+        "ExtObjNav": r"objects need receptacles, but home 'other' has none",
+        "ColorRecall": r"house 'other' must have two places",
+    }
+    for task, message in refused.items():
+        with pytest.raises(ValueError, match=message):
+            make(task)
+    with pytest.raises(ValueError, match=r"'scan_class' shows"):
+        make("Coverage", obs_mode="scan")
+    with pytest.raises(ValueError, match=r"threads must be 1 in world 'habitat'.*got 2.*'async'.*'spawn'"):
+        make("Roaming", modalities=["pose"], threads=2)
+
+
+def test_environments_share_the_simulator(folder):
+    """Environments of a vector, each in another home, see what single ones see."""
+    for name in "ab":
+        house = make_house(name)
+        path = write_scene(house, folder)
+    settings = {"world": "habitat", "habitat_dataset": path, "split": "all", "image_size": (8, 12), "steps": (4, 2)}
+    envs = gym.make_vec("memenvs/ViewRecall-v0", num_envs=3, **settings)
+    obs, info = envs.reset(seed=0)
+    assert set(info["scene_id"]) == {"a", "b"}
+    action = np.zeros(envs.single_action_space.shape, np.float32)
+    for _ in range(3):
+        obs, *_ = envs.step(np.stack([action] * 3))
+    for i in range(3):
+        env = gym.make("memenvs/ViewRecall-v0", **settings)
+        env.reset(seed=i)
+        for _ in range(3):
+            alone, *_ = env.step(action)
+        for key, value in alone.items():
+            assert (obs[key][i] == value).all()
+
+
+def test_surfaces_are_level_and_free(folder):
+    """A book on a marked board leaves the largest rectangles beside it; leaning or tiny boards are none."""
+    house = make_house("a")
+    simulation.simulation().enter(Dataset(write_scene(house, folder)).scene("a"))
+    board = np.eye(4)
+    marked = MarkedSurface("b", board, np.array([0.5, 0.2, -3.5]), np.array([3.5, 0.2, -0.5]))
+    found = surfaces.free_surfaces(marked, 7, 0.0)  # more than the table is the floor around it
+    assert 2 <= len(found) <= 4 and {each.instance for each in found} == {7}
+    for each in found:
+        assert each.centre[2] == pytest.approx(0.0, abs=1e-3) and each.clearance == pytest.approx(2.7, abs=1e-3)
+        low, high = (np.array(each.centre[:2]) + sign * np.array(each.half) for sign in (-1, 1))
+        assert (low > 0.49).all() and (high < 3.51).all()
+        assert (high[0] < 1.23 or low[0] > 2.77) or (high[1] < 1.63 or low[1] > 2.37)  # not in the table
+    slope = board.copy()
+    slope[:3, :3] = [[1, 0, 0], [0, 0.9, -0.436], [0, 0.436, 0.9]]
+    for other in (
+        MarkedSurface("b", slope, marked.low, marked.high),
+        MarkedSurface("b", board, marked.low, marked.low + np.array([0.05, 0, 3])),
+        MarkedSurface("b", board, marked.low - 20.0, marked.high - 20.0),
+    ):
+        assert surfaces.free_surfaces(other, 1, 0.0) == []
+    triangle = np.array([[(0.5, 0.2, -3.5), (3.5, 0.2, -3.5), (0.5, 0.2, -0.5)]])
+    part = MarkedSurface("b", board, marked.low, marked.high, triangle)
+    for each in surfaces.free_surfaces(part, 1, 0.0):
+        x, y = np.array(each.centre[:2]) + np.array(each.half) * (1, -1)
+        assert (x - 0.5) + (3.5 - y) < 3.06  # within the triangle
+
+
+def test_the_largest_rectangle():
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        free = rng.random(tuple(rng.integers(1, 7, 2))) < 0.7
+        (i0, i1), (j0, j1) = surfaces.largest_rectangle(free)
+        assert free[i0:i1, j0:j1].all()
+        rows, columns = free.shape
+        areas = [
+            (b - a) * (d - c)
+            for a in range(rows)
+            for b in range(a + 1, rows + 1)
+            for c in range(columns)
+            for d in range(c + 1, columns + 1)
+            if free[a:b, c:d].all()
+        ]
+        assert (i1 - i0) * (j1 - j0) == max(areas, default=0)
+
+
+def test_names_of_other_data_sets():
+    expected = {
+        "frl_apartment_chair_01_:0000": "chair", "frl_apartment_tvstand": "tv_stand", "couch": "sofa",
+        "bath_sink": "sink", "table_lamp": "lamp", "coffee table": "coffee_table", "d92c": "other", "Bed": "bed",
+    }  # fmt: skip
+    for name, wanted in expected.items():
+        assert object_class(name) == CLASS_INDEX[wanted], name
+    assert [room_type(name) for name in ("Living room", "bedroom_2", "office", "spa")] == [
+        "living_room",
+        "bedroom",
+        "study",
+        "other",
+    ]
+
+
+def test_splits_of_known_data_sets():
+    replica = [f"v3_sc{k}_staging_{j:02}" for k in range(5) for j in range(21)]
+    assert [len(split_scenes(replica, split)) for split in ("train", "validation", "test", "all")] == [63, 21, 21, 105]
+    hssd = [*SCENES, "109999999"]
+    assert [split_scenes(hssd, split) for split in ("train", "validation", "test")] == [[each] for each in SCENES]
+    assert split_scenes(hssd, "all") == hssd
+    assert split_scenes(["a", "b", "c", "d"], "validation") == ["d"]
+    with pytest.raises(ValueError, match="unknown split 'test'"):
+        split_scenes(["a"], "test")
+    with pytest.raises(ValueError, match="unknown split 'half'"):
+        split_scenes(hssd, "half")
+
+
+def test_bad_scenes_are_named(folder, monkeypatch):
+    """What the package would end the process for is found before; the message names the file."""
+    path = write_scene(make_house("a"), folder)
+    scene, config = folder / "scenes" / "a.scene_instance.json", folder / "objects" / "a_1.object_config.json"
+    good = {file: file.read_bytes() for file in (path, scene, config)}
+
+    def load() -> None:
+        simulation.simulation().close()  # it has read the files before
+        make_house_world("habitat", habitat_dataset=path, split="all").home(0)
+
+    document = json.loads(good[scene])
+    for key, value, message in (
+        ("object_instances", [{"template_name": "nothing"}], r"template_name must be in test\.scene_.*got 'nothing'"),
+        ("stage_instance", {}, r"a\.scene_instance\.json: stage_instance\.template_name is missing"),
+        ("object_instances", 3, r"object_instances must be a list, got 3"),
+    ):
+        write_json(scene, {**document, key: value})
+        with pytest.raises(ValueError, match=message):
+            load()
+    scene.write_bytes(good[scene])
+    for value, error, message in (
+        ({}, ValueError, r"a_1\.object_config\.json: render_asset is missing"),
+        ({"render_asset": "no.glb"}, FileNotFoundError, r"a_1\.object_config\.json: names 'no\.glb'"),
+    ):
+        write_json(config, value)
+        with pytest.raises(error, match=message):
+            load()
+    surface = {"receptacle_aabb_x": {"position": [0, 0, 0]}}
+    write_json(config, {"render_asset": "a_1.glb", "semantic_id": 1, "user_defined": surface})
+    with pytest.raises(ValueError, match="receptacle_aabb_x must have position and scale"):
+        load()
+    surface = {"receptacle_mesh_x": {"position": [0, 0, 0], "scale": [1, 1, 1], "mesh_filepath": "no.glb"}}
+    write_json(config, {"render_asset": "a_1.glb", "semantic_id": 1, "user_defined": surface})
+    with pytest.raises(FileNotFoundError, match=r"no\.glb"):
+        load()
+    config.write_bytes(good[config])
+    write_json(folder / "semantics" / "scenes" / "a.semantic_config.json", {"region_annotations": [{"label": "x"}]})
+    with pytest.raises(ValueError, match=r"region_annotations\[0\]\.poly_loop is missing"):
+        load()
+    write_scene(make_house("a"), folder)
+    path.write_text(json.dumps({"scene_instances": {"paths": {".json": ["nowhere"]}}}))
+    with pytest.raises(ValueError, match=r"there is no scene\. World 'habitat' needs .*hssd-hab.*CC BY-NC"):
+        load()
+    path.write_bytes(good[path])
+    with pytest.raises(FileNotFoundError, match=r"habitat_objects: no file .*002_master_chef_can.*uids ycb"):
+        make_house_world("habitat", habitat_dataset=path, habitat_objects=folder)
+    with pytest.raises(ValueError, match="habitat_objects must be None in world 'procedural'"):
+        gym.make("memenvs/ExtObjNav-v0", habitat_objects=folder)
+    with pytest.raises(ValueError, match=r"must end in \.scene_dataset_config\.json, \.stage_config\.json or \.glb"):
+        (folder / "x.txt").touch()
+        make_house_world("habitat", habitat_dataset=folder / "x.txt")
+    with pytest.raises(ValueError, match=r"split 'test' of .* is empty|unknown split 'test'"):
+        make_house_world("habitat", habitat_dataset=path, split="test")
+    monkeypatch.setattr(fake_habitat_sim, "built_with_bullet", False)
+    simulation.simulation().close()
+    with pytest.raises(ValueError, match=r"has objects, which need a habitat-sim that was built with Bullet"):
+        load()
+    stage = write_stage(make_house("s"), folder / "s.glb")
+    monkeypatch.setattr(fake_habitat_sim.PathFinder, "build", lambda *_: False)
+    with pytest.raises(ValueError, match=r"finds no floor in .*s\.glb.* a \.glb alone is read with z up"):
+        make_house_world("habitat", habitat_dataset=stage).home(0)
+
+
+def test_broken_meshes_are_named(tmp_path):
+    """A broken .glb ends the process of habitat-sim; each break is found and named."""
+    good = write_stage(make_house("a"), tmp_path / "a.glb")
+    check_glb(good)
+    content = good.read_bytes()
+    (size,) = struct.unpack_from("<I", content, 12)
+    document, rest = json.loads(content[20 : 20 + size]), content[20 + size :]
+
+    def packed(changed: dict) -> bytes:
+        text = json.dumps(changed).encode()
+        text += b" " * (-len(text) % 4)
+        header = struct.pack("<4sII", b"glTF", 2, 20 + len(text) + len(rest))
+        return header + struct.pack("<I4s", len(text), b"JSON") + text + rest
+
+    def changed(part: str, key: str, value: object, inner: str | None = None) -> bytes:
+        copy = json.loads(json.dumps(document))
+        target = copy[part][0] if inner is None else copy[part][0][inner][0]
+        target[key] = value
+        return packed(copy)
+
+    check = tmp_path / "b.glb"
+    check.write_bytes(packed(document))
+    check_glb(check)
+    indices = next(each["indices"] for mesh in document["meshes"] for each in mesh["primitives"])
+    view = document["bufferViews"][document["accessors"][indices]["bufferView"]]
+    broken = len(content) - len(rest) + 8 + view.get("byteOffset", 0)
+    for made, message in (
+        (b"", "must be a whole .glb file, got 0 bytes"),
+        (b"hello world" * 10, "do not begin as one"),
+        (content[: len(content) // 2], r"of \d+ bytes"),
+        (content[:4] + struct.pack("<I", 1) + content[8:], "got version 1"),
+        (content[:20] + b"x" * size + rest, "not valid JSON|JSON"),
+        (packed({"asset": {"version": "2.0"}}), "it has no mesh"),
+        (packed({**document, "meshes": []}), "it has no mesh"),
+        (changed("bufferViews", "byteOffset", 10**8), r"bufferViews\[0\]\.byteOffset"),
+        (changed("bufferViews", "byteLength", 10**8), r"bufferViews\[0\]\.byteLength"),
+        (changed("accessors", "count", 10**8), r"accessors\[0\]\.count"),
+        (changed("accessors", "componentType", 7), r"componentType must be one of"),
+        (changed("accessors", "bufferView", 9999), r"bufferView must be a whole number"),
+        (changed("meshes", "indices", 9999, "primitives"), r"indices must be a whole number"),
+        (changed("meshes", "attributes", {}, "primitives"), r"POSITION is missing"),
+        (changed("nodes", "mesh", 9999), r"mesh must be a whole number"),
+        (content[:broken] + b"\xff" * 4 + content[broken + 4 :], r"indices must be an accessor of numbers below"),
+    ):
+        check.write_bytes(made)
+        with pytest.raises(ValueError, match=message) as error:
+            check_glb(check)
+        assert "b.glb" in str(error.value)
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        check_glb(tmp_path / "none.glb")

@@ -113,8 +113,8 @@ def _rigid(each: Any) -> Furniture:
     folder = Path(each.creation_attributes.file_directory)
     surfaces = _surfaces(each.user_attributes, folder, {None: asset})
     class_id = int(each.creation_attributes.semantic_id)  # its own is changed by `settle_objects`
-    box = np.array([each.aabb.min, each.aabb.max], np.float64)
-    return Furniture(each.handle, class_id, _matrix(each.transformation), *box, tuple(surfaces))
+    low, high = (np.array(corner, np.float64) for corner in (each.aabb.min, each.aabb.max))
+    return Furniture(each.handle, class_id, _matrix(each.transformation), low, high, tuple(surfaces))
 
 
 def _articulated(each: Any) -> Furniture:
@@ -125,9 +125,9 @@ def _articulated(each: Any) -> Furniture:
     folder = Path(each.creation_attributes.file_directory)
     surfaces = _surfaces(each.user_attributes, folder, frames, scale=float(each.global_scale))
     node = each.root_scene_node
-    box = np.array([node.cumulative_bb.min, node.cumulative_bb.max], np.float64)
+    low, high = (np.array(corner, np.float64) for corner in (node.cumulative_bb.min, node.cumulative_bb.max))
     class_id = int(each.creation_attributes.semantic_id)
-    return Furniture(each.handle, class_id, _matrix(node.absolute_transformation()), *box, tuple(surfaces))
+    return Furniture(each.handle, class_id, _matrix(node.absolute_transformation()), low, high, tuple(surfaces))
 
 
 def _surfaces(

@@ -81,7 +81,7 @@ def free_surfaces(surface: MarkedSurface, instance: int, floor: float) -> list[R
     level = float(np.median(known[np.abs(known - bins[counts.argmax()] * _LEVEL) < _LEVEL]))
     free = np.abs(tops - level) < _LEVEL
     room = float(clearance + above[2] - level)
-    found = []
+    found: list[Receptacle] = []
     while len(found) < _MAX_RECTANGLES:
         (i0, i1), (j0, j1) = largest_rectangle(free)
         if min(i1 - i0, j1 - j0) < _MIN_SIDE:

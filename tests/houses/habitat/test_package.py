@@ -160,8 +160,13 @@ def test_a_stage_alone(tmp_path):
     house = make_house_world("procedural").make_house(2)
     stages = write_stage(house, tmp_path / "a.glb"), write_stage(house, tmp_path / "b.glb", y_up=True)
     maps = [make_house_world("habitat", habitat_dataset=path).home(0).navmap for path in stages]
-    assert maps[0].shape == maps[1].shape and (maps[0].free == maps[1].free).mean() > 0.995
-    assert maps[0].area == pytest.approx(NavigationMap(house).area, rel=0.06)
+    areas = [each.area for each in (*maps, NavigationMap(house))]
+    print("areas with z up, with y up, and ours:", np.round(areas, 2))
+    assert areas[0] == pytest.approx(areas[1], rel=0.01) and areas[0] == pytest.approx(
+        areas[2], rel=0.1
+    )  # whose robot is a quarter of a cell smaller
+    rng = np.random.default_rng(0)
+    assert (maps[0].islands(maps[1].random_points(rng, 200)) == 0).mean() > 0.97
     for task in ("Roaming", "Coverage"):
         env = gym.make(
             f"memenvs/{task}-v0", world="habitat", habitat_dataset=stages[0], modalities=["rgb", "depth", "pose"]
@@ -185,14 +190,14 @@ def test_coverage_is_that_of_our_own_simulator(dataset):
 
 def test_environments_of_a_vector_see_what_single_ones_see(dataset):
     """By reconfiguring one simulator, and in processes with one each."""
-    settings = {"world": "habitat", "habitat_dataset": str(dataset), "split": "all", "steps": (4, 2), "capacity": 5}
+    settings = {"world": "habitat", "habitat_dataset": str(dataset), "split": "all", "steps": (4, 2)}
     seen = []
     for mode, options in (("vector_entry_point", {}), ("async", {"vector_kwargs": {"context": "spawn"}})):
-        envs = gym.make_vec("memenvs/ColorRecall-v0", num_envs=2, vectorization_mode=mode, **options, **settings)
+        envs = gym.make_vec("memenvs/ViewRecall-v0", num_envs=2, vectorization_mode=mode, **options, **settings)
         obs, info = envs.reset(seed=0)
         run = [obs["rgb"].copy()]
         for _ in range(4):
-            obs, *_ = envs.step(np.zeros(2, np.int64))
+            obs, *_ = envs.step(np.zeros(envs.action_space.shape, np.float32))
             run.append(obs["rgb"].copy())
         seen.append((run, list(info["scene_id"])))
         envs.close()

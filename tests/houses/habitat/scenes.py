@@ -146,7 +146,7 @@ def write_scene(house: House, folder: Path, *, has_regions: bool = True) -> Path
 
 
 def write_stage(house: House, path: Path, *, y_up: bool = False) -> Path:
-    """Write a home as one mesh, as scans are: with z up, as the package takes it, or with y up and a config."""
+    """Write a home as one mesh: with z up, as the package takes it, or with y up and a config."""
     scene = make_scene(house)
     if not y_up:
         turn = np.eye(4)
@@ -201,7 +201,7 @@ def write_cabinet(folder: Path, scene: str, at: tuple[float, float]) -> None:
 
 
 def write_objects(folder: Path) -> Path:
-    """Write the 20 objects of ExtObjNav as the configs of the YCB set in habitat; returns their folder."""
+    """Write the 20 objects of ExtObjNav as object configs; returns their folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for category, name in enumerate(YCB_CLASSES):
         (folder / f"{name}.glb").write_bytes(

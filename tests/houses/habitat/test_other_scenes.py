@@ -37,7 +37,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_a_scene_with_furniture_is_described(folder):
-    """What is found out equals the home that the scene was made of."""
+    """The description equals the home that the scene was made of."""
     for name in SCENES:
         path = write_scene(make_house(name), folder)
     world = make_house_world("habitat", habitat_dataset=path, split="validation")
@@ -222,7 +222,7 @@ def test_splits_of_known_data_sets():
 
 
 def test_bad_scenes_are_named(folder, monkeypatch):
-    """What the package would end the process for is found before; the message names the file."""
+    """Faults that would end the process are found before; the message names the file."""
     path = write_scene(make_house("a"), folder)
     scene, config = folder / "scenes" / "a.scene_instance.json", folder / "objects" / "a_1.object_config.json"
     good = {file: file.read_bytes() for file in (path, scene, config)}

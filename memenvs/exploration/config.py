@@ -99,7 +99,7 @@ class ExplorationConfig(HomesConfig):
         check_int("threads", self.threads, at_most=MAX_THREADS)
 
     def home_check(self) -> HomeCheck:
-        """Return the check of whether a home can be drawn, and has floor for the robot and the classes it needs."""
+        """Return the check of whether a home can be drawn and has what the task needs."""
         return ExplorationCheck(self._class_modality())
 
     def _class_modality(self) -> str | None:

@@ -83,7 +83,7 @@ class TaskHome:
 
     @cached_property
     def own_scene(self) -> HomeScene:
-        """The home with labels of NYU40 for our own renderer, or as `scene` where that cannot draw it."""
+        """The home with labels of NYU40 for our own renderer; `scene` where that cannot draw it."""
         if isinstance(self.scene, Scene) or not self.has_shapes:
             return self.scene
         return Scene.from_house(self.house).relabel(LABELS)
@@ -139,7 +139,7 @@ class TaskHome:
 
 @dataclass(frozen=True)
 class ExplorationCheck:
-    """Check of a home: it can be drawn, has floor for the robot, and has the classes that the task needs.
+    """Check of a home: it can be drawn, and has floor for the robot and the classes it needs.
 
     Homes of our own worlds have classes. Those of other data sets may have none.
 

@@ -41,7 +41,7 @@ class Home:
 
     @property
     def has_shapes(self) -> bool:
-        """Whether the house has all that is solid among its shapes; homes of other data sets have not."""
+        """True if the house has all that is solid among its shapes, as not all of habitat-sim."""
         return True
 
     def make_scene(self, house: House) -> HomeScene:
@@ -56,7 +56,7 @@ class Home:
         return Scene.from_house(house)
 
     def find_viewpoints(self, house: House, placed: PlacedObject) -> np.ndarray:
-        """Find the cells from which a small object is seen; see `memenvs.houses.navigation.viewpoints`.
+        """Find the cells from which a small object is seen.
 
         Args:
             house: This home with small objects in it.

@@ -88,7 +88,9 @@ class Dataset:
         return self.path.parent / "homes" / f"{name}.json"
 
     def scene(self, name: str) -> SceneName:
-        """Find a scene, and check what it refers to: the package ends the process where a mesh is broken.
+        """Find a scene, and check what it refers to.
+
+        The package ends the process where a mesh is broken.
 
         Raises:
             ValueError: A file is broken, or an object is not in the data set.

@@ -1,4 +1,4 @@
-"""Homes of other data sets as our tasks need them: rooms, furniture and surfaces, found out in habitat-sim."""
+"""Homes of other data sets as our tasks need them: rooms, furniture and surfaces."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from memenvs.json_records import Field
 
 #: Height of walls where nothing is above the floor, m.
 _OPEN_HEIGHT = 2.7
-#: Places on an island from which one looks up and down, and the height of the eye above the floor there, m.
+#: Places on an island from which depths are measured up and down, and the height of the eye above the floor there, m.
 _PLACES, _EYE = 16, 0.5
-#: Most islands that are looked at.
+#: Most islands that are tried.
 _MAX_ISLANDS = 32
 #: A region belongs to the floor if its own is at most this much above or below it, m.
 _FLOOR_RANGE = 1.0

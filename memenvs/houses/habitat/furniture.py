@@ -1,4 +1,4 @@
-"""Objects that a scene of habitat-sim has of its own, and the surfaces that its data set marks on them."""
+"""Objects that a scene of habitat-sim has of its own, and the surfaces marked on them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def read_stage_surfaces(simulator: Any) -> list[MarkedSurface]:
 
 
 def settle_objects(simulator: Any, first: int, static: Any) -> None:
-    """Fix the objects where they are, so that navigation meshes have them, and give each a semantic id.
+    """Fix the objects in place, so that navigation meshes have them, and number them.
 
     Args:
         simulator: The simulator.

@@ -1,4 +1,4 @@
-"""Check of binary glTF files before habitat-sim reads them, because broken ones end its process."""
+"""Check of binary glTF files, because broken ones end the process of habitat-sim."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WHOLE = "a whole .glb file"
 def check_glb(path: Path) -> None:
     """Check that a .glb file is whole, and that its meshes lie within it.
 
-    Buffers in other files and compressed meshes are not looked into.
+    Buffers in other files and compressed meshes are not read.
 
     Raises:
         FileNotFoundError: There is no such file.

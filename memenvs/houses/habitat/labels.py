@@ -47,5 +47,5 @@ def object_class(name: str) -> int:
 
 
 def room_type(name: str) -> str:
-    """Find the type of a room by its name, such as "Living room" or "bedroom_2"; "other" for an unknown one."""
+    """Find the type of a room by its name, such as "bedroom_2"; "other" for an unknown one."""
     return _ROOMS.get("".join(re.findall("[a-z]+", name.lower())), _OTHER)

@@ -1,6 +1,6 @@
-"""Depth pictures that measure a scene of habitat-sim, in our axes: x and y on the floor plan, z up.
+"""Depth pictures that measure a scene of habitat-sim.
 
-Heights are those of the scene: its floor need not be at 0.
+Axes are ours: x and y on the floor plan, z up. Heights are those of the scene: its floor need not be at 0.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import numpy as np
 from memenvs.houses.habitat.simulation import DEPTH, simulation
 from memenvs.houses.habitat.views import SampledView
 
-#: Pitch of a camera that looks straight up, and down, rad.
+#: Pitch of a camera that points straight up, and down, rad.
 UP, DOWN = math.pi / 2, -math.pi / 2
 _NARROW = SampledView.whole(3, 3, math.radians(2))
 
 
-def look(view: SampledView, position: np.ndarray, heading: float, pitch: float) -> np.ndarray:
-    """Draw the depths, float32 (H, W), m, from a position (3,); 0 where there is nothing."""
+def measure(view: SampledView, position: np.ndarray, heading: float, pitch: float) -> np.ndarray:
+    """Draw depths, float32 (H, W), m, from a position (3,); 0 where there is nothing."""
     x, y, z = np.asarray(position, np.float64).tolist()
     return simulation().draw(view, (DEPTH,), np.array([x, z, -y, heading, pitch]))[DEPTH]
 
@@ -31,7 +31,7 @@ def axes(heading: float, pitch: float) -> np.ndarray:
 
 
 def tangents(view: SampledView) -> tuple[np.ndarray, np.ndarray]:
-    """How far the ray of each column goes to the right, (W,), and of each row up, (H,), for a depth of 1."""
+    """Slopes of the rays: of each column to the right, (W,), and of each row up, (H,)."""
     focal = view.width / 2 / math.tan(view.hfov / 2)
     columns, rows = np.arange(view.width) + 0.5, np.arange(view.height) + 0.5
     return (columns - view.width / 2) / focal, (view.height / 2 - rows) / focal
@@ -39,13 +39,13 @@ def tangents(view: SampledView) -> tuple[np.ndarray, np.ndarray]:
 
 def seen_points(view: SampledView, position: np.ndarray, heading: float, pitch: float) -> np.ndarray:
     """Find the points that a camera sees; float64, (P, 3), m."""
-    depth = look(view, position, heading, pitch).astype(np.float64)
+    depth = measure(view, position, heading, pitch).astype(np.float64)
     right, up = tangents(view)
     rays = np.stack(np.broadcast_arrays(1.0, right[None, :], up[:, None]), -1) @ axes(heading, pitch)
     return (position + rays * depth[..., None])[depth > 0]
 
 
 def free_height(position: np.ndarray, pitch: float) -> float:
-    """Measure the distance from a position (3,) straight up or down to the next surface, m; inf for none."""
-    depth = float(look(_NARROW, position, 0.0, pitch)[1, 1])
+    """Measure the distance from a position (3,) straight up or down to a surface, m; or inf."""
+    depth = float(measure(_NARROW, position, 0.0, pitch)[1, 1])
     return depth if depth > 0 else math.inf

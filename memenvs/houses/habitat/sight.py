@@ -1,4 +1,4 @@
-"""Viewpoints in homes whose walls we do not know: what is between is seen in depth pictures from the target."""
+"""Viewpoints in homes whose walls we do not know, by depth pictures from the target."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from memenvs.houses.habitat.probes import DOWN, UP, axes, look
+from memenvs.houses.habitat.probes import DOWN, UP, axes, measure
 from memenvs.houses.habitat.views import SampledView
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.navigation.viewpoints import EYE_HEIGHT, MAX_RAISES, RAISE_STEP, candidate_cells
 
-#: Camera that looks to one side; six of them see all around.
+#: Camera to one side; six of them see all around.
 _SIDE = SampledView.whole(96, 96, math.pi / 2)
 _DIRECTIONS = (*((k * math.pi / 2, 0.0) for k in range(4)), (0.0, UP), (0.0, DOWN))
 #: A surface this much nearer than the eye does not block, m: that is the precision of a pixel.
@@ -19,9 +19,10 @@ _TOLERANCE = 0.05
 
 
 def find_seen_viewpoints(navmap: NavigationMap, target: np.ndarray, floor: float) -> np.ndarray:
-    """Find the cells from which a target is seen; see `memenvs.houses.navigation.viewpoints.find_viewpoints`.
+    """Find the cells from which a target is seen.
 
-    Small objects do not block, because the scene that was entered has none.
+    See `memenvs.houses.navigation.viewpoints.find_viewpoints`. Small objects do not block, because the scene that was
+    entered has none.
 
     Args:
         navmap: Map of the home.
@@ -36,7 +37,7 @@ def find_seen_viewpoints(navmap: NavigationMap, target: np.ndarray, floor: float
     if len(cells) == 0:
         return cells
     eye = np.array([*target[:2], target[2] + floor])
-    depths = [look(_SIDE, eye, *direction) for direction in _DIRECTIONS]
+    depths = [measure(_SIDE, eye, *direction) for direction in _DIRECTIONS]
     offsets = np.column_stack([navmap.points(cells) - target[:2], np.zeros(len(cells))])
     for k in range(MAX_RAISES + 1):
         offsets[:, 2] = EYE_HEIGHT + RAISE_STEP * k - target[2]

@@ -1,6 +1,6 @@
-"""Where small objects can stand on the marked surfaces of a scene: rectangles that are level and free.
+"""Rectangles on the marked surfaces of a scene that are level and free for small objects.
 
-A data set marks more or less than is free: other things stand there, or a shelf is above. So each surface is looked at
+A data set marks more or less than is free: other objects stand there, or a shelf is above. So each surface is drawn
 from above, and the largest rectangles of what is level are taken.
 """
 
@@ -15,7 +15,7 @@ from memenvs.houses.habitat.probes import DOWN, UP, free_height, seen_points
 from memenvs.houses.habitat.views import SampledView
 from memenvs.houses.house import Receptacle
 
-#: Camera that looks at a surface from above: it sees 1.7 times as far to each side as it is above it.
+#: Camera above a surface: it sees 1.7 times as far to each side as it is above it.
 _FROM_ABOVE = SampledView.whole(192, 192, math.radians(120))
 #: Side of the cells of a surface, m.
 _CELL = 0.025
@@ -94,7 +94,11 @@ def free_surfaces(surface: MarkedSurface, instance: int, floor: float) -> list[R
 
 
 def largest_rectangle(free: np.ndarray) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Find the largest rectangle of free cells, bool (H, W); first and last + 1 of its rows and columns."""
+    """Find the largest rectangle of free cells, bool (H, W).
+
+    Returns:
+        First and last + 1 of its rows, and of its columns.
+    """
     best, rows, columns = 0, (0, 0), (0, 0)
     heights = np.zeros(free.shape[1] + 1, int)  # free cells above and with this one; the last column closes
     for i, row in enumerate(free):

@@ -53,7 +53,7 @@ class HabitatHome(Home):
 
     @property
     def has_shapes(self) -> bool:
-        """Whether the house has all that is solid among its shapes: if memenvs has exported it."""
+        """True for an exported home, whose house has all that is solid among its shapes."""
         return self.description is None
 
     def find_viewpoints(self, house: House, placed: PlacedObject) -> np.ndarray:
@@ -141,7 +141,7 @@ class HabitatWorld(HouseWorld):
 
     @cached_property
     def max_rooms(self) -> int | None:
-        """Rooms of the largest home, for which all files of exported homes are read; None in other data sets."""
+        """Rooms of the largest exported home, whose files are all read; None in other data sets."""
         if not self._dataset.is_exported:
             return None
         return max(len(read_home(self._dataset.home_file(name))[0].rooms) for name in self._names)

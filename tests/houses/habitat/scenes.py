@@ -58,7 +58,7 @@ def write_json(path: Path, document: Any) -> None:
 
 
 def write_scene(house: House, folder: Path, *, has_regions: bool = True) -> Path:
-    """Add a home to a data set: walls and doors are the stage, furniture are objects with receptacles.
+    """Add a home to a data set: walls are the stage, furniture are objects with receptacles.
 
     Returns:
         The scene dataset config.
@@ -161,7 +161,7 @@ def write_stage(house: House, path: Path, *, y_up: bool = False) -> Path:
 
 
 def write_cabinet(folder: Path, scene: str, at: tuple[float, float]) -> None:
-    """Add an articulated cabinet with a drawer to a scene, as ReplicaCAD has them: a URDF beside its config.
+    """Add an articulated cabinet with a drawer to a scene, as ReplicaCAD has them.
 
     Args:
         folder: The data set.

@@ -1,6 +1,7 @@
 """Encoders: they map the observations of a step to one embedding."""
 
 from memenvs.agents.encoders.dict_encoder import DictEncoder
+from memenvs.agents.encoders.episodic_qa_encoder import EpisodicQAEncoder
 from memenvs.agents.encoders.frozen import ENCODERS, FrozenEncoder, make_encoder
 from memenvs.agents.encoders.options_encoder import OptionsEncoder
 from memenvs.agents.encoders.scene_encoder import SceneEncoder
@@ -11,6 +12,7 @@ __all__ = [
     "ENCODERS",
     "TEXT_ENCODERS",
     "DictEncoder",
+    "EpisodicQAEncoder",
     "FrozenEncoder",
     "OptionsEncoder",
     "SceneEncoder",

@@ -15,7 +15,7 @@ from stable_baselines3.common.torch_layers import (
 )
 from torch import nn
 
-from memenvs.agents.encoders import DictEncoder, OptionsEncoder, SceneEncoder
+from memenvs.agents.encoders import DictEncoder, EpisodicQAEncoder, OptionsEncoder, SceneEncoder
 from memenvs.agents.encoders.dict_encoder import NATURE_CNN_SIZE, SmallCNN
 from memenvs.agents.memory import EXTRA_INPUTS, memory_spec, required_inputs
 from memenvs.agents.vec_env import check_observation_space
@@ -24,6 +24,7 @@ from memenvs.checks import choices_for
 #: Features extractors that a checkpoint can name; `register_features_extractor` adds one.
 FEATURES_EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
     "DictEncoder": DictEncoder,
+    "EpisodicQAEncoder": EpisodicQAEncoder,
     "OptionsEncoder": OptionsEncoder,
     "SceneEncoder": SceneEncoder,
     "CombinedExtractor": CombinedExtractor,

@@ -16,7 +16,7 @@ _NEIGHBOURS = 3
 
 
 class EpisodicQAEncoder(BaseFeaturesExtractor):
-    """Encodes a step of EpisodicQA: its key frames, or a question and what the answer says so far.
+    """Encodes a step of EpisodicQA: key frames, or a question and the answer so far.
 
     Symbols and words have a vector each. A key frame is a linear layer and a ReLU over its symbols, the mean of its
     goal, its date, states and signals; a step is the mean over its key frames, so that order counts with

@@ -1,4 +1,4 @@
-"""`EpisodicQAEncoder`: what counts and what does not, and an answer that is learned from the oracle."""
+"""`EpisodicQAEncoder`: what counts and what does not; answers of the oracle are learned."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SMALL: dict[str, Any] = {"scale": "smoke", "frames_per_step": 4}
 
 
 def observed(steps: int = 1, **settings: Any) -> tuple[spaces.Dict, list[dict[str, Tensor]]]:
-    """The space of EpisodicQA-Tiny, and what eight environments see while the oracle answers."""
+    """Space of EpisodicQA-Tiny, and what eight environments see while the oracle answers."""
     env = make_vec_env("memenvs/EpisodicQA-Tiny-v0", 8, seed=0, **SMALL, **settings)
     latest, seen = env.reset(), []
     for _ in range(steps):

@@ -131,9 +131,9 @@ def _hide_long_term(model: AnsweringModel) -> None:
     is_shown = torch.tensor([part != "long_term" for part in memory.vector_parts])
     encode = model.model.encode
 
-    def encode_shown(*inputs: Any) -> tuple[Tensor, Tensor]:
-        vectors, mask = encode(*inputs)
-        return vectors, mask & is_shown.to(mask.device)
+    def encode_shown(frames: Mapping[str, Tensor], mask: Tensor) -> tuple[Tensor, Tensor]:
+        vectors, is_there = encode(frames, mask)
+        return vectors, is_there & is_shown.to(mask.device)
 
     model.model.encode = encode_shown  # type: ignore[method-assign]
 

@@ -6,9 +6,9 @@ An iteration is a rollout of at most 128 steps of each environment and then one 
 In turn, an iteration is timed, and in another one each operation of PyTorch. All times are CPU times, medians over the
 turns. Kinds of work:
 
-- matrix: products of matrices and recurrent layers, with their gradients
+- matrix: products of matrices, convolutions and recurrent layers, with their gradients
 - attention: fused attention and softmax, with their gradients
-- environment: `step` of the environments
+- environment: `step` and `reset` of the environments
 - optimizer: what PyTorch computes in the step of Adam
 - elements: what else PyTorch computes: activations, norms, losses, copies, indexing
 - Python: what is left of the time of the whole, with the compiled code that is not PyTorch's and the calls into PyTorch
@@ -45,14 +45,19 @@ TURNS = 3
 #: Steps of a rollout, at most.
 MOST_STEPS = 128
 KINDS = ("matrix", "attention", "environment", "optimizer", "elements", "Python")
-_MATRIX = ("mm", "addmm", "bmm", "baddbmm", "linear", "matmul", "mkldnn", "lstm", "gru", "dot", "mv", "addmv")
+_MATRIX = ("mm", "addmm", "bmm", "baddbmm", "linear", "matmul", "conv", "mkldnn", "lstm", "gru", "dot", "mv", "addmv")
 
 
 class OperationTimes(TorchDispatchMode):
-    """Adds the CPU time of each operation to `spent` of the phase that runs: kind -> seconds."""
+    """Adds the CPU time of each operation to `spent` of the phase that runs: kind -> seconds.
 
-    def __init__(self) -> None:
+    Args:
+        overhead: Seconds that are taken off each operation.
+    """
+
+    def __init__(self, overhead: float) -> None:
         super().__init__()
+        self.overhead = overhead
         self.phase, self.is_optimizer = "rollout", False
         self.clear()
 
@@ -71,8 +76,21 @@ class OperationTimes(TorchDispatchMode):
             kind = "matrix"
         began = time.thread_time()
         result = function(*args, **(kwargs or {}))
-        self.spent[self.phase][kind] += time.thread_time() - began
+        self.spent[self.phase][kind] += max(0.0, time.thread_time() - began - self.overhead)
         return result
+
+
+def overhead_of_timing() -> float:
+    """Seconds that an operation takes longer when it is timed."""
+    x, calls = torch.zeros(1), 2000
+    began = time.thread_time()
+    for _ in range(calls):
+        x.add(x)
+    plain = (time.thread_time() - began) / calls
+    with OperationTimes(0.0) as operations:
+        for _ in range(calls):
+            x.add(x)
+    return operations.spent["rollout"]["elements"] / calls - plain
 
 
 def make_learner(preset: str, is_small: bool) -> tuple[Any, int]:
@@ -98,8 +116,8 @@ def make_learner(preset: str, is_small: bool) -> tuple[Any, int]:
 def profile_learner(preset: str, is_small: bool) -> dict[str, Any]:
     """CPU time of a rollout's step and of an update, and shares of the kinds of work."""
     model, steps = make_learner(preset, is_small)
-    step, train, optimize = model.env.step, model.train, model.policy.optimizer.step
-    operations = OperationTimes()
+    env, train, optimize = model.env, model.train, model.policy.optimizer.step
+    operations = OperationTimes(overhead_of_timing())
     calls: dict[str, list[float]] = defaultdict(list)
 
     def timed(function: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -114,7 +132,7 @@ def profile_learner(preset: str, is_small: bool) -> dict[str, Any]:
 
         return call
 
-    model.env.step, model.train = timed(step, "environment"), timed(train, "update")
+    env.step, env.reset, model.train = timed(env.step, "step"), timed(env.reset, "reset"), timed(train, "update")
     model.policy.optimizer.step = timed(optimize, "optimizer")
     learn = timed(model.learn, "iteration")
 
@@ -129,10 +147,11 @@ def profile_learner(preset: str, is_small: bool) -> dict[str, Any]:
         iteration()
         update = sum(calls["update"])
         whole = {"rollout": sum(calls["iteration"]) - update, "update": update}
+        played = sum(calls["step"]) + sum(calls["reset"])
         operations.clear()
         with operations:
             iteration()
-        operations.spent["rollout"]["environment"] = sum(calls["environment"])
+        operations.spent["rollout"]["environment"] = played
         for phase, kinds in operations.spent.items():
             totals[phase].append(whole[phase])
             kinds["Python"] = max(0.0, whole[phase] - sum(kinds.values()))

@@ -206,9 +206,11 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
             loss = policy_loss + config.vf_coef * value_loss - config.ent_coef * entropy  # equation 9
             auxiliary_loss = self.policy.memory.auxiliary_loss()
             if auxiliary_loss is None:
-                auxiliary_loss = torch.zeros_like(loss)
+                auxiliary_loss = loss.new_zeros(())
+            else:
+                loss = loss + auxiliary_loss
             weight = len(part) / len(rows)
-            (weight * (loss + auxiliary_loss)).backward()
+            (loss if weight == 1.0 else weight * loss).backward()
             with torch.no_grad():
                 clip_fraction = (ratio != clipped_ratio).float().mean()
                 stats += weight * torch.stack([policy_loss, value_loss, entropy, clip_fraction, auxiliary_loss])
@@ -324,7 +326,7 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
     @staticmethod
     def _state_rows(state: State, rows: Tensor) -> State:
         """Select environments of a policy's state, without the previous action: a state of the memory."""
-        return {key: value[rows] for key, value in state.items() if key != PREVIOUS_ACTION}
+        return {key: value.index_select(0, rows) for key, value in state.items() if key != PREVIOUS_ACTION}
 
     def _refill_memory(self, end: int, *, rewrite: bool) -> None:
         """Refill the memory from positions 0 to `end`, with the current weights and order of episodes.

@@ -190,6 +190,11 @@ class EpisodeReplayBuffer:
             actions: int64, (B,); counted from 0.
             rewards: float, (B,).
         """
+        if bool(running.all()):  # mostly
+            self._store_observations(rows, t, observations, extra_inputs)
+            self._stores["action"][rows, t] = actions
+            self._stores["reward"][rows, t] = rewards.to(self.device, torch.float32)
+            return
         rows = rows[running]
         mask = running.to(self.device)
         if isinstance(observations, dict):
@@ -271,9 +276,10 @@ class EpisodeReplayBuffer:
             steps: int64, (B, P); steps of each, 0 ... T (T is the observation after the last action).
         """
         index = rows.to(self.device)[:, None]  # (B, 1)
+        slots = steps + self._stores["action"].shape[1] * index  # (B, P), among those of all episodes
 
-        def get(name: str) -> Tensor:
-            return self._stores[name][index, steps]  # (B, P, ...)
+        def get(name: str) -> Tensor:  # `index_select` copies a step at once, indexing each number
+            return self._stores[name].flatten(0, 1).index_select(0, slots.flatten()).unflatten(0, slots.shape)
 
         previous_action = torch.where(steps > 0, 1 + self._stores["action"][index, (steps - 1).clamp(min=0)], 0)
         observations: Observations | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -193,16 +193,18 @@ class TrialRolloutBuffer:
         Returns:
             Tensor (B, end - begin, ...).
         """
+        return self._reader(rows, begin, end)(store)
+
+    def _reader(self, rows: Tensor, begin: int, end: int) -> Callable[[Tensor], Tensor]:
+        """Return what reads a store as `ordered` does; `index_select` copies a step at once, indexing each number."""
         if not self.shuffled:
-            return store[rows, begin:end]
-        return store[rows[:, None], self.order[rows, begin:end]]
+            return lambda store: store[:, begin:end].index_select(0, rows)
+        slots = self.order.index_select(0, rows)[:, begin:end] + self.n_steps * rows[:, None]  # among all N T
+        return lambda store: store.flatten(0, 1).index_select(0, slots.flatten()).unflatten(0, slots.shape)
 
     def sequences(self, rows: Tensor, begin: int, end: int) -> RolloutSequences:
         """Read positions of some environments; arguments as in `ordered`."""
-
-        def get(store: Tensor) -> Tensor:
-            return self.ordered(store, rows, begin, end)
-
+        get = self._reader(rows, begin, end)
         observations: Observations | None = None
         if isinstance(self.observations, dict):
             observations = {key: get(value) for key, value in self.observations.items()}
@@ -213,7 +215,8 @@ class TrialRolloutBuffer:
             embeddings=None if self.embeddings is None else get(self.embeddings),
             previous_action=get(self.previous_action),
             episode_start=get(self.episode_start),
-            trial_start=self.trial_start[rows, begin:end],  # by position: the first episode starts the trial
+            # by position: the first episode starts the trial
+            trial_start=self.trial_start[:, begin:end].index_select(0, rows),
             actions=get(self.actions),
             extra_inputs={key: get(store) for key, store in self.extra_inputs.items()},
         )

@@ -131,7 +131,9 @@ def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
     """
     if mask is None:
         return scores.softmax(-1)
-    return scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(-1) * mask
+    # Arithmetic on floats, because PyTorch fills by a mask, and multiplies by one, ten times as slowly.
+    keep = mask.to(scores.dtype)
+    return (scores + (1.0 - keep) * torch.finfo(scores.dtype).min).softmax(-1) * keep
 
 
 def checkpointed(function: Callable[..., Any], *args: Any, when: bool = True) -> Any:
@@ -149,13 +151,26 @@ def checkpointed(function: Callable[..., Any], *args: Any, when: bool = True) ->
     return checkpoint(function, *args, use_reentrant=False, preserve_rng_state=False)
 
 
+def rotation_factors(angle: Tensor) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of each number of a head, for `rotate`.
+
+    Args:
+        angle: float, (..., width / 2).
+
+    Returns:
+        float, (..., width) each; the sine of the first half of a head is negative.
+    """
+    cos, sin = angle.cos(), angle.sin()
+    return torch.cat([cos, cos], -1), torch.cat([-sin, sin], -1)
+
+
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotate each pair (x[i], x[i + width / 2]) of every head by its angle.
 
     Args:
         x: float, (B, T, parts, heads, width).
-        cos: float, (B, T, width / 2); cosine of the angles.
-        sin: float, (B, T, width / 2).
+        cos: float, (B, T, width); from `rotation_factors`.
+        sin: float, (B, T, width); the same.
 
     Returns:
         float, (B, T, parts, heads, width).
@@ -163,7 +178,6 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     Source:
         Su et al., "RoFormer", 2021, in the half-split form.
     """
-    cos = cos[:, :, None, None].to(x.dtype)  # (B, T, 1, 1, width / 2)
+    cos = cos[:, :, None, None].to(x.dtype)  # (B, T, 1, 1, width)
     sin = sin[:, :, None, None].to(x.dtype)
-    low, high = x.chunk(2, dim=-1)
-    return torch.cat([low * cos - high * sin, high * cos + low * sin], dim=-1)
+    return x * cos + x.roll(x.shape[-1] // 2, -1) * sin

@@ -255,9 +255,13 @@ class MemoryReader(nn.Module):
         Returns:
             float, (B, Q, D); the queries after the layers.
         """
+        used = self.layers[layers]
+        # With many queries it is faster to add up each token once than to read tables for each token, query and layer.
+        if tokens.values is not None and not tokens.has_own_rows and query.shape[1] * len(used) > self.dim:
+            tokens = tokens.as_vectors()
         chunked = None if chunks is None else ChunkedTokens.of(tokens, chunks)
         flat = query.flatten(0, 1)  # (B Q, D)
-        for layer in self.layers[layers]:
+        for layer in used:
             flat, _, _ = layer(flat, tokens, chunked, top_k, independent)
         return flat.view_as(query)
 

@@ -248,23 +248,22 @@ class LSTMMemory(RecurrentMemory):
             return super()._run_pieces(embedding, resets, state)
         inserted = resets.clone()  # resets that need a step before them; at the first step the state is emptied instead
         inserted[:, 0] = False
-        padded, slots = _with_gate_steps(embedding, inserted)
+        h, slots = _with_gate_steps(embedding, inserted)
+        flags = h[..., -2:]
         # input of the two flags to the gates (input, forget, candidate, output): flag 0 empties, flag 1 keeps
         gates = embedding.new_tensor([[-SATURATED, -SATURATED], [-SATURATED, SATURATED], [0.0, 0.0], [0.0, 0.0]])
         gates = gates.repeat_interleave(self.config.hidden_dim, 0)  # (4 H, 2)
-        width = embedding.shape[-1]
-        h, flags = padded[..., :width], padded[..., width:]
         after: dict[str, list[Tensor]] = {part: [] for part in self.parts}
         for layer in range(self.config.layers):
             names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
             weight, *others = (getattr(self.network, f"{name}_l{layer}") for name in names)
             initial = [(state[part][:, layer] * ~resets[:, :1])[None] for part in self.parts]  # (1, B, H) each
-            has_biases, num_layers, dropout, bidirectional, batch_first = True, 1, 0.0, False, True
+            has_biases, num_layers, dropout, bidirectional, batch_first = True, 1, 0.0, False, False
             h, _, cell = torch.lstm(
-                torch.cat([h, flags], -1), initial, [torch.cat([weight, gates], 1), *others],
+                h if layer == 0 else torch.cat([h, flags], -1), initial, [torch.cat([weight, gates], 1), *others],
                 has_biases, num_layers, dropout, self.training, bidirectional, batch_first,
             )  # fmt: skip
-            features = h.flatten(0, 1)[slots]  # (B, T, H)
+            features = h.flatten(0, 1).index_select(0, slots.flatten()).unflatten(0, slots.shape)  # (B, T, H)
             after["hidden"].append(features[:, -1])
             after["cell"].append(cell[0])
         return features, {part: torch.stack(values, 1) for part, values in after.items()}
@@ -278,17 +277,17 @@ def _with_gate_steps(embedding: Tensor, inserted: Tensor) -> tuple[Tensor, Tenso
         inserted: bool, (B, T); True where an emptying step goes before this one.
 
     Returns:
-        Padded sequences, float (B, L, D_in + 2): embeddings, zeros at the inserted steps, and two flags. The flags are
+        Padded sequences, float (L, B, D_in + 2): embeddings, zeros at the inserted steps, and two flags. The flags are
         (1, 0) at a step that empties the memory, (0, 1) at one that keeps it, else (0, 0). And the index of each of the
-        T steps among all B L steps, int64 (B, T).
+        T steps among all L B steps, int64 (B, T).
     """
     batch, steps, width = embedding.shape
     before = inserted.cumsum(1)  # new steps up to each step
     length = steps + int(before[:, -1].max())
-    slots = torch.arange(batch)[:, None] * length + torch.arange(steps) + before
-    padded = embedding.new_zeros(batch * length, width).index_copy(0, slots.flatten(), embedding.flatten(0, 1))
-    flags = embedding.new_zeros(batch * length, 2)
-    flags[:, 1] = 1.0
-    flags[slots] = 0.0
-    flags[slots[inserted] - 1] = flags.new_tensor([1.0, 0.0])
-    return torch.cat([padded, flags], -1).view(batch, length, width + 2), slots
+    slots = (torch.arange(steps) + before) * batch + torch.arange(batch)[:, None]
+    padded = embedding.new_zeros(length * batch, width + 2)
+    padded[:, -1] = 1.0
+    padded[:, -1].index_fill_(0, slots.flatten(), 0.0)
+    padded[slots[inserted] - batch, -2:] = padded.new_tensor([1.0, 0.0])
+    padded[:, :width].index_copy_(0, slots.flatten(), embedding.flatten(0, 1))
+    return padded.view(length, batch, width + 2), slots

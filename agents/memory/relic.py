@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memenvs.agents.memory.attention import Window, attend, checkpointed
+from memenvs.agents.memory.attention import Window, attend, checkpointed, rotation_factors
 from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, n_last_steps
 from memenvs.agents.memory.clock import StepClock
 from memenvs.agents.memory.transformer import Rotation, TransformerBlock, TransformerConfig
@@ -201,6 +201,7 @@ class RelicMemory(Memory):
         self.sink_token = nn.Parameter(torch.zeros(config.dim)) if config.sink == "token" else None
         nn.init.normal_(self.positions, std=0.02)
         self.generator = torch.Generator()
+        self._rotations = self._rotation_table(2)  # grows with the episodes of a trial
 
     # ------------------------------------------------------------------ methods of Memory
 
@@ -290,7 +291,8 @@ class RelicMemory(Memory):
             )
         h = self.input(x.embedding) + F.embedding(1 + clock.episode_step, self.positions)  # (B, T, D); row 0: sink
         rotation = self.rotation(clock.episode_index) if self.config.inter_episode else None
-        sinks = self._sinks(keep)
+        # without gradients they are read from the cache
+        sinks = self._sinks(keep) if cache is None or torch.is_grad_enabled() else None
         is_long = steps > LONG_STEPS
         for i, block in enumerate(self.blocks):
             assert isinstance(block, SinkBlock)
@@ -325,11 +327,11 @@ class RelicMemory(Memory):
             return torch.cat([*front, new], dim=3) if front else new
         steps = new.shape[3]
         layer_cache = cache[:, layer]  # (B, 2, heads, slots, width)
-        rows = torch.arange(new.shape[0], device=new.device)[:, None]  # (B, 1)
-        by_step = new.permute(0, 3, 1, 2, 4)  # (B, T, 2, heads, width), as indexing by row and slot gives it
         if layout.is_aligned:
             layer_cache[:, :, :, layout.end - steps : layout.end] = new.detach()
         else:
+            rows = torch.arange(new.shape[0], device=new.device)[:, None]  # (B, 1)
+            by_step = new.permute(0, 3, 1, 2, 4)  # (B, T, 2, heads, width), as indexing by row and slot gives it
             layer_cache[rows, :, :, layout.slots] = by_step.detach().to(layer_cache.dtype)
         if not new.requires_grad:
             return layer_cache[:, :, :, : layout.end].to(new.dtype)
@@ -348,13 +350,21 @@ class RelicMemory(Memory):
             episode: int64, (B, T); 1 in the first episode.
 
         Returns:
-            float, (B, T, width / 2) each.
+            float, (B, T, width) each; see `rotation_factors`.
         """
-        width, dtype = self.config.head_dim, self.positions.dtype
+        count, like = int(episode.max()) + 1, self.positions
+        if count > len(self._rotations) or (self._rotations.device, self._rotations.dtype) != (like.device, like.dtype):
+            self._rotations = self._rotation_table(2 * count)  # doubled, so that it grows rarely
+        cos, sin = F.embedding(episode, self._rotations).chunk(2, -1)
+        return cos, sin
+
+    def _rotation_table(self, count: int) -> Tensor:
+        """Cosines and sines of `count` episode indices side by side, float (count, 2 width)."""
+        width, dtype, device = self.config.head_dim, self.positions.dtype, self.positions.device
         exact = torch.float64 if dtype == torch.float64 else torch.float32
-        exponent = torch.arange(0, width, 2, device=episode.device, dtype=exact) / width
-        angle = episode[..., None].to(exact) * self.config.rope_base**-exponent  # (B, T, width / 2)
-        return angle.cos().to(dtype), angle.sin().to(dtype)
+        exponent = torch.arange(0, width, 2, device=device, dtype=exact) / width
+        episode = torch.arange(count, device=device, dtype=exact)
+        return torch.cat(rotation_factors(episode[:, None] * self.config.rope_base**-exponent), -1).to(dtype)
 
     # ------------------------------------------------------------------ sinks
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from memenvs.agents.memory.base import State, StepInputs
 from memenvs.agents.memory.chunking import Chunks, chunks_by_key
 from memenvs.agents.memory.place_codes import PlaceCode, PlaceCodeKind, check_place_code, check_places
-from memenvs.agents.memory.token_memory import Timeline, TokenConfig, TokenMemory
+from memenvs.agents.memory.token_memory import Timeline, TokenConfig, TokenMemory, take_steps
 from memenvs.agents.memory.tokens import Tokens
 from memenvs.retention import STRATEGY_NAMES, Strategy, place_quota, strategy_numbers
 
@@ -246,7 +246,7 @@ class SpatialMemory(TokenMemory):
         """Add the code of its place to each token and, with `query_codes`, to the query."""
         table = self.place_code.table().to(query.dtype)
         if self.config.query_codes:
-            query = query + table[timeline.steps["place"].gather(1, now)]
+            query = query + table[take_steps(timeline.steps["place"], now)]
         rows = steps["place"].clamp(min=0)  # an empty slot of the log may have -1; the mask hides it
         return query, Tokens(tokens.values, (*tokens.tables, table), (*tokens.rows, rows), tokens.mask)
 

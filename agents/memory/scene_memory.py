@@ -182,8 +182,10 @@ class SceneMemory(Memory):
 
     def elements(self, static: Tensor, relative: Tensor, relative_weight: Tensor) -> tuple[Tensor, ...]:
         """Elements psi and their projections A psi, float (G, L, D) each; args as in `read`."""
-        summed = torch.addmm(static.flatten(0, 1), relative.flatten(0, 1), relative_weight)  # (G L, W)
-        summed = summed.view(static.shape)  # (G, L, W)
+        if static.is_contiguous():
+            summed = torch.addmm(static.flatten(0, 1), relative.flatten(0, 1), relative_weight).view(static.shape)
+        else:  # a view of the log while acting, which `addmm` would copy first
+            summed = (relative.flatten(0, 1) @ relative_weight).view(static.shape).add_(static)
         if not self.config.rectified:
             return summed.split(self.config.dim, -1)
         psi = summed.relu()

@@ -77,7 +77,7 @@ class AttentionBlock(nn.Module):
     def finish(self, x: Tensor, attended: Tensor) -> Tensor:
         """Compute the block's output from its input and the outputs of its heads, (..., D) each."""
         h = self.attention_norm(self.mix(attended) + x)
-        return self.norm(self.fc(h).relu() + h)
+        return self.norm(self.fc(h).relu_() + h)
 
     def forward(self, x: Tensor, y: Tensor, absent: Tensor | None) -> Tensor:
         """Attend from X to Y.

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memenvs.agents.memory.attention import Window, attend, rotate
+from memenvs.agents.memory.attention import Window, attend, rotate, rotation_factors
 from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.scene_memory import POSITION_SCALE
@@ -297,7 +297,8 @@ class CausalMemory(Memory):
         width, dtype = self.config.dim // self.config.heads, self.input.weight.dtype
         exponent = torch.arange(0, width, 2, device=step.device, dtype=torch.float64) / width
         angle = step[..., None] * self.config.rope_base**-exponent  # (B, T, width / 2)
-        return angle.cos().to(dtype), angle.sin().to(dtype)
+        cos, sin = rotation_factors(angle)
+        return cos.to(dtype), sin.to(dtype)
 
 
 def _mask(first: Tensor, keys: int) -> Tensor | Window | None:

@@ -77,6 +77,7 @@ class Timeline:
             is never stored.
         past: Number of past steps, N - T.
         strategy: int64, (B,); number of the eviction strategy after the last step.
+        is_appended: Whether the fields are views of the state's log, to which the new steps have been appended.
     """
 
     steps: State
@@ -84,6 +85,7 @@ class Timeline:
     evicted_at: Tensor
     past: int
     strategy: Tensor
+    is_appended: bool
 
 
 class _ReaderArguments(NamedTuple):
@@ -302,8 +304,15 @@ class TokenMemory(Memory):
                 new["place"], reset_count, None if state is None else state["visits"]
             )
         past = 0 if state is None else int(state["end"].max())
+        is_appended = False
         if state is not None:
-            new = {name: torch.cat([state[name][:, :past], value], 1) for name, value in new.items()}
+            is_appended = not torch.is_grad_enabled() and _has_room(state, past, steps)
+            new = {
+                name: _appended(state[name], value, past)
+                if is_appended and name != "step_index"
+                else torch.cat([state[name][:, :past], value], 1)
+                for name, value in new.items()
+            }
             resets = torch.cat([torch.zeros_like(resets[:, :1]).expand(-1, past), resets], 1)
             reset_count = torch.cat([torch.zeros_like(reset_count[:, :1]).expand(-1, past), reset_count], 1)
         strategy = self._strategy_of_steps(x, state, past)
@@ -315,7 +324,8 @@ class TokenMemory(Memory):
             n_places=self._n_places(),
             resets=resets.cpu().numpy(),
         )
-        return Timeline(new, reset_count, torch.from_numpy(evicted_at).to(resets.device), past, strategy[:, -1])
+        evicted = torch.from_numpy(evicted_at).to(resets.device)
+        return Timeline(new, reset_count, evicted, past, strategy[:, -1], is_appended)
 
     def _strategy_of_steps(self, x: StepInputs, state: State | None, past: int) -> Tensor:
         """Return the number of the eviction strategy at each past and new step, int64, (B, N)."""
@@ -357,10 +367,10 @@ class TokenMemory(Memory):
         step_index = timeline.steps["step_index"].masked_fill(~in_memory, -1)
         fields = {name: value.detach() for name, value in timeline.steps.items() if name != "step_index"}
         slots = state["step_index"].shape[1]
-        # Append in place if the log has room, and if no sequence has a shorter past than the others.
-        if total <= slots and bool((state["end"] == timeline.past).all()):
-            for name, value in fields.items():
-                state[name][:, timeline.past : total] = value[:, timeline.past :]
+        if timeline.is_appended or _has_room(state, timeline.past, total - timeline.past):
+            if not timeline.is_appended:
+                for name, value in fields.items():
+                    _appended(state[name], value[:, timeline.past :], timeline.past)
             after["step_index"] = F.pad(step_index, (0, slots - total), value=-1)
             after["end"] = torch.full_like(state["end"], total)
             return after
@@ -412,14 +422,14 @@ class TokenMemory(Memory):
         """
         kind = self.config.time_index
         values = timeline.steps["value"] if values is None else values
-        now = at + timeline.past  # (B, S), among the N
+        now = _shifted(at, timeline.past)  # (B, S), among the N
         index = torch.arange(begin, end, device=at.device)  # (n,), among the N
         steps = {name: value[:, begin:end] for name, value in timeline.steps.items()}
         in_memory = (index <= now[..., None]) & (now[..., None] < timeline.evicted_at[:, None, begin:end])  # (B, S, n)
-        step_now = timeline.steps["step_index"].gather(1, now)
+        step_now = take_steps(timeline.steps["step_index"], now)
         table = self._time_table(int(timeline.steps["step_index"].max()) + 1)
         times = time_indices(kind, steps["step_index"], step_now, in_memory)
-        query = values.gather(1, now[..., None].expand(-1, -1, values.shape[-1]))  # (B, S, D)
+        query = take_steps(values, now)  # (B, S, D)
         tokens = Tokens(values[:, begin:end], (table,), (times,), in_memory)
         if self.config.query_codes:
             query = query + table[query_time_indices(kind, step_now)]
@@ -459,6 +469,38 @@ class TokenMemory(Memory):
 
     def _top_k(self) -> int:
         return 1
+
+
+def take_steps(values: Tensor, at: Tensor) -> Tensor:
+    """Select steps of each sequence.
+
+    Args:
+        values: (B, N) or (B, N, D).
+        at: int64, (B, S); an expanded row where the steps are the same in all sequences, which is faster.
+
+    Returns:
+        (B, S) or (B, S, D).
+    """
+    if at.stride(0) == 0:
+        return values.index_select(1, at[0])
+    return values.gather(1, at if values.ndim == 2 else at[..., None].expand(-1, -1, values.shape[-1]))
+
+
+def _shifted(at: Tensor, by: int) -> Tensor:
+    """Add a number to indices, (B, S), and keep an expanded row expanded."""
+    return (at[:1] + by).expand_as(at) if at.stride(0) == 0 else at + by
+
+
+def _has_room(state: State, past: int, steps: int) -> bool:
+    """Return True if new steps can be appended in place: slots are left and all pasts are equally long."""
+    return past + steps <= state["step_index"].shape[1] and bool((state["end"] == past).all())
+
+
+def _appended(log: Tensor, new: Tensor, past: int) -> Tensor:
+    """Write new steps, (B, T, ...), behind `past` steps of a log, and view all of them, (B, past + T, ...)."""
+    end = past + new.shape[1]
+    log[:, past:end] = new
+    return log[:, :end]
 
 
 def _compacted(fields: State, in_memory: Tensor, slots: int) -> State:

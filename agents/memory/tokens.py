@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from memenvs.agents.memory.chunking import Chunks
@@ -44,6 +45,11 @@ class Tokens:
     def count(self) -> int:
         """N."""
         return (self.rows[0] if self.values is None else self.values[..., 0]).shape[-1]
+
+    @property
+    def has_own_rows(self) -> bool:
+        """True if rows depend on the query, so that tokens are no vectors."""
+        return any(rows.ndim == 3 for rows in self.rows)
 
     @property
     def batch(self) -> int:
@@ -92,9 +98,11 @@ class Tokens:
 
     def as_vectors(self) -> Tokens:
         """Return the same tokens as vectors, without tables; rows must not depend on the query."""
-        parts = [table[rows] for table, rows in zip(self.tables, self.rows, strict=True)]
-        values = torch.stack(parts if self.values is None else [self.values, *parts]).sum(0)
-        return Tokens(values, mask=self.mask)
+        total = self.values
+        for table, rows in zip(self.tables, self.rows, strict=True):
+            part = F.embedding(rows, table)
+            total = part if total is None else total + part
+        return Tokens(total, mask=self.mask)
 
     def take(self, index: Tensor) -> Tokens:
         """Select tokens for each query.

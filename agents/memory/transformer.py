@@ -12,7 +12,7 @@ from memenvs.agents.memory.attention import rotate
 from memenvs.agents.memory.sizes import check_sizes
 
 Rotation = tuple[Tensor, Tensor]
-"""Cosine and sine, float (B, T, width / 2) each."""
+"""Cosine and sine, float (B, T, width) each; from `rotation_factors`."""
 
 
 @dataclass(frozen=True, kw_only=True)

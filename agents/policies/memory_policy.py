@@ -332,7 +332,7 @@ class MemoryPolicy(ActingPolicy):
             Distribution over actions; values, float (B,); and the next state, whose previous action is still that
             before this step, because the new action is not drawn yet.
         """
-        previous = torch.where(episode_start, 0, state[PREVIOUS_ACTION])  # (B,)
+        previous = state[PREVIOUS_ACTION].masked_fill(episode_start, 0)  # (B,)
         x = self.memory_inputs(  # (B, ...) -> (B, T=1, ...)
             features[:, None],
             previous[:, None],

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from memenvs.agents.memory.attention import QUERY_BLOCK, Window, attend, masked_softmax, rotate
+from memenvs.agents.memory.attention import QUERY_BLOCK, Window, attend, masked_softmax, rotate, rotation_factors
 
 #: Precision and head width.
 CASES = [(torch.float64, 6), (torch.float32, 8), (torch.float32, 32)]
@@ -93,7 +93,7 @@ def test_rotation_is_that_of_complex_numbers() -> None:
     x = torch.randn(3, 5, 2, 2, 8, generator=generator)
     angle = torch.rand(3, 5, 4, generator=generator) * 9
     pairs = torch.complex(*x.chunk(2, -1)) * torch.polar(torch.ones_like(angle), angle)[:, :, None, None]
-    got = rotate(x, angle.cos(), angle.sin())
+    got = rotate(x, *rotation_factors(angle))
     torch.testing.assert_close(got, torch.cat([pairs.real, pairs.imag], -1), atol=1e-5, rtol=0)
 
 

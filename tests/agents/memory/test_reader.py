@@ -236,6 +236,20 @@ def test_masks_and_rows_of_a_query_are_its_own() -> None:
     torch.testing.assert_close(made(query, Tokens(values), chunks, 2), made(query, in_memory, chunks, 2))
 
 
+def test_many_queries_read_what_each_reads_alone() -> None:
+    """Many queries read tokens that are added up once, few add up what they read from tables."""
+    made, tokens = reader(), summed()
+    generator = torch.Generator().manual_seed(3)
+    query = torch.randn(B, D, D, generator=generator, dtype=torch.float64, requires_grad=True)
+    values = torch.randn(B, N, D, generator=generator, dtype=torch.float64, requires_grad=True)
+    both = Tokens(values, tokens.tables, tokens.rows, tokens.mask)
+    for size, top_k in ((1, N), (4, 2)):
+        chunks = None if size == 1 else chunks_by_time(torch.ones(B, N, dtype=torch.bool), size)
+        got = made(query, both, chunks, top_k, independent=True)
+        alone = [made(query[:, q : q + 1], both, chunks, top_k) for q in range(D)]
+        assert_same(got, torch.cat(alone, 1), [query, values, *tokens.tables, *made.parameters()])
+
+
 def test_fewer_chunks_than_top_k_and_no_token_at_all() -> None:
     made, tokens = reader(), summed()
     query = torch.randn(B, 1, D, dtype=torch.float64, requires_grad=True)

@@ -96,7 +96,7 @@ def test_a_head_attends_to_the_step_nearest_to_its_point() -> None:
     # the last pose faces +y
     pose = torch.tensor([[[3.0, 3.0, 0.0], [3.0, 7.0, 0.0], [5.0, 5.0, 0.0], [3.0, 5.0, math.pi / 2]]])
     x = torch.eye(4).repeat(1, 2)[None]  # what a head reads is the number of the step
-    rotation = torch.ones(1, 4, DIM // HEADS // 2), torch.zeros(1, 4, DIM // HEADS // 2)
+    rotation = torch.ones(1, 4, DIM // HEADS), torch.zeros(1, 4, DIM // HEADS)
     attended: list[Tensor] = []
     block.finish = lambda x, each: attended.append(each) or x  # type: ignore[method-assign, func-returns-value]
     keys_values = block.project(x, pose_features(pose), rotation)

@@ -1,0 +1,201 @@
+"""Attention by the package flash-attn: sequences of different length without padding, and decoding from a cache.
+
+It is used where `MEMENVS_ATTENTION=flash-attn` says so, on CUDA in half precision. PyTorch's own attention serves
+the rest; it also has the kernels of the package for what needs no mask.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from inspect import signature
+from typing import Any
+
+import torch
+from torch import Tensor
+
+#: Environment variable that names the backend.
+VARIABLE = "MEMENVS_ATTENTION"
+BACKENDS = ("sdpa", "flash-attn")
+INSTALL_FLASH = "pip install flash-attn --no-build-isolation (BSD licence; needs CUDA)"
+#: Functions of the package, and the arguments that they are called with.
+_INTERFACE = {
+    "flash_attn_varlen_func": (
+        *("q", "k", "v", "cu_seqlens_q", "cu_seqlens_k"),
+        *("max_seqlen_q", "max_seqlen_k", "causal"),
+    ),
+    "flash_attn_with_kvcache": ("q", "k_cache", "v_cache", "cache_seqlens", "cache_leftpad", "return_softmax_lse"),
+}
+#: Devices on which the package computes.
+_DEVICES = ("cuda",)
+_MAX_WIDTH = 256
+#: Packed keys over given ones beyond which windows overlap so much that copies of keys cost more than masks.
+_MAX_COPIES = 4
+
+
+@cache
+def chosen_package() -> Any:
+    """Import flash-attn if it is the chosen backend; None if it is not.
+
+    Raises:
+        ValueError: `MEMENVS_ATTENTION` names no backend.
+        ImportError: The package is missing, cannot be loaded, or its functions take other arguments.
+    """
+    name = os.environ.get(VARIABLE, BACKENDS[0])
+    if name not in BACKENDS:
+        raise ValueError(f"{VARIABLE} must be one of {list(BACKENDS)}, got {name!r}")
+    if name == BACKENDS[0]:
+        return None
+    if importlib.util.find_spec("flash_attn") is None:
+        raise ImportError(f"{VARIABLE}=flash-attn needs the package flash-attn: {INSTALL_FLASH}")
+    try:
+        package = import_module("flash_attn")
+    except (ImportError, OSError) as error:
+        raise ImportError(f"flash-attn is installed, but cannot be loaded: {error}") from error
+    check_interface(package)
+    return package
+
+
+def check_interface(package: Any) -> None:
+    """Check that the functions of flash-attn take the arguments that they are called with.
+
+    Raises:
+        ImportError: They do not; the message names function, argument and version.
+    """
+    version = getattr(package, "__version__", "of unknown version")
+    for name, arguments in _INTERFACE.items():
+        function = getattr(package, name, None)
+        missing = [] if function is None else sorted(set(arguments) - set(signature(function).parameters))
+        if function is None or missing:
+            lacks = f"no {name}" if function is None else f"a {name} without {', '.join(missing)}"
+            raise ImportError(
+                f"flash-attn {version} has {lacks}; 2.6.3 to 2.8 have it: pip install 'flash-attn<2.9', or leave "
+                f"{VARIABLE} unset"
+            )
+
+
+def serves(q: Tensor, k: Tensor, v: Tensor) -> bool:
+    """Return True if flash-attn is chosen and can compute with these tensors (B, heads, T or M, width)."""
+    if q.device.type not in _DEVICES or chosen_package() is None:
+        return False
+    width = q.shape[-1]
+    is_half = q.dtype in (torch.float16, torch.bfloat16)
+    return is_half and q.dtype == k.dtype == v.dtype and width <= _MAX_WIDTH and width % 8 == 0
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Sequences of different length behind each other.
+
+    Attributes:
+        keys: int64, (K,); the key of each place, of all keys (B * M).
+        query_ends: int32, (S + 1,); 0, and the end of each sequence among the queries.
+        key_ends: int32, (S + 1,); the same among `keys`.
+        longest: Queries and keys of the longest sequences.
+    """
+
+    keys: Tensor
+    query_ends: Tensor
+    key_ends: Tensor
+    longest: tuple[int, int]
+
+    @staticmethod
+    def of_lengths(keys: Tensor, query_lengths: Tensor, key_lengths: Tensor) -> Packing:
+        """Lay out sequences of these lengths, int64 (S,)."""
+        ends = [
+            torch.nn.functional.pad(each.cumsum(0), (1, 0)).to(torch.int32) for each in (query_lengths, key_lengths)
+        ]
+        return Packing(keys, *ends, (int(query_lengths.max()), int(key_lengths.max())))
+
+
+def pack_windows(first: Tensor, last: Tensor, sinks: int, num_keys: int) -> Packing | None:
+    """Pack windows in which successive queries attend to the same first key and one key more each.
+
+    Args:
+        first: int64, (B, T); as in `memenvs.agents.memory.attention.Window`.
+        last: int64, (B, T).
+        sinks: Keys at the front that every query attends to.
+        num_keys: M.
+
+    Returns:
+        The packing, one sequence for each run of such queries, its sinks in front; None where windows overlap so much
+        that keys would be copied more than four times.
+    """
+    batch, steps = first.shape
+    begins = torch.ones_like(first, dtype=torch.bool)
+    begins[:, 1:] = (first[:, 1:] != first[:, :-1]) | (last[:, 1:] != last[:, :-1] + 1)
+    begin = begins.flatten().nonzero()[:, 0]  # (S,): first queries of the runs
+    query_lengths = torch.diff(begin, append=begin.new_full((1,), batch * steps))
+    run_first, run_last = first.flatten()[begin], last.flatten()[begin + query_lengths - 1]
+    key_lengths = sinks + run_last - run_first + 1
+    total = int(key_lengths.sum())
+    if total > _MAX_COPIES * batch * num_keys:
+        return None
+    run = torch.repeat_interleave(key_lengths, output_size=total)  # (K,): of each place
+    place = torch.arange(total, device=first.device) - (key_lengths.cumsum(0) - key_lengths)[run]
+    key = torch.where(place < sinks, place, run_first[run] + place - sinks) + (begin // steps * num_keys)[run]
+    return Packing.of_lengths(key, query_lengths, key_lengths)
+
+
+def pack_present(present: Tensor, queries: int) -> Packing:
+    """Pack the keys that exist, bool (B, M), for as many queries in each sequence."""
+    lengths = present.sum(1)
+    return Packing.of_lengths(present.flatten().nonzero()[:, 0], torch.full_like(lengths, queries), lengths)
+
+
+def attend_packed(q: Tensor, k: Tensor, v: Tensor, packing: Packing, *, causal: bool) -> Tensor:
+    """Attend within packed sequences.
+
+    Args:
+        q: float16 or bfloat16, (B, heads, T, width).
+        k: The same, (B, heads, M, width).
+        v: The same.
+        packing: The sequences, which have all queries in order.
+        causal: Whether the queries of a sequence are the last of its steps and attend to nothing later.
+
+    Returns:
+        float16 or bfloat16, (B, heads, T, width); 0 where a sequence has no key.
+    """
+    batch, heads, steps, width = q.shape
+    queries = q.transpose(1, 2).reshape(-1, heads, width)
+    keys, values = (each.transpose(1, 2).reshape(-1, heads, width)[packing.keys] for each in (k, v))
+    out = chosen_package().flash_attn_varlen_func(
+        *(queries, keys, values, packing.query_ends, packing.key_ends, *packing.longest), causal=causal
+    )
+    return out.view(batch, steps, heads, width).transpose(1, 2)
+
+
+def attend_cache(q: Tensor, k: Tensor, v: Tensor, first: Tensor, last: Tensor, sinks: int) -> Tensor:
+    """Attend from one query of each sequence to a run of cached keys and to the sinks, without gradient.
+
+    The sinks are joined by the logarithm of the sum of exponentials that the package returns.
+
+    Args:
+        q: float16 or bfloat16, (B, heads, 1, width).
+        k: The same, (B, heads, M, width).
+        v: The same.
+        first: int64, (B,); first key of the run.
+        last: int64, (B,); its last key.
+        sinks: Keys at the front.
+
+    Returns:
+        float16 or bfloat16, (B, heads, 1, width).
+    """
+    out, log_sum = chosen_package().flash_attn_with_kvcache(
+        *(each.transpose(1, 2) for each in (q, k, v)),
+        cache_seqlens=(last + 1).to(torch.int32),
+        cache_leftpad=first.to(torch.int32),
+        return_softmax_lse=True,
+    )
+    out = out.transpose(1, 2)
+    if sinks == 0:
+        return out
+    scores = q.float() @ k[:, :, :sinks].float().transpose(-1, -2) / math.sqrt(q.shape[-1])  # (B, heads, 1, sinks)
+    log_sum = log_sum.float()[..., None]
+    total = torch.logaddexp(log_sum, scores.logsumexp(-1, keepdim=True))
+    joined = out.float() * (log_sum - total).exp() + (scores - total).exp() @ v[:, :, :sinks].float()
+    return joined.to(out.dtype)

@@ -1,4 +1,4 @@
-"""Attention by the package flash-attn: sequences of different length without padding, and decoding from a cache.
+"""Attention by the package flash-attn: packed sequences, and decoding from a cache.
 
 It is used where `MEMENVS_ATTENTION=flash-attn` says so, on CUDA in half precision. PyTorch's own attention serves
 the rest; it also has the kernels of the package for what needs no mask.
@@ -16,6 +16,7 @@ from inspect import signature
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 #: Environment variable that names the backend.
@@ -79,7 +80,7 @@ def check_interface(package: Any) -> None:
 
 
 def serves(q: Tensor, k: Tensor, v: Tensor) -> bool:
-    """Return True if flash-attn is chosen and can compute with these tensors (B, heads, T or M, width)."""
+    """Return True if flash-attn is chosen and can compute with q, k and v."""
     if q.device.type not in _DEVICES or chosen_package() is None:
         return False
     width = q.shape[-1]
@@ -106,14 +107,12 @@ class Packing:
     @staticmethod
     def of_lengths(keys: Tensor, query_lengths: Tensor, key_lengths: Tensor) -> Packing:
         """Lay out sequences of these lengths, int64 (S,)."""
-        ends = [
-            torch.nn.functional.pad(each.cumsum(0), (1, 0)).to(torch.int32) for each in (query_lengths, key_lengths)
-        ]
-        return Packing(keys, *ends, (int(query_lengths.max()), int(key_lengths.max())))
+        query_ends, key_ends = (F.pad(each.cumsum(0), (1, 0)).to(torch.int32) for each in (query_lengths, key_lengths))
+        return Packing(keys, query_ends, key_ends, (int(query_lengths.max()), int(key_lengths.max())))
 
 
 def pack_windows(first: Tensor, last: Tensor, sinks: int, num_keys: int) -> Packing | None:
-    """Pack windows in which successive queries attend to the same first key and one key more each.
+    """Pack windows in which queries share the first key and each attends to one key more.
 
     Args:
         first: int64, (B, T); as in `memenvs.agents.memory.attention.Window`.
@@ -170,9 +169,9 @@ def attend_packed(q: Tensor, k: Tensor, v: Tensor, packing: Packing, *, causal: 
 
 
 def attend_cache(q: Tensor, k: Tensor, v: Tensor, first: Tensor, last: Tensor, sinks: int) -> Tensor:
-    """Attend from one query of each sequence to a run of cached keys and to the sinks, without gradient.
+    """Attend from one query a sequence to a run of cached keys and to the sinks.
 
-    The sinks are joined by the logarithm of the sum of exponentials that the package returns.
+    It has no gradient. The sinks are joined by the logarithm of the sum of exponentials that the package returns.
 
     Args:
         q: float16 or bfloat16, (B, heads, 1, width).

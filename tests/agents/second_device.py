@@ -128,6 +128,35 @@ def move(module: nn.Module) -> nn.Module:
     return module
 
 
+@contextmanager
+def learning_device() -> Iterator[SecondDevice]:
+    """Let learners be made on the second device: call `settle` for each.
+
+    It has no generators of its own, so those of the host take their place. PyTorch makes new parameters where it moves
+    a module there.
+    """
+    generator = torch.Generator
+    was = torch.__future__.get_overwrite_module_params_on_conversion()
+    torch.__future__.set_overwrite_module_params_on_conversion(True)
+    try:
+        with second_device() as mode, patch.object(torch, "Generator", lambda device="cpu": generator()):
+            yield mode
+    finally:
+        torch.__future__.set_overwrite_module_params_on_conversion(was)
+
+
+def settle(optimizer: torch.optim.Optimizer, module: nn.Module) -> None:
+    """Let an optimizer that was made before its module was moved train the new parameters."""
+    made = [each for group in optimizer.param_groups for each in group["params"]]
+    if not any(isinstance(each, DeviceTensor) for each in made):
+        parameters = [each for each in module.parameters() if each.requires_grad]
+        assert [each.shape for each in made] == [each.shape for each in parameters]
+        for group in optimizer.param_groups:
+            group["params"][:] = [parameters.pop(0) for _ in group["params"]]
+    for group in optimizer.param_groups:
+        group.update(fused=False, foreach=False)
+
+
 def to_host(value: Any) -> Any:
     """The values of tensors in a structure."""
     return tree_map(lambda leaf: leaf.host if isinstance(leaf, DeviceTensor) else leaf, value)

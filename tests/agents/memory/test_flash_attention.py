@@ -119,8 +119,8 @@ def test_a_memory_acts_and_learns_with_it(device, monkeypatch):
         expected, _ = memory(x, memory.initial_state(B))
     half = make_subject("relic", **settings, cache_dtype="float16").memory.half().to(device)
     values = {each.name: getattr(x, each.name) for each in fields(x)}
-    halved = {name: v.half() if v is not None and v.is_floating_point() else v for name, v in values.items()}
-    x = StepInputs(**{name: None if v is None else v.to(device) for name, v in halved.items()})
+    in_half = {name: v.half() if v is not None and v.is_floating_point() else v for name, v in values.items()}
+    x = StepInputs(**{name: None if v is None else v.to(device) for name, v in in_half.items()})
     monkeypatch.setattr(fake_flash_attn, "calls", dict.fromkeys(fake_flash_attn.calls, 0))
     features, _ = half(x, half.initial_state(B))
     features.sum().backward()

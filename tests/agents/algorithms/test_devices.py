@@ -1,4 +1,4 @@
-"""Learners on a second device: no mixed devices, the weights of the CPU, few waits for each step of acting."""
+"""Learners on a second device: no mixed devices, the weights of the CPU, few waits."""
 
 from __future__ import annotations
 

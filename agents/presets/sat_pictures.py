@@ -21,7 +21,7 @@ _LEARNER = SupervisedConfig(
 _FACES = {"num_images": 2000}
 _NEW_FACES = {"split": "validation", "num_images": 500}
 #: Exploration falls over half of a run.
-_STEPS = {"faces": 4000, "ballet3d": 3000, "colour": 2000, "view": 500}
+_STEPS = {"faces": 4000, "ballet3d": 3000, "colour": 1200, "view": 500}
 
 
 def _allocation(steps: int) -> dict[str, Any]:

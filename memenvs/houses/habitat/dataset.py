@@ -117,7 +117,9 @@ class Dataset:
         given = read_json(path).get("semantic_scene_instance")
         wanted = name if given is None else _stem(Path(given.text()))
         file = self._templates("semantic_scene_descriptor_instances").get(wanted)
-        return [] if file is None else read_json(file).optional_items("region_annotations")
+        if file is None or not file.name.endswith(_REGIONS):  # such as the text of HM3D, which has no outlines
+            return []
+        return read_json(file).optional_items("region_annotations")
 
     @cached_property
     def class_names(self) -> dict[int, str]:

@@ -206,7 +206,8 @@ class Simulation:
     def labelled_parts(self) -> list[LabelledPart]:
         """List the parts of the stage that have semantic ids, such as those of HM3D."""
         scene = self._simulator.semantic_scene
-        return [] if scene is None else [_labelled_part(each) for each in scene.objects if _id_of(each) > 0]
+        objects = [] if scene is None else scene.objects  # the descriptors of some data sets leave entries out
+        return [_labelled_part(each) for each in objects if each is not None and each.semantic_id > 0]
 
     def first_furniture_id(self) -> int:
         """Semantic id of the first of `furniture`; the others follow in order."""
@@ -373,10 +374,6 @@ def _magnum_yaw(yaw: float) -> Any:
     return magnum.Quaternion.rotation(magnum.Rad(yaw), magnum.Vector3.y_axis())
 
 
-def _id_of(each: Any) -> int:
-    return int(each.semantic_id)
-
-
 def _labelled_part(each: Any) -> LabelledPart:
     box = each.obb
     centre, half = np.array(box.center, np.float64), np.array(box.half_extents, np.float64)
@@ -384,4 +381,5 @@ def _labelled_part(each: Any) -> LabelledPart:
     signs = np.array(list(product((-1, 1), repeat=3)))
     across = np.cross((x, y, z), signs * half)
     corners = centre + signs * half + 2 * (w * across + np.cross((x, y, z), across))
-    return LabelledPart(_id_of(each), each.category.name(), corners)
+    name = "" if each.category is None else each.category.name()
+    return LabelledPart(int(each.semantic_id), name, corners)

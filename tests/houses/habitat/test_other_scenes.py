@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import struct
+from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 import memenvs  # noqa: F401  (registers the ids)
 from memenvs.houses.classes import CLASS_INDEX, CLASSES
-from memenvs.houses.habitat import description, simulation, surfaces
+from memenvs.houses.habitat import description, navmesh, package, simulation, surfaces
 from memenvs.houses.habitat.dataset import Dataset
 from memenvs.houses.habitat.furniture import MarkedSurface
 from memenvs.houses.habitat.glb import check_glb
@@ -175,6 +176,36 @@ def test_surfaces_are_level_and_free(folder):
         assert (x - 0.5) + (3.5 - y) < 3.06  # within the triangle
 
 
+def test_the_floor_is_indoors(monkeypatch):
+    """The largest island with something above it; in the open the largest one."""
+    corners = {0: 10.0, 1: -10.0, 2: 20.0}  # x of a triangle of each island: a room, a yard and a smaller room
+    finder = SimpleNamespace(
+        num_islands=3,
+        island_area=lambda number: [50.0, 60.0, 20.0][number],
+        build_navmesh_vertices=lambda k: [np.array([corners[k] + x, 0.05, z]) for x, z in ((0, 0), (1, 0), (0, 1))],
+        build_navmesh_vertex_indices=lambda k: [0, 1, 2],
+    )
+    heights = {description.UP: lambda eye: 2.0 if eye[0] > 0 else np.inf, description.DOWN: lambda eye: eye[2] + 0.1}
+    monkeypatch.setattr(description, "free_height", lambda eye, pitch: heights[pitch](eye))
+    number, floor, ceiling = description._find_floor(finder, "a")
+    assert number == 0 and (floor, ceiling) == pytest.approx((-0.1, 2.55))
+    heights[description.UP] = lambda eye: np.inf
+    number, floor, ceiling = description._find_floor(finder, "a")
+    assert number == 1 and (floor, ceiling) == pytest.approx((-0.1, 2.6))
+    finder.num_islands = 0
+    with pytest.raises(ValueError, match="house 'a' has no floor in habitat-sim where the robot can be"):
+        description._find_floor(finder, "a")
+
+
+def test_floor_between_rooms_belongs_to_the_nearest():
+    room = np.array([[-1] * 7, [-1, 0, -1, -1, -1, 1, -1], [-1, -1, -1, -1, 2, -1, -1], [-1] * 7], np.int16)
+    free = np.zeros(room.shape, bool)
+    free[1:3, 1:6] = True
+    navmesh._fill(room, free)
+    assert (room[free] >= 0).all()
+    assert room[1, 1:3].tolist() == [0, 0] and room[1, 5] == 1 and room[2, 3:5].tolist() == [2, 2]
+
+
 def test_the_largest_rectangle():
     rng = np.random.default_rng(0)
     for _ in range(40):
@@ -282,6 +313,33 @@ def test_bad_scenes_are_named(folder, monkeypatch):
     monkeypatch.setattr(fake_habitat_sim.PathFinder, "build", lambda *_: False)
     with pytest.raises(ValueError, match=r"finds no floor in .*s\.glb.* a \.glb alone is read with z up"):
         make_house_world("habitat", habitat_dataset=stage).home(0)
+
+
+def test_what_is_not_there_is_named(tmp_path, monkeypatch):
+    """Without the package, and without a device that draws, an environment is refused with one line."""
+    path = write_scene(make_house("a"), tmp_path)
+    monkeypatch.setattr(package, "choose_gpu", lambda: -1)
+    monkeypatch.setattr(package.importlib.util, "find_spec", lambda name: None)
+    make = lambda: gym.make("memenvs/Roaming-v0", world="habitat", habitat_dataset=path)  # noqa: E731
+    with pytest.raises(ImportError, match=r"world 'habitat' needs the package habitat-sim; .*conda install .*MIT"):
+        make()
+    install_fake(monkeypatch)
+    monkeypatch.setattr(simulation, "check_drawing", package.check_drawing)
+    for code, stderr, message in (
+        (
+            1,
+            "Traceback\nOSError: EGL is installed, but none of its 2 devices draws; try: x",
+            "none of its 2 devices draw",
+        ),
+        (-6, "", r"the driver ends the process \(-6\)"),
+    ):
+        package.check_drawing.cache_clear()
+        done = SimpleNamespace(returncode=code, stderr=stderr)
+        monkeypatch.setattr(package.subprocess, "run", lambda *_, done=done, **__: done)
+        with pytest.raises(ImportError, match=rf"world 'habitat' draws with EGL: .*{message}"):
+            make()
+    package.check_drawing.cache_clear()
+    simulation.simulation.cache_clear()
 
 
 def test_broken_meshes_are_named(tmp_path):

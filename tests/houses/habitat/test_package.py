@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import pytest
 import memenvs  # noqa: F401  (registers the ids)
 from memenvs.houses.habitat.export import DATASET_FILE, export_habitat
 from memenvs.houses.habitat.package import INSTALL_HABITAT, import_habitat
+from memenvs.houses.house import BOX
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.rendering.renderer import Renderer
@@ -153,6 +155,31 @@ def test_scenes_with_furniture_are_the_homes_they_were_made_of(tmp_path):
     success = [play(env, 0 if episode == 0 else None)[0]["success"] for episode in range(8)]
     print("success of the oracle:", np.mean(success))
     assert np.mean(success) >= 7 / 8
+
+
+def test_stages_with_a_semantic_descriptor(dataset, tmp_path):
+    """Homes without our descriptions of them are read as those of HM3D: classes and boxes of labelled parts."""
+    shutil.copytree(dataset.parent, tmp_path / "copy")
+    shutil.rmtree(tmp_path / "copy" / "homes")
+    exported = make_house_world("habitat", habitat_dataset=dataset, split="all")
+    read = make_house_world("habitat", habitat_dataset=tmp_path / "copy" / dataset.name, split="all")
+    house, found = exported.make_house(0), read.make_house(0)
+    entries, others = (next(iter(world._entries.values())) for world in (exported, read))
+    assert {each.id: each.semantic for each in others} == {each.id: each.semantic for each in entries}
+    bounds = {}
+    for which in (house, found):
+        numbers = {each.instance: each.id for each in (entries if which is house else others)}
+        for instance in np.unique(which.shapes.instance):
+            part = which.shapes.take(which.shapes.instance == instance)
+            if which is found or ((part.kind == BOX).all() and (part.yaw % (np.pi / 2) < 1e-3).all()):
+                turned = np.round(part.yaw / (np.pi / 2)).astype(int) % 2 == 1
+                half = np.where(turned[:, None], part.half[:, [1, 0, 2]], part.half)
+                bounds.setdefault(numbers[int(instance)], []).append(
+                    np.concatenate([(part.centre - half).min(0), (part.centre + half).max(0)])
+                )
+    pairs = np.array([each for each in bounds.values() if len(each) == 2])
+    assert len(pairs) > 10
+    assert np.median(np.abs(pairs[:, 0] - pairs[:, 1])) < 0.01
 
 
 def test_a_stage_alone(tmp_path):

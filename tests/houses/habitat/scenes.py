@@ -38,17 +38,18 @@ def install_fake(monkeypatch) -> None:
     simulation.simulation.cache_clear()
 
 
-def make_house(name: str) -> House:
-    """Two rooms of 4 by 4 m and a table."""
+def make_house(name: str, yaw: float = 0.0) -> House:
+    """Two rooms of 4 by 4 m and a table, turned by `yaw`, rad."""
     builder = ShapeBuilder()
-    builder.add(BOX, (2, 2, 0.4), (0.8, 0.4, 0.4), semantic=CLASS_INDEX["dining_table"], instance=1)
+    table = CLASS_INDEX["dining_table"]
+    builder.add(BOX, (2, 2, 0.4), (0.8, 0.4, 0.4), yaw=yaw, semantic=table, instance=1)
     rooms = tuple(
         Room(type, np.array([(x, 0), (x + 4, 0), (x + 4, 4), (x, 4)], float), MATERIAL_INDEX["tiles"], (180, 170, 160))
         for type, x in (("kitchen", 0), ("study", 4))
     )
     door = Door((0, 1), (4.0, 2.0), 4.0, 2.1, math.pi / 2)
     return House(
-        name, builder.build(), rooms, (door,), (Receptacle(1, (2, 2, 0.8), (0.8, 0.4), 0.0),), ("building", "table|1")
+        name, builder.build(), rooms, (door,), (Receptacle(1, (2, 2, 0.8), (0.8, 0.4), yaw),), ("building", "table|1")
     )
 
 

@@ -19,6 +19,8 @@ from memenvs.houses.habitat.furniture import MarkedSurface
 from memenvs.houses.habitat.glb import check_glb
 from memenvs.houses.habitat.labels import object_class, room_type
 from memenvs.houses.habitat.splits import split_scenes
+from memenvs.houses.house import PlacedObject
+from memenvs.houses.navigation.viewpoints import candidate_cells, find_viewpoints
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.worlds import make_house_world
 from memenvs.houses.ycb import object_footprint, object_height
@@ -65,6 +67,51 @@ def test_a_scene_with_furniture_is_described(folder):
     assert instance[0, :, 4].tolist() == [0] * 5 + [1] * 3 + [0]
     relabelled = home.make_scene(house).relabel(np.arange(256) + 1)
     assert relabelled.building.tolist() == (description.BUILDING_CLASSES + 1).tolist()
+
+
+def test_turned_furniture_is_described(folder):
+    """Boxes and surfaces are turned as the object is."""
+    house = make_house("a", yaw=0.6)
+    found = make_house_world("habitat", habitat_dataset=write_scene(house, folder)).home(0).house
+    assert found.shapes.yaw[0] == pytest.approx(0.6, abs=1e-4)
+    assert found.shapes.half[0] == pytest.approx([0.8, 0.4, 0.4], abs=1e-3)
+    (receptacle,) = found.receptacles
+    assert receptacle.yaw == pytest.approx(0.6, abs=1e-4)
+    assert receptacle.centre == pytest.approx((2.0, 2.0, 0.8), abs=0.014)
+    assert receptacle.half == pytest.approx((0.8, 0.4), abs=0.0376)
+
+
+def test_viewpoints_are_those_of_exact_rays(folder):
+    """Depth pictures find the cells that rays through the box of the table find, but for some at its edges."""
+    world = make_house_world("habitat", habitat_dataset=write_scene(make_house("a", yaw=0.3), folder))
+    home = world.home(0)
+    for target in ((2.0, 3.0, 0.5), (2.0, 2.0, 0.85), (3.2, 0.9, 0.1)):
+        placed = PlacedObject(0, target, 0.0, 9, 0)
+        found = home.find_viewpoints(home.house, placed)
+        expected = find_viewpoints(home.navmap, home.house.shapes, np.array(target), 9)
+        differing = len(np.setxor1d(found, expected))
+        assert differing <= 0.03 * len(expected) and len(expected) > 100
+        assert target[2] > 0.8 or len(expected) < 0.97 * len(candidate_cells(home.navmap, np.array(target)))
+
+
+def test_robots_are_on_the_main_island(folder, monkeypatch):
+    """It is island 0, also where another one is larger."""
+    house = make_house("a")
+    corners = {0: (0.5, -3.5), 1: (5.0, -2.5)}  # x and z of a triangle of each
+    finder = SimpleNamespace(
+        num_islands=2,
+        island_area=lambda number: [4.5, 2.0][number],
+        build_navmesh_vertices=lambda k: [
+            np.array([corners[k][0] + x, 0.05, corners[k][1] + z]) for x, z in ((0, 0), (3 - k, 0), (0, 3 - k))
+        ],
+        build_navmesh_vertex_indices=lambda k: [0, 1, 2],
+    )
+    monkeypatch.setattr(navmesh.NavmeshMap, "pathfinder", finder)
+    for main, areas in ((None, [4.5, 2.0]), (1, [2.0, 4.5])):
+        navmap = navmesh.NavmeshMap(house, b"", 0.0, main)
+        assert navmap.island_areas.tolist() == areas
+        x = navmap.points(navmap._largest)[:, 0]
+        assert (x > 4.5).all() if main else (x < 4.5).all()
 
 
 def test_objectnav_in_a_scene_with_furniture(folder):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -201,12 +202,16 @@ def write_cabinet(folder: Path, scene: str, at: tuple[float, float]) -> None:
     write_json(path, instance)
 
 
-def write_objects(folder: Path) -> Path:
-    """Write the 20 objects of ExtObjNav as object configs; returns their folder."""
+def write_objects(folder: Path, own: Sequence[int] = range(len(YCB_CLASSES))) -> Path:
+    """Write the 20 objects of ExtObjNav as object configs; returns their folder.
+
+    Those that are not in `own` have the mesh of the first one.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    for category in own:
+        shapes = object_shapes(category, (0.0, 0.0, 0.0))
+        (folder / f"{YCB_CLASSES[category]}.glb").write_bytes(make_object(shapes).export(file_type="glb"))
     for category, name in enumerate(YCB_CLASSES):
-        (folder / f"{name}.glb").write_bytes(
-            make_object(object_shapes(category, (0.0, 0.0, 0.0))).export(file_type="glb")
-        )
-        write_json(folder / f"{name}.object_config.json", {"render_asset": f"{name}.glb"})
+        mesh = YCB_CLASSES[category if category in own else own[0]]
+        write_json(folder / f"{name}.object_config.json", {"render_asset": f"{mesh}.glb"})
     return folder

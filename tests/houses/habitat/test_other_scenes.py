@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import struct
+from dataclasses import replace
 from types import SimpleNamespace
 
 import gymnasium as gym
@@ -12,6 +13,9 @@ import numpy as np
 import pytest
 
 import memenvs  # noqa: F401  (registers the ids)
+from memenvs.exploration.nyu40 import NYU40_INDEX
+from memenvs.exploration.task_home import TaskHome
+from memenvs.exploration.visibility import VisibilityScanner
 from memenvs.houses.classes import CLASS_INDEX, CLASSES
 from memenvs.houses.habitat import description, navmesh, package, simulation, surfaces
 from memenvs.houses.habitat.dataset import Dataset
@@ -19,7 +23,7 @@ from memenvs.houses.habitat.furniture import MarkedSurface
 from memenvs.houses.habitat.glb import check_glb
 from memenvs.houses.habitat.labels import object_class, room_type
 from memenvs.houses.habitat.splits import split_scenes
-from memenvs.houses.house import PlacedObject
+from memenvs.houses.house import BOX, PlacedObject, ShapeBuilder
 from memenvs.houses.navigation.viewpoints import candidate_cells, find_viewpoints
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.worlds import make_house_world
@@ -65,6 +69,8 @@ def test_a_scene_with_furniture_is_described(folder):
     column = [CLASSES[each] for each in semantic[0, :, 4]]
     assert column == ["ceiling"] * 4 + ["wall"] + ["dining_table"] * 3 + ["floor"]
     assert instance[0, :, 4].tolist() == [0] * 5 + [1] * 3 + [0]
+    renderer.render(np.array([[0.3, 2.0, 1.2, 0.0, 0.6]]), semantic=semantic)  # upwards
+    assert CLASSES[semantic[0, 4, 4]] == "ceiling"
     relabelled = home.make_scene(house).relabel(np.arange(256) + 1)
     assert relabelled.building.tolist() == (description.BUILDING_CLASSES + 1).tolist()
 
@@ -117,7 +123,12 @@ def test_robots_are_on_the_main_island(folder, monkeypatch):
 def test_objectnav_in_a_scene_with_furniture(folder):
     """Objects of a data set stand on the table; the oracle finds them; an episode is a function of its numbers."""
     path = write_scene(make_house(SCENES[0]), folder)
-    settings = {"habitat_dataset": path, "habitat_objects": write_objects(folder / "ycb"), "num_objects": (4, 5)}
+    settings = {
+        "habitat_dataset": path,
+        "habitat_objects": write_objects(folder / "ycb", (1, 13)),
+        "num_objects": (4, 5),
+    }
+    settings["categories"] = [1, 13]
     env = gym.make("memenvs/ExtObjNav-v0", world="habitat", obs_mode="symbolic", **settings)
     runs = []
     for _ in range(2):
@@ -133,6 +144,8 @@ def test_objectnav_in_a_scene_with_furniture(folder):
         runs.append(pickle.dumps(run))
     assert runs[0] == runs[1]
     task = env.unwrapped.task
+    simulation.simulation().enter(task.layout(0).scene.name)  # without small objects
+    assert len(simulation.simulation()._simulator.get_rigid_object_manager().placed) == 1
     placed = task.layout(0).house.objects
     assert placed
     world = task._homes.world
@@ -174,6 +187,7 @@ def test_a_stage_alone(folder):
         make("Roaming", modalities=["pose"], threads=2)
 
 
+@pytest.mark.nightly
 def test_environments_share_the_simulator(folder):
     """Environments of a vector, each in another home, see what single ones see."""
     for name in "ab":
@@ -221,6 +235,29 @@ def test_surfaces_are_level_and_free(folder):
     for each in surfaces.free_surfaces(part, 1, 0.0):
         x, y = np.array(each.centre[:2]) + np.array(each.half) * (1, -1)
         assert (x - 0.5) + (3.5 - y) < 3.06  # within the triangle
+
+
+def test_a_shelf_is_seen_from_below_the_next_one(folder):
+    """The camera stays below what is above a surface."""
+    builder = ShapeBuilder()
+    builder.add(BOX, (2, 2, 0.55), (0.8, 0.4, 0.05), semantic=CLASS_INDEX["shelf"], instance=1)
+    house = replace(make_house("a"), shapes=builder.build(), receptacles=())
+    simulation.simulation().enter(Dataset(write_scene(house, folder)).scene("a"))
+    marked = MarkedSurface("b", np.eye(4), np.array([1.3, 0.0, -2.3]), np.array([2.7, 0.0, -1.7]))
+    (found,) = surfaces.free_surfaces(marked, 1, 0.0)
+    assert found.centre == pytest.approx((2.0, 2.0, 0.0), abs=2e-3)
+    assert found.clearance == pytest.approx(0.5, abs=1e-3)
+    assert found.half == pytest.approx((0.7, 0.3), abs=0.026)
+
+
+@pytest.mark.nightly
+def test_search_draws_homes_that_we_cannot(folder):
+    """Its classes are seen in the images of habitat-sim."""
+    world = make_house_world("habitat", habitat_dataset=write_scene(make_house("a"), folder))
+    home = TaskHome.of(0, world.home(0))
+    scanner = VisibilityScanner("near_pixels", world.make_renderer)
+    assert scanner.can_be_found(home, NYU40_INDEX["table"])
+    assert not scanner.can_be_found(home, NYU40_INDEX["bed"])
 
 
 def test_the_floor_is_indoors(monkeypatch):

@@ -24,6 +24,7 @@ from memenvs.houses.rendering.textures import TEXTURE_SIZE
 ATLAS_WIDTH = 2 * TEXTURE_SIZE
 #: Mipmap levels: 128, 64, ..., 1 texels wide.
 MIP_LEVELS = 8
+_CACHE_LINE = 64  # bytes; of x86-64 and most 64-bit Arm processors
 
 #: Columns of `texture_table`.
 SIZE_U, SIZE_V, IS_FITTED, VERTICAL_ONLY, TALL_VARIANT = range(5)
@@ -144,7 +145,7 @@ def atlas() -> np.ndarray:
     Each texture has 128 rows and 256 columns. Level 0 takes the left half; level l is 128 >> l texels wide and starts
     at column 256 - (256 >> l). Each of its texels is the mean of four texels of the level before.
 
-    Texels are stored in squares of 4 x 4, because such a square is one cache line. The texel in row i and column j of a
+    Texels are stored in squares of 4 x 4, because such a square is one cache line: it begins at one. The texel in row i and column j of a
     texture has the index 256 (i - i % 4) + 4 (j - j % 4) + 4 (i % 4) + j % 4.
 
     Returns:
@@ -163,4 +164,8 @@ def atlas() -> np.ndarray:
             table[row, :size, start : start + size] = values[..., 0] | values[..., 1] << 8 | values[..., 2] << 16
             image = image.reshape(size // 2, 2, size // 2, 2, 3).mean((1, 3)) if size > 1 else image
     squares = table.reshape(len(TEXTURES), TEXTURE_SIZE // 4, 4, ATLAS_WIDTH // 4, 4).transpose(0, 1, 3, 2, 4)
-    return np.ascontiguousarray(squares).reshape(-1)
+    padded = np.empty(squares.size + _CACHE_LINE // squares.itemsize, np.int32)
+    start = -padded.ctypes.data % _CACHE_LINE // squares.itemsize
+    aligned = padded[start : start + squares.size]
+    aligned[:] = squares.reshape(-1)
+    return aligned

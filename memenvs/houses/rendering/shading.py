@@ -8,7 +8,8 @@ Shading is deferred: it starts when visibility is known, so hidden pixels cost n
 rows that fit into the processor's fastest memory. The rows of a band are cut into runs of one primitive. When a
 primitive is met for the first time, its shading coefficients for this view are computed and stored. Then runs are
 shaded kind by kind, in blocks of pixels: a loop over one kind has no branch that the processor would guess wrongly.
-Blocks of vertical faces come first and write over the ends of their runs; the others write their own pixels alone.
+Blocks of vertical faces come first and write over the ends of their runs, then long vertical runs; these and the other
+kinds write their own pixels alone.
 
 All functions are compiled by numba and called from compiled code.
 """
@@ -41,6 +42,7 @@ from memenvs.houses.rendering.kernels.texels import (
     horizontal_block,
     modulate_block,
     vertical_blocks,
+    vertical_run,
 )
 from memenvs.houses.rendering.kernels.zbuffer import BLOCK, WORD, lowest_bit, run_ends
 from memenvs.houses.rendering.materials import ATLAS_WIDTH, MIP_LEVELS, TEXTURE_SIZE
@@ -65,6 +67,9 @@ BAND_BUFFER = 4096 + 16 * BLOCK
 _VERTICAL, _HORIZONTAL, _CURVED, _OUTSIDE = range(4)
 RUN_KINDS = 4
 
+# Pixels of a vertical run from which on its blocks are shaded together, all but the last ones; how many at a time.
+_LONG_RUN = 32
+_RUN_STEP = VERTICAL_BLOCKS * TEXEL_BLOCK
 # Index in the atlas of the coarsest texel of texture 0 ("plain"): row 0, column ATLAS_WIDTH - 2, in 4 x 4 squares.
 _PLAIN_TEXEL = 4 * (ATLAS_WIDTH - 4) + 2
 # The face of id 0 while an image is shaded: no primitive.
@@ -130,6 +135,7 @@ def shade(
         out: uint8, (H, W, 3); filled with sRGB.
     """
     texels, factors = scratch.texels, scratch.factors
+    colours = out.reshape(size.height, 3 * size.width)
     primitives.int_fields[0, FACE] = _OUTSIDE_FACE
     scratch.coefficients[0, IS_READY] = 1.0
     pitch = size.stride + TEXEL_BLOCK  # from row to row of a band; a block may reach over the end of its row
@@ -142,8 +148,7 @@ def shade(
         _shade_curved_runs(first_row, pitch, size.stride, keys, id_mask, scratch)
         _shade_outside_runs(first_row, pitch, view, scratch)
         for row in range(rows):
-            colours = out[first_row + row].reshape(3 * size.width)
-            _modulate_row(texels, factors, row * pitch, atlas, scratch.last_block, colours)
+            _modulate_row(texels, factors, row * pitch, atlas, scratch.last_block, colours[first_row + row])
 
 
 @compiled
@@ -236,32 +241,31 @@ def _shade_vertical_runs(first_row: int, pitch: int, primitives: Primitives, scr
         scratch: Working memory.
     """
     runs, blocks = scratch.runs[_VERTICAL], scratch.blocks
-    count = 0
+    count, num_long = 0, 0
     for k in range(scratch.counts[_VERTICAL]):
         run = runs[k]
-        step = TEXEL_BLOCK << RUN_FIELD_BITS
-        length = (run & RUN_FIELD) - (run >> RUN_FIELD_BITS & RUN_FIELD)
-        # Four are written in any case: few runs have more, and the processor need not guess how many.
-        for block in range(4):
-            blocks[count + block] = run + block * step
-        number = (length + TEXEL_BLOCK - 1) // TEXEL_BLOCK
-        for block in range(4, number):
-            blocks[count + block] = run + block * step
-        count += number
+        length = _length(run)
+        if length >= _LONG_RUN:
+            runs[num_long] = run  # over a run that is done
+            num_long += 1
+            run += length // _RUN_STEP * _RUN_STEP << RUN_FIELD_BITS
+            length %= _RUN_STEP
+        for block in range(_LONG_RUN // TEXEL_BLOCK):  # all in any case, and the processor need not guess how many
+            blocks[count + block] = run + (block * TEXEL_BLOCK << RUN_FIELD_BITS)
+        count += (length + TEXEL_BLOCK - 1) // TEXEL_BLOCK
     for block in range(-count % VERTICAL_BLOCKS):  # the last one again, until all are shaded together
         blocks[count + block] = blocks[count - 1]
+    fields = scratch.coefficients, primitives.float_fields, scratch.tints, scratch.texels, scratch.factors
     for k in range(0, count, VERTICAL_BLOCKS):
-        vertical_blocks(
-            blocks,
-            np.uint64(k),
-            first_row,
-            pitch,
-            scratch.coefficients,
-            primitives.float_fields,
-            scratch.tints,
-            scratch.texels,
-            scratch.factors,
-        )
+        vertical_blocks(blocks, np.uint64(k), first_row, pitch, *fields)
+    for k in range(num_long):
+        vertical_run(runs[k], _length(runs[k]) // _RUN_STEP, first_row, pitch, *fields)
+
+
+@compiled
+def _length(run: int) -> int:
+    """Pixels of a run."""
+    return (run & RUN_FIELD) - (run >> RUN_FIELD_BITS & RUN_FIELD)
 
 
 @compiled

@@ -278,3 +278,12 @@ def gather(builder: Any, table: Any, indices: Any, count: int) -> SimdVector:
         index = builder.zext(builder.load(builder.gep(indices, [ir.Constant(I64, k)])), I64)
         found = builder.insert_element(found, builder.load(builder.gep(table, [index])), ir.Constant(I32, k))
     return SimdVector(builder, found)
+
+
+def prefetch(builder: Any, pointer: Any) -> None:
+    """Have the processor load what a pointer points to into its caches; any address will do."""
+    byte_pointer = ir.PointerType(I8)
+    signature = ir.FunctionType(ir.VoidType(), [byte_pointer, I32, I32, I32])
+    function = cgutils.get_or_insert_function(builder.module, signature, "llvm.prefetch.p0")
+    for_reading, to_all_caches, of_data = (ir.Constant(I32, number) for number in (0, 3, 1))
+    builder.call(function, [builder.bitcast(pointer, byte_pointer), for_reading, to_all_caches, of_data])

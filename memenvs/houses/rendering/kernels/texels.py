@@ -34,6 +34,7 @@ from memenvs.houses.rendering.kernels.simd import (
     entry_pointer,
     gather,
     intrinsic,
+    prefetch,
 )
 from memenvs.houses.rendering.kernels.zbuffer import BLOCK, decode_depths
 from memenvs.houses.rendering.materials import ATLAS_WIDTH, MIP_LEVELS, TEXTURE_SIZE
@@ -44,6 +45,10 @@ TEXEL_BLOCK = 8
 #: Blocks of vertical faces that are shaded together. Two are faster also where a register holds one: while one waits
 #: for a result, the other goes on. Registers of half a block are too few for two.
 VERTICAL_BLOCKS = 2 if VECTOR_WIDTH >= TEXEL_BLOCK else 1
+#: How many pixels ahead texels are prefetched: larger images use more of the atlas than the processor's caches hold.
+PREFETCH_PIXELS = 128
+#: Of how many pixels one is prefetched: neighbours mostly share a square of texels, which is one line of the caches.
+_PREFETCH_STEP = 4
 #: A run of pixels of one primitive in a row is one integer of four fields: its primitive's id; its row within the band
 #: of rows that are shaded together; its first column; the column to stop before. So is a block of a run, whose last
 #: field does not matter. The last three fields have this many bits each.
@@ -146,6 +151,59 @@ def _spread(builder: Any, values: Sequence[Any]) -> SimdVector:
     return vectors[0]
 
 
+def _unpack_run(builder: Any, run: Any) -> tuple[Any, Any, Any]:
+    """First column, row within the band and primitive of a run or block; int64."""
+    places = ((1, RUN_FIELD), (2, RUN_FIELD), (3, -1))
+    column, row, primitive_id = (
+        builder.and_(builder.lshr(run, ir.Constant(I64, place * RUN_FIELD_BITS)), ir.Constant(I64, mask))
+        for place, mask in places
+    )
+    return column, row, primitive_id
+
+
+def _plane_in_row(builder: Any, plane: Any, row: Any) -> tuple[Any, Any]:
+    """One over the depth at column 0 of an image row, and its change from column to column; float64.
+
+    `plane` is a pointer to the primitive's `float_fields`, `row` an int64.
+    """
+    plane_0, plane_i, plane_j = (
+        builder.load(builder.gep(plane, [ir.Constant(I64, field)])) for field in (PLANE_0, PLANE_I, PLANE_J)
+    )
+    return builder.fadd(plane_0, builder.fmul(plane_j, builder.sitofp(row, F64))), plane_i
+
+
+def _start_of_block(builder: Any, plane_in_row: tuple[Any, Any], column: Any) -> Any:
+    """One over the depth at a block's first column, an int64; float32."""
+    base, per_column = plane_in_row
+    return builder.fptrunc(builder.fadd(base, builder.fmul(per_column, builder.sitofp(column, F64))), F32)
+
+
+def _vertical_texels(
+    field: Callable[[int], SimdVector], in_row: Sequence[SimdVector], z: SimdVector, columns: SimdVector, tint: Any
+) -> tuple[SimdVector, SimdVector]:
+    """Texels and light factors of P pixels of vertical faces.
+
+    Args:
+        field: Returns a field of the pixels' shading coefficients, float32, (P,).
+        in_row: What the row adds to the ray of each texture coordinate, two float32 of (P,).
+        z: float32, (P,); depths, m.
+        columns: float32, (P,).
+        tint: int64, (P,); see `_light_factors`.
+
+    Returns:
+        int32, (P,); indices in the atlas.
+        int64, (P,); tint times light.
+    """
+    u, v = (
+        z * (columns * field(first + U_I) + constant) + field(first + U_EYE)
+        for first, constant in zip((U_EYE, V_EYE), in_row, strict=True)
+    )
+    light = (v * field(FLOOR_V) + field(FLOOR_0)).minimum(v * field(CEILING_V) + field(CEILING_0))
+    factors = _light_factors(light.minimum(1.0).maximum(0.3), tint)
+    texels = _texel_index(u, v, z * z * (z * field(FOOTPRINT))) + field(ATLAS_START).cast(I32)
+    return texels, factors.bitcast(I64, len(z))
+
+
 @intrinsic
 def vertical_blocks(
     typingctx: Any,
@@ -189,19 +247,12 @@ def vertical_blocks(
         readers, starts, steps, rows, columns, tint, at = ([] for _ in range(7))
         for number in range(VERTICAL_BLOCKS):
             block = builder.load(entry(0, builder.add(k, ir.Constant(I64, number))))
-            column, row, primitive_id = (
-                builder.and_(builder.lshr(block, ir.Constant(I64, place * RUN_FIELD_BITS)), ir.Constant(I64, mask))
-                for place, mask in ((1, RUN_FIELD), (2, RUN_FIELD), (3, -1))
-            )
+            column, row, primitive_id = _unpack_run(builder, block)
             image_row = builder.add(first_row, row)
             plane = entry(5, builder.mul(primitive_id, ir.Constant(I64, FLOAT_FIELDS)))
-            plane_0, plane_i, plane_j = (
-                builder.load(builder.gep(plane, [ir.Constant(I64, field)])) for field in (PLANE_0, PLANE_I, PLANE_J)
-            )
-            base = builder.fadd(plane_0, builder.fmul(plane_j, builder.sitofp(image_row, F64)))
-            start = builder.fadd(base, builder.fmul(plane_i, builder.sitofp(column, F64)))
-            starts.append(builder.fptrunc(start, F32))
-            steps.append(builder.fptrunc(plane_i, F32))
+            plane_in_row = _plane_in_row(builder, plane, image_row)
+            starts.append(_start_of_block(builder, plane_in_row, column))
+            steps.append(builder.fptrunc(plane_in_row[1], F32))
             rows.append(builder.sitofp(image_row, F32))
             columns.append(builder.sitofp(column, F32))
             tint.append(builder.load(entry(6, primitive_id)))
@@ -212,30 +263,90 @@ def vertical_blocks(
             """A field of the coefficients of each block."""
             return [builder.load(builder.gep(reader, [ir.Constant(I64, field)])) for reader in readers]
 
-        def field(index: int) -> SimdVector:
-            """A field of the coefficients of each block, for its pixels."""
-            return _spread(builder, loaded(index))
-
-        def coordinate(first: int) -> SimdVector:
-            """Texture coordinate whose coefficients begin at this field."""
-            in_row = [
-                builder.fadd(builder.fmul(per_row, row), constant)
-                for per_row, row, constant in zip(loaded(first + U_J), rows, loaded(first + U_0), strict=True)
-            ]
-            ray = (pixels + _spread(builder, columns)) * field(first + U_I) + _spread(builder, in_row)
-            return z * ray + field(first + U_EYE)
+        def in_row(first: int) -> SimdVector:
+            """What the row adds to the ray of the texture coordinate whose coefficients begin at this field."""
+            terms = zip(loaded(first + U_J), rows, loaded(first + U_0), strict=True)
+            return _spread(
+                builder, [builder.fadd(builder.fmul(per_row, row), constant) for per_row, row, constant in terms]
+            )
 
         pixels = SimdVector.constant(builder, F32, [*range(TEXEL_BLOCK)] * VERTICAL_BLOCKS)
-        z = 1.0 / (pixels * _spread(builder, steps) + _spread(builder, starts))
-        u, v = coordinate(U_EYE), coordinate(V_EYE)
-        light = (v * field(FLOOR_V) + field(FLOOR_0)).minimum(v * field(CEILING_V) + field(CEILING_0))
-        light = _light_factors(light.minimum(1.0).maximum(0.3), _spread(builder, tint))
-        index = _texel_index(u, v, z * z * (z * field(FOOTPRINT))) + field(ATLAS_START).cast(I32)
-        light = light.bitcast(I64, len(index))
+        index, light = _vertical_texels(
+            lambda field: _spread(builder, loaded(field)),
+            [in_row(U_EYE), in_row(V_EYE)],
+            1.0 / (pixels * _spread(builder, steps) + _spread(builder, starts)),
+            pixels + _spread(builder, columns),
+            _spread(builder, tint),
+        )
         for number in range(VERTICAL_BLOCKS):  # in this order: a block may write over the end of its run
             own = range(number * TEXEL_BLOCK, (number + 1) * TEXEL_BLOCK)
             line = (texels, factors, at[number])
             _store_pixels(context, builder, signature.args[7:], line, index.shuffle(own), light.shuffle(own))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def vertical_run(
+    typingctx: Any,
+    run: Any,
+    count: Any,
+    first_row: Any,
+    pitch: Any,
+    coefficients: Any,
+    planes: Any,
+    tints: Any,
+    texels: Any,
+    factors: Any,
+) -> Any:
+    """As `vertical_blocks`, for `count` times `VERTICAL_BLOCKS` blocks of one run, from its first pixel on.
+
+    What the blocks have in common is loaded once. `run` and `count` are int64; for `run` see `RUN_FIELD_BITS`.
+    """
+    signature = types.void(run, count, types.int64, types.int64, coefficients, planes, tints, texels, factors)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        """Emit the vector code."""
+        run, count, first_row, pitch, *_ = arguments
+
+        def entry(argument: int, index: Any) -> Any:
+            """Pointer to an entry of one of the arguments."""
+            return entry_pointer(context, builder, signature.args[argument], arguments[argument], index)
+
+        def wide(value: Any) -> SimdVector:
+            """Repeat a value for the pixels of all blocks."""
+            return SimdVector.broadcast(builder, value, VERTICAL_BLOCKS * TEXEL_BLOCK)
+
+        first, row, primitive_id = _unpack_run(builder, run)
+        image_row = builder.add(first_row, row)
+        plane = entry(5, builder.mul(primitive_id, ir.Constant(I64, FLOAT_FIELDS)))
+        plane_in_row = _plane_in_row(builder, plane, image_row)
+        reader = entry(4, builder.mul(primitive_id, ir.Constant(I64, SHADING_FIELDS)))
+        loaded = [builder.load(builder.gep(reader, [ir.Constant(I64, field)])) for field in range(CEILING_V + 1)]
+        row_f32 = builder.sitofp(image_row, F32)
+        in_row = [
+            wide(builder.fadd(builder.fmul(loaded[k + U_J], row_f32), loaded[k + U_0])) for k in (U_EYE, V_EYE)
+        ]
+        step, tint = wide(builder.fptrunc(plane_in_row[1], F32)), wide(builder.load(entry(6, primitive_id)))
+        in_block = SimdVector.constant(builder, F32, [*range(TEXEL_BLOCK)] * VERTICAL_BLOCKS) * step
+        pixels = arange(builder, F32, VERTICAL_BLOCKS * TEXEL_BLOCK)
+        row_start = builder.mul(row, pitch)
+        with cgutils.for_range(builder, count) as loop:
+            done = builder.mul(loop.index, ir.Constant(I64, VERTICAL_BLOCKS * TEXEL_BLOCK))
+            column = builder.add(first, done)
+            columns = [builder.add(column, ir.Constant(I64, k * TEXEL_BLOCK)) for k in range(VERTICAL_BLOCKS)]
+            starts = _spread(builder, [_start_of_block(builder, plane_in_row, each) for each in columns])
+            index, light = _vertical_texels(
+                lambda field: wide(loaded[field]),
+                in_row,
+                1.0 / (in_block + starts),
+                pixels + builder.sitofp(column, F32),
+                tint,
+            )
+            at = builder.add(row_start, column)
+            index.store(entry(7, at))
+            light.store(entry(8, at))
         return context.get_dummy_value()
 
     return signature, generate
@@ -373,7 +484,7 @@ def modulate_block(typingctx: Any, texels: Any, factors: Any, at: Any, atlas: An
 
     Args:
         typingctx: Given by numba.
-        texels: int32, one axis; indices in the atlas.
+        texels: int32, one axis; indices in the atlas. `PREFETCH_PIXELS` more are read.
         factors: int64, one axis; see `vertical_blocks`.
         at: uint64; index of the first pixel in both.
         atlas: int32, one axis; see `memenvs.houses.rendering.materials.atlas`.
@@ -387,9 +498,13 @@ def modulate_block(typingctx: Any, texels: Any, factors: Any, at: Any, atlas: An
         texels, factors, at, atlas, out, to = arguments
         factors = SimdVector.load(builder, entry_pointer(context, builder, signature.args[1], factors, at), BLOCK)
         indices = entry_pointer(context, builder, signature.args[0], texels, at)
-        colours = gather(builder, entry_pointer(context, builder, signature.args[3], atlas), indices, BLOCK)
+        table = entry_pointer(context, builder, signature.args[3], atlas)
+        for pixel in range(PREFETCH_PIXELS, PREFETCH_PIXELS + BLOCK, _PREFETCH_STEP):
+            index = builder.load(builder.gep(indices, [ir.Constant(I64, pixel)]))
+            prefetch(builder, builder.gep(table, [builder.zext(index, I64)]))
+        colours = gather(builder, table, indices, BLOCK)
         colours = colours.bitcast(I8, 4 * BLOCK).cast(I16)  # four channels a pixel, the last one unused
-        product = _high_product(colours << 8, factors.bitcast(I16, 4 * BLOCK)) >> (_TINT_BITS - 8)
+        product = _high_product(colours << (16 - _TINT_BITS), factors.bitcast(I16, 4 * BLOCK))
         rgb = [4 * pixel + channel for pixel in range(BLOCK) for channel in range(3)]
         product.minimum(255).cast(I8).shuffle(rgb).store(entry_pointer(context, builder, signature.args[4], out, to))
         return context.get_dummy_value()

@@ -64,6 +64,23 @@ def _ballet(document: Document) -> dict[str, float]:
     return figures
 
 
+def _env_steps(document: Document) -> dict[str, float]:
+    env, threads = document["env"], document["threads"]
+    return {
+        f"{env} steps, over Miniworld": document["cpu_ratio"],
+        f"{env} steps, over as many processes of Miniworld as threads": document["equal_cores"]["cpu_ratio"],
+        f"{env} steps, {threads} threads over one": document["over_one_thread"]["ratio"],
+    }
+
+
+def _render(document: Document) -> dict[str, float]:
+    rows = dict(document["rows"])
+    figures = {"frames, two threads over one": rows.pop("two threads over one")["ratio"]}
+    if "procedural over ProcTHOR" in rows:
+        figures["frames, procedural over ProcTHOR"] = rows.pop("procedural over ProcTHOR")["cpu_ratio"]
+    return {f"{name} frames, over Miniworld": row["cpu_ratio"] for name, row in rows.items()} | figures
+
+
 #: Every benchmark, by the name of its script.
 BENCHMARKS = {
     "answers": Benchmark(lambda found: {"16 questions sharing a memory, over one each": found["sharing"]["ratio"][0]}),
@@ -73,13 +90,7 @@ BENCHMARKS = {
             f"{title}: {row['name']}": row["times_faster"] for title, rows in found["tables"].items() for row in rows
         }
     ),
-    "env_steps": Benchmark(
-        lambda found: {
-            f"{found['env']} steps, over Miniworld": found["cpu_ratio"],
-            f"{found['env']} steps, over as many processes of Miniworld as threads": found["equal_cores"]["cpu_ratio"],
-        },
-        needs_display=True,
-    ),
+    "env_steps": Benchmark(_env_steps, needs_display=True),
     "faces": Benchmark(
         lambda found: {f"episodes/s, batches of {size}": each for size, each in found["episodes_per_second"].items()}
     ),
@@ -116,10 +127,7 @@ BENCHMARKS = {
         }
     ),
     "recall": Benchmark(lambda found: {f"{name}/s": each for name, each in found.items() if isinstance(each, float)}),
-    "render": Benchmark(
-        lambda found: {f"{name}, over Miniworld": row["cpu_ratio"] for name, row in found["rows"].items()},
-        needs_display=True,
-    ),
+    "render": Benchmark(_render, needs_display=True),
 }
 
 

@@ -8,11 +8,12 @@ compares one core with one core, and other programs on the machine disturb it le
 1. frames/s of 64 x 48 colour + depth + class in a procedural house of about 400 shapes, on one core
 2. the same for 256 x 256 colour
 3. instance ids alone, 64 x 48
-4. seconds a frame of 64 x 48 colour + depth + class in four-room ProcTHOR houses, divided by that in a procedural house
+4. frames/s of row 1 with two threads, over those with one
+5. seconds a frame of 64 x 48 colour + depth + class in four-room ProcTHOR houses, divided by that in a procedural house
    with the same number of shapes
 
 Needs `pip install memenvs[miniworld]` and a display; without one: `xvfb-run -a python benchmarks/render.py` (`apt-get
-install -y xvfb libgl1-mesa-dri libglu1-mesa freeglut3-dev`). Row 4 needs $MEMENVS_DATA/procthor/four_room.jsonl.gz;
+install -y xvfb libgl1-mesa-dri libglu1-mesa freeglut3-dev`). Row 5 needs $MEMENVS_DATA/procthor/four_room.jsonl.gz;
 where that is not set, the row is left out and a line says so. Takes about two minutes; `--smoke` ends in a few seconds.
 """
 
@@ -59,9 +60,11 @@ def random_poses(house: House, count: int, seed: int) -> np.ndarray:
     return poses
 
 
-def make_ours(houses: Sequence[House], camera: Camera, sensors: Sequence[str], *, batches: int = 8) -> Play:
+def make_ours(
+    houses: Sequence[House], camera: Camera, sensors: Sequence[str], *, batches: int = 8, threads: int = 1
+) -> Play:
     """Return a function that draws for some seconds and returns the number of frames."""
-    renderer = Renderer(camera, NUM_ENVS)
+    renderer = Renderer(camera, NUM_ENVS, threads=threads)
     envs_per_house = -(-NUM_ENVS // len(houses))
     for env in range(NUM_ENVS):
         renderer.set_scene(env, Scene.from_house(houses[env // envs_per_house]))
@@ -96,7 +99,7 @@ def house_with_shapes(wanted: int, tries: int = 40) -> House:
 
 
 def compare_procthor(path: Path, turns: int, seconds: float) -> dict[str, Any]:
-    """Row 4: time of a frame of ProcTHOR houses over that of a procedural house as large."""
+    """Row 5: time of a frame of ProcTHOR houses over that of a procedural house as large."""
     theirs = [load_procthor(path, index) for index in range(count_procthor(path))]
     mean = round(np.mean([len(house.shapes) for house in theirs]))
     ours = house_with_shapes(mean)
@@ -126,6 +129,8 @@ def main() -> None:
         ("64x48 instance", SMALL, ("instance",)),
     ):
         rows[name] = compare(make_ours([house], camera, sensors), miniworld_, args.turns, args.seconds)
+    two, one = (make_ours([house], SMALL, ("rgb", "depth", "semantic"), threads=threads) for threads in (2, 1))
+    rows["two threads over one"] = compare(two, one, args.turns, args.seconds)
     data = os.environ.get("MEMENVS_DATA")
     path = Path(data or "") / "procthor" / "four_room.jsonl.gz"
     if data is not None and path.exists():

@@ -24,6 +24,11 @@ def channels(texture: str) -> np.ndarray:
     return np.stack([rows & 255, rows >> 8 & 255, rows >> 16], 2)
 
 
+def test_a_square_of_texels_is_one_cache_line() -> None:
+    assert atlas().ctypes.data % 64 == 0
+    assert atlas().flags.c_contiguous and atlas().size == len(TEXTURES) * TEXTURE_SIZE * ATLAS_WIDTH
+
+
 def test_every_material_has_a_texture() -> None:
     rows = texture_rows(np.arange(len(MATERIALS)), np.full(len(MATERIALS), CLASS_INDEX["other"]))
     assert [list(TEXTURES)[row] for row in rows] == list(MATERIALS)

@@ -101,7 +101,8 @@ def main() -> None:
     single(args.warm_up)
     over_one = compare(ours, single, args.turns, args.seconds)
     print(
-        f"{args.env} {over_one['ours']:.0f} steps/s with {args.threads} threads against {over_one['theirs']:.0f} with one: {ratios_text(over_one)}"
+        f"{args.env} {over_one['ours']:.0f} steps/s with {args.threads} threads against "
+        f"{over_one['theirs']:.0f} with one: {ratios_text(over_one)}"
     )
     result = {
         "env": args.env,

@@ -65,11 +65,10 @@ def _ballet(document: Document) -> dict[str, float]:
 
 
 def _env_steps(document: Document) -> dict[str, float]:
-    env, threads = document["env"], document["threads"]
+    env = document["env"]
     return {
         f"{env} steps, over Miniworld": document["cpu_ratio"],
         f"{env} steps, over as many processes of Miniworld as threads": document["equal_cores"]["cpu_ratio"],
-        f"{env} steps, {threads} threads over one": document["over_one_thread"]["ratio"],
     }
 
 

@@ -2,13 +2,12 @@
 
 64 environments with colour, depth and class of 64 x 48 and FourRooms play random actions through their Gymnasium
 interface, alternately in one run: first one FourRooms in this process, then as many processes with one as we have
-threads. Ratios are by the clock and by CPU time of all threads and processes. Last, ours with all threads and with one
-alternate. The chance of ExtObjNav's
+threads. Ratios are by the clock and by CPU time of all threads and processes. The chance of ExtObjNav's
 stop is 1/50, as for an agent whose episodes take 50 steps. Resets are included in the time and not counted as steps. A
 turn is long enough to contain changes of the home: one every 4096 steps in ExtObjNav, one an episode in the others.
 
 Needs `pip install memenvs[miniworld]` and a display; without one: `xvfb-run -a python benchmarks/env_steps.py --env
-Search-v0`. Takes about eight minutes; `--smoke` ends in a few seconds.
+Search-v0`. Takes about five minutes; `--smoke` ends in a few seconds.
 """
 
 from __future__ import annotations
@@ -97,13 +96,6 @@ def main() -> None:
         f"{args.env} {equal['ours']:.0f} steps/s with {args.threads} threads against {equal['theirs']:.0f} of as many "
         f"processes: {ratios_text(equal)}"
     )
-    single, _ = make_ours(args.env, args.num_envs, 1, tuple(args.observed.split(",")))
-    single(args.warm_up)
-    over_one = compare(ours, single, args.turns, args.seconds)
-    print(
-        f"{args.env} {over_one['ours']:.0f} steps/s with {args.threads} threads against "
-        f"{over_one['theirs']:.0f} with one: {ratios_text(over_one)}"
-    )
     result = {
         "env": args.env,
         "num_envs": args.num_envs,
@@ -112,7 +104,6 @@ def main() -> None:
         "turns": args.turns,
         **row,
         "equal_cores": equal,
-        "over_one_thread": over_one,
         **start,
         **machine(),
     }

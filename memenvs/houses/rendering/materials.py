@@ -145,8 +145,8 @@ def atlas() -> np.ndarray:
     Each texture has 128 rows and 256 columns. Level 0 takes the left half; level l is 128 >> l texels wide and starts
     at column 256 - (256 >> l). Each of its texels is the mean of four texels of the level before.
 
-    Texels are stored in squares of 4 x 4, because such a square is one cache line: it begins at one. The texel in row i and column j of a
-    texture has the index 256 (i - i % 4) + 4 (j - j % 4) + 4 (i % 4) + j % 4.
+    Texels are stored in squares of 4 x 4, because such a square is one cache line; the first square begins at one. The
+    texel in row i and column j of a texture has the index 256 (i - i % 4) + 4 (j - j % 4) + 4 (i % 4) + j % 4.
 
     Returns:
         int32, (textures * 128 * 256,); a texel is red + 256 green + 65536 blue.

@@ -264,7 +264,7 @@ def vertical_blocks(
             return [builder.load(builder.gep(reader, [ir.Constant(I64, field)])) for reader in readers]
 
         def in_row(first: int) -> SimdVector:
-            """What the row adds to the ray of the texture coordinate whose coefficients begin at this field."""
+            """Row's share of the ray of the texture coordinate that begins at this field."""
             terms = zip(loaded(first + U_J), rows, loaded(first + U_0), strict=True)
             return _spread(
                 builder, [builder.fadd(builder.fmul(per_row, row), constant) for per_row, row, constant in terms]
@@ -300,7 +300,7 @@ def vertical_run(
     texels: Any,
     factors: Any,
 ) -> Any:
-    """As `vertical_blocks`, for `count` times `VERTICAL_BLOCKS` blocks of one run, from its first pixel on.
+    """As `vertical_blocks`, for `count` times `VERTICAL_BLOCKS` blocks at a run's start.
 
     What the blocks have in common is loaded once. `run` and `count` are int64; for `run` see `RUN_FIELD_BITS`.
     """

@@ -325,9 +325,7 @@ def vertical_run(
         reader = entry(4, builder.mul(primitive_id, ir.Constant(I64, SHADING_FIELDS)))
         loaded = [builder.load(builder.gep(reader, [ir.Constant(I64, field)])) for field in range(CEILING_V + 1)]
         row_f32 = builder.sitofp(image_row, F32)
-        in_row = [
-            wide(builder.fadd(builder.fmul(loaded[k + U_J], row_f32), loaded[k + U_0])) for k in (U_EYE, V_EYE)
-        ]
+        in_row = [wide(builder.fadd(builder.fmul(loaded[k + U_J], row_f32), loaded[k + U_0])) for k in (U_EYE, V_EYE)]
         step, tint = wide(builder.fptrunc(plane_in_row[1], F32)), wide(builder.load(entry(6, primitive_id)))
         in_block = SimdVector.constant(builder, F32, [*range(TEXEL_BLOCK)] * VERTICAL_BLOCKS) * step
         pixels = arange(builder, F32, VERTICAL_BLOCKS * TEXEL_BLOCK)

@@ -155,6 +155,9 @@ def machine() -> dict[str, Any]:
 
 
 def commit() -> str:
-    """Short hash of the commit that is measured; "unknown" outside a repository."""
+    """Short hash of the commit that is measured; "unknown" outside a repository or without Git."""
     command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+    except FileNotFoundError:
+        return "unknown"

@@ -127,6 +127,12 @@ BENCHMARKS = {
     ),
     "recall": Benchmark(lambda found: {f"{name}/s": each for name, each in found.items() if isinstance(each, float)}),
     "render": Benchmark(_render, needs_display=True),
+    "seeing": Benchmark(
+        lambda found: {
+            "steps with the small encoder, over the large one": found["encoders"]["cpu_ratio"],
+            "steps of an agent with the small encoder, over random ones with the large": found["agent"]["cpu_ratio"],
+        }
+    ),
 }
 
 

@@ -1,4 +1,4 @@
-"""Make the animated pictures of the README, in which the oracle plays; three minutes.
+"""Make the animated pictures of the README: an agent's, then oracles'; four minutes.
 
 Each picture has a seed, so the same versions of the packages write the same bytes. Prints the size of each.
 
@@ -19,12 +19,14 @@ from PIL import Image
 
 import memenvs  # noqa: F401  (registers the ids)
 from memenvs.cli.record import Video
-from memenvs.files import atomic_replace
+from memenvs.files import atomic_replace, write_file
 from memenvs.registry import find_environment
 
 #: Lossy compression, 0 to 100: fine lines of maps stay sharp, and all pictures take less than 3 MB.
 QUALITY = 60
 COLUMNS = 3
+#: The first picture: what the agent of the package sees, and the seed of its trial, which was chosen.
+AGENT_PICTURE, AGENT, AGENT_SEED = "agent", "extobjnav-small:pictures", 7
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ PICTURES = {
     )
 }
 
+ALL = (AGENT_PICTURE, *PICTURES)
+
 
 def play(picture: Picture) -> list[np.ndarray]:
     """Let the oracle play, and return frames evenly spaced in time, uint8 (H, W, 3) each."""
@@ -119,6 +123,18 @@ def make_picture(picture: Picture, folder: Path) -> Path:
     return path
 
 
+def make_agent_picture(folder: Path) -> Path:
+    """Write what the agent of the package sees in the first and in the tenth episode of a trial."""
+    from memenvs.agents.experiments.first_person import animated_webp, first_person_frames
+    from memenvs.agents.presets import find_preset
+    from memenvs.agents.presets.pretrained import load_pretrained
+
+    frames = first_person_frames(load_pretrained(AGENT, device="cpu"), find_preset(AGENT), seed=AGENT_SEED)
+    path = folder / f"{AGENT_PICTURE}.webp"
+    write_file(path, animated_webp(frames[::2] + frames[-1:]))
+    return path
+
+
 def resized(frame: np.ndarray, width: int) -> Image.Image:
     """The frame at a width in pixels."""
     image = Image.fromarray(frame)
@@ -142,19 +158,19 @@ def markdown_table(folder: str) -> str:
 def main() -> int:
     """Make the pictures that are named, or all of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(PICTURES)} (default all)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(ALL)} (default all)")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("images"), help="folder of the pictures")
     parser.add_argument("--table", action="store_true", help="print the table of the README and make nothing")
     options = parser.parse_args()
-    unknown = [name for name in options.names if name not in PICTURES]
+    unknown = [name for name in options.names if name not in ALL]
     if unknown:
-        parser.error(f"unknown {unknown[0]!r}; choose from {', '.join(PICTURES)}")
+        parser.error(f"unknown {unknown[0]!r}; choose from {', '.join(ALL)}")
     if options.table:
         print(markdown_table("docs/images"))
         return 0
     total = 0
-    for name in options.names or PICTURES:
-        path = make_picture(PICTURES[name], options.out)
+    for name in options.names or ALL:
+        path = make_agent_picture(options.out) if name == AGENT_PICTURE else make_picture(PICTURES[name], options.out)
         total += path.stat().st_size
         print(f"{path}: {path.stat().st_size / 1e3:.0f} kB", flush=True)
     print(f"together {total / 1e6:.2f} MB")

@@ -1,8 +1,8 @@
 """An agent gets better at a place it has never seen; 3 to 4 minutes on 2 cores.
 
 Trains the `demo` preset (a ReLIC memory in a 5 x 5 Darkroom), plays it on held-out goals, then plays the pretrained
-ExtObjNav agent of this package in procedural homes that it has never seen and, with MEMENVS_DATA, in real ProcTHOR
-houses.
+ExtObjNav agent of this package in procedural homes that it has never seen, from exact observations and from pictures,
+and, with MEMENVS_DATA, in real ProcTHOR houses.
 
     python examples/demo.py [--out runs/demo] [--smoke]
 """
@@ -18,6 +18,7 @@ from typing import Any
 
 from memenvs.agents.experiments.directory import RunDirectory, find_conflict
 from memenvs.agents.experiments.evaluate import evaluate_and_compare, evaluation_env
+from memenvs.agents.experiments.first_person import animated_webp, first_person_frames
 from memenvs.agents.experiments.report import Report, figure_png, image_png, in_context_figure
 from memenvs.agents.experiments.run_report import add_maps, add_runs, add_settings
 from memenvs.agents.experiments.train import train_run
@@ -26,22 +27,27 @@ from memenvs.agents.presets import find_preset
 from memenvs.agents.presets.pretrained import load_pretrained
 
 AGENT = "extobjnav-small"
+#: The same weights; a small encoder reads their observations from pictures.
+FROM_PICTURES = "extobjnav-small:pictures"
+#: Seed of the trial whose views are shown; it was chosen.
+VIEWED = 7
 
 
-def play(report: Report, name: str, title: str, trials: int, **world: Any) -> None:
-    """Play the pretrained agent, which searches for fruit again and again in the same home.
+def play(report: Report, name: str, title: str, trials: int, agent: str = AGENT, **world: Any) -> None:
+    """Play a pretrained agent, which searches for fruit again and again in the same home.
 
     Args:
         report: Page that gets the curve and the paths.
         name: Beginning of the names of the pictures.
         title: Heading on the page.
         trials: Number of trials.
+        agent: Name of the agent.
         **world: Settings of the environment that choose the homes.
     """
-    config = find_preset(AGENT)
+    config = find_preset(agent)
     config = replace(config, eval_kwargs={**config.eval_kwargs, **world})
     env = evaluation_env(config, trials, seed=3)
-    results = TrialEvaluator(env, config.eval_steps, trials, maps=True).run(load_pretrained(AGENT))
+    results = TrialEvaluator(env, config.eval_steps, trials, maps=True).run(load_pretrained(agent))
     env.close()
     success = results.curve("success").mean
     late = success[-5:].mean()
@@ -85,6 +91,14 @@ def main() -> int:
         add_maps(report, [run])
         trials = 4 if options.smoke else 32
         play(report, "procedural", "Procedural homes of the test split", trials)
+        play(report, "pictures", "The same homes, from pictures of 64 x 48 alone", trials, FROM_PICTURES)
+        viewed = find_preset(FROM_PICTURES)
+        if options.smoke:
+            viewed = replace(viewed, eval_kwargs={**viewed.eval_kwargs, "max_episode_steps": 8})
+        frames = first_person_frames(load_pretrained(FROM_PICTURES), viewed, seed=VIEWED)
+        report.picture(
+            "first_person", animated_webp(frames), "the robot's view in episodes 1 and 10 of a trial that was chosen"
+        )
         if os.environ.get("MEMENVS_DATA"):
             play(report, "procthor", "Real ProcTHOR houses", trials, world="procthor", split="all", rooms=None)
         else:

@@ -26,6 +26,7 @@ BENCHMARKS = {
     "import_time.py": [],
     "kernels.py": [],
     "recall.py": [],
+    "seeing.py": [],
     "long_context.py": ["--updates", "4"],
     "learner_profile.py": ["--only", "lstm"],
     "learner.py": ["--memory", "none", "--env", "batch"],
@@ -152,8 +153,8 @@ def test_demo(tmp_path):
     assert f"report: {tmp_path / 'out' / 'smoke' / 'report.html'}" in out
     page = (tmp_path / "out" / "smoke" / "report.html").read_text()
     assert (
-        page.count("<img") == 7
-    )  # Darkroom and homes: how it gets better, maps of two episodes; and the Darkroom's learning curve
+        page.count("<img") == 11
+    )  # Darkroom and homes twice: how it gets better, maps of two episodes; learning curve; first person
     assert "Procedural homes of the test split: 4 trials of " in out
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     check_refusal(ROOT / "examples" / "demo.py", tmp_path)

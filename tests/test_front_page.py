@@ -40,7 +40,8 @@ def test_the_table_of_pictures_is_that_of_the_registry():
 
 
 def test_pictures_are_small_and_move():
-    files = sorted((ROOT / "docs" / "images").glob("*-v0.webp"))
+    folder = ROOT / "docs" / "images"
+    files = [folder / "agent.webp", *sorted(folder.glob("*-v0.webp"))]
     assert len(files) >= 9 and sum(file.stat().st_size for file in files) < 3_000_000
     for file in files:
         with Image.open(file) as picture:
@@ -77,6 +78,6 @@ def test_figures_of_results_pages_are_drawn(tmp_path):
 
 
 def test_unknown_names_are_refused():
-    for script, name, first in ((PICTURES, "Darkroom", "ExtObjNav-v0"), (RESULTS, "r2r", "in_context")):
+    for script, name, first in ((PICTURES, "Darkroom", "agent, ExtObjNav-v0"), (RESULTS, "r2r", "in_context")):
         done = run_python(script, name)
         assert done.returncode == 2 and f"unknown '{name}'; choose from {first}" in done.stderr

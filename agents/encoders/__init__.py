@@ -5,6 +5,7 @@ from memenvs.agents.encoders.episodic_qa_encoder import EpisodicQAEncoder
 from memenvs.agents.encoders.frozen import ENCODERS, FrozenEncoder, make_encoder
 from memenvs.agents.encoders.options_encoder import OptionsEncoder
 from memenvs.agents.encoders.scene_encoder import SceneEncoder
+from memenvs.agents.encoders.symbolic_encoder import SymbolicEncoder, load_symbolic_encoder
 from memenvs.agents.encoders.text import TEXT_ENCODERS, TextEncoder, make_text_encoder
 from memenvs.agents.encoders.visual import VisualEncoder, load_encoder, save_encoder
 
@@ -16,9 +17,11 @@ __all__ = [
     "FrozenEncoder",
     "OptionsEncoder",
     "SceneEncoder",
+    "SymbolicEncoder",
     "TextEncoder",
     "VisualEncoder",
     "load_encoder",
+    "load_symbolic_encoder",
     "make_encoder",
     "make_text_encoder",
     "save_encoder",

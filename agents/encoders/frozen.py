@@ -13,29 +13,44 @@ from safetensors.torch import save
 from stable_baselines3.common.utils import get_device
 from torch import nn
 
+from memenvs.agents.encoders.symbolic_encoder import SymbolicEncoder, load_symbolic_encoder
 from memenvs.agents.encoders.vc1 import VC1Encoder, load_vc1
 from memenvs.agents.encoders.visual import VisualEncoder, load_encoder
 
+Network = VisualEncoder | SymbolicEncoder | VC1Encoder
 #: Name -> function that loads the encoder.
-ENCODERS: dict[str, Callable[..., VisualEncoder | VC1Encoder]] = {"cnn": load_encoder, "vc1": load_vc1}
+ENCODERS: dict[str, Callable[..., Network]] = {
+    "cnn": load_encoder,
+    "symbolic": load_symbolic_encoder,
+    "vc1": load_vc1,
+}
 #: Observation key of the images.
 IMAGE_KEY = "rgb"
-#: Observation key of the features that replace them.
-FEATURE_KEY = "visual"
 
 
 class FrozenEncoder:
     """Maps images to features with a network that is not trained.
 
     Args:
-        network: The network, with `features_dim`; takes uint8 (B, H, W, 3).
+        network: The network; takes uint8 (B, H, W, 3).
         device: Device that it runs on; "auto" for a GPU if there is one.
+
+    Attributes:
+        features_dim: Number of features.
+        feature_key: Observation key of the features: "visual", or that of the observation that they estimate.
     """
 
-    def __init__(self, network: VisualEncoder | VC1Encoder, device: torch.device | str = "auto") -> None:
+    def __init__(self, network: Network, device: torch.device | str = "auto") -> None:
         self._device = get_device(device)
         self._network: nn.Module = network.to(self._device).eval().requires_grad_(False)
         self.features_dim = network.features_dim
+        self.feature_key = network.feature_key
+        self._image_size = network.image_size
+
+    @property
+    def estimates(self) -> bool:
+        """True if the features estimate an observation that the task also gives exactly."""
+        return self.feature_key != VisualEncoder.feature_key
 
     @property
     def fingerprint(self) -> str:
@@ -53,14 +68,18 @@ class FrozenEncoder:
         """Return the observation space with features in place of images.
 
         Raises:
-            ValueError: `space` has no images.
+            ValueError: `space` has no images, or images of a size that the network does not take.
         """
         images = space.spaces.get(IMAGE_KEY) if isinstance(space, spaces.Dict) else None
         if images is None or images.dtype != np.uint8 or len(images.shape or ()) != 3:
             raise ValueError(f"an encoder needs observations with {IMAGE_KEY!r}, uint8 (H, W, 3), got {space}")
+        if self._image_size not in (None, images.shape[:2]):
+            raise ValueError(
+                f"image_size must be {self._image_size}, rows and columns, for this encoder, got {images.shape[:2]}"
+            )
         assert isinstance(space, spaces.Dict)
         rest = {key: part for key, part in space.spaces.items() if key != IMAGE_KEY}
-        return spaces.Dict({**rest, FEATURE_KEY: spaces.Box(-np.inf, np.inf, (self.features_dim,), np.float16)})
+        return spaces.Dict({**rest, self.feature_key: spaces.Box(-np.inf, np.inf, (self.features_dim,), np.float16)})
 
     def encode_observations(self, observations: list[dict[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
         """Replace images by features, with one call of the network.
@@ -69,20 +88,20 @@ class FrozenEncoder:
             observations: Batches of observations, each a dict of arrays (batch, ...); their sizes may differ.
 
         Returns:
-            The same batches, with `FEATURE_KEY`, float16 (batch, features_dim), in place of the images.
+            The same batches, with `feature_key`, float16 (batch, features_dim), in place of the images.
         """
         features = self(np.concatenate([each[IMAGE_KEY] for each in observations]))
         parts = np.split(features, np.cumsum([len(each[IMAGE_KEY]) for each in observations])[:-1])
         rest = [{key: value for key, value in each.items() if key != IMAGE_KEY} for each in observations]
-        return [{**others, FEATURE_KEY: part} for others, part in zip(rest, parts, strict=True)]
+        return [{**others, self.feature_key: part} for others, part in zip(rest, parts, strict=True)]
 
 
 def make_encoder(name: str, *, device: torch.device | str = "auto", **settings: Any) -> FrozenEncoder:
     """Make a frozen encoder by name.
 
     Args:
-        name: "cnn" (`load_encoder`, 256 features; comes with this package) or "vc1" (`load_vc1`, 768 features; needs
-            `weights=FILE`).
+        name: "cnn" (`load_encoder`, 256 features) and "symbolic" (`load_symbolic_encoder`, 52 numbers read from
+            images of 48 x 64) come with this package; "vc1" (`load_vc1`, 768 features) needs `weights=FILE`.
         device: Device that it runs on.
         **settings: Arguments of its loader.
 

@@ -7,17 +7,21 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from safetensors import safe_open
 from safetensors.torch import save as save_tensors
-from torch import Tensor
+from torch import Tensor, nn
 
 from memenvs.agents.encoders.presence_dataset import PRESENCE_PIXELS, PresenceDataset
 from memenvs.agents.encoders.visual import GRID, VisualEncoder, channels_first
 from memenvs.files import write_file
 from memenvs.json_records import parse_json
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 #: Share of the steps in which the learning rate rises.
 WARM_UP = 0.1
@@ -100,7 +104,7 @@ def pretrain(
         torch.manual_seed(config.seed)
         encoder = VisualEncoder()
     optimizer = torch.optim.AdamW(encoder.parameters(), weight_decay=config.weight_decay)
-    for epoch in range(_resume(encoder, optimizer, config, checkpoint), config.epochs):
+    for epoch in range(load_checkpoint(encoder, optimizer, config, checkpoint), config.epochs):
         rng = np.random.default_rng([config.seed, epoch])
         order = rng.permutation(count)
         mirrored = torch.from_numpy(rng.random(count) < 0.5)
@@ -117,7 +121,7 @@ def pretrain(
             if on_step is not None:
                 on_step(loss.item())
         encoder.eval()
-        _save(encoder, optimizer, config, epoch + 1, checkpoint)
+        save_checkpoint(encoder, optimizer, config, epoch + 1, checkpoint)
         if on_epoch is not None:
             on_epoch(epoch + 1, encoder)
     return encoder.eval()
@@ -244,8 +248,8 @@ def macro_f1(encoder: VisualEncoder, data: PresenceDataset) -> float:
     return float(f1_scores(predict_presence(encoder, data.images), data.present).mean())
 
 
-def _save(
-    encoder: VisualEncoder, optimizer: torch.optim.Optimizer, config: PretrainingConfig, epoch: int, path: Path
+def save_checkpoint(
+    encoder: nn.Module, optimizer: torch.optim.Optimizer, config: DataclassInstance, epoch: int, path: Path
 ) -> None:
     """Write encoder, optimizer, settings and the number of epochs to a file."""
     tensors = {f"encoder.{name}": value for name, value in encoder.state_dict().items()}
@@ -255,8 +259,12 @@ def _save(
     write_file(path, save_tensors(tensors, {"config": json.dumps(asdict(config)), "epoch": str(epoch)}))
 
 
-def _resume(encoder: VisualEncoder, optimizer: torch.optim.Optimizer, config: PretrainingConfig, path: Path) -> int:
-    """Load a checkpoint into encoder and optimizer; return its number of epochs, 0 if there is no checkpoint."""
+def load_checkpoint(encoder: nn.Module, optimizer: torch.optim.Optimizer, config: DataclassInstance, path: Path) -> int:
+    """Load a checkpoint; return its number of epochs, 0 if there is none.
+
+    Raises:
+        ValueError: The checkpoint is of other settings.
+    """
     if not path.exists():
         return 0
     with safe_open(path, "pt") as file:

@@ -41,6 +41,8 @@ class VC1Encoder(nn.Module):
     """
 
     features_dim = 768
+    feature_key = "visual"
+    image_size: tuple[int, int] | None = None  # images of any size are resized
     mean: Tensor
     std: Tensor
 

@@ -70,6 +70,8 @@ class VisualEncoder(nn.Module):
     """
 
     features_dim = STRIPS * STRIP_FEATURES
+    feature_key = "visual"
+    image_size: tuple[int, int] | None = None  # images of any size are resized
 
     def __init__(self) -> None:
         super().__init__()

@@ -219,19 +219,20 @@ class Report:
         )
         self._parts.append(f'<div class="cards">{"".join(shown)}</div>')
 
-    def picture(self, name: str, png: bytes, caption: str = "", columns: int = 1, *, wide: bool = False) -> None:
+    def picture(self, name: str, data: bytes, caption: str = "", columns: int = 1, *, wide: bool = False) -> None:
         """Add a picture, in the page and as a file.
 
         Args:
             name: Stem of the file.
-            png: The picture.
+            data: The picture, PNG or WebP.
             caption: Text below it.
             columns: Pictures that fit side by side.
             wide: Let a picture with small text take the width of the page.
         """
+        kind = "webp" if data[8:12] == b"WEBP" else "png"
         if self._folder is not None:
-            write_file(self._folder / f"{name}.png", png)
-        data = base64.b64encode(png).decode()
+            write_file(self._folder / f"{name}.{kind}", data)
+        encoded = base64.b64encode(data).decode()
         caption = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
         style = (
             f"max-width:{'100%' if wide else '46rem'}"
@@ -240,7 +241,7 @@ class Report:
         )
         width = f' style="{style}"'
         self._parts.append(
-            f'<figure{width}><img alt="{html.escape(name)}" src="data:image/png;base64,{data}">{caption}</figure>'
+            f'<figure{width}><img alt="{html.escape(name)}" src="data:image/{kind};base64,{encoded}">{caption}</figure>'
         )
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

@@ -104,7 +104,7 @@ def _play(
     """Play a trial and capture each step; return the return and length of each episode that ends."""
     episodes: list[dict[str, float]] = []
     observation = env.reset()
-    title = _title(env, 1)
+    title = episode_heading(env, 1)
     _show(env, screen, f"{title}step 0")
     video.capture()
     total, length = 0.0, 0
@@ -121,7 +121,7 @@ def _play(
             video.capture()
             if env.unwrapped.reset_infos[0].get("trial_start", True) or number >= steps:
                 break
-            title = _title(env, len(episodes) + 1)
+            title = episode_heading(env, len(episodes) + 1)
             total, length = 0.0, 0
             _show(env, screen, f"{title}step 0")
             video.capture()
@@ -139,7 +139,7 @@ def _show(env: VecEnv, screen: Screen, text: str) -> None:
     screen.text = text
 
 
-def _title(env: VecEnv, episode: int) -> str:
-    """Goal of the episode that has just begun, if there is one, and its number."""
+def episode_heading(env: VecEnv, episode: int) -> str:
+    """Name the goal of the episode that has just begun, if there is one, and its number."""
     names = env.env.task.goal_names if isinstance(env, TrialVecEnv) else {}
     return episode_title(env.unwrapped.reset_infos[0].get("goal"), names, episode)

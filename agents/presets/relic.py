@@ -219,6 +219,8 @@ _EXTOBJNAV_SMALL = RunConfig(
     score="success",
     milestones=3,
 )
+#: Images in place of symbolic observations, and the encoder that estimates these from them.
+_PICTURES = {"env_kwargs.obs_mode": "rgb", "env_kwargs.image_size": [48, 64], "env_kwargs.encoder": "symbolic"}
 
 RELIC_PRESETS: dict[str, Preset] = {
     "demo": Preset(
@@ -360,6 +362,14 @@ RELIC_PRESETS: dict[str, Preset] = {
                     "policy.features_extractor_kwargs.widths": {"goal": 32, "gps": 32, "visual": 128},
                     "policy.features_extractor_kwargs.rectified": ["visual"],
                 },
+            ),
+            "pictures": Variant(
+                "symbolic observations read from images of 48 x 64 by a small frozen encoder, with as many steps",
+                _PICTURES,
+            ),
+            "pictures-no-iea": Variant(
+                "the same without attention to earlier episodes",
+                {**_PICTURES, "policy.memory_kwargs.inter_episode": False},
             ),
         },
         time="60 min",

@@ -252,7 +252,7 @@ def test_without_a_seed_no_global_generator_is_read() -> None:
 class Doubled:
     """A stand-in for a frozen encoder: twice the position."""
 
-    fingerprint = "abc"
+    fingerprint, estimates = "abc", False
 
     def encoded_space(self, space: spaces.Dict) -> spaces.Dict:
         rest = {key: value for key, value in space.spaces.items() if key != "position"}

@@ -19,7 +19,7 @@ from memenvs.agents.presets.pretrained import PRETRAINED, load_pretrained
 
 
 def test_names_and_sizes() -> None:
-    assert list(PRETRAINED) == ["extobjnav-small"]
+    assert list(PRETRAINED) == ["extobjnav-small", "extobjnav-small:pictures"]
     assert all(file.stat().st_size < 1e6 for file in PRETRAINED.values())
     with pytest.raises(ValueError, match=r"unknown pretrained agent 'extobjnav-smal'.*Did you mean 'extobjnav-small'"):
         load_pretrained("extobjnav-smal")
@@ -47,10 +47,10 @@ def test_it_becomes_a_run_that_can_be_evaluated(tmp_path: Path, capsys: pytest.C
 @pytest.mark.parametrize("name", PRETRAINED)
 @pytest.mark.slow
 def test_it_finds_objects_in_homes_that_it_has_never_seen(name: str) -> None:
-    """A random agent succeeds in 5 % of the episodes; the one that comes with the package in more than half."""
+    """A random agent succeeds in 5 % of the episodes; those that come with the package in many more."""
     success = play(name, 320, 16).curve("success").mean
     assert len(success) >= 5
-    assert success.mean() > 0.45
+    assert success.mean() > (0.3 if name.endswith(":pictures") else 0.45)
 
 
 def test_its_actions_are_drawn_from_the_seed() -> None:

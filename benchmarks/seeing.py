@@ -1,4 +1,4 @@
-"""Environment steps per second from pictures: the small encoder beside the large one, and an agent that acts on it.
+"""Environment steps per second from pictures: the small encoder and the large one.
 
 64 copies of ExtObjNav in small homes play random actions, in turn with each encoder of the package at the size of image
 that it was trained for. Drawing and encoding are included. Then the agent of the package acts from pictures: drawing,
@@ -32,7 +32,7 @@ def make_env(variant: str, num_envs: int, threads: int) -> Any:
 
 
 def random_play(variant: str, num_envs: int, threads: int) -> Play:
-    """Return a function that plays random actions for some seconds and returns the number of steps."""
+    """Make a function that plays random actions for some seconds and counts the steps."""
     env = make_env(variant, num_envs, threads)
     env.reset()
     actions = np.random.default_rng(0).choice(len(PROBABILITIES), size=(997, num_envs), p=PROBABILITIES)

@@ -1,9 +1,9 @@
-"""The agent of the package remembers homes from pictures alone, though it learned from exact observations.
+"""The agent of the package remembers homes from pictures; nothing is trained.
 
 Plays `extobjnav-small` in test homes from exact symbolic observations, then from pictures of 64 x 48 that the small
 encoder reads, then from pictures without memory of earlier episodes (the same weights). Prints success in the first
-episode of a trial and in episodes 10 to 15, and writes curves and what the robot sees in episodes 1 and 10. Nothing is
-trained. 2,048 trials take 20 minutes of a core for each row from pictures.
+episode of a trial and in episodes 10 to 15, and writes curves and what the robot sees in episodes 1 and 10.
+2,048 trials take 20 minutes of a core for each row from pictures.
 
     python examples/ext_objnav_pictures.py [--trials 2048] [--rows exact pictures forgetful] [--out runs/pictures]
         [--smoke]
@@ -67,7 +67,10 @@ def play(row: str, config: RunConfig) -> TrialResults:
 
 
 def table_row(title: str, results: TrialResults) -> list[str]:
-    """Success in the first and in late episodes, and the gain with 1.96 standard errors over trials, as text."""
+    """Format success and SPL in the first and in late episodes, and the gain.
+
+    ± is 1.96 standard errors over trials.
+    """
     success = 100 * results.metrics["success"]
     first, late = success[:, 0], np.nanmean(success[:, LATE], 1)
     spl = results.metrics["spl"]

@@ -1,7 +1,7 @@
-"""Train the small encoder of this package, which reads symbolic observations from pictures of 64 x 48.
+"""Train the small encoder of this package, which estimates symbolic observations.
 
-Learns from pictures of the training homes; F1 and distances are measured in the validation homes. A training that was
-killed resumes when called again. Takes 15 minutes of one core and 1.4 GB of memory and of disk.
+Learns from pictures of 64 x 48 of the training homes; F1 and distances are measured in the validation homes. A training
+that was killed resumes when called again. Takes about 15 minutes of one core and 1.4 GB of memory and of disk.
 
     python examples/pretrain_symbolic_encoder.py [--out runs/symbolic_encoder] [--epochs 14] [--smoke]
     python examples/pretrain_symbolic_encoder.py --shipped      # the weights of the package alone, in a minute
@@ -109,14 +109,14 @@ def report(encoder: SymbolicEncoder, data: SymbolicDataset) -> None:
     scores = f1_scores(predicted, present)
     for name, score in zip(YCB_CLASSES, scores, strict=True):
         print(f"{name:24} F1 {score:.3f}")
-    # a thing that is not there has the size that the encoder gives it
+    # an object that is not there has the size that the encoder gives it
     size = np.where(present, data.pixels, np.maximum(pixels_of(areas).round(), 1))
     for low, high in pairwise(SIZES):
         of_size = (size >= low) & (size < high)
         hits, shown = (predicted & present & of_size).sum(), (present & of_size).sum()
         f1 = 2 * hits / max((predicted & of_size).sum() + shown, 1)
         name = f"{low} to {high - 1} pixels" if high > low + 1 else f"{low} pixels"
-        print(f"things of {name}: F1 {f1:.3f}, recall {hits / max(shown, 1):.3f} of {shown}")
+        print(f"objects of {name}: F1 {f1:.3f}, recall {hits / max(shown, 1):.3f} of {shown}")
     print(f"categories without a pixel: seen in {predicted[~present].mean():.4f} of {(~present).sum()}")
     print(f"distances of obstacles: mean error {abs(rays - data.rays).mean() * RAY_RANGE:.2f} m")
     print(f"macro-F1 in {len(present)} pictures of the validation homes: {scores.mean():.3f}")

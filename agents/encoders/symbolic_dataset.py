@@ -51,8 +51,8 @@ def draw_symbolic_dataset(
 ) -> SymbolicDataset:
     """Draw pictures in layouts with 30 to 40 objects of all categories.
 
-    The robot stands at a random viewpoint of a random object and looks about its way, in half of these cases with the
-    tilt that centres it best. In the rest of the pictures it stands anywhere.
+    The robot stands at a random viewpoint of a random object and faces it roughly, in half of these cases with the tilt
+    that centres it best. In the rest of the pictures it stands anywhere.
 
     Args:
         world: Homes.

@@ -1,4 +1,4 @@
-"""Visual encoder `symbolic`: reads ExtObjNav's symbolic observation from a small picture, fast enough to train with."""
+"""Visual encoder `symbolic`: a small network that estimates symbolic observations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FULL_AREA = 1 + 256 * 256
 
 
 class Seen(NamedTuple):
-    """What a picture shows.
+    """Estimates of what a picture shows.
 
     Attributes:
         cell_logits: float, (B, 20, 12, 16); of each category being in each cell.
@@ -66,8 +66,8 @@ class SymbolicEncoder(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.pixel = nn.Linear(3, 8)
-        self.halve = nn.Conv2d(8, 16, 2, 2)
-        self.quarter = nn.Conv2d(16, 40, 2, 2)
+        self.first = nn.Conv2d(8, 16, 2, 2)
+        self.second = nn.Conv2d(16, 40, 2, 2)
         self.around = nn.Conv2d(40, 40, 3, padding=1, groups=40)
         self.mix = nn.Conv2d(40, 40, 1)
         self.presence = nn.Conv2d(40, len(YCB_CLASSES), 1)
@@ -77,6 +77,7 @@ class SymbolicEncoder(nn.Module):
         self.rays = nn.Linear(64, 2)
         self.area_scale = nn.Parameter(torch.zeros(len(YCB_CLASSES), 2))
         self.area_offset = nn.Parameter(torch.full((len(YCB_CLASSES),), 0.3))
+        assert self.presence.bias is not None
         nn.init.constant_(self.presence.bias, -5.0)  # most categories are absent from most cells
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
@@ -106,8 +107,8 @@ class SymbolicEncoder(nn.Module):
             )
         pixels = channels_first(images).permute(0, 2, 3, 1)  # a view: (B, 48, 64, 3)
         x = functional.relu(self.pixel((pixels - 0.5) * 4.0)).permute(0, 3, 1, 2)  # 0 to 1 -> -2 to 2; (B, 8, 48, 64)
-        x = functional.relu(self.halve(x))  # (B, 16, 24, 32)
-        x = functional.relu(self.quarter(x))  # (B, 40, 12, 16)
+        x = functional.relu(self.first(x))  # (B, 16, 24, 32)
+        x = functional.relu(self.second(x))  # (B, 40, 12, 16)
         x = functional.relu(x + self.around(x))
         x = functional.relu(self.mix(x))
         cell_logits = self.presence(x)
@@ -120,12 +121,12 @@ class SymbolicEncoder(nn.Module):
 
 
 def area_of(pixels: Tensor) -> Tensor:
-    """Convert numbers of pixels of a picture, of any shape, to areas of the symbolic observation, float, 0 to 1."""
+    """Convert numbers of pixels, of any shape, to areas of the symbolic observation, float."""
     return torch.log1p(PIXEL_AREA * pixels.to(torch.float32)) / math.log(_FULL_AREA)
 
 
 def pixels_of(areas: np.ndarray) -> np.ndarray:
-    """Convert areas of the symbolic observation to numbers of pixels of a picture; the inverse of `area_of`."""
+    """Convert areas of the symbolic observation to numbers of pixels."""
     return (np.exp(areas * math.log(_FULL_AREA)) - 1) / PIXEL_AREA
 
 

@@ -1,4 +1,4 @@
-"""What a robot sees in an early and in a late episode of a trial, side by side."""
+"""The robot's view in an early and in a late episode of a trial, side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small visual encoder: network, training, weights in the package, estimates in place of exact observations."""
+"""Small visual encoder: network, training, weights, estimates in place of observations."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_saved_and_loaded(tmp_path: Path, network: SymbolicEncoder) -> None:
         load_symbolic_encoder(path)
 
 
-def test_it_sees_small_things_in_unseen_homes() -> None:
+def test_it_sees_small_objects_in_unseen_homes() -> None:
     assert WEIGHTS.stat().st_size < 60_000
     data = draw_symbolic_dataset(make_house_world("procedural", split="validation"), range(500, 503), 40, seed=3)
     seen = predict(load_symbolic_encoder(), data.images)

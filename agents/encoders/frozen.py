@@ -73,10 +73,9 @@ class FrozenEncoder:
         images = space.spaces.get(IMAGE_KEY) if isinstance(space, spaces.Dict) else None
         if images is None or images.dtype != np.uint8 or len(images.shape or ()) != 3:
             raise ValueError(f"an encoder needs observations with {IMAGE_KEY!r}, uint8 (H, W, 3), got {space}")
-        if self._image_size not in (None, images.shape[:2]):
-            raise ValueError(
-                f"image_size must be {self._image_size}, rows and columns, for this encoder, got {images.shape[:2]}"
-            )
+        size = (images.shape or ())[:2]
+        if self._image_size not in (None, size):
+            raise ValueError(f"image_size must be {self._image_size}, rows and columns, for this encoder, got {size}")
         assert isinstance(space, spaces.Dict)
         rest = {key: part for key, part in space.spaces.items() if key != IMAGE_KEY}
         return spaces.Dict({**rest, self.feature_key: spaces.Box(-np.inf, np.inf, (self.features_dim,), np.float16)})

@@ -72,11 +72,11 @@ def first_person_frames(
                 views.append(view(f"{title}step {length}"))
     finally:
         env.close()
-    last = [each[-1] for each in shown]
-    gap = np.full((len(last[0]), _GAP, 3), 255, np.uint8)
+    ends = [each[-1] for each in shown]
+    gap = np.full((len(ends[0]), _GAP, 3), 255, np.uint8)
     frames = []
     for row in zip_longest(*shown):
-        now = [end if each is None else each for each, end in zip(row, last, strict=True)]
+        now = [end if each is None else each for each, end in zip(row, ends, strict=True)]
         frames.append(np.concatenate([part for each in now for part in (each, gap)][:-1], 1))
     return frames
 

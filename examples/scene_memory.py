@@ -8,8 +8,12 @@ world: means over seeds, episodes and homes with 95 % bootstrap intervals over h
 return of each episode is checked against its metrics. A stopped command resumes. Minutes of one core for a laptop run:
 first stage 7 to 9, reactive 2, lstm 3, sm-pooling 3, frmqn 6 to 7, smt 11 to 12, smt-factorized 18, smt-causal 7 to 8.
 
+The start of FRMQN, pooling and `smt-causal` (initial weights, ReLU and ages) is that of the presets. With
+--choose-starts each start is trained, and a method has the one that has the best mean score in the 39 validation homes.
+No test home is used for that.
+
     python examples/scene_memory.py [--tasks coverage] [--methods reactive smt smt-ppo] [--seeds 0 1 2] [--size laptop]
-        [--jobs 2] [--out runs/scene_memory] [--show] [--smoke]
+        [--choose-starts] [--jobs 2] [--out runs/scene_memory] [--show] [--smoke]
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import argparse
 import itertools
 import os
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +30,7 @@ from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.report import Report, add_table
 from memenvs.agents.experiments.statistics import format_gain, format_interval
 from memenvs.agents.presets import find_preset, preset_descriptions
-from memenvs.agents.presets.smt import METHODS, TASKS, smoke_config
+from memenvs.agents.presets.smt import METHODS, STARTS, TASKS, smoke_config
 from memenvs.agents.studies.layout_evaluation import (
     LayoutEvaluation,
     evaluate_untrained,
@@ -40,6 +45,8 @@ WORLDS = {
     "46 test homes of the SUNCG style": LayoutEvaluation(),
     "14 ProcTHOR houses": LayoutEvaluation("procthor", env={"world": "procthor", "split": "all"}, trials=140),
 }
+#: Where a start is chosen.
+VALIDATION = LayoutEvaluation("validation_homes", env={"split": "validation"}, trials=390)
 FIRST = "encoder"  # the first stage
 #: Methods of laptop size that run only if they are named: smt with four scans, and with PPO (in Coverage only).
 NAMED = ("smt-4", "smt-ppo")
@@ -70,6 +77,20 @@ def add_world(report: Report, task: str, world: str, rows: dict[str, list[Path]]
     add_table(report, f"{task.capitalize()}, {world}", header, lines)
 
 
+def best_start(task: str, folders: dict[str, list[Path]]) -> str:
+    """The start of a method that is best in the validation homes.
+
+    Args:
+        task: Name of the task.
+        folders: Start -> folders of its runs, one a seed.
+    """
+    scores = {start: layout_scores(each, TASKS[task].score, VALIDATION.name).mean() for start, each in folders.items()}
+    best = max(scores, key=lambda start: float(scores[start]))
+    listed = ", ".join(f"{start} {score:.3g}" for start, score in scores.items())
+    print(f"{task}, {TASKS[task].score} in validation homes: {listed}; taken: {best}")
+    return best
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=list(TASKS), help="(default all)")
@@ -77,10 +98,13 @@ def main() -> int:
     parser.add_argument(
         "--methods", nargs="+", default=list(METHODS), choices=methods, help=f"(default all but {' and '.join(NAMED)})"
     )
+    parser.add_argument(
+        "--choose-starts", action="store_true", help=f"choose the start of {', '.join(STARTS)} in validation homes"
+    )
     parser.add_argument("--size", choices=SIZES, default="laptop", help="(default laptop); paper-like needs a GPU")
     options = sweep_options(parser, "runs/scene_memory")
     if options.smoke:
-        options.tasks, options.methods = options.tasks[:1], ["reactive", "smt"]
+        options.tasks, options.methods = options.tasks[:1], ["reactive", "frmqn" if options.choose_starts else "smt"]
     worlds = {world: each for world, each in WORLDS.items() if not each.env or os.environ.get("MEMENVS_DATA")}
     if len(worlds) < len(WORLDS) and not options.show:
         print("MEMENVS_DATA is not set: no table of the ProcTHOR houses")
@@ -89,22 +113,42 @@ def main() -> int:
     def folder_of(task: str, stage: str, seed: int) -> Path:
         return options.out / f"{task}-{stage}-{seed}"
 
-    runs: dict[Path, SweepRun] = {}
-    for stages in ([FIRST], options.methods):
-        for task, seed, stage in itertools.product(options.tasks, options.seeds, stages):
+    def runs_of(task: str, stages: Iterable[str], evaluations: tuple[LayoutEvaluation, ...]) -> dict[Path, SweepRun]:
+        """The runs of stages that the size has."""
+        runs: dict[Path, SweepRun] = {}
+        for seed, stage in itertools.product(options.seeds, stages):
             if f"{task}-{options.size}:{stage}" not in preset_descriptions():
                 continue
             config = make_config(task, options.size, stage, seed, options.smoke)
             if stage != FIRST:
                 config = replace(config, encoder_from=str(folder_of(task, FIRST, seed)))
             runs[folder_of(task, stage, seed)] = layout_run(config, TASKS[task].rewards, evaluations)
+        return runs
+
+    stage_of = {(task, method): method for task in options.tasks for method in options.methods}  # its start
+    if options.choose_starts:
+        starts = {method: [method, *STARTS[method]] for method in options.methods if method in STARTS}
+        runs: dict[Path, SweepRun] = {}
+        for task in options.tasks:
+            runs |= runs_of(task, [FIRST], ())
+            runs |= runs_of(task, itertools.chain(*starts.values()), (VALIDATION,))
+        played = run_sweep(parser, options, runs)
+        for task, (method, names) in itertools.product(options.tasks, starts.items()):
+            folders = {name: [folder_of(task, name, seed) for seed in options.seeds] for name in names}
+            stage_of[task, method] = best_start(
+                task, {name: each for name, each in folders.items() if set(each) <= set(played)}
+            )
+    runs = {}
+    for task in options.tasks:
+        runs |= runs_of(task, [FIRST], evaluations)
+        runs |= runs_of(task, [stage_of[task, method] for method in options.methods], evaluations)
     done = run_sweep(parser, options, runs)
 
     report = Report(f"Scene Memory Transformer, {options.size}", options.out)
     for task, (world, evaluation) in itertools.product(options.tasks, WORLDS.items()):
         agents: dict[str, list[Path]] = {}
         for stage, seed in itertools.product((FIRST, *options.methods), options.seeds):
-            folder = folder_of(task, stage, seed)
+            folder = folder_of(task, stage_of.get((task, stage), stage), seed)
             if folder in done and has_results(folder, evaluation.name):
                 agents.setdefault("first stage" if stage == FIRST else stage, []).append(folder)
         if agents:

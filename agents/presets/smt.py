@@ -92,6 +92,25 @@ METHODS: dict[str, Method] = {
 }
 
 
+#: Method -> other starts of it: name of the variant -> what it is, and its overrides. Choose one in validation homes:
+#: `examples/scene_memory.py --choose-starts`.
+STARTS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
+    "frmqn": {"frmqn-plain": ("with PyTorch's weights", {"policy.memory_kwargs.lstm_start": False})},
+    "sm-pooling": {
+        "sm-pooling-linear": (
+            "with elements without a ReLU and with one age",
+            {"policy.memory_kwargs.rectified": False, "policy.memory_kwargs.tau": 1.0},
+        ),
+    },
+    "smt-causal": {
+        "smt-causal-wide": (
+            "whose heads start with ten times as wide Gaussians",
+            {"policy.memory_kwargs.sigmas": [5.0, 20.0]},
+        ),
+    },
+}
+
+
 def _memory(method: str, dim: int, heads: int, capacity: int) -> dict[str, Any]:
     """Policy settings of a method: its memory with the width and capacity that all methods share."""
     memory = METHODS[method].memory
@@ -279,13 +298,21 @@ SMT_PRESETS["coverage-paper-like"] = _with_variants(
     ),
 )
 for _task in TASKS:
+    _laptop = SMT_PRESETS[f"{_task}-laptop"]
     SMT_PRESETS[f"{_task}-laptop"] = _with_variants(
-        SMT_PRESETS[f"{_task}-laptop"],
+        _laptop,
         **{
             "smt-4": Variant(
                 "second stage: the Scene Memory Transformer with a memory of four scans",
                 {"policy.memory_kwargs.capacity": 4},
             )
+        },
+        **{
+            name: Variant(
+                f"{_laptop.variants[method].about} {about}", {**_laptop.variants[method].overrides, **changed}
+            )
+            for method, starts in STARTS.items()
+            for name, (about, changed) in starts.items()
         },
     )
 SMT_PRESETS["coverage-laptop"] = _with_variants(

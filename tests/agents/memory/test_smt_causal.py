@@ -110,6 +110,13 @@ def test_initial_points_are_around_the_robot() -> None:
     """Heads start with standard deviations of 0.5 m to 2 m, and points at 1.5 times as much; a block turns by 1 rad."""
     memory = make_memory("smt-causal", 5, dim=16, heads=4, layers=2)
     sigma = torch.tensor([0.5, 0.5 * 4 ** (1 / 3), 0.5 * 4 ** (2 / 3), 2.0])
+    wide = make_memory("smt-causal", 5, dim=16, heads=4, layers=2, sigmas=[5.0, 20.0])
+    for block, ten_times in zip(memory.blocks, wide.blocks, strict=True):
+        torch.testing.assert_close(10.0 * block.centre, ten_times.centre)
+        torch.testing.assert_close((block.log_sharpness - ten_times.log_sharpness).exp(), torch.full((4,), 100.0))
+    for wrong in ([1.0], [0.0, 2.0], [1.0, math.inf]):
+        with pytest.raises(ValueError, match=r"sigmas must be two numbers above 0, got "):
+            make_memory("smt-causal", 5, sigmas=wrong)
     for number, block in enumerate(memory.blocks):
         deviation = (2.0 * block.log_sharpness.exp()) ** -0.5 * 5.0  # e^(-b |r - c|^2) with r in units of 5 m
         torch.testing.assert_close(deviation, sigma)

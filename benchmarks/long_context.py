@@ -448,7 +448,7 @@ def main() -> None:
                 )
     for steps in lengths if args.count != "no" else []:
         updates = steps // min(COUNTED_SEGMENT, steps // 4)
-        for scheme in SCHEMES:
+        for scheme in args.schemes:
             row = count_rollout("tiny" if args.smoke else "small", steps, updates, scheme)
             counts.append(row)
             print(

@@ -66,7 +66,9 @@ class ColorRecallConfig(RecallConfig):
         super().__post_init__()
         object.__setattr__(self, "steps", check_steps(self.steps))
         check_int("capacity", self.capacity, at_most=MAX_CAPACITY)
-        check_int("square_size", self.square_size, at_most=min(self.image_size))
+        check_int("square_size", self.square_size)
+        if self.square_size > min(self.image_size):
+            raise ValueError(f"square_size must fit into image_size {self.image_size}, got {self.square_size}")
 
     def home_check(self) -> HomeCheck:
         """Return the check of whether a home can be drawn and has two places."""

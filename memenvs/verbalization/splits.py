@@ -48,7 +48,7 @@ SCALES: Mapping[ScaleName, tuple[SplitSize, SplitSize, SplitSize]] = {
     "paper": (SplitSize(3350, 1000, 6700, None), SplitSize(419, 100, 8380, 10), SplitSize(418, 100, 100, None)),
     "study": (SplitSize(3350, 600, 5000, None), SplitSize(80, 40, 300, 10), SplitSize(80, 40, 50, 60)),
     "laptop": (SplitSize(600, 200, 1200, None), SplitSize(80, 40, 300, 10), SplitSize(80, 40, 40, 60)),
-    "smoke": (SplitSize(40, 8, 80, None), SplitSize(10, 4, 20, 10), SplitSize(10, 4, 10, 60)),
+    "smoke": (SplitSize(40, 8, 80, None), SplitSize(10, 4, 20, 10), SplitSize(50, 4, 10, 60)),
 }
 
 

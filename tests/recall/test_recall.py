@@ -237,7 +237,7 @@ def test_bad_settings():
             with pytest.raises(error, match=message):
                 TrialEnv(task, **settings)
     for settings, message in (
-        ({"square_size": 13}, "square_size must be an integer of at least 1 and at most 12, got 13"),
+        ({"square_size": 13}, r"square_size must fit into image_size \(12, \d+\), got 13"),
         ({"capacity": 0}, "capacity must be an integer of at least 1 .*, got 0"),
     ):
         with pytest.raises(ValueError, match=message):

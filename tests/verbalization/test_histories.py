@@ -114,7 +114,7 @@ def test_continuous_histories_are_runs_in_one_house():
 
 def test_splits_and_scales():
     datas = {split: load_data(FAITHFUL, split, (1, 3), "smoke") for split in ("train", "valid", "test")}
-    assert [len(data.histories.pool) for data in datas.values()] == [40, 10, 10]
+    assert [len(data.histories.pool) for data in datas.values()] == [40, 10, 50]
     assert [len(data.histories) for data in datas.values()] == [160, 40, 20]
     plans = [{str(e.actions) for e in data.histories.pool.episodes} for data in datas.values()]
     assert not plans[0] & plans[1] and not plans[0] & plans[2] and not plans[1] & plans[2]

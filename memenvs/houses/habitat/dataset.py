@@ -217,6 +217,9 @@ def find_dataset(dataset: str | Path | None) -> Path:
     if not isinstance(dataset, (str, os.PathLike)):
         raise ValueError(f"habitat_dataset must be the path of a file, got {dataset!r}")
     path = Path(dataset).absolute()
+    if path.is_dir():
+        inside = sorted(each.name for each in path.glob("*" + _SUFFIX)) or f"nothing that ends in {_SUFFIX}"
+        raise ValueError(f"habitat_dataset must be a file, got the folder {path}, which has {inside}")
     if not path.is_file():
         raise FileNotFoundError(f"no scene dataset at {path}. {DATASET_HELP}")
     if not path.name.endswith((_SUFFIX, *_STAGE_SUFFIXES)):

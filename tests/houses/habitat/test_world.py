@@ -150,6 +150,8 @@ def test_bad_data_sets_are_named(dataset, tmp_path, monkeypatch):
     make = lambda **settings: gym.make("memenvs/Roaming-v0", world="habitat", **settings)  # noqa: E731
     with pytest.raises(ValueError, match=r"habitat_dataset is missing\. World 'habitat' needs .*memenvs house"):
         make()
+    with pytest.raises(ValueError, match=r"must be a file, got the folder .*, which has \['homes\.scene_dataset_conf"):
+        make(habitat_dataset=dataset.parent)
     with pytest.raises(FileNotFoundError, match=r"no scene dataset at .*nowhere"):
         make(habitat_dataset="nowhere.scene_dataset_config.json")
     with pytest.raises(ValueError, match="unknown split"):

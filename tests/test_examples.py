@@ -16,7 +16,7 @@ pytestmark = pytest.mark.programs
 
 ROOT = Path(__file__).parents[1]
 #: With tests of their own below.
-KNOWN = ("cleanrl_ppo.py", "demo.py", "gallery.py", "rllib_darkroom.py")
+KNOWN = ("cleanrl_ppo.py", "demo.py", "gallery.py", "pretrain_encoder.py", "rllib_darkroom.py")
 BENCHMARKS = {
     "all.py": ["--only", "import_time"],
     "answers.py": [],
@@ -44,7 +44,7 @@ WITH_DISPLAY = {"render.py": [], "env_steps.py": ["--env", "Search-v0"]}
 def run(path: Path, folder: Path, *arguments: str) -> str:
     """Output of a script in a smoke test; without real houses, which take their time."""
     environ = {key: value for key, value in os.environ.items() if key != "MEMENVS_DATA"}
-    done = run_python(str(path), "--smoke", *arguments, folder=folder, environ=environ)
+    done = run_python(str(path), *arguments, "--smoke", folder=folder, environ=environ)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -97,6 +97,14 @@ def test_example(tmp_path, path):
         assert shown(run(path, tmp_path, *arguments, "--show")) == shown(printed) != []
     if path.name == "scene_memory.py":  # the others have the same sweep; this one has two stages
         check_refusal(path, tmp_path)
+
+
+@pytest.mark.parametrize("encoder", ["cnn", "symbolic"])
+def test_pretrained_encoders(tmp_path, encoder):
+    printed = run(ROOT / "examples" / "pretrain_encoder.py", tmp_path, encoder, "--out", "out")
+    assert "macro-F1 in " in printed and "weights: out/" in printed
+    assert [each.name for each in tmp_path.iterdir()] == ["out"]
+    assert {path.stem for path in (tmp_path / "out").iterdir()} >= {"train", "validation", "checkpoint"}
 
 
 @pytest.mark.nightly  # test_example makes the main table

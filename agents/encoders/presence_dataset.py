@@ -114,18 +114,39 @@ def render_dataset(
 
 def _camera_poses(layout: Layout, count: int, rng: np.random.Generator) -> np.ndarray:
     """Draw poses of the head camera in front of random objects; float64, (count, 5): x, y, z, heading, pitch."""
+    poses, wanted = poses_before_objects(layout, count, MAX_YAW_OFFSET, rng)
+    poses[:, 4] = nearest_pitches(ladder_pitch(TILTS_DEG), wanted)
+    return poses
+
+
+def poses_before_objects(
+    layout: Layout, count: int, max_yaw_offset: float, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw level poses of the head camera, each at a random viewpoint of a random object.
+
+    Args:
+        layout: The objects.
+        count: Number of poses.
+        max_yaw_offset: Largest angle between heading and object, rad.
+        rng: Random generator.
+
+    Returns:
+        float64, (count, 5); x, y, z, heading, pitch (0).
+        float64, (count,); pitch at which the object would be in the centre, rad.
+    """
     objects = rng.integers(len(layout.category), size=count)
     cells = np.array([layout.viewpoints[each][rng.integers(len(layout.viewpoints[each]))] for each in objects])
     position = layout.navmap.points(cells)  # (count, 2)
     target = layout.position[objects]  # (count, 3)
     ahead = target[:, :2] - position
-    heading = np.arctan2(ahead[:, 1], ahead[:, 0]) + rng.uniform(-MAX_YAW_OFFSET, MAX_YAW_OFFSET, count)
+    heading = np.arctan2(ahead[:, 1], ahead[:, 0]) + rng.uniform(-max_yaw_offset, max_yaw_offset, count)
     poses = head_camera_poses(position, heading, np.zeros(count))
-    # pitch at which the object would be in the centre
-    wanted = np.arctan2(target[:, 2] - poses[:, 2], np.hypot(*(target[:, :2] - poses[:, :2]).T))
-    pitches = ladder_pitch(TILTS_DEG)
-    poses[:, 4] = pitches[np.abs(pitches - wanted[:, None]).argmin(1)]
-    return poses
+    return poses, np.arctan2(target[:, 2] - poses[:, 2], np.hypot(*(target[:, :2] - poses[:, :2]).T))
+
+
+def nearest_pitches(pitches: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Of the pitches that a robot reaches, (P,), the one nearest to each wanted one, (count,); rad."""
+    return pitches[np.abs(pitches - wanted[:, None]).argmin(1)]
 
 
 def _downsample(image: np.ndarray) -> np.ndarray:

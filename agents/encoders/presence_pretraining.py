@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from safetensors import safe_open
-from safetensors.torch import save as save_tensors
-from torch import Tensor, nn
+from torch import Tensor
 
 from memenvs.agents.encoders.presence_dataset import PRESENCE_PIXELS, PresenceDataset
+from memenvs.agents.encoders.pretraining import EpochsConfig, train_epochs
 from memenvs.agents.encoders.visual import GRID, VisualEncoder, channels_first
-from memenvs.files import write_file
-from memenvs.json_records import parse_json
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-#: Share of the steps in which the learning rate rises.
-WARM_UP = 0.1
 #: Rows and columns of a crop, in cells of the grid.
 CROP = 4
 #: Share of crops that are chosen to show an object, among images that show one.
@@ -32,7 +21,7 @@ OBJECT_SHARE = 0.75
 
 
 @dataclass(frozen=True, kw_only=True)
-class PretrainingConfig:
+class PretrainingConfig(EpochsConfig):
     """Settings of a pre-training.
 
     Attributes:
@@ -43,9 +32,10 @@ class PretrainingConfig:
         learning_rate: Highest rate of the one-cycle schedule; > 0.
         weight_decay: Weight decay of AdamW; >= 0.
         bfloat16: Whether to compute in bfloat16: faster on processors that support it, with other rounding.
-        seed: Seed of the initial weights, the order of the images and which of them are mirrored.
+        seed: Seed of the initial weights, the order of the images and which of them are mirrored; >= 0.
 
     Raises:
+        TypeError: A value of another type.
         ValueError: A value out of range.
 
     Source:
@@ -58,18 +48,11 @@ class PretrainingConfig:
     learning_rate: float = 2e-3
     weight_decay: float = 0.05
     bfloat16: bool = False
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        super().__post_init__()
         if not 0 <= self.crop_epochs <= self.epochs:
             raise ValueError(f"crop_epochs must be 0 to epochs = {self.epochs}, got {self.crop_epochs}")
-        if self.learning_rate <= 0 or self.weight_decay < 0:
-            raise ValueError(
-                f"learning_rate must be > 0 and weight_decay >= 0, got {self.learning_rate} and {self.weight_decay}"
-            )
 
 
 def pretrain(
@@ -85,46 +68,28 @@ def pretrain(
     Args:
         data: Images to learn from; at least one batch.
         config: Settings.
-        checkpoint: File that is written after each epoch; training resumes from it if it exists.
-        on_step: Called after each step with its loss.
-        on_epoch: Called after each epoch with the number of epochs so far and the encoder, in evaluation mode.
+        checkpoint: See `train_epochs`.
+        on_step: See `train_epochs`.
+        on_epoch: See `train_epochs`.
 
     Returns:
-        The encoder, in evaluation mode. A training that was killed and called again ends with the same bits as one that
-        was not (same machine, same number of threads).
+        The encoder, in evaluation mode; see `train_epochs`.
 
     Raises:
         ValueError: The checkpoint is of other settings, or there are too few images.
     """
     count = len(data.images)
-    steps = count // config.batch_size
-    if steps == 0:
-        raise ValueError(f"images must be at least batch_size = {config.batch_size}, got {count}")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
-        encoder = VisualEncoder()
-    optimizer = torch.optim.AdamW(encoder.parameters(), weight_decay=config.weight_decay)
-    for epoch in range(load_checkpoint(encoder, optimizer, config, checkpoint), config.epochs):
-        rng = np.random.default_rng([config.seed, epoch])
-        order = rng.permutation(count)
+
+    def losses(
+        encoder: VisualEncoder, epoch: int, batches: Iterable[np.ndarray], rng: np.random.Generator
+    ) -> Iterator[Tensor]:
         mirrored = torch.from_numpy(rng.random(count) < 0.5)
-        encoder.train()
-        for k in range(steps):
-            rows = torch.from_numpy(order[k * config.batch_size : (k + 1) * config.batch_size])
+        for each in batches:
+            rows = torch.from_numpy(each)
             batch = _augmented(data, rows, mirrored[rows], epoch < config.crop_epochs, rng)
-            rate = one_cycle((epoch * steps + k) / (config.epochs * steps))
-            optimizer.param_groups[0]["lr"] = config.learning_rate * rate
-            loss = _loss(encoder, *batch, bfloat16=config.bfloat16)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            if on_step is not None:
-                on_step(loss.item())
-        encoder.eval()
-        save_checkpoint(encoder, optimizer, config, epoch + 1, checkpoint)
-        if on_epoch is not None:
-            on_epoch(epoch + 1, encoder)
-    return encoder.eval()
+            yield _loss(encoder, *batch, bfloat16=config.bfloat16)
+
+    return train_epochs(VisualEncoder, count, losses, config, checkpoint, on_step=on_step, on_epoch=on_epoch)
 
 
 def _augmented(
@@ -201,17 +166,6 @@ def flip_horizontally(images: Tensor, which: Tensor) -> Tensor:
     return torch.where(which[:, None, None, None], images.flip(2), images)
 
 
-def one_cycle(done: float) -> float:
-    """Share of the highest learning rate: linear from 0, then half a cosine to 0.
-
-    Args:
-        done: Share of the steps that are over, 0 to 1.
-    """
-    if done < WARM_UP:
-        return done / WARM_UP
-    return 0.5 * (1 + math.cos(math.pi * (done - WARM_UP) / (1 - WARM_UP)))
-
-
 def visible_fraction(pixels: Tensor) -> Tensor:
     """Convert numbers of pixels, of any shape, to targets, float32: min(pixels / 11, 1).
 
@@ -246,41 +200,3 @@ def f1_scores(predicted: np.ndarray, present: np.ndarray) -> np.ndarray:
 def macro_f1(encoder: VisualEncoder, data: PresenceDataset) -> float:
     """Compute the mean F1 score of the 20 categories; the encoder is in evaluation mode."""
     return float(f1_scores(predict_presence(encoder, data.images), data.present).mean())
-
-
-def save_checkpoint(
-    encoder: nn.Module, optimizer: torch.optim.Optimizer, config: DataclassInstance, epoch: int, path: Path
-) -> None:
-    """Write encoder, optimizer, settings and the number of epochs to a file."""
-    tensors = {f"encoder.{name}": value for name, value in encoder.state_dict().items()}
-    for index, moments in optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer.{index}.{name}": value for name, value in moments.items()}
-    tensors = {name: value.contiguous() for name, value in tensors.items()}
-    write_file(path, save_tensors(tensors, {"config": json.dumps(asdict(config)), "epoch": str(epoch)}))
-
-
-def load_checkpoint(encoder: nn.Module, optimizer: torch.optim.Optimizer, config: DataclassInstance, path: Path) -> int:
-    """Load a checkpoint; return its number of epochs, 0 if there is none.
-
-    Raises:
-        ValueError: The checkpoint is of other settings.
-    """
-    if not path.exists():
-        return 0
-    with safe_open(path, "pt") as file:
-        metadata = file.metadata()
-        if parse_json(metadata["config"], str(path)) != asdict(config):
-            raise ValueError(
-                f"{path}: is of a training with other settings, {metadata['config']}; delete it to start anew"
-            )
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dict)
-    weights = {name.removeprefix("encoder."): value for name, value in tensors.items() if name.startswith("encoder.")}
-    encoder.load_state_dict(weights)
-    groups = optimizer.state_dict()["param_groups"]
-    state: dict[int, dict[str, Tensor]] = {index: {} for index in groups[0]["params"]}
-    for name, value in tensors.items():
-        if name.startswith("optimizer."):
-            _, index, moment = name.split(".")
-            state[int(index)][moment] = value
-    optimizer.load_state_dict({"state": state, "param_groups": groups})
-    return int(metadata["epoch"])

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from memenvs.agents.encoders.presence_dataset import nearest_pitches, poses_before_objects
 from memenvs.agents.encoders.symbolic_encoder import CELLS, NUM_RAYS, PICTURE_SIZE
 from memenvs.houses.classes import FIRST_YCB_CLASS, YCB_CLASSES
 from memenvs.houses.homes_config import draw_start_pose
@@ -108,16 +109,9 @@ def draw_symbolic_dataset(
 def _camera_poses(layout: Layout, count: int, rng: np.random.Generator) -> np.ndarray:
     """Draw poses of the head camera, float64, (count, 5): x, y, z, heading, pitch."""
     before = round(count * OBJECT_SHARE)
-    objects = rng.integers(len(layout.category), size=before)
-    cells = np.array([layout.viewpoints[each][rng.integers(len(layout.viewpoints[each]))] for each in objects])
-    position = layout.navmap.points(cells)  # (before, 2)
-    target = layout.position[objects]  # (before, 3)
-    ahead = target[:, :2] - position
-    heading = np.arctan2(ahead[:, 1], ahead[:, 0]) + rng.uniform(-MAX_YAW_OFFSET, MAX_YAW_OFFSET, before)
-    poses = head_camera_poses(position, heading, np.zeros(before))
-    wanted = np.arctan2(target[:, 2] - poses[:, 2], np.hypot(*(target[:, :2] - poses[:, :2]).T))
+    poses, wanted = poses_before_objects(layout, before, MAX_YAW_OFFSET, rng)
     pitches = ladder_pitch(TILTS_DEG)
-    centring = pitches[np.abs(pitches - wanted[:, None]).argmin(1)]
+    centring = nearest_pitches(pitches, wanted)
     poses[:, 4] = np.where(rng.random(before) < 0.5, centring, pitches[rng.integers(len(pitches), size=before)])
     starts = np.array([draw_start_pose(layout.navmap, rng) for _ in range(count - before)]).reshape(-1, 3)
     tilts = pitches[rng.integers(len(pitches), size=count - before)]

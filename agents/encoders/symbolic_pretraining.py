@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,16 +11,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from memenvs.agents.encoders.presence_pretraining import (
-    f1_scores,
-    load_checkpoint,
-    one_cycle,
-    presence_loss,
-    save_checkpoint,
-)
+from memenvs.agents.encoders.presence_pretraining import f1_scores, presence_loss
+from memenvs.agents.encoders.pretraining import EpochsConfig, train_epochs
 from memenvs.agents.encoders.symbolic_dataset import SymbolicDataset
 from memenvs.agents.encoders.symbolic_encoder import SymbolicEncoder, area_of
-from memenvs.checks import check_int
 from memenvs.houses.classes import YCB_CLASSES
 
 #: Weights of the parts of the loss beside that of whole pictures: cells, areas and distances.
@@ -29,33 +22,13 @@ CELL_WEIGHT, AREA_WEIGHT, RAY_WEIGHT = 20.0, 2.0, 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class SymbolicPretrainingConfig:
-    """Settings of a training.
-
-    Attributes:
-        epochs: Passes over the pictures; >= 1.
-        batch_size: Pictures in a batch; >= 1.
-        learning_rate: Highest rate of the one-cycle schedule; > 0.
-        weight_decay: Weight decay of AdamW; >= 0.
-        seed: Seed of the initial weights, the order of the pictures and which of them are mirrored.
-
-    Raises:
-        ValueError: A value out of range.
-    """
+class SymbolicPretrainingConfig(EpochsConfig):
+    """Settings of a training; see `EpochsConfig`."""
 
     epochs: int = 14
     batch_size: int = 128
     learning_rate: float = 4e-3
     weight_decay: float = 1e-4
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_int("epochs", self.epochs)
-        check_int("batch_size", self.batch_size)
-        if not 0 < self.learning_rate < math.inf:
-            raise ValueError(f"learning_rate must be > 0 and finite, got {self.learning_rate}")
-        if not 0 <= self.weight_decay < math.inf:
-            raise ValueError(f"weight_decay must be >= 0 and finite, got {self.weight_decay}")
 
 
 def pretrain_symbolic(
@@ -71,44 +44,26 @@ def pretrain_symbolic(
     Args:
         data: The pictures.
         config: Settings.
-        checkpoint: File that is written after each epoch; a training that was stopped goes on from it.
-        on_step: Called with the loss of each batch.
-        on_epoch: Called after each epoch with the number of epochs and the encoder, in evaluation mode.
+        checkpoint: See `train_epochs`.
+        on_step: See `train_epochs`.
+        on_epoch: See `train_epochs`.
 
     Returns:
-        The encoder, in evaluation mode. The result is the same bits whether or not the training was stopped (on one
-        CPU, with the same number of threads).
+        The encoder, in evaluation mode; see `train_epochs`.
 
     Raises:
         ValueError: The checkpoint is of other settings, or there are too few pictures.
     """
-    count = len(data.images)
-    steps = count // config.batch_size
-    if steps == 0:
-        raise ValueError(f"images must be at least batch_size = {config.batch_size}, got {count}")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
-        encoder = SymbolicEncoder()
-    optimizer = torch.optim.AdamW(encoder.parameters(), weight_decay=config.weight_decay)
-    for epoch in range(load_checkpoint(encoder, optimizer, config, checkpoint), config.epochs):
-        rng = np.random.default_rng([config.seed, epoch])
-        order = rng.permutation(count)
-        encoder.train()
-        for k in range(steps):
-            rows = order[k * config.batch_size : (k + 1) * config.batch_size]
-            rate = one_cycle((epoch * steps + k) / (config.epochs * steps))
-            optimizer.param_groups[0]["lr"] = config.learning_rate * rate
-            loss = _loss(encoder, data, rows, mirrored=rng.random() < 0.5)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            if on_step is not None:
-                on_step(loss.item())
-        encoder.eval()
-        save_checkpoint(encoder, optimizer, config, epoch + 1, checkpoint)
-        if on_epoch is not None:
-            on_epoch(epoch + 1, encoder)
-    return encoder.eval()
+
+    def losses(
+        encoder: SymbolicEncoder, epoch: int, batches: Iterable[np.ndarray], rng: np.random.Generator
+    ) -> Iterator[Tensor]:
+        for rows in batches:
+            yield _loss(encoder, data, rows, mirrored=rng.random() < 0.5)
+
+    return train_epochs(
+        SymbolicEncoder, len(data.images), losses, config, checkpoint, on_step=on_step, on_epoch=on_epoch
+    )
 
 
 def _loss(encoder: SymbolicEncoder, data: SymbolicDataset, rows: np.ndarray, *, mirrored: bool) -> Tensor:

@@ -17,11 +17,11 @@ from memenvs.agents.encoders.presence_pretraining import (
     crop_quarters,
     f1_scores,
     flip_horizontally,
-    one_cycle,
     presence_loss,
     pretrain,
     visible_fraction,
 )
+from memenvs.agents.encoders.pretraining import one_cycle
 from memenvs.houses.rendering.renderer import render_frame
 from memenvs.houses.simulator import COUNTING_CAMERA, PixelCounter
 from memenvs.houses.worlds import make_house_world

@@ -134,7 +134,7 @@ def train_symbolic(options: argparse.Namespace, progress: Progress) -> None:
 def dataset(
     out: Path, progress: Progress, kind: Any, draw: Callable[..., Any], split: str, layouts: int, count: int, seed: int
 ) -> Any:
-    """Load the pictures of a split, `count` of each layout, from a file, or draw them and write the file."""
+    """Load the pictures of a split, `count` of each layout; draw and write them if need be."""
     path = out / f"{split}.safetensors"
     if path.exists():
         return kind(**load_file(path))
@@ -149,7 +149,7 @@ def dataset(
 def callbacks(
     progress: Progress, config: EpochsConfig, count: int, score: Callable[[Any], float], first: int = 1
 ) -> dict[str, Any]:
-    """What a training of `count` pictures calls: a bar, and the score after each epoch from the `first` one on."""
+    """Make a bar for a training of `count` pictures; print the score from epoch `first` on."""
     steps = count // config.batch_size
     bar = progress.add_task("training", total=config.epochs * steps)
 

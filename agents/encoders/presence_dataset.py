@@ -145,7 +145,7 @@ def poses_before_objects(
 
 
 def nearest_pitches(pitches: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Of the pitches that a robot reaches, (P,), the one nearest to each wanted one, (count,); rad."""
+    """Return the pitch, of those that a robot reaches, (P,), nearest to each wanted one; rad."""
     return pitches[np.abs(pitches - wanted[:, None]).argmin(1)]
 
 

@@ -1,4 +1,4 @@
-"""Pre-training of an encoder on labelled images; a training that was killed goes on from its last epoch."""
+"""Pre-training of an encoder on labelled images, which resumes after its last epoch."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def train_epochs(
         make_encoder: Makes the encoder; draws its weights from PyTorch's generator.
         count: Number of images.
         losses: Called with the encoder, the number of finished epochs, the epoch's batches as numbers of images,
-            int64, (batch_size,), and the epoch's generator. Yields the loss of each batch, a scalar, with the weights
-            that the encoder has when it is asked.
+            int64, (batch_size,), and the epoch's generator. Yields the loss of each batch, a scalar, as the weights are
+            at that moment.
         config: Settings.
         checkpoint: File that is written after each epoch; training resumes from it if it exists.
         on_step: Called after each step with its loss.

@@ -11,6 +11,9 @@ from memenvs.checks import choices_for
 
 SEPARATOR = ":"
 """Between the name of a preset and that of its variant, as in "darkroom:k1"."""
+#: Queues of the Compressive Transformers of all presets: the 8 + 8 + 4 x 4 newest steps, in 20 vectors. What is older
+#: is in their long-term vectors only.
+COMPRESSIVE_QUEUES: dict[str, Any] = {"block_length": 8, "memory_length": 8, "compressed_lengths": [4], "ratios": [4]}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from memenvs.agents.algorithms.ppo_config import PPOConfig
 from memenvs.agents.experiments.config import RunConfig, with_overrides
-from memenvs.agents.presets.preset import Preset, Variant
+from memenvs.agents.presets.preset import COMPRESSIVE_QUEUES, Preset, Variant
 
 
 def _relic(layers: int, heads: int, dim: int, mlp_dim: int, sink: str, steps: int, **more: Any) -> dict[str, Any]:
@@ -155,17 +155,8 @@ _DEMO = RunConfig(
     },
     eval_trials=100,
 )
-#: The 32 newest steps, one episode and a bit; what is older only in the long-term vectors.
-_COMPRESSIVE = {
-    "dim": 64,
-    "layers": 1,
-    "heads": 2,
-    "mlp_dim": 256,
-    "block_length": 8,
-    "memory_length": 8,
-    "compressed_lengths": [4],
-    "ratios": [4],
-}
+#: The queues hold one episode and a bit.
+_COMPRESSIVE: dict[str, Any] = {"dim": 64, "layers": 1, "heads": 2, "mlp_dim": 256, **COMPRESSIVE_QUEUES}
 _PAPER_DARKROOM = RunConfig(
     **_darkroom(10, 100, 40),
     total_steps=10_000_000,

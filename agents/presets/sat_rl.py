@@ -7,7 +7,7 @@ from typing import Any
 from memenvs.agents.algorithms.allocator_config import AllocatorConfig
 from memenvs.agents.algorithms.ppo_config import PPOConfig
 from memenvs.agents.experiments.config import RunConfig, with_overrides
-from memenvs.agents.presets.preset import Preset, Variant
+from memenvs.agents.presets.preset import COMPRESSIVE_QUEUES, Preset, Variant
 
 #: Whole episodes of 128 environments, one update for each rollout.
 _PPO = PPOConfig(
@@ -40,17 +40,8 @@ _VISUAL_MATCH = RunConfig(
     eval_trials=1000,
     score="success",
 )
-#: As in the study of questions: the 32 newest steps, those that are older only in the long-term vectors.
-_COMPRESSIVE = {
-    "dim": 64,
-    "layers": 1,
-    "heads": 2,
-    "mlp_dim": 64,
-    "block_length": 8,
-    "memory_length": 8,
-    "compressed_lengths": [4],
-    "ratios": [4],
-}
+#: As small as `_SAT`.
+_COMPRESSIVE: dict[str, Any] = {"dim": 64, "layers": 1, "heads": 2, "mlp_dim": 64, **COMPRESSIVE_QUEUES}
 
 
 def _other(memory: str, **settings: Any) -> dict[str, Any]:

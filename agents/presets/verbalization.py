@@ -5,23 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from memenvs.agents.experiments.config import RunConfig
-from memenvs.agents.presets.preset import Preset, Variant
+from memenvs.agents.presets.preset import COMPRESSIVE_QUEUES, Preset, Variant
 from memenvs.agents.verbalization.config import QuestionConfig
 
 #: All kinds of questions; as in the environment, which is not imported here.
 KINDS = ("clock", "action", "problems", "past_time", "location", "object", "duration", "summary", "how_often")
 TEST_LENGTHS = (1, 2, 3, 5, 10)
-#: Small enough that a history of five episodes does not fit: 8 + 8 + 4 x 4 key frames of about 45.
-_QUEUES: dict[str, Any] = {
-    "dim": 64,
-    "layers": 2,
-    "heads": 4,
-    "mlp_dim": 128,
-    "block_length": 8,
-    "memory_length": 8,
-    "compressed_lengths": [4],
-    "ratios": [4],
-}
+#: Small enough that a history of five episodes, of about 45 key frames each, does not fit.
+_QUEUES: dict[str, Any] = {"dim": 64, "layers": 2, "heads": 4, "mlp_dim": 128, **COMPRESSIVE_QUEUES}
 _LSTM: dict[str, Any] = {"dim": 64, "layers": 2}
 _DECODERS: dict[str, Any] = {"policy.reconstruction_weight": 0.2, "policy.time_weight": 0.2}
 

@@ -102,6 +102,12 @@ def test_who_is_before_which_wall(world):
                 moves = t % 6
                 where = [0, 0] if moves == 0 else DANCE_POSITIONS[episodes.dance[b, number], moves - 1].tolist()
                 assert POSITIONS[position[0, wall]].tolist() == where
+    for number in range(7):  # the answer is the dance of the queried dancer
+        queried = world.with_query(episodes, np.full(40, number))
+        dance = DANCE_POSITIONS[episodes.dance[:, number]]
+        expected = 6 * episodes.dancer[:, number, None].astype(int) + 3 * dance[..., 0] + 1 + dance[..., 1]
+        np.testing.assert_array_equal(queried.answer, expected)
+        np.testing.assert_array_equal(queried.query, expected[:, -1])  # at rest
     dancers = np.array([[0, 1, 2, 4]])  # red, green, blue and yellow boxes before the four walls
     lit = [(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0)]
     for heading, channels in zip(np.radians([180, 90, 0, 270]), lit, strict=True):
@@ -182,9 +188,10 @@ def test_options_and_pickle():
     _, info = env.reset(seed=0)
     assert info["task_id"] == STRATEGIES.index("lvfo")
     again = TrialEnv(Ballet3D, strategy_task="lvfo", n_south=3)
-    _, other = again.reset(seed=9, options={"key": info["key"], "query": 0})
+    number = int(np.flatnonzero(info["dance"] != info["dance"][0])[0])
+    _, other = again.reset(seed=9, options={"key": info["key"], "query": number})
     assert other["dancer"].tolist() == info["dancer"].tolist()
-    assert (other["query"], other["label"]) == (0, info["dance"][0])
+    assert (other["query"], other["label"]) == (number, info["dance"][number])
     twin = pickle.loads(pickle.dumps(env))
     for _ in range(126):
         left, right = env.step(NOTHING), twin.step(NOTHING)

@@ -172,8 +172,8 @@ def test_an_episode_by_hand():
             true = views[query[k + 1]].ravel() / 255
             assert reward == pytest.approx(-np.mean(((action + 1) / 2 - true) ** 2), abs=1e-6)
             rewards.append(reward)
+            assert info["return"] == pytest.approx(sum(rewards)) and info["mse"] == pytest.approx(-np.mean(rewards))
         assert (terminated, truncated, info["num_steps"]) == (True, False, steps + 32)
-        assert info["return"] == pytest.approx(sum(rewards)) and info["mse"] == pytest.approx(-np.mean(rewards))
 
 
 def test_options():

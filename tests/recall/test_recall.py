@@ -14,8 +14,9 @@ from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.worlds import Home, HouseWorld, make_house_world
 from memenvs.recall.color_recall import COLOURS, RGB, ColorRecall, draw_square
 from memenvs.recall.config import ColorRecallConfig, ViewRecallConfig
+from memenvs.recall.env import RecallHomes
 from memenvs.recall.homes import RecallHome
-from memenvs.recall.observer import stitch
+from memenvs.recall.observer import observer_scores, stitch
 from memenvs.recall.pools import ColorPool, ViewPool
 from memenvs.recall.tours import FORWARD, LEFT, keeps_cue, make_tour
 from memenvs.recall.turns import OBSERVED_HEADINGS, QUERY_HEADINGS, make_turns
@@ -28,14 +29,16 @@ VIEW = {**SMALL, "steps": (20, 20)}
 
 
 class OneRoom(HouseWorld):
-    """Homes of one empty room."""
+    """Homes of one empty room; home 1 has another room, which the observer cannot enter."""
 
     def __len__(self) -> int:
         return 2
 
     def make_house(self, index: int) -> House:
-        room = Room("other", np.array([[0, 0], [6, 0], [6, 4], [0, 4]], float), 0, (90, 90, 90))
-        return House(f"room {index}", Shapes.empty(), (room,), (), (), ("building",))
+        # The strip of the first room that is nearer to the second one's centre has about 0.6 square metres.
+        corners = [[[0, 0], [6, 0], [6, 4], [0, 4]], [[6.5, 0], [10, 0], [10, 4], [6.5, 4]]][: 1 + index]
+        rooms = tuple(Room("other", np.array(each, float), 0, (90, 90, 90)) for each in corners)
+        return House(f"room {index}", Shapes.empty(), rooms, (), (), ("building",))
 
 
 def test_tours():
@@ -195,6 +198,51 @@ def test_episodes_of_a_pool_are_those_of_the_environment():
                 np.testing.assert_allclose(answer, view.targets(views)[b], atol=1e-3)
 
 
+def test_pools_draw_from_all_that_they_have():
+    """Homes take turns, seeds give other tours and positions, and all of them are drawn equally often."""
+    rng = np.random.default_rng(0)
+    color, color_3 = (ColorPool(ColorRecallConfig(**COLOR), tours=3, seed=seed) for seed in (2, 3))
+    view, view_3 = (ViewPool(ViewRecallConfig(**VIEW), positions=3, seed=seed) for seed in (2, 3))
+    assert color.layout.tolist() == view.layout.tolist() == [0, 1, 2]
+    assert not set(color.key.tolist()) & set(color_3.key.tolist())
+    assert (view.start[:, :2] != view_3.start[:, :2]).any(1).all()
+    colors, views = color.sample_batch(300, rng), view.sample_batch(300, rng)
+    for numbers, count in ((colors.tour, 3), (colors.colour, 6), (views.position, 3), (views.query, 10)):
+        assert np.bincount(numbers, minlength=count).min() > 0.5 * 300 / count
+    assert len(np.unique(colors.square, axis=0)) > 100  # of 140
+    assert len(np.unique(views.key)) == 300
+
+
+def test_homes_that_were_used_last_are_kept(monkeypatch):
+    monkeypatch.setattr("memenvs.recall.env.HOME_CACHE_SIZE", 2)
+    homes = RecallHomes(ViewRecallConfig(**VIEW), "ViewRecall")
+    first, second = homes.load(0), homes.load(1)
+    assert homes.load(0) is first
+    third = homes.load(2)  # in place of home 1
+    assert homes.load(0) is first
+    assert homes.load(2) is third
+    assert homes.load(1) is not second
+
+
+def test_scores_of_observers():
+    """The mean picture is that of other positions; each episode is answered from what its own memory keeps."""
+    config = ViewRecallConfig(rooms=(4, 5), image_size=(12, 12), steps=(40, 40))
+    pools = [ViewPool(config, positions=4, seed=seed) for seed in (5, 6)]
+    episodes = pools[1].sample_batch(4, np.random.default_rng(5))
+    targets = pools[1].targets(episodes) / 255
+    mean = pools[0].pictures.mean((0, 1)) / 255
+    answers = np.zeros_like(targets)
+    for b in range(4):
+        seen = episodes.heading[b, -20:]  # FIFO
+        pictures = pools[1].pictures[episodes.position[b], seen] / 255
+        view = stitch(pictures, OBSERVED_HEADINGS[seen], QUERY_HEADINGS[episodes.query[b]], 90.0)
+        answers[b] = np.where(np.isnan(view), mean, view)
+    scores = observer_scores(config, 4, 20, seed=5)
+    assert scores["none"] == pytest.approx(((mean - targets) ** 2).mean())
+    assert scores["fifo"] == pytest.approx(((answers - targets) ** 2).mean())
+    assert scores["mvfo"] < scores["fifo"] < scores["none"] < scores["random"]
+
+
 def test_the_centre_of_a_room():
     corner = np.array([[0, 0], [4, 0], [4, 2], [2, 2], [2, 4], [0, 4]], float)  # three squares of 2 m
     room = Room("other", corner, 0, (90, 90, 90))
@@ -206,6 +254,8 @@ def test_the_centre_of_a_room():
 def test_homes_that_cannot_be_played():
     with pytest.raises(ValueError, match=r"2 of 2 homes cannot be played in ColorRecall: house 'room 0' must have two"):
         TrialEnv(ColorRecall, world=OneRoom())
+    with pytest.raises(ValueError, match=r"house 'room 1' must have two places .*, got 1"):
+        RecallHome(1, OneRoom().home(1)).check_places()
     env = TrialEnv(ViewRecall, world=OneRoom(), image_size=(12, 16), steps=(5, 5))
     assert env.reset(seed=0)[0]["rgb"].any()
 

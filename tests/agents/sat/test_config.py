@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from memenvs.agents.algorithms.allocator_config import AllocatorConfig
+from memenvs.agents.sat.allocation import SupervisedAllocation
 from memenvs.agents.sat.config import BalletModelConfig
 from memenvs.agents.sat.prediction import AllocationConfig
 
@@ -22,6 +23,7 @@ def test_defaults_are_those_of_the_published_runs() -> None:
     assert asdict(BalletModelConfig()) == {**memory, **codes, **start, **reader}
     learner = {"task_input": "task", "split": 0, "encoder": {}, "rate": 1.0, "only_kept": False}
     assert asdict(AllocationConfig()) == {**EXPLORATION, **learner}
+    assert asdict(SupervisedAllocation()) == {**EXPLORATION, "rate": 1.0}
     for config in (BalletModelConfig(), AllocationConfig()):
         with pytest.raises(FrozenInstanceError):
             config.loss_weight = 3  # type: ignore[misc, union-attr]

@@ -48,10 +48,11 @@ def test_scores_are_by_task_and_count_what_is_kept() -> None:
     model = make(strategy="mvfo")
     batch = sample(model, step=None)
     episodes = batch.episodes
+    assert episodes.answer_rows is not None
+    episodes.answer_rows[:, 2] = -1  # no step shows it
     scores = model.scores(batch)
     np.testing.assert_allclose(scores["mse"], model.answer(batch)[1].numpy())
     np.testing.assert_array_equal(scores["mse_two"], scores["mse"][1::2])
-    assert episodes.answer_rows is not None
     by_hand = []
     for rows, regions, wanted in zip(episodes.rows, episodes.regions, episodes.answer_rows, strict=True):
         kept = set(rows[kept_steps(regions, "mvfo", 5)].tolist())
@@ -62,9 +63,11 @@ def test_scores_are_by_task_and_count_what_is_kept() -> None:
     batch = sample(classes)
     logits = classes.model(batch.episodes, batch.strategies)
     right = logits.argmax(1).numpy() == batch.episodes.answers
-    np.testing.assert_array_equal(classes.scores(batch)["accuracy"], right.astype(float))
-    entropy = functional.cross_entropy(logits, torch.from_numpy(batch.episodes.answers))
-    torch.testing.assert_close(classes.loss(batch)[0], entropy)
+    entropy = functional.cross_entropy(logits, torch.from_numpy(batch.episodes.answers), reduction="none")
+    scores = classes.scores(batch)
+    np.testing.assert_array_equal(scores["accuracy"], right.astype(float))
+    np.testing.assert_allclose(scores["loss"], entropy.numpy(), rtol=1e-6)
+    torch.testing.assert_close(classes.loss(batch)[0], entropy.mean())
 
 
 def test_an_allocator_learns_from_a_hundred_times_the_error_and_explores_less_and_less() -> None:
@@ -84,6 +87,7 @@ def test_an_allocator_learns_from_a_hundred_times_the_error_and_explores_less_an
         q_loss = model.allocator.loss(tasks, torch.from_numpy(batch.strategies), -scale * losses)
         loss, log = model.loss(batch)
         assert log["q_loss"] == pytest.approx(q_loss.item(), rel=1e-5)
+        assert log["answer_loss"] == pytest.approx(losses.mean().item(), rel=1e-5)
         if classes:
             torch.testing.assert_close(loss, start + losses.mean() + 0.5 * q_loss)
         with torch.no_grad():
@@ -96,9 +100,22 @@ def test_an_allocator_learns_from_a_hundred_times_the_error_and_explores_less_an
         ({"allocation": {}, "capacity": None}, "allocation must be left out"),
         ({"allocation": {}, "memory": "t-fifo"}, "allocation must be left out with memory 't-fifo'"),
         ({"allocation": {"epsilon": 0}}, "unknown setting 'epsilon' of allocation"),
+        ({"allocation": {"rate": 0.0}}, "rate must be > 0, got 0.0"),
+        ({"allocation": {"loss_weight": 0.0}}, "loss_weight must be above 0, got 0.0"),
+        ({"allocation": {"epsilon_steps": 0}}, "epsilon_steps must be an integer of at least 1, got 0"),
+        ({"allocation": {"epsilon_end": 1.5}}, "epsilon_end must be 0 ... 1, got 1.5"),
     ):
         with pytest.raises(ValueError, match=words):
             make(**settings)
+
+
+def test_the_encoder_is_calibrated_with_episodes_of_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[dict[str, Any]] = []
+    draw = RandomPictures.sample
+    monkeypatch.setattr(RandomPictures, "sample", lambda *args, **more: calls.append(more) or draw(*args, **more))
+    weights = [next(make(initialisation=kind).model.encoder.parameters()) for kind in ("release", "calibrated")]
+    assert not torch.equal(*weights)
+    assert len(calls) == 1 and not calls[0].get("held_out", False)
 
 
 def test_a_shard_is_every_other_episode() -> None:
@@ -130,6 +147,6 @@ def test_figures_show_the_answers_and_the_memory() -> None:
     regions = model.model.task.sample(1, np.random.default_rng(7), held_out=True).regions[0]
     for shown, strategy in ((fifo, "fifo"), (mvfo, "mvfo")):
         for now in range(9):
-            stored = np.flatnonzero(~np.ma.masked_invalid(shown[:, now]).mask).tolist()
+            stored = np.flatnonzero(~np.ma.mcalls_invalid(shown[:, now]).mask).tolist()
             assert stored == kept_steps(regions[: now + 1], strategy, 5)
             np.testing.assert_array_equal(np.asarray(shown)[stored, now], regions[stored])

@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 
 from memenvs.agents.sat import ballet3d_task, recall_tasks
+from memenvs.agents.sat.ballet3d_task import Ballet3DTask
 from memenvs.agents.sat.face_task import FaceTask
 from memenvs.agents.sat.picture_task import PictureBatch
 from memenvs.agents.sat.picture_tasks import PICTURE_TASKS, make_picture_task
+from memenvs.agents.sat.recall_tasks import ColorRecallTask, ViewRecallTask
 from memenvs.ballet3d.config import Ballet3DConfig
-from memenvs.faces.config import LongStayConfig
+from memenvs.faces.config import FacesConfig, LongStayConfig
 from memenvs.recall.color_recall import RGB
+from memenvs.recall.config import ColorRecallConfig, ViewRecallConfig
+from memenvs.recall.pools import ColorPool, ViewPool
 from memenvs.recall.turns import OBSERVED_HEADINGS, QUERY_HEADINGS
 
 
@@ -28,14 +32,19 @@ def test_faces_have_the_patches_moves_and_cells_of_their_world() -> None:
     task = FaceTask(config)
     batch, episodes = task.sample(3, rng()), config.make_world().sample_batch(3, rng())
     assert (task.steps, task.capacity, task.n_regions, task.answers) == (512, 256, 16, 32)
+    assert FaceTask(FacesConfig(num_images=5)).capacity is None
     world = config.make_world()
     picture, cell = np.divmod(batch.rows, 100)
     np.testing.assert_array_equal(picture[:, 0], episodes.picture)
     np.testing.assert_array_equal(cell, episodes.cell)
+    np.testing.assert_array_equal(batch.regions, episodes.place)
     top, left = (8 * each for each in divmod(int(cell[2, 300]), 10))
     shown = batch.pictures(picture[2, 300:301])[0, top : top + 16, left : left + 16]
     np.testing.assert_array_equal(shown, world.patches(episodes.picture[2:], episodes.cell[2:, 300:301])[0, 0])
     np.testing.assert_array_equal(batch.answers, world.patches(episodes.picture, episodes.query_cell))
+    assert batch.query_rows is not None and batch.answer_rows is not None
+    np.testing.assert_array_equal(batch.query_rows % 100, episodes.query_cell[:, 0])
+    np.testing.assert_array_equal(batch.answer_rows, 100 * picture[:, :1] + episodes.query_cell[:, 1:])
     assert batch.moves is not None and batch.query_moves is not None and task.move_vectors is not None
     assert (batch.moves[:, 0] == -1).all()
     for cells, moves in ((batch.places, batch.moves[:, 1:]), (batch.query_places, batch.query_moves)):
@@ -101,6 +110,47 @@ def test_a_queried_heading_lies_beside_the_view_that_answers_it(monkeypatch: pyt
     assert errors[0] < errors[1]
     assert ((batch.rows // 40) == (batch.answer_rows // 40)).all()
     recall_tasks._positions.cache_clear()
+
+
+def test_evaluation_has_views_of_its_own_and_all_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Training uses seed 0, evaluation seed 1; episodes, places and answers are those of the pool."""
+    for module, name, counts in (
+        (ballet3d_task, "TRAINING HELD_OUT", (3, 2)),
+        (recall_tasks, "TOUR_VIEWS HELD_OUT_TOUR_VIEWS", (12, 8)),
+        (recall_tasks, "POSITIONS HELD_OUT_POSITIONS", (3, 2)),
+    ):
+        for each, count in zip(name.split(), counts, strict=True):
+            monkeypatch.setattr(module, each, count)
+    homes = {"rooms": (4, 5), "image_size": (12, 12), "steps": (2, 2)}
+    color, view = ColorRecallConfig(**homes, square_size=3, capacity=9), ViewRecallConfig(**homes)
+    ballet = Ballet3DConfig(strategy_task="lvfo")
+    colors = [ColorPool(color, tours=count, seed=seed) for seed, count in enumerate((3, 2))]
+    positions = [ViewPool(view, positions=count, seed=seed) for seed, count in enumerate((3, 2))]
+    dances = [ballet.make_world().sample_batch(count, np.random.default_rng(k)) for k, count in enumerate((3, 2))]
+    for held_out, count in ((False, 3), (True, 2)):
+        task = ColorRecallTask(color)
+        batch, episodes = task.sample(90, rng(), held_out=held_out), colors[held_out].sample_batch(90, rng())
+        assert batch.drawn is not None and batch.answer_rows is not None and task.capacity == 9
+        np.testing.assert_array_equal(batch.drawn, colors[held_out].images.reshape(-1, 12, 12, 3))
+        np.testing.assert_array_equal(batch.answers, episodes.colour)
+        np.testing.assert_array_equal(batch.answer_rows[:, 0], batch.rows[:, 0])
+        np.testing.assert_array_equal(batch.places, colors[held_out].place[episodes.tour])
+        task = ViewRecallTask(view)
+        batch, turns = task.sample(90, rng(), held_out=held_out), positions[held_out].sample_batch(90, rng())
+        assert batch.drawn is not None and task.capacity == 2
+        np.testing.assert_array_equal(batch.drawn, positions[held_out].pictures.reshape(-1, 12, 12, 3))
+        np.testing.assert_array_equal(batch.answers[:, 0], positions[held_out].targets(turns))
+        np.testing.assert_array_equal(batch.pictures(batch.rows[7]), positions[held_out].observed(turns)[7])
+        np.testing.assert_array_equal(batch.places, turns.place)
+        batch = Ballet3DTask(ballet).sample(90, rng(), held_out=held_out)
+        places = dances[held_out].place
+        assert batch.drawn is not None and batch.query_rows is not None
+        number = (places == batch.places[:, None]).all(2).argmax(1)  # of the episode that each one is
+        assert (places[number] == batch.places).all() and set(number.tolist()) == set(range(count))
+        queried = (batch.query_rows - len(batch.drawn)) // 6 == dances[held_out].dancer[number].T  # (S, B)
+        assert queried.sum(1)[2:6].min() > 10 and queried.sum() == queried[2:6].sum() == 90  # lvfo queries 2 ... 5
+    for cached in (ballet3d_task._ballets, recall_tasks._tours, recall_tasks._positions):
+        cached.cache_clear()
 
 
 def test_other_environments_are_refused() -> None:

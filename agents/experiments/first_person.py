@@ -30,8 +30,8 @@ def first_person_frames(
 ) -> list[np.ndarray]:
     """Play a trial of ExtObjNav and put the robot's view in some of its episodes side by side.
 
-    Goal, episode and step are written above each view. An episode that has ended keeps its last view, and says how it
-    ended. The views are larger than the images that the policy observes, and higher.
+    Goal, episode and step are written above each view. An episode that has ended keeps its last view, with how it ended
+    above it. The views are drawn for people: they are square, and larger than the images that the policy observes.
 
     Args:
         policy: The policy.
@@ -82,7 +82,16 @@ def first_person_frames(
 
 
 def animated_webp(frames: Sequence[np.ndarray], *, width: int = 480, milliseconds: int = 250) -> bytes:
-    """Encode frames, uint8 (H, W, 3), as an animated WebP of a width in pixels that never ends."""
+    """Encode frames as an animated WebP that is repeated without end.
+
+    Args:
+        frames: uint8, (H, W, 3) each; at least one.
+        width: Width of the animation, pixels.
+        milliseconds: Time of each frame but the last one, which stays for two seconds.
+
+    Returns:
+        Content of the file.
+    """
     images = [Image.fromarray(frame) for frame in frames]
     size = width, round(images[0].height * width / images[0].width)
     images = [image.resize(size, Image.Resampling.LANCZOS) for image in images]

@@ -1,7 +1,7 @@
 """Attention by the package flash-attn: packed sequences, and decoding from a cache.
 
-It is used where `MEMENVS_ATTENTION=flash-attn` says so, on CUDA in half precision. PyTorch's own attention serves
-the rest; it also has the kernels of the package for what needs no mask.
+It is used where `MEMENVS_ATTENTION=flash-attn` says so, on CUDA in half precision. PyTorch's own attention computes
+the rest. For attention without a mask PyTorch has the same kernels itself.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _INTERFACE = {
 #: Devices on which the package computes.
 _DEVICES = ("cuda",)
 _MAX_WIDTH = 256
-#: Packed keys over given ones beyond which windows overlap so much that copies of keys cost more than masks.
+#: Most packed keys for each given key. Where windows overlap more, these copies cost more than a mask.
 _MAX_COPIES = 4
 
 
@@ -80,7 +80,13 @@ def check_interface(package: Any) -> None:
 
 
 def serves(q: Tensor, k: Tensor, v: Tensor) -> bool:
-    """Return True if flash-attn is chosen and can compute with q, k and v."""
+    """Return True if flash-attn is chosen and can compute attention with these tensors.
+
+    Args:
+        q: Queries, (B, heads, T, width).
+        k: Keys, (B, heads, M, width).
+        v: Values, (B, heads, M, width).
+    """
     if q.device.type not in _DEVICES or chosen_package() is None:
         return False
     width = q.shape[-1]
@@ -90,13 +96,13 @@ def serves(q: Tensor, k: Tensor, v: Tensor) -> bool:
 
 @dataclass(frozen=True)
 class Packing:
-    """Sequences of different length behind each other.
+    """S sequences of different lengths, one behind the other, without padding.
 
     Attributes:
-        keys: int64, (K,); the key of each place, of all keys (B * M).
-        query_ends: int32, (S + 1,); 0, and the end of each sequence among the queries.
-        key_ends: int32, (S + 1,); the same among `keys`.
-        longest: Queries and keys of the longest sequences.
+        keys: int64, (K,); for each packed key its index among the given ones, 0 ... B * M - 1.
+        query_ends: int32, (S + 1,); 0, then the end of each sequence in all queries.
+        key_ends: int32, (S + 1,); 0, then the end of each sequence in `keys`.
+        longest: Number of queries, and of keys, of the longest sequence.
     """
 
     keys: Tensor
@@ -106,23 +112,32 @@ class Packing:
 
     @staticmethod
     def of_lengths(keys: Tensor, query_lengths: Tensor, key_lengths: Tensor) -> Packing:
-        """Lay out sequences of these lengths, int64 (S,)."""
+        """Lay out sequences.
+
+        Args:
+            keys: As in the class.
+            query_lengths: int64, (S,); queries of each sequence.
+            key_lengths: int64, (S,); keys of each sequence.
+        """
         query_ends, key_ends = (F.pad(each.cumsum(0), (1, 0)).to(torch.int32) for each in (query_lengths, key_lengths))
         return Packing(keys, query_ends, key_ends, (int(query_lengths.max()), int(key_lengths.max())))
 
 
 def pack_windows(first: Tensor, last: Tensor, sinks: int, num_keys: int) -> Packing | None:
-    """Pack windows in which queries share the first key and each attends to one key more.
+    """Pack queries with the keys of their windows.
+
+    Consecutive queries form one sequence if their windows begin at the same key and each ends one key later than the
+    one before. Within a sequence this is causal attention.
 
     Args:
-        first: int64, (B, T); as in `memenvs.agents.memory.attention.Window`.
-        last: int64, (B, T).
-        sinks: Keys at the front that every query attends to.
+        first: int64, (B, T); first key of each query's window, as in `memenvs.agents.memory.attention.Window`.
+        last: int64, (B, T); its last key.
+        sinks: Number of keys at the front that every query attends to.
         num_keys: M.
 
     Returns:
-        The packing, one sequence for each run of such queries, its sinks in front; None where windows overlap so much
-        that keys would be copied more than four times.
+        The packing, in which each sequence has the sinks in front of its keys. None where windows overlap so much that
+        keys would be copied more than four times.
     """
     batch, steps = first.shape
     begins = torch.ones_like(first, dtype=torch.bool)
@@ -141,7 +156,12 @@ def pack_windows(first: Tensor, last: Tensor, sinks: int, num_keys: int) -> Pack
 
 
 def pack_present(present: Tensor, queries: int) -> Packing:
-    """Pack the keys that exist, bool (B, M), for as many queries in each sequence."""
+    """Pack the keys that exist; each of the B rows is a sequence.
+
+    Args:
+        present: bool, (B, M); True for keys that exist.
+        queries: Queries of each row, T.
+    """
     lengths = present.sum(1)
     return Packing.of_lengths(present.flatten().nonzero()[:, 0], torch.full_like(lengths, queries), lengths)
 
@@ -154,7 +174,7 @@ def attend_packed(q: Tensor, k: Tensor, v: Tensor, packing: Packing, *, causal: 
         k: The same, (B, heads, M, width).
         v: The same.
         packing: The sequences, which have all queries in order.
-        causal: Whether the queries of a sequence are the last of its steps and attend to nothing later.
+        causal: If True, the queries of a sequence are its last steps, and each attends to no later key.
 
     Returns:
         float16 or bfloat16, (B, heads, T, width); 0 where a sequence has no key.
@@ -169,17 +189,18 @@ def attend_packed(q: Tensor, k: Tensor, v: Tensor, packing: Packing, *, causal: 
 
 
 def attend_cache(q: Tensor, k: Tensor, v: Tensor, first: Tensor, last: Tensor, sinks: int) -> Tensor:
-    """Attend from one query a sequence to a run of cached keys and to the sinks.
+    """Attend from one query a row to cached keys and to the sinks, without a gradient.
 
-    It has no gradient. The sinks are joined by the logarithm of the sum of exponentials that the package returns.
+    The package attends to the keys from `first` to `last` alone. It also returns the logarithm of the sum of
+    exponentials of their scores. This is what a softmax over all keys needs, so the sinks are added here.
 
     Args:
         q: float16 or bfloat16, (B, heads, 1, width).
         k: The same, (B, heads, M, width).
         v: The same.
-        first: int64, (B,); first key of the run.
-        last: int64, (B,); its last key.
-        sinks: Keys at the front.
+        first: int64, (B,); first cached key of each query.
+        last: int64, (B,); its last one.
+        sinks: Number of keys at the front that every query attends to.
 
     Returns:
         float16 or bfloat16, (B, heads, 1, width).

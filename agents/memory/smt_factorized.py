@@ -102,7 +102,7 @@ class FactorizedMemory(SceneMemory):
         return self.decoder.read(psi[:, -1], self.spread.finish(psi, attended), absent)
 
     def _centres(self, psi: Tensor, absent: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Return centres, float (G, C, D), and the mask of absent ones, bool (G, C) or None."""
+        """Choose centres of the elements psi, (G, L, D): float (G, C, D), and which are absent, bool (G, C) or None."""
         count = self.config.n_centres
         if self.config.centres == "static":
             return self.static_centres.expand(len(psi), -1, -1), None

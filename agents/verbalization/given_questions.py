@@ -20,7 +20,7 @@ from memenvs.verbalization.splits import Data
 
 
 class Given(NamedTuple):
-    """A question that was given, where `EncodedQuestion` stands otherwise."""
+    """A question that was given; it takes the place of the `EncodedQuestion` of a drawn one."""
 
     qa: QuestionAnswer
 
@@ -52,7 +52,7 @@ def answer_in_words(model: AnsweringModel, batch: QuestionBatch) -> list[list[tu
     """Answer the questions of a batch.
 
     Returns:
-        B lists of Q answers: the words, and what they state; None if they state nothing.
+        B lists of Q answers. Each has the words, and the clauses that they state, None if they state nothing.
     """
     gold = model.gold(batch)
     if isinstance(model, TextAnswering):

@@ -75,7 +75,7 @@ def check_declared(subject: TaskUnderTest) -> None:
 
 
 def _as_observed(value: Any) -> Any:
-    """A value as the space takes it: numbers of no dimension as arrays."""
+    """Convert NumPy's single numbers to arrays, which spaces ask for."""
     return np.asarray(value) if isinstance(value, np.generic) and value.dtype.kind != "U" else value
 
 

@@ -1,4 +1,9 @@
-"""Files of scene datasets of habitat-sim: their scenes, and what these refer to."""
+"""Files of scene datasets of habitat-sim: their scenes, and what these refer to.
+
+A scene dataset config lists files, by names or patterns. A stage is the building, one mesh. A scene instance names a
+stage and the objects in it, with their poses. habitat-sim ends the process of Python where a file is broken, so all of
+them are checked first.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +46,8 @@ class SceneName(NamedTuple):
     Attributes:
         dataset: Path of the scene dataset config; "default" for a stage alone.
         scene: Path of the scene instance or stage.
-        has_objects: Whether it has objects of its own, which habitat-sim gives away only if it is built with Bullet.
+        has_objects: True if objects are part of the scene. habitat-sim lists them only if it was built with Bullet,
+            a physics engine.
     """
 
     dataset: str
@@ -58,10 +64,10 @@ class Dataset:
     Attributes:
         path: Absolute path.
         names: Names of the scenes, in order.
-        is_exported: Whether memenvs has written it, with the description of each home in `homes/NAME.json`.
+        is_exported: True if memenvs has written it, with the description of each home in `homes/NAME.json`.
 
     Raises:
-        ValueError: None is given, the name ends otherwise, the file is no such config, or there is no scene.
+        ValueError: `path` is None or ends otherwise, the file is no such config, or there is no scene.
         FileNotFoundError: There is no such file, or a description of an exported home is missing.
     """
 
@@ -88,9 +94,7 @@ class Dataset:
         return self.path.parent / "homes" / f"{name}.json"
 
     def scene(self, name: str) -> SceneName:
-        """Find a scene, and check what it refers to.
-
-        The package ends the process where a mesh is broken.
+        """Find a scene, and check the files that it refers to.
 
         Raises:
             ValueError: A file is broken, or an object is not in the data set.

@@ -29,9 +29,14 @@ _PLACES, _EYE = 16, 0.5
 _MAX_ISLANDS = 32
 #: A region belongs to the floor if its own is at most this much above or below it, m.
 _FLOOR_RANGE = 1.0
+#: Cosine of the largest angle between the vertical and an object's y axis at which the object stands upright.
 _UPRIGHT = math.cos(math.radians(5))
-_MIN_HALF = 1e-3  # m
+#: Smallest half of a box's side, m: flat objects get a volume.
+_MIN_HALF = 1e-3
+#: Of floors and objects on maps, sRGB; habitat-sim draws the images.
 _FLOOR_COLOUR, _COLOUR = (170, 160, 150), (150, 140, 130)
+#: Classes of pixels without a semantic id: nothing, floor, wall and ceiling; see `HabitatScene.building`.
+BUILDING_CLASSES = np.array([CLASS_INDEX[each] for each in ("outside", "floor", "wall", "ceiling")], np.uint8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +49,8 @@ class HomeDescription:
         navmesh: Content of a .navmesh file.
         main: Number of the island that robots are on: the largest one with something above it.
         floor: Height of the floor there in habitat-sim's frame, m.
-        has_building: Whether what has no semantic id is walls, floors and ceilings: the stage of a data set that has
-            its furniture as objects.
+        has_building: True if pixels without a semantic id are walls, floors and ceilings, as in data sets whose
+            furniture is separate objects.
     """
 
     house: House
@@ -65,6 +70,9 @@ def describe_scene(dataset: Dataset, scene: SceneName, name: str, radius: float,
         name: Name of the home.
         radius: Radius of the robot, m.
         height: Its height, m.
+
+    Returns:
+        Its house, semantic ids and navigation mesh.
 
     Raises:
         ValueError: It cannot be loaded, has no floor for the robot, or something in it is described wrongly.
@@ -184,7 +192,3 @@ def _add_box(builder: ShapeBuilder, corners: np.ndarray, floor: float, semantic:
         semantic=semantic,
         instance=instance,
     )
-
-
-#: Classes of pixels without a semantic id: nothing, floor, wall and ceiling; see `HabitatScene.building`.
-BUILDING_CLASSES = np.array([CLASS_INDEX[each] for each in ("outside", "floor", "wall", "ceiling")], np.uint8)

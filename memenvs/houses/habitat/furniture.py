@@ -16,7 +16,7 @@ _BOX, _MESH = "receptacle_aabb_", "receptacle_mesh_"
 
 @dataclass(frozen=True, eq=False)
 class MarkedSurface:
-    """A surface or a volume above it, as a data set marks it ("receptacle").
+    """A surface for small objects, or a box above it, as a data set marks it ("receptacle").
 
     Attributes:
         name: Its name.
@@ -39,7 +39,7 @@ class Furniture:
 
     Attributes:
         name: Its handle, such as "frl_apartment_chair_01_:0000".
-        class_id: Semantic id that the data set gives its class.
+        class_id: Semantic id of its class in the data set.
         to_world: float64, (4, 4); from its own frame to habitat-sim's.
         low: float64, (3,); corner of its bounding box in its own frame, m.
         high: float64, (3,); the opposite corner.
@@ -82,7 +82,7 @@ def settle_objects(simulator: Any, first: int, static: Any) -> None:
     Args:
         simulator: The simulator.
         first: Id of the first one, in the order of `read_furniture`; the others follow.
-        static: The package's name for what does not move.
+        static: The package's motion type of objects that do not move.
     """
     number = first
     for each in _rigid_objects(simulator):
@@ -139,8 +139,8 @@ def _surfaces(
         attributes: That part.
         folder: Folder of the config, for meshes.
         frames: Frame of each link, by name; None is the name of an object without links.
-        scale: Size of the object over that in the config.
-        turns: Whether boxes may be turned about their middle, as those of stages.
+        scale: Factor from sizes in the config to those in the scene.
+        turns: True if boxes may be turned about their middle, as those of stages.
     """
     found = []
     for key in sorted(attributes.get_subconfig_keys()):

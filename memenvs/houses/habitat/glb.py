@@ -1,4 +1,8 @@
-"""Check of binary glTF files, because broken ones end the process of habitat-sim."""
+"""Check of binary glTF files, because broken ones end the process in which habitat-sim runs.
+
+Such a file has a JSON document and a chunk of bytes. A buffer view is a part of the chunk. An accessor reads a buffer
+view as numbers. A mesh has primitives, which name the accessors of their positions and of the corners of triangles.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +68,7 @@ def _chunks(path: Path, content: bytes) -> tuple[Field, bytes]:
 
 
 def _view(field: Field, size: int) -> tuple[int, int, int] | None:
-    """First byte, length and stride of a buffer view; None in another file."""
+    """First byte and length of a buffer view, and bytes from entry to entry, 0 if not given; None in another file."""
     first = field.get("byteOffset")
     begin = 0 if first is None else _index(first, size + 1)
     if _index(field["buffer"], 2**31) > 0 or size == 0:
@@ -75,7 +79,7 @@ def _view(field: Field, size: int) -> tuple[int, int, int] | None:
 
 
 def _accessor(field: Field, views: list[tuple[int, int, int] | None], binary: bytes) -> np.ndarray | int:
-    """Values of integers in a column; the number of others, or of what is elsewhere."""
+    """Values of an accessor that may name corners: single unsigned integers. Of others only their number."""
     component, shape = field["componentType"].value, field["type"].value
     if component not in _COMPONENTS:
         raise field["componentType"].error(f"one of {list(_COMPONENTS)}")
@@ -99,7 +103,7 @@ def _accessor(field: Field, views: list[tuple[int, int, int] | None], binary: by
 
 
 def _check_primitive(field: Field, accessors: list[np.ndarray | int]) -> None:
-    """Check that a mesh has positions, and that its triangles have corners among them."""
+    """Check that a primitive has positions, and that the corners of its triangles are among them."""
     position = accessors[_index(field["attributes"]["POSITION"], len(accessors))]
     count = position if isinstance(position, int) else len(position)
     number = field.get("indices")

@@ -18,27 +18,53 @@ _NARROW = SampledView.whole(3, 3, math.radians(2))
 
 
 def measure(view: SampledView, position: np.ndarray, heading: float, pitch: float) -> np.ndarray:
-    """Draw depths, float32 (H, W), m, from a position (3,); 0 where there is nothing."""
+    """Draw a depth picture.
+
+    Args:
+        view: Size and field of view.
+        position: float, (3,); of the camera, m.
+        heading: rad.
+        pitch: rad, positive upwards.
+
+    Returns:
+        float32, (H, W); m along the optical axis, 0 where nothing is hit.
+    """
     x, y, z = np.asarray(position, np.float64).tolist()
     return simulation().draw(view, (DEPTH,), np.array([x, z, -y, heading, pitch]))[DEPTH]
 
 
 def axes(heading: float, pitch: float) -> np.ndarray:
-    """Directions ahead, to the right and up of a camera; float64, (3, 3)."""
+    """Unit vectors ahead, to the right and up of a camera.
+
+    Args:
+        heading: rad.
+        pitch: rad, positive upwards.
+
+    Returns:
+        float64, (3, 3); one a row.
+    """
     cos, sin, cos_pitch, sin_pitch = math.cos(heading), math.sin(heading), math.cos(pitch), math.sin(pitch)
     ahead = (cos * cos_pitch, sin * cos_pitch, sin_pitch)
     return np.array([ahead, (sin, -cos, 0.0), (-cos * sin_pitch, -sin * sin_pitch, cos_pitch)])
 
 
 def tangents(view: SampledView) -> tuple[np.ndarray, np.ndarray]:
-    """Slopes of the rays: of each column to the right, (W,), and of each row up, (H,)."""
+    """Tangents of the angles between the rays of a view and its optical axis.
+
+    Returns:
+        float64, (W,) and (H,); to the right for each column, and up for each row.
+    """
     focal = view.width / 2 / math.tan(view.hfov / 2)
     columns, rows = np.arange(view.width) + 0.5, np.arange(view.height) + 0.5
     return (columns - view.width / 2) / focal, (view.height / 2 - rows) / focal
 
 
 def seen_points(view: SampledView, position: np.ndarray, heading: float, pitch: float) -> np.ndarray:
-    """Find the points that a camera sees; float64, (P, 3), m."""
+    """Find the points that a camera sees; arguments are those of `measure`.
+
+    Returns:
+        float64, (P, 3); a point for each pixel that hits something, m.
+    """
     depth = measure(view, position, heading, pitch).astype(np.float64)
     right, up = tangents(view)
     rays = np.stack(np.broadcast_arrays(1.0, right[None, :], up[:, None]), -1) @ axes(heading, pitch)

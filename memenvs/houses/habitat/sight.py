@@ -1,4 +1,7 @@
-"""Viewpoints in homes whose walls we do not know, by depth pictures from the target."""
+"""Cells from which a target is seen, in homes whose walls are not known as shapes.
+
+Six depth pictures are drawn at the target. A camera sees the target if nothing is nearer in its direction.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from memenvs.houses.navigation.viewpoints import EYE_HEIGHT, MAX_RAISES, RAISE_S
 #: Camera to one side; six of them see all around.
 _SIDE = SampledView.whole(96, 96, math.pi / 2)
 _DIRECTIONS = (*((k * math.pi / 2, 0.0) for k in range(4)), (0.0, UP), (0.0, DOWN))
-#: A surface this much nearer than the eye does not block, m: that is the precision of a pixel.
+#: A surface within this distance of the camera does not block, m; depth pictures are no more precise.
 _TOLERANCE = 0.05
 
 
@@ -48,7 +51,15 @@ def find_seen_viewpoints(navmap: NavigationMap, target: np.ndarray, floor: float
 
 
 def _are_free(offsets: np.ndarray, depths: list[np.ndarray]) -> np.ndarray:
-    """True where nothing is between the cameras and a point; offsets float64 (Q, 3), m; bool, (Q,)."""
+    """Find the points that can be seen from the target.
+
+    Args:
+        offsets: float64, (Q, 3); from the target to each point, m.
+        depths: A depth picture for each of `_DIRECTIONS`, float32, (H, H); m.
+
+    Returns:
+        bool, (Q,).
+    """
     free = np.zeros(len(offsets), bool)
     for direction, depth in zip(_DIRECTIONS, depths, strict=True):
         ahead, right, up = axes(*direction) @ offsets.T

@@ -1,7 +1,7 @@
 """The simulator of habitat-sim in this process: scenes, small objects and images.
 
-Its scene is changed by reconfiguring it, in seconds or less, where making another one takes longer. All environments
-of a process share it. So those in the same home are drawn one after the other.
+To change its scene takes seconds at most, to make another simulator takes longer. So all environments of a process
+share one. Environments in the same home are drawn one after the other, so that the scene changes seldom.
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ class Simulation:
         self._agents: list[Any] = []  # one for each camera, because it draws all cameras of an agent
         self._cameras: dict[tuple[SampledView, str], int] = {}
         self._has_colour = False
-        self._offsets: dict[str, tuple[float, float, float]] = {}  # of object configs
+        # Object config -> where its origin is from the middle of its box, m.
+        self._offsets: dict[str, tuple[float, float, float]] = {}
 
     def enter(self, name: SceneName, objects: Sequence[SceneObject] = ()) -> None:
         """Go to a scene with these small objects in it.
@@ -243,7 +244,7 @@ class Simulation:
         scene.scene_dataset_config_file = name.dataset
         scene.scene_id = name.scene
         scene.gpu_device_id = choose_gpu()
-        scene.enable_physics = name.has_objects  # without it the package does not give them away
+        scene.enable_physics = name.has_objects  # without it the package lists no objects
         if not self._agents:
             self._agents = [
                 self._package.agent.AgentConfiguration(sensor_specifications=[]) for _ in range(_MAX_CAMERAS)
@@ -332,9 +333,10 @@ def simulation() -> Simulation:
 
 @cache
 def _object_file(category: int) -> tuple[Path, tuple[float, float, float]]:
-    """GLB of an object, centred, and where its middle is from that of the object's nominal box, both y up, m.
+    """Write our model of a small object; returns its file (GLB), and where the middle of the mesh is (m, y up).
 
-    The package puts the middle of a mesh at an object's position, so the mesh is written about its middle.
+    The package puts the middle of a mesh at an object's position. So the mesh is written about its middle, and the
+    offset is from the middle of the object's nominal box.
     """
     scene = make_object(object_shapes(category, (0.0, 0.0, -object_height(category) / 2)))
     middle = scene.bounds.mean(0)

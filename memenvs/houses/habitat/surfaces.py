@@ -19,13 +19,13 @@ from memenvs.houses.house import Receptacle
 _FROM_ABOVE = SampledView.whole(192, 192, math.radians(120))
 #: Side of the cells of a surface, m.
 _CELL = 0.025
-#: What is this much higher or lower is not the surface, m.
+#: Points this much above or below the height of a surface do not belong to it, m.
 _LEVEL = 0.01
 #: Largest height of the camera above a surface, m, and its distance from what is above it.
 _MAX_HEIGHT, _GAP = 1.0, 0.02
 #: Smallest side of a rectangle, cells, and most rectangles on a surface.
 _MIN_SIDE, _MAX_RECTANGLES = 4, 4
-#: A surface that leans more is none, as the cosine of its angle.
+#: Cosine of the largest angle at which a surface may lean.
 _UPRIGHT = math.cos(math.radians(10))
 _TO_OURS = np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])  # x, y, z -> x, -z, y
 

@@ -37,8 +37,8 @@ def check_plots(folder: Path) -> None:
 def draw_tables(tables: Mapping[str, Table], folder: Path) -> list[Path]:
     """Draw each table into a file of its own, `NAME.png`.
 
-    Columns that are lengths or distances are the horizontal axis of lines, one for each row; other tables have a group
-    of bars for each row.
+    Where columns are lengths of histories or distances, they are the horizontal axis, and each row is a line. Other
+    tables have a group of bars for each row.
 
     Args:
         tables: Tables by name; see `memenvs.verbalization.language.tables.make_tables`.

@@ -100,6 +100,17 @@ class Field:
             raise self.error(f"a number from {-limit:g} to {limit:g}")
         return float(self.value)
 
+    def integer(self, below: int, at_least: int = 0) -> int:
+        """Return the value, a whole number from `at_least` to `below` - 1.
+
+        Raises:
+            ValueError: This is anything else.
+        """
+        value = self.value
+        if isinstance(value, bool) or not isinstance(value, int) or not at_least <= value < below:
+            raise self.error(f"a whole number from {at_least} to {below - 1}")
+        return value
+
     def text(self) -> str:
         """Return the value, a string.
 

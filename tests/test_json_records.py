@@ -12,6 +12,7 @@ from memenvs.cli.common import UserError, parse_settings, print_json
 from memenvs.json_records import (
     MAX_DEPTH,
     MAX_DIGITS,
+    Field,
     count_records,
     each_record,
     format_json,
@@ -109,3 +110,12 @@ def test_files_that_unpack_to_much_more(tmp_path: Path) -> None:
     repetitive = b'{"polygon": [0.0, 0.0, 1.0]}\n' * 30_000  # 0.9 MB: small enough to be read whatever it unpacks from
     (tmp_path / "small.jsonl.gz").write_bytes(gzip.compress(repetitive))
     assert count_records(tmp_path / "small.jsonl.gz") == 30_000
+
+
+def test_integers_have_a_range() -> None:
+    assert [Field(value, "F").integer(3, -1) for value in (-1, 0, 2)] == [-1, 0, 2]
+    for value in (-2, 3, 1.0, True, "1", None):
+        with pytest.raises(ValueError, match=f"F: a must be a whole number from -1 to 2, got {value!r}"):
+            Field(value, "F", "a").integer(3, -1)
+    with pytest.raises(ValueError, match="from 0 to 2, got -1"):
+        Field(-1, "F").integer(3)

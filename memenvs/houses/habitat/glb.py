@@ -43,7 +43,7 @@ def check_glb(path: Path) -> None:
             _check_primitive(primitive, accessors)
     for node in document.optional_items("nodes"):
         if (number := node.get("mesh")) is not None:
-            _index(number, len(meshes))
+            number.integer(len(meshes))
 
 
 def _chunks(path: Path, content: bytes) -> tuple[Field, bytes]:
@@ -70,12 +70,12 @@ def _chunks(path: Path, content: bytes) -> tuple[Field, bytes]:
 def _view(field: Field, size: int) -> tuple[int, int, int] | None:
     """First byte and length of a buffer view, and bytes from entry to entry, 0 if not given; None in another file."""
     first = field.get("byteOffset")
-    begin = 0 if first is None else _index(first, size + 1)
-    if _index(field["buffer"], 2**31) > 0 or size == 0:
+    begin = 0 if first is None else first.integer(size + 1)
+    if field["buffer"].integer(2**31) > 0 or size == 0:
         return None
-    length = _index(field["byteLength"], size - begin + 1)
+    length = field["byteLength"].integer(size - begin + 1)
     stride = field.get("byteStride")
-    return begin, length, 0 if stride is None else _index(stride, 253)
+    return begin, length, 0 if stride is None else stride.integer(253)
 
 
 def _accessor(field: Field, views: list[tuple[int, int, int] | None], binary: bytes) -> np.ndarray | int:
@@ -85,14 +85,14 @@ def _accessor(field: Field, views: list[tuple[int, int, int] | None], binary: by
         raise field["componentType"].error(f"one of {list(_COMPONENTS)}")
     if shape not in _WIDTHS:
         raise field["type"].error(f"one of {list(_WIDTHS)}")
-    count = _index(field["count"], 2**31)
+    count = field["count"].integer(2**31)
     number = field.get("bufferView")
-    view = None if number is None else views[_index(number, len(views))]
+    view = None if number is None else views[number.integer(len(views))]
     if view is None:
         return count
     begin, length, stride = view
     offset = field.get("byteOffset")
-    offset_bytes = 0 if offset is None else _index(offset, length + 1)
+    offset_bytes = 0 if offset is None else offset.integer(length + 1)
     dtype = np.dtype(_COMPONENTS[component])
     size = dtype.itemsize * _WIDTHS[shape]
     if count and offset_bytes + (stride or size) * (count - 1) + size > length:
@@ -104,19 +104,11 @@ def _accessor(field: Field, views: list[tuple[int, int, int] | None], binary: by
 
 def _check_primitive(field: Field, accessors: list[np.ndarray | int]) -> None:
     """Check that a primitive has positions, and that the corners of its triangles are among them."""
-    position = accessors[_index(field["attributes"]["POSITION"], len(accessors))]
+    position = accessors[field["attributes"]["POSITION"].integer(len(accessors))]
     count = position if isinstance(position, int) else len(position)
     number = field.get("indices")
     if number is None:
         return
-    corners: Any = accessors[_index(number, len(accessors))]
+    corners: Any = accessors[number.integer(len(accessors))]
     if isinstance(corners, np.ndarray) and len(corners) and int(corners.max()) >= count:
         raise number.error(f"an accessor of numbers below {count}, the number of its positions")
-
-
-def _index(field: Field, below: int) -> int:
-    """Return a whole number from 0 to below `below`."""
-    value = field.value
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < below:
-        raise field.error(f"a whole number from 0 to {below - 1}")
-    return value

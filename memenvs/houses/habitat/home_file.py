@@ -98,10 +98,10 @@ def read_home(path: Path) -> tuple[House, list[SemanticEntry]]:
     )
     entries = [
         SemanticEntry(
-            _index(each["id"], 2**31),
-            _index(each["instance_id"], len(instances)),
-            _index(each["semantic_id"], len(CLASSES)),
-            _index(each["room"], len(rooms), at_least=-1),
+            each["id"].integer(2**31),
+            each["instance_id"].integer(len(instances)),
+            each["semantic_id"].integer(len(CLASSES)),
+            each["room"].integer(len(rooms), at_least=-1),
         )
         for each in home["semantic_ids"].items()
     ]
@@ -130,12 +130,12 @@ def _room(field: Field) -> Room:
     material = field["floor_material"].text()
     if material not in MATERIAL_INDEX:
         raise field["floor_material"].error(f"one of {list(MATERIALS)}")
-    red, green, blue = (_index(each, 256) for each in _numbers(field["floor_colour"], 3))
+    red, green, blue = (each.integer(256) for each in _numbers(field["floor_colour"], 3))
     return Room(field["type"].text(), polygon, MATERIAL_INDEX[material], (red, green, blue))
 
 
 def _door(field: Field, num_rooms: int) -> Door:
-    first, second = (_index(each, num_rooms, at_least=-1) for each in _pair(field["rooms"]))
+    first, second = (each.integer(num_rooms, at_least=-1) for each in _pair(field["rooms"]))
     x, y = (each.number(1e4) for each in _pair(field["centre"]))
     width, height, yaw = (field[name].number(1e4) for name in ("width", "height", "yaw"))
     return Door((first, second), (x, y), width, height, yaw)
@@ -145,7 +145,7 @@ def _receptacle(field: Field, num_instances: int) -> Receptacle:
     x, y, z = (each.number(1e4) for each in _numbers(field["centre"], 3))
     half_x, half_y = (each.number(1e4) for each in _pair(field["half"]))
     yaw, clearance = field["yaw"].number(1e4), field["clearance"].number()
-    return Receptacle(_index(field["instance"], num_instances), (x, y, z), (half_x, half_y), yaw, clearance)
+    return Receptacle(field["instance"].integer(num_instances), (x, y, z), (half_x, half_y), yaw, clearance)
 
 
 def _pair(field: Field) -> list[Field]:
@@ -154,11 +154,3 @@ def _pair(field: Field) -> list[Field]:
 
 def _numbers(field: Field, count: int) -> list[Field]:
     return field.items(count, count)
-
-
-def _index(field: Field, below: int, at_least: int = 0) -> int:
-    """Return a whole number from `at_least` to below `below`."""
-    value = field.value
-    if isinstance(value, bool) or not isinstance(value, int) or not at_least <= value < below:
-        raise field.error(f"a whole number from {at_least} to {below - 1}")
-    return value

@@ -1,0 +1,1 @@
+"""Tables and figures of the results pages, one module a page."""

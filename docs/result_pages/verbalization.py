@@ -1,0 +1,141 @@
+"""Questions about a robot's life: right answers of each memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from memenvs.agents.experiments.report import COLOURS
+from memenvs.agents.experiments.statistics import format_percent
+from memenvs.agents.studies.question_answering import mean_over_kinds
+from memenvs.agents.studies.study_results import has_results, read_result
+from memenvs.verbalization.language.tables import THESIS_MIX
+from memenvs.verbalization.language.wordings import KINDS
+from result_pages.shared import FONT, MARKERS, folders, label_axes, new_figure, print_table
+
+#: Memory that answers questions -> its name, and the vectors that it keeps.
+EPISODIC_QA = {
+    "episodic-qa": ("with a long-term state (`ct-lt`)", "21"),
+    "episodic-qa-ct": ("compressive transformer (`ct`)", "20"),
+    "episodic-qa-ct-26": ("the same, larger (`ct-26`)", "26"),
+    "episodic-qa-ct-slots": ("four long-term states (`ct-slots`)", "24"),
+    "episodic-qa-ct-log": ("merging levels (`ct-log`)", "26"),
+    "episodic-qa-ct-lt-learned": ("learned query (`ct-lt-learned`)", "21"),
+    "episodic-qa-ml-ct-lt": ("two levels of compression (`ml-ct-lt`)", "21"),
+    "episodic-qa-lstm-o1": ("newest LSTM outputs (`lstm-o1`)", "21"),
+    "episodic-qa-lstm-on": ("all LSTM outputs (`lstm-on`)", "all"),
+    "episodic-qa-text-only": ("the question alone (`text-only`)", "0"),
+}
+#: Right answers of the thesis' CT+LT and of its model without memory, %: kind -> for histories of 1, 5 and 10 episodes.
+THESIS_QA = {
+    "clock": ((99, 99, 97), (92, 92, 85)),
+    "problems": ((95, 97, 98), (95, 97, 98)),
+    "duration": ((91, 91, 91), (90, 92, 91)),
+    "action": ((73, 24, 7), (0, 0, 1)),
+    "object": ((73, 42, 25), (11, 11, 11)),
+    "location": ((42, 33, 34), (20, 20, 20)),
+    "past_time": ((14, 2, 1), (3, 1, 0)),
+    "how_often": ((56, 51, 41), (63, 56, 45)),
+    "summary": ((75, 46, 37), (23, 25, 27)),
+    "total": ((71, 44, 35), (29, 30, 30)),
+}
+#: Episodes of the histories of the tests; up to 5 in training.
+QA_LENGTHS = (1, 2, 3, 5, 10, 20, 50)
+
+
+def question_runs(run: str, name: str = "answers") -> list[Path]:
+    """Folders of the seeds of a memory that were evaluated."""
+    return [each for each in folders("episodic_qa", run) if has_results(each, name)]
+
+
+def answered(run: str, length: int) -> np.ndarray:
+    """Right answers about histories of a length, float64, (seeds,); empty without a run."""
+    name = "answers" if length <= 10 else "long"
+    return np.array([mean_over_kinds(each, length, name=name) for each in question_runs(run, name)])
+
+
+def answered_back(run: str, length: int, back: int) -> np.ndarray:
+    """Right answers about the episode that is `back` - 1 before the newest, (seeds,)."""
+    found = [read_result(each, "answers") for each in question_runs(run)]
+    pairs = [each["distance"][each["lengths"].index(length)][str(back)] for each in found]
+    return np.array([right / count for right, count in pairs])
+
+
+def cell(sample: np.ndarray) -> str:
+    """Share in % with its margin, or a dash for none."""
+    return format_percent(sample) if len(sample) else "-"
+
+
+def print_episodic_qa() -> None:
+    """Right answers of each memory by length of the history, and about the oldest of five."""
+    rows = []
+    for run, (name, vectors) in EPISODIC_QA.items():
+        if question_runs(run):
+            shares = [cell(answered(run, length)) for length in QA_LENGTHS]
+            oldest = [cell(answered_back(run, 5, back)) for back in (1, 5)]
+            rows.append([name, vectors, str(len(question_runs(run))), *shares, *oldest])
+    header = ["memory", "vectors", "seeds", *(f"{n} episode{'s' * (n > 1)}" for n in QA_LENGTHS)]
+    print_table("Right answers, %", [*header, "newest of 5", "oldest of 5"], rows)
+
+
+def draw_episodic_qa() -> Figure:
+    """Right answers by length of the history, and in histories of five by episodes back."""
+    figure, (by_length, by_back) = new_figure(5.6, 2)
+    shown = {"": "ct-lt", "-ct": "ct", "-ct-26": "ct-26", "-ct-slots": "ct-slots", "-ct-log": "ct-log"}
+    shown |= {"-lstm-o1": "lstm-o1", "-lstm-on": "lstm-on", "-text-only": "the question alone"}
+    for k, (suffix, name) in enumerate(shown.items()):
+        run = f"episodic-qa{suffix}"
+        lengths = [length for length in QA_LENGTHS if len(answered(run, length))]
+        if not lengths:
+            continue
+        style = {"color": COLOURS[k % len(COLOURS)], "marker": MARKERS[k], "linewidth": 2.5, "markersize": 8}
+        if suffix == "-text-only":
+            style |= {"color": "#888888", "linestyle": ":"}
+        by_length.plot(lengths, [100 * answered(run, each).mean() for each in lengths], label=name, **style)
+        back = range(1, 6)
+        by_back.plot(back, [100 * answered_back(run, 5, each).mean() for each in back], **style)
+    by_length.set_xscale("log")
+    by_length.set_xticks(QA_LENGTHS, [str(each) for each in QA_LENGTHS])
+    by_length.minorticks_off()
+    by_length.axvline(5, color="#888888", linestyle="--", linewidth=1.5)
+    by_length.set_ylim(0)
+    label_axes(by_length, "episodes of the history", "right answers, %")
+    label_axes(by_back, "episodes back, of five")
+    by_back.set_xticks(range(1, 6))
+    figure.legend(loc="outside upper center", ncols=4, frameon=False, fontsize=FONT - 3)
+    return figure
+
+
+def by_kind(run: str, length: int) -> dict[str, float]:
+    """Right answers by kind, and the total by the thesis' mix of kinds; empty without a run."""
+    found = [read_result(each, "answers") for each in question_runs(run)]
+    if not found:
+        return {}
+    right, count = (
+        np.sum([np.sum(each[name][each["lengths"].index(length)], 0) for each in found], 0)
+        for name in ("correct", "questions")
+    )
+    shares = {kind: right[k] / count[k] for k, kind in enumerate(KINDS) if count[k]}
+    total = sum(THESIS_MIX[kind] * share for kind, share in shares.items())
+    return {**shares, "total": total / sum(THESIS_MIX[kind] for kind in shares)}
+
+
+def print_thesis_qa() -> None:
+    """Right answers by kind on the thesis' data, beside its numbers; totals by its mix."""
+    lengths = (1, 5, 10)
+    shares = [
+        [by_kind(run, length) for run in ("episodic-qa-thesis-data", "episodic-qa-thesis-data-text-only")]
+        for length in lengths
+    ]
+    rows = []
+    for kind, printed in THESIS_QA.items():
+        cells = [kind]
+        for i, here in enumerate(shares):
+            for own, thesis in zip(here, printed, strict=True):
+                cells += [f"{100 * own[kind]:.1f}" if kind in own else "-", str(thesis[i])]
+        rows.append(cells)
+    names = ("ct-lt", "alone")
+    header = [f"{name}, {n}: {whose}" for n in lengths for name in names for whose in ("here", "thesis")]
+    print_table("Right answers on the data of the thesis, %", ["kind", *header], rows)

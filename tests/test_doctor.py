@@ -6,6 +6,7 @@ import json
 import re
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -85,6 +86,11 @@ def test_a_check_may_end_its_own_process(monkeypatch):
     ]:
         with pytest.raises(Unavailable, match=reason):
             in_own_process(name)()
+    with monkeypatch.context() as patch:  # what our own progress says is no reason
+        died = SimpleNamespace(returncode=-6, stdout="", stderr="no display\nmemenvs: starting habitat-sim\n")
+        patch.setattr(doctor.subprocess, "run", lambda *_, **__: died)
+        with pytest.raises(Unavailable, match="with SIGABRT: no display"):
+            in_own_process("os:abort")()
     monkeypatch.setattr(doctor, "TIMEOUT", 0.3)
     with pytest.raises(Unavailable, match=re.escape("no answer within 0.3 s")):
         in_own_process("signal:pause")()

@@ -159,9 +159,8 @@ def in_own_process(call: str) -> Callable[[], str]:
         lines = done.stdout.splitlines()
         if done.returncode != 0 or not lines:
             how = f"status {done.returncode}" if done.returncode >= 0 else signal.Signals(-done.returncode).name
-            raise Unavailable(
-                f"ends the process with {how}: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
-            )
+            printed = [line for line in done.stderr.strip().splitlines() if not line.startswith("memenvs: ")]
+            raise Unavailable(f"ends the process with {how}: {(printed or ['no message'])[-1]}")
         works, line = json.loads(lines[-1])  # before it, libraries may have printed
         if not works:
             raise Unavailable(line)

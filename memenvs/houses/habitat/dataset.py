@@ -14,7 +14,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from memenvs.houses.habitat.glb import check_glb
+import numpy as np
+
+from memenvs.houses.habitat.glb import check_glb, glb_size
 from memenvs.json_records import Field, read_json
 
 _SUFFIX = ".scene_dataset_config.json"
@@ -30,14 +32,13 @@ _SUFFIXES = {
 }
 #: Part of a config -> key of a scene instance that names its files.
 _INSTANCES = {"objects": "object_instances", "articulated_objects": "articulated_object_instances"}
-#: What a data set is and where to get one; ends the message about a missing one.
+_KINDS = f"a scene dataset config (*{_SUFFIX}) or a stage (*{', *'.join(_STAGE_SUFFIXES)})"
+#: Where to get a data set; second line of messages about a missing one.
 DATASET_HELP = (
-    f"World 'habitat' needs habitat_dataset=FILE, a scene dataset config (*{_SUFFIX}) or a stage (*.stage_config.json, "
-    "*.glb). Make one of generated homes with `memenvs house --seed 1000 --habitat FOLDER`, or of ProcTHOR houses with "
-    "`--file FILE`. HSSD: https://huggingface.co/datasets/hssd/hssd-hab (CC BY-NC 4.0, after registration). "
-    "ReplicaCAD: `python -m habitat_sim.utils.datasets_download --uids replica_cad_dataset` (CC BY 4.0). They may lie "
-    "anywhere."
+    "Make one with `memenvs house --seed 1000 --habitat FOLDER`; docs/guides/habitat.md says where others are."
 )
+#: Axis of a mesh -> what a stage config says where it is up.
+_ORIENTATIONS = {"y": '"up": [0, 1, 0], "front": [0, 0, -1]', "z": '"up": [0, 0, 1], "front": [0, 1, 0]'}
 
 
 class SceneName(NamedTuple):
@@ -67,15 +68,19 @@ class Dataset:
         is_exported: True if memenvs has written it, with the description of each home in `homes/NAME.json`.
 
     Raises:
-        ValueError: `path` is None or ends otherwise, the file is no such config, or there is no scene.
+        ValueError: `path` is None or ends otherwise, the file is no such config, there is no scene, or a stage alone
+            would lie on its side.
         FileNotFoundError: There is no such file, or a description of an exported home is missing.
     """
 
     def __init__(self, path: str | Path | None) -> None:
         self.path = find_dataset(path)
         self.is_exported = False
+        self._checked: set[Path] = set()
         if self._is_stage:
             self._scenes = {_stem(self.path): self.path}
+            self._check_config(self.path)
+            check_upright(self.path)
         else:
             config = read_json(self.path)  # the package ends the process where it is no JSON
             self._scenes = dict(sorted(self._files(config, "scene_instances", (_SCENE,))))
@@ -85,8 +90,7 @@ class Dataset:
         missing = [name for name in self.names if self.is_exported and not self.home_file(name).is_file()]
         if missing or not self.names:
             found = f"no homes/{missing[0]}.json, which `memenvs house --habitat` writes" if missing else "no scene"
-            raise ValueError(f"{self.path}: there is {found}. {DATASET_HELP}")
-        self._checked: set[Path] = set()
+            raise ValueError(f"{self.path}: there is {found}\n{DATASET_HELP}")
         self._files_of: dict[str, dict[str, Path]] = {}
 
     def home_file(self, name: str) -> Path:
@@ -209,6 +213,35 @@ def _check_asset(config: Path, name: str) -> None:
         check_glb(file)
 
 
+def check_upright(stage: Path) -> None:
+    """Check that a stage does not lie on its side.
+
+    A home is taken to be shortest along its height. habitat-sim takes z for up in a .glb alone, and y in a config that
+    does not say which. By its standard a .glb has y up, but those of some data sets of scans have z up.
+
+    Args:
+        stage: The stage, a .glb or a config; its files are whole.
+
+    Raises:
+        ValueError: The mesh is shortest along the other one of these two axes, by a tenth at least.
+    """
+    mesh, taken, wanted = stage, "z", "y"
+    if stage.suffix != ".glb":
+        config = read_json(stage)
+        if config.get("up") is not None:
+            return
+        mesh, taken, wanted = stage.parent / config["render_asset"].text(), "y", "z"
+    size = glb_size(mesh) if mesh.suffix == ".glb" else None
+    if size is None or 1.1 * size["xyz".index(wanted)] >= np.delete(size, "xyz".index(wanted)).min():
+        return
+    given = "of a .glb alone; name a config beside it" if mesh == stage else f"unless {stage.name} says so"
+    raise ValueError(
+        f"{mesh} seems to have {wanted} up, as its sides are {' x '.join(f'{each:.1f}' for each in size)} m long, but "
+        f"habitat-sim takes {taken} {given}: "
+        f'{{"render_asset": "{mesh.name}", {_ORIENTATIONS[wanted]}}}, or with {_ORIENTATIONS[taken]} if {taken} is up'
+    )
+
+
 def find_dataset(dataset: str | Path | None) -> Path:
     """Return the absolute path of a scene dataset config or a stage.
 
@@ -217,7 +250,7 @@ def find_dataset(dataset: str | Path | None) -> Path:
         FileNotFoundError: There is no such file.
     """
     if dataset is None:
-        raise ValueError(f"habitat_dataset is missing. {DATASET_HELP}")
+        raise ValueError(f"habitat_dataset is missing: world 'habitat' needs {_KINDS}\n{DATASET_HELP}")
     if not isinstance(dataset, (str, os.PathLike)):
         raise ValueError(f"habitat_dataset must be the path of a file, got {dataset!r}")
     path = Path(dataset).absolute()
@@ -225,12 +258,16 @@ def find_dataset(dataset: str | Path | None) -> Path:
         inside = sorted(each.name for each in path.glob("*" + _SUFFIX)) or f"nothing that ends in {_SUFFIX}"
         raise ValueError(f"habitat_dataset must be a file, got the folder {path}, which has {inside}")
     if not path.is_file():
-        raise FileNotFoundError(f"no scene dataset at {path}. {DATASET_HELP}")
+        raise FileNotFoundError(f"habitat_dataset: there is no {missing_part(path)}\n{DATASET_HELP}")
     if not path.name.endswith((_SUFFIX, *_STAGE_SUFFIXES)):
-        raise ValueError(
-            f"habitat_dataset must end in {_SUFFIX}, {' or '.join(_STAGE_SUFFIXES)}, got {path.name!r}. {DATASET_HELP}"
-        )
+        raise ValueError(f"habitat_dataset must be {_KINDS}, got {path.name!r}")
     return path
+
+
+def missing_part(path: Path) -> str:
+    """Name a file that is not there, and the first folder on its path that is not."""
+    missing = [each for each in path.parents if not each.exists()]
+    return f"file {path}" + (f", as there is no folder {missing[-1]}" if missing else "")
 
 
 def _stem(path: Path) -> str:

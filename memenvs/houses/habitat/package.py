@@ -22,6 +22,8 @@ INSTALL_HABITAT = (
 _SOFTWARE = {"EGL_PLATFORM": "surfaceless", "LIBGL_ALWAYS_SOFTWARE": "1"}
 _QUIET = {"HABITAT_SIM_LOG": "quiet", "MAGNUM_LOG": "quiet"}
 
+_START_MESSAGE = "memenvs: starting habitat-sim (once a process; half a minute or more)"
+
 #: Cells of navigation meshes, m. The default height of 0.2 would put the floor 0.2 m too high.
 CELL_SIZE, CELL_HEIGHT = 0.05, 0.05
 
@@ -56,6 +58,8 @@ def import_habitat() -> Any:
         os.environ.setdefault(name, value)
     if importlib.util.find_spec("habitat_sim") is None:
         raise ImportError(f"world 'habitat' needs the package habitat-sim; {INSTALL_HABITAT}")
+    if "habitat_sim" not in sys.modules:
+        print(_START_MESSAGE, file=sys.stderr, flush=True)
     try:
         import_module("quaternion")  # before habitat_sim, as its own tests do
         habitat_sim = import_module("habitat_sim")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from memenvs.houses.classes import FIRST_YCB_CLASS, YCB_CLASSES
-from memenvs.houses.habitat.dataset import Dataset, SceneName
+from memenvs.houses.habitat.dataset import Dataset, SceneName, missing_part
 from memenvs.houses.habitat.description import BUILDING_CLASSES, HomeDescription, describe_scene
 from memenvs.houses.habitat.home_file import SemanticEntry, read_home
 from memenvs.houses.habitat.navmesh import NavmeshMap
@@ -28,10 +28,10 @@ from memenvs.houses.rendering.interface import HomeRenderer
 from memenvs.houses.splits import split_file
 from memenvs.houses.ycb import place_objects
 
-#: Where the objects of ExtObjNav can be had; ends the message about missing ones.
+#: Where the objects of ExtObjNav can be had; second line of the message about missing ones.
 OBJECTS_HELP = (
-    "get them with `python -m habitat_sim.utils.datasets_download --uids ycb` (CC BY 4.0): their folder is "
-    "objects/ycb/configs; None takes our own models"
+    "Get them with `python -m habitat_sim.utils.datasets_download --uids ycb` (CC BY 4.0): their folder is "
+    "objects/ycb/configs; None takes our own models."
 )
 
 
@@ -202,5 +202,5 @@ def object_config(folder: Path, category: int) -> Path:
     """
     path = folder / f"{YCB_CLASSES[category]}.object_config.json"
     if not path.is_file():
-        raise FileNotFoundError(f"habitat_objects: no file {path}; {OBJECTS_HELP}")
+        raise FileNotFoundError(f"habitat_objects: there is no {missing_part(path)}\n{OBJECTS_HELP}")
     return path

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 import struct
+import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -20,7 +23,7 @@ from memenvs.houses.classes import CLASS_INDEX, CLASSES
 from memenvs.houses.habitat import description, navmesh, package, simulation, surfaces
 from memenvs.houses.habitat.dataset import Dataset
 from memenvs.houses.habitat.furniture import MarkedSurface
-from memenvs.houses.habitat.glb import check_glb
+from memenvs.houses.habitat.glb import check_glb, glb_size
 from memenvs.houses.habitat.labels import object_class, room_type
 from memenvs.houses.habitat.splits import split_scenes
 from memenvs.houses.house import BOX, PlacedObject, ShapeBuilder
@@ -41,6 +44,20 @@ def folder(tmp_path, monkeypatch):
     install_fake(monkeypatch)
     yield tmp_path
     simulation.simulation.cache_clear()
+
+
+def unpacked(content: bytes) -> tuple[dict, bytes]:
+    """The JSON document of a .glb file, and what follows it."""
+    (size,) = struct.unpack_from("<I", content, 12)
+    return json.loads(content[20 : 20 + size]), content[20 + size :]
+
+
+def packed(document: dict, rest: bytes) -> bytes:
+    """The .glb file of a JSON document and what follows it."""
+    text = json.dumps(document).encode()
+    text += b" " * (-len(text) % 4)
+    header = struct.pack("<4sII", b"glTF", 2, 20 + len(text) + len(rest))
+    return header + struct.pack("<I4s", len(text), b"JSON") + text + rest
 
 
 def test_a_scene_with_furniture_is_described(folder):
@@ -185,6 +202,55 @@ def test_a_stage_alone(folder):
         make("Coverage", obs_mode="scan")
     with pytest.raises(ValueError, match=r"threads must be 1 in world 'habitat'.*got 2.*'async'.*'spawn'"):
         make("Roaming", modalities=["pose"], threads=2)
+
+
+def test_a_stage_on_its_side_is_refused(folder):
+    """A mesh is shortest along an axis that the package does not take for up; a config that says up is believed."""
+    upright = write_stage(make_house("scan"), folder / "scan.glb", y_up=True)
+    make = lambda path: make_house_world("habitat", habitat_dataset=path)  # noqa: E731
+    with pytest.raises(
+        ValueError, match=r"scan\.glb seems to have y up, as its sides are 8\.\d x 2\.\d x 4\.\d m"
+    ) as error:
+        make(folder / "scan.glb")
+    advice = json.loads("{" + str(error.value).split("{")[1].split("}")[0] + "}")
+    assert advice == json.loads(upright.read_text())
+    lying = write_stage(make_house("other"), folder / "other.glb").with_suffix(".stage_config.json")
+    write_json(lying, {"render_asset": "other.glb"})
+    with pytest.raises(
+        ValueError, match=r"other\.glb seems to have z up.*takes y unless other\.stage_config\.json says"
+    ):
+        make(lying)
+    write_json(lying, {"render_asset": "other.glb", "up": [0, 1, 0]})
+    make(lying)
+    # not clear where it is about as high as wide
+    creation, tower = pytest.importorskip("trimesh").creation, folder / "tower.glb"
+    for sides, is_clear in (((8, 4, 9), True), ((8, 4, 4.3), False), ((3, 4, 9), False)):
+        creation.box(sides).export(tower)
+        with pytest.raises(ValueError, match="y up") if is_clear else nullcontext():
+            make(tower)
+
+
+def test_the_size_of_a_mesh_is_that_of_its_placed_parts(tmp_path):
+    trimesh = pytest.importorskip("trimesh")
+    rng, scene, path = np.random.default_rng(0), trimesh.Scene(), tmp_path / "a.glb"
+    parent = scene.graph.base_frame
+    for number in range(4):  # each below the one before
+        placed = trimesh.transformations.random_rotation_matrix(rng.random(3))
+        placed[:3, 3] = rng.normal(size=3)
+        box = trimesh.creation.box(1 + rng.random(3))
+        scene.add_geometry(box, node_name=str(number), parent_node_name=parent, transform=placed)
+        parent = str(number)
+    path.write_bytes(scene.export(file_type="glb"))
+    np.testing.assert_allclose(glb_size(path), scene.extents, rtol=1e-5)
+    trimesh.creation.box((2, 1, 3)).export(path)
+    document, rest = unpacked(path.read_bytes())
+    half = math.sqrt(0.5)  # twice as long, then a quarter turn about z
+    document["nodes"] = [{"mesh": 0, "scale": [2, 1, 1], "rotation": [0, 0, half, half], "translation": [5, 6, 7]}]
+    path.write_bytes(packed(document, rest))
+    np.testing.assert_allclose(glb_size(path), (1, 4, 3), rtol=1e-6)
+    del document["accessors"][document["meshes"][0]["primitives"][0]["attributes"]["POSITION"]]["max"]
+    path.write_bytes(packed(document, rest))
+    assert glb_size(path) is None
 
 
 @pytest.mark.nightly
@@ -377,14 +443,16 @@ def test_bad_scenes_are_named(folder, monkeypatch):
         load()
     write_scene(make_house("a"), folder)
     path.write_text(json.dumps({"scene_instances": {"paths": {".json": ["nowhere"]}}}))
-    with pytest.raises(ValueError, match=r"there is no scene\. World 'habitat' needs .*hssd-hab.*CC BY-NC"):
+    with pytest.raises(ValueError, match=r"there is no scene\n.*memenvs house .*guides/habitat\.md"):
         load()
     path.write_bytes(good[path])
-    with pytest.raises(FileNotFoundError, match=r"habitat_objects: no file .*002_master_chef_can.*uids ycb"):
+    with pytest.raises(
+        FileNotFoundError, match=r"habitat_objects: there is no file .*002_master_chef_can.*\n.*uids ycb"
+    ):
         make_house_world("habitat", habitat_dataset=path, habitat_objects=folder)
     with pytest.raises(ValueError, match="habitat_objects must be None in world 'procedural'"):
         gym.make("memenvs/ExtObjNav-v0", habitat_objects=folder)
-    with pytest.raises(ValueError, match=r"must end in \.scene_dataset_config\.json, \.stage_config\.json or \.glb"):
+    with pytest.raises(ValueError, match=r"\(\*\.scene_dataset_config\.json\) or a stage .*\*\.glb\), got 'x\.txt'"):
         (folder / "x.txt").touch()
         make_house_world("habitat", habitat_dataset=folder / "x.txt")
     with pytest.raises(ValueError, match=r"split 'test' of .* is empty|unknown split 'test'"):
@@ -399,7 +467,7 @@ def test_bad_scenes_are_named(folder, monkeypatch):
         make_house_world("habitat", habitat_dataset=stage).home(0)
 
 
-def test_what_is_not_there_is_named(tmp_path, monkeypatch):
+def test_what_is_not_there_is_named(tmp_path, monkeypatch, capsys):
     """Without the package, and without a device that draws, an environment is refused with one line."""
     path = write_scene(make_house("a"), tmp_path)
     monkeypatch.setattr(package, "choose_gpu", lambda: -1)
@@ -407,6 +475,14 @@ def test_what_is_not_there_is_named(tmp_path, monkeypatch):
     make = lambda: gym.make("memenvs/Roaming-v0", world="habitat", habitat_dataset=path)  # noqa: E731
     with pytest.raises(ImportError, match=r"world 'habitat' needs the package habitat-sim; .*conda install .*MIT"):
         make()
+    assert not capsys.readouterr().err
+    monkeypatch.setattr(package.importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setattr(package, "import_module", lambda name: fake_habitat_sim)
+    package.import_habitat()
+    assert "memenvs: starting habitat-sim" in capsys.readouterr().err  # which takes long
+    monkeypatch.setitem(sys.modules, "habitat_sim", fake_habitat_sim)
+    package.import_habitat()
+    assert not capsys.readouterr().err
     install_fake(monkeypatch)
     monkeypatch.setattr(simulation, "check_drawing", package.check_drawing)
     for code, stderr, message in (
@@ -431,23 +507,17 @@ def test_broken_meshes_are_named(tmp_path):
     good = write_stage(make_house("a"), tmp_path / "a.glb")
     check_glb(good)
     content = good.read_bytes()
-    (size,) = struct.unpack_from("<I", content, 12)
-    document, rest = json.loads(content[20 : 20 + size]), content[20 + size :]
-
-    def packed(changed: dict) -> bytes:
-        text = json.dumps(changed).encode()
-        text += b" " * (-len(text) % 4)
-        header = struct.pack("<4sII", b"glTF", 2, 20 + len(text) + len(rest))
-        return header + struct.pack("<I4s", len(text), b"JSON") + text + rest
+    document, rest = unpacked(content)
+    size = len(content) - len(rest) - 20
 
     def changed(part: str, key: str, value: object, inner: str | None = None) -> bytes:
         copy = json.loads(json.dumps(document))
         target = copy[part][0] if inner is None else copy[part][0][inner][0]
         target[key] = value
-        return packed(copy)
+        return packed(copy, rest)
 
     check = tmp_path / "b.glb"
-    check.write_bytes(packed(document))
+    check.write_bytes(packed(document, rest))
     check_glb(check)
     indices = next(each["indices"] for mesh in document["meshes"] for each in mesh["primitives"])
     view = document["bufferViews"][document["accessors"][indices]["bufferView"]]
@@ -458,8 +528,8 @@ def test_broken_meshes_are_named(tmp_path):
         (content[: len(content) // 2], r"of \d+ bytes"),
         (content[:4] + struct.pack("<I", 1) + content[8:], "got version 1"),
         (content[:20] + b"x" * size + rest, "not valid JSON|JSON"),
-        (packed({"asset": {"version": "2.0"}}), "it has no mesh"),
-        (packed({**document, "meshes": []}), "it has no mesh"),
+        (packed({"asset": {"version": "2.0"}}, rest), "it has no mesh"),
+        (packed({**document, "meshes": []}, rest), "it has no mesh"),
         (changed("bufferViews", "byteOffset", 10**8), r"bufferViews\[0\]\.byteOffset"),
         (changed("bufferViews", "byteLength", 10**8), r"bufferViews\[0\]\.byteLength"),
         (changed("accessors", "count", 10**8), r"accessors\[0\]\.count"),

@@ -148,12 +148,18 @@ def test_views_have_the_rays_of_our_cameras():
 
 def test_bad_data_sets_are_named(dataset, tmp_path, monkeypatch):
     make = lambda **settings: gym.make("memenvs/Roaming-v0", world="habitat", **settings)  # noqa: E731
-    with pytest.raises(ValueError, match=r"habitat_dataset is missing\. World 'habitat' needs .*memenvs house"):
+    with pytest.raises(ValueError, match=r"habitat_dataset is missing: world 'habitat' needs .*\n.*memenvs house"):
         make()
     with pytest.raises(ValueError, match=r"must be a file, got the folder .*, which has \['homes\.scene_dataset_conf"):
         make(habitat_dataset=dataset.parent)
-    with pytest.raises(FileNotFoundError, match=r"no scene dataset at .*nowhere"):
-        make(habitat_dataset="nowhere.scene_dataset_config.json")
+    for wrong, named in (
+        (tmp_path / "nowhere.glb", f"file {tmp_path / 'nowhere.glb'}"),
+        (tmp_path / "a" / "b" / "c.glb", f"file {tmp_path / 'a/b/c.glb'}, as there is no folder {tmp_path / 'a'}"),
+    ):
+        with pytest.raises(FileNotFoundError) as error:
+            make(habitat_dataset=wrong)
+        first, second = str(error.value).splitlines()  # what is wrong, then a short help
+        assert first == f"habitat_dataset: there is no {named}" and len(second) <= 120
     with pytest.raises(ValueError, match="unknown split"):
         make(habitat_dataset=dataset, split="half")
     with pytest.raises(ValueError, match="habitat_dataset must be None in world 'procedural'"):

@@ -100,6 +100,10 @@ TESTS = {
     "agents/memory/sizes": [f"{MEMORY}/test_sizes.py"],
     "agents/memory/step_log": [f"{MEMORY}/test_step_log.py"],
     "agents/memory/tokens": [f"{MEMORY}/test_reader.py"],
+    "agents/memory/timeline": [
+        *(f"{MEMORY}/test_sat.py", MEMORIES),
+        *("-k", "test_sat or defaults or different or (mid or dropout) and t-fifo"),
+    ],
     "agents/memory/token_memory": [
         *(f"{MEMORY}/test_sat.py", MEMORIES),
         *("-k", "test_sat or defaults or different or (mid or dropout) and t-fifo"),

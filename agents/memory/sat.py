@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from memenvs.agents.memory.base import State, StepInputs
 from memenvs.agents.memory.chunking import Chunks, chunks_by_key
 from memenvs.agents.memory.place_codes import PlaceCode, PlaceCodeKind, check_place_code, check_places
-from memenvs.agents.memory.token_memory import Timeline, TokenConfig, TokenMemory, take_steps
+from memenvs.agents.memory.timeline import Timeline, take_steps
+from memenvs.agents.memory.token_memory import TokenConfig, TokenMemory
 from memenvs.agents.memory.tokens import Tokens
 from memenvs.retention import STRATEGY_NAMES, Strategy, place_quota, strategy_numbers
 

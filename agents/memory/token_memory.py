@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memenvs.agents.memory.attention import checkpointed
 from memenvs.agents.memory.base import STRATEGY, Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps
-from memenvs.agents.memory.chunking import Chunks, ranks_within
+from memenvs.agents.memory.chunking import Chunks
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.place_codes import TIME_MODULUS, TimeIndex, query_time_indices, sinusoid, time_indices
 from memenvs.agents.memory.reader import MemoryReader
 from memenvs.agents.memory.sizes import check_sizes
+from memenvs.agents.memory.timeline import Timeline, earlier_visits, join_steps, next_state, shifted, take_steps
 from memenvs.agents.memory.tokens import Tokens
-from memenvs.retention import STRATEGY_NAMES, eviction_times
+from memenvs.retention import STRATEGY_NAMES
 
 MAX_ELEMENTS = 1 << 22
 """Elements of the largest intermediate tensor (scores or gathered tokens); more queries are computed in parts."""
@@ -61,31 +61,6 @@ class TokenConfig:
         check_sizes(self)
         if self.dim % 2:
             raise ValueError(f"dim must be even, got {self.dim}")
-
-
-@dataclass(frozen=True)
-class Timeline:
-    """The past steps of a state's log, followed by T new ones: N in all.
-
-    Attributes:
-        steps: Fields of the log. `value`, float (B, N, D): the embedding. `step_index`, int64 (B, N): steps since the
-            last reset; -1 if the step is no longer in memory. As far as the memory needs them, int64 (B, N): `place`,
-            `move`, and `earlier_visits` (number of earlier steps at the same place since the reset).
-        reset_count: int64, (B, N); number of resets among the new steps, up to and including this one; 0 for past
-            steps.
-        evicted_at: int64, (B, N); index of the step whose arrival evicts this one. N if it stays, its own index if it
-            is never stored.
-        past: Number of past steps, N - T.
-        strategy: int64, (B,); number of the eviction strategy after the last step.
-        is_appended: Whether the fields are views of the state's log, to which the new steps have been appended.
-    """
-
-    steps: State
-    reset_count: Tensor
-    evicted_at: Tensor
-    past: int
-    strategy: Tensor
-    is_appended: bool
 
 
 class _ReaderArguments(NamedTuple):
@@ -213,7 +188,7 @@ class TokenMemory(Memory):
         n_last = n_last_steps(steps, last)
         timeline = self._timeline(x, state)
         at = torch.arange(steps - n_last, steps, device=timeline.reset_count.device).expand(batch, -1)  # (B, S)
-        return self._read(timeline, at), None if state is None else self._next_state(timeline, state)
+        return self._read(timeline, at), None if state is None else next_state(timeline, state)
 
     def features_at(self, x: StepInputs, at: Tensor) -> Tensor:
         """Compute the features of some steps only; see `Memory.features_at`."""
@@ -298,83 +273,17 @@ class TokenMemory(Memory):
             new["place"] = x.place
         if x.move is not None and self.uses_move:
             new["move"] = x.move
-        reset_count = resets.cumsum(1)
         if "earlier_visits" in self._log_fields():
-            new["earlier_visits"] = self._earlier_visits(
-                new["place"], reset_count, None if state is None else state["visits"]
-            )
-        past = 0 if state is None else int(state["end"].max())
-        is_appended = False
-        if state is not None:
-            is_appended = not torch.is_grad_enabled() and _has_room(state, past, steps)
-            new = {
-                name: _appended(state[name], value, past)
-                if is_appended and name != "step_index"
-                else torch.cat([state[name][:, :past], value], 1)
-                for name, value in new.items()
-            }
-            resets = torch.cat([torch.zeros_like(resets[:, :1]).expand(-1, past), resets], 1)
-            reset_count = torch.cat([torch.zeros_like(reset_count[:, :1]).expand(-1, past), reset_count], 1)
-        strategy = self._strategy_of_steps(x, state, past)
-        places = new["place"] if self.uses_place else torch.zeros_like(new["step_index"])
-        evicted_at = eviction_times(
-            places.masked_fill(new["step_index"] < 0, -1).cpu().numpy(),  # -1: no longer in memory
-            strategy.cpu().numpy(),
-            self.config.capacity,
-            n_places=self._n_places(),
-            resets=resets.cpu().numpy(),
-        )
-        evicted = torch.from_numpy(evicted_at).to(resets.device)
-        return Timeline(new, reset_count, evicted, past, strategy[:, -1], is_appended)
-
-    def _strategy_of_steps(self, x: StepInputs, state: State | None, past: int) -> Tensor:
-        """Return the number of the eviction strategy at each past and new step, int64, (B, N)."""
-        batch, steps = x.trial_start.shape
+            before = None if state is None else state["visits"]
+            new["earlier_visits"] = earlier_visits(new["place"], resets.cumsum(1), before)
         if state is None:
-            before = x.trial_start.new_full((batch,), STRATEGY_NAMES.index(self._strategy()), dtype=torch.int64)
+            strategy = resets.new_full((batch,), STRATEGY_NAMES.index(self._strategy()), dtype=torch.int64)
         else:
-            before = state[STRATEGY]
-        new = before[:, None].expand(-1, steps) if x.strategy is None else x.strategy
-        return torch.cat([before[:, None].expand(-1, past), new], 1)
-
-    @staticmethod
-    def _earlier_visits(place: Tensor, reset_count: Tensor, before: Tensor | None) -> Tensor:
-        """Count the earlier steps at the same place since the reset.
-
-        Args:
-            place: int64, (B, T).
-            reset_count: int64, (B, T); as in `Timeline`.
-            before: int64, (B, P); past steps at each place since the reset. None for no past.
-
-        Returns:
-            int64, (B, T).
-        """
-        keys = reset_count * (int(place.max()) + 1) + place  # one key for each pair of reset and place
-        earlier = ranks_within(keys, torch.ones_like(keys, dtype=torch.bool))
-        return earlier if before is None else earlier + before.gather(1, place) * (reset_count == 0)
-
-    def _next_state(self, timeline: Timeline, state: State) -> State:
-        """Return the state after the last step."""
-        total = timeline.reset_count.shape[1]  # N
-        in_memory = timeline.evicted_at == total
-        after = state | {"length": timeline.steps["step_index"][:, -1] + 1, STRATEGY: timeline.strategy}
-        if "visits" in state:
-            is_since_reset = timeline.reset_count == timeline.reset_count[:, -1:]
-            is_since_reset[:, : timeline.past] = False  # `visits` counts them already
-            place = timeline.steps["place"].clamp(min=0)  # -1 behind the end of a row with a shorter past
-            visits = torch.zeros_like(state["visits"]).scatter_add(1, place, is_since_reset.long())
-            after["visits"] = visits + state["visits"] * (timeline.reset_count[:, -1:] == 0)
-        step_index = timeline.steps["step_index"].masked_fill(~in_memory, -1)
-        fields = {name: value.detach() for name, value in timeline.steps.items() if name != "step_index"}
-        slots = state["step_index"].shape[1]
-        if timeline.is_appended or _has_room(state, timeline.past, total - timeline.past):
-            if not timeline.is_appended:
-                for name, value in fields.items():
-                    _appended(state[name], value[:, timeline.past :], timeline.past)
-            after["step_index"] = F.pad(step_index, (0, slots - total), value=-1)
-            after["end"] = torch.full_like(state["end"], total)
-            return after
-        return after | _compacted(fields | {"step_index": step_index}, in_memory, slots)
+            strategy = state[STRATEGY]
+        strategies = strategy[:, None].expand(-1, steps) if x.strategy is None else x.strategy
+        return join_steps(
+            new, resets, strategy, strategies, state, capacity=self.config.capacity, n_places=self._n_places()
+        )
 
     # ------------------------------------------------------------------ reading
 
@@ -422,7 +331,7 @@ class TokenMemory(Memory):
         """
         kind = self.config.time_index
         values = timeline.steps["value"] if values is None else values
-        now = _shifted(at, timeline.past)  # (B, S), among the N
+        now = shifted(at, timeline.past)  # (B, S), among the N
         index = torch.arange(begin, end, device=at.device)  # (n,), among the N
         steps = {name: value[:, begin:end] for name, value in timeline.steps.items()}
         in_memory = (index <= now[..., None]) & (now[..., None] < timeline.evicted_at[:, None, begin:end])  # (B, S, n)
@@ -469,58 +378,3 @@ class TokenMemory(Memory):
 
     def _top_k(self) -> int:
         return 1
-
-
-def take_steps(values: Tensor, at: Tensor) -> Tensor:
-    """Select steps of each sequence.
-
-    Args:
-        values: (B, N) or (B, N, D).
-        at: int64, (B, S); an expanded row where the steps are the same in all sequences, which is faster.
-
-    Returns:
-        (B, S) or (B, S, D).
-    """
-    if at.stride(0) == 0:
-        return values.index_select(1, at[0])
-    return values.gather(1, at if values.ndim == 2 else at[..., None].expand(-1, -1, values.shape[-1]))
-
-
-def _shifted(at: Tensor, by: int) -> Tensor:
-    """Add a number to indices, (B, S), and keep an expanded row expanded."""
-    return (at[:1] + by).expand_as(at) if at.stride(0) == 0 else at + by
-
-
-def _has_room(state: State, past: int, steps: int) -> bool:
-    """Return True if new steps can be appended in place: slots are left and all pasts are equally long."""
-    return past + steps <= state["step_index"].shape[1] and bool((state["end"] == past).all())
-
-
-def _appended(log: Tensor, new: Tensor, past: int) -> Tensor:
-    """Write new steps, (B, T, ...), behind `past` steps of a log, and view all of them, (B, past + T, ...)."""
-    end = past + new.shape[1]
-    log[:, past:end] = new
-    return log[:, :end]
-
-
-def _compacted(fields: State, in_memory: Tensor, slots: int) -> State:
-    """Copy the steps in memory to the front of new tensors.
-
-    Args:
-        fields: (B, N) or (B, N, D) each.
-        in_memory: bool, (B, N).
-        slots: Length of the new tensors. If more steps are in memory, the length is twice their number.
-
-    Returns:
-        The fields, (B, slots, ...), and `end`, int64 (B,), the number of slots in use.
-    """
-    count = int(in_memory.sum(1).max())
-    slots = slots if count <= slots else 2 * count
-    order = (~in_memory).long().argsort(dim=1, stable=True)[:, :count]  # those in memory first, in their order
-    state = {}
-    for name, value in fields.items():
-        index = order if value.ndim == 2 else order[..., None].expand(-1, -1, value.shape[-1])
-        moved = value.gather(1, index)  # (B, count, ...)
-        state[name] = moved.new_full((len(moved), slots, *moved.shape[2:]), -1 if name == "step_index" else 0)
-        state[name][:, :count] = moved
-    return state | {"end": torch.full_like(order[:, 0], count)}

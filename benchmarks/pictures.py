@@ -1,9 +1,9 @@
 """Speed of picture tasks: training steps of `PictureModel` against a straightforward model.
 
 The straightforward model encodes the picture of every step in memory, builds all tokens and projects keys and values of
-each in every layer; in chunks it gathers the best chunks of each query first. Both have the same batch and weights, and
-their gradients are compared in the same run. All on one thread, in turn; time is CPU time, so other processes do not
-count. `--smoke` ends in seconds.
+each in every layer; in chunks it gathers the best chunks of each query first. It encodes and decodes by PyTorch's own
+convolutions. Both have the same batch and weights, and their gradients are compared in the same run. All on one thread,
+in turn; time is CPU time, so other processes do not count. `--smoke` ends in seconds.
 
     python benchmarks/pictures.py [--smoke] [--json]
 """
@@ -23,7 +23,7 @@ from ballet import gathered_read, in_turn
 from torch import Tensor, nn
 from torch.nn import functional
 
-from memenvs.agents.encoders.pictures import PatchEncoder
+from memenvs.agents.encoders.pictures import PatchDecoder, PatchEncoder, as_channels
 from memenvs.agents.memory.chunking import chunks_by_place
 from memenvs.agents.memory.reader import MemoryLayer
 from memenvs.agents.memory.tokens import SUMMARY_EPS
@@ -51,12 +51,19 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 def shown(model: PictureModel, batch: PictureBatch, rows: np.ndarray) -> Tensor:
     """Encode what each step shows, one by one; float, (B, S, D)."""
     encoder = model.encoder
-    if not isinstance(encoder, PatchEncoder):
-        return encoder.table(torch.from_numpy(batch.pictures(rows.ravel()))).unflatten(0, rows.shape)
-    picture, cell = np.divmod(rows, encoder.rows_per_picture)
-    numbers, index = np.unique(picture, return_inverse=True)
-    patches = cut_patches(batch.pictures(numbers))[index.reshape(rows.shape), cell]
-    return encoder(torch.from_numpy(patches).flatten(0, 1)).unflatten(0, rows.shape)
+    if isinstance(encoder, PatchEncoder):
+        picture, cell = np.divmod(rows, encoder.rows_per_picture)
+        numbers, index = np.unique(picture, return_inverse=True)
+        pictures = cut_patches(batch.pictures(numbers))[index.ravel(), cell.ravel()]
+    else:
+        pictures = batch.pictures(rows.ravel())
+    features = encoder.convolutions(as_channels(torch.from_numpy(pictures), torch.float32))
+    return encoder.linear(features.flatten(1)).unflatten(0, rows.shape)
+
+
+def decoded(head: nn.Module, vectors: Tensor) -> Tensor:
+    """Decode, patches by PyTorch's transposed convolutions; float, (P, ...)."""
+    return (head.layers(vectors).movedim(1, 3) + 1) / 2 if isinstance(head, PatchDecoder) else head(vectors)
 
 
 def plain_answers(model: PictureModel, batch: PictureBatch, strategies: np.ndarray) -> Tensor:
@@ -86,8 +93,8 @@ def plain_answers(model: PictureModel, batch: PictureBatch, strategies: np.ndarr
             query = query + scores.softmax(2) @ layer.mix(layer.value(tokens))
         query = query + layer.mlp(layer.mlp_norm(query))
     if batch.query_moves is None:
-        return model.head(query[:, 0])
-    return model.head(query[:, 1:].flatten(0, 1)).unflatten(0, (len(batch), -1))
+        return decoded(model.head, query[:, 0])
+    return decoded(model.head, query.flatten(0, 1)).unflatten(0, (len(batch), -1))
 
 
 def training_step(case: str, batch_size: int, turns: int) -> dict[str, object]:
@@ -108,10 +115,10 @@ def training_step(case: str, batch_size: int, turns: int) -> dict[str, object]:
     def loss(answers: Tensor) -> Tensor:
         if model.task.classes:
             return functional.cross_entropy(answers, truth)
-        return (answers - truth[:, -answers.shape[1] :] / 255).square().mean()
+        return (answers - truth / 255).square().mean()
 
     forward: dict[str, Callable[[], Tensor]] = {
-        "ours": lambda: model(batch, strategies),
+        "ours": lambda: model.predict(batch, strategies)[0],
         "plain": lambda: plain_answers(model, batch, strategies),
     }
     gradients = {}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from memenvs.agents.memory.attention import attend, masked_softmax
 from memenvs.agents.memory.chunking import Chunks
@@ -110,7 +111,16 @@ class MemoryLayer(nn.Module):
         The product with a token m is the relevance of the token, <A q + a, B m> / sqrt(D). The relevance of a chunk is
         the mean over its tokens. The bias of B adds the same number to all relevances, so that it changes no softmax.
         """
-        return self.relevance_query(query) @ self.relevance_key.weight * query.shape[-1] ** -0.5
+        scale = query.shape[-1] ** -0.5
+        if self.are_many(query):
+            keys = self.relevance_key.weight.T * scale
+            return functional.linear(query, keys @ self.relevance_query.weight, keys @ self.relevance_query.bias)
+        return self.relevance_query(query) @ self.relevance_key.weight * scale
+
+    @staticmethod
+    def are_many(vectors: Tensor) -> bool:
+        """Say whether two square maps are multiplied before vectors, (..., D), as is faster."""
+        return vectors.numel() > 2 * vectors.shape[-1] ** 2
 
     def read_all(self, query: Tensor, tokens: Tokens) -> tuple[Tensor, Tensor]:
         """Read all tokens, with one head, as if each were a chunk and all chunks were chosen.
@@ -126,7 +136,10 @@ class MemoryLayer(nn.Module):
         folded = self.folded_query(query) / (1.0 + SUMMARY_EPS)
         scores = tokens.scores(folded.unflatten(0, (tokens.batch, -1)))  # (B, Q, N)
         weights = masked_softmax(scores, tokens.query_mask())
-        return self.mix(self.value(tokens.weighted_sum(weights).flatten(0, 1))), weights
+        read = tokens.weighted_sum(weights).flatten(0, 1)
+        if self.are_many(read):
+            return functional.linear(read, self.mix.weight @ self.value.weight, self.mix.bias), weights
+        return self.mix(self.value(read)), weights
 
     def read_chunks(
         self, query: Tensor, tokens: Tokens, chunked: ChunkedTokens, top_k: int

@@ -5,6 +5,7 @@ It shares codes, chunks, retention and `MemoryReader` with `BalletModel`. The un
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple, cast
 
@@ -173,16 +174,15 @@ class PictureModel(nn.Module):
         def at_steps(values: np.ndarray) -> Tensor:
             return torch.from_numpy(np.take_along_axis(values, steps, 1).astype(np.int64)).to(device)
 
-        rows = np.take_along_axis(batch.rows, steps, 1)  # (B, N)
+        rows = [np.take_along_axis(batch.rows, steps, 1)]  # (B, N)
         if batch.query_rows is not None:
-            rows = np.column_stack([rows, batch.query_rows])
-        shown = self.encode(batch, rows)
-        values = shown[:, : steps.shape[1]]  # (B, N, D)
+            rows.append(batch.query_rows)
+        values, *first = self.encode(batch, rows)  # (B, N, D) and (B, D)
         units = self._units_per_step * torch.from_numpy(steps).to(device)
         values = values + self.times[units + self._units_per_step - 1].to(values.dtype)
         if self.places is not None:
             values = values + self.places.table().to(values.dtype)[at_steps(batch.places)]
-        mask = None if bool(is_kept.all()) else in_memory
+        mask = None if bool(in_memory.all()) else in_memory
         if self.config.uses_moves:
             assert self.moves is not None and batch.moves is not None
             moves = at_steps(batch.moves)
@@ -192,24 +192,28 @@ class PictureModel(nn.Module):
         chunks = None
         if self.config.is_chunked:
             chunks = chunks_by_place(at_steps(batch.regions), in_memory, self.config.chunk)
-        first = None if batch.query_rows is None else shown[:, -1]
-        return PictureInputs(self.queries(batch, first), Tokens(values, mask=mask), chunks)
+        return PictureInputs(self.queries(batch, first[0] if first else None), Tokens(values, mask=mask), chunks)
 
-    def encode(self, batch: PictureBatch, rows: np.ndarray) -> Tensor:
+    def encode(self, batch: PictureBatch, rows: Sequence[np.ndarray]) -> list[Tensor]:
         """Encode what steps show; each picture that occurs is encoded once.
 
         Args:
             batch: Episodes that hold the pictures.
-            rows: int64, (B, S); as `PictureBatch.rows`.
+            rows: int64, (...); as `PictureBatch.rows`.
 
         Returns:
-            float, (B, S, D).
+            float, (..., D); one for each of `rows`.
         """
         per_picture = self.encoder.rows_per_picture
-        numbers, index = np.unique(rows // per_picture, return_inverse=True)
+        numbers = np.unique(np.concatenate([each.ravel() for each in rows]) // per_picture)
         table = self.encoder.codes(self._features(batch, numbers))
-        at = torch.from_numpy(index.reshape(rows.shape) * per_picture + rows % per_picture).to(table.device)
-        return table.index_select(0, at.flatten()).unflatten(0, at.shape)  # its gradient is faster than an embedding's
+        shown = []
+        for each in rows:
+            picture, cell = np.divmod(each, per_picture)
+            at = torch.from_numpy(np.searchsorted(numbers, picture) * per_picture + cell).to(table.device)
+            # the gradient of `index_select` is faster than an embedding's
+            shown.append(table.index_select(0, at.flatten()).unflatten(0, at.shape))
+        return shown
 
     def _features(self, batch: PictureBatch, numbers: np.ndarray) -> Tensor:
         """Convolve pictures, int64, (P,), ascending; with fixed convolutions, those of all batches only once."""

@@ -7,7 +7,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from memenvs.agents.encoders.pictures import PatchDecoder, PatchEncoder, PictureEncoder, ViewDecoder, ViewEncoder
+from memenvs.agents.encoders.pictures import (
+    PatchDecoder,
+    PatchEncoder,
+    PictureEncoder,
+    ViewDecoder,
+    ViewEncoder,
+    as_channels,
+)
 
 
 def pictures(count: int, side: int) -> Tensor:
@@ -87,3 +94,17 @@ def test_patches_are_those_of_the_transposed_convolutions() -> None:
     for each in (patches, expected):
         each.square().sum().backward()
     torch.testing.assert_close(shown.grad, plain.grad)
+
+
+def test_features_of_patches_are_those_of_the_convolutions() -> None:
+    torch.manual_seed(0)
+    encoder = PatchEncoder(8)
+    shown = pictures(2, 48)[:, :32]  # rows and columns are not exchanged
+    features, expected = encoder.features(shown), encoder.convolutions(as_channels(shown, torch.float32))
+    assert features.shape == (2, 32, 4, 6)
+    torch.testing.assert_close(features, expected)
+    weights = list(encoder.convolutions.parameters())
+    for ours, plain in zip(
+        *(torch.autograd.grad(each.square().sum(), weights) for each in (features, expected)), strict=True
+    ):
+        torch.testing.assert_close(ours, plain, rtol=1e-4, atol=1e-5)

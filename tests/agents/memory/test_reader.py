@@ -291,6 +291,20 @@ def test_attention_can_be_read_out() -> None:
     torch.testing.assert_close(layer.read_all(x, tokens)[0].unflatten(0, (B, 2)), expected)
 
 
+def test_many_queries_are_read_like_few() -> None:
+    """Then maps are multiplied with each other, not with each of the queries."""
+    torch.manual_seed(0)
+    layer = MemoryReader(D, 1, HEADS, mlp_dim=6).double().layers[0]
+    assert isinstance(layer, MemoryLayer)
+    tokens = Tokens(torch.randn(1, N, D, dtype=torch.float64))
+    query = torch.randn(3 * D, D, dtype=torch.float64, requires_grad=True)
+    leaves = [query, *layer.parameters()]
+    assert layer.are_many(query) and not layer.are_many(query[:D])
+    few = torch.cat([layer.read_all(each, tokens)[0] for each in query.split(D)])
+    assert_same(layer.read_all(query, tokens)[0], few, leaves)
+    assert_same(layer.folded_query(query), torch.stack([layer.folded_query(each) for each in query]), leaves)
+
+
 @pytest.mark.parametrize("keys_like_queries", [False, True])
 def test_sharpened_relevances_by_their_equation(keys_like_queries: bool) -> None:
     """<A q + a, f B m> / sqrt(D), with B = A if keys start with the weights of queries."""

@@ -149,7 +149,7 @@ def test_calibrated_parts_of_a_token_have_the_same_size_and_time_a_quarter() -> 
         assert codes.mean(0).abs().max() < 1e-4
 
 
-def test_fixed_convolutions_see_the_views_that_batches_share_once() -> None:
+def test_fixed_convolutions_see_the_views_that_batches_share_once(monkeypatch: pytest.MonkeyPatch) -> None:
     task = RandomPictures(classes=3)
     torch.manual_seed(1)
     learned, fixed = (PictureModel(task, **SMALL, convolutions=each) for each in ("learned", "fixed"))
@@ -157,7 +157,13 @@ def test_fixed_convolutions_see_the_views_that_batches_share_once() -> None:
     batch = task.sample(B, np.random.default_rng(2))
     batch = replace(batch, drawn=batch.pictures(np.arange(2)))  # the third picture is of this batch alone
     convolved: list[int] = []
-    fixed.encoder.convolutions.register_forward_pre_hook(lambda _, inputs: convolved.append(len(inputs[0])))
+    features = fixed.encoder.features
+
+    def counted(pictures: Tensor) -> Tensor:
+        convolved.append(len(pictures))
+        return features(pictures)
+
+    monkeypatch.setattr(fixed.encoder, "features", counted)
     strategies = np.zeros(B, np.int64)
     for _ in range(2):
         answers = [model(batch, strategies) for model in (learned, fixed)]

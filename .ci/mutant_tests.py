@@ -1,6 +1,7 @@
 """Tests of each module for `mutants.py`: short lists, since each runs once per module."""
 
 CONTRACT, LIBRARIES = "tests/test_contract.py", "tests/test_other_libraries.py"
+ANSWERS = "tests/test_answers.py"
 OBJECTNAV, EXPLORATION, VLN = "tests/objectnav", "tests/exploration", "tests/vln"
 MEMORY = "tests/agents/memory"
 MEMORIES = f"{MEMORY}/test_memory.py"  # the contract; below, it is tested for the memories that use the module
@@ -11,6 +12,7 @@ ON_POLICY = [
     f"{LEARNERS}/test_{name}.py" for name in ("ppo", "ppo_rollouts", "ppo_errors", "action_mask", "interruptions")
 ]
 BASELINES = "tests/agents/memory/test_baselines.py"
+PICTURE_TASKS = "tests/agents/sat/test_picture_tasks.py"
 OFF_POLICY = [f"{LEARNERS}/test_{name}.py" for name in ("q_targets", "episode_dqn", "action_mask")]
 SETTINGS, COMPILED = "tests/test_settings.py", "tests/test_compilation.py"
 BOXES_SETTINGS = "bad_settings or spaces or configs or FourBoxesConfig"
@@ -31,13 +33,16 @@ TESTS = {
     "memenvs/registry": ["tests/test_registry.py", "-k", "not import"],
     "memenvs/four_boxes": ["tests/four_boxes", CONTRACT, "-k", FOUR_BOXES],
     "memenvs/box_rooms": ["tests/four_boxes/test_four_boxes.py", "tests/two_rooms/test_two_rooms.py"],
-    "memenvs/two_rooms": ["tests/two_rooms/test_two_rooms.py"],
-    "memenvs/faces": ["tests/faces"],
-    "memenvs/ballet3d": ["tests/ballet3d/test_ballet3d.py"],
+    "memenvs/two_rooms": ["tests/two_rooms/test_two_rooms.py", ANSWERS, "-k", "not test_answers or TwoRooms"],
+    "memenvs/faces": ["tests/faces", ANSWERS, "-k", "not test_answers or FFHQ"],
+    "memenvs/ballet3d": ["tests/ballet3d/test_ballet3d.py", ANSWERS, "-k", "not test_answers or Ballet3D"],
     "memenvs/four_boxes/resize": ["tests/four_boxes/test_resize.py", COMPILED, "-k", "resize or stored"],
     "memenvs/four_boxes/config": ["tests/four_boxes/test_four_boxes.py", SETTINGS, "-k", BOXES_SETTINGS],
-    "memenvs/recall": ["tests/recall"],
-    "memenvs/visual_match": ["tests/visual_match", "-k", "not package"],
+    "memenvs/recall": ["tests/recall", ANSWERS, "-k", "not test_answers or Recall"],
+    "memenvs/visual_match": [
+        *("tests/visual_match", ANSWERS),
+        *("-k", "not package and (not test_answers or VisualMatch)"),
+    ],
     "memenvs/room_ballet/ballet_task": ["tests/room_ballet/test_ballet_tasks.py", "tests/room_ballet/test_observer.py"],
     "memenvs/room_ballet/config": ["tests/room_ballet/test_room_ballet.py", SETTINGS, "-k", BALLET_SETTINGS],
     "memenvs/room_ballet/dances": ["tests/room_ballet/test_dances_and_frames.py"],
@@ -131,7 +136,16 @@ TESTS = {
         *("tests/agents/sat/test_allocator.py", "tests/agents/sat/test_config.py"),
         *("-k", "not are_learned and not held_out and not better and not cue"),  # quick ones
     ],
+    "agents/sat/allocation": [
+        *("tests/agents/sat/test_picture_prediction.py", "tests/agents/sat/test_config.py"),
+        *("-k", "hundred or defaults"),
+    ],
     "agents/sat/config": ["tests/agents/sat/test_config.py"],
+    "agents/sat/face_task": [PICTURE_TASKS],
+    "agents/sat/ballet3d_task": [PICTURE_TASKS],
+    "agents/sat/recall_tasks": [PICTURE_TASKS],
+    "agents/sat/picture_task": [PICTURE_TASKS, "tests/agents/sat/test_picture_prediction.py"],
+    "agents/sat/picture_prediction": ["tests/agents/sat/test_picture_prediction.py"],
     "agents/sat/prediction": ["tests/agents/sat/test_prediction.py", "tests/agents/sat/test_config.py"],
     "agents/sat/model": ["tests/agents/sat/test_ballet_model.py"],
     "agents/sat/tables": ["tests/agents/sat/test_tables.py"],

@@ -132,7 +132,6 @@ class FFHQWorld(BatchTask):
         self._patches[i] = cut_patches(self.world.pictures.read(int(episode.picture[0]))[None])[0]
         for name, values in vars(episode).items():
             getattr(self._episodes, name)[i] = values[0]
-        self._produced[i] = 0
         self._step[i] = 0
         self._return[i] = 0.0
 

@@ -145,6 +145,7 @@ def test_the_environment_plays_the_episodes_of_the_batch(world):
     for i, episodes in enumerate(batches):
         assert info["key"][i] == episodes.key[0]
     drawn = [world.draw(episodes) for episodes in batches]
+    assert not env.oracle_actions().any()  # no pictures are drawn before the query
     for t in range(NUM_STEPS):
         for i, ((pictures, rows), episodes) in enumerate(zip(drawn, batches, strict=True)):
             np.testing.assert_array_equal(observation["rgb"][i], pictures[rows[0, t]])

@@ -136,7 +136,7 @@ def test_view_recall_by_hand():
     for _ in range(39):
         observation, reward, _, _, info = env.step(np.ones(576, np.float32))
         heading = math.atan2(observation["heading"][1], observation["heading"][0])
-        assert math.cos(info["pose"][2] - start[2] - heading) > 1 - 1e-6
+        assert math.cos(info["pose"][2] - start[2] - heading) > 1 - 1e-6 and 0 <= info["pose"][2] < 6.29
         assert reward == 0 and info["place"] == int(math.degrees(heading) % 360 / 36 + 1e-4) % 10
     query, reward, terminated, _, _ = env.step(np.ones(576, np.float32))
     assert (query["phase"], query["move"], reward, terminated, query["rgb"].max()) == (1, 2, 0.0, False, 0)
@@ -147,6 +147,7 @@ def test_view_recall_by_hand():
     assert terminated and not truncated
     np.testing.assert_allclose(reward, -((target - 0.5) ** 2).mean(), rtol=1e-5)
     assert info["mse"] == -reward == -info["return"]
+    assert (env.reset(seed=5, options={"layout": 1})[1]["start"] != start).all()
 
 
 def test_the_view_from_what_is_kept_and_the_oracle():

@@ -92,6 +92,7 @@ def test_an_episode_by_hand():
             np.testing.assert_allclose(poses[1], (13, -1, 0))
             _, _, _, _, info = env.step(LEFT)
             np.testing.assert_allclose(info["pose"], (1, -4, 0))
+            assert (env.task._rooms.colours[0] >= 0).sum() == 2  # the yellow boxes are in another room
             for action in (turn, turn, FORWARD, FORWARD, FORWARD):
                 _, reward, terminated, _, info = env.step(action)
                 assert (reward, terminated, info["success"], info["choice_id"]) == (0, False, False, -1)
@@ -106,8 +107,10 @@ def test_an_episode_by_hand():
 def test_without_a_choice_it_is_truncated():
     env = TrialEnv(TwoRooms, image_size=(8, 8))
     env.reset(seed=0)
-    ends = [env.step(LEFT)[2:4] for _ in range(100)]
-    assert ends == [(False, False)] * 99 + [(False, True)]
+    steps = [env.step(LEFT) for _ in range(100)]
+    assert [step[2:4] for step in steps] == [(False, False)] * 99 + [(False, True)]
+    headings = [step[4]["pose"][2] for step in steps]
+    assert min(headings) >= 0 and 6 < max(headings) <= np.float32(2 * math.pi)
 
 
 def test_the_cue_is_solid_and_pays_nothing():

@@ -106,7 +106,7 @@ class Simulator:
         self._width[i] = navmap.shape[1]
         self._origin[i] = navmap.origin
         self._maps[i] = navmap
-        self._set_field(i, _NO_FIELD)
+        self._set_field(i, _NO_FIELD, np.zeros((0, 2)))
         self._renderer.set_scene(i, scene)
 
     def place(self, i: int, position: Sequence[float], heading: float, pitch: float) -> None:
@@ -163,12 +163,13 @@ class Simulator:
         drive_many(*grids, self.position, self.heading, motions, robot_mask, turns_freely, collided)
         return collided
 
-    def set_goals(self, i: int, field: np.ndarray) -> float:
+    def set_goals(self, i: int, field: np.ndarray, goals: np.ndarray | None = None) -> float:
         """Give robot `i` goals, as a distance field.
 
         Args:
             i: The robot.
             field: float32, (H * W,), m; as `NavigationMap.distance_field` returns it. It is not copied.
+            goals: float64, (G, 2); its `NavigationMap.goal_points`. None finds them.
 
         Returns:
             Walking distance from the robot to its nearest goal, m; inf if no path leads there.
@@ -180,9 +181,8 @@ class Simulator:
             raise ValueError(
                 f"field must be {self._map(i).free.size} float32, C-contiguous, got {field.shape} of {field.dtype}"
             )
-        self._set_field(i, field)
-        first, end = self._goal_spans[i]
-        goals = self._goal_points.reshape(-1, 2)[first:end]
+        goals = self._map(i).goal_points(field) if goals is None else goals
+        self._set_field(i, field, goals)
         return float(self._map(i).distances(field, self.position[i][None], goals)[0])
 
     def geodesic_distances(self) -> np.ndarray:
@@ -245,12 +245,11 @@ class Simulator:
             _count_instances(self._instance_images[i], instances[i], counts[i])
         return counts
 
-    def _set_field(self, i: int, field: np.ndarray) -> None:
-        """Set the distance field of robot `i`, float32, (cells,), without a copy."""
+    def _set_field(self, i: int, field: np.ndarray, goals: np.ndarray) -> None:
+        """Set the distance field of robot `i`, float32, (cells,), without a copy, and its goals, float64, (G, 2)."""
         self._fields[i] = field
         self._addresses[i] = field.ctypes.data
         self._sizes[i] = len(field)
-        goals = np.zeros((0, 2)) if field is _NO_FIELD else self._map(i).goal_points(field)
         missing = len(goals) - self._goal_points.shape[1]
         if missing > 0:
             self._goal_points = np.pad(self._goal_points, ((0, 0), (0, missing), (0, 0)))

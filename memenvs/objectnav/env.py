@@ -213,7 +213,7 @@ class ExtObjNav(BatchTask):
         self._tilt[i] = self._start_tilt
         self._start[i] = start
         self._sim.place(i, start[:2], start[2], self._start_pitch)
-        distance = self._sim.set_goals(i, self._distance_field(layout, goal))
+        distance = self._sim.set_goals(i, self._distance_field(layout, goal), layout.goal_points(goal))
         self._geodesic[i] = distance
         self._geodesic_start[i] = distance
         self._path_length[i] = 0.0

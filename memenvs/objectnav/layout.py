@@ -78,6 +78,7 @@ class Layout:
         self._view_cells = view_cells
         # Distance fields are computed when first needed.
         self._fields: dict[int, np.ndarray] = {}
+        self._goal_points: dict[int, np.ndarray] = {}
         self._view_cell_fields: dict[int, np.ndarray] = {}
         self._is_prefetched = False
 
@@ -91,6 +92,12 @@ class Layout:
             cells = np.unique(np.concatenate([self.viewpoints[k] for k in self.objects_of(category)]))
             self._fields[category] = self.navmap.distance_field(cells)
         return self._fields[category]
+
+    def goal_points(self, category: int) -> np.ndarray:
+        """Return the points where the distance field of a category is 0; float64, (G, 2), m."""
+        if category not in self._goal_points:
+            self._goal_points[category] = self.navmap.goal_points(self.distance_field(category))
+        return self._goal_points[category]
 
     def should_prefetch(self) -> bool:
         """Return True once: at the first call after `PREFETCH_AFTER` different goals."""

@@ -68,6 +68,7 @@ def test_distances_are_those_of_each_robots_own_map():
         assert (
             simulator.geodesic_distances()[i]
             == simulator.set_goals(i, field)
+            == simulator.set_goals(i, field, navmap.goal_points(field))
             == navmap.distances(field, simulator.position[i : i + 1])[0]
         )
 

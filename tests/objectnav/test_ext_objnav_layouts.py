@@ -209,6 +209,9 @@ def test_distances_are_zero_on_viewpoints_and_made_once(small):
     goal = int(layout.goals[0])
     field = layout.distance_field(goal)
     assert layout.distance_field(goal) is field
+    points = layout.goal_points(goal)
+    np.testing.assert_array_equal(points, layout.navmap.goal_points(field))
+    assert layout.goal_points(goal) is points
     for k in layout.objects_of(goal):
         points = layout.navmap.points(layout.viewpoints[k])
         assert layout.navmap.distances(field, points) == pytest.approx(np.zeros(len(points)), abs=1e-6)

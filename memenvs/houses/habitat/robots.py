@@ -63,8 +63,8 @@ class HabitatSimulator(Simulator):
             self._measured[i] = *self.position[i], navmap.length(self._paths[i], self.position[i])
         return self._measured[:, 2].copy()
 
-    def _set_field(self, i: int, field: np.ndarray) -> None:
-        super()._set_field(i, field)
+    def _set_field(self, i: int, field: np.ndarray, goals: np.ndarray) -> None:
+        super()._set_field(i, field, goals)
         self._paths[i] = None
         self._measured[i] = np.nan
 

@@ -205,7 +205,7 @@ class NavigationMap:
         in_cells = (points - self.origin) / self.cell_size
         found = np.array([interpolate_field(field, self.shape[1], x, y) for x, y in in_cells.tolist()])
         goals = self.goal_points(field) if goals is None else goals
-        raise_to_straight(goals, np.tile([0, len(goals)], (len(points), 1)), points, found)
+        raise_to_straight(goals, np.full((len(points), 2), (0, len(goals))), points, found)
         return found
 
     def goal_points(self, field: np.ndarray) -> np.ndarray:

@@ -56,10 +56,11 @@ def test_an_answer_leaves_nothing_behind(task, settings, zeros):
             found = info_of(info, i)
             check_same("first observation", info_of(observation, i), start)
             check_same("first info", {key: found[key] for key in expected} | {"trial_start": True}, expected)
-            if hasattr(env.task, "_answer"):  # images for people show it beside the query
-                env.task._step[i] = alone[i].task._step[0] = env.task.max_episode_steps - 2
+            shows_answer = hasattr(env.task, "_answer")  # images for people have it beside the query
+            for step in (0, env.task.max_episode_steps - 2)[: 1 + shows_answer]:
+                env.task._step[i] = alone[i].task._step[0] = step
                 np.testing.assert_array_equal(env.task.render(i), alone[i].task.render(0))
-                env.task._step[i] = 0
+            env.task._step[i] = 0
             waiting.remove(i)
         ended = terminated | truncated
         if not waiting:

@@ -151,6 +151,7 @@ def test_starts_boxes_and_sides():
         info = env.reset(seed=0)[1]
         assert abs((info["order"][:, 0] == 1).mean() - 0.5 * random_order) < 0.1
         assert (info["order"].sum(1) == 1).all()
+        assert len(np.unique(env.task._yellow, axis=0)) == 200  # boxes are drawn for each episode
         assert abs((info["order"][:, 0] == info["goal"]).mean() - 0.5) < 0.1
     low, high = info["pose"].min(0), info["pose"].max(0)
     np.testing.assert_allclose([low, high], [(0.4, -4.4, 0), (1.4, -2.6, 0)], atol=0.05)

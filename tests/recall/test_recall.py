@@ -224,6 +224,17 @@ def test_homes_that_were_used_last_are_kept(monkeypatch):
     assert homes.load(1) is not second
 
 
+def test_stitched_views_by_hand():
+    """A picture in the queried direction is the view, one behind shows nothing of it, and the nearest one counts."""
+    pictures = np.random.default_rng(0).random((2, 6, 8, 3))
+    np.testing.assert_allclose(stitch(pictures, np.array([2.0, 1.0]), 1.0, 90.0), pictures[1])
+    assert np.isnan(stitch(pictures[:1], np.array([1.0 + math.pi]), 1.0, 90.0)).all()
+    pictures[:] = np.array([0.25, 0.75])[:, None, None, None]
+    view = stitch(pictures, np.array([1.3, 1.1]), 1.0, 90.0)[2, 3:, 0]
+    np.testing.assert_allclose(view, 0.75 + 0 * view)
+    assert len(view) == 5
+
+
 def test_scores_of_observers():
     """The mean picture is that of other positions; each episode is answered from what its own memory keeps."""
     config = ViewRecallConfig(rooms=(4, 5), image_size=(12, 12), steps=(40, 40))

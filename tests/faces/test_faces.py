@@ -99,6 +99,10 @@ def test_a_batch_is_made_of_batches_of_one():
             for name, values in vars(one).items():
                 np.testing.assert_array_equal(values[0], getattr(batch, name)[b], err_msg=name)
         assert (batch.cell.shape, batch.query_cell.shape) == ((5, world.num_steps), (5, 33))
+    known = worlds()[3].make_episodes(np.array([5]))  # results in tables are of these bits
+    assert known.picture[0] == 23_979 and known.cell[0, :6].tolist() == [75, 65, 66, 67, 77, 87]
+    assert known.cell[0, -6:].tolist() == [62, 52, 42, 43, 53, 54]
+    assert known.query_cell[0, :6].tolist() == [23, 33, 32, 31, 41, 51]
     for keys, message in (([1.0], "got float64"), ([-1], "keys must be integers"), ([[1]], "got int64")):
         with pytest.raises(ValueError, match=message):
             worlds()[0].make_episodes(np.array(keys))

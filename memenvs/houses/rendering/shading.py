@@ -37,13 +37,11 @@ from memenvs.houses.rendering.kernels.texels import (
     V_EYE,
     V_I,
     V_J,
-    VERTICAL_BLOCKS,
     curved_block,
     horizontal_block,
     modulate_block,
-    vertical_blocks,
-    vertical_run,
 )
+from memenvs.houses.rendering.kernels.vertical import VERTICAL_BLOCKS, vertical_blocks, vertical_run
 from memenvs.houses.rendering.kernels.zbuffer import BLOCK, WORD, lowest_bit, run_ends
 from memenvs.houses.rendering.materials import ATLAS_WIDTH, MIP_LEVELS, TEXTURE_SIZE
 from memenvs.houses.rendering.primitives import (

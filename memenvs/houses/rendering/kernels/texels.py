@@ -3,8 +3,8 @@
 In: the coefficients of one visible primitive (`SHADING_FIELDS` float32) and the position of a few pixels in the image.
 Out, in two steps:
 
-1. `vertical_blocks`, `horizontal_block` and `curved_block` write a texel's index in the texture atlas and a light
-   factor for each pixel, each for another kind of surface.
+1. `horizontal_block`, `curved_block` and those of `memenvs.houses.rendering.kernels.vertical` write a texel's index in
+   the texture atlas and a light factor for each pixel, each for another kind of surface.
 2. `modulate_block` fetches those texels, multiplies them with the factors and writes red, green and blue.
 
 Texture coordinates are affine functions of the pixel times its depth (perspective-correct texture mapping), and the
@@ -23,12 +23,10 @@ from numba.core import cgutils
 
 from memenvs.houses.rendering.kernels.simd import (
     F32,
-    F64,
     I8,
     I16,
     I32,
     I64,
-    VECTOR_WIDTH,
     SimdVector,
     arange,
     entry_pointer,
@@ -38,13 +36,9 @@ from memenvs.houses.rendering.kernels.simd import (
 )
 from memenvs.houses.rendering.kernels.zbuffer import BLOCK, decode_depths
 from memenvs.houses.rendering.materials import ATLAS_WIDTH, MIP_LEVELS, TEXTURE_SIZE
-from memenvs.houses.rendering.primitives import FLOAT_FIELDS, PLANE_0, PLANE_I, PLANE_J
 
 #: Pixels of a block of step 1. Most runs of pixels of one primitive are short, so it is less than `BLOCK`.
 TEXEL_BLOCK = 8
-#: Blocks of vertical faces that are shaded together. Two are faster also where a register holds one: while one waits
-#: for a result, the other goes on. Registers of half a block are too few for two.
-VERTICAL_BLOCKS = 2 if VECTOR_WIDTH >= TEXEL_BLOCK else 1
 #: How many pixels ahead texels are prefetched: larger images use more of the atlas than the processor's caches hold.
 PREFETCH_PIXELS = 128
 #: Of how many pixels one is prefetched: neighbours mostly share a square of texels, which is one line of the caches.
@@ -75,8 +69,8 @@ LIGHT_0, LIGHT_X, LIGHT_Y, LIGHT_Z, NORMAL_X, NORMAL_Y, NORMAL_Z, REPEAT_U, REPE
 SHADING_FIELDS = 27
 
 
-def _texel_index(u: SimdVector, v: SimdVector, footprint: SimdVector) -> SimdVector:
-    """Index of a texel within its texture of the atlas, int32; any coordinates give an index inside.
+def texel_index(u: SimdVector, v: SimdVector, footprint: SimdVector) -> SimdVector:
+    """Find a texel's index within its texture of the atlas, int32; it is inside in any case.
 
     Args:
         u: float32; texels to the right, of any repetition of the texture, >= 0.
@@ -104,7 +98,7 @@ def _high_product(a: SimdVector, b: SimdVector) -> SimdVector:
     return a.call("umul.fix", b, ir.Constant(I32, 16))
 
 
-def _light_factors(light: SimdVector, tint: SimdVector) -> SimdVector:
+def light_factors(light: SimdVector, tint: SimdVector) -> SimdVector:
     """Multiply light with a tint.
 
     Args:
@@ -119,10 +113,10 @@ def _light_factors(light: SimdVector, tint: SimdVector) -> SimdVector:
     return _high_product(amount, tint.bitcast(I16, 4 * len(light)))
 
 
-def _store_pixels(
+def store_pixels(
     context: Any, builder: Any, array_types: Any, line: Any, texels: SimdVector, factors: SimdVector, count: Any = None
 ) -> Any:
-    """Write `texels` and `factors` to `line`: the two arrays to fill and the index of the first pixel in both.
+    """Write `texels` and `factors` to `line`: two arrays, and the first pixel in both.
 
     With `count`, an int32, pixels from that one on keep what they have.
     """
@@ -143,211 +137,12 @@ def _field_reader(context: Any, builder: Any, array_type: Any, coefficients: Any
     return lambda field: builder.load(builder.gep(first, [ir.Constant(I64, field)]))
 
 
-def _spread(builder: Any, values: Sequence[Any]) -> SimdVector:
+def spread(builder: Any, values: Sequence[Any]) -> SimdVector:
     """Repeat each value for the pixels of its block; the number of values is a power of two."""
     vectors = [SimdVector.broadcast(builder, value, TEXEL_BLOCK) for value in values]
     while len(vectors) > 1:
         vectors = [first.join(second) for first, second in zip(vectors[::2], vectors[1::2], strict=True)]
     return vectors[0]
-
-
-def _unpack_run(builder: Any, run: Any) -> tuple[Any, Any, Any]:
-    """First column, row within the band and primitive of a run or block; int64."""
-    places = ((1, RUN_FIELD), (2, RUN_FIELD), (3, -1))
-    column, row, primitive_id = (
-        builder.and_(builder.lshr(run, ir.Constant(I64, place * RUN_FIELD_BITS)), ir.Constant(I64, mask))
-        for place, mask in places
-    )
-    return column, row, primitive_id
-
-
-def _plane_in_row(builder: Any, plane: Any, row: Any) -> tuple[Any, Any]:
-    """One over the depth at column 0 of an image row, and its change from column to column; float64.
-
-    `plane` is a pointer to the primitive's `float_fields`, `row` an int64.
-    """
-    plane_0, plane_i, plane_j = (
-        builder.load(builder.gep(plane, [ir.Constant(I64, field)])) for field in (PLANE_0, PLANE_I, PLANE_J)
-    )
-    return builder.fadd(plane_0, builder.fmul(plane_j, builder.sitofp(row, F64))), plane_i
-
-
-def _start_of_block(builder: Any, plane_in_row: tuple[Any, Any], column: Any) -> Any:
-    """One over the depth at a block's first column, an int64; float32."""
-    base, per_column = plane_in_row
-    return builder.fptrunc(builder.fadd(base, builder.fmul(per_column, builder.sitofp(column, F64))), F32)
-
-
-def _vertical_texels(
-    field: Callable[[int], SimdVector], in_row: Sequence[SimdVector], z: SimdVector, columns: SimdVector, tint: Any
-) -> tuple[SimdVector, SimdVector]:
-    """Texels and light factors of P pixels of vertical faces.
-
-    Args:
-        field: Returns a field of the pixels' shading coefficients, float32, (P,).
-        in_row: What the row adds to the ray of each texture coordinate, two float32 of (P,).
-        z: float32, (P,); depths, m.
-        columns: float32, (P,).
-        tint: int64, (P,); see `_light_factors`.
-
-    Returns:
-        int32, (P,); indices in the atlas.
-        int64, (P,); tint times light.
-    """
-    u, v = (
-        z * (columns * field(first + U_I) + constant) + field(first + U_EYE)
-        for first, constant in zip((U_EYE, V_EYE), in_row, strict=True)
-    )
-    light = (v * field(FLOOR_V) + field(FLOOR_0)).minimum(v * field(CEILING_V) + field(CEILING_0))
-    factors = _light_factors(light.minimum(1.0).maximum(0.3), tint)
-    texels = _texel_index(u, v, z * z * (z * field(FOOTPRINT))) + field(ATLAS_START).cast(I32)
-    return texels, factors.bitcast(I64, len(z))
-
-
-@intrinsic
-def vertical_blocks(
-    typingctx: Any,
-    blocks: Any,
-    k: Any,
-    first_row: Any,
-    pitch: Any,
-    coefficients: Any,
-    planes: Any,
-    tints: Any,
-    texels: Any,
-    factors: Any,
-) -> Any:
-    """Find texels and light factors of `VERTICAL_BLOCKS` blocks of vertical faces.
-
-    A block is `TEXEL_BLOCK` consecutive pixels of a row.
-
-    Args:
-        typingctx: Given by numba.
-        blocks: int64, one axis; see `RUN_FIELD_BITS`.
-        k: uint64; index of the first block.
-        first_row: int64; row of the image that the blocks' rows are counted from.
-        pitch: int64; pixels from row to row in `texels` and `factors`.
-        coefficients: float32, (F, SHADING_FIELDS).
-        planes: float64, (F, FLOAT_FIELDS); `float_fields` of `memenvs.houses.rendering.primitives.Primitives`.
-        tints: int64, (F,); three fixed-point factors of 16 bits, `TINT_ONE` is 1.
-        texels: int32, one axis; filled with indices in the atlas.
-        factors: int64, one axis; filled with tint times light.
-    """
-    integers = (types.uint64, types.int64, types.int64)
-    signature = types.void(blocks, *integers, coefficients, planes, tints, texels, factors)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        """Emit the vector code."""
-        _, k, first_row, pitch, _, _, _, texels, factors = arguments
-
-        def entry(argument: int, index: Any) -> Any:
-            """Pointer to an entry of one of the arguments."""
-            return entry_pointer(context, builder, signature.args[argument], arguments[argument], index)
-
-        readers, starts, steps, rows, columns, tint, at = ([] for _ in range(7))
-        for number in range(VERTICAL_BLOCKS):
-            block = builder.load(entry(0, builder.add(k, ir.Constant(I64, number))))
-            column, row, primitive_id = _unpack_run(builder, block)
-            image_row = builder.add(first_row, row)
-            plane = entry(5, builder.mul(primitive_id, ir.Constant(I64, FLOAT_FIELDS)))
-            plane_in_row = _plane_in_row(builder, plane, image_row)
-            starts.append(_start_of_block(builder, plane_in_row, column))
-            steps.append(builder.fptrunc(plane_in_row[1], F32))
-            rows.append(builder.sitofp(image_row, F32))
-            columns.append(builder.sitofp(column, F32))
-            tint.append(builder.load(entry(6, primitive_id)))
-            at.append(builder.add(builder.mul(row, pitch), column))
-            readers.append(entry(4, builder.mul(primitive_id, ir.Constant(I64, SHADING_FIELDS))))
-
-        def loaded(field: int) -> list[Any]:
-            """A field of the coefficients of each block."""
-            return [builder.load(builder.gep(reader, [ir.Constant(I64, field)])) for reader in readers]
-
-        def in_row(first: int) -> SimdVector:
-            """Row's share of the ray of the texture coordinate that begins at this field."""
-            terms = zip(loaded(first + U_J), rows, loaded(first + U_0), strict=True)
-            return _spread(
-                builder, [builder.fadd(builder.fmul(per_row, row), constant) for per_row, row, constant in terms]
-            )
-
-        pixels = SimdVector.constant(builder, F32, [*range(TEXEL_BLOCK)] * VERTICAL_BLOCKS)
-        index, light = _vertical_texels(
-            lambda field: _spread(builder, loaded(field)),
-            [in_row(U_EYE), in_row(V_EYE)],
-            1.0 / (pixels * _spread(builder, steps) + _spread(builder, starts)),
-            pixels + _spread(builder, columns),
-            _spread(builder, tint),
-        )
-        for number in range(VERTICAL_BLOCKS):  # in this order: a block may write over the end of its run
-            own = range(number * TEXEL_BLOCK, (number + 1) * TEXEL_BLOCK)
-            line = (texels, factors, at[number])
-            _store_pixels(context, builder, signature.args[7:], line, index.shuffle(own), light.shuffle(own))
-        return context.get_dummy_value()
-
-    return signature, generate
-
-
-@intrinsic
-def vertical_run(
-    typingctx: Any,
-    run: Any,
-    count: Any,
-    first_row: Any,
-    pitch: Any,
-    coefficients: Any,
-    planes: Any,
-    tints: Any,
-    texels: Any,
-    factors: Any,
-) -> Any:
-    """As `vertical_blocks`, for `count` times `VERTICAL_BLOCKS` blocks at a run's start.
-
-    What the blocks have in common is loaded once. `run` and `count` are int64; for `run` see `RUN_FIELD_BITS`.
-    """
-    signature = types.void(run, count, types.int64, types.int64, coefficients, planes, tints, texels, factors)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        """Emit the vector code."""
-        run, count, first_row, pitch, *_ = arguments
-
-        def entry(argument: int, index: Any) -> Any:
-            """Pointer to an entry of one of the arguments."""
-            return entry_pointer(context, builder, signature.args[argument], arguments[argument], index)
-
-        def wide(value: Any) -> SimdVector:
-            """Repeat a value for the pixels of all blocks."""
-            return SimdVector.broadcast(builder, value, VERTICAL_BLOCKS * TEXEL_BLOCK)
-
-        first, row, primitive_id = _unpack_run(builder, run)
-        image_row = builder.add(first_row, row)
-        plane = entry(5, builder.mul(primitive_id, ir.Constant(I64, FLOAT_FIELDS)))
-        plane_in_row = _plane_in_row(builder, plane, image_row)
-        reader = entry(4, builder.mul(primitive_id, ir.Constant(I64, SHADING_FIELDS)))
-        loaded = [builder.load(builder.gep(reader, [ir.Constant(I64, field)])) for field in range(CEILING_V + 1)]
-        row_f32 = builder.sitofp(image_row, F32)
-        in_row = [wide(builder.fadd(builder.fmul(loaded[k + U_J], row_f32), loaded[k + U_0])) for k in (U_EYE, V_EYE)]
-        step, tint = wide(builder.fptrunc(plane_in_row[1], F32)), wide(builder.load(entry(6, primitive_id)))
-        in_block = SimdVector.constant(builder, F32, [*range(TEXEL_BLOCK)] * VERTICAL_BLOCKS) * step
-        pixels = arange(builder, F32, VERTICAL_BLOCKS * TEXEL_BLOCK)
-        row_start = builder.mul(row, pitch)
-        with cgutils.for_range(builder, count) as loop:
-            done = builder.mul(loop.index, ir.Constant(I64, VERTICAL_BLOCKS * TEXEL_BLOCK))
-            column = builder.add(first, done)
-            columns = [builder.add(column, ir.Constant(I64, k * TEXEL_BLOCK)) for k in range(VERTICAL_BLOCKS)]
-            starts = _spread(builder, [_start_of_block(builder, plane_in_row, each) for each in columns])
-            index, light = _vertical_texels(
-                lambda field: wide(loaded[field]),
-                in_row,
-                1.0 / (in_block + starts),
-                pixels + builder.sitofp(column, F32),
-                tint,
-            )
-            at = builder.add(row_start, column)
-            index.store(entry(7, at))
-            light.store(entry(8, at))
-        return context.get_dummy_value()
-
-    return signature, generate
 
 
 @intrinsic
@@ -363,7 +158,7 @@ def horizontal_block(
     factors: Any,
     at: Any,
 ) -> Any:
-    """As `vertical_blocks`, for up to `TEXEL_BLOCK` pixels of a horizontal face.
+    """Find texels and light factors of up to `TEXEL_BLOCK` pixels of a horizontal face.
 
     All pixels of a row are equally deep here, so texture coordinates are affine along the row and the mipmap level is
     one for the run. The light is 1.
@@ -377,8 +172,8 @@ def horizontal_block(
         atlas_start: int32; index of the texture in the atlas.
         tint: int64; three fixed-point factors of 16 bits, `TINT_ONE` is 1.
         count: int32; how many pixels to write.
-        texels: As in `vertical_blocks`.
-        factors: As in `vertical_blocks`.
+        texels: int32, one axis; filled with indices in the atlas.
+        factors: int64, one axis; filled with tint times light.
         at: uint64; index of the first pixel in both.
     """
     pair = types.UniTuple(types.float32, 2)
@@ -396,7 +191,7 @@ def horizontal_block(
         level_column = builder.sub(ir.Constant(I32, ATLAS_WIDTH), builder.add(size, size))
         index = _tiled_index(row, column + level_column) + atlas_start
         factor = SimdVector.broadcast(builder, tint, TEXEL_BLOCK)
-        return _store_pixels(context, builder, signature.args[6:], line, index, factor, count)
+        return store_pixels(context, builder, signature.args[6:], line, index, factor, count)
 
     return signature, generate
 
@@ -440,8 +235,8 @@ def curved_block(
         column: float32; column of the first pixel.
         tint: int64; three fixed-point factors of 16 bits, `TINT_ONE` is 1.
         count: int32; how many pixels to write.
-        texels: As in `vertical_blocks`.
-        factors: As in `vertical_blocks`.
+        texels: As in `horizontal_block`.
+        factors: As in `horizontal_block`.
         at: uint64; index of the first pixel in both.
     """
     real = types.float32
@@ -468,9 +263,9 @@ def curved_block(
         light = (light * (w * field(FLOOR_V) + field(FLOOR_0)).minimum(1.0).maximum(0.5)).minimum(1.0)
         # The texture goes around the solid and from its top to its bottom.
         u, v = (_angle_in_turns(y, x) + 0.5) * field(REPEAT_U), (w * -0.5 + 0.5) * field(REPEAT_V)
-        index = _texel_index(u, v, z * z * field(FOOTPRINT)) + builder.fptosi(field(ATLAS_START), I32)
-        return _store_pixels(
-            context, builder, signature.args[8:], line, index, _light_factors(light, _spread(builder, [tint])), count
+        index = texel_index(u, v, z * z * field(FOOTPRINT)) + builder.fptosi(field(ATLAS_START), I32)
+        return store_pixels(
+            context, builder, signature.args[8:], line, index, light_factors(light, spread(builder, [tint])), count
         )
 
     return signature, generate
@@ -483,7 +278,7 @@ def modulate_block(typingctx: Any, texels: Any, factors: Any, at: Any, atlas: An
     Args:
         typingctx: Given by numba.
         texels: int32, one axis; indices in the atlas. `PREFETCH_PIXELS` more are read.
-        factors: int64, one axis; see `vertical_blocks`.
+        factors: int64, one axis; see `horizontal_block`.
         at: uint64; index of the first pixel in both.
         atlas: int32, one axis; see `memenvs.houses.rendering.materials.atlas`.
         out: uint8, one axis; filled with red, green, blue of one pixel after the other.

@@ -1,9 +1,9 @@
 """ReLIC and its baselines remember homes they have never seen; an hour a run on one core.
 
-Trains `extobjnav-small` (ReLIC) and variants, and plays each in test homes: success and SPL by episode of the
-trial. ReLIC is also played as it was earlier in training, in trials of 8 T (T: steps of a rollout), with one goal a
-trial, after demonstrations of the oracle, and, with MEMENVS_DATA, in real houses. `--agents rgb` is ReLIC from images
-with 1/20 of the steps.
+Trains `extobjnav-small` (ReLIC) and variants, and plays each in test homes, also as it was earlier in training: success
+and SPL by episode of the trial. ReLIC is also played in trials of 8 T (T: steps of a rollout), with one goal a trial,
+after demonstrations of the oracle, and, with MEMENVS_DATA, in real houses. `--agents rgb` is ReLIC from images with
+1/20 of the steps.
 
     python examples/ext_objnav.py [--agents relic no-iea] [--seeds 0 1 2] [--jobs 2] [--out runs/x] [--show] [--smoke]
 """
@@ -32,6 +32,7 @@ from memenvs.agents.studies.sweep import SweepRun, group_by_name, run_sweep, swe
 
 PRESET = "extobjnav-small"
 TRIALS = 2048  # the gain of a single run has a standard error of about one point
+FEW_TRIALS = 256
 DEMONSTRATIONS = (1, 2, 4, 8, 16)
 TITLES = {"fixed_goal": "relic, one goal a trial", "long": "relic, trials of 8 T", "procthor": "relic, real houses"}
 
@@ -52,7 +53,7 @@ def evaluations(config: RunConfig, agent: str, smoke: bool) -> dict[str, dict[st
     """
     if agent != "relic":
         return {"evaluation": {}} if agent == "rgb" else {}  # images of random and oracle cost as much as the agent's
-    many, few = (2, 2) if smoke else (512, 256)
+    many, few = (2, 2) if smoke else (512, FEW_TRIALS)
     changes: dict[str, dict[str, Any]] = {
         "fixed_goal": {"eval_kwargs": {**config.eval_kwargs, "fixed_goal_per_trial": True}, "eval_trials": few},
         "long": {"eval_steps": 8 * config.learner.n_steps, "eval_trials": few},
@@ -70,9 +71,9 @@ def train_and_evaluate(run: RunDirectory, quiet: bool, agent: str, smoke: bool) 
     train_run(run, quiet=quiet)
     seed = 1 + run.config.seed  # its hash gives each run other trials, so that errors over seeds contain them
     changes = evaluations(run.config, agent, smoke)
-    for file in sorted(run.path.glob("checkpoint_*.zip")) if agent == "relic" else []:
+    for file in sorted(run.path.glob("checkpoint_*.zip")) if agent != "rgb" else []:
         policy = trained_policy(run, seed, file.name)
-        changes[file.stem] = {"policy": policy, "eval_trials": changes["long"]["eval_trials"]}
+        changes[file.stem] = {"policy": policy, "eval_trials": 2 if smoke else FEW_TRIALS}
     if "evaluation" not in changes and not has_results(run.path, "evaluation"):
         evaluate_and_compare(run, seed, quiet=quiet)
     for name, changed in changes.items():
@@ -85,13 +86,18 @@ def train_and_evaluate(run: RunDirectory, quiet: bool, agent: str, smoke: bool) 
 def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
     """Write the page with all tables and curves, and print the tables."""
     report = Report("ReLIC and its baselines in small homes", out)
+    earlier = [
+        row for agent, folders in runs.items() for row in tables.milestone_rows(agent, folders, tables.LAST_EPISODE)
+    ]
+    runs = {agent: folders for agent, folders in runs.items() if tables.all_have_results(folders, "evaluation")}
     rows = [tables.gain_row(agent, folders, "evaluation", tables.LAST_EPISODE) for agent, folders in runs.items()]
     if relic := runs.get("relic", []):
-        rows += tables.milestone_rows("relic", relic, tables.LAST_EPISODE)
         for name, title in TITLES.items():
             if tables.all_have_results(relic, name):
                 rows.append(tables.gain_row(title, relic, name, None if name == "long" else tables.LAST_EPISODE))
     tables.add_gain_table(report, "First and last episode of a trial in homes that were not trained in", rows)
+    if earlier:
+        tables.add_gain_table(report, "The same as they were earlier in training", earlier)
     for metric in ("success", "spl"):
         tables.add_curves(report, f"in_context_{metric}", runs, metric)
     if relic:
@@ -115,7 +121,10 @@ def main() -> int:
         config = make_config(agent, seed, options.smoke)
         work = partial(train_and_evaluate, agent=agent, smoke=options.smoke)
         names = ("evaluation", *evaluations(config, agent, options.smoke))
-        runs[options.out / f"{agent}-{seed}"] = SweepRun(config, work, names)
+        folder = options.out / f"{agent}-{seed}"
+        if options.show and not has_results(folder, *names):  # a run that was stopped shows its milestones
+            names = tuple(tables.milestones(folder))
+        runs[folder] = SweepRun(config, work, names)
     found = group_by_name(run_sweep(parser, options, runs))
     print(f"report: {write_results(options.out, found).resolve()}")
     return 0

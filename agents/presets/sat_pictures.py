@@ -14,14 +14,14 @@ _LEARNER = SupervisedConfig(
     learning_rate=1.5e-3,
     final_learning_rate=0.0,
     warmup_steps=200,
-    validation_episodes=200,
+    validation_episodes=64,
     checkpoint_steps=500,
 )
 #: Drawn faces of training and of evaluation; a face takes 10 ms to draw, then it is kept.
 _FACES = {"num_images": 2000}
 _NEW_FACES = {"split": "validation", "num_images": 500}
 #: Exploration falls over half of a run.
-_STEPS = {"faces": 4000, "ballet3d": 3000, "colour": 1200, "view": 500}
+_STEPS = {"faces": 2500, "ballet3d": 3000, "colour": 1200, "view": 500}
 
 
 def _allocation(steps: int) -> dict[str, Any]:

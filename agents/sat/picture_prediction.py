@@ -22,8 +22,11 @@ from memenvs.retention import strategy_numbers
 
 REWARD_SCALE = 100.0
 """Factor on mean squared errors, so that rewards of the allocator are of the order of 1."""
-PLACE_WEIGHT = 1.0
-"""Weight of the cross-entropy of places beside squared errors of pixels."""
+PLACE_WEIGHT = 0.01
+"""Weight of the cross-entropy of places beside squared errors of pixels, which are far smaller.
+
+With 1 the encoder learned to tell places apart and little of what a picture needs.
+"""
 CALIBRATION_EPISODES = 16
 """Episodes whose pictures the encoder is calibrated with."""
 CALIBRATION_STRIDE = 8

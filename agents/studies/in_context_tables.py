@@ -36,13 +36,18 @@ def gain_row(title: str, runs: Sequence[Path], name: str, last: int | None = Non
 
 
 def milestone_rows(agent: str, runs: Sequence[Path], last: int) -> list[list[Any]]:
-    """A `gain_row` for each milestone of training.
+    """A `gain_row` for each milestone of training that all runs have."""
+    return [
+        gain_row(f"{agent} after {step:,} steps", runs, name, last)
+        for name, step in milestones(runs[0]).items()
+        if all_have_results(runs, name)
+    ]
 
-    Milestones are the evaluations "checkpoint_STEPS" that all runs have.
-    """
-    steps = sorted(int(name.split("_")[1]) for name in result_names(runs[0]) if name.startswith("checkpoint_"))
-    names = {f"checkpoint_{step}": f"{agent} after {step:,} steps" for step in steps}
-    return [gain_row(title, runs, name, last) for name, title in names.items() if all_have_results(runs, name)]
+
+def milestones(folder: Path) -> dict[str, int]:
+    """Evaluations of a run as it was earlier in training, "checkpoint_STEPS" -> steps, ascending."""
+    names = {name: int(name.split("_")[1]) for name in result_names(folder) if name.startswith("checkpoint_")}
+    return dict(sorted(names.items(), key=lambda each: each[1]))
 
 
 def all_have_results(runs: Sequence[Path], name: str) -> bool:

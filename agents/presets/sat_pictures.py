@@ -21,7 +21,7 @@ _LEARNER = SupervisedConfig(
 _FACES = {"num_images": 2000}
 _NEW_FACES = {"split": "validation", "num_images": 500}
 #: Exploration falls over half of a run.
-_STEPS = {"faces": 2500, "ballet3d": 3000, "colour": 1200, "view": 500}
+_STEPS = {"faces": 2500, "ballet3d": 3000, "colour": 2400, "view": 500}
 
 
 def _allocation(steps: int) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def _strategies(prefix: str, env: str, names: tuple[str, ...], overrides: dict[s
 _VIEWS: dict[str, Any] = {"env_kwargs": {}, "eval_kwargs": {}}
 #: A quarter of ColorRecall's steps, so that four times as many tours can be drawn, and a square that convolutions which
 #: do not learn can see.
-_COLOUR = {"steps": [50, 50], "capacity": 50, "square_size": 24}
+_COLOUR = {"steps": [50, 50], "capacity": 50, "square_size": 32}
 _FIXED = {"memory": "sat-fifo", "convolutions": "fixed"}
 PICTURE_PRESETS: dict[str, Preset] = {
     NAME: Preset(
@@ -131,6 +131,7 @@ PICTURE_PRESETS: dict[str, Preset] = {
                     "total_steps": _STEPS["view"],
                     "supervised.learning_rate": 1e-3,
                     "supervised.batch_size": 16,
+                    "supervised.validation_episodes": 200,
                 },
             ),
         },

@@ -88,7 +88,7 @@ def _add_matrix(report: Report, runs: Runs) -> None:
         [[metric_means(folders, f"mse_{task}").mean() for folders in runs.values()] for task in STRATEGIES]
     )
     columns = [short_name(name).partition("-")[2].upper() for name in runs]
-    rows = [[task.upper(), *(f"{each:.4f}" for each in row)] for task, row in zip(STRATEGIES, errors, strict=True)]
+    rows = [[task.upper(), *(f"{each:.5f}" for each in row)] for task, row in zip(STRATEGIES, errors, strict=True)]
     add_table(report, f"{TITLES['ballet3d']}, MSE", ["task", *columns], rows)
     figure = matrix_figure(errors, [task.upper() for task in STRATEGIES], columns)
     report.picture("ballet3d", figure_png(figure), "mean squared error by task (rows) and strategy")

@@ -35,7 +35,7 @@ def test_the_loss_is_that_of_all_patches_and_of_their_places() -> None:
     wanted = torch.from_numpy(batch.episodes.query_places)
     where = functional.cross_entropy(places.flatten(0, 1), wanted.flatten())
     loss, log = model.loss(batch)
-    torch.testing.assert_close(loss, error[:, 0].mean() + error[:, 1:].mean() + where)
+    torch.testing.assert_close(loss, error[:, 0].mean() + error[:, 1:].mean() + 0.01 * where)
     assert log["mse"] == pytest.approx(error[:, 1:].mean().item())  # the patch at the start is no answer
     assert log["place_accuracy"] == pytest.approx((places.argmax(2) == wanted).float().mean().item())
     answers, losses = model.answer(batch)

@@ -95,11 +95,12 @@ def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
         for name, title in TITLES.items():
             if tables.all_have_results(relic, name):
                 rows.append(tables.gain_row(title, relic, name, None if name == "long" else tables.LAST_EPISODE))
-    tables.add_gain_table(report, "First and last episode of a trial in homes that were not trained in", rows)
+    if rows:
+        tables.add_gain_table(report, "First and last episode of a trial in homes that were not trained in", rows)
+        for metric in ("success", "spl"):
+            tables.add_curves(report, f"in_context_{metric}", runs, metric)
     if earlier:
-        tables.add_gain_table(report, "The same as they were earlier in training", earlier)
-    for metric in ("success", "spl"):
-        tables.add_curves(report, f"in_context_{metric}", runs, metric)
+        tables.add_gain_table(report, "The same, earlier in training", earlier)
     if relic:
         tables.add_curves(report, "long", {"relic": relic}, "success", "long")
         tables.add_episode_range_table(report, "Trials of 8 T, part by part", relic, "long")

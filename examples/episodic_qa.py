@@ -5,7 +5,7 @@ form. Tests have up to ten episodes, and 20 and 50. Tables show right answers by
 episodes back the question is, and by kind. Memories are compared at equal numbers of vectors: 20 and 21, or 26. Three
 to eight minutes of one core a run.
 
-    main       ct-lt, ct, ct-26, ct-slots, ct-log, lstm-o1, lstm-o1-26, lstm-on, text-only
+    main       ct-lt, ct, ct-26, ct-slots, ct-log, ml-ct-lt, lstm-o1, lstm-o1-26, lstm-on, text-only
     forms      ct-lt-learned, ml-ct-lt, layers of the thesis, blocks whose steps see each other
     inputs     encodings of symbols and dates; symbols, signals or images alone
     thesis     histories and questions as in the thesis, with its shortcuts: ct-lt and text-only
@@ -37,7 +37,7 @@ from memenvs.agents.studies.question_answering import (
 from memenvs.agents.studies.sweep import SweepRun, run_sweep, sweep_options
 
 TABLES = {
-    "main": ["", "ct", "ct-26", "ct-slots", "ct-log", "lstm-o1", "lstm-o1-26", "lstm-on", "text-only"],
+    "main": ["", "ct", "ct-26", "ct-slots", "ct-log", "ml-ct-lt", "lstm-o1", "lstm-o1-26", "lstm-on", "text-only"],
     "forms": ["", "ct-lt-learned", "ml-ct-lt", "bidirectional", "faithful-layers"],
     "inputs": [
         "",

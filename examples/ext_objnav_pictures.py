@@ -1,4 +1,4 @@
-"""An agent that learned from exact observations remembers homes from pictures; nothing is trained.
+"""An agent of exact observations remembers homes from pictures; nothing is trained.
 
 Plays the package's `extobjnav-small`, or a run of it (`--agent`), in test homes from exact symbolic observations, then
 from pictures of 64 x 48 that the small encoder reads, then from pictures without memory of earlier episodes (the same

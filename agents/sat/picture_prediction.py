@@ -25,7 +25,7 @@ REWARD_SCALE = 100.0
 PLACE_WEIGHT = 0.01
 """Weight of the cross-entropy of places beside squared errors of pixels, which are far smaller.
 
-With 1 the encoder learned to tell places apart and little of what a picture needs.
+With 1 the encoder learned what separates places and little of what a picture needs.
 """
 CALIBRATION_EPISODES = 16
 """Episodes whose pictures the encoder is calibrated with."""

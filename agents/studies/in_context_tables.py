@@ -45,7 +45,7 @@ def milestone_rows(agent: str, runs: Sequence[Path], last: int) -> list[list[Any
 
 
 def milestones(folder: Path) -> dict[str, int]:
-    """Evaluations of a run as it was earlier in training, "checkpoint_STEPS" -> steps, ascending."""
+    """Evaluations "checkpoint_STEPS" of a run, earlier in training -> steps, ascending."""
     names = {name: int(name.split("_")[1]) for name in result_names(folder) if name.startswith("checkpoint_")}
     return dict(sorted(names.items(), key=lambda each: each[1]))
 

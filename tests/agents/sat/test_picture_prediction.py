@@ -155,6 +155,6 @@ def test_figures_show_the_answers_and_the_memory() -> None:
     regions = model.model.task.sample(1, np.random.default_rng(7), held_out=True).regions[0]
     for shown, strategy in ((fifo, "fifo"), (mvfo, "mvfo")):
         for now in range(9):
-            stored = np.flatnonzero(~np.ma.mcalls_invalid(shown[:, now]).mask).tolist()
+            stored = np.flatnonzero(~np.ma.masked_invalid(shown[:, now]).mask).tolist()
             assert stored == kept_steps(regions[: now + 1], strategy, 5)
             np.testing.assert_array_equal(np.asarray(shown)[stored, now], regions[stored])

@@ -131,7 +131,7 @@ PICTURE_PRESETS: dict[str, Preset] = {
                     "total_steps": _STEPS["view"],
                     "supervised.learning_rate": 1e-3,
                     "supervised.batch_size": 16,
-                    "supervised.validation_episodes": 200,
+                    "supervised.validation_episodes": 200,  # as the runs of results
                 },
             ),
         },

@@ -1,9 +1,10 @@
-"""ReLIC learns in context in the 10 x 10 Darkroom; half an hour a seed on one core.
+"""ReLIC learns in context in the 10 x 10 Darkroom or in FourBoxes; half an hour a seed on one core.
 
 Prints the return by episode of the trial on held-out goals, mean and 95 % interval over seeds. Compare with the paper:
 32 in episode 1, 89 in episode 10; an agent that knows the goal gets 90.9, the scripted sweep 47.9 in every episode.
 Also with variants, such as `darkroom:k1` (no partial updates), in the 5 x 5 room (`demo`, or `demo:ct-lt` with another
-memory; 3 minutes), and with fewer steps. A stopped command resumes.
+memory; 3 minutes), and with fewer steps. `fourboxes:unseen` is FourBoxes with arrangements of the colours that were not
+trained: the paper has 30 in episode 1 and 42 in episode 3. A stopped command resumes.
 
     python examples/darkroom.py [--presets darkroom darkroom:k1] [--steps 4000000] [--seeds 0 1 2] [--jobs 2]
         [--out runs/darkroom] [--show] [--smoke]
@@ -49,7 +50,7 @@ def train_and_evaluate(run: RunDirectory, quiet: bool) -> None:
 
 def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
     """Write the page with the table, which is printed too, and the curves."""
-    report = Report("In-context learning in the Darkroom", out)
+    report = Report("In-context learning in one room", out)
     rows, curves = [], {}
     for name, folders in runs.items():
         sample = metric_means(folders, "return")  # (seeds, episodes)
@@ -68,7 +69,7 @@ def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    names = [name for name in preset_descriptions() if name.partition(":")[0] in ("darkroom", "demo")]
+    names = [name for name in preset_descriptions() if name.partition(":")[0] in ("darkroom", "demo", "fourboxes")]
     parser.add_argument("--presets", nargs="+", default=["darkroom"], choices=names, help="(default darkroom)")
     parser.add_argument("--steps", type=int, help="environment steps of a run (default the preset's)")
     options = sweep_options(parser, "runs/darkroom")

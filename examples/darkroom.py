@@ -1,4 +1,4 @@
-"""ReLIC learns in context in the 10 x 10 Darkroom or in FourBoxes; half an hour a seed on one core.
+"""ReLIC learns in context in the Darkroom or in FourBoxes; half an hour a seed on a core.
 
 Prints the return by episode of the trial on held-out goals, mean and 95 % interval over seeds. Compare with the paper:
 32 in episode 1, 89 in episode 10; an agent that knows the goal gets 90.9, the scripted sweep 47.9 in every episode.

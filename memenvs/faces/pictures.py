@@ -73,11 +73,14 @@ class PictureFolder(Pictures):
         super().__init__(list(files))
         self._files = files
         for file in files.values():
-            _check_header(file, file.stat().st_mtime_ns)
+            _check_header(file, _state(file))
 
     def read(self, number: int) -> np.ndarray:
-        """Read a file, or return what was read before."""
-        return _read(self._files[number])
+        """Read a file, or return what was read before if the file has not changed since."""
+        file = self._files[number]
+        state = _state(file)
+        _check_header(file, state)
+        return _read(file, state)
 
 
 def open_pictures(folder: str | None, split: Split, num_images: int | None = None) -> Pictures:
@@ -139,8 +142,17 @@ def _drawn(number: int) -> np.ndarray:
     return picture
 
 
+def _state(file: Path) -> tuple[int, int]:
+    """Modification time (ns) and size (bytes) of a file, by which a changed one is noticed."""
+    try:
+        found = file.stat()
+    except OSError as error:
+        raise ValueError(f"picture {str(file)!r} cannot be read: {error}") from None
+    return found.st_mtime_ns, found.st_size
+
+
 @lru_cache(NUM_PICTURES)
-def _check_header(file: Path, changed: int) -> None:
+def _check_header(file: Path, state: tuple[int, int]) -> None:
     """Check form and size of a picture, again only when the file has changed."""
     try:
         with Image.open(file) as image:
@@ -155,8 +167,8 @@ def _check_header(file: Path, changed: int) -> None:
 
 
 @lru_cache(_KEPT)
-def _read(file: Path) -> np.ndarray:
-    """Read the centre square of a picture, resized to 88 x 88."""
+def _read(file: Path, state: tuple[int, int]) -> np.ndarray:
+    """Read the centre square of a picture, resized to 88 x 88, again only when the file has changed."""
     try:
         with Image.open(file) as image:
             side = min(image.size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import gymnasium as gym
@@ -49,7 +50,10 @@ def test_any_folder(tmp_path):
     assert len(world.pictures.numbers) == 71 and info["picture"] in world.pictures.numbers
     # The middle square; pixels are means over the pixels that they span, weighted by a triangle.
     square = Image.open(wide).crop((90, 0, 210, 120)).resize((88, 88), Image.Resampling.BILINEAR)
-    np.testing.assert_array_equal(world.pictures.read(70), np.asarray(square))
+    read = world.pictures.read(70)
+    np.testing.assert_array_equal(read, np.asarray(square))
+    with pytest.raises(ValueError, match="read-only"):
+        read[0] = 0
     counts = {split: open_pictures(str(tmp_path), split).numbers for split in ("train", "validation", "test")}
     assert [(int(each[0]), len(each)) for each in counts.values()] == [(0, 62), (62, 7), (69, 2)]
     assert open_pictures(str(tmp_path), "validation", 2).numbers.tolist() == [62, 63]
@@ -104,3 +108,22 @@ def test_what_is_wrong_with_a_folder_is_named(tmp_path):
         pictures.read(1)
     save(tmp_path / "cut" / "d.png")  # repaired: the error is not kept
     assert pictures.read(1).any()
+
+
+def test_a_file_that_changes_is_read_again(tmp_path):
+    """By its modification time, and by its size where the time is the same."""
+    file = save(tmp_path / "a.bmp", (88, 88), seed=1)
+    pictures = open_pictures(str(tmp_path), "all")
+    for seed, size, changed in ((1, 88, 0), (2, 88, 10**9), (3, 90, 10**9), (4, 90, 2 * 10**9)):
+        save(file, (size, size), seed=seed)
+        os.utime(file, ns=(changed, changed))
+        with Image.open(file) as image:
+            expected = np.asarray(image.resize((88, 88), Image.Resampling.BILINEAR))
+        np.testing.assert_array_equal(pictures.read(0), expected)
+    assert pictures.read(0) is pictures.read(0)
+    save(file, (90, 90), mode="L")
+    with pytest.raises(ValueError, match=r"picture '.*a\.bmp' must be RGB, got one of mode 'L'"):
+        pictures.read(0)
+    file.unlink()
+    with pytest.raises(ValueError, match=r"picture '.*a\.bmp' cannot be read: .*No such file"):
+        pictures.read(0)

@@ -135,7 +135,7 @@ class Dataset:
         names = {}
         for path in sorted(self.path.parent.glob("semantics/*_lexicon.json")):
             for each in read_json(path)["classes"].items():
-                names[int(each["id"].number(2**31))] = each["name"].text()
+                names[each["id"].integer(2**31, at_least=-(2**31))] = each["name"].text()
         return names
 
     @property

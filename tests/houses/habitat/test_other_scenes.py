@@ -467,6 +467,20 @@ def test_bad_scenes_are_named(folder, monkeypatch):
         make_house_world("habitat", habitat_dataset=stage).home(0)
 
 
+def test_ids_of_classes_are_whole_numbers(tmp_path):
+    path = tmp_path / "test.scene_dataset_config.json"
+    write_json(path, {"stages": {"paths": {".glb": ["a.glb"]}}})
+    (tmp_path / "a.glb").touch()
+    lexicon = tmp_path / "semantics" / "a_semantic_lexicon.json"
+    write_json(lexicon, {"classes": [{"id": -1, "name": "void"}, {"id": 7, "name": "chair"}]})
+    assert Dataset(path).class_names == {-1: "void", 7: "chair"}
+    for wrong in (7.5, 7.0, True, "7", 2**31):
+        write_json(lexicon, {"classes": [{"id": 3, "name": "void"}, {"id": wrong, "name": "chair"}]})
+        allowed = "must be a whole number from -2147483648 to 2147483647"
+        with pytest.raises(ValueError, match=rf"a_semantic_lexicon\.json: classes\[1\]\.id {allowed}, got {wrong!r}$"):
+            _ = Dataset(path).class_names
+
+
 def test_what_is_not_there_is_named(tmp_path, monkeypatch, capsys):
     """Without the package, and without a device that draws, an environment is refused with one line."""
     path = write_scene(make_house("a"), tmp_path)

@@ -13,6 +13,7 @@ from memenvs.faces.observer import LinearPrediction, observer_errors
 from memenvs.faces.places import place_table
 from memenvs.retention import retained
 from memenvs.wrappers import PlaceWrapper
+from tests.reference_retention import ReferenceMemory
 
 EPISODES = 300
 
@@ -123,13 +124,16 @@ def test_places_are_clusters_of_cells():
         distance = ((positions[:, None] - centres) ** 2).sum(-1)
         assert (distance[cells, table] <= distance.min(1) + 1e-9).all()  # each cell is in the nearest cluster
         assert distance[cells, table].sum() < {8: 410, 16: 190, 32: 90}[count]
+        with pytest.raises(ValueError, match="read-only"):
+            table[0] = 1
+    assert place_table(16)[40:50].tolist() == [0, 0, 4, 7, 7, 7, 9, 12, 12, 12]  # results in tables have these places
     assert all(any(n >= 0 and place_table(16)[n] == place_table(16)[c] for n in neighbours(c)) for c in cells.tolist())
     assert place_table("cells").tolist() == cells.tolist()
     world = FacesConfig(places=8).make_world()
     episodes = sample(world, 4)
     np.testing.assert_array_equal(episodes.place, place_table(8)[episodes.cell])
-    env = PlaceWrapper(make(places=32))
-    assert env.observation_space["place"].n == 32
+    for places, count in ((32, 32), (100, 100), ("cells", 100)):
+        assert PlaceWrapper(make(places=places)).observation_space["place"].n == count
 
 
 # ---------------------------------------------------------------- environments
@@ -271,6 +275,71 @@ def test_patches_cannot_be_guessed():
     # A prediction without the map is exact where the truth is linear: here the patch itself.
     same = linear[False].predict(stack[0, :16, :16], np.array([0, 0]))[0]
     assert np.mean((same - stack[0, :16, :16] / 255) ** 2) < 0.2 * stack[:, :16, :16].std() ** 2 / 255**2
+
+
+def window(picture: np.ndarray, cell: int) -> np.ndarray:
+    """Pixels of a cell of a picture (88, 88, ...)."""
+    top, left = 8 * (cell // GRID), 8 * (cell % GRID)
+    return picture[top : top + 16, left : left + 16]
+
+
+def test_a_linear_prediction_is_exact_where_the_truth_is_linear():
+    """In pictures whose colours are linear in row and column, a patch follows from any other."""
+    rng = np.random.default_rng(0)
+    across, down = np.meshgrid(np.linspace(-1, 1, 88), np.linspace(-1, 1, 88))
+    ramps = np.stack([across, down, np.ones((88, 88))], -1)
+    factors = rng.uniform((-0.15, -0.22, 0.45), (0.22, 0.15, 0.55), (33, 3, 3))
+    pictures = np.rint(255 * np.einsum("yxk,pck->pyxc", ramps, factors)).astype(np.uint8)
+    for knows_map in (False, True):
+        linear = LinearPrediction.fit(pictures[:30], knows_map=knows_map)
+        for picture in pictures[30:]:
+            start = rng.integers(100)
+            near = [cell for cell in range(100) if max(abs(start // 10 - cell // 10), abs(start % 10 - cell % 10)) < 4]
+            cells = np.array([start, *near])
+            truth = np.stack([window(picture, cell) for cell in cells.tolist()])
+            np.testing.assert_allclose(linear.predict(truth[0], cells), truth[1:] / 255, atol=0.012)
+        means = np.stack([window(pictures[:30].mean(0) / 255, cell).ravel() for cell in range(100)])
+        np.testing.assert_allclose(linear.means, means if knows_map else [means.mean(0)] * 100, atol=1e-5)
+
+
+def test_errors_of_observers_by_hand():
+    """Each episode has its own picture, query and memory; a prediction is one mean patch, or that of the cell."""
+    world = LongStayConfig(steps=(20, 30, 10), num_images=3).make_world()
+    episodes = sample(world, 3, 2)
+    assert len(set(episodes.picture.tolist())) > 1
+    rng = np.random.default_rng(0)
+    means = {False: np.tile(rng.random(768), (100, 1)), True: rng.random((100, 768))}
+    nothing = {(dx, dy): np.zeros((65, 128)) for dx in range(-9, 10) for dy in range(-9, 10)}
+    linear = {key: LinearPrediction(each, np.zeros((768, 128)), nothing) for key, each in means.items()}
+    patches = {key: each.reshape(100, 16, 16, 3) for key, each in means.items()}
+    expected: dict[str, list[float]] = {}
+    for b in range(3):
+        picture = world.pictures.read(int(episodes.picture[b])).astype(np.float32) / 255
+        start, *wanted = episodes.query_cell[b].tolist()
+        kept = {}
+        for name in ("fifo", "mvfo"):
+            memory = ReferenceMemory(name, 24, 16)
+            kept[name] = episodes.cell[b, [memory.write(place) for place in episodes.place[b].tolist()][-1]].tolist()
+        for name, cells in {"mean patch": None, "no memory": [], "no memory, map": [], **kept}.items():
+            unknown = np.ones((88, 88, 1))
+            for cell in [] if cells is None else [start, *cells]:
+                window(unknown, cell)[:] = 0
+            of_map = patches[name not in ("mean patch", "no memory")]
+            errors = [((of_map[cell] - window(picture, cell)) * window(unknown, cell)) ** 2 for cell in wanted]
+            expected.setdefault(name, []).append(np.mean(errors))
+        current, errors = window(picture, start), []
+        for cell, (dx, dy) in zip(wanted, MOVES[episodes.query_action[b]], strict=True):
+            around = np.full((32, 32, 3), np.nan)
+            around[8:24, 8:24] = current
+            shown = around[8 + 8 * dy : 24 + 8 * dy, 8 + 8 * dx : 24 + 8 * dx]
+            is_shared = ~np.isnan(shown)
+            fitting = [each for each in kept["fifo"] if (window(picture, each) == shown)[is_shared].all()]
+            current = window(picture, fitting[0]) if fitting else np.where(is_shared, shown, patches[False][cell])
+            errors.append((current - window(picture, cell)) ** 2)
+        expected.setdefault("fifo, no map", []).append(np.mean(errors))
+    scores = observer_errors(world, episodes, linear, capacity=24)
+    assert scores == pytest.approx({name: np.mean(each) for name, each in expected.items()}, rel=1e-5)
+    assert len(set(scores.values())) == 6
 
 
 def test_moves_of_the_release():

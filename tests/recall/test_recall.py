@@ -22,6 +22,7 @@ from memenvs.recall.tours import FORWARD, LEFT, keeps_cue, make_tour
 from memenvs.recall.turns import OBSERVED_HEADINGS, QUERY_HEADINGS, make_turns
 from memenvs.recall.view_recall import ViewRecall
 from memenvs.retention import retained
+from tests.reference_retention import ReferenceMemory
 
 SMALL = {"rooms": (4, 5), "image_size": (12, 16)}
 COLOR = {**SMALL, "steps": (60, 60), "capacity": 60, "square_size": 3}
@@ -66,6 +67,57 @@ def test_tours():
     assert keeps_cue(np.array([0, 1, 1, 1]), "mvfo", 4)
     with pytest.raises(ValueError, match=r"must have tours of \(9, 9\) steps in which a memory of capacity 1 keeps"):
         make_tour(home, 0, (9, 9), 1)
+
+
+class Plane:
+    """An endless floor of one place; keeps what was drawn, the start and then the goals."""
+
+    name = "plane"
+
+    def __init__(self) -> None:
+        self.drawn: list[np.ndarray] = []
+
+    def random_pose(self, rng):
+        self.drawn.append(rng.uniform(-4, 4, 3))
+        return self.drawn[-1]
+
+    def distances_to(self, goal):
+        return goal
+
+    def turns_towards(self, goal, pose, turn, forward):
+        x, y = goal - pose[:2]
+        wrapped = (math.atan2(y, x) - pose[2] + math.pi) % (2 * math.pi) - math.pi
+        return None if math.hypot(x, y) < forward else round(wrapped / turn)
+
+    def forward(self, pose, distance):
+        return pose + distance * np.array([math.cos(pose[2]), math.sin(pose[2]), 0])
+
+    def places(self, poses):
+        return np.zeros(len(poses))
+
+
+def test_a_tour_goes_to_goal_after_goal_and_then_moves_at_random():
+    """Each goal is passed within a step, in order. In the stay a step out of the radius becomes a turn at random."""
+    starts = []
+    for key in range(3):
+        home = Plane()
+        tour = make_tour(home, key, (400, 1500), 2000)
+        start, *goals = home.drawn
+        np.testing.assert_array_equal(tour.pose[0], start)
+        starts.append(start[0])
+        at = 0
+        for goal in goals[:-1]:
+            passes = np.hypot(*(tour.pose[at:400, :2] - goal[:2]).T) < 0.25
+            assert passes.any()
+            at += passes.argmax()
+        assert len(goals) > 10
+        before, end = tour.pose[399:-1], tour.pose[399, :2]
+        ahead = before[:, :2] + 0.25 * np.column_stack([np.cos(before[:, 2]), np.sin(before[:, 2])])
+        leaves = np.hypot(*(ahead - end).T) > 2
+        for here, shares in ((~leaves, [1 / 3, 1 / 3, 1 / 3]), (leaves, [0, 1 / 2, 1 / 2])):
+            assert here.sum() > 100
+            np.testing.assert_allclose(np.bincount(tour.move[400:][here], minlength=3) / here.sum(), shares, atol=0.1)
+    assert len(set(starts)) == 3  # each key has a tour of its own
 
 
 def test_color_recall_by_hand():
@@ -126,6 +178,22 @@ def test_turns():
     gaps = np.abs((QUERY_HEADINGS[:, None] - OBSERVED_HEADINGS + math.pi) % (2 * math.pi) - math.pi)
     np.testing.assert_allclose(np.degrees(gaps.min(1)), 6)
     np.testing.assert_array_equal(np.floor(np.degrees(QUERY_HEADINGS) / 36), np.arange(10))
+
+
+def test_turns_of_parts_of_different_lengths():
+    """Every gap to a target occurs, also one turn to either side; later targets are other ones at random."""
+    single = np.zeros(2, int)
+    later = set()
+    for key in range(300):
+        turns = make_turns(key, (40, 10))
+        assert len(turns.heading) == len(turns.move) == 50
+        around, near = ((turns.heading[part] - turns.heading[39] + 15) % 30 - 15 for part in (np.s_[:40], np.s_[40:]))
+        assert np.abs(around).max() > 3 >= np.abs(near).max()
+        later.add(tuple(near.tolist()))
+        left, middle, right = turns.move[1:38], turns.move[2:39], turns.move[3:40]
+        single += [((left == side) & (middle == 1 - side) & (right == side)).sum() for side in (0, 1)]
+        assert len(make_turns(key, (5, 1)).heading) == 6
+    assert single.min() > 5 and len(later) > 50
 
 
 def test_view_recall_by_hand():
@@ -235,22 +303,46 @@ def test_stitched_views_by_hand():
     assert len(view) == 5
 
 
+def test_a_stitched_view_is_that_of_the_rays():
+    """Pictures of colours that follow from the direction of a ray, of pinhole cameras on the spot."""
+
+    def picture(heading: float, hfov_deg: float) -> np.ndarray:
+        focal = 16 / math.tan(math.radians(hfov_deg) / 2)
+        row, column = np.indices((20, 32)) + 0.5
+        ray = np.stack([np.full(row.shape, focal), 16 - column, 10 - row], -1)  # ahead, to the left, up
+        cos, sin = math.cos(heading), math.sin(heading)
+        ray = ray @ np.array([[cos, sin, 0], [-sin, cos, 0], [0, 0, 1]]) / np.linalg.norm(ray, axis=-1)[..., None]
+        return 0.5 + 0.3 * np.sin(2 * ray + np.array([0, 1, 2]))
+
+    for hfov_deg, turns in ((90.0, (0.2, -0.4, 2.8)), (60.0, (-0.3, 0.5, 3.0))):
+        for query in (0.0, 2.0, 6.0):
+            headings = query + np.array(turns)
+            pictures = np.stack([picture(each, hfov_deg) for each in headings])
+            view = stitch(pictures, headings, query, hfov_deg)
+            error = np.abs(view - picture(query, hfov_deg))
+            assert np.isnan(view).mean() < 0.15 and np.nanmean(error) < 0.0015
+
+
 def test_scores_of_observers():
     """The mean picture is that of other positions; each episode is answered from what its own memory keeps."""
-    config = ViewRecallConfig(rooms=(4, 5), image_size=(12, 12), steps=(40, 40))
+    config = ViewRecallConfig(rooms=(4, 5), image_size=(12, 14), hfov_deg=70.0, steps=(40, 40))
     pools = [ViewPool(config, positions=4, seed=seed) for seed in (5, 6)]
     episodes = pools[1].sample_batch(4, np.random.default_rng(5))
     targets = pools[1].targets(episodes) / 255
     mean = pools[0].pictures.mean((0, 1)) / 255
-    answers = np.zeros_like(targets)
-    for b in range(4):
-        seen = episodes.heading[b, -20:]  # FIFO
-        pictures = pools[1].pictures[episodes.position[b], seen] / 255
-        view = stitch(pictures, OBSERVED_HEADINGS[seen], QUERY_HEADINGS[episodes.query[b]], 90.0)
-        answers[b] = np.where(np.isnan(view), mean, view)
     scores = observer_scores(config, 4, 20, seed=5)
     assert scores["none"] == pytest.approx(((mean - targets) ** 2).mean())
-    assert scores["fifo"] == pytest.approx(((answers - targets) ** 2).mean())
+    for strategy in ("fifo", "mvfo"):
+        answers = np.zeros_like(targets)
+        for b in range(4):
+            memory = ReferenceMemory(strategy, 20, 10)
+            kept = [memory.write(place) for place in episodes.place[b].tolist()][-1]
+            seen = np.unique(episodes.heading[b, kept])
+            pictures = pools[1].pictures[episodes.position[b], seen] / 255
+            query = QUERY_HEADINGS[episodes.query[b]]
+            view = stitch(pictures, OBSERVED_HEADINGS[seen], query, 70.0)
+            answers[b] = np.where(np.isnan(view), mean, view)
+        assert scores[strategy] == pytest.approx(((answers - targets) ** 2).mean())
     assert scores["mvfo"] < scores["fifo"] < scores["none"] < scores["random"]
 
 

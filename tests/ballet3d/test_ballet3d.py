@@ -8,6 +8,7 @@ import pytest
 from memenvs.ballet3d.config import Ballet3DConfig
 from memenvs.ballet3d.env import Ballet3D
 from memenvs.ballet3d.episodes import CAPACITY, DANCE_POSITIONS, NUM_STEPS, POSITIONS
+from memenvs.ballet3d.room import make_house
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.retention import STRATEGIES, retained
 
@@ -135,6 +136,25 @@ def test_a_dancer_is_where_a_pinhole_camera_projects_it(world):
         assert abs(columns.mean() - (41.5 + focal * side / 4.5)) < 1
         assert abs(rows.mean() - (41.5 + focal * (1.05 - up) / 4.5)) < 1
     assert len(np.unique(world.front_views.reshape(72, -1), axis=0)) == 72
+
+
+def test_the_sky_and_the_large_picture(world):
+    """The sky has its own colour over each wall; the picture for people shows the same as the small one."""
+    dancer, position = np.array([0, 7, 4, 11]), np.array([0, 3, 5, 1])
+    nearest = ((np.arange(84) + 0.5) * 384 / 84).astype(int)
+    for heading in np.radians([180, 90, 0, 270]):
+        small = world.room.draw(np.array([heading]), dancer[None], position[None])[0].astype(int)
+        assert np.abs(small[0] - (64, 209, 255)).max() <= 4
+        large = world.room.draw_large(heading, dancer, position)[nearest][:, nearest]
+        assert np.abs(small - large).mean() < 2  # 4 and more in other directions
+
+
+def test_the_map_has_each_dancer_in_its_place():
+    house = make_house(np.array([3, 11, 8]), np.array([(1, 2, 0), (-3, 0.5, 1), (4, -4, 0)]))
+    assert house.instances == ("building", "purple box", "grey ball", "blue ball")
+    np.testing.assert_allclose(house.shapes.centre[-3:], [(1, 2, 0.45), (-3, 0.5, 1.45), (4, -4, 0.45)])
+    assert (house.shapes.half[-3:] == np.float32(0.45)).all()
+    assert house.shapes.colour[-3:].tolist() == [[112, 38, 194], [167, 167, 167], [0, 0, 255]]
 
 
 def test_the_environment_plays_the_episodes_of_the_batch(world):

@@ -181,13 +181,18 @@ def test_walls_are_solid_and_hide_boxes():
 
 
 def test_colours_and_sides_are_seen():
-    """Green lights the second channel, blue the third; the left box is on the left."""
-    rooms = BoxRooms(2, (84, 84))
+    """Green lights the second channel, blue the third; the left box is on the left, also in pictures for people."""
+    rooms = BoxRooms(3, (84, 84))
     for i, colours in enumerate(([0, 1], [1, 0])):
         rooms.enter(i, 0, np.array([1.0, -4.0, 0.0]), np.array([(4.0, -2.5), (4.0, -5.5)]), np.array(colours))
-    views = np.zeros((2, 84, 84, 3), np.uint8)
-    rooms.render(views, np.ones(2, bool))
-    for view, left, right in zip(views.astype(int), (1, 2), (2, 1), strict=True):
+    yellow = np.array([(17.0, -5.0), (19.0, -4.0), (20.0, -9.0)])
+    rooms.enter(2, 1, np.array([14.0, -3.0, -0.5]), yellow, np.full(3, 2))
+    views = np.zeros((3, 84, 84, 3), np.uint8)
+    rooms.render(views, np.ones(3, bool))
+    nearest = ((np.arange(84) + 0.5) * 384 / 84).astype(int)
+    for i, view in enumerate(views.astype(int)):
+        assert np.abs(rooms.render_large(i)[nearest][:, nearest] - view).mean() < 6  # 18 and more between two robots
+    for view, left, right in zip(views[:2].astype(int), (1, 2), (2, 1), strict=True):
         for columns, channel in ((slice(0, 42), left), (slice(42, 84), right)):
             others = np.delete(view[:, columns], channel, -1).max(-1)
             assert ((view[:, columns, channel] > 120) & (others < 10)).sum() > 150

@@ -58,6 +58,7 @@ def test_dancers_dances_and_queries_are_drawn_evenly():
         np.testing.assert_allclose(np.bincount(episodes.dancer.ravel()) / episodes.dancer.size, 1 / 12, atol=0.01)
         np.testing.assert_allclose(np.bincount(episodes.dance.ravel()) / episodes.dance.size, 0.2, atol=0.01)
         assert (np.diff(episodes.task_id) % 4 == 1).all()  # tasks take turns
+        assert world.make_episodes(np.array([7, 4, 6, 1])).task_id.tolist() == [3, 0, 2, 1]  # by key, not by position
         for number, numbers in enumerate(queried.split()):
             found = episodes.query_dancer[episodes.task_id == number]
             assert set(found.tolist()) == {int(digit) for digit in numbers}, STRATEGIES[number]
@@ -103,10 +104,12 @@ def test_who_is_before_which_wall(world):
                 moves = t % 6
                 where = [0, 0] if moves == 0 else DANCE_POSITIONS[episodes.dance[b, number], moves - 1].tolist()
                 assert POSITIONS[position[0, wall]].tolist() == where
-    for number in range(7):  # the answer is the dance of the queried dancer
-        queried = world.with_query(episodes, np.full(40, number))
-        dance = DANCE_POSITIONS[episodes.dance[:, number]]
-        expected = 6 * episodes.dancer[:, number, None].astype(int) + 3 * dance[..., 0] + 1 + dance[..., 1]
+    rows = np.arange(40)
+    for shift in range(7):  # the answer is the dance of the queried dancer, another one in each episode
+        number = (rows + shift) % 7
+        queried = world.with_query(episodes, number)
+        dance = DANCE_POSITIONS[episodes.dance[rows, number]]
+        expected = 6 * episodes.dancer[rows, number, None].astype(int) + 3 * dance[..., 0] + 1 + dance[..., 1]
         np.testing.assert_array_equal(queried.answer, expected)
         np.testing.assert_array_equal(queried.query, expected[:, -1])  # at rest
     dancers = np.array([[0, 1, 2, 4]])  # red, green, blue and yellow boxes before the four walls
@@ -136,6 +139,8 @@ def test_a_dancer_is_where_a_pinhole_camera_projects_it(world):
         assert abs(columns.mean() - (41.5 + focal * side / 4.5)) < 1
         assert abs(rows.mean() - (41.5 + focal * (1.05 - up) / 4.5)) < 1
     assert len(np.unique(world.front_views.reshape(72, -1), axis=0)) == 72
+    with pytest.raises(ValueError, match="read-only"):
+        world.front_views[0] = 0
 
 
 def test_the_sky_and_the_large_picture(world):

@@ -180,6 +180,18 @@ def test_walls_are_solid_and_hide_boxes():
         assert alone.pose[0].tolist() == [x, -4.0, 0.0]
 
 
+def test_a_box_that_was_removed_is_out_of_the_way():
+    """The step ahead ends 0.4 m from the first box and 0.86 m from the second."""
+    rooms, forward, active = BoxRooms(1, (8, 8)), np.array([FORWARD]), np.ones(1, bool)
+    rooms.enter(0, 1, np.array([16.0, -5.0, 0.0]), np.array([(17.2, -5.0), (17.5, -5.5)]), np.array([2, 2]))
+    for box in (0, 1):
+        assert rooms.move(forward, active).tolist() == [box]
+        assert rooms.pose[0].tolist() == [16, -5, 0]
+        rooms.remove(0, box)
+    assert rooms.move(forward, active).tolist() == [-1]
+    np.testing.assert_allclose(rooms.pose[0], [16.8, -5, 0])
+
+
 def test_robots_of_a_batch_move_as_each_does_alone():
     """Robots that are not active stay; those that are meet the boxes and walls of their own room."""
     rng = np.random.default_rng(0)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 
 from memenvs.agents.sat import ballet3d_task, recall_tasks
 from memenvs.agents.sat.ballet3d_task import Ballet3DTask
 from memenvs.agents.sat.face_task import FaceTask
-from memenvs.agents.sat.picture_task import PictureBatch
+from memenvs.agents.sat.picture_task import PictureBatch, rows_of
 from memenvs.agents.sat.picture_tasks import PICTURE_TASKS, make_picture_task
 from memenvs.agents.sat.recall_tasks import ColorRecallTask, ViewRecallTask
 from memenvs.ballet3d.config import Ballet3DConfig
@@ -151,6 +153,50 @@ def test_evaluation_has_views_of_its_own_and_all_are_drawn(monkeypatch: pytest.M
         assert queried.sum(1)[2:6].min() > 10 and queried.sum() == queried[2:6].sum() == 90  # lvfo queries 2 ... 5
     for cached in (ballet3d_task._ballets, recall_tasks._tours, recall_tasks._positions):
         cached.cache_clear()
+
+
+def test_each_environment_has_its_task_and_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    homes = {"rooms": (4, 5), "image_size": (12, 12), "steps": (3, 4)}
+    colour = {**homes, "square_size": 3, "capacity": 9}
+    expected = {  # type, steps, capacity, places, columns, regions, tasks, answers and classes
+        "FFHQWorld": (FaceTask, 256, None, 100, 10, 8, 1, 32, 0),
+        "FFHQWorld-LongStay": (FaceTask, 9, 256, 100, 10, 16, 1, 32, 0),
+        "Ballet3D": (Ballet3DTask, 126, 72, 4, None, 4, 1, 6, 0),
+        "ColorRecall": (ColorRecallTask, 7, 9, 5, None, 5, 1, 1, 6),
+        "ViewRecall": (ViewRecallTask, 7, 3, 10, None, 10, 1, 1, 0),
+    }
+    settings = [{"places": 8}, {"steps": (4, 3, 2)}, {"strategy_task": "lifo"}, colour, homes]
+    assert [f"memenvs/{name}-v0" for name in expected] == list(PICTURE_TASKS)
+    for env, given, sizes in zip(PICTURE_TASKS, settings, expected.values(), strict=True):
+        task = make_picture_task(env, given)
+        grid = task.n_places, task.columns, task.n_regions
+        assert (type(task), task.steps, task.capacity, *grid, len(task.tasks), task.answers, task.classes) == sizes
+    monkeypatch.setattr(recall_tasks, "TOUR_VIEWS", 7 * 5)
+    monkeypatch.setattr("memenvs.recall.env.RecallHomes.max_rooms", None)  # as in worlds that do not bound it
+    recall_tasks._tours.cache_clear()
+    config = ColorRecallConfig(**colour)
+    assert ColorRecallTask(config).n_places == ColorPool(config, tours=5, seed=0).place.max() + 1 > 1
+    recall_tasks._tours.cache_clear()
+
+
+def test_episodes_are_selected_with_all_that_is_theirs() -> None:
+    numbers = np.arange(4)
+    own = [each.name for each in fields(PictureBatch) if each.name not in ("pictures", "drawn", "moves")]
+    drawn = np.zeros((9, 2, 2, 3), np.uint8)
+    columns = {name: 10 * k + numbers[:, None] for k, name in enumerate(own)}
+    batch = PictureBatch(pictures=lambda rows: drawn[rows], drawn=drawn, **columns)
+    for index, chosen in ((slice(1, None, 2), [1, 3]), (np.array([2, 0, 2]), [2, 0, 2]), (numbers == 3, [3])):
+        some = batch.select(index)
+        assert len(some) == len(chosen) and some.drawn is drawn and some.moves is None
+        assert some.pictures is batch.pictures
+        for k, name in enumerate(own):
+            assert getattr(some, name)[:, 0].tolist() == [10 * k + number for number in chosen]
+
+
+def test_rows_of_two_arrays_continue_each_other() -> None:
+    views, more = np.arange(3, dtype=np.uint8)[:, None], np.array([[10], [11]], np.uint8)
+    taken = rows_of(np.array([4, 0, 3, 2, 4]), views, more)
+    assert taken.tolist() == [[11], [0], [10], [2], [11]] and taken.dtype == np.uint8
 
 
 def test_other_environments_are_refused() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.retention import retained
-from memenvs.visual_match.env import VisualMatch
+from memenvs.visual_match.env import VisualMatch, _make_rooms
 from memenvs.visual_match.rooms import FORWARD, LEFT, RIGHT, SYMBOLS, GridRooms
 
 EMPTY, WALL, _, _, BLUE, YELLOW = SYMBOLS.tolist()
@@ -187,10 +187,13 @@ def test_the_oracle_takes_fruits_and_the_ball():
     assert np.mean([final["fruits"] for final in finals]) > 8
 
 
-def test_agents_of_a_batch_move_and_see_as_each_does_alone():
+@pytest.mark.parametrize("world", ["builtin", "minigrid"])
+def test_agents_of_a_batch_move_and_see_as_each_does_alone(world, request):
     """Agents that are not active stay; views are those of the agents that are asked for."""
+    if world == "minigrid":
+        request.getfixturevalue("minigrid")
     rng = np.random.default_rng(0)
-    batch, alone = GridRooms(8), [GridRooms(1) for _ in range(8)]
+    batch, alone = _make_rooms(world, 8), [GridRooms(1) for _ in range(8)]
     taken = 0
     for rounds in range(3):
         for i in range(8):

@@ -136,16 +136,21 @@ def test_evaluation_has_views_of_its_own_and_all_are_drawn(monkeypatch: pytest.M
         np.testing.assert_array_equal(batch.drawn, colors[held_out].images.reshape(-1, 12, 12, 3))
         np.testing.assert_array_equal(batch.answers, episodes.colour)
         np.testing.assert_array_equal(batch.answer_rows[:, 0], batch.rows[:, 0])
+        rows = 4 * episodes.tour[:, None] + np.arange(4)
+        np.testing.assert_array_equal(batch.rows[:, 1:], rows[:, 1:])
+        np.testing.assert_array_equal(batch.query_rows, rows[:, 0])
         np.testing.assert_array_equal(batch.places, colors[held_out].place[episodes.tour])
         task = ViewRecallTask(view)
         batch, turns = task.sample(90, rng(), held_out=held_out), positions[held_out].sample_batch(90, rng())
         assert batch.drawn is not None and task.capacity == 2
         np.testing.assert_array_equal(batch.drawn, positions[held_out].pictures.reshape(-1, 12, 12, 3))
         np.testing.assert_array_equal(batch.answers[:, 0], positions[held_out].targets(turns))
+        np.testing.assert_array_equal(batch.rows, 40 * turns.position[:, None] + turns.heading)
         np.testing.assert_array_equal(batch.pictures(batch.rows[7]), positions[held_out].observed(turns)[7])
         np.testing.assert_array_equal(batch.places, turns.place)
         batch = Ballet3DTask(ballet).sample(90, rng(), held_out=held_out)
         places = dances[held_out].place
+        assert not batch.tasks.any()  # the only one of this setting
         assert batch.drawn is not None and batch.query_rows is not None
         number = (places == batch.places[:, None]).all(2).argmax(1)  # of the episode that each one is
         assert (places[number] == batch.places).all() and set(number.tolist()) == set(range(count))

@@ -10,6 +10,7 @@ import pytest
 from memenvs.agents.algorithms.allocator_config import AllocatorConfig
 from memenvs.agents.sat.allocation import SupervisedAllocation
 from memenvs.agents.sat.config import BalletModelConfig
+from memenvs.agents.sat.picture_config import PictureModelConfig
 from memenvs.agents.sat.prediction import AllocationConfig
 
 EXPLORATION = {"epsilon_start": 1.0, "epsilon_end": 0.2, "epsilon_steps": 200_000, "loss_weight": 0.1}
@@ -102,3 +103,43 @@ def test_what_does_not_go_together_is_named() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             AllocationConfig(**more)  # type: ignore[arg-type]
+
+
+def test_settings_of_picture_models() -> None:
+    sizes = {"chunk": 8, "top_k": 4, "dim": 128, "layers": 4, "heads": 2, "mlp_dim": 128}
+    memory = {"memory": "sat-fifo", "strategy": "fifo", "capacity": "task", "place_code": None}
+    layers = {"initialisation": "calibrated", "convolutions": "learned", "place_layers": 0, "flat_layers": 0}
+    assert asdict(PictureModelConfig()) == {**memory, "move_query": "displacement", **layers, **sizes}
+    allowed: list[dict[str, Any]] = [
+        dict.fromkeys((*sizes, "capacity"), 1),
+        {"capacity": None},
+        {"memory": "t-fifo", "strategy": "lifo"},
+        {"strategy": "lvfo", "place_code": "sine2d"},
+        {"layers": 2, "place_layers": 1},
+        {"memory": "sat-pm-ph", "place_layers": 3, "flat_layers": 3},
+    ]
+    for settings in allowed:
+        config = PictureModelConfig(**settings)
+        assert {name: getattr(config, name) for name in settings} == settings
+    refused: list[tuple[dict[str, Any], str]] = [
+        *(({name: 0}, f"{name} must be an integer of at least 1( or None)?, got 0") for name in (*sizes, "capacity")),
+        *(({name: -1}, f"{name} must be an integer of at least 0, got -1") for name in ("place_layers", "flat_layers")),
+        ({"layers": 2, "place_layers": 2}, r"place_layers must be below layers \(2\), got 2"),
+        ({"memory": "sat-pm-ph", "place_layers": 2, "flat_layers": 3}, r"at most place_layers \(2\) .*, got 3"),
+        ({"place_layers": 2, "flat_layers": 1}, "and 0 with others, got 1"),
+        ({"memory": "t-fifo+a", "strategy": "lvfo"}, "must be 'fifo' or 'lifo' with memory 't-fifo\\+a'.*got 'lvfo'"),
+        ({"dim": 10**9}, "dim must be at most"),
+    ]
+    for settings, message in refused:
+        with pytest.raises(ValueError, match=message):
+            PictureModelConfig(**settings)
+    found = {}
+    for name in ("t-fifo", "t-fifo+a", "sat-fifo", "sat-pm-ph"):
+        config = PictureModelConfig(memory=name)  # type: ignore[arg-type]
+        found[name] = config.uses_place, config.uses_moves, config.is_chunked
+    assert found == {
+        "t-fifo": (False, False, False),
+        "t-fifo+a": (False, True, False),
+        "sat-fifo": (True, False, False),
+        "sat-pm-ph": (True, False, True),
+    }

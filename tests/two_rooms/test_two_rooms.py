@@ -180,7 +180,7 @@ def test_walls_are_solid_and_hide_boxes():
         assert alone.pose[0].tolist() == [x, -4.0, 0.0]
 
 
-def test_a_box_that_was_removed_is_out_of_the_way():
+def test_a_box_that_was_removed_blocks_no_longer():
     """The step ahead ends 0.4 m from the first box and 0.86 m from the second."""
     rooms, forward, active = BoxRooms(1, (8, 8)), np.array([FORWARD]), np.ones(1, bool)
     rooms.enter(0, 1, np.array([16.0, -5.0, 0.0]), np.array([(17.2, -5.0), (17.5, -5.5)]), np.array([2, 2]))

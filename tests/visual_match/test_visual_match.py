@@ -189,7 +189,7 @@ def test_the_oracle_takes_fruits_and_the_ball():
 
 @pytest.mark.parametrize("world", ["builtin", "minigrid"])
 def test_agents_of_a_batch_move_and_see_as_each_does_alone(world, request):
-    """Agents that are not active stay; views are those of the agents that are asked for."""
+    """Agents that are not active stay; views are those of the chosen agents."""
     if world == "minigrid":
         request.getfixturevalue("minigrid")
     rng = np.random.default_rng(0)
@@ -203,15 +203,15 @@ def test_agents_of_a_batch_move_and_see_as_each_does_alone(world, request):
             for rooms, k in ((batch, i), (alone[i], 0)):
                 rooms.enter(np.array([k]), size, cells[None, 1:], kinds, pose, solid=i % 4 > 1)
         for _ in range(40):
-            actions, active, asked = rng.choice(3, 8, p=[0.2, 0.2, 0.6]), rng.random(8) < 0.8, rng.random(8) < 0.5
+            actions, active, shown = rng.choice(3, 8, p=[0.2, 0.2, 0.6]), rng.random(8) < 0.8, rng.random(8) < 0.5
             before = batch.pose
             kind = batch.move(actions, active)
             np.testing.assert_array_equal(batch.pose[~active], before[~active])
-            views = dict(zip(np.flatnonzero(asked).tolist(), batch.view(asked), strict=True))
+            views = dict(zip(np.flatnonzero(shown).tolist(), batch.view(shown), strict=True))
             for i, one in enumerate(alone):
                 assert not active[i] or one.move(actions[i : i + 1], np.ones(1, bool))[0] == kind[i]
                 np.testing.assert_array_equal(one.pose[0], batch.pose[i])
-                assert not asked[i] or (one.view(np.ones(1, bool))[0] == views[i]).all()
+                assert not shown[i] or (one.view(np.ones(1, bool))[0] == views[i]).all()
             taken += (kind > 1).sum()
     assert taken > 10
 

@@ -19,6 +19,7 @@ EXPLORERS = {
     "sm-pooling": "pooled scenes (`sm-pooling`)",
     "smt-factorized": "SMT through centres (`smt-factorized`)",
     "smt": "Scene Memory Transformer (`smt`)",
+    "smt-4": "the same with four scans (`smt-4`)",
     "smt-causal": "our causal SMT (`smt-causal`)",
     "oracle": "oracle, knows the map",
 }
@@ -58,7 +59,7 @@ def draw_explorers() -> Figure:
         "frmqn": "FRMQN",
         "sm-pooling": "pooled scenes",
     }
-    shown |= {"smt-factorized": "SMT, centres", "smt": "SMT", "smt-causal": "causal SMT"}
+    shown |= {"smt-factorized": "SMT, centres", "smt": "SMT", "smt-4": "SMT, four scans", "smt-causal": "causal SMT"}
     for axes, (task, label) in zip(panels, AXES.items(), strict=True):
         for row, run in enumerate(agents):
             scores = explored(task, run)

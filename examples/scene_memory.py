@@ -80,18 +80,24 @@ def add_world(report: Report, task: str, world: str, rows: dict[str, list[Path]]
     add_table(report, f"{task.capitalize()}, {world}", header, lines)
 
 
-def best_start(task: str, folders: dict[str, list[Path]]) -> str:
+def best_start(task: str, folders: dict[str, list[Path]]) -> tuple[str, list[list[object]]]:
     """The start of a method that is best in the validation homes.
 
     Args:
         task: Name of the task.
         folders: Start -> folders of its runs, one a seed.
+
+    Returns:
+        The start, and a row of the table for each one.
     """
-    scores = {start: layout_scores(each, TASKS[task].score, VALIDATION.name).mean() for start, each in folders.items()}
-    best = max(scores, key=lambda start: float(scores[start]))
-    listed = ", ".join(f"{start} {score:.3g}" for start, score in scores.items())
-    print(f"{task}, {TASKS[task].score} in validation homes: {listed}; taken: {best}")
-    return best
+    scores = {start: layout_scores(each, TASKS[task].score, VALIDATION.name) for start, each in folders.items()}
+    best = max(scores, key=lambda start: float(scores[start].mean()))
+    what = f"{task}, {TASKS[task].score}"
+    rows = [
+        [what, start, len(score), format_interval(score), "yes" if start == best else "-"]
+        for start, score in scores.items()
+    ]
+    return best, rows
 
 
 def main() -> int:
@@ -127,6 +133,7 @@ def main() -> int:
             runs[folder_of(task, stage, seed)] = layout_run(config, TASKS[task].rewards, evaluations)
         return runs
 
+    report = Report(f"Scene Memory Transformer, {options.size}", options.out)
     stage_of = {(task, method): method for task in options.tasks for method in options.methods}  # its start
     if options.choose_starts:
         starts = {method: [method, *STARTS[method]] for method in options.methods if method in STARTS}
@@ -135,18 +142,20 @@ def main() -> int:
             runs |= runs_of(task, [FIRST], ())
             runs |= runs_of(task, itertools.chain(*starts.values()), (VALIDATION,))
         played = run_sweep(parser, options, runs)
+        rows: list[list[object]] = []
         for task, (method, names) in itertools.product(options.tasks, starts.items()):
             folders = {name: [folder_of(task, name, seed) for seed in options.seeds] for name in names}
-            stage_of[task, method] = best_start(
-                task, {name: each for name, each in folders.items() if set(each) <= set(played)}
-            )
+            there = {name: each for name, each in folders.items() if set(each) <= set(played)}
+            if there:  # with --show a task may have none
+                stage_of[task, method], of_method = best_start(task, there)
+                rows += of_method
+        add_table(report, "Starts in the 39 validation homes", ["task, score", "start", "seeds", "mean", "taken"], rows)
     runs = {}
     for task in options.tasks:
         runs |= runs_of(task, [FIRST], evaluations)
         runs |= runs_of(task, [stage_of[task, method] for method in options.methods], evaluations)
     done = run_sweep(parser, options, runs)
 
-    report = Report(f"Scene Memory Transformer, {options.size}", options.out)
     for task, (world, evaluation) in itertools.product(options.tasks, WORLDS.items()):
         agents: dict[str, list[Path]] = {}
         for stage, seed in itertools.product((FIRST, *options.methods), options.seeds):

@@ -1,4 +1,4 @@
-"""Eight memories explore 46 unseen homes (SMT's tables); a laptop run takes 2 to 18 minutes.
+"""Seven memories explore 46 unseen homes (SMT's tables); a run takes 2 to 18 minutes.
 
 For each task and seed it trains the first stage, then every method on its frozen encoder, and plays each in the test
 homes, 10 episodes in each, beside a random policy and the oracle that knows the map; with MEMENVS_DATA also in 14

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from memenvs.agents.experiments.statistics import format_mean, format_percent
+from memenvs.agents.studies.study_results import metric_means
 from result_pages.explorers import EXPLORED, format_explored
 from result_pages.in_context import in_context_scores
 from result_pages.room_ballet import ballet
-from result_pages.shared import print_table
+from result_pages.shared import folders, format_fixed, print_table
 from result_pages.vln import reader_scores, vln_scores
 
 
@@ -21,6 +22,11 @@ def print_memory() -> None:
             "-",
         ]
     ]
+    boxes = folders("darkroom", "fourboxes-unseen")
+    third, rule = (metric_means(boxes, "return", policy)[:, 2] for policy in ("agent", "memoryless"))
+    measured = "[FourBoxes](docs/research_notes/results_darkroom.md), return in the third episode"
+    cells = [f"{format_fixed(third, 1)} (`relic`)", "-", f"{rule.mean():.2f} (`memoryless`)"]
+    rows.append(["the colour that gave reward in earlier episodes", measured, *cells])
     remembered = {"roaming": "where there is room to move", "coverage": "where it has been"}
     remembered["search"] = "where it has searched"
     for task, (_, unit) in EXPLORED.items():

@@ -58,6 +58,14 @@ def display() -> Iterator[None]:
         process.wait()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def sb3_logs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let learners of Stable-Baselines3 share a folder of logs; else each leaves one in /tmp."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SB3_LOGDIR", str(tmp_path_factory.mktemp("sb3")))
+        yield
+
+
 #: Compiles the renderer in a fresh checkout, which takes a minute.
 COMPILES = Path(__file__).parent / "objectnav" / "test_ext_objnav.py"
 #: Train agents for two minutes and draw no homes.

@@ -11,10 +11,10 @@ from memenvs.agents.verbalization.config import QuestionConfig
 #: All kinds of questions; as in the environment, which is not imported here.
 KINDS = ("clock", "action", "problems", "past_time", "location", "object", "duration", "summary", "how_often")
 TEST_LENGTHS = (1, 2, 3, 5, 10)
-#: Small enough that a history of five episodes, of about 45 key frames each, does not fit.
+#: Small enough that a history of five episodes, of about 10 key frames each, does not fit.
 _QUEUES: dict[str, Any] = {"dim": 64, "layers": 2, "heads": 4, "mlp_dim": 128, **COMPRESSIVE_QUEUES}
 _LSTM: dict[str, Any] = {"dim": 64, "layers": 2}
-_DECODERS: dict[str, Any] = {"policy.reconstruction_weight": 0.2, "policy.time_weight": 0.2}
+_AUTO_ENCODER: dict[str, Any] = {"policy.reconstruction_weight": 0.2}
 
 
 def _memory(about: str, name: str, settings: dict[str, Any]) -> Variant:
@@ -48,18 +48,22 @@ _VARIANTS = {
     ),
     "ct-slots": _memory("four long-term states that compete, 24 vectors", "ct-slots", _QUEUES),
     "ct-log": _memory("three levels of two vectors that merge, 26 vectors", "ct-log", _QUEUES),
+    "auto-encoder": Variant("an episode auto-encoder is learned beside", _AUTO_ENCODER),
+    "auto-encoder-first": Variant(
+        "the auto-encoder is learned first, alone", {**_AUTO_ENCODER, "policy.pretraining_steps": 300}
+    ),
+    "auto-encoder-frozen": Variant(
+        "the auto-encoder is learned first, then the answers with a memory that stays as it is for a while",
+        {**_AUTO_ENCODER, "policy.pretraining_steps": 300, "policy.frozen_steps": 150},
+    ),
     "bidirectional": Variant("steps of a block see each other", {"policy.memory_kwargs.causal": False}),
     "text": _text("a T5 with new weights reads memory and question", {}),
     "text-without-times": _text(
         "the time of a question is in its words alone, as in the thesis", {"policy.text": {"resolved_times": False}}
     ),
-    "text-decoders": _text("an episode auto-encoder and a decoder of named dates are learned beside", _DECODERS),
-    "text-pretrained": _text(
-        "the auto-encoder is learned first, alone", {**_DECODERS, "policy.pretraining_steps": 300}
-    ),
-    "text-pretrained-frozen": _text(
-        "the auto-encoder is learned first, then the answers with a memory that stays as it is for a while",
-        {**_DECODERS, "policy.pretraining_steps": 300, "policy.frozen_steps": 150},
+    "text-decoders": _text(
+        "an episode auto-encoder and a decoder of named dates are learned beside",
+        {**_AUTO_ENCODER, "policy.time_weight": 0.2},
     ),
     "previous-work": _text(
         "all outputs of an LSTM, numbers of symbols and of whole goals, as before the thesis",

@@ -261,6 +261,9 @@ def _add_differences(report: Report, runs: Runs, lengths: Sequence[int]) -> None
         ("ct-log", "ct-26"),
         ("ct-26", "lstm-o1-26"),
         ("ct-lt", "ct-26"),
+        ("text-ct", "text-lstm-o1"),
+        ("text", "text-ct"),
+        ("ct-lt", "text"),
     ]
     named = {name.partition(":")[2] or "ct-lt": folders for name, folders in runs.items()}
     pairs = {

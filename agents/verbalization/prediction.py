@@ -259,9 +259,13 @@ class QuestionAnswering(AnsweringModel):
         return self.model.read(vectors, is_there, torch.from_numpy(slots).to(self.device), times)
 
     def sample(self, count: int, rng: np.random.Generator, step: int | None) -> QuestionBatch:
-        """Draw histories and questions, and for training other names; see `AnsweringModel.sample`."""
+        """Draw histories and questions, and for training other names; see `AnsweringModel.sample`.
+
+        Without symbols nothing is renamed: images and signals of the robot show what an object is, not its new name.
+        """
         batch = super().sample(count, rng, step)
-        if step is None or self.settings.symbol_encoding == "whole_goals":  # renamed goals have no number
+        has_symbols = any(part in SYMBOLIC for part in self.config.parts)
+        if step is None or not has_symbols or self.settings.symbol_encoding == "whole_goals":  # such have no new number
             return batch
         return replace(batch, renaming=draw_renaming(count, rng))
 

@@ -28,6 +28,24 @@ EPISODIC_QA = {
     "episodic-qa-lstm-on": ("all LSTM outputs (`lstm-on`)", "all"),
     "episodic-qa-text-only": ("the question alone (`text-only`)", "0"),
 }
+#: Change to `ct-lt` -> what it is; one seed each, but the first.
+EPISODIC_QA_CHANGES = {
+    "episodic-qa": "structured answers, all inputs but images",
+    "episodic-qa-only-symbols": "symbols alone",
+    "episodic-qa-only-signals": "signals of the robot alone",
+    "episodic-qa-only-images": "images alone",
+    "episodic-qa-only-signals-images": "signals and images",
+    "episodic-qa-index-symbols": "symbols as numbers (`index-symbols`)",
+    "episodic-qa-integer-dates": "dates as seven numbers (`integer-dates`)",
+    "episodic-qa-auto-encoder": "an auto-encoder beside (`auto-encoder`)",
+    "episodic-qa-auto-encoder-first": "an auto-encoder before (`auto-encoder-first`)",
+    "episodic-qa-auto-encoder-frozen": "the same, memory frozen for a while (`auto-encoder-frozen`)",
+    "episodic-qa-bidirectional": "steps of a block see each other (`bidirectional`)",
+    "episodic-qa-faithful-layers": "layers of the thesis (`faithful-layers`)",
+    "episodic-qa-text": "answers in words (`text`)",
+    "episodic-qa-text-ct": "answers in words, memory `ct`",
+    "episodic-qa-text-lstm-o1": "answers in words, memory `lstm-o1`",
+}
 #: Right answers of the thesis' CT+LT and of its model without memory, %: kind -> for histories of 1, 5 and 10 episodes.
 THESIS_QA = {
     "clock": ((99, 99, 97), (92, 92, 85)),
@@ -78,6 +96,20 @@ def print_episodic_qa() -> None:
             rows.append([name, vectors, str(len(question_runs(run))), *shares, *oldest])
     header = ["memory", "vectors", "seeds", *(f"{n} episode{'s' * (n > 1)}" for n in QA_LENGTHS)]
     print_table("Right answers, %", [*header, "newest of 5", "oldest of 5"], rows)
+
+
+def print_changes_qa() -> None:
+    """Right answers with other inputs, losses, layers and answers."""
+    rows = []
+    for run, name in EPISODIC_QA_CHANGES.items():
+        found = question_runs(run)
+        if found:
+            shares = [cell(answered(run, length)) for length in QA_LENGTHS[:5]]
+            facts = np.array([np.sum(read_result(each, "answers")["facts"], 0) for each in found])
+            right, wrong, wanted = facts.T
+            rows.append([name, str(len(found)), *shares, cell(right / (right + wrong)), cell(right / wanted)])
+    header = [f"{n} episode{'s' * (n > 1)}" for n in QA_LENGTHS[:5]]
+    print_table("Right answers, %", ["ct-lt with", "seeds", *header, "precision", "recall"], rows)
 
 
 def draw_episodic_qa() -> Figure:

@@ -253,6 +253,14 @@ def test_renaming():
     assert not torch.equal(*seen) and not torch.equal(*questions)
 
 
+@pytest.mark.parametrize(("modalities", "renames"), [(["symbols"], True), (["signals"], False), (["images"], False)])
+def test_nothing_is_renamed_without_symbols(modalities, renames):
+    """Images and signals show what an object is: with another name in each batch nobody could learn it."""
+    settings = {**SMALL, "memory": "none", "memory_kwargs": {}}
+    model = make_question_answering("memenvs/EpisodicQA-v0", {**DATA, "modalities": ["date", *modalities]}, settings)
+    assert (model.sample(2, np.random.default_rng(0), 0).renaming is not None) == renames
+
+
 def test_wrong_settings_are_named():
     for settings, error, message in (
         (

@@ -183,7 +183,7 @@ def test_whole_goals(arrays):
 def test_presets_and_wrong_settings() -> None:
     previous = find_preset("episodic-qa:previous-work").policy
     assert previous["memory"] == "lstm-on" and previous["symbol_encoding"] == "whole_goals"
-    for name in ("text-decoders", "text-pretrained", "text-pretrained-frozen", "previous-work"):
+    for name in ("text-decoders", "auto-encoder", "auto-encoder-first", "auto-encoder-frozen", "previous-work"):
         AnswererConfig(**find_preset(f"episodic-qa:{name}").policy)
     for settings, message in (
         ({"reconstruction_weight": 1.0}, r"reconstruction_weight must be 0 to below 1, got 1\.0"),

@@ -21,6 +21,12 @@ def _memory(about: str, name: str, settings: dict[str, Any]) -> Variant:
     return Variant(about, {"policy.memory": name, "policy.memory_kwargs": settings})
 
 
+def _lstm(about: str, name: str, **settings: int) -> Variant:
+    """An LSTM, at the best of three learning rates in validation."""
+    memory = {"policy.memory": name, "policy.memory_kwargs": {**_LSTM, **settings}}
+    return Variant(about, {**memory, "questions.learning_rate": 2e-3})
+
+
 def _text(about: str, changes: dict[str, Any]) -> Variant:
     """Answers in words, fewer in a batch, since each takes as long as many structured ones."""
     words = {
@@ -35,9 +41,9 @@ def _text(about: str, changes: dict[str, Any]) -> Variant:
 
 _VARIANTS = {
     "text-only": _memory("the question alone", "none", {}),
-    "lstm-o1": _memory("the newest 21 outputs of an LSTM", "lstm-o1", {**_LSTM, "capacity": 21}),
-    "lstm-o1-26": _memory("the newest 26 outputs of an LSTM", "lstm-o1", {**_LSTM, "capacity": 26}),
-    "lstm-on": _memory("all outputs of an LSTM: no memory of constant size", "lstm-on", _LSTM),
+    "lstm-o1": _lstm("the newest 21 outputs of an LSTM", "lstm-o1", capacity=21),
+    "lstm-o1-26": _lstm("the newest 26 outputs of an LSTM", "lstm-o1", capacity=26),
+    "lstm-on": _lstm("all outputs of an LSTM: no memory of constant size", "lstm-on"),
     "ct": _memory("without a long-term state, 20 vectors", "ct", _QUEUES),
     "ct-26": _memory("without a long-term state, 26 vectors", "ct", {**_QUEUES, "compressed_lengths": [10]}),
     "ct-lt-learned": _memory("a learned query for what is written, 21 vectors", "ct-lt-learned", _QUEUES),

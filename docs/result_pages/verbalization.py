@@ -35,8 +35,6 @@ EPISODIC_QA_CHANGES = {
     "episodic-qa-only-signals": "signals of the robot alone",
     "episodic-qa-only-images": "images alone",
     "episodic-qa-only-signals-images": "signals and images",
-    "episodic-qa-index-symbols": "symbols as numbers (`index-symbols`)",
-    "episodic-qa-integer-dates": "dates as seven numbers (`integer-dates`)",
     "episodic-qa-auto-encoder": "an auto-encoder beside (`auto-encoder`)",
     "episodic-qa-auto-encoder-first": "an auto-encoder before (`auto-encoder-first`)",
     "episodic-qa-auto-encoder-frozen": "the same, memory frozen for a while (`auto-encoder-frozen`)",

@@ -8,7 +8,7 @@ to eight minutes of one core a run.
     main       ct-lt, ct, ct-26, ct-slots, ct-log, ml-ct-lt, lstm-o1, lstm-o1-26, lstm-on, text-only
     forms      ct-lt-learned, ml-ct-lt, layers of the thesis, blocks whose steps see each other
     inputs     encodings of symbols and dates; symbols, signals or images alone
-    words      answers in words by a T5 with new weights: ct-lt, ct, lstm-o1; 22 minutes of one core a run
+    words      answers in words by a T5 with new weights: ct-lt, ct, lstm-o1; 23 minutes of one core a run
     auto-encoder   an episode auto-encoder beside the answers, before them, or with a memory frozen after it
     thesis     histories and questions as in the thesis, with its shortcuts: ct-lt and text-only
 

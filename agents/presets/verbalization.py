@@ -22,7 +22,7 @@ def _memory(about: str, name: str, settings: dict[str, Any]) -> Variant:
 
 
 def _lstm(about: str, name: str, **settings: int) -> Variant:
-    """An LSTM, at the best of three learning rates in validation."""
+    """An LSTM, which learns far less at the rate of the other memories."""
     memory = {"policy.memory": name, "policy.memory_kwargs": {**_LSTM, **settings}}
     return Variant(about, {**memory, "questions.learning_rate": 2e-3})
 

@@ -244,7 +244,7 @@ def add_tables(report: Report, runs: Runs) -> None:
         for name, folders in runs.items()
     ]
     add_table(report, f"Right answers in % by kind, histories of {middle}", ["run", *KINDS], rows)
-    rows = [[name, *_information(folders)] for name, folders in runs.items()]
+    rows = [[name, *information(folders)] for name, folders in runs.items()]
     add_table(report, "Facts of all answers in %", ["run", "precision", "recall"], rows)
     rows = [[name, *(_percent(shares) for shares in _category_shares(folders).T)] for name, folders in runs.items()]
     add_table(report, "Answers by category in %", ["run", *CATEGORIES], rows)
@@ -317,8 +317,8 @@ def _by_kind(folders: Sequence[Path], length: int, number: int) -> list[float]:
     return shares
 
 
-def _information(folders: Sequence[Path]) -> tuple[str, str]:
-    """Precision and recall over the facts of all answers."""
+def information(folders: Sequence[Path]) -> tuple[str, str]:
+    """Precision and recall over the facts of all answers, in %, of an agent's folders."""
     facts = np.array([np.array(read_result(folder, "answers")["facts"]).sum(0) for folder in folders])
     correct, incorrect, expected = facts.T
     return _percent(correct / np.maximum(1, correct + incorrect)), _percent(correct / expected)

@@ -264,8 +264,9 @@ class QuestionAnswering(AnsweringModel):
         Without symbols nothing is renamed: images and signals of the robot show what an object is, not its new name.
         """
         batch = super().sample(count, rng, step)
-        has_symbols = any(part in SYMBOLIC for part in self.config.parts)
-        if step is None or not has_symbols or self.settings.symbol_encoding == "whole_goals":  # such have no new number
+        shows_names = any(part in SYMBOLIC for part in self.config.parts)
+        has_numbers = self.settings.symbol_encoding != "whole_goals"  # renamed goals have no number
+        if step is None or not (shows_names and has_numbers):
             return batch
         return replace(batch, renaming=draw_renaming(count, rng))
 

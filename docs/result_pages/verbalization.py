@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from memenvs.agents.experiments.report import COLOURS
 from memenvs.agents.experiments.statistics import format_percent
-from memenvs.agents.studies.question_answering import mean_over_kinds
+from memenvs.agents.studies.question_answering import information, mean_over_kinds
 from memenvs.agents.studies.study_results import has_results, read_result
 from memenvs.verbalization.language.tables import THESIS_MIX
 from memenvs.verbalization.language.wordings import KINDS
@@ -103,9 +103,7 @@ def print_changes_qa() -> None:
         found = question_runs(run)
         if found:
             shares = [cell(answered(run, length)) for length in QA_LENGTHS[:5]]
-            facts = np.array([np.sum(read_result(each, "answers")["facts"], 0) for each in found])
-            right, wrong, wanted = facts.T
-            rows.append([name, str(len(found)), *shares, cell(right / (right + wrong)), cell(right / wanted)])
+            rows.append([name, str(len(found)), *shares, *information(found)])
     header = [f"{n} episode{'s' * (n > 1)}" for n in QA_LENGTHS[:5]]
     print_table("Right answers, %", ["ct-lt with", "seeds", *header, "precision", "recall"], rows)
 

@@ -34,6 +34,7 @@ PRESET = "extobjnav-small"
 TRIALS = 2048  # the gain of a single run has a standard error of about one point
 FEW_TRIALS = 256
 DEMONSTRATIONS = (1, 2, 4, 8, 16)
+FROM_IMAGES = ("rgb", "pictures", "pictures-no-iea")
 TITLES = {"fixed_goal": "relic, one goal a trial", "long": "relic, trials of 8 T", "procthor": "relic, real houses"}
 
 
@@ -51,8 +52,10 @@ def evaluations(config: RunConfig, agent: str, smoke: bool) -> dict[str, dict[st
     Returns:
         Name -> arguments of `evaluate_run` that it changes.
     """
+    if agent in FROM_IMAGES:
+        return {"evaluation": {}}  # images of random and oracle would cost as much as the agent's
     if agent != "relic":
-        return {"evaluation": {}} if agent == "rgb" else {}  # images of random and oracle cost as much as the agent's
+        return {}
     many, few = (2, 2) if smoke else (512, FEW_TRIALS)
     changes: dict[str, dict[str, Any]] = {
         "fixed_goal": {"eval_kwargs": {**config.eval_kwargs, "fixed_goal_per_trial": True}, "eval_trials": few},

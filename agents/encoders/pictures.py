@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from memenvs.agents.encoders.principal_components import PrincipalComponents
+
 PATCH_PIXELS = 16
 """Side of a patch."""
 PATCH_STRIDE = 8
@@ -54,7 +56,7 @@ class PictureEncoder(nn.Module):
             pictures: uint8, (P, H, W, 3).
 
         Returns:
-            float, (P, channels, rows, columns).
+            float, (P, channels, rows, columns); with principal components, (P, K).
         """
         return self.convolutions(as_channels(pictures, self.linear.weight.dtype))
 
@@ -79,6 +81,8 @@ class PictureEncoder(nn.Module):
         for layer in self.convolutions:
             if isinstance(layer, nn.Conv2d):
                 _standardise(layer, layer(values).transpose(0, 1).flatten(1))
+            elif isinstance(layer, PrincipalComponents):
+                layer.fit(values)
             values = layer(values)
         _standardise(self.linear, self.table(pictures).T)
 
@@ -149,6 +153,8 @@ class ViewEncoder(PictureEncoder):
 
     Args:
         dim: Width D.
+        components: If not 0, this number of principal components takes the place of the third convolution. They are
+            found by `calibrate`, with more views than components.
 
     Source:
         SAT, appendix on MiniWorld: 64, 64 and 16 channels, width 128; 105,744 parameters.
@@ -156,13 +162,17 @@ class ViewEncoder(PictureEncoder):
 
     rows_per_picture = 1
 
-    def __init__(self, dim: int = 128) -> None:
+    def __init__(self, dim: int = 128, components: int = 0) -> None:
         super().__init__()
         layers: list[nn.Module] = []
-        for inputs, outputs, kernel, stride in ((3, 64, 8, 4), (64, 64, 4, 2), (64, 16, 3, 3)):
+        for inputs, outputs, kernel, stride in ((3, 64, 8, 4), (64, 64, 4, 2)):
             layers += [nn.Conv2d(inputs, outputs, kernel, stride), nn.LeakyReLU(LEAK)]
+        if components:
+            layers += [nn.Flatten(), PrincipalComponents(64 * 9 * 9, components)]
+        else:
+            layers += [nn.Conv2d(64, 16, 3, 3), nn.LeakyReLU(LEAK)]
         self.convolutions = nn.Sequential(*layers)
-        self.linear = nn.Linear(16 * 3 * 3, dim)
+        self.linear = nn.Linear(components or 16 * 3 * 3, dim)
 
 
 class PatchDecoder(nn.Module):

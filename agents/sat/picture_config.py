@@ -13,7 +13,7 @@ from memenvs.retention import STRATEGY_NAMES
 
 PictureMemory = Literal["t-fifo", "t-fifo+a", "sat-fifo", "sat-pm-ph"]
 MoveQuery = Literal["displacement", "moves"]
-Convolutions = Literal["learned", "fixed"]
+Convolutions = Literal["learned", "fixed", "components"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,9 @@ class PictureModelConfig:
             each is visible in a token, and starts with attention to what resembles the query (`MemoryReader.sharpen`)
             that copies what it reads. "release" keeps PyTorch's own weights and published codes.
         convolutions: Those of the encoder. "fixed" leaves them as they are drawn (and calibrated), and its last layer
-            alone learns. Views that a task draws once are then convolved once, and not in every batch.
+            alone learns. Views that a task draws once are then convolved once, and not in every batch. "components" is
+            the same with principal components (`PrincipalComponents`) in place of the third convolution, so that small
+            objects are seen beside large ones; for tasks of views, with `initialisation` "calibrated".
         place_layers: Layers after which a second head predicts the place of each query, 0 (none) to `layers` - 1, in
             tasks with moves. It is trained together with the answer. The model must find the place of the start, add
             the moves, and read there; the answer alone teaches none of the three by itself.
@@ -86,6 +88,10 @@ class PictureModelConfig:
                 f"others, got {self.flat_layers}"
             )
         check_largest(vars(self))
+        if self.convolutions == "components" and self.initialisation != "calibrated":
+            raise ValueError(
+                f"initialisation must be 'calibrated' with convolutions 'components', got {self.initialisation!r}"
+            )
         if self.capacity != "task":
             check_int("capacity", self.capacity, or_none=True)
         if self.strategy not in STRATEGY_NAMES:

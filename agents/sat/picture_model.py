@@ -32,6 +32,8 @@ from memenvs.retention import retained
 
 CONVOLVED_AT_ONCE = 256
 """Views that are convolved at once where a task has drawn many."""
+COMPONENTS = 512
+"""Principal components of views, with `convolutions="components"`."""
 TIME_SCALE = 0.25
 """Root mean square of a calibrated time code; that of pictures and places is 1."""
 
@@ -82,8 +84,14 @@ class PictureModel(nn.Module):
         retained(np.zeros((1, task.steps), np.int64), config.strategy, self.capacity, n_places=task.n_regions)
 
         dim, calibrated = config.dim, config.initialisation == "calibrated"
-        self.encoder: PictureEncoder = PatchEncoder(dim) if task.pictures == "patches" else ViewEncoder(dim)
-        if config.convolutions == "fixed":
+        if config.convolutions == "components" and task.pictures == "patches":
+            raise ValueError("convolutions must be 'learned' or 'fixed' in a task of patches, got 'components'")
+        self.encoder: PictureEncoder
+        if task.pictures == "patches":
+            self.encoder = PatchEncoder(dim)
+        else:
+            self.encoder = ViewEncoder(dim, COMPONENTS if config.convolutions == "components" else 0)
+        if config.convolutions != "learned":
             self.encoder.convolutions.requires_grad_(False)
         self._drawn_features: dict[int, tuple[np.ndarray, Tensor]] = {}  # views, and what the convolutions make of them
         self.register_load_state_dict_post_hook(lambda model, _: model._drawn_features.clear())
@@ -216,7 +224,7 @@ class PictureModel(nn.Module):
         return shown
 
     def _features(self, batch: PictureBatch, numbers: np.ndarray) -> Tensor:
-        """Convolve pictures, int64, (P,), ascending; with fixed convolutions, those of all batches only once."""
+        """Convolve pictures, int64, (P,), ascending; if they are not learned, those of all batches only once."""
         device = self.times.device
         if self.config.convolutions == "learned" or batch.drawn is None:
             return self.encoder.features(torch.from_numpy(batch.pictures(numbers)).to(device))
@@ -229,7 +237,7 @@ class PictureModel(nn.Module):
 
     @torch.no_grad()
     def _features_of_drawn(self, drawn: np.ndarray) -> Tensor:
-        """Convolve all views of a task, unless that is done; float, (V, channels, rows, columns)."""
+        """Convolve all views of a task, unless that is done; float, (V, ...)."""
         device = self.times.device
         if id(drawn) not in self._drawn_features:
             blocks = [

@@ -29,6 +29,8 @@ With 1 the encoder learned what separates places and little of what a picture ne
 """
 CALIBRATION_EPISODES = 16
 """Episodes whose pictures the encoder is calibrated with."""
+COMPONENT_EPISODES = 160
+"""The same for principal components, of which there are more than pictures of 16 episodes."""
 CALIBRATION_STRIDE = 8
 """Steps between two of these pictures."""
 
@@ -199,7 +201,8 @@ def make_picture_prediction(task: PictureTask, settings: Mapping[str, Any]) -> P
     allocation = model_settings.pop("allocation", None)
     model = PictureModel(task, **model_settings)
     if model.config.initialisation == "calibrated":
-        batch = task.sample(CALIBRATION_EPISODES, np.random.default_rng(0))
+        has_components = model.config.convolutions == "components"
+        batch = task.sample(COMPONENT_EPISODES if has_components else CALIBRATION_EPISODES, np.random.default_rng(0))
         numbers = np.unique(batch.rows[:, ::CALIBRATION_STRIDE] // model.encoder.rows_per_picture)
         pictures = torch.from_numpy(batch.pictures(numbers))
         model.encoder.calibrate(pictures)

@@ -108,3 +108,24 @@ def test_features_of_patches_are_those_of_the_convolutions() -> None:
         *(torch.autograd.grad(each.square().sum(), weights) for each in (features, expected)), strict=True
     ):
         torch.testing.assert_close(ours, plain, rtol=1e-4, atol=1e-5)
+
+
+@torch.no_grad()
+def test_components_show_small_objects_beside_large_ones() -> None:
+    """More of the variance of the codes is explained by the place of a small square, beside walls of all colours."""
+    rng = np.random.default_rng(3)
+    views = np.full((480, 84, 84, 3), 60, np.uint8)
+    place = np.arange(len(views)) % 16
+    for view, number in zip(views, place, strict=True):
+        view[:42] = rng.integers(100, 250, 3)
+        top, left = 10 + 18 * (number // 4), 10 + 18 * (number % 4)
+        view[top : top + 6, left : left + 6] = 255, 0, 0
+    explained = []
+    for components in (0, 20):
+        torch.manual_seed(0)
+        encoder = ViewEncoder(64, components)
+        encoder.calibrate(torch.from_numpy(views))
+        codes = encoder.table(torch.from_numpy(views))
+        means = codes.unflatten(0, (-1, 16)).mean(0)
+        explained.append((means.var(0).sum() / codes.var(0).sum()).item())
+    assert explained[1] > 0.6 > 0.4 > explained[0], explained

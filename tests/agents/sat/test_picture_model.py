@@ -196,6 +196,8 @@ def test_settings_that_do_not_fit_are_refused_by_name() -> None:
         (task, {"memory": "t-fifo", "place_code": "sine1d"}, "place_code must be left out"),
         (task, {"memories": 1}, "unknown setting 'memories'"),
         (task, {"capacity": 3, "strategy": "quota"}, "capacity must be at least n_places"),
+        (task, {"convolutions": "components"}, "convolutions must be 'learned' or 'fixed' in a task of patches"),
+        (task, {"convolutions": "components", "initialisation": "release"}, "initialisation must be 'calibrated'"),
     ):
         with pytest.raises(ValueError, match=words):
             PictureModel(refused, **settings)

@@ -9,8 +9,11 @@ import pytest
 import torch
 from torch.nn import functional
 
+from memenvs.agents.sat import ballet3d_task
 from memenvs.agents.sat.picture_figures import episode_memory_figure, picture_strip, sample_answers, strip_figure
+from memenvs.agents.sat.picture_model import PictureModel
 from memenvs.agents.sat.picture_prediction import PicturePrediction, StrategyBatch, make_picture_prediction
+from memenvs.ballet3d.config import Ballet3DConfig
 from memenvs.retention import STRATEGY_NAMES
 from tests.agents.sat.random_pictures import RandomPictures
 from tests.agents.sat.test_picture_model import SMALL, kept_steps
@@ -124,6 +127,29 @@ def test_the_encoder_is_calibrated_with_episodes_of_training(monkeypatch: pytest
     model = make(convolutions="fixed")
     (trained, _), *_ = model.parameter_groups()
     assert len(trained) < len(list(model.parameters())) and all(each.requires_grad for each in trained)
+
+
+@pytest.mark.slow
+def test_components_of_views_are_fitted_to_training_and_kept_with_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ballet3d_task, "TRAINING", 45)
+    monkeypatch.setattr(ballet3d_task, "HELD_OUT", 2)
+    ballet3d_task._ballets.cache_clear()
+    task = ballet3d_task.Ballet3DTask(Ballet3DConfig())
+    settings = {"strategy": "mvfo", "convolutions": "components", "layers": 1}
+    model = make_picture_prediction(task, settings)
+    codes = model.model.encode(task.sample(6, np.random.default_rng(0)), [np.arange(0, 4000, 11)])[0]
+    assert codes.square().mean().item() == pytest.approx(1.0, abs=0.5)
+    assert codes.square().mean(0).min() > 0.5
+    batch = model.sample(2, np.random.default_rng(1), 0)
+    loss, _ = model.loss(batch)
+    loss.backward()
+    encoder = model.model.encoder
+    assert encoder.linear.in_features == 512 and encoder.linear.weight.grad is not None
+    assert all(each.grad is None for each in encoder.convolutions.parameters())
+    other = PictureModel(task, **settings)
+    other.load_state_dict(model.model.state_dict())
+    torch.testing.assert_close(other(batch.episodes, batch.strategies), model.answer(batch)[0])
+    ballet3d_task._ballets.cache_clear()
 
 
 def test_a_shard_is_every_other_episode() -> None:

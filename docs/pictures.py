@@ -26,7 +26,7 @@ from memenvs.registry import find_environment
 QUALITY = 60
 COLUMNS = 3
 #: The first picture: what the agent of the package sees, and the seed of its trial, which was chosen.
-AGENT_PICTURE, AGENT, AGENT_SEED = "agent", "extobjnav-small:pictures", 7
+AGENT_PICTURE, AGENT, AGENT_SEED = "agent", "extobjnav-small:pictures", 57
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ episodes back the question is, and by kind. Memories are compared at equal numbe
 to eight minutes of one core a run.
 
     main       ct-lt, ct, ct-26, ct-slots, ct-log, ml-ct-lt, lstm-o1, lstm-o1-26, lstm-on, text-only
+    longer     ct-lt and ct with three times as many batches; 16 minutes of one core a run
     forms      ct-lt-learned, ml-ct-lt, layers of the thesis, blocks whose steps see each other
     inputs     encodings of symbols and dates; symbols, signals or images alone
     words      answers in words by a T5 with new weights: ct-lt, ct, lstm-o1; 23 minutes of one core a run
@@ -40,6 +41,7 @@ from memenvs.agents.studies.sweep import SweepRun, run_sweep, sweep_options
 
 TABLES = {
     "main": ["", "ct", "ct-26", "ct-slots", "ct-log", "ml-ct-lt", "lstm-o1", "lstm-o1-26", "lstm-on", "text-only"],
+    "longer": ["longer", "longer-ct"],
     "forms": ["", "ct-lt-learned", "ml-ct-lt", "bidirectional", "faithful-layers"],
     "inputs": [
         "",

@@ -96,10 +96,15 @@ def test_example(tmp_path, path):
     if "--show" in path.read_text():  # what is there is shown again as it was printed
         assert shown(run(path, tmp_path, *arguments, "--show")) == shown(printed) != []
     if path.name == "ext_objnav.py":  # a run of one's own is played from pictures
-        pictures, agent = path.with_name("ext_objnav_pictures.py"), ("--rows", "pictures", "--agent")
-        assert "| pictures | 2 |" in run(pictures, tmp_path, *agent, "out/smoke/relic-0", "--out", "out/pictures")
-        done = run_python(str(pictures), *agent, "nowhere", folder=tmp_path)
-        assert done.returncode == 2 and "--agent: must be a folder with a checkpoint, got nowhere" in done.stderr
+        pictures, agent = path.with_name("ext_objnav_pictures.py"), ("--agent", "out/smoke/relic-0")
+        printed = run(pictures, tmp_path, *agent, "--rows", "copied", "--out", "out/pictures")
+        assert "| pictures, learned from exact observations | 2 |" in printed
+        for refused, words in (
+            (("--agent", "nowhere"), "--agent: must be a folder with a checkpoint, got nowhere"),
+            ((*agent, "--rows", "pictures"), "--rows: must be of exact copied copied-forgetful for this agent, got"),
+        ):
+            done = run_python(str(pictures), *refused, folder=tmp_path)
+            assert done.returncode == 2 and words in done.stderr
     if path.name == "scene_memory.py":  # the others have the same sweep; this one has two stages
         check_refusal(path, tmp_path)
 

@@ -34,7 +34,9 @@ class PrincipalComponents(nn.Module):
 
     @torch.no_grad()
     def fit(self, features: Tensor) -> None:
-        """Find the components; afterwards outputs have mean 0 and mean square 1 over the features given here.
+        """Find the components of typical features.
+
+        Afterwards outputs have mean 0 and mean square 1 over these features.
 
         Args:
             features: float, (P, inputs).

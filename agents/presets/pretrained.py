@@ -17,11 +17,13 @@ from memenvs.checks import choices_for
 from memenvs.files import write_file
 from memenvs.json_records import format_json
 
+_WEIGHTS = Path(__file__).with_name("weights")
 #: Preset -> checkpoint of a run of it, without what only training needs (`drop_training_state`); docs/in_context.md has
 #: how each was trained.
-PRETRAINED = {file.stem: file for file in sorted(Path(__file__).with_name("weights").glob("*.zip"))}
-# the same weights, which have learned from exact observations, act on estimates from pictures
-PRETRAINED["extobjnav-small:pictures"] = PRETRAINED["extobjnav-small"]
+PRETRAINED = {
+    "extobjnav-small": _WEIGHTS / "extobjnav-small.zip",
+    "extobjnav-small:pictures": _WEIGHTS / "extobjnav-small-pictures.zip",
+}
 
 
 def load_pretrained(name: str | PathLike[str], *, seed: int = 0, device: str = "auto") -> ActingPolicy:

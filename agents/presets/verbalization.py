@@ -54,6 +54,11 @@ _VARIANTS = {
     ),
     "ct-slots": _memory("four long-term states that compete, 24 vectors", "ct-slots", _QUEUES),
     "ct-log": _memory("three levels of two vectors that merge, 26 vectors", "ct-log", _QUEUES),
+    "longer": Variant("three times as many batches", {"total_steps": 9000}),
+    "longer-ct": Variant(
+        "three times as many batches, without a long-term state",
+        {"total_steps": 9000, "policy.memory": "ct", "policy.memory_kwargs": _QUEUES},
+    ),
     "auto-encoder": Variant("an episode auto-encoder is learned beside", _AUTO_ENCODER),
     "auto-encoder-first": Variant(
         "the auto-encoder is learned first, alone", {**_AUTO_ENCODER, "policy.pretraining_steps": 300}

@@ -256,6 +256,7 @@ def _add_differences(report: Report, runs: Runs, lengths: Sequence[int]) -> None
     wanted = [
         ("ct", "lstm-o1"),
         ("ct-lt", "ct"),
+        ("longer", "longer-ct"),
         ("ml-ct-lt", "ct"),
         ("ct-slots", "ct-lt"),
         ("ct-log", "ct-26"),

@@ -27,6 +27,8 @@ EPISODIC_QA = {
     "episodic-qa-lstm-o1": ("newest LSTM outputs (`lstm-o1`)", "21"),
     "episodic-qa-lstm-on": ("all LSTM outputs (`lstm-on`)", "all"),
     "episodic-qa-text-only": ("the question alone (`text-only`)", "0"),
+    "episodic-qa-longer": ("`ct-lt`, 9,000 batches (`longer`)", "21"),
+    "episodic-qa-longer-ct": ("`ct`, 9,000 batches (`longer-ct`)", "20"),
 }
 #: Change to `ct-lt` -> what it is; one seed each, but the first.
 EPISODIC_QA_CHANGES = {

@@ -329,6 +329,7 @@ def check_decisions(subject: MemoryUnderTest) -> None:
     x.embedding.requires_grad_()
     at = torch.tensor([[22, 0, 7, 7], [8, 9, 22, 1], [14, 13, 5, 2]])
     whole, _ = memory(x, None)
+    check_true(whole.requires_grad, "forward must compute gradients, its features have none")
     got = memory.features_at(x, at)
     expected = torch.stack([whole[row, at[row]] for row in range(B)])
     check_close("features_at must equal forward at these steps", got, expected, EXACT)

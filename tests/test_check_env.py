@@ -166,6 +166,13 @@ class StepsTheIdle(Cue):
         return rewards, ended
 
 
+class KeepsOldNumbers(Cue):
+    def observe(self, out: Any, env_mask: np.ndarray) -> None:
+        first = env_mask & (self.steps == 0)
+        out["cue"][first, 0] = (2 * self.cue - 1)[first]
+        out["step"][env_mask] = self.steps[env_mask]
+
+
 class WritesAllRows(Cue):
     def observe(self, out, env_mask):
         super().observe(out, np.ones(self.num_envs, bool))
@@ -294,6 +301,7 @@ FAULTS = {
     EmptyMask: r"action_masks of step 0 leave no action",
     SharedState: r"environment \d of a batch differs from a single one with its seed",
     StepsTheIdle: r"a step with active \[True, False, False\] changed an environment that is not active",
+    KeepsOldNumbers: r"observe left a number of an earlier step in its buffer: observation of step 1: 'cue' is -?1\.0",
     WritesAllRows: r"observe wrote row \d, which env_mask leaves out: 'cue' is",
     WrongReward: r"rewards of step 1 must be float64 \(N,\), got float32 \(4,\)",
     EndlessReward: r"rewards of step 4 must be finite, got \[inf",

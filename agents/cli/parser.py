@@ -9,7 +9,15 @@ from typing import Any
 
 import memenvs
 from memenvs.cli import add_dataset_outputs
-from memenvs.cli.common import Parser, add_import_argument, frame_count, frame_rate, non_negative_int, positive_int
+from memenvs.cli.common import (
+    Parser,
+    add_import_argument,
+    file_stem,
+    frame_count,
+    frame_rate,
+    non_negative_int,
+    positive_int,
+)
 
 SCRIPT = "memenvs-agents"
 """Name of the console script."""
@@ -97,6 +105,7 @@ def _add_evaluate(commands: Any) -> None:
     )
     evaluate.add_argument(
         "--name",
+        type=file_stem,
         help="NAME.json is written (default evaluation or demonstrations_N, which the report shows); needed with "
         "other steps, trials, checkpoint or environments than the run's own",
     )

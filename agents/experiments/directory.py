@@ -30,6 +30,8 @@ from memenvs.files import remove_leftovers, write_file
 
 BEST = "best.zip"
 METRICS = "metrics.csv"
+HEADER = ["step", "name", "value"]
+"""First line of `METRICS`."""
 VERSIONS = "versions.json"
 RESULTS = ("evaluation.json", "demonstrations_*.json", "episode_*.png", "words_*.png", "answers.png", "memory.png")
 """Files that the report shows of the evaluated checkpoint."""
@@ -186,20 +188,22 @@ class RunDirectory:
                 raise ValueError(f"{file}: must be text in UTF-8 ({error})") from None
             for number, row in enumerate(csv.reader(lines), 1):
                 if number == 1:
+                    if row != HEADER:
+                        raise ValueError(f"{file}, line 1: must be {','.join(HEADER)}, got {row}")
                     continue
                 try:
                     step = int(row[0])
                     name = row[1]
                     value = float(row[2])
                 except (ValueError, IndexError):
-                    raise ValueError(f"{file}, line {number}: must be step,name,value, got {row}") from None
+                    raise ValueError(f"{file}, line {number}: must be {','.join(HEADER)}, got {row}") from None
                 series.setdefault(name, []).append((step, value))
         return series
 
     def drop_metrics_after(self, step: int) -> None:
         """Drop the log of a killed run after its last checkpoint."""
         rows = [(s, name, v) for name, points in self.metrics().items() for s, v in points if s <= step]
-        lines = ["step,name,value", *(f"{s},{name},{v!r}" for s, name, v in sorted(rows, key=lambda row: row[0]))]
+        lines = [",".join(HEADER), *(f"{s},{name},{v!r}" for s, name, v in sorted(rows, key=lambda row: row[0]))]
         write_file(self.path / METRICS, ("\n".join(lines) + "\n").encode())
 
 
@@ -250,7 +254,7 @@ class MetricsWriter(KVWriter):
         is_new = not path.exists()
         self._file = path.open("a", encoding="utf-8", newline="\n")
         if is_new:
-            self._file.write("step,name,value\n")
+            self._file.write(",".join(HEADER) + "\n")
 
     def write(self, key_values: dict[str, Any], key_excluded: Mapping[str, tuple[str, ...]], step: int = 0) -> None:
         """Append one dump."""

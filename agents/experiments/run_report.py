@@ -394,5 +394,7 @@ def add_settings(report: Report, runs: Runs) -> None:
     for run in runs:
         file = run.path / VERSIONS
         versions = parse_json(file.read_bytes(), str(file)) if file.is_file() else {}
+        if not isinstance(versions, dict):
+            raise ValueError(f"{file}: must be a JSON object, got {versions!r}")
         title = ", ".join([run.path.resolve().name, *(f"{name} {version}" for name, version in versions.items())])
         report.code(title, json.dumps(run.config.to_json(), indent=1))

@@ -191,7 +191,7 @@ def pack_runs(folders: Sequence[Path], table: Path, metrics: Sequence[str] = ())
 
     Raises:
         FileNotFoundError: A folder has no evaluation.
-        ValueError: The table has another suffix, or the settings of a run cannot be read.
+        ValueError: The table has another suffix, or settings or results of a run cannot be read.
     """
     if table.suffix != ".jsonl":
         raise ValueError(f"table must be a .jsonl file, got {table}")
@@ -219,7 +219,14 @@ def _pack(folder: Path, metrics: Sequence[str]) -> dict[str, Any]:
         checkpoint = best_checkpoint(folder)
         if checkpoint.is_file():
             row["checkpoint"] = hashlib.sha256(checkpoint.read_bytes()).hexdigest()[:16]
-    row["evaluations"] = {name: _slim(read_result(folder, name), metrics) for name in names}
+    results = {name: read_result(folder, name) for name in names}
+    for name, result in results.items():
+        agent = result.get("agent", {"metrics": {}}) if isinstance(result, dict) else None
+        if not result or not isinstance(agent, dict) or not agent:
+            raise ValueError(
+                f"{folder / f'{name}.json'}: must hold the results of an evaluation, got {str(result)[:80]}"
+            )
+    row["evaluations"] = {name: _slim(result, metrics) for name, result in results.items()}
     return row
 
 

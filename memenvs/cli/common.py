@@ -132,6 +132,13 @@ def positive_int(text: str) -> int:
     return int(text)
 
 
+def file_stem(text: str) -> str:
+    """Parse an argument that must be a name for a file in a folder, without its suffix."""
+    if not text or text.startswith(".") or set(text) & set("/\\:"):
+        raise argparse.ArgumentTypeError(f"must be a name without folders, got {text!r}")
+    return text
+
+
 def non_negative_int(text: str) -> int:
     """Parse an argument, such as a seed, that must be an integer of at least 0."""
     if not text.isdecimal():

@@ -141,6 +141,12 @@ def check_batch(subject: TaskUnderTest) -> None:
     task.observe(out, active)
     for i in (1, 2):
         check_same(f"observe wrote row {i}, which env_mask leaves out", info_of(out, i), info_of(before, i))
+    for t in range(4):
+        new = {name: np.zeros_like(value) for name, value in out.items()}
+        for each in (new, out):
+            task.observe(each, left._all_envs)
+        check_same(f"observe left a number of an earlier step in its buffer: observation of step {t}", out, new)
+        left.step(vector_actions(left, numbers[t]))
     left.close()
     right.close()
 
@@ -155,25 +161,25 @@ def check_episodes(subject: TaskUnderTest) -> None:
 
     Before each, the oracle plays where there is one: it leaves rewards, found objects and visited places behind.
     """
-    limits = {"max_episode_steps": 40, "trial_episodes": 2}
+    limits = {"max_episode_steps": 40, "trial_episodes": 3}
     policies = ("random", "oracle") if defines(subject.task, "oracle_actions") else ("random",)
-    for policy in policies:
+    for policy, seed in zip(policies, (4, 5), strict=False):
         env = subject.single(**limits)
-        start = env.reset(seed=4)
-        for number in range(1, 5):
+        start = env.reset(seed=seed)
+        for number in range(1, 6):
             _play_episode(env, policy, draws(40, 1, number)[:, 0])
             start = env.reset()
             numbers = draws(12, 1, number)[:, 0]
-            options = {"trial": number // 2, "episode_index": number % 2}
+            options = {"trial": number // 3, "episode_index": number % 3}
             alone = subject.single(**limits)
-            expected = _one_episode(play_single(alone, alone.reset(seed=4, options=options), numbers))
+            expected = _one_episode(play_single(alone, alone.reset(seed=seed, options=options), numbers))
             found = _one_episode(play_single(env, start, numbers))
             alone.close()
-            check_true(found[0][4]["trial_start"] == (number % 2 == 0), f"trial_start of episode {number} is wrong")
+            check_true(found[0][4]["trial_start"] == (number % 3 == 0), f"trial_start of episode {number} is wrong")
             found[0][4]["trial_start"] = expected[0][4]["trial_start"]
             what = f"episode {options} after others (of the {policy} policy) differs from the same one alone"
             _check_rows(what, found, expected)
-            env.reset(seed=4, options=options)
+            env.reset(seed=seed, options=options)
         env.close()
 
 

@@ -199,6 +199,12 @@ class ComparesCounts(Leaky):
         return features, {**after, "count": state["count"] + x.embedding.shape[1]}
 
 
+class NoGradient(Leaky):
+    @torch.no_grad()
+    def forward(self, x, state=None, last=None):
+        return super().forward(x, state, last)
+
+
 FAULTS = {
     OtherStep: r"OtherStep: forward\(last=None\) must equal 23 calls of step, starts .*: differs first in step 0 of "
     r"sequence 0, by up to 0\.001$",
@@ -209,6 +215,7 @@ FAULTS = {
     SeesTheFuture: r"must equal 23 calls of step|must not depend on the future",
     MixesRows: r"must equal 23 calls of step|two rows of a state must go on as in the batch",
     Detached: r"the last features depend on step 22, but no gradient reaches it: something is detached",
+    NoGradient: r"forward must compute gradients, its features have none",
     CutsGradient: r"the last features depend on step 5, but no gradient reaches it: something is detached",
     StateHasGradient: r"prefill must be without gradient, but \['features', 'h'\] have one: detach them",
     NoStateAfter: r"forward must return a state where it was given one, got None",

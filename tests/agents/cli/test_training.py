@@ -61,6 +61,10 @@ def check_evaluations(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main([*evaluate, *changed.split()]) == 2
         error = capsys.readouterr().err
         assert message in error and "--name" not in error  # a name would not help
+    for name in ("../other", "", ".hidden", "a/b"):
+        with pytest.raises(SystemExit):
+            main([*evaluate, "--name", name])
+        assert f"--name: must be a name without folders, got '{name}'" in capsys.readouterr().err
     (folder / "copy.zip").write_bytes((folder / CHECKPOINT).read_bytes())
     for setting, other in (
         ("steps", "32"),

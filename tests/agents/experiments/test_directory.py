@@ -94,6 +94,9 @@ def test_a_broken_line_of_the_log_is_named(tmp_path: Path) -> None:
         (tmp_path / METRICS).write_text("step,name,value\n1,a,2.0\n2,a\n")
         with pytest.raises(ValueError, match="line 3: must be step,name,value"):
             run.metrics()
+        (tmp_path / METRICS).write_text("foo\n1,a,2.0\n")
+        with pytest.raises(ValueError, match="line 1: must be step,name,value, got"):
+            run.metrics()
 
 
 def test_a_line_of_the_log_cut_by_a_kill_is_dropped(tmp_path: Path) -> None:

@@ -113,6 +113,11 @@ def test_wrong_tables_and_folders_are_named(tmp_path: Path) -> None:
         pack_runs([], tmp_path / "runs.csv")
     with pytest.raises(FileNotFoundError, match=r"no evaluation in .*none"):
         pack_runs([tmp_path / "none"], tmp_path / "runs.jsonl")
+    for broken in ({}, {"agent": {}}, {"agent": 3}):
+        write_result(tmp_path / "broken", "evaluation", broken)
+        with pytest.raises(ValueError, match=r"broken/evaluation\.json: must hold the results of an evaluation, got {"):
+            pack_runs([tmp_path / "broken"], tmp_path / "runs.jsonl")
+    assert not (tmp_path / "runs.jsonl").exists()
     for line, message in (("{", "not JSON"), ('{"run": "a"}', "a row must have 'run' and 'evaluations'")):
         (tmp_path / "runs.jsonl").write_text('{"run": "b", "evaluations": {}}\n' + line)
         with pytest.raises(ValueError, match=rf"runs\.jsonl, line 2: {message}"):

@@ -111,8 +111,7 @@ class RunCallback(BaseCallback):
             results = make_evaluator(config, self._env, seed=VALIDATION_SEED).run(model.policy)
         finally:
             model.policy.generator = generator
-        returns = results.metrics.get("return", np.full(1, np.nan))  # no episode may have ended
-        return float(np.nanmean(returns)) if np.isfinite(returns).any() else float("nan")
+        return mean_over_trials(results.metrics.get("return", np.full((1, 1), np.nan)))
 
     def close(self) -> None:
         """Close the environment of validation."""
@@ -137,3 +136,18 @@ class RunCallback(BaseCallback):
             score = sum(recent) / len(recent) if recent else float("nan")
             self._shown = self.model.num_timesteps
             self._progress.update(self._task, completed=self._shown, score=score)
+
+
+def mean_over_trials(returns: np.ndarray) -> float:
+    """Average over the episodes of each trial, then over trials.
+
+    So a trial of many short episodes counts no more than others.
+
+    Args:
+        returns: float, (trials, episodes); NaN where a trial has no such episode.
+
+    Returns:
+        NaN if no episode has ended.
+    """
+    ended = returns[np.isfinite(returns).any(1)]
+    return float(np.nanmean(ended, 1).mean()) if len(ended) else float("nan")

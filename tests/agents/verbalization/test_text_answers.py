@@ -18,9 +18,10 @@ from memenvs.agents.verbalization.experiment import make_question_answering
 from memenvs.agents.verbalization.prediction import QuestionBatch
 from memenvs.agents.verbalization.t5 import EOS
 from memenvs.agents.verbalization.text_config import TextConfig
-from memenvs.agents.verbalization.text_prediction import TextAnswering
+from memenvs.agents.verbalization.text_prediction import SHORT_ANSWER, TextAnswering
 from memenvs.agents.verbalization.texts import PublishedTokenizer, target_text
 from memenvs.verbalization.config import EpisodicQAConfig
+from memenvs.verbalization.dialogs import load_dialogs
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.score import CORRECT, score_answer
 from memenvs.verbalization.language.tokenizer import ANSWER_TOKENS, TOKENIZER, UNKNOWN
@@ -43,6 +44,19 @@ def make(memory: str = "ct-lt", **changes) -> TextAnswering:
         model = make_question_answering("memenvs/EpisodicQA-v0", DATA, settings)
     assert isinstance(model, TextAnswering)
     return model
+
+
+def test_right_answers_about_problems_are_not_cut():
+    """They are the longest but for summaries; those of this data have up to 74 tokens."""
+    config = EpisodicQAConfig(kinds=["problems"], scale="smoke", questions=40, lengths=(50,), split="test")
+    dialogs, longest = load_dialogs(config), 0
+    for number in range(len(dialogs)):
+        if dialogs.usable(number) == number:
+            log = Log(dialogs.history(number))
+            for question in range(40):
+                text = target_text(log, dialogs.question(number, question).qa, config.language().hands)
+                longest = max(longest, len(TOKENIZER.encode(text)))
+    assert 60 < longest <= SHORT_ANSWER
 
 
 @pytest.mark.slow

@@ -432,3 +432,10 @@ def test_bad_options():
         for option, message in options:
             with pytest.raises(ValueError, match=message):
                 env.reset(options={"layout": 0, **option})
+
+
+def test_the_sizes_of_the_published_protocol():
+    """The documentation of the tasks names them, and what a memory of this capacity keeps."""
+    color, view = ColorRecallConfig(), ViewRecallConfig()
+    assert (color.steps, color.capacity, color.square_size, color.image_size) == ((200, 200), 200, 8, (84, 84))
+    assert (view.steps, view.image_size, view.hfov_deg, color.hfov_deg) == ((150, 150), (84, 84), 90.0, 90.0)

@@ -18,7 +18,7 @@ from memenvs.verbalization.language.facts import Clause
 from memenvs.verbalization.language.structured import encode_answer
 from memenvs.verbalization.language.text_only import text_only_rates
 from memenvs.verbalization.language.tokenizer import TOKENIZER
-from memenvs.verbalization.language.wordings import KINDS
+from memenvs.verbalization.language.wordings import FAMILIES, KINDS
 from memenvs.verbalization.symbols import LOCATIONS, OBJECTS
 from memenvs.verbalization.timeline import HEIGHT, WIDTH, draw_timeline
 
@@ -350,3 +350,29 @@ def test_answers_without_memory_are_seldom_right():
             sets.append([dialogs.question(dialogs.usable(i), k).qa for i in range(count) for k in range(16)])
         rates = text_only_rates(*sets).values()
         assert sum(rate.share * rate.questions for rate in rates) / sum(rate.questions for rate in rates) < most
+
+
+def test_success_and_f1_are_those_of_all_answers():
+    """Of two answers the first or the last says nothing: success is false, F1 is the mean of the answers so far."""
+    for wrong, means in ((0, [0.0, 0.5]), (1, [1.0, 0.5])):
+        env = make(questions_per_history=2, lengths=(2,))
+        env.reset(seed=0)
+        found, terminated = [], np.zeros(1, bool)
+        while not terminated[0]:
+            answered = int(env.task._answered[0])
+            is_silent = env.task._phase[0] != STREAM and answered == wrong
+            _, _, terminated, _, info = env.step(np.array([STOP]) if is_silent else env.oracle_actions())
+            if env.task._answered[0] > answered:
+                found.append((info["f1"][0], bool(info["success"][0])))
+        assert found == [(means[0], wrong == 1), (means[1], False)]
+
+
+def test_wordings_of_questions_are_those_of_the_setting():
+    for paraphrases in ("seen", "held_out"):
+        dialogs = load_dialogs(EpisodicQAConfig(scale="smoke", paraphrases=paraphrases))
+        for number in range(40):
+            for which in range(4):
+                question = dialogs.question(dialogs.usable(number), which).qa.question
+                family = FAMILIES[question.family]
+                is_held_out = question.wording >= len(family.wordings) - family.num_held_out
+                assert is_held_out == (paraphrases == "held_out"), question

@@ -191,3 +191,12 @@ def test_bad_arguments_are_named():
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             call()
+
+
+def test_histories_of_two_splits_have_keys_and_dates_of_their_own():
+    """Keys seed the questions; equal ones would ask the same of training and test."""
+    datas = [load_data(FAITHFUL, split, (3,), "smoke").histories for split in ("train", "valid", "test")]
+    histories = [[data.history(number) for number in range(10)] for data in datas]
+    assert len({history.key for each in histories for history in each}) == 30
+    for number in range(10):
+        assert len({each[number].starts[0] for each in histories}) == 3

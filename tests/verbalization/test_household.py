@@ -318,3 +318,35 @@ def test_bad_settings_name_the_setting():
     with pytest.raises(ValueError, match="count must be a multiple of 10"):
         generate_pool(household("debiased"), 15, (0,))
     assert hash(household(objects=list(OBJECTS), goal_mixture=[["grasp", 1.0]]))
+
+
+def test_as_many_episodes_are_fast_as_are_slow():
+    """The factor of all durations of an episode is drawn by its logarithm."""
+    config = household("faithful", failure=(0.0, 0.0, 0.0), duration_noise=0.0, episode_speed=(0.25, 4.0))
+    goals = (Goal("grasped", "oil", LEFT),)
+    done = [run(config, goals, HouseholdState("fridge", {"oil": ("fridge", 0)}), seed) for seed in range(400)]
+    factors = np.array([each.actions[0].duration for each in done]) / base_seconds(config)["grasp", "oil"]
+    assert 0.2 < factors.min() < 0.3 and 3.5 < factors.max() < 4.1
+    assert abs((factors < 1).mean() - 0.5) < 0.1
+
+
+def test_velocities_are_changes_of_angles_in_a_second(monkeypatch):
+    monkeypatch.setattr("memenvs.verbalization.signals._JOINT_NOISE", 0.0)
+    config = household("faithful", failure=(0.0, 0.0, 0.0), window_seconds=1)
+    done = run(config, (Goal("grasped", "oil", LEFT),), HouseholdState("fridge", {"oil": ("fridge", 0)}))
+    signals = record(config, [done], [np.random.default_rng(0)]).frames.sub
+    angles, velocities = signals[:, 9:49], signals[:, 49:89]
+    change = np.diff(angles, axis=0)  # between frames, a second each
+    assert np.abs(change).max() > 0.01
+    mean = (velocities[1:] + velocities[:-1]) / 2
+    assert (change * mean).sum() / (change**2).sum() == pytest.approx(1, abs=0.05)
+
+
+def test_the_noise_of_images_differs_between_episodes():
+    pool = generate_pool(household("faithful", key_frames="events"), 3, (0,))
+    noise = []
+    for episode in range(3):
+        view = pool.view[pool.first[episode] : pool.first[episode + 1]]
+        noise.append(pool.latents(episode) - image_latents(view, np.random.default_rng(0), noise=0.0))
+        assert abs(noise[-1].std() - 0.1) < 0.01
+    assert np.abs(noise[0][0] - noise[1][0]).max() > 0.1 < np.abs(noise[1][0] - noise[2][0]).max()

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -311,3 +312,23 @@ def test_any_answer_has_a_category(count):
     digits = "9" * 5000
     for text in (f"It took {digits} seconds.", f"{digits} times", f"I did it {digits} days ago."):
         assert {score_answer(text, gold, log).category for gold in golds} == {INAPPROPRIATE}
+
+
+def test_tables_by_hand():
+    """Means over kinds leave out the clock, wrong additions are no true ones, and each distance counts alone."""
+    log = Log(three_episodes())
+    clock, action, place = (gold_of(log, text) for text in ("what time is it?", MORNING, CORN))
+    near, far = replace(action, distance=1), replace(action, distance=2)
+    categories = (
+        *((clock, WRONG), (near, CORRECT), (far, WRONG), (far, TMI_WRONG)),
+        *((place, TMI_CORRECT), (place, CORRECT)),
+    )
+    tables = make_tables([Scored(gold, 3, Score(category, 1, 0, 1)) for gold, category in categories])
+    assert {name: pytest.approx(shares[-1]) for name, *shares in tables["total"].rows} == {
+        "all questions": 2 / 6,
+        "with true additions": 3 / 6,
+        "mean over kinds": (1 / 3 + 1 / 2) / 2,
+        "mix of the thesis": (0.45 / 3 + 0.04 / 2) / (0.09 + 0.45 + 0.04),
+    }
+    assert tables["distance"].columns[1:] == ("1", "2")
+    assert tables["distance"].rows == (("all kinds", 1.0, 0.0), ("action", 1.0, 0.0))

@@ -257,3 +257,17 @@ def test_wrong_settings_are_named():
     ):
         with pytest.raises(ValueError, match=message):
             TrialEvaluator(darkroom(1), **{"n_steps": 5, "n_trials": 1, **kwargs})
+
+
+def test_a_policy_takes_its_most_likely_actions_if_wanted():
+    received: list[bool] = []
+
+    class Spy(Always):
+        def predict(self, observation, state=None, episode_start=None, deterministic=False):
+            received.append(deterministic)
+            return super().predict(observation, state, episode_start)
+
+    for deterministic in (False, True):
+        received.clear()
+        TrialEvaluator(darkroom(1), 8, 1, deterministic=deterministic).run(Spy(0))
+        assert set(received) == {deterministic}

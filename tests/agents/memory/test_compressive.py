@@ -399,3 +399,46 @@ def test_learners_train_the_convolutions():
     before = weight.clone()
     dqn.learn(120)
     assert not torch.equal(weight, before)
+
+
+def test_the_loss_is_that_of_full_memories_alone():
+    """Two sequences fill a block together, but one has just begun: it compresses nothing and adds no loss."""
+    memory = make("ct").train()
+    x = steps(28, 2)
+    x.trial_start[1, 20] = True
+    _, state = memory(x.steps(0, 24), last=1)
+    losses = []
+    for some in (slice(0, 2), slice(0, 1), slice(1, 2)):
+        memory.auxiliary_loss()
+        last = StepInputs(*(each[some, 24:] for each in (x.embedding, x.episode_start, x.trial_start)))
+        memory(last, {name: value[some] for name, value in state.items()})
+        losses.append(memory.auxiliary_loss().item())
+    assert losses[1] > 0 == losses[2]
+    assert 2 * losses[0] == pytest.approx(losses[1])  # it is a mean over blocks
+
+
+def test_the_first_write_to_a_recurrent_state_is_a_plain_mean():
+    """Also where another query has been learned, for those sequences of a batch that have not written yet."""
+    torch.manual_seed(0)
+    state, leaving = RecurrentState(4, True), torch.randn(2, 3, 4)
+    torch.nn.init.normal_(state.query)
+    before = torch.cat([torch.zeros(1, 1, 4), torch.randn(1, 1, 4)])
+    written, _ = state.write(before, torch.tensor([[False], [True]]), leaving)
+    torch.testing.assert_close(written[0, 0], state.values(leaving[0]).mean(0))
+    weights = (state.keys(leaving[1]) @ state.query / 2).softmax(0)
+    torch.testing.assert_close(written[1], state.cell(weights[None] @ state.values(leaving[1]), before[1]))
+
+
+def test_slots_are_written_as_in_the_equations():
+    """Three vectors leave at once: each shares itself out over the slots, and a slot changes by its mean share."""
+    torch.manual_seed(0)
+    slots, before, leaving = CompetingSlots(4, 2), torch.randn(1, 2, 4), torch.randn(1, 3, 4)
+    keys, values = slots.keys(leaving[0]), slots.values(leaving[0])
+    queries = slots.queries(before[0]) + slots.places
+    shares = torch.stack([torch.stack([key @ query / 2.0 for query in queries]).softmax(0) for key in keys])  # (3, 2)
+    after, _ = slots.write(before, torch.ones(1, 2, dtype=torch.bool), leaving)
+    for s in range(2):
+        candidate = sum(shares[j, s] * values[j] for j in range(3)) / shares[:, s].sum()
+        updated = slots.cell(candidate[None], before[:, s])[0]
+        expected = before[0, s] + shares[:, s].mean() * (updated - before[0, s])
+        torch.testing.assert_close(after[0, s], expected)

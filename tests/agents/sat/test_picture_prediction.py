@@ -13,6 +13,7 @@ from memenvs.agents.sat import ballet3d_task
 from memenvs.agents.sat.picture_figures import episode_memory_figure, picture_strip, sample_answers, strip_figure
 from memenvs.agents.sat.picture_model import PictureModel
 from memenvs.agents.sat.picture_prediction import PicturePrediction, StrategyBatch, make_picture_prediction
+from memenvs.agents.sat.picture_task import PictureBatch
 from memenvs.ballet3d.config import Ballet3DConfig
 from memenvs.retention import STRATEGY_NAMES
 from tests.agents.sat.random_pictures import RandomPictures
@@ -184,3 +185,31 @@ def test_figures_show_the_answers_and_the_memory() -> None:
             stored = np.flatnonzero(~np.ma.masked_invalid(shown[:, now]).mask).tolist()
             assert stored == kept_steps(regions[: now + 1], strategy, 5)
             np.testing.assert_array_equal(np.asarray(shown)[stored, now], regions[stored])
+
+
+class RandomViews(RandomPictures):
+    """Random views instead of patches, and no moves."""
+
+    pictures = "views"
+    columns = None
+    move_vectors = None
+
+    def sample(self, count: int, rng: np.random.Generator, *, held_out: bool = False) -> PictureBatch:
+        views = rng.integers(30, 220, size=(self.steps, 84, 84, 3)).astype(np.uint8)
+        rows = rng.integers(self.steps, size=(count, self.steps))
+        rest = {"places": rows, "regions": rows % 4, "tasks": np.arange(count) % 2, "query_rows": rows[:, 0]}
+        return PictureBatch(pictures=lambda numbers: views[numbers], rows=rows, answers=views[rows[:, :3]], **rest)
+
+
+def test_a_decoder_of_views_starts_with_the_mean_view() -> None:
+    """It is calibrated with the pictures of the encoder, those of every eighth step of 16 episodes."""
+    task = RandomViews()
+    batch = task.sample(16, np.random.default_rng(0))
+    mean = batch.pictures(np.unique(batch.rows[:, ::8])).mean(0) / 255
+    backgrounds = [
+        make_picture_prediction(task, {**SMALL, "initialisation": name}).model.head.background
+        for name in ("calibrated", "release")
+    ]
+    assert backgrounds[1] is None
+    shown = (torch.tanh(backgrounds[0].detach()).movedim(0, 2) + 1) / 2
+    np.testing.assert_allclose(shown.numpy(), mean, atol=1e-5)

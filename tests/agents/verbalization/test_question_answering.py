@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,12 +16,18 @@ from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.prediction_experiment import trained_model
 from memenvs.agents.experiments.report import Report
 from memenvs.agents.presets import find_preset
+from memenvs.agents.studies import question_answering
 from memenvs.agents.studies.question_answering import (
     FOLDS,
+    HIDDEN,
+    _by_distance,
     _hide_long_term,
     add_tables,
+    evaluate_answers,
+    information,
     mean_over_kinds,
     paired_difference,
+    train_and_evaluate,
     train_and_hide,
 )
 from memenvs.agents.studies.study_results import write_result
@@ -37,9 +45,10 @@ from memenvs.agents.verbalization.frame_embedding import (
     elapsed_units,
 )
 from memenvs.agents.verbalization.prediction import QuestionBatch
+from memenvs.agents.verbalization.renaming import draw_renaming
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.dates import date_fields
-from memenvs.verbalization.language.score import CORRECT, score_clauses
+from memenvs.verbalization.language.score import CORRECT, Score, score_clauses
 from memenvs.verbalization.language.structured import decode_answer
 from memenvs.verbalization.language.wordings import FAMILIES, KINDS
 from memenvs.verbalization.symbols import LOCATIONS, OBJECTS, SYMBOL_IDS, SYMBOLS
@@ -350,3 +359,86 @@ def test_one_batch_is_learned_by_heart():
     settings = QuestionConfig(batch_size=16, learning_rate=4e-3, warmup_steps=20)
     SupervisedLearner(model, settings, 200).learn(200)
     assert model.eval().scores(batch)["accuracy"].mean() > 0.9
+
+
+def test_places_get_each_name_of_their_role_equally_often():
+    renaming = draw_renaming(300, np.random.default_rng(0))
+    roles = [None, *((each.pick, each.place) for each in LOCATIONS.values())]  # 0 is none
+    for number, role in enumerate(roles):
+        wanted = [other for other, each in enumerate(roles) if each == role]
+        counts = np.bincount(renaming.locations[:, number], minlength=len(roles))
+        assert np.flatnonzero(counts).tolist() == wanted
+        assert counts[wanted].min() > 0.6 * 300 / len(wanted)
+
+
+def test_answers_are_counted_by_length_fold_kind_and_distance(arrays, monkeypatch):
+    """Only the category "correct" counts as right; the histories of each length go to the folds in turn."""
+    model = make("none")
+
+    def score(row: int, question: int) -> Score:
+        return Score(1 + (row + question) % 7, row % 3, question, 5)
+
+    model.score_answers = lambda batch: [
+        [score(row, question) for question in range(4)] for row in batch.histories.tolist()
+    ]
+    monkeypatch.setattr(question_answering, "trained_model", lambda run, changes: model)
+    found = evaluate_answers(SimpleNamespace(config=SimpleNamespace(use_threads=lambda: None)))
+    assert found["lengths"] == [1, 2, 3, 5]
+    for i, length in enumerate(found["lengths"]):
+        right, total = np.zeros((2, FOLDS, len(KINDS)), int)
+        facts, categories, distance = np.zeros(3, int), np.zeros(7, int), {}
+        for place, row in enumerate(np.flatnonzero(arrays.length == length).tolist()):
+            for question in range(4):
+                qa = arrays.dialogs.question(int(arrays.numbers[row]), question).qa
+                category, *counts = score(row, question)
+                where = place % FOLDS, KINDS.index(qa.kind)
+                right[where] += category == 2
+                total[where] += 1
+                facts += counts
+                categories[category - 1] += 1
+                if qa.distance is not None:
+                    before = distance.get(str(qa.distance), (0, 0))
+                    distance[str(qa.distance)] = [before[0] + (category == 2), before[1] + 1]
+        for name, values in (("correct", right), ("questions", total), ("facts", facts), ("categories", categories)):
+            assert found[name][i] == values.tolist(), name
+        assert found["distance"][i] == distance
+
+
+def test_paired_errors_add_that_over_seeds(tmp_path):
+    """The differences of two seeds are 0.2 and 0.4 in every fold: the error is that of their mean, 0.1."""
+    runs: dict[str, list[Path]] = {"a": [], "b": []}
+    for seed, rights in enumerate(({"a": 4, "b": 2}, {"a": 7, "b": 3})):
+        for name, right in rights.items():
+            count = np.zeros((1, FOLDS, len(KINDS)), int)
+            count[..., 1] = 10
+            counts = {"correct": (count * right // 10).tolist(), "questions": count.tolist()}
+            runs[name].append(tmp_path / f"{name}-{seed}")
+            write_result(runs[name][-1], "answers", {"lengths": [5], **counts})
+    assert paired_difference(runs["a"], runs["b"], 5) == pytest.approx((0.3, 0.1))
+
+
+def test_shares_by_distance_are_those_of_the_evaluation(tmp_path):
+    """Those without the long-term vectors are another file; NaN stands for a distance of no question."""
+    for name, right in (("answers", 3), (HIDDEN, 1)):
+        write_result(tmp_path, name, {"lengths": [2, 5], "distance": [{"1": [0, 9]}, {"1": [right, 4], "2": [2, 4]}]})
+    assert _by_distance([tmp_path], 5, 1) == [0.75]
+    assert _by_distance([tmp_path], 5, 1, HIDDEN) == [0.25]
+    assert np.isnan(_by_distance([tmp_path], 5, 3)).all()
+
+
+def test_long_histories_are_those_of_the_evaluation_but_for_lengths_and_questions(tmp_path, monkeypatch):
+    changes: list[object] = []
+    for name in ("train_run", "evaluate_predictions"):
+        monkeypatch.setattr(question_answering, name, lambda run, quiet: None)
+    monkeypatch.setattr(question_answering, "evaluate_answers", lambda run, given=None: changes.append(given) or {})
+    for questions, few in ((60, 20), (4, 4)):
+        settings = {"split": "test", "lengths": [1, 5], "questions": questions}
+        run = SimpleNamespace(path=tmp_path / str(few), config=SimpleNamespace(eval_kwargs=settings))
+        train_and_evaluate(run, True)
+        assert changes[-2:] == [None, {"split": "test", "lengths": [20, 50], "questions": few}]
+
+
+def test_precision_and_recall_of_facts(tmp_path):
+    """Of all lengths together: 6 of the 8 given facts are right, and 12 were expected."""
+    write_result(tmp_path, "answers", {"facts": [[1, 2, 4], [5, 0, 8]]})
+    assert information([tmp_path]) == ("75.0", "50.0")

@@ -99,7 +99,7 @@ class RunCallback(BaseCallback):
             self._run.drop_replays(but=replay)
 
     def _validate(self, model: MemoryAlgorithm) -> float:
-        """Mean episode return in the validation trials; actions are drawn from a generator of their own."""
+        """Mean return of the validation trials; actions are drawn from a generator of their own."""
         own = self._run.config
         config = replace(own, eval_kwargs=own.validation_kwargs, eval_trials=own.validation_trials)
         if self._env is None:
@@ -111,7 +111,8 @@ class RunCallback(BaseCallback):
             results = make_evaluator(config, self._env, seed=VALIDATION_SEED).run(model.policy)
         finally:
             model.policy.generator = generator
-        return mean_over_trials(results.metrics.get("return", np.full((1, 1), np.nan)))
+        means = results.trial_means("return") if "return" in results.metrics else []  # no episode may have ended
+        return float(np.mean(means)) if len(means) else float("nan")
 
     def close(self) -> None:
         """Close the environment of validation."""
@@ -136,18 +137,3 @@ class RunCallback(BaseCallback):
             score = sum(recent) / len(recent) if recent else float("nan")
             self._shown = self.model.num_timesteps
             self._progress.update(self._task, completed=self._shown, score=score)
-
-
-def mean_over_trials(returns: np.ndarray) -> float:
-    """Average over the episodes of each trial, then over trials.
-
-    So a trial of many short episodes counts no more than others.
-
-    Args:
-        returns: float, (trials, episodes); NaN where a trial has no such episode.
-
-    Returns:
-        NaN if no episode has ended.
-    """
-    ended = returns[np.isfinite(returns).any(1)]
-    return float(np.nanmean(ended, 1).mean()) if len(ended) else float("nan")

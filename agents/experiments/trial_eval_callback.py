@@ -119,7 +119,7 @@ class TrialEvalCallback(EventCallback):
         if self.n_calls % self.eval_freq != 0:
             return True
         results = self._play()
-        scores, lengths = (_trial_means(results.metrics[name]) for name in ("return", "length"))
+        scores, lengths = (results.trial_means(name) for name in ("return", "length"))
         # The first of several processes decides, as all of them write a checkpoint together.
         score = self.model.processes.gather(float(np.mean(scores)))[0]
         self.last_results = results
@@ -136,7 +136,7 @@ class TrialEvalCallback(EventCallback):
         self.logger.record("eval/mean_ep_length", float(np.mean(lengths)))
         success = next((name for name in SUCCESS if name in results.metrics), None)
         if success is not None:
-            self.logger.record("eval/success_rate", float(np.mean(_trial_means(results.metrics[success]))))
+            self.logger.record("eval/success_rate", float(np.mean(results.trial_means(success))))
         self.logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")
         self.logger.dump(self.num_timesteps)
         continue_training = True
@@ -188,8 +188,3 @@ def _trials_end(env: VecEnv) -> bool:
         return True
     known = [name for name in ("trial_episodes", "trial_steps") if env.has_attr(name)]
     return not known or any(limit is not None for name in known for limit in env.get_attr(name)[:1])
-
-
-def _trial_means(values: np.ndarray) -> np.ndarray:
-    """Mean over the finished episodes of each trial, float64 (trials,), of a metric (trials, episodes)."""
-    return np.nanmean(values, axis=1)

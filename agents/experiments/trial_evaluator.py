@@ -55,6 +55,11 @@ class TrialResults:
     demonstrated: dict[str, np.ndarray] = field(default_factory=dict)
     homes: np.ndarray | None = None
 
+    def trial_means(self, metric: str) -> np.ndarray:
+        """Mean of a metric over the finished episodes of each trial with one, float64, (trials,)."""
+        values = self.metrics[metric]
+        return np.nanmean(values[np.isfinite(values).any(1)], axis=1)
+
     def curve(self, metric: str, *, complete: bool = True) -> Curve:
         """Average a metric over trials, by episode index.
 

@@ -13,7 +13,6 @@ import torch
 
 from memenvs.agents import PartialUpdatePPO, PPOConfig
 from memenvs.agents.__main__ import main
-from memenvs.agents.experiments.callback import mean_over_trials
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import CHECKPOINT, RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_run, trained_policy
@@ -188,11 +187,3 @@ def test_a_report_names_a_score_that_no_evaluation_has(tmp_path: Path) -> None:
         message = r"score must be a metric of the evaluation, got 'retrun'.*Did you mean 'return'\?"
         with pytest.raises(ValueError, match=message):
             write_report([run], tmp_path)
-
-
-def test_validation_weighs_trials_alike() -> None:
-    """A trial of many short episodes counts no more than one of few; one without an end does not count."""
-    none = np.nan
-    returns = np.array([[1.0, 1.0, 1.0, 1.0], [0.0, 0.5, none, none], [none] * 4])
-    assert mean_over_trials(returns) == 0.625
-    assert np.isnan(mean_over_trials(returns[2:]))

@@ -271,3 +271,10 @@ def test_a_policy_takes_its_most_likely_actions_if_wanted():
         received.clear()
         TrialEvaluator(darkroom(1), 8, 1, deterministic=deterministic).run(Spy(0))
         assert set(received) == {deterministic}
+
+
+def test_trials_weigh_alike() -> None:
+    """A trial of many short episodes counts no more than one of few; one without an end does not count."""
+    none = np.nan
+    returns = np.array([[1.0, 1.0, 1.0, 1.0], [0.0, 0.5, none, none], [none] * 4])
+    assert TrialResults({"return": returns}, np.arange(3), {}).trial_means("return").tolist() == [1.0, 0.25]

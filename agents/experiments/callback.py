@@ -111,8 +111,8 @@ class RunCallback(BaseCallback):
             results = make_evaluator(config, self._env, seed=VALIDATION_SEED).run(model.policy)
         finally:
             model.policy.generator = generator
-        means = results.trial_means("return") if "return" in results.metrics else []  # no episode may have ended
-        return float(np.mean(means)) if len(means) else float("nan")
+        means = results.trial_means("return") if "return" in results.metrics else np.zeros(0)  # no episode has ended
+        return float(means.mean()) if len(means) else float("nan")
 
     def close(self) -> None:
         """Close the environment of validation."""

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from memenvs.agents.algorithms import archive
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.algorithms.finite import check_finite, check_finite_weights
-from memenvs.agents.algorithms.supervised_config import SupervisedConfig
+from memenvs.agents.algorithms.supervised_config import Split, SupervisedConfig
 
 MEMBERS = ("config.json", "state.json", "model.safetensors", "optimizer.safetensors")
 TRAINING = 0
@@ -39,13 +39,14 @@ class PredictionModel(nn.Module, abc.ABC):
     score: str = "accuracy"
 
     @abc.abstractmethod
-    def sample(self, count: int, rng: np.random.Generator, step: int | None) -> Any:
+    def sample(self, count: int, rng: np.random.Generator, split: Split = "train", step: int = 0) -> Any:
         """Generate a batch of episodes.
 
         Args:
             count: Number of episodes.
             rng: Generator of everything random in the batch.
-            step: Number of batches learned from before. None: a batch to evaluate on, without exploration.
+            split: "train"; or "validation" or "test" for a batch to evaluate on, without exploration.
+            step: Number of batches learned from before; it counts in training alone.
         """
 
     @abc.abstractmethod
@@ -163,7 +164,7 @@ class SupervisedLearner:
             self.model.train()
         with self.processes.fail_together():
             rng = np.random.default_rng([TRAINING, self.seed, step])
-            batch = self.model.sample(config.batch_size, rng, step)
+            batch = self.model.sample(config.batch_size, rng, "train", step)
             batch = self.model.shard(batch, self.processes.rank, self.processes.count)
             with torch.autocast(self.device.type, torch.bfloat16, enabled=config.precision == "bfloat16"):
                 loss, log = self.model.loss(batch)
@@ -276,6 +277,7 @@ def evaluate_model(
     episodes: int,
     seed: int = 0,
     *,
+    split: Split = "test",
     ideal: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> dict[str, np.ndarray]:
@@ -285,6 +287,7 @@ def evaluate_model(
         model: The model.
         episodes: Number of episodes; >= 1.
         seed: Seed of the episodes; >= 0.
+        split: "test"; or "validation" for scores during a training, or to choose settings by.
         ideal: If True, give the expected metrics of the best answers instead.
         progress: Called after each batch with the share of episodes that are done; None for nothing.
 
@@ -295,7 +298,7 @@ def evaluate_model(
     found: dict[str, list[np.ndarray]] = {}
     for begin in range(0, episodes, EVALUATION_BATCH):
         rng = np.random.default_rng([EVALUATION, seed, begin])
-        batch = model.sample(min(EVALUATION_BATCH, episodes - begin), rng, None)
+        batch = model.sample(min(EVALUATION_BATCH, episodes - begin), rng, split)
         for name, values in (model.ideal(batch) if ideal else model.scores(batch)).items():
             found.setdefault(name, []).append(values)
         if progress is not None:

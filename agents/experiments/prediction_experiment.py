@@ -221,7 +221,7 @@ def _train_to_checkpoint(run: RunDirectory, learner: SupervisedLearner, logger: 
     learner.learn(steps, log)
     seconds = time.perf_counter() - started_at
     with learner.processes.fail_together():
-        scores = _means(evaluate_model(learner.model, config.validation_episodes, VALIDATION_SEED))
+        scores = _means(evaluate_model(learner.model, config.validation_episodes, VALIDATION_SEED, split="validation"))
     for name, (mean, _) in scores.items():
         logger.record(f"validation/{name}", mean)
     logger.record("time/seconds", seconds)

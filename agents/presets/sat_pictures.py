@@ -21,7 +21,7 @@ _LEARNER = SupervisedConfig(
 _FACES = {"num_images": 2000}
 _NEW_FACES = {"split": "validation", "num_images": 500}
 #: Exploration falls over half of a run.
-_STEPS = {"faces": 2500, "ballet3d": 3000, "colour": 2400, "view": 500}
+_STEPS = {"faces": 2500, "ballet3d": 6000, "colour": 2400, "view": 500}
 
 
 def _allocation(steps: int) -> dict[str, Any]:
@@ -104,9 +104,10 @@ PICTURE_PRESETS: dict[str, Preset] = {
                 ("fifo", "lifo", "lvfo", "mvfo"),
                 {
                     **_VIEWS,
+                    "policy": {"convolutions": "components"},
                     "total_steps": _STEPS["ballet3d"],
                     "eval_trials": 400,
-                    "supervised.learning_rate": 5e-4,
+                    "supervised.learning_rate": 1e-3,
                 },
             ),
             **_strategies(

@@ -1,6 +1,6 @@
 """The picture task of Ballet3D.
 
-Views are drawn once for many episodes, because drawing costs more than learning. Evaluation has views of its own.
+Views are drawn once for many episodes, because drawing costs more than learning. Each split has views of its own.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from functools import cache
 
 import numpy as np
 
+from memenvs.agents.algorithms.supervised_config import SPLITS, Split
 from memenvs.agents.sat.picture_task import PictureBatch, PictureTask, rows_of
 from memenvs.ballet3d.config import Ballet3DConfig
 from memenvs.ballet3d.episodes import CAPACITY, LOOP, NUM_STEPS, WALLS, DanceEpisodes
 from memenvs.ballet3d.world import DanceWorld
 from memenvs.retention import STRATEGIES
 
-TRAINING, HELD_OUT = 400, 100
-"""Episodes without a query that are drawn for training and for evaluation, 90 views each."""
+BALLETS: dict[Split, int] = {"train": 1600, "validation": 100, "test": 200}
+"""Episodes without a query that are drawn for each split, 90 views each; those for training have 3.2 GB."""
 
 
 class Ballet3DTask(PictureTask):
@@ -41,9 +42,9 @@ class Ballet3DTask(PictureTask):
         self._task_numbers = np.array([STRATEGIES.index(name) for name in names])
         self.tasks = tuple(STRATEGIES[number] for number in self._task_numbers)
 
-    def sample(self, count: int, rng: np.random.Generator, *, held_out: bool = False) -> PictureBatch:
+    def sample(self, count: int, rng: np.random.Generator, split: Split = "train") -> PictureBatch:
         """Draw episodes, the tasks in turn; see `PictureTask.sample`."""
-        world, pool, views, rows = _ballets(self.config, held_out)
+        world, pool, views, rows = _ballets(self.config, split)
         chosen = rng.integers(len(pool), size=count)
         task = np.arange(count) % len(self.tasks)
         candidates = world.queried[self._task_numbers[task]]  # (B, S)
@@ -65,8 +66,8 @@ class Ballet3DTask(PictureTask):
 
 
 @cache
-def _ballets(config: Ballet3DConfig, held_out: bool) -> tuple[DanceWorld, DanceEpisodes, np.ndarray, np.ndarray]:
+def _ballets(config: Ballet3DConfig, split: Split) -> tuple[DanceWorld, DanceEpisodes, np.ndarray, np.ndarray]:
     """Make the dance world, its episodes, their views, and the row of the view of each step."""
     world = config.make_world()
-    episodes = world.sample_batch(HELD_OUT if held_out else TRAINING, np.random.default_rng(int(held_out)))
+    episodes = world.sample_batch(BALLETS[split], np.random.default_rng(SPLITS.index(split)))
     return world, episodes, *world.draw(episodes)

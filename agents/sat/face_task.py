@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from memenvs.agents.algorithms.supervised_config import Split
 from memenvs.agents.sat.picture_task import PictureBatch, PictureTask
 from memenvs.faces.config import FacesConfig, LongStayConfig
 from memenvs.faces.episodes import GRID, MOVES, NO_ACTION, NUM_CELLS
@@ -35,7 +36,7 @@ class FaceTask(PictureTask):
         self.n_regions = self.world.num_places
         self.answers = self.world.query_moves
 
-    def sample(self, count: int, rng: np.random.Generator, *, held_out: bool = False) -> PictureBatch:
+    def sample(self, count: int, rng: np.random.Generator, split: Split = "train") -> PictureBatch:
         """Draw episodes; see `PictureTask.sample`."""
         episodes = self.world.sample_batch(count, rng)
         first_row = episodes.picture.astype(np.int64)[:, None] * NUM_CELLS

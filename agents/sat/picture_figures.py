@@ -111,7 +111,7 @@ def sample_answers(prediction: PicturePrediction, seed: int) -> tuple[np.ndarray
     """
     prediction.eval()
     episodes = PICTURES if prediction.model.task.answers == 1 else STRIPS
-    batch = prediction.sample(episodes, np.random.default_rng(seed), None)
+    batch = prediction.sample(episodes, np.random.default_rng(seed), "test")
     answers = prediction.answer(batch)[0].float().clamp(0, 1).cpu().numpy()
     truth = batch.episodes.answers if batch.episodes.query_moves is None else batch.episodes.answers[:, 1:]
     return truth, (answers * 255).round().astype(np.uint8)
@@ -126,7 +126,7 @@ def episode_memory_figure(prediction: PicturePrediction, seed: int) -> Figure:
     """
     task, capacity = prediction.model.task, prediction.model.capacity
     assert capacity is not None
-    regions = task.sample(1, np.random.default_rng(seed), held_out=True).regions[0]
+    regions = task.sample(1, np.random.default_rng(seed), "test").regions[0]
     strategies = task.strategies if prediction.allocator is not None else (prediction.model.config.strategy,)
     assert set(strategies) <= set(STRATEGY_NAMES)
     return memory_figure(regions, capacity, strategies, task.n_regions)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from memenvs.agents.algorithms.supervised import PredictionModel
+from memenvs.agents.algorithms.supervised_config import Split
 from memenvs.agents.encoders.pictures import ViewDecoder
 from memenvs.agents.memory.allocator import AdaptiveAllocator
 from memenvs.agents.sat.allocation import SupervisedAllocation
@@ -71,13 +72,13 @@ class PicturePrediction(PredictionModel):
         if allocation is not None:
             self.allocator = AdaptiveAllocator(len(model.task.tasks), model.task.strategies)
 
-    def sample(self, count: int, rng: np.random.Generator, step: int | None) -> StrategyBatch:
+    def sample(self, count: int, rng: np.random.Generator, split: Split = "train", step: int = 0) -> StrategyBatch:
         """Draw episodes and choose their strategies; see `PredictionModel.sample`."""
-        episodes = self.model.task.sample(count, rng, held_out=step is None)
+        episodes = self.model.task.sample(count, rng, split)
         if self.allocator is None:
             return StrategyBatch(episodes, strategy_numbers(self.model.config.strategy, count))
         assert self.allocation is not None
-        epsilon = 0.0 if step is None else self.allocation.epsilon_at(step)
+        epsilon = self.allocation.epsilon_at(step) if split == "train" else 0.0
         strategies = self.allocator.choose(self._task_vectors(episodes), epsilon, rng)
         return StrategyBatch(episodes, strategies.cpu().numpy())
 

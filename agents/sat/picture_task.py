@@ -9,6 +9,8 @@ from typing import Literal
 
 import numpy as np
 
+from memenvs.agents.algorithms.supervised_config import Split
+
 Pictures = Literal["patches", "views"]
 """Size of what a step shows: a patch of 16 x 16 pixels of a picture, or a view of 84 x 84."""
 
@@ -97,14 +99,14 @@ class PictureTask(abc.ABC):
     query_dim: int = 0
 
     @abc.abstractmethod
-    def sample(self, count: int, rng: np.random.Generator, *, held_out: bool = False) -> PictureBatch:
+    def sample(self, count: int, rng: np.random.Generator, split: Split = "train") -> PictureBatch:
         """Draw episodes.
 
         Args:
             count: B.
             rng: Generator of everything random.
-            held_out: True for episodes of an evaluation. Tasks whose pictures are drawn once, for many episodes, then
-                use other pictures. Those of FFHQ-world follow its setting `split` in both cases.
+            split: What the episodes are for; see `PredictionModel.sample`. Tasks whose pictures are drawn once, for
+                many episodes, have other pictures in each. FFHQ-world has its own setting `split` instead.
         """
 
 

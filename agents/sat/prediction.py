@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from memenvs.agents.algorithms.supervised import PredictionModel
+from memenvs.agents.algorithms.supervised_config import Split
 from memenvs.agents.encoders.text import TextEncoder, check_text_encoder, make_text_encoder
 from memenvs.agents.memory.allocator import AdaptiveAllocator
 from memenvs.agents.sat.allocation import SupervisedAllocation
@@ -50,7 +51,7 @@ class BalletPrediction(PredictionModel):
         super().__init__()
         self.model = model
 
-    def sample(self, count: int, rng: np.random.Generator, step: int | None) -> BalletBatch:
+    def sample(self, count: int, rng: np.random.Generator, split: Split = "train", step: int = 0) -> BalletBatch:
         """Draw episodes of the task; see `PredictionModel.sample`."""
         return BalletBatch(
             self.model.task.sample_batch(count, rng), strategy_numbers(self.model.config.strategy_name, count)
@@ -189,15 +190,15 @@ class AllocatedBallet(BalletPrediction):
         self.register_buffer("held_out_vectors", held_out_vectors, persistent=False)
         self.allocator = AdaptiveAllocator(train_vectors.shape[2])
 
-    def sample(self, count: int, rng: np.random.Generator, step: int | None) -> BalletBatch:
+    def sample(self, count: int, rng: np.random.Generator, split: Split = "train", step: int = 0) -> BalletBatch:
         """Draw episodes and task vectors, and choose strategies; see `PredictionModel.sample`."""
         episodes = self.model.task.sample_batch(count, rng)
-        vectors = self.held_out_vectors if step is None else self.train_vectors
+        vectors = self.train_vectors if split == "train" else self.held_out_vectors
         description = rng.integers(vectors.shape[1], size=count)
         task_vectors = vectors[  # (B, G)
             torch.from_numpy(episodes.task_id.astype(np.int64)), torch.from_numpy(description)
         ]
-        epsilon = 0.0 if step is None else self.config.epsilon_at(step)
+        epsilon = self.config.epsilon_at(step) if split == "train" else 0.0
         strategies = self.allocator.choose(task_vectors, epsilon, rng)
         return BalletBatch(episodes, strategies.cpu().numpy(), task_vectors)
 

@@ -1,6 +1,6 @@
 """The picture tasks of ColorRecall and ViewRecall.
 
-Views are drawn once for many episodes, because drawing costs more than learning. Evaluation has views of its own.
+Views are drawn once for many episodes, because drawing costs more than learning. Each split has views of its own.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from functools import cache
 
 import numpy as np
 
+from memenvs.agents.algorithms.supervised_config import SPLITS, Split
 from memenvs.agents.sat.picture_task import PictureBatch, PictureTask, rows_of
 from memenvs.recall.color_recall import COLOURS, ColorRecall
 from memenvs.recall.config import ColorRecallConfig, ViewRecallConfig
@@ -17,10 +18,10 @@ from memenvs.recall.pools import ColorPool, ViewPool
 from memenvs.recall.turns import NUM_HEADINGS, NUM_PLACES, QUERY_HEADINGS
 from memenvs.recall.view_recall import PANORAMA_HEADINGS
 
-TOUR_VIEWS, HELD_OUT_TOUR_VIEWS = 25_600, 6_400
-"""Views of tours of ColorRecall that are drawn for training and for evaluation: 64 and 16 tours of 400 steps."""
-POSITIONS, HELD_OUT_POSITIONS = 400, 100
-"""Positions of ViewRecall that are drawn for training and for evaluation, 40 views each."""
+TOUR_VIEWS: dict[Split, int] = {"train": 25_600, "validation": 6_400, "test": 12_800}
+"""Views of tours of ColorRecall that are drawn for each split: 64, 16 and 32 tours of 400 steps."""
+POSITIONS: dict[Split, int] = {"train": 400, "validation": 100, "test": 200}
+"""Positions of ViewRecall that are drawn for each split, 40 views each."""
 
 
 class ColorRecallTask(PictureTask):
@@ -40,11 +41,11 @@ class ColorRecallTask(PictureTask):
         self.steps = sum(config.steps)
         self.capacity = config.capacity
         rooms = RecallHomes(config, ColorRecall.__name__).max_rooms
-        self.n_places = self.n_regions = int(_tours(config, False)[0].place.max()) + 1 if rooms is None else rooms
+        self.n_places = self.n_regions = int(_tours(config, "train")[0].place.max()) + 1 if rooms is None else rooms
 
-    def sample(self, count: int, rng: np.random.Generator, *, held_out: bool = False) -> PictureBatch:
+    def sample(self, count: int, rng: np.random.Generator, split: Split = "train") -> PictureBatch:
         """Draw episodes; see `PictureTask.sample`."""
-        pool, views = _tours(self.config, held_out)
+        pool, views = _tours(self.config, split)
         episodes = pool.sample_batch(count, rng)
         first = pool.first_images(episodes)
         query_rows = episodes.tour * self.steps
@@ -83,9 +84,9 @@ class ViewRecallTask(PictureTask):
         self.steps = sum(config.steps)
         self.capacity = self.steps // 2
 
-    def sample(self, count: int, rng: np.random.Generator, *, held_out: bool = False) -> PictureBatch:
+    def sample(self, count: int, rng: np.random.Generator, split: Split = "train") -> PictureBatch:
         """Draw episodes; see `PictureTask.sample`."""
-        pool, views = _positions(self.config, held_out)
+        pool, views = _positions(self.config, split)
         episodes = pool.sample_batch(count, rng)
         first_row = episodes.position[:, None] * len(PANORAMA_HEADINGS)
         angle = QUERY_HEADINGS[episodes.query]
@@ -106,15 +107,15 @@ class ViewRecallTask(PictureTask):
 
 
 @cache
-def _tours(config: ColorRecallConfig, held_out: bool) -> tuple[ColorPool, np.ndarray]:
+def _tours(config: ColorRecallConfig, split: Split) -> tuple[ColorPool, np.ndarray]:
     """Make the pool, and its views as rows."""
-    views = HELD_OUT_TOUR_VIEWS if held_out else TOUR_VIEWS
-    pool = ColorPool(config, tours=max(1, views // sum(config.steps)), seed=int(held_out))
+    tours = max(1, TOUR_VIEWS[split] // sum(config.steps))
+    pool = ColorPool(config, tours=tours, seed=SPLITS.index(split))
     return pool, pool.images.reshape(-1, *pool.images.shape[2:])
 
 
 @cache
-def _positions(config: ViewRecallConfig, held_out: bool) -> tuple[ViewPool, np.ndarray]:
+def _positions(config: ViewRecallConfig, split: Split) -> tuple[ViewPool, np.ndarray]:
     """Make the pool, and its views as rows."""
-    pool = ViewPool(config, positions=HELD_OUT_POSITIONS if held_out else POSITIONS, seed=int(held_out))
+    pool = ViewPool(config, positions=POSITIONS[split], seed=SPLITS.index(split))
     return pool, pool.pictures.reshape(-1, *pool.pictures.shape[2:])

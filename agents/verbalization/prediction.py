@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from memenvs.agents.algorithms.supervised import PredictionModel
+from memenvs.agents.algorithms.supervised_config import Split
 from memenvs.agents.verbalization.answer_slots import ANSWER_SLOTS, ORDERED, slots_to_tuples, sort_clauses
 from memenvs.agents.verbalization.arrays import QUESTION_SLOTS, SYMBOLIC, DialogArrays, kinds_of, load_arrays
 from memenvs.agents.verbalization.config import AnswererConfig
@@ -80,12 +81,12 @@ class AnsweringModel(PredictionModel):
         super().__init__()
         self.config, self.settings = config, settings
 
-    def sample(self, count: int, rng: np.random.Generator, step: int | None) -> QuestionBatch:
+    def sample(self, count: int, rng: np.random.Generator, split: Split = "train", step: int = 0) -> QuestionBatch:
         """Draw histories, each length alike, and questions; see `PredictionModel.sample`."""
-        is_training = step is not None and self.config.split == "train"
+        is_training = split == "train" and self.config.split == "train"
         arrays = load_arrays(self.config if is_training else evaluation_config(self.config))
         lengths = np.unique(arrays.length[arrays.length > 0])
-        if step is not None:
+        if split == "train":
             learned = step - self.settings.pretraining_steps
             lengths = lengths[: 1 + sum(learned >= begin for begin in self.settings.curriculum)]
             if not self.settings.curriculum:
@@ -97,11 +98,11 @@ class AnsweringModel(PredictionModel):
         size = min(self.settings.questions, available)
         questions = np.argsort(rng.random((count, available)), axis=1)[:, :size]
         seed = int(rng.integers(2**31))
-        return QuestionBatch(arrays, histories, questions, seed, phase=self._phase(step))
+        return QuestionBatch(arrays, histories, questions, seed, phase=self._phase(step) if split == "train" else "all")
 
-    def _phase(self, step: int | None) -> Phase:
+    def _phase(self, step: int) -> Phase:
         settings = self.settings
-        if step is None or step >= settings.pretraining_steps + settings.frozen_steps:
+        if step >= settings.pretraining_steps + settings.frozen_steps:
             return "all"
         return "reconstruction" if step < settings.pretraining_steps else "answers"
 
@@ -258,15 +259,15 @@ class QuestionAnswering(AnsweringModel):
         times = self.select(batch.arrays.times, batch)
         return self.model.read(vectors, is_there, torch.from_numpy(slots).to(self.device), times)
 
-    def sample(self, count: int, rng: np.random.Generator, step: int | None) -> QuestionBatch:
+    def sample(self, count: int, rng: np.random.Generator, split: Split = "train", step: int = 0) -> QuestionBatch:
         """Draw histories and questions, and for training other names; see `AnsweringModel.sample`.
 
         Without symbols nothing is renamed: images and signals of the robot show what an object is, not its new name.
         """
-        batch = super().sample(count, rng, step)
+        batch = super().sample(count, rng, split, step)
         shows_names = any(part in SYMBOLIC for part in self.config.parts)
         has_numbers = self.settings.symbol_encoding != "whole_goals"  # renamed goals have no number
-        if step is None or not (shows_names and has_numbers):
+        if split != "train" or not (shows_names and has_numbers):
             return batch
         return replace(batch, renaming=draw_renaming(count, rng))
 

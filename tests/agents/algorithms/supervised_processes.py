@@ -35,7 +35,7 @@ def main(folder: Path) -> None:
     processes = launched_processes("cpu")
     learner = make_run_learner(ALLOCATED, processes)
     model = learner.model
-    batch = model.shard(model.sample(8, np.random.default_rng(0), 0), processes.rank, processes.count)
+    batch = model.shard(model.sample(8, np.random.default_rng(0)), processes.rank, processes.count)
     loss, _ = model.loss(batch)
     loss.backward()
     gradients = {name: each.grad for name, each in model.named_parameters() if each.grad is not None}

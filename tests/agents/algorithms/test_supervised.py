@@ -82,7 +82,7 @@ def test_metrics_and_evaluation_are_complete(tmp_path):
 
 def test_evaluation_is_apart_from_training_and_the_same_for_all():
     first, second = make_run_model(SMALL), make_run_model(replace(SMALL, seed=5))
-    keys = [first.sample(3, np.random.default_rng([part, 0, 0]), None).episodes.key for part in (0, 1)]
+    keys = [first.sample(3, np.random.default_rng([part, 0, 0]), "test").episodes.key for part in (0, 1)]
     assert not set(keys[0]) & set(keys[1])
     assert evaluate_model(first, 20)["kept"].tolist() == evaluate_model(second, 20)["kept"].tolist()
     assert evaluate_model(first, 20)["kept"].all()
@@ -104,7 +104,7 @@ def test_ideal_of_the_next_room_needs_places_or_moves():
 
 def test_learner_overfits_one_batch():
     learner = SupervisedLearner(make_run_model(SMALL), SupervisedConfig(batch_size=8, learning_rate=3e-3), 100)
-    batch = learner.model.sample(8, np.random.default_rng(0), 0)
+    batch = learner.model.sample(8, np.random.default_rng(0))
     learner.model.sample = lambda *_: batch  # type: ignore[method-assign]
     losses = [learner.step()["loss"] for _ in range(60)]
     assert losses[-1] < 0.1 < losses[0]
@@ -270,7 +270,7 @@ def test_only_a_visit_can_be_known_to_be_kept():
 def test_answers_are_learned_from_what_is_kept_and_strategies_from_all():
     model = make_run_model(with_overrides(ALLOCATED, [("policy.allocation.only_kept", True)]))
     assert isinstance(model, AllocatedBallet)
-    batch = model.sample(16, np.random.default_rng(0), 0)
+    batch = model.sample(16, np.random.default_rng(0))
     episodes = batch.episodes
     kept = np.array(
         [
@@ -291,8 +291,10 @@ def test_exploration_is_for_learning_only():
     model = make_run_model(with_overrides(ALLOCATED, [("policy.allocation.epsilon_steps", 100)]))
     assert isinstance(model, AllocatedBallet)
     best = model.allocator.best(model.held_out_vectors[:, 0]).numpy()
-    explored, late, greedy = (model.sample(4000, np.random.default_rng(1), step) for step in (0, 100, None))
-    np.testing.assert_array_equal(greedy.strategies, best[greedy.episodes.task_id])
+    explored, late = (model.sample(4000, np.random.default_rng(1), "train", step) for step in (0, 100))
+    for split in ("validation", "test"):
+        greedy = model.sample(4000, np.random.default_rng(1), split)
+        np.testing.assert_array_equal(greedy.strategies, best[greedy.episodes.task_id])
     for batch, share in ((explored, 0.25), (late, 0.8 + 0.2 / 4)):
         assert (batch.strategies == best[batch.episodes.task_id]).mean() == pytest.approx(share, abs=0.03)
 
@@ -308,7 +310,7 @@ def test_the_dancers_own_dance_is_learned_along_and_does_not_count():
             ],
         )
     )
-    batch = model.sample(6, np.random.default_rng(0), 0)
+    batch = model.sample(6, np.random.default_rng(0))
     episodes = batch.episodes
     ring = [0, 1, 2, 5, 8, 7, 6, 3]
     for room, label, dances in zip(episodes.query_place, episodes.label, episodes.room_dance, strict=True):
@@ -367,7 +369,7 @@ def test_two_processes_learn_what_one_does(tmp_path):
     alone = make_run_learner(ALLOCATED)
     model = alone.model
     assert isinstance(model, BalletPrediction)
-    loss, _ = model.loss(model.sample(8, np.random.default_rng(0), 0))
+    loss, _ = model.loss(model.sample(8, np.random.default_rng(0)))
     loss.backward()
     gradients = [load_file(tmp_path / f"gradient.{rank}.safetensors") for rank in range(2)]
     for name, parameter in model.named_parameters():

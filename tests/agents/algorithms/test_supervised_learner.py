@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from memenvs.agents.algorithms import archive
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.algorithms.supervised import PredictionModel, SupervisedLearner, evaluate_model, load_model
-from memenvs.agents.algorithms.supervised_config import SupervisedConfig
+from memenvs.agents.algorithms.supervised_config import Split, SupervisedConfig
 
 CONFIG = SupervisedConfig(batch_size=6, learning_rate=0.1, final_learning_rate=0.02, warmup_steps=1, max_grad_norm=0.5)
 
@@ -27,10 +27,10 @@ class Line(PredictionModel):
         super().__init__()
         self.slope, self.bias = nn.Parameter(torch.zeros(1)), nn.Parameter(torch.ones(1))
         self.source = source
-        self.requests: list[tuple[int, int | None]] = []
+        self.requests: list[tuple[int, Split, int]] = []
 
-    def sample(self, count: int, rng: np.random.Generator, step: int | None) -> Tensor:
-        self.requests.append((count, step))
+    def sample(self, count: int, rng: np.random.Generator, split: Split = "train", step: int = 0) -> Tensor:
+        self.requests.append((count, split, step))
         return torch.as_tensor(rng.normal(size=count), dtype=torch.float32)
 
     def shard(self, batch: Tensor, rank: int, count: int) -> Tensor:
@@ -70,7 +70,7 @@ def test_steps_by_hand() -> None:
     learner.learn(4, logs.append)
     learner.learn(1)
     assert learner.num_timesteps == 5 and len(logs) == 4 and model.training
-    assert model.requests == [(6, step) for step in range(5)]
+    assert model.requests == [(6, "train", step) for step in range(5)]
     weight, first, second = np.array([0.0, 1.0]), np.zeros(2), np.zeros(2)
     for step in range(5):
         x = points(0, 4, step, 6).astype(float)
@@ -148,11 +148,12 @@ def test_evaluation_by_hand() -> None:
     found = evaluate_model(model, 600, seed=7)
     np.testing.assert_allclose(found["accuracy"], 2 * expected)
     np.testing.assert_allclose(found["positive"], expected[expected > 0])
-    assert model.requests == [(250, None), (250, None), (100, None)]
+    assert model.requests == [(count, "test", 0) for count in (250, 250, 100)]
     ideal = evaluate_model(model, 600, seed=7, ideal=True)
     assert list(ideal) == ["accuracy"]
     np.testing.assert_allclose(ideal["accuracy"], 3 * expected)
-    assert len(evaluate_model(model, 1)["accuracy"]) == 1
+    assert len(evaluate_model(model, 1, split="validation")["accuracy"]) == 1
+    assert model.requests[-1] == (1, "validation", 0)
     np.testing.assert_allclose(evaluate_model(model, 3)["accuracy"], 2 * points(1, 0, 0, 3))
 
 

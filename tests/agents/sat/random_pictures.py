@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from memenvs.agents.algorithms.supervised_config import SPLITS, Split
 from memenvs.agents.sat.picture_task import PictureBatch, PictureTask
 
 MOVES = np.array([[1, 0], [-1, 0], [0, -1], [0, 1]])
@@ -28,8 +29,8 @@ class RandomPictures(PictureTask):
         if classes:
             self.move_vectors = None
 
-    def sample(self, count: int, rng: np.random.Generator, *, held_out: bool = False) -> PictureBatch:
-        shown = rng.integers(256, size=(count + held_out, 88, 88, 3)).astype(np.uint8)
+    def sample(self, count: int, rng: np.random.Generator, split: Split = "train") -> PictureBatch:
+        shown = rng.integers(256, size=(count + SPLITS.index(split), 88, 88, 3)).astype(np.uint8)
         cells = rng.integers(100, size=(count, self.steps))
         cells[:, 1] = cells[:, 0]  # a place that is seen twice
         queries = rng.integers(100, size=(count, 1 + self.answers))

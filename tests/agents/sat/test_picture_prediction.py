@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from memenvs.agents.algorithms.supervised_config import SPLITS, Split
 from memenvs.agents.sat import ballet3d_task
 from memenvs.agents.sat.picture_figures import episode_memory_figure, picture_strip, sample_answers, strip_figure
 from memenvs.agents.sat.picture_model import PictureModel
@@ -25,8 +26,8 @@ def make(classes: int = 0, **settings: Any) -> PicturePrediction:
     return make_picture_prediction(RandomPictures(classes), {**SMALL, **settings})
 
 
-def sample(model: PicturePrediction, count: int = 6, step: int | None = 0) -> StrategyBatch:
-    return model.sample(count, np.random.default_rng(3), step)
+def sample(model: PicturePrediction, count: int = 6, split: Split = "train", step: int = 0) -> StrategyBatch:
+    return model.sample(count, np.random.default_rng(3), split, step)
 
 
 def test_the_loss_is_that_of_all_patches_and_of_their_places() -> None:
@@ -50,10 +51,10 @@ def test_the_loss_is_that_of_all_patches_and_of_their_places() -> None:
 @torch.no_grad()
 def test_scores_are_by_task_and_count_what_is_kept() -> None:
     model = make(strategy="mvfo")
-    for step, held_out in ((0, False), (None, True)):
-        drawn = model.model.task.sample(6, np.random.default_rng(3), held_out=held_out)
-        np.testing.assert_array_equal(sample(model, step=step).episodes.rows, drawn.rows)
-    batch = sample(model, step=None)
+    for split in SPLITS:
+        drawn = model.model.task.sample(6, np.random.default_rng(3), split)
+        np.testing.assert_array_equal(sample(model, split=split).episodes.rows, drawn.rows)
+    batch = sample(model, split="test")
     episodes = batch.episodes
     assert episodes.answer_rows is not None
     episodes.answer_rows[:, 1] = episodes.rows[:, 2]  # which some of the memories have lost
@@ -88,8 +89,8 @@ def test_an_allocator_learns_from_a_hundred_times_the_error_and_explores_less_an
         tasks = torch.eye(2)[torch.from_numpy(batch.episodes.tasks)]
         with torch.no_grad():
             best = model.allocator.best(tasks).numpy()
-            for step in (10, None):  # explored enough, or evaluated
-                np.testing.assert_array_equal(sample(model, count=60, step=step).strategies, best)
+            for split, step in zip(SPLITS, (10, 0, 0), strict=True):  # explored enough, or evaluated
+                np.testing.assert_array_equal(sample(model, 60, split, step).strategies, best)
             losses = model.answer(batch)[1]
             start = torch.zeros(()) if classes else model.loss(batch)[0]
         q_loss = model.allocator.loss(tasks, torch.from_numpy(batch.strategies), -scale * losses)
@@ -132,8 +133,7 @@ def test_the_encoder_is_calibrated_with_episodes_of_training(monkeypatch: pytest
 
 @pytest.mark.slow
 def test_components_of_views_are_fitted_to_training_and_kept_with_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ballet3d_task, "TRAINING", 45)
-    monkeypatch.setattr(ballet3d_task, "HELD_OUT", 2)
+    monkeypatch.setattr(ballet3d_task, "BALLETS", {"train": 45, "validation": 1, "test": 2})
     ballet3d_task._ballets.cache_clear()
     task = ballet3d_task.Ballet3DTask(Ballet3DConfig())
     settings = {"strategy": "mvfo", "convolutions": "components", "layers": 1}
@@ -141,7 +141,7 @@ def test_components_of_views_are_fitted_to_training_and_kept_with_the_weights(mo
     codes = model.model.encode(task.sample(6, np.random.default_rng(0)), [np.arange(0, 4000, 11)])[0]
     assert codes.square().mean().item() == pytest.approx(1.0, abs=0.5)
     assert codes.square().mean(0).min() > 0.5
-    batch = model.sample(2, np.random.default_rng(1), 0)
+    batch = model.sample(2, np.random.default_rng(1))
     loss, _ = model.loss(batch)
     loss.backward()
     encoder = model.model.encoder
@@ -165,7 +165,7 @@ def test_a_shard_is_every_other_episode() -> None:
 def test_figures_show_the_answers_and_the_memory() -> None:
     model = make(allocation={})
     truth, answers = sample_answers(model, 7)
-    batch = model.sample(2, np.random.default_rng(7), None)
+    batch = model.sample(2, np.random.default_rng(7), "test")
     np.testing.assert_array_equal(truth, batch.episodes.answers[:, 1:])
     with torch.no_grad():
         np.testing.assert_allclose(answers / 255, model.answer(batch)[0].numpy(), atol=0.003)
@@ -179,7 +179,7 @@ def test_figures_show_the_answers_and_the_memory() -> None:
     panels = strip_figure(single, {"model": single}).axes
     assert len(panels) == 2 and panels[1].images[0].get_array().shape == (16, 6 * 16 + 5 * 2, 3)
     fifo, mvfo = (panel.images[0].get_array() for panel in episode_memory_figure(model, 7).axes)
-    regions = model.model.task.sample(1, np.random.default_rng(7), held_out=True).regions[0]
+    regions = model.model.task.sample(1, np.random.default_rng(7), "test").regions[0]
     for shown, strategy in ((fifo, "fifo"), (mvfo, "mvfo")):
         for now in range(9):
             stored = np.flatnonzero(~np.ma.masked_invalid(shown[:, now]).mask).tolist()

@@ -7,6 +7,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from memenvs.agents.algorithms.supervised_config import SPLITS
 from memenvs.agents.sat import ballet3d_task, recall_tasks
 from memenvs.agents.sat.ballet3d_task import Ballet3DTask
 from memenvs.agents.sat.face_task import FaceTask
@@ -56,11 +57,11 @@ def test_faces_have_the_patches_moves_and_cells_of_their_world() -> None:
 
 
 def test_ballets_ask_for_dancers_that_the_strategy_of_the_task_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ballet3d_task, "TRAINING", 3)
+    monkeypatch.setitem(ballet3d_task.BALLETS, "train", 3)
     ballet3d_task._ballets.cache_clear()
     task = ballet3d_task.Ballet3DTask(Ballet3DConfig())
     batch = task.sample(40, rng())
-    world, pool, _, _ = ballet3d_task._ballets(Ballet3DConfig(), False)
+    world, pool, _, _ = ballet3d_task._ballets(Ballet3DConfig(), "train")
     assert task.tasks == ("fifo", "lifo", "lvfo", "mvfo")
     np.testing.assert_array_equal(batch.tasks, np.arange(40) % 4)
     pictures, rows = world.draw(pool)
@@ -80,7 +81,7 @@ def test_ballets_ask_for_dancers_that_the_strategy_of_the_task_keeps(monkeypatch
 
 
 def test_the_first_view_of_a_tour_has_the_square_and_the_query_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recall_tasks, "TOUR_VIEWS", 119)  # one tour, and not quite another
+    monkeypatch.setitem(recall_tasks.TOUR_VIEWS, "train", 119)  # one tour, and not quite another
     recall_tasks._tours.cache_clear()
     task = make_picture_task("memenvs/ColorRecall-v0", {"steps": [30, 30], "capacity": 30})
     batch = task.sample(4, rng())
@@ -97,7 +98,7 @@ def test_the_first_view_of_a_tour_has_the_square_and_the_query_has_not(monkeypat
 
 
 def test_a_queried_heading_lies_beside_the_view_that_answers_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recall_tasks, "POSITIONS", 2)
+    monkeypatch.setitem(recall_tasks.POSITIONS, "train", 2)
     recall_tasks._positions.cache_clear()
     task = make_picture_task("memenvs/ViewRecall-v0", {})
     batch = task.sample(6, rng())
@@ -114,47 +115,46 @@ def test_a_queried_heading_lies_beside_the_view_that_answers_it(monkeypatch: pyt
     recall_tasks._positions.cache_clear()
 
 
-def test_evaluation_has_views_of_its_own_and_all_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Training uses seed 0, evaluation seed 1; episodes, places and answers are those of the pool."""
+def test_each_split_has_views_of_its_own_and_all_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Training uses seed 0, validation 1, evaluation 2; episodes, places and answers are those of the pool."""
     for module, name, counts in (
-        (ballet3d_task, "TRAINING HELD_OUT", (3, 2)),
-        (recall_tasks, "TOUR_VIEWS HELD_OUT_TOUR_VIEWS", (12, 8)),
-        (recall_tasks, "POSITIONS HELD_OUT_POSITIONS", (3, 2)),
+        (ballet3d_task, "BALLETS", (3, 2, 4)),
+        (recall_tasks, "TOUR_VIEWS", (12, 8, 16)),
+        (recall_tasks, "POSITIONS", (3, 2, 4)),
     ):
-        for each, count in zip(name.split(), counts, strict=True):
-            monkeypatch.setattr(module, each, count)
+        monkeypatch.setattr(module, name, dict(zip(SPLITS, counts, strict=True)))
     homes = {"rooms": (4, 5), "image_size": (12, 12), "steps": (2, 2)}
     color, view = ColorRecallConfig(**homes, square_size=3, capacity=9), ViewRecallConfig(**homes)
     ballet = Ballet3DConfig(strategy_task="lvfo")
-    colors = [ColorPool(color, tours=count, seed=seed) for seed, count in enumerate((3, 2))]
-    positions = [ViewPool(view, positions=count, seed=seed) for seed, count in enumerate((3, 2))]
-    dances = [ballet.make_world().sample_batch(count, np.random.default_rng(k)) for k, count in enumerate((3, 2))]
-    for held_out, count in ((False, 3), (True, 2)):
+    colors = [ColorPool(color, tours=count, seed=seed) for seed, count in enumerate((3, 2, 4))]
+    positions = [ViewPool(view, positions=count, seed=seed) for seed, count in enumerate((3, 2, 4))]
+    dances = [ballet.make_world().sample_batch(count, np.random.default_rng(k)) for k, count in enumerate((3, 2, 4))]
+    for k, (split, count) in enumerate(zip(SPLITS, (3, 2, 4), strict=True)):
         task = ColorRecallTask(color)
-        batch, episodes = task.sample(90, rng(), held_out=held_out), colors[held_out].sample_batch(90, rng())
+        batch, episodes = task.sample(90, rng(), split), colors[k].sample_batch(90, rng())
         assert batch.drawn is not None and batch.answer_rows is not None and task.capacity == 9
-        np.testing.assert_array_equal(batch.drawn, colors[held_out].images.reshape(-1, 12, 12, 3))
+        np.testing.assert_array_equal(batch.drawn, colors[k].images.reshape(-1, 12, 12, 3))
         np.testing.assert_array_equal(batch.answers, episodes.colour)
         np.testing.assert_array_equal(batch.answer_rows[:, 0], batch.rows[:, 0])
         rows = 4 * episodes.tour[:, None] + np.arange(4)
         np.testing.assert_array_equal(batch.rows[:, 1:], rows[:, 1:])
         np.testing.assert_array_equal(batch.query_rows, rows[:, 0])
-        np.testing.assert_array_equal(batch.places, colors[held_out].place[episodes.tour])
+        np.testing.assert_array_equal(batch.places, colors[k].place[episodes.tour])
         task = ViewRecallTask(view)
-        batch, turns = task.sample(90, rng(), held_out=held_out), positions[held_out].sample_batch(90, rng())
+        batch, turns = task.sample(90, rng(), split), positions[k].sample_batch(90, rng())
         assert batch.drawn is not None and task.capacity == 2
-        np.testing.assert_array_equal(batch.drawn, positions[held_out].pictures.reshape(-1, 12, 12, 3))
-        np.testing.assert_array_equal(batch.answers[:, 0], positions[held_out].targets(turns))
+        np.testing.assert_array_equal(batch.drawn, positions[k].pictures.reshape(-1, 12, 12, 3))
+        np.testing.assert_array_equal(batch.answers[:, 0], positions[k].targets(turns))
         np.testing.assert_array_equal(batch.rows, 40 * turns.position[:, None] + turns.heading)
-        np.testing.assert_array_equal(batch.pictures(batch.rows[7]), positions[held_out].observed(turns)[7])
+        np.testing.assert_array_equal(batch.pictures(batch.rows[7]), positions[k].observed(turns)[7])
         np.testing.assert_array_equal(batch.places, turns.place)
-        batch = Ballet3DTask(ballet).sample(90, rng(), held_out=held_out)
-        places = dances[held_out].place
+        batch = Ballet3DTask(ballet).sample(90, rng(), split)
+        places = dances[k].place
         assert not batch.tasks.any()  # the only one of this setting
         assert batch.drawn is not None and batch.query_rows is not None
         number = (places == batch.places[:, None]).all(2).argmax(1)  # of the episode that each one is
         assert (places[number] == batch.places).all() and set(number.tolist()) == set(range(count))
-        queried = (batch.query_rows - len(batch.drawn)) // 6 == dances[held_out].dancer[number].T  # (S, B)
+        queried = (batch.query_rows - len(batch.drawn)) // 6 == dances[k].dancer[number].T  # (S, B)
         assert queried.sum(1)[2:6].min() > 10 and queried.sum() == queried[2:6].sum() == 90  # lvfo queries 2 ... 5
     for cached in (ballet3d_task._ballets, recall_tasks._tours, recall_tasks._positions):
         cached.cache_clear()
@@ -176,7 +176,7 @@ def test_each_environment_has_its_task_and_sizes(monkeypatch: pytest.MonkeyPatch
         task = make_picture_task(env, given)
         grid = task.n_places, task.columns, task.n_regions
         assert (type(task), task.steps, task.capacity, *grid, len(task.tasks), task.answers, task.classes) == sizes
-    monkeypatch.setattr(recall_tasks, "TOUR_VIEWS", 7 * 5)
+    monkeypatch.setitem(recall_tasks.TOUR_VIEWS, "train", 7 * 5)
     monkeypatch.setattr("memenvs.recall.env.RecallHomes.max_rooms", None)  # as in worlds that do not bound it
     recall_tasks._tours.cache_clear()
     config = ColorRecallConfig(**colour)

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from memenvs.agents.algorithms.supervised_config import Split
 from memenvs.agents.sat.prediction import (
     AllocatedBallet,
     BalletBatch,
@@ -18,7 +19,7 @@ from memenvs.agents.sat.prediction import (
     select_episodes,
 )
 from memenvs.retention import STRATEGIES, STRATEGY_NAMES, retained
-from memenvs.room_ballet.descriptions import load_descriptions
+from memenvs.room_ballet.descriptions import Part, load_descriptions
 from memenvs.room_ballet.observer import ideal_observer, ideal_without_places
 
 SMALL = {"layers": 2, "dim": 8, "mlp_dim": 8}
@@ -32,8 +33,8 @@ def make(task: str, **settings: Any) -> BalletPrediction:
     return made
 
 
-def sample(model: BalletPrediction, count: int, step: int | None = 0) -> BalletBatch:
-    return model.sample(count, np.random.default_rng(4), step)
+def sample(model: BalletPrediction, count: int, split: Split = "train") -> BalletBatch:
+    return model.sample(count, np.random.default_rng(4), split)
 
 
 def test_shards_are_the_episodes_in_turn() -> None:
@@ -132,16 +133,17 @@ def test_task_vectors_are_numbers_or_descriptions() -> None:
     model = make("MultiTask", allocation={"task_input": "text", "split": 1})
     assert isinstance(model, AllocatedBallet) and model.encoder is not None
     encoder = model.encoder
-    for step, part in ((0, "train"), (None, "held_out")):
-        batch = sample(model, 60, step)
+    parts: dict[Split, Part] = {"train": "train", "validation": "held_out", "test": "held_out"}
+    for split, part in parts.items():
+        batch = sample(model, 60, split)
         assert batch.task_vectors is not None
-        choices = texts.select(1, part)  # type: ignore[arg-type]
+        choices = texts.select(1, part)
         seen = set()
         for vector, task in zip(batch.task_vectors, batch.episodes.task_id, strict=True):
             found = [text for text in choices[task] if np.array_equal(encoder([text])[0], vector.numpy())]
             assert len(found) == 1
             seen.add(found[0])
-        assert len(seen) > (40 if step is None else 8) // 4
+        assert len(seen) > (40 if split != "train" else 8) // 4
     assert model.inputs() == {"features_dim": encoder.features_dim, "fingerprint": encoder.fingerprint}
     model.check_inputs({}, "file")
     model.check_inputs(model.inputs(), "file")

@@ -194,7 +194,7 @@ def test_learning(arrays):
     config = QuestionConfig(learning_rate=1e-2, final_learning_rate=None, warmup_steps=0, batch_size=2)
     for memory, steps in (("ct-lt", 2), ("none", 70)):
         model = make(memory, head_dim=32)
-        model.sample = lambda count, rng, step: batch
+        model.sample = lambda count, rng, split, step=0: batch
         convolutions = [each.clone() for name, each in model.named_parameters() if "compress." in name]
         logs: list[dict[str, float]] = []
         SupervisedLearner(model, config, steps).learn(steps, logs.append)
@@ -214,22 +214,22 @@ def test_batches():
     """Longer histories join by the curriculum, in equal shares; validation is on other episodes; seeds decide."""
     model = make(curriculum=[2, 4, 6])
     for step, lengths in ((0, {1}), (2, {1, 2}), (5, {1, 2, 3}), (6, {1, 2, 3, 5})):
-        batch = model.sample(200, np.random.default_rng(step), step)
+        batch = model.sample(200, np.random.default_rng(step), "train", step)
         found, counts = np.unique(batch.arrays.length[batch.histories], return_counts=True)
         assert set(found.tolist()) == lengths and counts.min() > 0.6 * 200 / len(lengths)
         assert batch.questions.shape == (200, 4) and all(len(set(row)) == 4 for row in batch.questions.tolist())
-    same = model.sample(200, np.random.default_rng(6), 6)
+    same = model.sample(200, np.random.default_rng(6), "train", 6)
     assert (same.histories == batch.histories).all() and (same.questions == batch.questions).all()
-    valid = model.sample(5, np.random.default_rng(0), None)
+    valid = model.sample(5, np.random.default_rng(0), "test")
     assert valid.arrays.dialogs.config.split == "valid" and batch.arrays.dialogs.config.split == "train"
 
 
 def test_renaming():
     """Objects and places get other names of the same role, alike in key frames, goals, questions and answers."""
     model = make()
-    batch = model.sample(6, np.random.default_rng(0), 0)
+    batch = model.sample(6, np.random.default_rng(0))
     arrays, renaming = batch.arrays, batch.renaming
-    assert model.sample(6, np.random.default_rng(0), None).renaming is None
+    assert model.sample(6, np.random.default_rng(0), "test").renaming is None
     objects, locations = list(OBJECTS), list(LOCATIONS)
     assert all(sorted(row) == list(range(15)) for row in renaming.objects.tolist())
     assert (renaming.objects[0] != renaming.objects[1]).any() and (renaming.objects[:, 0] == 0).all()
@@ -267,7 +267,7 @@ def test_nothing_is_renamed_without_symbols(modalities, renames):
     """Images and signals show what an object is: with another name in each batch nobody could learn it."""
     settings = {**SMALL, "memory": "none", "memory_kwargs": {}}
     model = make_question_answering("memenvs/EpisodicQA-v0", {**DATA, "modalities": ["date", *modalities]}, settings)
-    assert (model.sample(2, np.random.default_rng(0), 0).renaming is not None) == renames
+    assert (model.sample(2, np.random.default_rng(0)).renaming is not None) == renames
 
 
 def test_wrong_settings_are_named():
@@ -297,7 +297,7 @@ def test_run_and_tables(tmp_path):
     assert 0 <= mean_over_kinds(tmp_path / "run", 5) <= 1
     with RunDirectory(tmp_path / "run") as run:
         model = trained_model(run)
-        batch = model.sample(4, np.random.default_rng(0), None)
+        batch = model.sample(4, np.random.default_rng(0), "test")
         whole, mask = model.encode(batch)
         _hide_long_term(model)
         vectors, shown = model.encode(batch)
@@ -354,8 +354,8 @@ def test_one_batch_is_learned_by_heart():
         torch.manual_seed(0)
         policy = find_preset("episodic-qa").policy | {"questions": 4}
         model = make_question_answering("memenvs/EpisodicQA-v0", env_kwargs, policy)
-    batch = model.sample(16, np.random.default_rng(0), None)
-    model.sample = lambda count, rng, step: batch
+    batch = model.sample(16, np.random.default_rng(0), "test")
+    model.sample = lambda count, rng, split, step=0: batch
     settings = QuestionConfig(batch_size=16, learning_rate=4e-3, warmup_steps=20)
     SupervisedLearner(model, settings, 200).learn(200)
     assert model.eval().scores(batch)["accuracy"].mean() > 0.9

@@ -146,7 +146,7 @@ def test_losses_and_what_learns_from_them(arrays):
         head = {"t5"} if settings is TEXT else {"slots"}
         assert head <= learned["answers"] and not head & learned["reconstruction"]
         assert {"memory", "frames", "episodes"} <= learned["reconstruction"]
-        assert [model.sample(1, np.random.default_rng(0), step).phase for step in (0, 1, 2, 4, 5)] == [
+        assert [model.sample(1, np.random.default_rng(0), "train", step).phase for step in (0, 1, 2, 4, 5)] == [
             "reconstruction", "reconstruction", "answers", "answers", "all",
         ]  # fmt: skip
         model.model.memory.auxiliary_loss = lambda: None
@@ -157,7 +157,8 @@ def test_losses_and_what_learns_from_them(arrays):
     each_step = make(STRUCTURED, "lstm-on", reconstruction_weight=0.5)
     assert each_step.model.episodes.per_vector and each_step.loss(batch)[1]["reconstruction_loss"] > 0
     curriculum = make(STRUCTURED, curriculum=[2], pretraining_steps=3, reconstruction_weight=0.1)
-    lengths = [set(arrays.length[curriculum.sample(40, np.random.default_rng(0), step).histories]) for step in (4, 5)]
+    batches = [curriculum.sample(40, np.random.default_rng(0), "train", step) for step in (4, 5)]
+    lengths = [set(arrays.length[batch.histories]) for batch in batches]
     assert lengths == [{1}, {1, 2}]
 
 

@@ -132,7 +132,7 @@ def test_dropout_follows_from_the_batch(arrays):
     before = torch.random.get_rng_state()
     a, b, c = (dropping.loss(replace(batch, seed=seed))[0].item() for seed in (1, 1, 2))
     assert a == b != c and torch.equal(torch.random.get_rng_state(), before)
-    seeds = {dropping.sample(1, np.random.default_rng(step), step).seed for step in range(3)}
+    seeds = {dropping.sample(1, np.random.default_rng(step), "train", step).seed for step in range(3)}
     assert len(seeds) == 3
 
 

@@ -91,7 +91,8 @@ class SupervisedLearner:
 
     The batch of a step depends on the seed and the number of the step alone. All processes generate the same batch, and
     each takes its share of it. Gradients are averaged before they are clipped. So several processes learn the same as
-    one would, up to rounding.
+    one would, up to rounding, if the loss is a mean over episodes. A mean over tokens, key frames or compressed blocks
+    weighs the share of each process alike, however many of them it has.
 
     Difference from the paper:
         The release stores 108,000 episodes and passes over them up to 101 times; here no batch is seen twice. Presets

@@ -83,14 +83,22 @@ def _add_errors(report: Report, table: str, runs: Runs) -> None:
 
 
 def _add_matrix(report: Report, runs: Runs) -> None:
-    """Add errors of Ballet3D by task and strategy, as a table and as a figure."""
-    errors = np.array(
-        [[metric_means(folders, f"mse_{task}").mean() for folders in runs.values()] for task in STRATEGIES]
-    )
+    """Add errors of Ballet3D by task and strategy, as tables and as a figure."""
+    errors = [[metric_means(folders, f"mse_{task}") for folders in runs.values()] for task in STRATEGIES]
     columns = [short_name(name).partition("-")[2].upper() for name in runs]
-    rows = [[task.upper(), *(f"{each:.5f}" for each in row)] for task, row in zip(STRATEGIES, errors, strict=True)]
+    tasks = [task.upper() for task in STRATEGIES]
+    rows = [[task, *(format_digits(each) for each in row)] for task, row in zip(tasks, errors, strict=True)]
     add_table(report, f"{TITLES['ballet3d']}, MSE", ["task", *columns], rows)
-    figure = matrix_figure(errors, [task.upper() for task in STRATEGIES], columns)
+    if all(task in columns for task in tasks) and len({len(folders) for folders in runs.values()}) == 1:
+        # Seed by seed, since an order holds only if it holds with each.
+        own = np.mean([row[columns.index(task)] for task, row in zip(tasks, errors, strict=True)], 0)  # (seeds,)
+        means = [np.mean([row[column] for row in errors], 0) for column in range(len(columns))]
+        seeds = [folder.name.rpartition("-")[2] for folder in next(iter(runs.values()))]
+        by_seed = zip(seeds, own, *means, strict=True)
+        rows = [[seed, *(f"{each:.3g}" for each in found)] for seed, *found in by_seed]
+        add_table(report, "Mean over tasks", ["seed", "own strategy of each task", *columns], rows)
+    means_by_task = np.array([[each.mean() for each in row] for row in errors])
+    figure = matrix_figure(means_by_task, tasks, columns)
     report.picture("ballet3d", figure_png(figure), "mean squared error by task (rows) and strategy")
     for name, folders in runs.items():
         if name.endswith("-ama"):

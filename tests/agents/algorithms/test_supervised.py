@@ -65,6 +65,23 @@ def test_killed_run_ends_with_the_same_bits(tmp_path, monkeypatch):
     assert (tmp_path / "killed" / CHECKPOINT).read_bytes() == (tmp_path / "whole" / CHECKPOINT).read_bytes()
 
 
+def test_validation_and_evaluation_have_their_splits(tmp_path, monkeypatch):
+    splits = []
+    draw = AllocatedBallet.sample
+
+    def sample(model, count, rng, split="train", step=0):
+        splits.append(split)
+        return draw(model, count, rng, split, step)
+
+    monkeypatch.setattr(AllocatedBallet, "sample", sample)
+    with run_of(tmp_path) as run:
+        train_run(run, quiet=True)
+        assert set(splits) == {"train", "validation"}
+        splits.clear()
+        evaluate_predictions(run, episodes=8)
+    assert set(splits) == {"test"}
+
+
 def test_metrics_and_evaluation_are_complete(tmp_path):
     with run_of(tmp_path) as run:
         train_run(run, quiet=True)

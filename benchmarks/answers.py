@@ -102,7 +102,7 @@ def sharing(arrays: DialogArrays, turns: int) -> dict[str, list[float]]:
     for turn in range(turns + 1):
         seconds = {}
         for name, batch in batches.items():
-            model.sample = lambda count, rng, step, batch=batch: batch  # type: ignore[method-assign, misc]
+            model.sample = lambda count, rng, split, step, batch=batch: batch  # type: ignore[method-assign, misc]
             begin = time.process_time()
             learner.step()
             seconds[name] = time.process_time() - begin

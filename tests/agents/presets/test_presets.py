@@ -97,7 +97,10 @@ def test_every_run_can_be_made(names: list[str], tmp_path: Path, monkeypatch: py
         if config.env_kwargs.get("features", "").endswith(".tsv"):  # of images, which are not there
             config = with_overrides(config, [("env_kwargs.features", "none")])
         if config.env in DRAWN and not config.kind.acts:
-            config = with_overrides(config, [("policy.initialisation", "release")])
+            overrides = [("policy.initialisation", "release")]
+            if config.policy.get("convolutions") == "components":  # which pictures are needed for
+                overrides.append(("policy.convolutions", "fixed"))
+            config = with_overrides(config, overrides)
         try:
             check_config(config)
         except FileNotFoundError:

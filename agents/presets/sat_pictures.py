@@ -167,4 +167,6 @@ def smoke_config(config: RunConfig) -> RunConfig:
     ]
     if config.env.startswith("memenvs/FFHQWorld"):
         overrides += [("env_kwargs.num_images", 4), ("eval_kwargs.num_images", 4)]
+    if config.env.startswith("memenvs/Ballet3D"):  # others first see all views
+        overrides.append(("policy.convolutions", "learned"))
     return with_overrides(config, overrides)

@@ -1,9 +1,10 @@
-"""Answers with pictures from a memory (SAT's generation); 5 tables in 5 environments.
+"""Answers with pictures from a memory (SAT's generation); 6 tables in 5 environments.
 
 Every run is a variant of the preset `sat-pictures`. Tables and their runs for one seed:
 
     faces     6 runs  memories without places (t-fifo, with moves t-fifo+a) and with them (sat-fifo), and read in chunks
                       of 8, 16 or 32 regions; MSE on faces that were not learned from
+    large     6 runs  the same with vectors of 256 numbers and ten times as many episodes, for a GPU
     codes     4 runs  codes of places in FFHQ-world: sinusoids or learned vectors, of row and column or of the cell
     longstay  3 runs  a memory of half of the steps with FIFO, with MVFO, or with an allocator that chooses (AMA)
     ballet3d  5 runs  each strategy, and AMA, in all four tasks of Ballet3D

@@ -22,6 +22,7 @@ Runs = Mapping[str, Sequence[Path]]
 """Name of a run -> folders, one per seed."""
 TITLES = {
     "faces": "FFHQ-world: patches from a memory with and without places",
+    "large": "FFHQ-world: the same memories, wider and trained for longer",
     "codes": "FFHQ-world: codes of places",
     "longstay": "FFHQ-world with a long stay: what to keep",
     "ballet3d": "Ballet3D: what to keep for which task",

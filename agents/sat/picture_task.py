@@ -105,8 +105,7 @@ class PictureTask(abc.ABC):
         Args:
             count: B.
             rng: Generator of everything random.
-            split: What the episodes are for; see `PredictionModel.sample`. Tasks whose pictures are drawn once, for
-                many episodes, have other pictures in each. FFHQ-world has its own setting `split` instead.
+            split: What the episodes are for; see `PredictionModel.sample`. Each has pictures of its own.
         """
 
 

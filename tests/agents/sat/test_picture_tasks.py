@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from memenvs.agents.algorithms.supervised_config import SPLITS
 from memenvs.agents.sat import ballet3d_task, recall_tasks
@@ -16,6 +18,7 @@ from memenvs.agents.sat.picture_tasks import PICTURE_TASKS, make_picture_task
 from memenvs.agents.sat.recall_tasks import ColorRecallTask, ViewRecallTask
 from memenvs.ballet3d.config import Ballet3DConfig
 from memenvs.faces.config import FacesConfig, LongStayConfig
+from memenvs.faces.drawing import draw_face
 from memenvs.recall.color_recall import RGB
 from memenvs.recall.config import ColorRecallConfig, ViewRecallConfig
 from memenvs.recall.pools import ColorPool, ViewPool
@@ -54,6 +57,24 @@ def test_faces_have_the_patches_moves_and_cells_of_their_world() -> None:
         assert cells is not None
         steps = np.diff(np.stack([cells % 10, cells // 10], -1), axis=1)
         np.testing.assert_array_equal(steps, task.move_vectors[moves])
+
+
+def test_faces_of_validation_and_test_are_those_of_their_splits(tmp_path: Path) -> None:
+    task = FaceTask(FacesConfig(num_images=5))
+    for split in SPLITS:
+        config = FacesConfig(split=split, num_images=5 if split == "train" else None)
+        batch, episodes = task.sample(6, rng(), split), config.make_world().sample_batch(6, rng())
+        np.testing.assert_array_equal(batch.rows[:, 0] // 100, episodes.picture)
+        np.testing.assert_array_equal(batch.answers, config.make_world().patches(episodes.picture, episodes.query_cell))
+        np.testing.assert_array_equal(batch.pictures(episodes.picture[:1])[0], draw_face(int(episodes.picture[0])))
+    chosen = FaceTask(FacesConfig(split="validation", num_images=3))
+    for split in SPLITS:
+        assert set(np.unique(chosen.sample(20, rng(), split).rows // 100)) == {62_000, 62_001, 62_002}
+    for number in range(3):
+        Image.new("RGB", (88, 88)).save(tmp_path / f"{number}.png")
+    with pytest.raises(ValueError, match=r"'validation' of images=.* has no pictures; split 'all'"):
+        FaceTask(FacesConfig(images=str(tmp_path)))
+    assert FaceTask(FacesConfig(images=str(tmp_path), split="all")).sample(2, rng(), "test").rows.shape == (2, 256)
 
 
 def test_ballets_ask_for_dancers_that_the_strategy_of_the_task_keeps(monkeypatch: pytest.MonkeyPatch) -> None:

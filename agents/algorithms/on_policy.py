@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,7 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
         self._trained = self.policy.optimizer.param_groups[0]["params"]  # not those of the allocator
         self._is_cloning = False  # True in a rollout in which the oracle acts
         self._carries_memory = False  # True if the next rollout goes on with the memory of this one
+        self._has_seen_end = False  # True once an episode has ended, or a warning has said that none does
         self._pending_log: int | None = None  # iteration whose log is written after its update
 
     def _new_policy(self, seed: int) -> ActingPolicy:
@@ -179,6 +181,7 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
                 if not continue_training:
                     break
                 if dones.any():
+                    self._has_seen_end = True
                     self._update_info_buffer(infos, dones)
                 self._state = output.state
                 self._last_obs = new_obs
@@ -206,7 +209,19 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
             return False
         callback.update_locals(locals())
         callback.on_rollout_end()
+        self._warn_of_unseen_ends()
         return True
+
+    def _warn_of_unseen_ends(self) -> None:
+        """Warn once if rollouts are too short for an episode, and each begins with new ones."""
+        if self.rollout_buffer.pos < self.config.n_steps or self._has_seen_end or self._carries_memory:
+            return
+        self._has_seen_end = True
+        warnings.warn(
+            f"no episode ended within n_steps={self.config.n_steps}, and the next rollout begins with new ones: the "
+            "agent never sees an end, nor a reward that comes with it; n_steps must be at least an episode's length",
+            stacklevel=2,
+        )
 
     def _begin_rollout(self, env: VecEnv) -> None:
         """Empty the buffer and, unless the memory is carried on, the memory; start trials."""

@@ -59,7 +59,10 @@ class PredictionModel(nn.Module, abc.ABC):
 
     @abc.abstractmethod
     def scores(self, batch: Any) -> dict[str, np.ndarray]:
-        """Compute metrics: name -> value in each episode that it applies to. One is `score`."""
+        """Compute metrics: name -> value in each episode that it applies to, float64, (E,). One is `score`.
+
+        With several answers in an episode float64, (E, A); NaN where the metric does not apply.
+        """
 
     def ideal(self, batch: Any) -> dict[str, np.ndarray]:
         """Compute the expected metrics of the best answers from the same memory.
@@ -293,7 +296,7 @@ def evaluate_model(
         progress: Called after each batch with the share of episodes that are done; None for nothing.
 
     Returns:
-        Metric -> value in each episode that it applies to.
+        Metric -> value in each episode that it applies to, as `PredictionModel.scores`.
     """
     model.eval()
     found: dict[str, list[np.ndarray]] = {}

@@ -241,9 +241,17 @@ def _checkpoint_settings(config: RunConfig) -> dict[str, Any]:
 
 
 def _means(scores: Mapping[str, np.ndarray]) -> dict[str, tuple[float, float]]:
-    """Metric -> mean over episodes and its standard error, without metrics that no episode has."""
-    return {
-        name: (float(values.mean()), float(values.std() / np.sqrt(len(values))))
-        for name, values in scores.items()
-        if len(values)
-    }
+    """Metric -> mean and its standard error, without metrics that no episode has.
+
+    Values of one episode are one row. They do not count as independent, only rows do.
+    """
+    found = {}
+    for name, values in scores.items():
+        rows = values.reshape(len(values), -1)
+        is_there = ~np.isnan(rows)
+        count = is_there.sum()
+        if count:
+            mean = float(rows[is_there].mean())
+            deviations = np.where(is_there, rows - mean, 0.0).sum(1)  # of a row's values together
+            found[name] = mean, float(np.sqrt(np.square(deviations).sum()) / count)
+    return found

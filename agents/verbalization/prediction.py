@@ -167,7 +167,7 @@ class AnsweringModel(PredictionModel):
         return torch.from_numpy(values[batch.histories[:, None], batch.questions]).to(self.device)
 
     def scores(self, batch: QuestionBatch) -> dict[str, np.ndarray]:
-        """Score each answer; see `PredictionModel.scores`.
+        """Score each answer, float64, (B, Q); see `PredictionModel.scores`.
 
         Metrics are "accuracy" (all facts right and no other one given), "f1" of the facts, and the accuracy of each
         kind of question and length of history.
@@ -176,10 +176,11 @@ class AnsweringModel(PredictionModel):
         correct = np.array([[each.category == CORRECT for each in row] for row in scored], float)
         kinds = kinds_of(batch.arrays.slots[batch.histories[:, None], batch.questions])
         length = batch.arrays.length[batch.histories]
-        found = {"accuracy": correct.ravel(), "f1": np.array([each.f1 for row in scored for each in row])}
-        found |= {f"accuracy_{kind}": correct[kinds == number] for number, kind in enumerate(KINDS)}
-        found |= {f"accuracy_length_{each}": correct[length == each].ravel() for each in np.unique(length).tolist()}
-        return {name: values for name, values in found.items() if len(values)}
+        found = {"accuracy": correct, "f1": np.array([[each.f1 for each in row] for row in scored])}
+        for number, kind in enumerate(KINDS):
+            if (kinds == number).any():
+                found[f"accuracy_{kind}"] = np.where(kinds == number, correct, np.nan)
+        return found | {f"accuracy_length_{each}": correct[length == each] for each in np.unique(length).tolist()}
 
     def score_answers(self, batch: QuestionBatch) -> list[list[Score]]:
         """Answer and score: B lists of Q scores."""

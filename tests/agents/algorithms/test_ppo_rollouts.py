@@ -38,6 +38,14 @@ def test_every_rollout_starts_a_trial_and_empties_the_memory() -> None:
     assert model.rollout_buffer.previous_action[:, 0].tolist() == [0] * N
 
 
+def test_rollouts_that_never_see_an_end_are_told_of_once() -> None:
+    with pytest.warns(UserWarning, match=f"no episode ended within n_steps={STEPS}") as caught:
+        learner("lstm", env=darkroom(horizon=STEPS + 1)).learn(3 * N * STEPS)
+    assert len(caught) == 1
+    learner("lstm", env=darkroom(horizon=STEPS)).learn(2 * N * STEPS)  # a warning would be an error
+    learner("lstm", env=darkroom(horizon=STEPS + 1), n_updates=1, reset_each_rollout=False).learn(2 * N * STEPS)
+
+
 def test_a_trial_that_just_began_is_not_thrown_away() -> None:
     env = make_vec_env("memenvs/Darkroom-v0", N, size=3, max_episode_steps=5, trial_steps=STEPS)
     model = learner("relic", env=env)

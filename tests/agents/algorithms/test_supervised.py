@@ -7,6 +7,7 @@ import os
 import socket
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -80,6 +81,25 @@ def test_validation_and_evaluation_have_their_splits(tmp_path, monkeypatch):
         splits.clear()
         evaluate_predictions(run, episodes=8)
     assert set(splits) == {"test"}
+
+
+def test_answers_of_one_episode_are_not_independent(tmp_path):
+    single = np.array([1.0, 0.0, 0.0, 1.0, 0.5])
+    scores = {
+        "uneven": np.array([[1, 0], [1, np.nan], [0, 0]]),
+        "single": single,
+        "copied": np.tile(single[:, None], 16),
+        "unrelated": np.random.default_rng(0).random((400, 4)),
+        "absent": np.full((3, 2), np.nan),
+    }
+    model = SimpleNamespace(eval=lambda: None, sample=lambda *_: None, scores=lambda _: scores, ideal=lambda _: {})
+    with run_of(tmp_path) as run:
+        found = evaluate_predictions(run, model, name=None, episodes=3, quiet=True)["agent"]["metrics"]
+    assert "absent" not in found and found["copied"] == found["single"]
+    assert found["single"] == {"mean": 0.5, "stderr": pytest.approx(single.std() / np.sqrt(5))}
+    # mean 0.4; the rows deviate from it by 0.2, 0.6 and -0.8 together
+    assert found["uneven"] == {"mean": 0.4, "stderr": pytest.approx(np.sqrt(0.04 + 0.36 + 0.64) / 5)}
+    assert found["unrelated"]["stderr"] == pytest.approx(scores["unrelated"].std() / np.sqrt(1600), rel=0.1)
 
 
 def test_metrics_and_evaluation_are_complete(tmp_path):

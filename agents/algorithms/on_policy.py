@@ -62,7 +62,7 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
         self._trained = self.policy.optimizer.param_groups[0]["params"]  # not those of the allocator
         self._is_cloning = False  # True in a rollout in which the oracle acts
         self._carries_memory = False  # True if the next rollout goes on with the memory of this one
-        self._has_seen_end = False  # True once an episode has ended, or a warning has said that none does
+        self._has_seen_end = False  # True once an episode has ended, or after the warning
         self._pending_log: int | None = None  # iteration whose log is written after its update
 
     def _new_policy(self, seed: int) -> ActingPolicy:

@@ -59,9 +59,11 @@ class PredictionModel(nn.Module, abc.ABC):
 
     @abc.abstractmethod
     def scores(self, batch: Any) -> dict[str, np.ndarray]:
-        """Compute metrics: name -> value in each episode that it applies to, float64, (E,). One is `score`.
+        """Compute metrics; one is `score`.
 
-        With several answers in an episode float64, (E, A); NaN where the metric does not apply.
+        Returns:
+            Name -> value in each episode that the metric applies to, float64, (E,). With A answers in an episode
+            (E, A), NaN where it does not apply.
         """
 
     def ideal(self, batch: Any) -> dict[str, np.ndarray]:

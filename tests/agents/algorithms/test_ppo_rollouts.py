@@ -38,7 +38,7 @@ def test_every_rollout_starts_a_trial_and_empties_the_memory() -> None:
     assert model.rollout_buffer.previous_action[:, 0].tolist() == [0] * N
 
 
-def test_rollouts_that_never_see_an_end_are_told_of_once() -> None:
+def test_rollouts_that_never_see_an_end_cause_one_warning() -> None:
     with pytest.warns(UserWarning, match=f"no episode ended within n_steps={STEPS}") as caught:
         learner("lstm", env=darkroom(horizon=STEPS + 1)).learn(3 * N * STEPS)
     assert len(caught) == 1

@@ -62,7 +62,7 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
         self._trained = self.policy.optimizer.param_groups[0]["params"]  # not those of the allocator
         self._is_cloning = False  # True in a rollout in which the oracle acts
         self._carries_memory = False  # True if the next rollout goes on with the memory of this one
-        self._has_seen_end = False  # True once an episode has ended, or after the warning
+        self._may_miss_ends = True  # until an episode has ended, or a warning
         self._pending_log: int | None = None  # iteration whose log is written after its update
 
     def _new_policy(self, seed: int) -> ActingPolicy:
@@ -181,7 +181,7 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
                 if not continue_training:
                     break
                 if dones.any():
-                    self._has_seen_end = True
+                    self._may_miss_ends = False
                     self._update_info_buffer(infos, dones)
                 self._state = output.state
                 self._last_obs = new_obs
@@ -214,12 +214,13 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
 
     def _warn_of_unseen_ends(self) -> None:
         """Warn once if rollouts are too short for an episode, and each begins with new ones."""
-        if self.rollout_buffer.pos < self.config.n_steps or self._has_seen_end or self._carries_memory:
+        if self.rollout_buffer.pos < self.config.n_steps or not self._may_miss_ends or self._carries_memory:
             return
-        self._has_seen_end = True
+        self._may_miss_ends = False
         warnings.warn(
-            f"no episode ended within n_steps={self.config.n_steps}, and the next rollout begins with new ones: the "
-            "agent never sees an end, nor a reward that comes with it; n_steps must be at least an episode's length",
+            f"no episode ended within the first n_steps={self.config.n_steps}, and each rollout begins with new ones: "
+            "ends that come later, and their rewards, are never seen; set n_steps to at least an episode's length, or "
+            "reset_each_rollout to False (with n_updates=1)",
             stacklevel=2,
         )
 

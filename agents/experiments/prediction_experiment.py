@@ -50,11 +50,15 @@ class PredictionExperiment(Experiment):
         """Make model and learner, for training and evaluation; see `Experiment.check`."""
         processes.split_evenly("supervised.batch_size", config.learner.batch_size)
         make_run_learner(config)
-        make_run_model(config, config.eval_kwargs)
+        self.check_eval_kwargs(config)
 
     def check_eval_kwargs(self, config: RunConfig) -> None:
         """Make the model; see `Experiment.check_eval_kwargs`."""
-        make_run_model(config, config.eval_kwargs)
+        try:
+            make_run_model(config, config.eval_kwargs)
+        except (ValueError, TypeError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"{config.env} with these eval_kwargs: {error}") from error
 
     def train(self, run: RunDirectory, *, quiet: bool = False) -> SupervisedLearner:
         """Train a run to its end; see `Experiment.train`.

@@ -20,9 +20,9 @@ _LEARNER = SupervisedConfig(
 #: Drawn faces of training and of evaluation; a face takes 10 ms to draw, then it is kept.
 _FACES = {"num_images": 2000}
 _NEW_FACES = {"split": "validation", "num_images": 500}
-#: Exploration falls over half of a run.
+#: Batches of a run, by table or task.
 _STEPS = {"faces": 2500, "large": 4500, "ballet3d": 6000, "colour": 2400, "view": 500}
-#: Twice the width and seven times as many episodes, for a GPU; evaluated in the test split.
+#: Twice the width, twice the faces and seven times the episodes, for a GPU; evaluated in the test split.
 _LARGE: dict[str, Any] = {
     "total_steps": _STEPS["large"],
     "env_kwargs.num_images": 4000,
@@ -36,6 +36,7 @@ _FACE_MEMORIES = ("t-fifo", "t-fifo+a", "sat-fifo", "pm8", "pm16", "pm32")
 
 
 def _allocation(steps: int) -> dict[str, Any]:
+    # exploration falls over half of a run
     return {"epsilon_end": 0.05, "epsilon_steps": steps // 2, "rate": 4.0}
 
 
@@ -59,7 +60,7 @@ def _places() -> dict[str, Variant]:
         variants[code] = Variant(f"FFHQ-world, code of places: {what}", {"policy.place_code": code})
     for name in _FACE_MEMORIES:
         small = variants[name]
-        about = f"{small.about}; wider, and trained for longer"
+        about = f"{small.about}; twice the width, seven times the episodes, for a GPU"
         variants[f"large-{name}"] = Variant(about, {**small.overrides, **_LARGE})
     variants["moves"] = Variant(
         "FFHQ-world, queries are single moves as in the paper, and places are no auxiliary target",

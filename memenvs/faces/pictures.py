@@ -102,7 +102,8 @@ def open_pictures(folder: str | None, split: Split, num_images: int | None = Non
         return DrawnFaces(np.arange(numbers.start, numbers.stop)[:num_images])
     files = _files_of(Path(folder), split)
     if not files:
-        raise ValueError(f"split {split!r} of images={folder!r} has no pictures; split 'all' has them all")
+        count = len(_files_of(Path(folder), "all"))
+        raise ValueError(f"split {split!r} of images={folder!r} has none of its {count} pictures; split 'all' has all")
     _check_count(num_images, len(files), split)
     return PictureFolder(dict(list(files.items())[:num_images]))
 

@@ -86,7 +86,7 @@ def test_what_is_wrong_with_a_folder_is_named(tmp_path):
     (tmp_path / "thousands" / "00000").mkdir(parents=True)
     refused("thousands", "images='.*thousands' has no pictures")
     save(tmp_path / "one" / "a.png")
-    refused("one", "split 'train' of images='.*one' has no pictures; split 'all' has them all", split="train")
+    refused("one", "split 'train' of images='.*one' has none of its 1 pictures; split 'all' has all", split="train")
     refused("one", "num_images must be at most 1, the pictures of split 'all', got 2", num_images=2)
     refused("one/a.png", "images must be a folder of pictures, there is none at", FileNotFoundError)
     for name, mode in (("grey", "L"), ("clear", "RGBA"), ("palette", "P"), ("print", "CMYK")):

@@ -34,7 +34,7 @@ def dqn(device: torch.device | str) -> EpisodeDQN:
     return EpisodeDQN("MemoryPolicy", env, seed=0, device=device, policy_kwargs=GRU, **settings)
 
 
-@pytest.mark.filterwarnings("ignore:no episode ended within n_steps=10")
+@pytest.mark.filterwarnings("ignore:no episode ended within the first n_steps=10")
 @pytest.mark.parametrize(
     ("make", "steps", "most"), [(ppo, 20, PPO_WAITS), pytest.param(dqn, 80, DQN_WAITS, marks=pytest.mark.nightly)]
 )

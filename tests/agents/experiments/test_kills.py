@@ -71,7 +71,7 @@ def check_kill(config: RunConfig, whole: Path, folder: Path, name: str, count: i
             assert points == expected[tag], tag
 
 
-@pytest.mark.filterwarnings("ignore:no episode ended within n_steps=8")
+@pytest.mark.filterwarnings("ignore:no episode ended within the first n_steps=8")
 def test_a_kill_around_a_checkpoint_loses_and_leaves_nothing(tmp_path: Path) -> None:
     """A checkpoint after every second of eight rollouts of 64 steps, and a milestone beside each."""
     config = with_overrides(

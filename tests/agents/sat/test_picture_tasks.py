@@ -72,7 +72,7 @@ def test_faces_of_validation_and_test_are_those_of_their_splits(tmp_path: Path) 
         assert set(np.unique(chosen.sample(20, rng(), split).rows // 100)) == {62_000, 62_001, 62_002}
     for number in range(3):
         Image.new("RGB", (88, 88)).save(tmp_path / f"{number}.png")
-    with pytest.raises(ValueError, match=r"'validation' of images=.* has no pictures; split 'all'"):
+    with pytest.raises(ValueError, match=r"'validation' of images=.* has none of its 3 pictures; split 'all'"):
         FaceTask(FacesConfig(images=str(tmp_path)))
     assert FaceTask(FacesConfig(images=str(tmp_path), split="all")).sample(2, rng(), "test").rows.shape == (2, 256)
 

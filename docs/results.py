@@ -2,8 +2,8 @@
 
 Names are those of the pages; `memory` is the table of the README. Without names all tables are printed.
 
-    python docs/results.py [in_context explorers room_ballet visual_match vln episodic_qa changes_qa thesis_qa
-        memory] [--draw docs/images]
+    python docs/results.py [in_context pictures explorers room_ballet visual_match vln episodic_qa changes_qa
+        thesis_qa memory] [--draw docs/images]
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from memenvs.files import write_file
 
 TABLES: Mapping[str, Callable[[], None]] = {
     "in_context": in_context.print_in_context,
+    "pictures": in_context.print_pictures,
     "explorers": explorers.print_explorers,
     "room_ballet": room_ballet.print_room_ballet,
     "visual_match": visual_match.print_visual_match,

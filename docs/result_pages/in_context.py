@@ -8,9 +8,11 @@ from matplotlib.figure import Figure
 from memenvs.agents.experiments.report import COLOURS
 from memenvs.agents.experiments.statistics import format_percent, mean_and_margin
 from memenvs.agents.studies.in_context_tables import LAST_EPISODE
-from memenvs.agents.studies.study_results import metric_means
+from memenvs.agents.studies.study_results import has_results, metric_means
 from result_pages.shared import FONT, MARKERS, folders, format_fixed, label_axes, new_figure, print_table
 
+#: Episodes 10 to 15.
+LATE = slice(9, LAST_EPISODE)
 #: Run -> agent.
 IN_CONTEXT = {
     "relic": "ReLIC (`relic`)",
@@ -43,6 +45,26 @@ def print_in_context() -> None:
         "in episode 15",
     ]
     print_table("ExtObjNav, homes never seen", header, rows)
+
+
+def print_pictures() -> None:
+    """Success of agents that have learned from pictures, seed by seed and their mean."""
+    rows = []
+    for run, name in (
+        ("pictures", "pictures (`pictures`)"),
+        ("pictures-no-iea", "no attention to earlier episodes (`pictures-no-iea`)"),
+    ):
+        runs = [each for each in folders("ext_objnav_pictures", run) if has_results(each, "evaluation")]
+        success, spl = (metric_means(runs, metric) for metric in ("success", "spl"))  # (seeds, episodes)
+        ends = [(each[:, 0], each[:, LATE].mean(1)) for each in (success, spl)]
+        seeds = [[number] for number in range(len(runs))] + ([list(range(len(runs)))] if len(runs) > 1 else [])
+        for chosen in seeds:
+            (first, late), (first_spl, late_spl) = (tuple(each[chosen] for each in pair) for pair in ends)
+            title = runs[chosen[0]].name.rpartition("-")[2] if len(chosen) == 1 else "all"
+            cells = [format_percent(each) for each in (first, late, late - first)]
+            rows.append([name, title, *cells, format_fixed(first_spl, 3), format_fixed(late_spl, 3)])
+    header = ["agent", "seed", "success in episode 1, %", "in 10 to 15, %", "gain, points", "SPL in 1", "in 10 to 15"]
+    print_table("ExtObjNav from pictures, homes never seen", header, rows)
 
 
 def draw_in_context() -> Figure:

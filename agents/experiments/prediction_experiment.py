@@ -247,12 +247,12 @@ def _checkpoint_settings(config: RunConfig) -> dict[str, Any]:
 def _means(scores: Mapping[str, np.ndarray]) -> dict[str, tuple[float, float]]:
     """Metric -> mean and its standard error, without metrics that no episode has.
 
-    Values of one episode are one row. They do not count as independent, only rows do.
+    Several values of an episode are one row. They do not count as independent, only rows do. In rows, NaN is no value.
     """
     found = {}
     for name, values in scores.items():
-        rows = values.reshape(len(values), -1)
-        is_there = ~np.isnan(rows)
+        rows = values[:, None] if values.ndim == 1 else values
+        is_there = np.ones(rows.shape, bool) if values.ndim == 1 else ~np.isnan(rows)
         count = is_there.sum()
         if count:
             mean = float(rows[is_there].mean())

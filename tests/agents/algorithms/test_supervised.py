@@ -91,11 +91,14 @@ def test_answers_of_one_episode_are_not_independent(tmp_path):
         "copied": np.tile(single[:, None], 16),
         "unrelated": np.random.default_rng(0).random((400, 4)),
         "absent": np.full((3, 2), np.nan),
+        "empty": np.zeros(0),
+        "wrong": np.array([1.0, np.nan]),
     }
     model = SimpleNamespace(eval=lambda: None, sample=lambda *_: None, scores=lambda _: scores, ideal=lambda _: {})
     with run_of(tmp_path) as run:
         found = evaluate_predictions(run, model, name=None, episodes=3, quiet=True)["agent"]["metrics"]
-    assert "absent" not in found and found["copied"] == found["single"]
+    assert not {"absent", "empty"} & found.keys() and found["copied"] == found["single"]
+    assert np.isnan(found["wrong"]["mean"])  # a loss that is not finite is not hidden
     assert found["single"] == {"mean": 0.5, "stderr": pytest.approx(single.std() / np.sqrt(5))}
     # mean 0.4; the rows deviate from it by 0.2, 0.6 and -0.8 together
     assert found["uneven"] == {"mean": 0.4, "stderr": pytest.approx(np.sqrt(0.04 + 0.36 + 0.64) / 5)}

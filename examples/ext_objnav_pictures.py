@@ -30,6 +30,7 @@ from memenvs.agents.memory.relic import RelicMemory
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.presets import find_preset
 from memenvs.agents.presets.pretrained import load_pretrained
+from memenvs.agents.studies.in_context_tables import LATE_EPISODES
 from memenvs.cli.progress import progress_bar
 
 EXACT, PICTURES = "extobjnav-small", "extobjnav-small:pictures"
@@ -58,8 +59,6 @@ ROWS = {
     "pictures": Row("pictures, learned from pictures", PICTURES, PICTURES),
     "forgetful": Row("the same, no attention to earlier episodes", PICTURES, PICTURES, True),
 }
-#: Episodes, from 0, whose mean success is compared with that of the first.
-LATE = slice(9, 15)
 
 
 def load(row: str, agent: Path | None) -> ActingPolicy:
@@ -112,7 +111,7 @@ def table_row(title: str, results: TrialResults) -> list[str]:
     ± is 1.96 standard errors over trials.
     """
     success = 100 * results.metrics["success"]
-    first, late = success[:, 0], np.nanmean(success[:, LATE], 1)
+    first, late = success[:, 0], np.nanmean(success[:, LATE_EPISODES], 1)
     spl = results.metrics["spl"]
     error = 1.96 * np.nanstd(late - first) / max(len(first), 1) ** 0.5
     return [
@@ -122,7 +121,7 @@ def table_row(title: str, results: TrialResults) -> list[str]:
         f"{np.nanmean(late):.1f}",
         f"{np.nanmean(late - first):+.1f} ± {error:.1f}",
         f"{np.nanmean(spl[:, 0]):.3f}",
-        f"{np.nanmean(spl[:, LATE]):.3f}",
+        f"{np.nanmean(spl[:, LATE_EPISODES]):.3f}",
     ]
 
 

@@ -15,6 +15,8 @@ from memenvs.agents.studies.study_results import has_results, metric_means, resu
 
 LAST_EPISODE = 15
 """Number of the last episode, from 1, that every evaluation trial of ExtObjNav of 1,024 steps has."""
+LATE_EPISODES = slice(9, LAST_EPISODE)
+"""Episodes 10 to 15 of a trial."""
 
 
 def gain_row(title: str, runs: Sequence[Path], name: str, last: int | None = None) -> list[Any]:

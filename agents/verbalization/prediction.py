@@ -177,9 +177,7 @@ class AnsweringModel(PredictionModel):
         kinds = kinds_of(batch.arrays.slots[batch.histories[:, None], batch.questions])
         length = batch.arrays.length[batch.histories]
         found = {"accuracy": correct, "f1": np.array([[each.f1 for each in row] for row in scored])}
-        for number, kind in enumerate(KINDS):
-            if (kinds == number).any():
-                found[f"accuracy_{kind}"] = np.where(kinds == number, correct, np.nan)
+        found |= {f"accuracy_{kind}": np.where(kinds == number, correct, np.nan) for number, kind in enumerate(KINDS)}
         return found | {f"accuracy_length_{each}": correct[length == each] for each in np.unique(length).tolist()}
 
     def score_answers(self, batch: QuestionBatch) -> list[list[Score]]:

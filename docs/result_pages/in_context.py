@@ -7,12 +7,10 @@ from matplotlib.figure import Figure
 
 from memenvs.agents.experiments.report import COLOURS
 from memenvs.agents.experiments.statistics import format_percent, mean_and_margin
-from memenvs.agents.studies.in_context_tables import LAST_EPISODE
+from memenvs.agents.studies.in_context_tables import LAST_EPISODE, LATE_EPISODES
 from memenvs.agents.studies.study_results import has_results, metric_means
 from result_pages.shared import FONT, MARKERS, folders, format_fixed, label_axes, new_figure, print_table
 
-#: Episodes 10 to 15.
-LATE = slice(9, LAST_EPISODE)
 #: Run -> agent.
 IN_CONTEXT = {
     "relic": "ReLIC (`relic`)",
@@ -56,7 +54,7 @@ def print_pictures() -> None:
     ):
         runs = [each for each in folders("ext_objnav_pictures", run) if has_results(each, "evaluation")]
         success, spl = (metric_means(runs, metric) for metric in ("success", "spl"))  # (seeds, episodes)
-        ends = [(each[:, 0], each[:, LATE].mean(1)) for each in (success, spl)]
+        ends = [(each[:, 0], each[:, LATE_EPISODES].mean(1)) for each in (success, spl)]
         seeds = [[number] for number in range(len(runs))] + ([list(range(len(runs)))] if len(runs) > 1 else [])
         for chosen in seeds:
             (first, late), (first_spl, late_spl) = (tuple(each[chosen] for each in pair) for pair in ends)

@@ -2,13 +2,13 @@
 
 Every run is a variant of the preset `sat-pictures`. Tables and their runs for one seed:
 
-    faces     6 runs  memories without places (t-fifo, with moves t-fifo+a) and with them (sat-fifo), and read in chunks
-                      of 8, 16 or 32 regions; MSE on faces that were not learned from
-    large     6 runs  the same with vectors of 256 numbers and seven times as many episodes, for a GPU
-    codes     4 runs  codes of places in FFHQ-world: sinusoids or learned vectors, of row and column or of the cell
-    longstay  3 runs  a memory of half of the steps with FIFO, with MVFO, or with an allocator that chooses (AMA)
-    ballet3d  5 runs  each strategy, and AMA, in all four tasks of Ballet3D
-    recall    6 runs  FIFO, MVFO and AMA in ColorRecall (accuracy) and ViewRecall (MSE)
+    faces       6 runs  memories without places (t-fifo, with moves t-fifo+a) and with them (sat-fifo), and read in
+                        chunks of 8, 16 or 32 regions; MSE on faces that were not learned from
+    pretrained  6 runs  the same with vectors of 256 numbers, and encoder and decoder learned first as an auto-encoder
+    codes       4 runs  codes of places in FFHQ-world: sinusoids or learned vectors, of row and column or of the cell
+    longstay    3 runs  a memory of half of the steps with FIFO, with MVFO, or with an allocator that chooses (AMA)
+    ballet3d    5 runs  each strategy, and AMA, in all four tasks of Ballet3D
+    recall      6 runs  FIFO, MVFO and AMA in ColorRecall (accuracy) and ViewRecall (MSE)
 
 A GPU is used if there is one; several runs share it with `--jobs`. A stopped command resumes, also in the middle of a
 run. Pictures of answers are drawn where the checkpoints are there.
@@ -40,11 +40,12 @@ def main() -> int:
         nargs="+",
         choices=list(PICTURE_TABLES),
         metavar="TABLE",
-        help="(default all but large; with --smoke the long stay)",
+        help="(default all but pretrained; with --smoke the long stay)",
     )
     parser.add_argument("--device", default="auto", help='"cpu", "cuda" or "cuda:1" (default: a GPU if there is one)')
     options = sweep_options(parser, "runs/sat_pictures")
-    tables = options.tables or (["longstay"] if options.smoke else [each for each in PICTURE_TABLES if each != "large"])
+    all_others = [each for each in PICTURE_TABLES if each != "pretrained"]
+    tables = options.tables or (["longstay"] if options.smoke else all_others)
     wanted = {table: PICTURE_TABLES[table] for table in tables}
     runs: dict[Path, SweepRun] = {}  # a run may be in two tables
     for seed, presets in itertools.product(options.seeds, wanted.values()):

@@ -61,7 +61,7 @@ def test_status_without_names_is_that_of_what_everything_needs(capsys, monkeypat
     monkeypatch.setattr(doctor, "PARTS", parts)
     status, text = call(capsys)
     assert status == 0
-    assert text.splitlines()[1:] == ["works  core         fine", "no     extra        no luck, try again (for some)"]
+    assert text.splitlines()[2:] == ["works  core         fine", "no     extra        no luck, try again (for some)"]
     assert call(capsys, "extra")[0] == 1
     monkeypatch.setattr(doctor, "PARTS", (Part("core", "all", lambda: str(1 // 0), needed=True), parts[1]))
     status, text = call(capsys, "--json")
@@ -69,7 +69,7 @@ def test_status_without_names_is_that_of_what_everything_needs(capsys, monkeypat
     document = json.loads(text)
     assert document["works"] is False
     assert document["parts"][0]["detail"] == "ZeroDivisionError: integer division or modulo by zero"
-    assert call(capsys)[1].splitlines()[1].startswith("FAILS  core ")
+    assert call(capsys)[1].splitlines()[2].startswith("FAILS  core ")
     status, text = call(capsys, "exta")
     assert status == 2
     assert "unknown 'exta'" in text

@@ -111,16 +111,18 @@ class PatchEncoder(PictureEncoder):
         cells: Patches along each side of a picture, whose sides are `8 * (cells + 1)` pixels.
 
     Source:
-        SAT's release: 64, 64 and 32 channels, width 128; 42,016 parameters.
+        SAT's release: 64, 64 and 32 channels, width 128; 42,016 parameters. With another width the last convolution has
+        D / 4 channels, so that it passes on as many numbers as the linear layer.
     """
 
     def __init__(self, dim: int = 128, cells: int = 10) -> None:
         super().__init__()
+        last = max(dim // 4, 1)
         layers: list[nn.Module] = []
-        for inputs, outputs in ((3, 64), (64, 64), (64, 32)):
+        for inputs, outputs in ((3, 64), (64, 64), (64, last)):
             layers += [nn.Conv2d(inputs, outputs, 2, 2), nn.ReLU(inplace=True)]
         self.convolutions = nn.Sequential(*layers)
-        self.linear = nn.Linear(32 * 2 * 2, dim)
+        self.linear = nn.Linear(last * 2 * 2, dim)
         self.rows_per_picture = cells**2
 
     def forward(self, patches: Tensor) -> Tensor:
@@ -144,7 +146,7 @@ class PatchEncoder(PictureEncoder):
 
     def codes(self, features: Tensor) -> Tensor:
         """Bring features of whole pictures to width D, patches row by row; see `PictureEncoder`."""
-        kernel = self.linear.weight.unflatten(1, (32, 2, 2))  # features: (P, 32, cells + 1, cells + 1)
+        kernel = self.linear.weight.unflatten(1, (-1, 2, 2))  # features: (P, channels, cells + 1, cells + 1)
         return functional.conv2d(features, kernel, self.linear.bias).flatten(2).transpose(1, 2).flatten(0, 1)
 
 
@@ -186,16 +188,18 @@ class PatchDecoder(nn.Module):
         dim: Width D.
 
     Source:
-        SAT's release: 64 and 64 channels, width 128; 41,987 parameters.
+        SAT's release: 32, 64 and 64 channels, width 128; 41,987 parameters. With another width the first convolution
+        has D / 4 channels, as the last one of `PatchEncoder`.
     """
 
     def __init__(self, dim: int = 128) -> None:
         super().__init__()
+        first = max(dim // 4, 1)
         self.layers = nn.Sequential(
-            nn.Linear(dim, 128),
+            nn.Linear(dim, first * 2 * 2),
             nn.ReLU(),
-            nn.Unflatten(1, (32, 2, 2)),
-            nn.ConvTranspose2d(32, 64, 2, 2),
+            nn.Unflatten(1, (first, 2, 2)),
+            nn.ConvTranspose2d(first, 64, 2, 2),
             nn.ReLU(inplace=True),
             nn.ConvTranspose2d(64, 64, 2, 2),
             nn.ReLU(inplace=True),
@@ -205,7 +209,7 @@ class PatchDecoder(nn.Module):
 
     def forward(self, vectors: Tensor) -> Tensor:
         """Decode float, (P, D), to float, (P, 16, 16, 3), 0 to 1."""
-        pixels = self.layers[:3](vectors).movedim(1, 3)  # (P, 2, 2, 32)
+        pixels = self.layers[:3](vectors).movedim(1, 3)  # (P, 2, 2, channels)
         for layer in list(self.layers)[3:]:
             if isinstance(layer, nn.ConvTranspose2d):
                 assert layer.bias is not None

@@ -9,6 +9,8 @@ The projections of values and of the output apply to the weighted sum of tokens.
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -234,6 +236,23 @@ class MemoryReader(nn.Module):
                 if keys_like_queries:
                     weight.copy_(layer.get_parameter(query))
                 weight.mul_(factor)
+
+    @torch.no_grad()
+    def start_by_copying(self, layers: slice) -> None:
+        """Let layers start by adding the mean of what they read to the query, and nothing else.
+
+        What is read is then a weighted mean of tokens, which a decoder of tokens understands at once.
+
+        Args:
+            layers: Layers to change.
+        """
+        changed = [layer for layer in self.layers[layers] if isinstance(layer, MemoryLayer)]
+        for layer in changed:
+            nn.init.eye_(layer.value.weight)
+            nn.init.eye_(layer.mix.weight).div_(len(changed))
+            hidden = cast(nn.Linear, layer.mlp[-1])
+            for silent in (layer.mix.bias, layer.local_mix.weight, layer.local_mix.bias, hidden.weight, hidden.bias):
+                nn.init.zeros_(silent)
 
     @torch.no_grad()
     def amplify(self, factor: float) -> None:

@@ -32,12 +32,17 @@ class PictureModelConfig:
             encodes the picture at the start, each other one a move, and all of them the time. "displacement": each
             encodes the picture at the start and the sum of the moves so far, so that the agent need not learn to add.
         initialisation: "calibrated" scales pictures (`PictureEncoder.calibrate`) and codes of time and place, so that
-            each is visible in a token, and starts with attention to what resembles the query (`MemoryReader.sharpen`)
-            that copies what it reads. "release" keeps PyTorch's own weights and published codes.
+            each is visible in a token, and starts with attention to what resembles the query (`MemoryReader.sharpen`).
+            "release" keeps PyTorch's own weights and published codes.
         convolutions: Those of the encoder. "fixed" leaves them as they are drawn (and calibrated), and its last layer
             alone learns. Views that a task draws once are then convolved once, and not in every batch. "components" is
             the same with principal components (`PrincipalComponents`) in place of the third convolution, so that small
             objects are seen beside large ones; for tasks of views, with `initialisation` "calibrated".
+        pretraining_steps: Batches at the start in which encoder and decoder alone are learned, as an auto-encoder of
+            patches with their places; 0 for none. Afterwards the encoder stays as it is. The decoder then gets only
+            what the layers after `place_layers` have read, without the query that they add it to. These layers start
+            by copying what they read (`MemoryReader.start_by_copying`). For tasks of patches that answer with pictures,
+            with `initialisation` "calibrated".
         place_layers: Layers after which a second head predicts the place of each query, 0 (none) to `layers` - 1, in
             tasks with moves. It is trained together with the answer. The model must find the place of the start, add
             the moves, and read there; the answer alone teaches none of the three by itself.
@@ -65,6 +70,7 @@ class PictureModelConfig:
     move_query: MoveQuery = "displacement"
     initialisation: Initialisation = "calibrated"
     convolutions: Convolutions = "learned"
+    pretraining_steps: int = 0
     place_layers: int = 0
     flat_layers: int = 0
     chunk: int = 8
@@ -78,8 +84,8 @@ class PictureModelConfig:
         check_fields(self)
         for name in ("chunk", "top_k", "dim", "layers", "heads", "mlp_dim"):
             check_int(name, getattr(self, name))
-        check_int("place_layers", self.place_layers, at_least=0)
-        check_int("flat_layers", self.flat_layers, at_least=0)
+        for name in ("pretraining_steps", "place_layers", "flat_layers"):
+            check_int(name, getattr(self, name), at_least=0)
         if self.place_layers >= self.layers:
             raise ValueError(f"place_layers must be below layers ({self.layers}), got {self.place_layers}")
         if self.flat_layers > (self.place_layers if self.is_chunked else 0):
@@ -88,9 +94,10 @@ class PictureModelConfig:
                 f"others, got {self.flat_layers}"
             )
         check_largest(vars(self))
-        if self.convolutions == "components" and self.initialisation != "calibrated":
+        if self.initialisation != "calibrated" and (self.convolutions == "components" or self.pretraining_steps):
             raise ValueError(
-                f"initialisation must be 'calibrated' with convolutions 'components', got {self.initialisation!r}"
+                "initialisation must be 'calibrated' with convolutions 'components' and with pretraining_steps, "
+                f"got {self.initialisation!r}"
             )
         if self.capacity != "task":
             check_int("capacity", self.capacity, or_none=True)

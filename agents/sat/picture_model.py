@@ -86,6 +86,11 @@ class PictureModel(nn.Module):
         dim, calibrated = config.dim, config.initialisation == "calibrated"
         if config.convolutions == "components" and task.pictures == "patches":
             raise ValueError("convolutions must be 'learned' or 'fixed' in a task of patches, got 'components'")
+        if config.pretraining_steps and (task.pictures != "patches" or task.classes):
+            raise ValueError(
+                "pretraining_steps must be 0 in a task that does not answer with patches, "
+                f"got {config.pretraining_steps}"
+            )
         self.encoder: PictureEncoder
         if task.pictures == "patches":
             self.encoder = PatchEncoder(dim)
@@ -136,6 +141,8 @@ class PictureModel(nn.Module):
                 part.sub_(part.mean(0))
             codes.div_(self.places.table().square().mean().sqrt())
         self.reader.sharpen(SHARPNESS, keys_like_queries=True, within_chunks=True)
+        if self.config.pretraining_steps:
+            self.reader.start_by_copying(slice(self.config.place_layers, None))
 
     def forward(self, batch: PictureBatch, strategies: np.ndarray) -> Tensor:
         """Answer the query of each episode.
@@ -168,6 +175,8 @@ class PictureModel(nn.Module):
             if self.places is not None:  # the layers that follow read where the answer should be
                 query = query + places.softmax(2).to(query.dtype) @ self.places.table().to(query.dtype)
         read = self.reader(query, tokens, chunks, top_k, layers=slice(split, None))  # (B, Q, D)
+        if self.config.pretraining_steps:
+            read = read - query  # the decoder knows codes of patches, not queries
         if batch.query_moves is None:
             return self.head(read[:, 0]), None
         return self.head(read.flatten(0, 1)).unflatten(0, read.shape[:2]), places
@@ -185,7 +194,9 @@ class PictureModel(nn.Module):
         rows = [np.take_along_axis(batch.rows, steps, 1)]  # (B, N)
         if batch.query_rows is not None:
             rows.append(batch.query_rows)
-        values, *first = self.encode(batch, rows)  # (B, N, D) and (B, D)
+        # after pre-training the encoder learns no more
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.config.pretraining_steps):
+            values, *first = self.encode(batch, rows)  # (B, N, D) and (B, D)
         units = self._units_per_step * torch.from_numpy(steps).to(device)
         values = values + self.times[units + self._units_per_step - 1].to(values.dtype)
         if self.places is not None:
@@ -201,6 +212,25 @@ class PictureModel(nn.Module):
         if self.config.is_chunked:
             chunks = chunks_by_place(at_steps(batch.regions), in_memory, self.config.chunk)
         return PictureInputs(self.queries(batch, first[0] if first else None), Tokens(values, mask=mask), chunks)
+
+    def reconstruct(self, batch: PictureBatch) -> tuple[Tensor, Tensor]:
+        """Encode the patches along the query's path, and decode what a memory would store of them.
+
+        A decoder of codes with places added makes the encoder leave room for places.
+
+        Args:
+            batch: B episodes of a task of patches.
+
+        Returns:
+            Codes, float, (B, 1 + A, D), and patches, float, (B, 1 + A, h, w, 3), 0 to 1; all with gradient.
+        """
+        assert batch.query_rows is not None and batch.answer_rows is not None and batch.query_places is not None
+        (codes,) = self.encode(batch, [np.concatenate([batch.query_rows[:, None], batch.answer_rows], 1)])
+        stored = codes
+        if self.places is not None:
+            places = torch.from_numpy(batch.query_places).to(codes.device)
+            stored = codes + self.places.table().detach().to(codes.dtype)[places]
+        return codes, self.head(stored.flatten(0, 1)).unflatten(0, codes.shape[:2])
 
     def encode(self, batch: PictureBatch, rows: Sequence[np.ndarray]) -> list[Tensor]:
         """Encode what steps show; each picture that occurs is encoded once.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,13 @@ PLACE_WEIGHT = 0.01
 
 With 1 the encoder learned what separates places and little of what a picture needs.
 """
+FROZEN_PLACE_WEIGHT = 0.3
+"""The same after pre-training, when the encoder does not learn, and places are found in half as many batches."""
+CODE_WEIGHT = 0.01
+"""Weight, in pre-training, of what keeps codes at mean 0 and mean square 1, as `PictureEncoder.calibrate` leaves them.
+
+Without it codes would grow, and cover those of time and place in the tokens.
+"""
 CALIBRATION_EPISODES = 16
 """Episodes whose pictures the encoder is calibrated with."""
 COMPONENT_EPISODES = 160
@@ -43,10 +50,12 @@ class StrategyBatch:
     Attributes:
         episodes: B episodes.
         strategies: int64, (B,); number of each episode's strategy in `memenvs.retention.STRATEGY_NAMES`.
+        is_pretraining: True if encoder and decoder alone are to learn.
     """
 
     episodes: PictureBatch
     strategies: np.ndarray
+    is_pretraining: bool = False
 
 
 class PicturePrediction(PredictionModel):
@@ -75,17 +84,18 @@ class PicturePrediction(PredictionModel):
     def sample(self, count: int, rng: np.random.Generator, split: Split = "train", step: int = 0) -> StrategyBatch:
         """Draw episodes and choose their strategies; see `PredictionModel.sample`."""
         episodes = self.model.task.sample(count, rng, split)
+        is_pretraining = split == "train" and step < self.model.config.pretraining_steps
         if self.allocator is None:
-            return StrategyBatch(episodes, strategy_numbers(self.model.config.strategy, count))
+            return StrategyBatch(episodes, strategy_numbers(self.model.config.strategy, count), is_pretraining)
         assert self.allocation is not None
         epsilon = self.allocation.epsilon_at(step) if split == "train" else 0.0
         strategies = self.allocator.choose(self._task_vectors(episodes), epsilon, rng)
-        return StrategyBatch(episodes, strategies.cpu().numpy())
+        return StrategyBatch(episodes, strategies.cpu().numpy(), is_pretraining)
 
     def shard(self, batch: StrategyBatch, rank: int, count: int) -> StrategyBatch:
         """Take every `count`-th episode; see `PredictionModel.shard`."""
         chosen = slice(rank, None, count)
-        return StrategyBatch(batch.episodes.select(chosen), batch.strategies[chosen])
+        return replace(batch, episodes=batch.episodes.select(chosen), strategies=batch.strategies[chosen])
 
     def answer(self, batch: StrategyBatch) -> tuple[Tensor, Tensor]:
         """Answer each query.
@@ -100,9 +110,11 @@ class PicturePrediction(PredictionModel):
         """Compute the mean loss of the answers; see `PredictionModel.loss`.
 
         In tasks with moves the error at the start is added, and the cross-entropy of places with `place_layers`. With
-        an allocator its own loss is added, weighted.
+        an allocator its own loss is added, weighted. In pre-training it is the loss of an auto-encoder instead.
         """
         episodes = batch.episodes
+        if batch.is_pretraining:
+            return self._reconstruction_loss(episodes)
         answers, places = self.model.predict(episodes, batch.strategies)
         with torch.autocast(answers.device.type, enabled=False):
             total = torch.zeros((), device=answers.device)
@@ -115,7 +127,8 @@ class PicturePrediction(PredictionModel):
                 assert episodes.query_places is not None
                 wanted = torch.from_numpy(episodes.query_places).to(places.device)
                 place_loss = functional.cross_entropy(places.float().flatten(0, 1), wanted.flatten())
-                total = total + PLACE_WEIGHT * place_loss
+                is_frozen = self.model.config.pretraining_steps > 0
+                total = total + (FROZEN_PLACE_WEIGHT if is_frozen else PLACE_WEIGHT) * place_loss
                 log["place_accuracy"] = (places.argmax(2) == wanted).float().mean().item()
             losses = self._losses(answers, episodes)
             total = total + losses.mean()
@@ -127,6 +140,15 @@ class PicturePrediction(PredictionModel):
                 total = total + self.allocation.loss_weight * q_loss
                 log |= {"answer_loss": losses.mean().item(), "q_loss": q_loss.item()}
         return total, log
+
+    def _reconstruction_loss(self, episodes: PictureBatch) -> tuple[Tensor, dict[str, float]]:
+        """Error of decoded patches, and how far their codes are from mean 0 and mean square 1."""
+        codes, patches = self.model.reconstruct(episodes)
+        with torch.autocast(patches.device.type, enabled=False):
+            codes = codes.float().flatten(0, 1)
+            error = _squared_errors(patches, torch.from_numpy(episodes.answers).to(patches.device)).mean()
+            drift = codes.mean(0).square().mean() + (codes.square().mean() - 1).square()
+        return error + CODE_WEIGHT * drift, {"reconstruction_mse": error.item()}
 
     def _losses(self, answers: Tensor, episodes: PictureBatch) -> Tensor:
         """Cross-entropies or mean squared errors, float32, (B,)."""

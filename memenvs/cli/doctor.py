@@ -98,6 +98,7 @@ def run(arguments: argparse.Namespace) -> None:
     findings = []
     if not arguments.json:
         print(f"memenvs {memenvs.__version__}, Python {platform.python_version()}, {platform.platform()}")
+        print("what is compiled at its first use takes a while; it is then kept", flush=True)
     for part in PARTS:
         if not arguments.parts or part.name in arguments.parts:
             findings.append(examine(part))

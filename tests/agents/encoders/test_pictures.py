@@ -101,7 +101,7 @@ def test_features_of_patches_are_those_of_the_convolutions() -> None:
     encoder = PatchEncoder(8)
     shown = pictures(2, 48)[:, :32]  # rows and columns are not exchanged
     features, expected = encoder.features(shown), encoder.convolutions(as_channels(shown, torch.float32))
-    assert features.shape == (2, 32, 4, 6)
+    assert features.shape == (2, 2, 4, 6)  # a quarter of the width
     torch.testing.assert_close(features, expected)
     weights = list(encoder.convolutions.parameters())
     for ours, plain in zip(

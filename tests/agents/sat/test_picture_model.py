@@ -71,6 +71,8 @@ def plain_answer(model: PictureModel, batch: PictureBatch, strategy: str, b: int
         if model.place_head is not None and number == config.place_layers:
             assert model.places is not None
             query = query + model.place_head(query).softmax(1) @ model.places.table()
+        if number == config.place_layers:
+            before_reading = query
         in_chunks = config.is_chunked and number >= config.flat_layers
         normed = layer.local_norm(query)
         q, k, v = (
@@ -107,7 +109,7 @@ def plain_answer(model: PictureModel, batch: PictureBatch, strategy: str, b: int
             read.append((best.values.softmax(0)[:, None] * torch.stack(parts)).sum(0))
         query = query + torch.stack(read)
         query = query + layer.mlp(layer.mlp_norm(query))
-    return model.head(query[1:])
+    return model.head((query - before_reading if config.pretraining_steps else query)[1:])
 
 
 @pytest.mark.slow
@@ -118,6 +120,8 @@ def test_answers_and_gradients_are_those_of_the_equations() -> None:
         {"memory": "t-fifo+a", "move_query": "moves"},
         {"memory": "sat-pm-ph", "capacity": None, "place_layers": 1, "place_code": "learned2d"},
         {"memory": "sat-pm-ph", "place_layers": 2, "flat_layers": 1},
+        {"memory": "sat-fifo", "place_layers": 2, "pretraining_steps": 1},
+        {"memory": "t-fifo", "pretraining_steps": 1},
     ):
         for strategy in ("fifo", "mvfo"):
             torch.manual_seed(1)
@@ -186,6 +190,7 @@ def test_settings_that_do_not_fit_are_refused_by_name() -> None:
     for refused, settings, words in (
         (of_classes, {"memory": "t-fifo+a"}, "memory must be one without moves"),
         (of_classes, {"place_layers": 1}, "place_layers must be 0"),
+        (of_classes, {"pretraining_steps": 1}, "pretraining_steps must be 0 in a task that does not .* patches, got 1"),
         (task, {"place_layers": 4}, "place_layers must be below layers"),
         (task, {"place_layers": 2, "flat_layers": 1}, "and 0 with others, got 1"),
         (task, {"memory": "sat-pm-ph", "place_layers": 1, "flat_layers": 2}, "flat_layers must be at most"),
@@ -198,6 +203,24 @@ def test_settings_that_do_not_fit_are_refused_by_name() -> None:
         (task, {"capacity": 3, "strategy": "quota"}, "capacity must be at least n_places"),
         (task, {"convolutions": "components"}, "convolutions must be 'learned' or 'fixed' in a task of patches"),
         (task, {"convolutions": "components", "initialisation": "release"}, "initialisation must be 'calibrated'"),
+        (task, {"pretraining_steps": 1, "initialisation": "release"}, "initialisation must be 'calibrated'"),
     ):
         with pytest.raises(ValueError, match=words):
             PictureModel(refused, **settings)
+
+
+@torch.no_grad()
+def test_after_pretraining_a_model_starts_with_the_mean_of_what_it_reads() -> None:
+    """With all weight on one token, the decoder is given this token."""
+    for memory in ("sat-fifo", "sat-pm-ph"):
+        flat = int(memory == "sat-pm-ph")
+        model = PictureModel(
+            RandomPictures(), **SMALL, memory=memory, place_layers=1, flat_layers=flat, pretraining_steps=1, capacity=1
+        )
+        batch = model.task.sample(B, np.random.default_rng(2))
+        decoded: list[Tensor] = []
+        model.head.register_forward_pre_hook(lambda _, inputs, to=decoded: to.append(inputs[0]))
+        strategies = np.zeros(B, np.int64)
+        model.predict(batch, strategies)
+        token = model.reader_inputs(batch, strategies).tokens.values  # (B, 1, D)
+        torch.testing.assert_close(decoded[0].unflatten(0, (B, -1)), token.expand(-1, 4, -1), rtol=1e-4, atol=1e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from memenvs.agents.algorithms.supervised_config import SPLITS, Split
+from memenvs.agents.algorithms.supervised import SupervisedLearner
+from memenvs.agents.algorithms.supervised_config import SPLITS, Split, SupervisedConfig
 from memenvs.agents.sat import ballet3d_task
 from memenvs.agents.sat.picture_figures import episode_memory_figure, picture_strip, sample_answers, strip_figure
 from memenvs.agents.sat.picture_model import PictureModel
@@ -46,6 +48,60 @@ def test_the_loss_is_that_of_all_patches_and_of_their_places() -> None:
     answers, losses = model.answer(batch)
     torch.testing.assert_close(answers, shown[:, 1:])
     torch.testing.assert_close(losses, error[:, 1:].flatten(1).mean(1))
+
+
+def test_pretraining_learns_encoder_and_decoder_alone_and_what_follows_leaves_the_encoder() -> None:
+    model = make(pretraining_steps=2, place_layers=1)
+    for split, step in (("train", 2), ("validation", 0), ("test", 0)):
+        assert not sample(model, split=split, step=step).is_pretraining
+    batch = model.shard(sample(model, step=1), 0, 1)
+    assert batch.is_pretraining
+    episodes = batch.episodes
+    assert episodes.query_rows is not None and episodes.answer_rows is not None
+    codes = []
+    for episode, row in enumerate(np.column_stack([episodes.query_rows, episodes.answer_rows])):
+        picture = episodes.pictures(np.array([episode]))[0]
+        corners = [divmod(cell, 10) for cell in (row - 100 * episode).tolist()]
+        cut = np.stack([picture[8 * y : 8 * y + 16, 8 * x : 8 * x + 16] for y, x in corners])
+        codes.append(model.model.encoder(torch.from_numpy(cut)))
+    vectors = torch.cat(codes)
+    assert model.model.places is not None and episodes.query_places is not None
+    stored = vectors + model.model.places.table()[episodes.query_places.ravel()]
+    error = (model.model.head(stored) - torch.from_numpy(episodes.answers).flatten(0, 1) / 255).square().mean()
+    drift = vectors.mean(0).square().mean() + (vectors.square().mean() - 1) ** 2
+    loss, log = model.loss(batch)
+    torch.testing.assert_close(loss, error + 0.01 * drift)
+    assert log == {"reconstruction_mse": pytest.approx(error.item())}
+    for number, learns in ((1, {"encoder", "head"}), (2, {"reader", "place_head", "query", "head"})):
+        model.zero_grad()
+        model.loss(sample(model, step=number))[0].backward()
+        with_gradient = {name.split(".")[1] for name, each in model.named_parameters() if each.grad is not None}
+        assert with_gradient == learns
+    batch = sample(model, step=2)
+    shown, places = model.model.predict(batch.episodes, batch.strategies)
+    assert places is not None and batch.episodes.query_places is not None
+    where = functional.cross_entropy(places.flatten(0, 1), torch.from_numpy(batch.episodes.query_places).flatten())
+    error = (shown - torch.from_numpy(batch.episodes.answers) / 255).square()
+    torch.testing.assert_close(model.loss(batch)[0], error[:, 0].mean() + error[:, 1:].mean() + 0.3 * where)
+
+
+def test_a_run_that_stops_after_pretraining_goes_on_with_the_same_bits(tmp_path: Path) -> None:
+    def learner() -> SupervisedLearner:
+        return SupervisedLearner(make(pretraining_steps=2, place_layers=1), SupervisedConfig(batch_size=4), 5, seed=1)
+
+    whole, first, second = learner(), learner(), learner()
+    start = whole.model.model.encoder.linear.weight.clone()
+    whole.learn(2)
+    first.learn(2)
+    learned = whole.model.model.encoder.linear.weight.clone()
+    assert not torch.equal(start, learned)
+    first.save(tmp_path / "two.zip", {})
+    second.load(tmp_path / "two.zip", {})
+    whole.learn(3)
+    second.learn(3)
+    assert torch.equal(whole.model.model.encoder.linear.weight, learned)
+    for one, other in zip(whole.model.parameters(), second.model.parameters(), strict=True):
+        assert torch.equal(one, other)
 
 
 @torch.no_grad()

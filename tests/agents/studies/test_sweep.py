@@ -79,6 +79,12 @@ def test_show_does_nothing(tmp_path, capsys):
     assert sweep(runs, "--show") == [done] and not missing.exists()
 
 
+def test_a_smoke_run_says_that_its_numbers_mean_nothing(tmp_path, capsys):
+    for flags, says in ((["--smoke"], True), ([], False)):
+        sweep({tmp_path / str(says): SweepRun(CONFIG, leave, ("done",))}, *flags)
+        assert ("numbers mean nothing" in capsys.readouterr().out) == says
+
+
 def test_a_run_that_fails_is_named_and_the_others_go_on(tmp_path, capsys):
     bad, waits, waits_too, good = (tmp_path / name for name in ("bad", "waits", "waits_too", "good"))
     runs = {

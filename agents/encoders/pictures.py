@@ -112,7 +112,7 @@ class PatchEncoder(PictureEncoder):
 
     Source:
         SAT's release: 64, 64 and 32 channels, width 128; 42,016 parameters. With another width the last convolution has
-        D / 4 channels, so that it passes on as many numbers as the linear layer.
+        D / 4 channels, rounded down, so that the linear layer has about as many inputs as outputs.
     """
 
     def __init__(self, dim: int = 128, cells: int = 10) -> None:
@@ -189,7 +189,7 @@ class PatchDecoder(nn.Module):
 
     Source:
         SAT's release: 32, 64 and 64 channels, width 128; 41,987 parameters. With another width the first convolution
-        has D / 4 channels, as the last one of `PatchEncoder`.
+        has as many channels as the last one of `PatchEncoder`.
     """
 
     def __init__(self, dim: int = 128) -> None:

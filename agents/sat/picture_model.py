@@ -86,9 +86,9 @@ class PictureModel(nn.Module):
         dim, calibrated = config.dim, config.initialisation == "calibrated"
         if config.convolutions == "components" and task.pictures == "patches":
             raise ValueError("convolutions must be 'learned' or 'fixed' in a task of patches, got 'components'")
-        if config.pretraining_steps and (task.pictures != "patches" or task.classes):
+        if config.pretraining_steps and (task.pictures != "patches" or task.classes or task.move_vectors is None):
             raise ValueError(
-                "pretraining_steps must be 0 in a task that does not answer with patches, "
+                "pretraining_steps must be 0 in a task without moves or that does not answer with patches, "
                 f"got {config.pretraining_steps}"
             )
         self.encoder: PictureEncoder
@@ -219,12 +219,17 @@ class PictureModel(nn.Module):
         A decoder of codes with places added makes the encoder leave room for places.
 
         Args:
-            batch: B episodes of a task of patches.
+            batch: B episodes of a task of patches and moves.
 
         Returns:
             Codes, float, (B, 1 + A, D), and patches, float, (B, 1 + A, h, w, 3), 0 to 1; all with gradient.
+
+        Raises:
+            ValueError: An answer is in no picture of the task.
         """
         assert batch.query_rows is not None and batch.answer_rows is not None and batch.query_places is not None
+        if batch.answer_rows.min() < 0:
+            raise ValueError("answer_rows must be rows of pictures in a task with pretraining_steps, got -1")
         (codes,) = self.encode(batch, [np.concatenate([batch.query_rows[:, None], batch.answer_rows], 1)])
         stored = codes
         if self.places is not None:

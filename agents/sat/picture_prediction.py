@@ -29,7 +29,7 @@ PLACE_WEIGHT = 0.01
 With 1 the encoder learned what separates places and little of what a picture needs.
 """
 FROZEN_PLACE_WEIGHT = 0.3
-"""The same after pre-training, when the encoder does not learn, and places are found in half as many batches."""
+"""The same after pre-training, when the encoder does not learn: places are found sooner."""
 CODE_WEIGHT = 0.01
 """Weight, in pre-training, of what keeps codes at mean 0 and mean square 1, as `PictureEncoder.calibrate` leaves them.
 
@@ -84,11 +84,12 @@ class PicturePrediction(PredictionModel):
     def sample(self, count: int, rng: np.random.Generator, split: Split = "train", step: int = 0) -> StrategyBatch:
         """Draw episodes and choose their strategies; see `PredictionModel.sample`."""
         episodes = self.model.task.sample(count, rng, split)
-        is_pretraining = split == "train" and step < self.model.config.pretraining_steps
+        learned = step - self.model.config.pretraining_steps  # batches whose answers were learned
+        is_pretraining = split == "train" and learned < 0
         if self.allocator is None:
             return StrategyBatch(episodes, strategy_numbers(self.model.config.strategy, count), is_pretraining)
         assert self.allocation is not None
-        epsilon = self.allocation.epsilon_at(step) if split == "train" else 0.0
+        epsilon = self.allocation.epsilon_at(max(learned, 0)) if split == "train" else 0.0
         strategies = self.allocator.choose(self._task_vectors(episodes), epsilon, rng)
         return StrategyBatch(episodes, strategies.cpu().numpy(), is_pretraining)
 

@@ -190,7 +190,7 @@ def test_settings_that_do_not_fit_are_refused_by_name() -> None:
     for refused, settings, words in (
         (of_classes, {"memory": "t-fifo+a"}, "memory must be one without moves"),
         (of_classes, {"place_layers": 1}, "place_layers must be 0"),
-        (of_classes, {"pretraining_steps": 1}, "pretraining_steps must be 0 in a task that does not .* patches, got 1"),
+        (of_classes, {"pretraining_steps": 1}, "pretraining_steps must be 0 in a task .* with patches, got 1"),
         (task, {"place_layers": 4}, "place_layers must be below layers"),
         (task, {"place_layers": 2, "flat_layers": 1}, "and 0 with others, got 1"),
         (task, {"memory": "sat-pm-ph", "place_layers": 1, "flat_layers": 2}, "flat_layers must be at most"),

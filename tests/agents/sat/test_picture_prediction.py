@@ -54,6 +54,11 @@ def test_pretraining_learns_encoder_and_decoder_alone_and_what_follows_leaves_th
     model = make(pretraining_steps=2, place_layers=1)
     for split, step in (("train", 2), ("validation", 0), ("test", 0)):
         assert not sample(model, split=split, step=step).is_pretraining
+    unseen = sample(model, step=1)
+    assert unseen.episodes.answer_rows is not None
+    unseen.episodes.answer_rows[1, 2] = -1
+    with pytest.raises(ValueError, match="answer_rows must be rows of pictures"):
+        model.loss(unseen)
     batch = model.shard(sample(model, step=1), 0, 1)
     assert batch.is_pretraining
     episodes = batch.episodes
@@ -160,6 +165,12 @@ def test_an_allocator_learns_from_a_hundred_times_the_error_and_explores_less_an
         assert len(shares) == 30
         np.testing.assert_allclose(shares, model.allocator.distribution(tasks)[1, 1].item(), rtol=1e-5)
         assert [factor for _, factor in model.parameter_groups()] == [1.0, 3.0]
+    later = make(allocation=settings, pretraining_steps=10)  # exploration begins after pre-training
+    for step, explores in ((10, True), (20, False)):
+        batch = sample(later, 60, "train", step)
+        with torch.no_grad():
+            best = later.allocator.best(torch.eye(2)[torch.from_numpy(batch.episodes.tasks)]).numpy()
+        assert (batch.strategies != best).any() == explores
     for settings, words in (
         ({"allocation": {}, "strategy": "fifo"}, "strategy must be left out"),
         ({"allocation": {}, "capacity": None}, "allocation must be left out"),

@@ -9,8 +9,6 @@ The projections of values and of the output apply to the weighted sum of tokens.
 
 from __future__ import annotations
 
-from typing import cast
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -246,13 +244,12 @@ class MemoryReader(nn.Module):
         Args:
             layers: Layers to change.
         """
-        changed = [layer for layer in self.layers[layers] if isinstance(layer, MemoryLayer)]
+        changed = self.layers[layers]
         for layer in changed:
-            nn.init.eye_(layer.value.weight)
-            nn.init.eye_(layer.mix.weight).div_(len(changed))
-            hidden = cast(nn.Linear, layer.mlp[-1])
-            for silent in (layer.mix.bias, layer.local_mix.weight, layer.local_mix.bias, hidden.weight, hidden.bias):
-                nn.init.zeros_(silent)
+            nn.init.eye_(layer.get_parameter("value.weight"))
+            nn.init.eye_(layer.get_parameter("mix.weight")).div_(len(changed))
+            for name in ("mix.bias", "local_mix.weight", "local_mix.bias", "mlp.2.weight", "mlp.2.bias"):
+                nn.init.zeros_(layer.get_parameter(name))
 
     @torch.no_grad()
     def amplify(self, factor: float) -> None:

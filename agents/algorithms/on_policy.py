@@ -221,7 +221,7 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
             f"no episode ended within the first n_steps={self.config.n_steps}, and each rollout begins with new ones: "
             "ends that come later, and their rewards, are never seen; set n_steps to at least an episode's length, or "
             "reset_each_rollout to False (with n_updates=1)",
-            stacklevel=2,
+            stacklevel=4,  # the call of `learn`, which calls `collect_rollouts`
         )
 
     def _begin_rollout(self, env: VecEnv) -> None:

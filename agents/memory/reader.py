@@ -252,6 +252,28 @@ class MemoryReader(nn.Module):
                 nn.init.zeros_(layer.get_parameter(name))
 
     @torch.no_grad()
+    def start_by_comparing(self, layers: slice, directions: Tensor, relevance: float) -> None:
+        """Let layers start with attention to tokens that are like the query in some directions.
+
+        Args:
+            layers: Layers to change.
+            directions: float, (K, D); orthogonal unit vectors, the most important ones first. Attention within a chunk
+                takes the first D / heads.
+            relevance: Logit of a token that equals the query, if their mean square is 1 and they lie in the span of
+                `directions`; > 0.
+        """
+        for layer in self.layers[layers]:
+            assert isinstance(layer, MemoryLayer)
+            for names, heads in ((("relevance_query", "relevance_key"), 1), (("query", "key"), layer.heads)):
+                width = self.dim // heads
+                scale = (relevance * width**0.5 / self.dim) ** 0.5
+                compared = directions.new_zeros(heads, width, self.dim)
+                compared[:, : len(directions)] = scale * directions[:width]
+                for name in names:
+                    layer.get_parameter(f"{name}.weight").copy_(compared.flatten(0, 1))
+            nn.init.zeros_(layer.get_parameter("relevance_query.bias"))
+
+    @torch.no_grad()
     def amplify(self, factor: float) -> None:
         """Scale the initial projections of values and outputs, so that reads are large.
 

@@ -17,21 +17,19 @@ _LEARNER = SupervisedConfig(
     validation_episodes=64,
     checkpoint_steps=500,
 )
-#: Drawn faces of training and of evaluation; a face takes 10 ms to draw, then it is kept.
+#: Drawn faces; a face takes 10 ms to draw, then it is kept.
 _FACES = {"num_images": 2000}
-_NEW_FACES = {"split": "validation", "num_images": 500}
 #: Batches of a run, by table or task.
-_STEPS = {"faces": 2500, "pretrained": 5500, "ballet3d": 6000, "colour": 2400, "view": 500}
-#: Encoder and decoder are learned first; vectors are twice as wide; evaluated in the test split.
-_PRETRAINED: dict[str, Any] = {
-    "total_steps": _STEPS["pretrained"],
-    "eval_kwargs": {},
-    "policy.pretraining_steps": 2000,
-    "policy.dim": 256,
-    "policy.mlp_dim": 256,
-    "supervised.learning_rate": 2e-3,
+_STEPS = {"faces": 1250, "ballet3d": 6000, "colour": 2400, "view": 500}
+#: Model of runs in FFHQ-world.
+_FACE_MODEL: dict[str, Any] = {
+    "memory": "sat-fifo",
+    "convolutions": "components",
+    "place_code": "learned2d",
+    "place_layers": 2,
+    "dim": 256,
+    "mlp_dim": 256,
 }
-_FACE_MEMORIES = ("t-fifo", "t-fifo+a", "sat-fifo", "pm8", "pm16", "pm32")
 
 
 def _allocation(steps: int) -> dict[str, Any]:
@@ -41,9 +39,10 @@ def _allocation(steps: int) -> dict[str, Any]:
 
 def _places() -> dict[str, Variant]:
     """Memories without and with places, chunks of regions, and codes of places, in FFHQ-world."""
+    no_places = {"policy.place_code": None}
     variants = {
-        "t-fifo": Variant("FFHQ-world, memory without places", {"policy.memory": "t-fifo"}),
-        "t-fifo+a": Variant("FFHQ-world, moves in place of places", {"policy.memory": "t-fifo+a"}),
+        "t-fifo": Variant("FFHQ-world, memory without places", {"policy.memory": "t-fifo", **no_places}),
+        "t-fifo+a": Variant("FFHQ-world, moves in place of places", {"policy.memory": "t-fifo+a", **no_places}),
         "sat-fifo": Variant("FFHQ-world, a place for each cell"),
     }
     for count in (8, 16, 32):
@@ -53,14 +52,14 @@ def _places() -> dict[str, Variant]:
         )
     for code, what in (
         ("learned2d", "learned vectors of row and column"),
+        ("sine2d", "sinusoids of row and column"),
         ("learned1d", "a learned vector for each cell"),
         ("sine1d", "a sinusoid of the number of the cell"),
     ):
-        variants[code] = Variant(f"FFHQ-world, code of places: {what}", {"policy.place_code": code})
-    for name in _FACE_MEMORIES:
-        small = variants[name]
-        about = f"{small.about}; encoder and decoder are learned first, twice the width"
-        variants[f"pretrained-{name}"] = Variant(about, {**small.overrides, **_PRETRAINED})
+        variants[code] = Variant(
+            f"FFHQ-world, the published width of 128, code of places: {what}",
+            {"policy.place_code": code, "policy.dim": 128, "policy.mlp_dim": 128},
+        )
     variants["moves"] = Variant(
         "FFHQ-world, queries are single moves as in the paper, and places are no auxiliary target",
         {"policy.move_query": "moves", "policy.place_layers": 0},
@@ -85,8 +84,8 @@ def _strategies(prefix: str, env: str, names: tuple[str, ...], overrides: dict[s
     return variants
 
 
-#: Of tasks with views: their pictures are not those of a split, and evaluation draws its own.
-_VIEWS: dict[str, Any] = {"env_kwargs": {}, "eval_kwargs": {}}
+#: Of tasks with views, which draw pictures of their own.
+_VIEWS: dict[str, Any] = {"env_kwargs": {}}
 #: A quarter of ColorRecall's steps, so that four times as many tours can be drawn, and a square that convolutions which
 #: do not learn can see.
 _COLOUR = {"steps": [50, 50], "capacity": 50, "square_size": 32}
@@ -100,8 +99,7 @@ PICTURE_PRESETS: dict[str, Preset] = {
             total_steps=_STEPS["faces"],
             threads=1,
             learner=_LEARNER,
-            policy={"memory": "sat-fifo", "place_layers": 2},
-            eval_kwargs=_NEW_FACES,
+            policy=_FACE_MODEL,
             eval_trials=500,
             score="mse",
         ),
@@ -111,7 +109,7 @@ PICTURE_PRESETS: dict[str, Preset] = {
                 "longstay",
                 "FFHQWorld-LongStay",
                 ("fifo", "mvfo"),
-                {"total_steps": _STEPS["faces"], "policy": {"memory": "sat-fifo", "place_layers": 2}},
+                {"total_steps": _STEPS["faces"], "policy": _FACE_MODEL},
             ),
             **_strategies(
                 "ballet3d",
@@ -161,9 +159,8 @@ def _of(*variants: str) -> list[str]:
 
 #: Table -> names of its variants.
 PICTURE_TABLES: dict[str, list[str]] = {
-    "faces": _of(*_FACE_MEMORIES),
-    "pretrained": _of(*(f"pretrained-{name}" for name in _FACE_MEMORIES)),
-    "codes": _of("sat-fifo", "learned2d", "learned1d", "sine1d"),
+    "faces": _of("t-fifo", "t-fifo+a", "sat-fifo", "pm8", "pm16", "pm32"),
+    "codes": _of("learned2d", "sine2d", "learned1d", "sine1d"),
     "longstay": _of("longstay-fifo", "longstay-mvfo", "longstay-ama"),
     "ballet3d": _of("ballet3d-fifo", "ballet3d-lifo", "ballet3d-lvfo", "ballet3d-mvfo", "ballet3d-ama"),
     "recall": _of("colour-fifo", "colour-mvfo", "colour-ama", "view-fifo", "view-mvfo", "view-ama"),
@@ -181,12 +178,8 @@ def smoke_config(config: RunConfig) -> RunConfig:
         ("supervised.batch_size", 2),
         ("supervised.validation_episodes", 2),
     ]
-    if "pretraining_steps" in config.policy:
-        overrides.append(("policy.pretraining_steps", 1))
     if config.env.startswith("memenvs/FFHQWorld"):
-        overrides += [("env_kwargs.num_images", 4)]
-        if config.eval_kwargs:
-            overrides.append(("eval_kwargs.num_images", 4))
+        overrides.append(("env_kwargs.num_images", 4))
     if config.env.startswith("memenvs/Ballet3D"):  # others first see all views
         overrides.append(("policy.convolutions", "learned"))
     return with_overrides(config, overrides)

@@ -31,18 +31,21 @@ class PictureModelConfig:
         move_query: What a query after some moves encodes, in tasks with moves. "moves", as published: the first query
             encodes the picture at the start, each other one a move, and all of them the time. "displacement": each
             encodes the picture at the start and the sum of the moves so far, so that the agent need not learn to add.
+            Numbers of rows and of columns have learned vectors, as rows and columns have in `PlaceCode`.
         initialisation: "calibrated" scales pictures (`PictureEncoder.calibrate`) and codes of time and place, so that
             each is visible in a token, and starts with attention to what resembles the query (`MemoryReader.sharpen`).
             "release" keeps PyTorch's own weights and published codes.
         convolutions: Those of the encoder. "fixed" leaves them as they are drawn (and calibrated), and its last layer
-            alone learns. Views that a task draws once are then convolved once, and not in every batch. "components" is
-            the same with principal components (`PrincipalComponents`) in place of the third convolution, so that small
-            objects are seen beside large ones; for tasks of views, with `initialisation` "calibrated".
-        pretraining_steps: Batches at the start in which encoder and decoder alone are learned, as an auto-encoder of
-            patches with their places; 0 for none. Afterwards the encoder stays as it is. The decoder then gets only
-            what the layers after `place_layers` have read, without the query that they add it to. These layers start
-            by copying what they read (`MemoryReader.start_by_copying`). For tasks of patches that answer with pictures,
-            with `initialisation` "calibrated".
+            alone learns. Views that a task draws once are then convolved once, and not in every batch. "components" has
+            principal components, with `initialisation` "calibrated". In tasks of views, they take the place of the
+            third convolution (`PrincipalComponents`), so that small objects are seen beside large ones. In tasks that
+            answer with patches, the whole encoder is made of them, does not learn, and the decoder starts as its
+            opposite (`make_picture_prediction` fits both by `start_with_components`; a model made by hand has random
+            ones). The layers after `place_layers` then start by copying what they read
+            (`MemoryReader.start_by_copying`), and the decoder gets that without the query that they add it to. In a
+            memory that knows places, with `place_layers`, these layers are given the code of the predicted place alone,
+            and start by comparing it with those of tokens (`MemoryReader.start_by_comparing`); this is sharp with
+            learned codes.
         place_layers: Layers after which a second head predicts the place of each query, 0 (none) to `layers` - 1, in
             tasks with moves. It is trained together with the answer. The model must find the place of the start, add
             the moves, and read there; the answer alone teaches none of the three by itself.
@@ -70,7 +73,6 @@ class PictureModelConfig:
     move_query: MoveQuery = "displacement"
     initialisation: Initialisation = "calibrated"
     convolutions: Convolutions = "learned"
-    pretraining_steps: int = 0
     place_layers: int = 0
     flat_layers: int = 0
     chunk: int = 8
@@ -84,7 +86,7 @@ class PictureModelConfig:
         check_fields(self)
         for name in ("chunk", "top_k", "dim", "layers", "heads", "mlp_dim"):
             check_int(name, getattr(self, name))
-        for name in ("pretraining_steps", "place_layers", "flat_layers"):
+        for name in ("place_layers", "flat_layers"):
             check_int(name, getattr(self, name), at_least=0)
         if self.place_layers >= self.layers:
             raise ValueError(f"place_layers must be below layers ({self.layers}), got {self.place_layers}")
@@ -94,10 +96,9 @@ class PictureModelConfig:
                 f"others, got {self.flat_layers}"
             )
         check_largest(vars(self))
-        if self.initialisation != "calibrated" and (self.convolutions == "components" or self.pretraining_steps):
+        if self.initialisation != "calibrated" and self.convolutions == "components":
             raise ValueError(
-                "initialisation must be 'calibrated' with convolutions 'components' and with pretraining_steps, "
-                f"got {self.initialisation!r}"
+                f"initialisation must be 'calibrated' with convolutions 'components', got {self.initialisation!r}"
             )
         if self.capacity != "task":
             check_int("capacity", self.capacity, or_none=True)

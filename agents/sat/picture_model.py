@@ -34,8 +34,15 @@ CONVOLVED_AT_ONCE = 256
 """Views that are convolved at once where a task has drawn many."""
 COMPONENTS = 512
 """Principal components of views, with `convolutions="components"`."""
+LEAST_COMPONENTS_DIM = 8
+"""Least width of principal components of patches: one component and one constant channel in the last convolution."""
 TIME_SCALE = 0.25
 """Root mean square of a calibrated time code; that of pictures and places is 1."""
+PLACE_RELEVANCE = 20.0
+"""Initial logit of a token at the place of the query, if the encoder does not learn and codes of places are learned.
+
+Tokens in the same row or column have half of it. With sinusoids, those nearby have almost as much.
+"""
 
 
 class PictureInputs(NamedTuple):
@@ -60,6 +67,9 @@ class PictureModel(nn.Module):
         config: Settings; None for the defaults.
         **settings: Fields of the config to change.
 
+    Attributes:
+        has_fixed_codes: True if the encoder of patches is made of principal components and does not learn.
+
     Raises:
         ValueError: A setting does not fit the task, such as moves or a grid that it does not have.
     """
@@ -78,25 +88,34 @@ class PictureModel(nn.Module):
             raise ValueError(f"memory must be one without moves in a task that has none, got {config.memory!r}")
         if config.place_layers and task.move_vectors is None:
             raise ValueError(f"place_layers must be 0 in a task without moves, got {config.place_layers}")
+        if config.move_query == "displacement" and task.move_vectors is not None and task.columns is None:
+            raise ValueError("move_query must be 'moves' in a task whose places are no grid, got 'displacement'")
         self.task = task
         self.config = config
         self.capacity = task.capacity if isinstance(config.capacity, str) else config.capacity
         retained(np.zeros((1, task.steps), np.int64), config.strategy, self.capacity, n_places=task.n_regions)
 
         dim, calibrated = config.dim, config.initialisation == "calibrated"
-        if config.convolutions == "components" and task.pictures == "patches":
-            raise ValueError("convolutions must be 'learned' or 'fixed' in a task of patches, got 'components'")
-        if config.pretraining_steps and (task.pictures != "patches" or task.classes or task.move_vectors is None):
+        has_components = config.convolutions == "components"
+        if has_components and task.pictures == "patches" and (task.classes or task.move_vectors is None):
             raise ValueError(
-                "pretraining_steps must be 0 in a task without moves or that does not answer with patches, "
-                f"got {config.pretraining_steps}"
+                "convolutions must be 'learned' or 'fixed' in a task of patches without moves or with classes, "
+                "got 'components'"
+            )
+        self.has_fixed_codes = has_components and task.pictures == "patches"
+        if self.has_fixed_codes and dim < LEAST_COMPONENTS_DIM:
+            raise ValueError(
+                f"dim must be at least {LEAST_COMPONENTS_DIM} with convolutions 'components' in a task of patches, "
+                f"got {dim}"
             )
         self.encoder: PictureEncoder
         if task.pictures == "patches":
             self.encoder = PatchEncoder(dim)
         else:
-            self.encoder = ViewEncoder(dim, COMPONENTS if config.convolutions == "components" else 0)
-        if config.convolutions != "learned":
+            self.encoder = ViewEncoder(dim, COMPONENTS if has_components else 0)
+        if self.has_fixed_codes:
+            self.encoder.requires_grad_(False)
+        elif config.convolutions != "learned":
             self.encoder.convolutions.requires_grad_(False)
         self._drawn_features: dict[int, tuple[np.ndarray, Tensor]] = {}  # views, and what the convolutions make of them
         self.register_load_state_dict_post_hook(lambda model, _: model._drawn_features.clear())
@@ -108,19 +127,20 @@ class PictureModel(nn.Module):
             self.head = PatchDecoder(dim) if task.pictures == "patches" else ViewDecoder(dim, task.answers, calibrated)
         self.place_head = nn.Linear(dim, task.n_places) if config.place_layers else None
         self.moves: nn.Parameter | None = None
+        self.displacements: PlaceCode | None = None
         self.query: nn.Linear | None = None
         if task.move_vectors is not None:
             if config.uses_moves or config.move_query == "moves":
                 self.moves = nn.Parameter(torch.randn(len(task.move_vectors), dim))
             if config.move_query == "displacement":
-                self.query = nn.Linear(task.move_vectors.shape[1], dim, bias=False)
+                rows, columns = (2 * most + 1 for most in self._most_moved)
+                self.displacements = PlaceCode("learned2d", rows * columns, dim, columns)
         elif task.query_dim:
             self.query = nn.Linear(task.query_dim, dim)
         self.places: PlaceCode | None = None
         if config.uses_place:
             kind = cast(PlaceCodeKind, config.place_code or ("sine1d" if task.columns is None else "sine2d"))
-            columns = task.columns if kind.endswith("2d") else None
-            self.places = PlaceCode(kind, task.n_places, dim, columns)
+            self.places = PlaceCode(kind, task.n_places, dim, task.columns if kind.endswith("2d") else None)
         # with moves as tokens, each takes one unit of time before the step that it led to
         self._units_per_step = 2 if config.uses_moves else 1
         units = self._units_per_step * task.steps + 1 + task.answers
@@ -128,6 +148,12 @@ class PictureModel(nn.Module):
         self.register_buffer("times", times, persistent=False)  # (units, D)
         if calibrated:
             self._calibrate()
+
+    @property
+    def _most_moved(self) -> tuple[int, int]:
+        """Rows and columns between the most distant places of the task's grid."""
+        assert self.task.columns is not None
+        return self.task.n_places // self.task.columns - 1, self.task.columns - 1
 
     @torch.no_grad()
     def _calibrate(self) -> None:
@@ -141,8 +167,14 @@ class PictureModel(nn.Module):
                 part.sub_(part.mean(0))
             codes.div_(self.places.table().square().mean().sqrt())
         self.reader.sharpen(SHARPNESS, keys_like_queries=True, within_chunks=True)
-        if self.config.pretraining_steps:
-            self.reader.start_by_copying(slice(self.config.place_layers, None))
+        if self.has_fixed_codes:
+            reading = slice(self.config.place_layers, None)
+            self.reader.start_by_copying(reading)
+            if self.places is not None and self.config.place_layers:
+                table = self.places.table()
+                spread, directions = torch.linalg.eigh(table.T @ table / len(table))
+                # codes of patches leave directions above their own mean square, 1, to places
+                self.reader.start_by_comparing(reading, directions.T[spread > 1].flip(0), PLACE_RELEVANCE)
 
     def forward(self, batch: PictureBatch, strategies: np.ndarray) -> Tensor:
         """Answer the query of each episode.
@@ -173,9 +205,12 @@ class PictureModel(nn.Module):
             query = self.reader(query, tokens, chunks, top_k, layers=slice(flat, split))
             places = self.place_head(query)
             if self.places is not None:  # the layers that follow read where the answer should be
-                query = query + places.softmax(2).to(query.dtype) @ self.places.table().to(query.dtype)
+                # where codes are fixed, errors of answers do not change what predicts the place
+                shares = (places.detach() if self.has_fixed_codes else places).softmax(2)
+                place = shares.to(query.dtype) @ self.places.table().to(query.dtype)
+                query = place if self.has_fixed_codes else query + place
         read = self.reader(query, tokens, chunks, top_k, layers=slice(split, None))  # (B, Q, D)
-        if self.config.pretraining_steps:
+        if self.has_fixed_codes:
             read = read - query  # the decoder knows codes of patches, not queries
         if batch.query_moves is None:
             return self.head(read[:, 0]), None
@@ -194,9 +229,7 @@ class PictureModel(nn.Module):
         rows = [np.take_along_axis(batch.rows, steps, 1)]  # (B, N)
         if batch.query_rows is not None:
             rows.append(batch.query_rows)
-        # after pre-training the encoder learns no more
-        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.config.pretraining_steps):
-            values, *first = self.encode(batch, rows)  # (B, N, D) and (B, D)
+        values, *first = self.encode(batch, rows)  # (B, N, D) and (B, D)
         units = self._units_per_step * torch.from_numpy(steps).to(device)
         values = values + self.times[units + self._units_per_step - 1].to(values.dtype)
         if self.places is not None:
@@ -213,29 +246,13 @@ class PictureModel(nn.Module):
             chunks = chunks_by_place(at_steps(batch.regions), in_memory, self.config.chunk)
         return PictureInputs(self.queries(batch, first[0] if first else None), Tokens(values, mask=mask), chunks)
 
-    def reconstruct(self, batch: PictureBatch) -> tuple[Tensor, Tensor]:
-        """Encode the patches along the query's path, and decode what a memory would store of them.
-
-        A decoder of codes with places added makes the encoder leave room for places.
-
-        Args:
-            batch: B episodes of a task of patches and moves.
-
-        Returns:
-            Codes, float, (B, 1 + A, D), and patches, float, (B, 1 + A, h, w, 3), 0 to 1; all with gradient.
-
-        Raises:
-            ValueError: An answer is in no picture of the task.
-        """
-        assert batch.query_rows is not None and batch.answer_rows is not None and batch.query_places is not None
-        if batch.answer_rows.min() < 0:
-            raise ValueError("answer_rows must be rows of pictures in a task with pretraining_steps, got -1")
-        (codes,) = self.encode(batch, [np.concatenate([batch.query_rows[:, None], batch.answer_rows], 1)])
-        stored = codes
+    def added_moments(self) -> Tensor:
+        """Second moments of what tokens add to codes of pictures: time and place; float, (D, D)."""
+        moments = self.times.T @ self.times / len(self.times)
         if self.places is not None:
-            places = torch.from_numpy(batch.query_places).to(codes.device)
-            stored = codes + self.places.table().detach().to(codes.dtype)[places]
-        return codes, self.head(stored.flatten(0, 1)).unflatten(0, codes.shape[:2])
+            places = self.places.table()
+            moments = moments + places.T @ places / len(places)
+        return moments
 
     def encode(self, batch: PictureBatch, rows: Sequence[np.ndarray]) -> list[Tensor]:
         """Encode what steps show; each picture that occurs is encoded once.
@@ -300,10 +317,12 @@ class PictureModel(nn.Module):
         if batch.query_moves is None:
             return first
         assert self.task.move_vectors is not None
-        if self.query is not None:
-            scale = np.abs(self.task.move_vectors).max() * (self.task.columns or self.task.n_places) / 2
-            moved = (self.task.move_vectors[batch.query_moves].cumsum(1) / scale).astype(np.float32)
-            return torch.cat([first, first + self.query(torch.from_numpy(moved).to(device))], 1)
+        if self.displacements is not None:
+            rows, columns = self._most_moved
+            moved = self.task.move_vectors[batch.query_moves].cumsum(1) + np.array([columns, rows])  # (B, A, 2)
+            assert self.displacements.columns is not None
+            number = torch.from_numpy(moved[..., 1] * self.displacements.columns + moved[..., 0]).to(device)
+            return torch.cat([first, first + self.displacements.table()[number].to(first.dtype)], 1)
         assert self.moves is not None
         moves = self.moves[torch.from_numpy(batch.query_moves).to(device)].to(first.dtype)  # (B, A, D)
         queries = torch.cat([first, moves], 1)

@@ -13,7 +13,8 @@ from torch.nn import functional
 
 from memenvs.agents.algorithms.supervised import PredictionModel
 from memenvs.agents.algorithms.supervised_config import Split
-from memenvs.agents.encoders.pictures import ViewDecoder
+from memenvs.agents.encoders.patch_components import start_with_components
+from memenvs.agents.encoders.pictures import PatchDecoder, PatchEncoder, ViewDecoder
 from memenvs.agents.memory.allocator import AdaptiveAllocator
 from memenvs.agents.sat.allocation import SupervisedAllocation
 from memenvs.agents.sat.picture_model import PictureModel
@@ -29,12 +30,7 @@ PLACE_WEIGHT = 0.01
 With 1 the encoder learned what separates places and little of what a picture needs.
 """
 FROZEN_PLACE_WEIGHT = 0.3
-"""The same after pre-training, when the encoder does not learn: places are found sooner."""
-CODE_WEIGHT = 0.01
-"""Weight, in pre-training, of what keeps codes at mean 0 and mean square 1, as `PictureEncoder.calibrate` leaves them.
-
-Without it the mean square was 18 after 250 batches, so that codes covered those of time and place in the tokens.
-"""
+"""The same where the encoder does not learn: places are found sooner."""
 CALIBRATION_EPISODES = 16
 """Episodes whose pictures the encoder is calibrated with."""
 COMPONENT_EPISODES = 160
@@ -50,12 +46,10 @@ class StrategyBatch:
     Attributes:
         episodes: B episodes.
         strategies: int64, (B,); number of each episode's strategy in `memenvs.retention.STRATEGY_NAMES`.
-        is_pretraining: True if encoder and decoder alone are to learn.
     """
 
     episodes: PictureBatch
     strategies: np.ndarray
-    is_pretraining: bool = False
 
 
 class PicturePrediction(PredictionModel):
@@ -84,14 +78,12 @@ class PicturePrediction(PredictionModel):
     def sample(self, count: int, rng: np.random.Generator, split: Split = "train", step: int = 0) -> StrategyBatch:
         """Draw episodes and choose their strategies; see `PredictionModel.sample`."""
         episodes = self.model.task.sample(count, rng, split)
-        learned = step - self.model.config.pretraining_steps  # batches whose answers were learned
-        is_pretraining = split == "train" and learned < 0
         if self.allocator is None:
-            return StrategyBatch(episodes, strategy_numbers(self.model.config.strategy, count), is_pretraining)
+            return StrategyBatch(episodes, strategy_numbers(self.model.config.strategy, count))
         assert self.allocation is not None
-        epsilon = self.allocation.epsilon_at(max(learned, 0)) if split == "train" else 0.0
+        epsilon = self.allocation.epsilon_at(step) if split == "train" else 0.0
         strategies = self.allocator.choose(self._task_vectors(episodes), epsilon, rng)
-        return StrategyBatch(episodes, strategies.cpu().numpy(), is_pretraining)
+        return StrategyBatch(episodes, strategies.cpu().numpy())
 
     def shard(self, batch: StrategyBatch, rank: int, count: int) -> StrategyBatch:
         """Take every `count`-th episode; see `PredictionModel.shard`."""
@@ -111,11 +103,9 @@ class PicturePrediction(PredictionModel):
         """Compute the mean loss of the answers; see `PredictionModel.loss`.
 
         In tasks with moves the error at the start is added, and the cross-entropy of places with `place_layers`. With
-        an allocator its own loss is added, weighted. In pre-training it is the loss of an auto-encoder instead.
+        an allocator its own loss is added, weighted.
         """
         episodes = batch.episodes
-        if batch.is_pretraining:
-            return self._reconstruction_loss(episodes)
         answers, places = self.model.predict(episodes, batch.strategies)
         with torch.autocast(answers.device.type, enabled=False):
             total = torch.zeros((), device=answers.device)
@@ -128,8 +118,7 @@ class PicturePrediction(PredictionModel):
                 assert episodes.query_places is not None
                 wanted = torch.from_numpy(episodes.query_places).to(places.device)
                 place_loss = functional.cross_entropy(places.float().flatten(0, 1), wanted.flatten())
-                is_frozen = self.model.config.pretraining_steps > 0
-                total = total + (FROZEN_PLACE_WEIGHT if is_frozen else PLACE_WEIGHT) * place_loss
+                total = total + (FROZEN_PLACE_WEIGHT if self.model.has_fixed_codes else PLACE_WEIGHT) * place_loss
                 log["place_accuracy"] = (places.argmax(2) == wanted).float().mean().item()
             losses = self._losses(answers, episodes)
             total = total + losses.mean()
@@ -141,15 +130,6 @@ class PicturePrediction(PredictionModel):
                 total = total + self.allocation.loss_weight * q_loss
                 log |= {"answer_loss": losses.mean().item(), "q_loss": q_loss.item()}
         return total, log
-
-    def _reconstruction_loss(self, episodes: PictureBatch) -> tuple[Tensor, dict[str, float]]:
-        """Error of decoded patches, and how far their codes are from mean 0 and mean square 1."""
-        codes, patches = self.model.reconstruct(episodes)
-        with torch.autocast(patches.device.type, enabled=False):
-            codes = codes.float().flatten(0, 1)
-            error = _squared_errors(patches, torch.from_numpy(episodes.answers).to(patches.device)).mean()
-            drift = codes.mean(0).square().mean() + (codes.square().mean() - 1).square()
-        return error + CODE_WEIGHT * drift, {"reconstruction_mse": error.item()}
 
     def _losses(self, answers: Tensor, episodes: PictureBatch) -> Tensor:
         """Cross-entropies or mean squared errors, float32, (B,)."""
@@ -224,12 +204,15 @@ def make_picture_prediction(task: PictureTask, settings: Mapping[str, Any]) -> P
     model_settings = dict(settings)
     allocation = model_settings.pop("allocation", None)
     model = PictureModel(task, **model_settings)
+    has_components = model.config.convolutions == "components"
     if model.config.initialisation == "calibrated":
-        has_components = model.config.convolutions == "components"
         batch = task.sample(COMPONENT_EPISODES if has_components else CALIBRATION_EPISODES, np.random.default_rng(0))
         numbers = np.unique(batch.rows[:, ::CALIBRATION_STRIDE] // model.encoder.rows_per_picture)
         pictures = torch.from_numpy(batch.pictures(numbers))
-        model.encoder.calibrate(pictures)
+        if isinstance(model.encoder, PatchEncoder) and isinstance(model.head, PatchDecoder) and has_components:
+            start_with_components(model.encoder, model.head, pictures, model.added_moments())
+        else:
+            model.encoder.calibrate(pictures)
         if isinstance(model.head, ViewDecoder):
             model.head.calibrate(pictures)
     if allocation is None:

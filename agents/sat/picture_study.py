@@ -22,7 +22,6 @@ Runs = Mapping[str, Sequence[Path]]
 """Name of a run -> folders, one per seed."""
 TITLES = {
     "faces": "FFHQ-world: patches from a memory with and without places",
-    "pretrained": "FFHQ-world: the same memories, wider, with an encoder that was learned first",
     "codes": "FFHQ-world: codes of places",
     "longstay": "FFHQ-world with a long stay: what to keep",
     "ballet3d": "Ballet3D: what to keep for which task",
@@ -120,7 +119,7 @@ def _add_strips(report: Report, table: str, runs: Runs) -> None:
         with RunDirectory(folders[0]) as run:
             model = trained_model(run)
         assert isinstance(model, PicturePrediction)
-        truth, answers[short_name(name).removeprefix(f"{table}-")] = sample_answers(model, STRIP_SEED)
+        truth, answers[short_name(name)] = sample_answers(model, STRIP_SEED)
     if truth is not None:
         figure = strip_figure(truth, answers)
         report.picture(f"{table}_strips", figure_png(figure), "the right pictures, and those of each run", wide=True)

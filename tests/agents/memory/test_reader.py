@@ -321,6 +321,31 @@ def test_sharpened_relevances_by_their_equation(keys_like_queries: bool) -> None
     assert changed == [f"layers.{k}.relevance_key.weight" for k in range(2)]
 
 
+def test_layers_that_start_by_comparing_see_some_directions_alone() -> None:
+    """The logit is the given one times the cosine if mean squares are 1, for single tokens and in each head."""
+    made = reader()
+    directions = torch.linalg.qr(torch.randn(D, D, dtype=torch.float64)).Q.T[:3]
+    made.start_by_comparing(slice(1, None), directions, 5.0)
+    first, layer = made.layers
+    assert (first.folded_query(torch.zeros(D, dtype=torch.float64)) != 0).any()  # its bias: not changed
+    token, other = (
+        math.sqrt(D) * directions.T @ torch.nn.functional.normalize(each, dim=0)
+        for each in torch.randn(2, 3, dtype=torch.float64)
+    )
+    unseen = torch.randn(D, dtype=torch.float64)
+    unseen = unseen - directions.T @ (directions @ unseen)
+    for query in (token, other):
+        expected = 5.0 * (query @ token) / D
+        torch.testing.assert_close(layer.folded_query(query + unseen) @ (token - unseen), expected)
+        in_heads = (layer.query(query + unseen) * layer.key(token - unseen)).view(HEADS, -1).sum(1) * layer.scale
+        torch.testing.assert_close(in_heads, expected.expand(HEADS))
+    made.start_by_comparing(slice(None), torch.eye(D, dtype=torch.float64)[:6], 5.0)  # each head compares four numbers
+    assert (first.key.weight.view(HEADS, -1, D)[:, :, 4:] == 0).all()
+    torch.testing.assert_close(first.folded_query(token) @ token, 5.0 * token[:6].square().sum() / D)
+    made.start_by_comparing(slice(1, None), directions, 5.0)
+    assert (layer.folded_query(torch.zeros(D, dtype=torch.float64)) == 0).all()
+
+
 def test_numbers_of_parameters() -> None:
     made = MemoryReader()
     assert [sum(p.numel() for p in layer.parameters()) for layer in made.layers] == [198_144] * 4

@@ -109,7 +109,6 @@ def test_settings_of_picture_models() -> None:
     sizes = {"chunk": 8, "top_k": 4, "dim": 128, "layers": 4, "heads": 2, "mlp_dim": 128}
     memory = {"memory": "sat-fifo", "strategy": "fifo", "capacity": "task", "place_code": None}
     layers = {"initialisation": "calibrated", "convolutions": "learned", "place_layers": 0, "flat_layers": 0}
-    layers["pretraining_steps"] = 0
     assert asdict(PictureModelConfig()) == {**memory, "move_query": "displacement", **layers, **sizes}
     allowed: list[dict[str, Any]] = [
         dict.fromkeys((*sizes, "capacity"), 1),
@@ -122,7 +121,7 @@ def test_settings_of_picture_models() -> None:
     for settings in allowed:
         config = PictureModelConfig(**settings)
         assert {name: getattr(config, name) for name in settings} == settings
-    zeros = ("pretraining_steps", "place_layers", "flat_layers")
+    zeros = ("place_layers", "flat_layers")
     refused: list[tuple[dict[str, Any], str]] = [
         *(({name: 0}, f"{name} must be an integer of at least 1( or None)?, got 0") for name in (*sizes, "capacity")),
         *(({name: -1}, f"{name} must be an integer of at least 0, got -1") for name in zeros),

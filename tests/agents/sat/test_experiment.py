@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.report import Report
 from memenvs.agents.experiments.run_report import write_report
@@ -33,18 +31,6 @@ def test_a_run_draws_answers_and_memory_until_it_learns_on(tmp_path: Path) -> No
             assert (tmp_path / "page" / name).read_bytes() == (run.path / name).read_bytes()
         run.drop_results()  # as the next checkpoint does
         assert not any((run.path / name).exists() for name in (*FIGURES, "evaluation.json"))
-
-
-def test_a_run_is_longer_than_its_pretraining(tmp_path: Path) -> None:
-    config = smoke_config(find_preset("sat-pictures:pretrained-pm8"))
-    with RunDirectory.open_or_create(tmp_path / "run", config) as run:
-        train_and_evaluate(run, quiet=True)
-        logged = {line.split(",")[1] for line in (run.path / "metrics.csv").read_text().splitlines()}
-        assert {"train/reconstruction_mse", "train/mse", "train/place_accuracy", "validation/mse"} <= logged
-    experiment = config.kind.make_experiment()
-    experiment.check(config, Processes())
-    with pytest.raises(ValueError, match=r"policy.pretraining_steps must be below total_steps \(1\), got 1"):
-        experiment.check(replace(config, total_steps=1), Processes())
 
 
 def test_errors_of_ballets_by_task_and_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

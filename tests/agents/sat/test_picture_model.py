@@ -56,9 +56,10 @@ def plain_answer(model: PictureModel, batch: PictureBatch, strategy: str, b: int
     queries = [first]
     for k in range(model.task.answers):
         if config.move_query == "displacement":
-            assert model.query is not None
-            moved = sum(MOVES[move] for move in batch.query_moves[b, : k + 1]) / 5
-            queries.append(first + model.query.weight @ torch.tensor(moved, dtype=torch.float32))
+            assert model.displacements is not None
+            x, y = sum(MOVES[move] for move in batch.query_moves[b, : k + 1])
+            of_columns, of_rows = model.displacements.codes.split(19)  # -9 to 9
+            queries.append(first + (of_columns[9 + x] + of_rows[9 + y]) / 2)
         else:
             assert model.moves is not None
             queries.append(model.moves[batch.query_moves[b, k]])
@@ -68,9 +69,12 @@ def plain_answer(model: PictureModel, batch: PictureBatch, strategy: str, b: int
     memory = torch.stack(tokens)
     for number, layer in enumerate(model.reader.layers):
         assert isinstance(layer, MemoryLayer)
-        if model.place_head is not None and number == config.place_layers:
-            assert model.places is not None
-            query = query + model.place_head(query).softmax(1) @ model.places.table()
+        if model.place_head is not None and model.places is not None and number == config.place_layers:
+            logits = model.place_head(query)
+            if model.has_fixed_codes:
+                query = logits.detach().softmax(1) @ model.places.table()
+            else:
+                query = query + logits.softmax(1) @ model.places.table()
         if number == config.place_layers:
             before_reading = query
         in_chunks = config.is_chunked and number >= config.flat_layers
@@ -109,7 +113,7 @@ def plain_answer(model: PictureModel, batch: PictureBatch, strategy: str, b: int
             read.append((best.values.softmax(0)[:, None] * torch.stack(parts)).sum(0))
         query = query + torch.stack(read)
         query = query + layer.mlp(layer.mlp_norm(query))
-    return model.head((query - before_reading if config.pretraining_steps else query)[1:])
+    return model.head((query - before_reading if model.has_fixed_codes else query)[1:])
 
 
 @pytest.mark.slow
@@ -120,8 +124,10 @@ def test_answers_and_gradients_are_those_of_the_equations() -> None:
         {"memory": "t-fifo+a", "move_query": "moves"},
         {"memory": "sat-pm-ph", "capacity": None, "place_layers": 1, "place_code": "learned2d"},
         {"memory": "sat-pm-ph", "place_layers": 2, "flat_layers": 1},
-        {"memory": "sat-fifo", "place_layers": 2, "pretraining_steps": 1},
-        {"memory": "t-fifo", "pretraining_steps": 1},
+        {"memory": "sat-fifo", "place_layers": 2, "convolutions": "components", "place_code": "learned2d"},
+        {"memory": "sat-pm-ph", "place_layers": 1, "flat_layers": 1, "convolutions": "components"},
+        {"memory": "sat-fifo", "convolutions": "components", "move_query": "moves"},
+        {"memory": "t-fifo", "convolutions": "components", "place_layers": 1},
     ):
         for strategy in ("fifo", "mvfo"):
             torch.manual_seed(1)
@@ -151,6 +157,8 @@ def test_calibrated_parts_of_a_token_have_the_same_size_and_time_a_quarter() -> 
     for codes, size in ((model.places.table(), 1.0), (model.times, 0.25)):
         assert codes.square().mean().sqrt().item() == pytest.approx(size, rel=1e-4)
         assert codes.mean(0).abs().max() < 1e-4
+    products = [codes[:, :, None] * codes[:, None] for codes in (model.times, model.places.table())]
+    torch.testing.assert_close(model.added_moments(), sum(each.mean(0) for each in products), rtol=1e-4, atol=1e-5)
 
 
 def test_fixed_convolutions_see_the_views_that_batches_share_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +198,7 @@ def test_settings_that_do_not_fit_are_refused_by_name() -> None:
     for refused, settings, words in (
         (of_classes, {"memory": "t-fifo+a"}, "memory must be one without moves"),
         (of_classes, {"place_layers": 1}, "place_layers must be 0"),
-        (of_classes, {"pretraining_steps": 1}, "pretraining_steps must be 0 in a task .* with patches, got 1"),
+        (of_classes, {"convolutions": "components"}, "convolutions must be 'learned' or 'fixed' in a task of patches"),
         (task, {"place_layers": 4}, "place_layers must be below layers"),
         (task, {"place_layers": 2, "flat_layers": 1}, "and 0 with others, got 1"),
         (task, {"memory": "sat-pm-ph", "place_layers": 1, "flat_layers": 2}, "flat_layers must be at most"),
@@ -201,26 +209,57 @@ def test_settings_that_do_not_fit_are_refused_by_name() -> None:
         (task, {"memory": "t-fifo", "place_code": "sine1d"}, "place_code must be left out"),
         (task, {"memories": 1}, "unknown setting 'memories'"),
         (task, {"capacity": 3, "strategy": "quota"}, "capacity must be at least n_places"),
-        (task, {"convolutions": "components"}, "convolutions must be 'learned' or 'fixed' in a task of patches"),
+        (task, {"convolutions": "components", "dim": 6}, "dim must be at least 8 with .* got 6"),
         (task, {"convolutions": "components", "initialisation": "release"}, "initialisation must be 'calibrated'"),
-        (task, {"pretraining_steps": 1, "initialisation": "release"}, "initialisation must be 'calibrated'"),
     ):
         with pytest.raises(ValueError, match=words):
             PictureModel(refused, **settings)
+    task.columns = None
+    with pytest.raises(ValueError, match="move_query must be 'moves' in a task whose places are no grid"):
+        PictureModel(task)
 
 
 @torch.no_grad()
-def test_after_pretraining_a_model_starts_with_the_mean_of_what_it_reads() -> None:
-    """With all weight on one token, the decoder is given this token."""
+def test_with_fixed_codes_a_model_starts_by_reading_the_predicted_place() -> None:
+    """The decoder is given the mean token of the place, and of all tokens without codes of places."""
+    sizes = {"dim": 64, "layers": 3, "place_layers": 1, "capacity": None, "chunk": 2, "convolutions": "components"}
     for memory in ("sat-fifo", "sat-pm-ph"):
         flat = int(memory == "sat-pm-ph")
-        model = PictureModel(
-            RandomPictures(), **SMALL, memory=memory, place_layers=1, flat_layers=flat, pretraining_steps=1, capacity=1
-        )
+        torch.manual_seed(0)
+        model = PictureModel(RandomPictures(), **sizes, memory=memory, place_code="learned2d", flat_layers=flat)
         batch = model.task.sample(B, np.random.default_rng(2))
+        cells = np.array([7, 96, 38, 54, 7, 61, 20, 7, 85])  # no two in one row or column, but for the 7
+        batch = replace(batch, places=np.tile(cells, (B, 1)), regions=np.tile(cells % 4, (B, 1)))
+        assert model.place_head is not None
+        model.place_head.weight.zero_()
+        model.place_head.bias.zero_()[7] = 100.0
         decoded: list[Tensor] = []
         model.head.register_forward_pre_hook(lambda _, inputs, to=decoded: to.append(inputs[0]))
         strategies = np.zeros(B, np.int64)
         model.predict(batch, strategies)
-        token = model.reader_inputs(batch, strategies).tokens.values  # (B, 1, D)
-        torch.testing.assert_close(decoded[0].unflatten(0, (B, -1)), token.expand(-1, 4, -1), rtol=1e-4, atol=1e-5)
+        tokens = model.reader_inputs(batch, strategies).tokens.values
+        assert tokens is not None
+        expected = tokens[:, cells == 7].mean(1, keepdim=True).expand(-1, 4, -1)
+        assert (decoded[0].unflatten(0, (B, -1)) - expected).square().mean() < 0.03 * expected.square().mean()
+        assert model.places is not None
+        others = torch.linalg.svd(model.places.table()).Vh[18:]  # 9 rows and 9 columns differ
+        assert all(layer.folded_query(others).abs().max() < 1e-4 for layer in model.reader.layers[1:])
+        elsewhere = tokens[:, cells != 7].mean(1, keepdim=True)
+        assert (elsewhere - expected).square().mean() > 0.5 * expected.square().mean()
+
+
+def test_with_fixed_codes_the_encoder_learns_nothing_and_answers_do_not_move_the_predicted_place() -> None:
+    torch.manual_seed(0)
+    model = PictureModel(RandomPictures(), **SMALL, place_layers=1, convolutions="components")
+    batch = model.task.sample(B, np.random.default_rng(2))
+    answers, places = model.predict(batch, np.zeros(B, np.int64))
+    assert places is not None
+
+    def parts(loss: Tensor) -> set[str]:
+        model.zero_grad()
+        loss.backward(retain_graph=True)
+        return {name.split(".")[0] for name, each in model.named_parameters() if each.grad is not None}
+
+    assert parts(answers.square().mean()) == {"head", "reader"}
+    assert parts(places.square().mean()) == {"reader", "place_head", "displacements"}
+    assert all(name.startswith("encoder") == (not each.requires_grad) for name, each in model.named_parameters())

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from memenvs.agents.algorithms.distributed import Processes
+from memenvs.agents.experiments.config import with_overrides
 from memenvs.agents.presets import find_preset
 from memenvs.agents.verbalization.arrays import load_arrays
 from memenvs.agents.verbalization.config import AnswererConfig
@@ -197,3 +199,9 @@ def test_presets_and_wrong_settings() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             AnswererConfig(**settings)
+
+
+def test_a_run_is_longer_than_its_pretraining() -> None:
+    config = with_overrides(find_preset("episodic-qa:auto-encoder-first"), [("total_steps", 300)])
+    with pytest.raises(ValueError, match=r"policy.pretraining_steps must be below total_steps \(300\), got 300"):
+        config.kind.make_experiment().check(config, Processes())

@@ -48,7 +48,7 @@ def main() -> int:
         "--precision",
         choices=["float32", "bfloat16"],
         default="float32",
-        help="bfloat16 takes half of the time on a GPU, and on a CPU with AVX512-BF16 or AMX; far longer on other CPUs",
+        help="bfloat16 takes half of the time on a CPU with AVX512-BF16, and far longer on a CPU without",
     )
     options = sweep_options(parser, "runs/sat_pictures")
     tables = options.tables or (["longstay"] if options.smoke else list(PICTURE_TABLES))

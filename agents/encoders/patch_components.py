@@ -36,7 +36,7 @@ def start_with_components(encoder: PatchEncoder, decoder: PatchDecoder, pictures
     Args:
         encoder: Encoder of a width D of at least 8.
         decoder: Decoder of the same width.
-        pictures: uint8, (P, H, W, 3); typical ones. There are less components than patches.
+        pictures: uint8, (P, H, W, 3); typical ones. There are fewer components than patches.
         added: float, (D, D); second moments of the vectors that are added to codes.
     """
     values = as_channels(pictures, encoder.linear.weight.dtype)
@@ -110,7 +110,10 @@ def _blocks(values: Tensor, stride: int) -> Tensor:
 
 
 def _components(vectors: Tensor, most: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean, axes and variances of the principal components, largest first; (n,), (n, K) and (K,), K <= `most`."""
+    """Mean, axes and variances of the principal components, largest first; (n,), (n, K) and (K,), K <= `most`.
+
+    There are far more vectors than numbers in each, unlike in `PrincipalComponents.fit`.
+    """
     most = min(most, len(vectors) - 1)  # others would be of rounding
     mean = vectors.mean(0)
     centred = vectors - mean

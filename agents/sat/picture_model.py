@@ -171,8 +171,7 @@ class PictureModel(nn.Module):
             reading = slice(self.config.place_layers, None)
             self.reader.start_by_copying(reading)
             if self.places is not None and self.config.place_layers:
-                table = self.places.table()
-                spread, directions = torch.linalg.eigh(table.T @ table / len(table))
+                spread, directions = torch.linalg.eigh(_second_moments(self.places.table()))
                 # codes of patches leave directions above their own mean square, 1, to places
                 self.reader.start_by_comparing(reading, directions.T[spread > 1].flip(0), PLACE_RELEVANCE)
 
@@ -248,11 +247,8 @@ class PictureModel(nn.Module):
 
     def added_moments(self) -> Tensor:
         """Second moments of what tokens add to codes of pictures: time and place; float, (D, D)."""
-        moments = self.times.T @ self.times / len(self.times)
-        if self.places is not None:
-            places = self.places.table()
-            moments = moments + places.T @ places / len(places)
-        return moments
+        moments = _second_moments(self.times)
+        return moments if self.places is None else moments + _second_moments(self.places.table())
 
     def encode(self, batch: PictureBatch, rows: Sequence[np.ndarray]) -> list[Tensor]:
         """Encode what steps show; each picture that occurs is encoded once.
@@ -331,3 +327,8 @@ class PictureModel(nn.Module):
     def retained_steps(self, batch: PictureBatch, strategies: np.ndarray) -> np.ndarray:
         """Mark the steps that are in memory at the query; bool, (B, T). Args as in `forward`."""
         return retained(batch.regions, strategies, self.capacity, n_places=self.task.n_regions)
+
+
+def _second_moments(vectors: Tensor) -> Tensor:
+    """Mean products of the numbers of vectors, float, (N, D); (D, D)."""
+    return vectors.T @ vectors / len(vectors)

@@ -30,7 +30,7 @@ PLACE_WEIGHT = 0.01
 With 1 the encoder learned what separates places and little of what a picture needs.
 """
 FROZEN_PLACE_WEIGHT = 0.3
-"""The same where the encoder does not learn: places are found sooner."""
+"""The same where the encoder does not learn, so that places take nothing from what a picture needs."""
 CALIBRATION_EPISODES = 16
 """Episodes whose pictures the encoder is calibrated with."""
 COMPONENT_EPISODES = 160

@@ -252,7 +252,7 @@ class MemoryReader(nn.Module):
                 nn.init.zeros_(layer.get_parameter(name))
 
     @torch.no_grad()
-    def start_by_comparing(self, layers: slice, directions: Tensor, relevance: float) -> None:
+    def start_by_comparing(self, layers: slice, directions: Tensor, relevance: float, chunk: int = 1) -> None:
         """Let layers start with attention to tokens that are like the query in some directions.
 
         Args:
@@ -261,12 +261,15 @@ class MemoryReader(nn.Module):
                 takes the first D / heads.
             relevance: Logit of a token that equals the query, if their mean square is 1 and they lie in the span of
                 `directions`; > 0.
+            chunk: Tokens in a chunk, of whose mean each is a small part; a chunk with such a token has this logit too,
+                if its other tokens have nothing in common with the query.
         """
         for layer in self.layers[layers]:
             assert isinstance(layer, MemoryLayer)
             for names, heads in ((("relevance_query", "relevance_key"), 1), (("query", "key"), layer.heads)):
                 width = self.dim // heads
-                scale = (relevance * width**0.5 / self.dim) ** 0.5
+                logit = relevance * (chunk if heads == 1 else 1)
+                scale = (logit * width**0.5 / self.dim) ** 0.5
                 compared = directions.new_zeros(heads, width, self.dim)
                 compared[:, : len(directions)] = scale * directions[:width]
                 for name in names:

@@ -20,15 +20,15 @@ _LEARNER = SupervisedConfig(
 #: Drawn faces; a face takes 10 ms to draw, then it is kept.
 _FACES = {"num_images": 2000}
 #: Batches of a run, by table or task.
-_STEPS = {"faces": 1250, "ballet3d": 6000, "colour": 2400, "view": 500}
+_STEPS = {"faces": 2500, "codes": 1250, "ballet3d": 6000, "colour": 2400, "view": 500}
 #: Model of runs in FFHQ-world.
 _FACE_MODEL: dict[str, Any] = {
     "memory": "sat-fifo",
     "convolutions": "components",
     "place_code": "learned2d",
     "place_layers": 2,
-    "dim": 256,
-    "mlp_dim": 256,
+    "dim": 320,
+    "mlp_dim": 320,
 }
 
 
@@ -48,7 +48,12 @@ def _places() -> dict[str, Variant]:
     for count in (8, 16, 32):
         variants[f"pm{count}"] = Variant(
             f"FFHQ-world, read in the best 4 chunks of 8 steps of {count} regions",
-            {"policy.memory": "sat-pm-ph", "policy.flat_layers": 2, "env_kwargs.places": count},
+            {
+                "policy.memory": "sat-pm-ph",
+                "policy.flat_layers": 2,
+                "policy.place_code": "learned1d",  # the mean of a region's codes differs from that of any other
+                "env_kwargs.places": count,
+            },
         )
     for code, what in (
         ("learned2d", "learned vectors of row and column"),
@@ -58,7 +63,12 @@ def _places() -> dict[str, Variant]:
     ):
         variants[code] = Variant(
             f"FFHQ-world, the published width of 128, code of places: {what}",
-            {"policy.place_code": code, "policy.dim": 128, "policy.mlp_dim": 128},
+            {
+                "policy.place_code": code,
+                "policy.dim": 128,
+                "policy.mlp_dim": 128,
+                "total_steps": _STEPS["codes"],
+            },
         )
     variants["moves"] = Variant(
         "FFHQ-world, queries are single moves as in the paper, and places are no auxiliary target",

@@ -173,7 +173,8 @@ class PictureModel(nn.Module):
             if self.places is not None and self.config.place_layers:
                 spread, directions = torch.linalg.eigh(_second_moments(self.places.table()))
                 # codes of patches leave directions above their own mean square, 1, to places
-                self.reader.start_by_comparing(reading, directions.T[spread > 1].flip(0), PLACE_RELEVANCE)
+                chunk = self.config.chunk if self.config.is_chunked else 1
+                self.reader.start_by_comparing(reading, directions.T[spread > 1].flip(0), PLACE_RELEVANCE, chunk)
 
     def forward(self, batch: PictureBatch, strategies: np.ndarray) -> Tensor:
         """Answer the query of each episode.

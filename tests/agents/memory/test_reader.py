@@ -344,6 +344,11 @@ def test_layers_that_start_by_comparing_see_some_directions_alone() -> None:
     torch.testing.assert_close(first.folded_query(token) @ token, 5.0 * token[:6].square().sum() / D)
     made.start_by_comparing(slice(1, None), directions, 5.0)
     assert (layer.folded_query(torch.zeros(D, dtype=torch.float64)) == 0).all()
+    in_heads = (layer.query(token) * layer.key(token)).view(HEADS, -1).sum(1) * layer.scale
+    made.start_by_comparing(slice(1, None), directions, 5.0, chunk=4)
+    of_a_chunk = torch.stack([token, *[torch.zeros_like(token)] * 3]).mean(0)
+    torch.testing.assert_close(layer.folded_query(token) @ of_a_chunk, torch.tensor(5.0, dtype=torch.float64))
+    assert torch.equal((layer.query(token) * layer.key(token)).view(HEADS, -1).sum(1) * layer.scale, in_heads)
 
 
 def test_numbers_of_parameters() -> None:

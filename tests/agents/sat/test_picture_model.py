@@ -248,6 +248,23 @@ def test_with_fixed_codes_a_model_starts_by_reading_the_predicted_place() -> Non
         assert (elsewhere - expected).square().mean() > 0.5 * expected.square().mean()
 
 
+@torch.no_grad()
+def test_with_codes_of_cells_a_model_starts_by_choosing_the_chunk_of_the_predicted_place() -> None:
+    """The mean of a chunk of 8 other cells has a share of the weight that is small, and none with codes of rows."""
+    shares = {}
+    for code in ("learned1d", "learned2d"):
+        torch.manual_seed(0)
+        sizes = {"dim": 256, "layers": 3, "place_layers": 1, "flat_layers": 1, "convolutions": "components"}
+        model = PictureModel(RandomPictures(), **sizes, memory="sat-pm-ph", place_code=code)
+        assert model.places is not None and model.config.chunk == 8
+        codes = model.places.table()[:96]
+        chunks = codes[torch.randperm(96)].unflatten(0, (12, 8))
+        weights = (model.reader.layers[1].folded_query(codes) @ chunks.mean(1).T).softmax(1)  # (96, 12)
+        is_there = (codes[:, None, None] == chunks).all(3).any(2)
+        shares[code] = weights[is_there].mean().item()
+    assert shares["learned1d"] > 0.98 and shares["learned2d"] < 0.9, shares
+
+
 def test_with_fixed_codes_the_encoder_learns_nothing_and_answers_do_not_move_the_predicted_place() -> None:
     torch.manual_seed(0)
     model = PictureModel(RandomPictures(), **SMALL, place_layers=1, convolutions="components")

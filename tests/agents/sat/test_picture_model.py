@@ -244,6 +244,9 @@ def test_with_fixed_codes_a_model_starts_by_reading_the_predicted_place() -> Non
         assert model.places is not None
         others = torch.linalg.svd(model.places.table()).Vh[18:]  # 9 rows and 9 columns differ
         assert all(layer.folded_query(others).abs().max() < 1e-4 for layer in model.reader.layers[1:])
+        code = model.places.table()[7]
+        logit = (model.reader.layers[1].folded_query(code) @ code / code.square().mean()).item()
+        assert logit == pytest.approx(20 * (2 if memory == "sat-pm-ph" else 1), rel=0.05)  # a chunk's, of 2 tokens
         elsewhere = tokens[:, cells != 7].mean(1, keepdim=True)
         assert (elsewhere - expected).square().mean() > 0.5 * expected.square().mean()
 

@@ -6,10 +6,12 @@ episodes back the question is, and by kind. Memories are compared at equal numbe
 to eight minutes of one core a run.
 
     main       ct-lt, ct, ct-26, ct-slots, ct-log, ml-ct-lt, lstm-o1, lstm-o1-26, lstm-on, text-only
-    longer     ct-lt and ct with three times as many batches; 16 minutes of one core a run
+    longer     ct-lt, ct, lstm-o1, ct-26 and ct-log with three times as many batches, a wider head and a lower learning
+               rate; 20 to 25 minutes of one core a run
     forms      ct-lt-learned, ml-ct-lt, layers of the thesis, blocks whose steps see each other
     inputs     encodings of symbols and dates; symbols, signals or images alone
-    words      answers in words by a T5 with new weights: ct-lt, ct, lstm-o1; 23 minutes of one core a run
+    words      answers in words by a T5 with new weights: ct-lt, ct, lstm-o1; seven minutes of a GPU a run, hours of a
+               core
     auto-encoder   an episode auto-encoder beside the answers, before them, or with a memory frozen after it
     thesis     histories and questions as in the thesis, with its shortcuts: ct-lt and text-only
 
@@ -41,7 +43,7 @@ from memenvs.agents.studies.sweep import SweepRun, run_sweep, sweep_options
 
 TABLES = {
     "main": ["", "ct", "ct-26", "ct-slots", "ct-log", "ml-ct-lt", "lstm-o1", "lstm-o1-26", "lstm-on", "text-only"],
-    "longer": ["longer", "longer-ct"],
+    "longer": ["longer", "longer-ct", "longer-lstm-o1", "longer-ct-26", "longer-ct-log"],
     "forms": ["", "ct-lt-learned", "ml-ct-lt", "bidirectional", "faithful-layers"],
     "inputs": [
         "",
@@ -52,7 +54,7 @@ TABLES = {
         "only-images",
         "only-signals-images",
     ],
-    "words": ["", "text", "text-ct", "text-lstm-o1"],
+    "words": ["longer-text", "longer-text-ct", "longer-text-lstm-o1"],
     "auto-encoder": ["", "auto-encoder", "auto-encoder-first", "auto-encoder-frozen"],
     "thesis": ["thesis-data", "thesis-data-text-only"],
 }

@@ -15,6 +15,17 @@ TEST_LENGTHS = (1, 2, 3, 5, 10)
 _QUEUES: dict[str, Any] = {"dim": 64, "layers": 2, "heads": 4, "mlp_dim": 128, **COMPRESSIVE_QUEUES}
 _LSTM: dict[str, Any] = {"dim": 64, "layers": 2}
 _AUTO_ENCODER: dict[str, Any] = {"policy.reconstruction_weight": 0.2}
+#: Three times as many batches, with the learning rate and the width of the head that were best in validation.
+_LONGER: dict[str, Any] = {"total_steps": 9000, "questions.learning_rate": 2e-3, "policy.head_dim": 192}
+#: Words take a core hours: for a GPU. Twice as many questions to draw from, as nothing is renamed in words.
+_LONGER_TEXT: dict[str, Any] = {
+    "total_steps": 1700,
+    "questions.batch_size": 32,
+    "questions.learning_rate": 1.5e-3,
+    "policy.questions": 32,
+    "policy.curriculum": [200, 400, 700],
+    "env_kwargs.questions": 32,
+}
 
 
 def _memory(about: str, name: str, settings: dict[str, Any]) -> Variant:
@@ -54,11 +65,6 @@ _VARIANTS = {
     ),
     "ct-slots": _memory("four long-term states that compete, 24 vectors", "ct-slots", _QUEUES),
     "ct-log": _memory("three levels of two vectors that merge, 26 vectors", "ct-log", _QUEUES),
-    "longer": Variant("three times as many batches", {"total_steps": 9000}),
-    "longer-ct": Variant(
-        "three times as many batches, without a long-term state",
-        {"total_steps": 9000, "policy.memory": "ct", "policy.memory_kwargs": _QUEUES},
-    ),
     "auto-encoder": Variant("an episode auto-encoder is learned beside", _AUTO_ENCODER),
     "auto-encoder-first": Variant(
         "the auto-encoder is learned first, alone", {**_AUTO_ENCODER, "policy.pretraining_steps": 300}
@@ -115,6 +121,21 @@ _VARIANTS = {
         )
         for modalities in (("symbols",), ("signals",), ("images",), ("signals", "images"))
     },
+}
+
+
+def _longer(name: str) -> Variant:
+    """A variant, trained longer; "" is the preset itself."""
+    known = _VARIANTS[name] if name else Variant("memory ct-lt, 21 vectors")
+    changes = _LONGER_TEXT if known.overrides.get("policy.answers") == "text" else _LONGER
+    if name.startswith("lstm"):
+        changes = {**changes, "questions.learning_rate": 1e-3}  # the better one for an LSTM
+    return Variant(f"trained longer; {known.about}", {**known.overrides, **changes})
+
+
+_VARIANTS |= {
+    f"longer-{name}".rstrip("-"): _longer(name)
+    for name in ("", "ct", "ct-26", "ct-log", "lstm-o1", "text", "text-ct", "text-lstm-o1")
 }
 
 VERBALIZATION_PRESETS = {

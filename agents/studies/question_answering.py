@@ -257,14 +257,15 @@ def _add_differences(report: Report, runs: Runs, lengths: Sequence[int]) -> None
         ("ct", "lstm-o1"),
         ("ct-lt", "ct"),
         ("longer", "longer-ct"),
+        ("longer-ct", "longer-lstm-o1"),
+        ("longer-ct-log", "longer-ct-26"),
         ("ml-ct-lt", "ct"),
         ("ct-slots", "ct-lt"),
         ("ct-log", "ct-26"),
         ("ct-26", "lstm-o1-26"),
         ("ct-lt", "ct-26"),
-        ("text-ct", "text-lstm-o1"),
-        ("text", "text-ct"),
-        ("ct-lt", "text"),
+        ("longer-text", "longer-text-ct"),
+        ("longer-text-ct", "longer-text-lstm-o1"),
     ]
     named = {name.partition(":")[2] or "ct-lt": folders for name, folders in runs.items()}
     pairs = {

@@ -17,7 +17,12 @@ from result_pages.shared import FONT, MARKERS, folders, label_axes, new_figure, 
 
 #: Memory that answers questions -> its name, and the vectors that it keeps.
 EPISODIC_QA = {
-    "episodic-qa": ("with a long-term state (`ct-lt`)", "21"),
+    "episodic-qa-longer": ("9,000 batches: with a long-term state (`longer`)", "21"),
+    "episodic-qa-longer-ct": ("compressive transformer (`longer-ct`)", "20"),
+    "episodic-qa-longer-ct-26": ("the same, larger (`longer-ct-26`)", "26"),
+    "episodic-qa-longer-ct-log": ("merging levels (`longer-ct-log`)", "26"),
+    "episodic-qa-longer-lstm-o1": ("newest LSTM outputs (`longer-lstm-o1`)", "21"),
+    "episodic-qa": ("3,000 batches: with a long-term state (`ct-lt`)", "21"),
     "episodic-qa-ct": ("compressive transformer (`ct`)", "20"),
     "episodic-qa-ct-26": ("the same, larger (`ct-26`)", "26"),
     "episodic-qa-ct-slots": ("four long-term states (`ct-slots`)", "24"),
@@ -27,8 +32,6 @@ EPISODIC_QA = {
     "episodic-qa-lstm-o1": ("newest LSTM outputs (`lstm-o1`)", "21"),
     "episodic-qa-lstm-on": ("all LSTM outputs (`lstm-on`)", "all"),
     "episodic-qa-text-only": ("the question alone (`text-only`)", "0"),
-    "episodic-qa-longer": ("`ct-lt`, 9,000 batches (`longer`)", "21"),
-    "episodic-qa-longer-ct": ("`ct`, 9,000 batches (`longer-ct`)", "20"),
 }
 #: Change to `ct-lt` -> what it is; one seed each, but the first.
 EPISODIC_QA_CHANGES = {
@@ -42,9 +45,9 @@ EPISODIC_QA_CHANGES = {
     "episodic-qa-auto-encoder-frozen": "the same, memory frozen for a while (`auto-encoder-frozen`)",
     "episodic-qa-bidirectional": "steps of a block see each other (`bidirectional`)",
     "episodic-qa-faithful-layers": "layers of the thesis (`faithful-layers`)",
-    "episodic-qa-text": "answers in words (`text`)",
-    "episodic-qa-text-ct": "answers in words, memory `ct`",
-    "episodic-qa-text-lstm-o1": "answers in words, memory `lstm-o1`",
+    "episodic-qa-longer-text": "answers in words (`longer-text`)",
+    "episodic-qa-longer-text-ct": "answers in words, memory `ct`",
+    "episodic-qa-longer-text-lstm-o1": "answers in words, memory `lstm-o1`",
 }
 #: Right answers of the thesis' CT+LT and of its model without memory, %: kind -> for histories of 1, 5 and 10 episodes.
 THESIS_QA = {

@@ -7,7 +7,7 @@ to eight minutes of one core a run.
 
     main       ct-lt, ct, ct-26, ct-slots, ct-log, ml-ct-lt, lstm-o1, lstm-o1-26, lstm-on, text-only
     longer     ct-lt, ct, lstm-o1, ct-26 and ct-log with three times as many batches, a wider head and a lower learning
-               rate; 20 to 25 minutes of one core a run
+               rate; 22 to 25 minutes of one core a run
     forms      ct-lt-learned, ml-ct-lt, layers of the thesis, blocks whose steps see each other
     inputs     encodings of symbols and dates; symbols, signals or images alone
     words      answers in words by a T5 with new weights: ct-lt, ct, lstm-o1; seven minutes of a GPU a run, hours of a

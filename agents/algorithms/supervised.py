@@ -271,6 +271,8 @@ def load_model(model: PredictionModel, path: archive.File, members: dict[str, by
     model.check_inputs(saved["inputs"], str(path))
     try:
         weights = load_tensors(members["model.safetensors"])
+        # the package keeps weights in bfloat16, to be small
+        weights = {name: each.float() if each.dtype == torch.bfloat16 else each for name, each in weights.items()}
         archive.check_tensors("model.safetensors", weights, model.state_dict())
     except (SafetensorError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from None

@@ -261,8 +261,8 @@ class MemoryReader(nn.Module):
                 takes the first D / heads.
             relevance: Logit of a token that equals the query, if their mean square is 1 and they lie in the span of
                 `directions`; > 0.
-            chunk: Tokens in a chunk, of whose mean each is a small part; a chunk with such a token has this logit too,
-                if its other tokens have nothing in common with the query.
+            chunk: Tokens in a full chunk. A full one with such a token has this logit, if its other tokens have nothing
+                in common with the query; one with fewer tokens has more.
         """
         for layer in self.layers[layers]:
             assert isinstance(layer, MemoryLayer)

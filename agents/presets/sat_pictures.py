@@ -51,7 +51,7 @@ def _places() -> dict[str, Variant]:
             {
                 "policy.memory": "sat-pm-ph",
                 "policy.flat_layers": 2,
-                "policy.place_code": "learned1d",  # the mean of a region's codes differs from that of any other
+                "policy.place_code": "learned1d",  # the mean of a chunk's codes differs from that of any other
                 "env_kwargs.places": count,
             },
         )

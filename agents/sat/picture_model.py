@@ -41,7 +41,8 @@ TIME_SCALE = 0.25
 PLACE_RELEVANCE = 20.0
 """Initial logit of a token at the place of the query, if the encoder does not learn and codes of places are learned.
 
-Tokens in the same row or column have half of it. With sinusoids, those nearby have almost as much.
+Tokens in the same row or column have half of it. With sinusoids, those nearby have almost as much. It is also the
+relevance of a full chunk with such a token.
 """
 
 

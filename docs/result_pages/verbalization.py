@@ -33,7 +33,7 @@ EPISODIC_QA = {
     "episodic-qa-lstm-on": ("all LSTM outputs (`lstm-on`)", "all"),
     "episodic-qa-text-only": ("the question alone (`text-only`)", "0"),
 }
-#: Change to `ct-lt` -> what it is; one seed each, but the first.
+#: Change to `ct-lt` -> what it is; one seed each, but the first and the last three.
 EPISODIC_QA_CHANGES = {
     "episodic-qa": "structured answers, all inputs but images",
     "episodic-qa-only-symbols": "symbols alone",

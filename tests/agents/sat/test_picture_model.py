@@ -253,7 +253,7 @@ def test_with_fixed_codes_a_model_starts_by_reading_the_predicted_place() -> Non
 
 @torch.no_grad()
 def test_with_codes_of_cells_a_model_starts_by_choosing_the_chunk_of_the_predicted_place() -> None:
-    """The mean of a chunk of 8 other cells has a share of the weight that is small, and none with codes of rows."""
+    """With codes of row and column, chunks of other cells have a share of the weight."""
     shares = {}
     for code in ("learned1d", "learned2d"):
         torch.manual_seed(0)

@@ -15,9 +15,9 @@ TEST_LENGTHS = (1, 2, 3, 5, 10)
 _QUEUES: dict[str, Any] = {"dim": 64, "layers": 2, "heads": 4, "mlp_dim": 128, **COMPRESSIVE_QUEUES}
 _LSTM: dict[str, Any] = {"dim": 64, "layers": 2}
 _AUTO_ENCODER: dict[str, Any] = {"policy.reconstruction_weight": 0.2}
-#: Three times as many batches, with the learning rate and the width of the head that were best in validation.
+#: Three times as many batches, with a lower learning rate and a wider head, which were better in validation.
 _LONGER: dict[str, Any] = {"total_steps": 9000, "questions.learning_rate": 2e-3, "policy.head_dim": 192}
-#: Words take a core hours: for a GPU. Twice as many questions to draw from, as nothing is renamed in words.
+#: For a GPU: these batches take hours of a core. Twice as many questions to draw from, as nothing is renamed in words.
 _LONGER_TEXT: dict[str, Any] = {
     "total_steps": 1700,
     "questions.batch_size": 32,

@@ -205,7 +205,8 @@ class Answerer(HistoryEncoder):
         given = F.pad(given, (0, 0, 1, 0))[:, :, :MAX_CLAUSES]  # the clause before each
         is_decoded = F.pad(is_there, (1, 0), value=True)[..., :MAX_CLAUSES]  # also the first one that is not there
         where = torch.stack(is_decoded.nonzero(as_tuple=True))
-        before = torch.cat([given[is_decoded], given.cumsum(2)[is_decoded]], -1)
+        is_before = given.new_ones(MAX_CLAUSES, MAX_CLAUSES).tril()  # a product with it is a sum, faster than `cumsum`
+        before = torch.cat([given[is_decoded], (is_before @ given)[is_decoded]], -1)
         return reading.questions[where[0], where[1]] + self.before(before) + self.clauses[where[2]], where
 
     def tuples(self, reading: Reading) -> Tensor:

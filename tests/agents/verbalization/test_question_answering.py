@@ -44,6 +44,7 @@ from memenvs.agents.verbalization.frame_embedding import (
     days_since_2020,
     elapsed_units,
 )
+from memenvs.agents.verbalization.model import EMIT
 from memenvs.agents.verbalization.prediction import QuestionBatch
 from memenvs.agents.verbalization.renaming import draw_renaming
 from memenvs.verbalization.config import EpisodicQAConfig
@@ -156,6 +157,24 @@ def test_arrays_are_those_of_the_environment(arrays):
             seen.add(qa.question.family)
     assert len(seen) > len(FAMILIES) / 2 and n_wrong <= 1
     assert encode_question(qa.question).shape == (len(QUESTION_SLOTS),)
+
+
+def test_clauses_are_learned_as_they_are_written(arrays):
+    """All clauses at once, after those that the model writes one by one, are the ones that it writes."""
+    model = make().eval()
+    with torch.no_grad():
+        model.model.slots.bias[1] += 0.5  # so that there are clauses at all
+        model.model.given.weight *= 5  # so that they depend much on those before
+        batch = QuestionBatch(arrays, np.arange(40), np.tile(np.arange(4), (40, 1)))
+        reading = model.read(batch, *model.encode(batch))
+        written = model.model.tuples(reading)
+        logits, (row, question, clause) = model.model.clause_logits(reading, written)
+    likeliest = torch.stack([each.argmax(-1) for each in logits], -1)
+    is_there = written[row, question, clause, EMIT] > 0
+    assert torch.equal(likeliest[is_there], written[row, question, clause][is_there])
+    assert (likeliest[~is_there][:, EMIT] == 0).all()
+    lengths = (written[..., EMIT] > 0).sum(-1)
+    assert 3 < lengths.max() > lengths.min()
 
 
 def first_clauses(model, batch: QuestionBatch) -> torch.Tensor:

@@ -96,5 +96,8 @@ def _task(config: RunConfig) -> dict[str, Any]:
 
 
 def _settings(config: RunConfig, *ignored: str) -> str:
-    """All settings but some, as text that can be compared."""
-    return json.dumps({key: value for key, value in config.to_json().items() if key not in ignored}, sort_keys=True)
+    """All settings but some, as text that can be compared; each seed may start with the weights of its own run."""
+    settings = {key: value for key, value in config.to_json().items() if key not in ignored}
+    if config.encoder_from is not None:
+        settings["encoder_from"] = Path(config.encoder_from).name.removesuffix(f"-{config.seed}")
+    return json.dumps(settings, sort_keys=True)

@@ -211,6 +211,8 @@ def _pack(folder: Path, metrics: Sequence[str]) -> dict[str, Any]:
     row: dict[str, Any] = {"run": folder.name}
     if (folder / CONFIG).is_file():
         config = read_config(folder)
+        if config.encoder_from is not None:  # the path of the folder is private
+            config = replace(config, encoder_from=Path(config.encoder_from).name)
         preset, overrides = nearest_preset(config)
         row |= {"preset": preset, "env": config.env, "seed": config.seed, "steps": config.total_steps}
         row |= {"overrides": overrides, "settings": settings_hash(config)}

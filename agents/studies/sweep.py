@@ -13,7 +13,7 @@ from multiprocessing import connection
 from pathlib import Path
 from threading import Thread
 
-from memenvs.agents.experiments.config import RunConfig
+from memenvs.agents.experiments.config import RunConfig, has_checkpoint
 from memenvs.agents.experiments.directory import RunDirectory, find_conflict
 from memenvs.agents.studies.study_results import find_row_conflict, has_results
 
@@ -154,12 +154,12 @@ def _run_all(runs: dict[Path, SweepRun], jobs: int) -> None:
 
 
 def _unfinished(runs: dict[Path, SweepRun]) -> dict[Path, SweepRun]:
-    """Runs that lack results; of runs that write none, those whose weights an unfinished run starts with."""
+    """Runs that lack results, and those whose weights an unfinished run starts with, if they have no checkpoint."""
     found: dict[Path, SweepRun] = {}
     for folder, run in reversed(runs.items()):
         sources = [Path(each.config.encoder_from) for each in found.values() if each.config.encoder_from is not None]
-        is_needed = not has_results(folder, *run.results) if run.results else folder in sources
-        if is_needed:
+        is_source = folder in sources and not (run.results and has_checkpoint(folder))
+        if is_source or (run.results and not has_results(folder, *run.results)):
             found[folder] = run
     return dict(reversed(found.items()))
 

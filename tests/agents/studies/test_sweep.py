@@ -51,6 +51,23 @@ def sweep(runs: dict[Path, SweepRun], *arguments: str) -> list[Path]:
     return run_sweep(parser, sweep_options(parser, "runs", list(arguments)), runs)
 
 
+def test_a_first_stage_without_its_weights_is_trained_again(tmp_path, capsys):
+    """It has results, as a row of a table has, but another run needs its checkpoint."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    runs = {
+        folder: SweepRun(config, leave, ("done",))
+        for folder, config in ((first, CONFIG), (second, starting_with(first)))
+    }
+    first.mkdir()
+    (first / "done.json").write_text("{}")
+    sweep(runs)
+    assert (first / "done.json").read_text() == "{}False" and (second / "done.json").read_text() == "False"
+    (second / "done.json").unlink()
+    (first / "checkpoint.zip").touch()
+    sweep(runs)
+    assert (first / "done.json").read_text() == "{}False" and (second / "done.json").read_text() == "False"
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_run_waits_for_the_one_it_starts_with_and_is_not_repeated(tmp_path, capsys, jobs):
     first, second, other = (tmp_path / name for name in ("first", "second", "other"))

@@ -10,8 +10,9 @@ to eight minutes of one core a run.
                rate; 22 to 25 minutes of one core a run
     forms      ct-lt-learned, ml-ct-lt, layers of the thesis, blocks whose steps see each other
     inputs     encodings of symbols and dates; symbols, signals or images alone
-    words      answers in words by a T5 with new weights: ct-lt, ct, lstm-o1; seven minutes of a GPU a run, hours of a
-               core
+    wide       ct-lt, ct and lstm-o1 with vectors of 128 numbers in place of 64, and more long histories; 5,000 batches
+    wide-words   answers in words by a T5 with new weights, from the memories of `wide`, which are trained first
+    words      the same T5 with new memories; seven minutes of a GPU a run, hours of a core
     auto-encoder   an episode auto-encoder beside the answers, before them, or with a memory frozen after it
     thesis     histories and questions as in the thesis, with its shortcuts: ct-lt and text-only
 
@@ -54,9 +55,17 @@ TABLES = {
         "only-images",
         "only-signals-images",
     ],
+    "wide": ["wide", "wide-ct", "wide-lstm-o1"],
+    "wide-words": ["wide-text", "wide-text-ct", "wide-text-lstm-o1"],
     "words": ["longer-text", "longer-text-ct", "longer-text-lstm-o1"],
     "auto-encoder": ["", "auto-encoder", "auto-encoder-first", "auto-encoder-frozen"],
     "thesis": ["thesis-data", "thesis-data-text-only"],
+}
+#: Preset -> the one whose memory it starts with.
+FIRST_STAGES = {
+    "episodic-qa:wide-text": "episodic-qa:wide",
+    "episodic-qa:wide-text-ct": "episodic-qa:wide-ct",
+    "episodic-qa:wide-text-lstm-o1": "episodic-qa:wide-lstm-o1",
 }
 
 
@@ -84,20 +93,30 @@ def main() -> int:
     )
     parser.add_argument("--device", default="cpu", help="device of each run (default cpu)")
     options = sweep_options(parser, "runs/episodic_qa")
+
+    def config_of(preset: str, seed: int) -> RunConfig:
+        config = replace(find_preset(preset), seed=seed, device=options.device)
+        return smoke_config(config) if options.smoke else config
+
+    def folder_of(preset: str, seed: int) -> Path:
+        return options.out / folder_name(preset, seed)
+
     runs: dict[Path, SweepRun] = {}
     names = {table: ["episodic-qa" + f":{each}" * bool(each) for each in TABLES[table]] for table in options.tables}
     for seed, presets in itertools.product(options.seeds, names.values()):
         for preset in presets:
-            config = replace(find_preset(preset), seed=seed, device=options.device)
-            config = smoke_config(config) if options.smoke else config
+            config = config_of(preset, seed)
+            if config.encoder_from is not None:
+                first = FIRST_STAGES[preset]
+                config = replace(config, encoder_from=str(folder_of(first, seed)))
+                runs.setdefault(folder_of(first, seed), SweepRun(config_of(first, seed), train_and_evaluate, ()))
             is_hidden = options.hide and config.policy["memory"] in ("ct-lt", "ct-log")
             work, results = (train_and_hide, (*EVALUATIONS, HIDDEN)) if is_hidden else (train_and_evaluate, EVALUATIONS)
-            run = SweepRun(config, work, results)
-            runs.setdefault(options.out / folder_name(preset, seed), run)
+            runs[folder_of(preset, seed)] = SweepRun(config, work, results)
     done = run_sweep(parser, options, runs)
     report = Report("Episodic memory verbalization: structured answers", options.out)
     for presets in names.values():
-        folders = {preset: [options.out / folder_name(preset, seed) for seed in options.seeds] for preset in presets}
+        folders = {preset: [folder_of(preset, seed) for seed in options.seeds] for preset in presets}
         found = {preset: [each for each in of_preset if each in done] for preset, of_preset in folders.items()}
         found = {preset: of_preset for preset, of_preset in found.items() if of_preset}
         if found:

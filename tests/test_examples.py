@@ -34,7 +34,7 @@ BENCHMARKS = {
     "questions.py": [],
 }
 #: Arguments of examples with many runs that are alike.
-FEWER_RUNS = {"ext_objnav.py": ["--agents", "relic", "k1"], "episodic_qa.py": ["--tables", "thesis"]}
+FEWER_RUNS = {"ext_objnav.py": ["--agents", "relic", "k1"], "episodic_qa.py": ["--tables", "wide-words"]}
 #: Take more than four seconds in a smoke test: only nightly.
 SLOWEST = ("kernels.py", "long_context.py", "recall.py")
 #: Compare with Miniworld, so they need a display.

@@ -65,7 +65,7 @@ def load_model(options: argparse.Namespace) -> AnsweringModel:
 
     import torch
 
-    from memenvs.agents.verbalization.trained import load_answering
+    from memenvs.agents.verbalization.experiment import load_answering
 
     torch.set_num_threads(1)  # the models are small: more threads wait for each other
     return load_answering(options.model)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar
 
 from stable_baselines3.common.logger import KVWriter, Logger
@@ -20,7 +19,7 @@ from memenvs.agents.experiments.directory import (
     MetricsWriter,
     RunDirectory,
     TensorBoardWriter,
-    best_checkpoint,
+    first_stage_checkpoint,
 )
 from memenvs.agents.experiments.evaluate import (
     evaluate_and_compare,
@@ -217,15 +216,7 @@ class AgentExperiment(Experiment):
                     "policy.freeze_features is on: it is not trained here; got None"
                 )
             return
-        source = Path(config.encoder_from.replace("{seed}", str(config.seed)))
-        if source.is_dir():
-            source = best_checkpoint(source)
-        if not source.is_file():
-            raise FileNotFoundError(
-                f"encoder_from must be the {self.encoder_source}, there is none at {source}; "
-                "train it first, or name another with --encoder_from"
-            )
-        model.load_features(source)
+        model.load_features(first_stage_checkpoint(config, self.encoder_source))
 
 
 def _make_single_env(config: RunConfig, field: str) -> VecEnv:

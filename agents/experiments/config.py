@@ -38,7 +38,8 @@ class RunConfig:
         encoder_from: Folder of a run, or checkpoint, whose encoder (features extractor and embedding of the previous
             action) this run starts with; "{seed}" in it stands for this run's seed. None starts with new weights. A
             frozen encoder must come from somewhere: needed with `policy.freeze_features`. `ImitationConfig` takes all
-            weights, and also accepts a file of PREVALENT's weights.
+            weights, and also accepts a file of PREVALENT's weights. `QuestionConfig` takes memory, embedding of key
+            frames and shared vectors, and needs a source with `policy.freeze_memory`; `SupervisedConfig` takes nothing.
         eval_kwargs: Changes to `env_kwargs` for evaluation, such as a held-out split. JSON on the command line.
         eval_steps: Steps of an evaluation trial; >= 1.
         eval_trials: Trials of an evaluation, or episodes where an answer is predicted; >= 1.
@@ -145,7 +146,6 @@ CHECKPOINT = "checkpoint.zip"
 """Name of the latest checkpoint there."""
 ACTING = (
     "n_envs",
-    "encoder_from",
     "eval_steps",
     "eval_all_layouts",
     "checkpoint_rollouts",

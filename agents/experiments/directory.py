@@ -272,3 +272,25 @@ def best_checkpoint(path: Path) -> Path:
     """Path of the checkpoint to evaluate: the best one with validation, else the latest."""
     best = path / BEST
     return best if best.is_file() else path / CHECKPOINT
+
+
+def first_stage_checkpoint(config: RunConfig, description: str) -> Path:
+    """Find the checkpoint that the setting `encoder_from` names.
+
+    Args:
+        config: Settings of a run, whose `encoder_from` is not None; "{seed}" in it stands for the run's seed.
+        description: What it must be, for the message.
+
+    Raises:
+        FileNotFoundError: There is no run or checkpoint of that name.
+    """
+    assert config.encoder_from is not None
+    source = Path(config.encoder_from.replace("{seed}", str(config.seed)))
+    if source.is_dir():
+        source = best_checkpoint(source)
+    if not source.is_file():
+        raise FileNotFoundError(
+            f"encoder_from must be the {description}, there is none at {source}; "
+            "train it first, or name another with --encoder_from"
+        )
+    return source

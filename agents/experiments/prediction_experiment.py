@@ -46,10 +46,27 @@ class PredictionExperiment(Experiment):
             TypeError: A setting does not exist.
         """
 
+    def load_first_stage(self, config: RunConfig, model: PredictionModel) -> None:
+        """Load the weights that `encoder_from` names; a hook, which by default refuses any.
+
+        Args:
+            config: Settings of the run.
+            model: Model of the run.
+
+        Raises:
+            FileNotFoundError: There is no run or checkpoint of that name.
+            ValueError: It is of another kind or size, or nothing can be taken over.
+        """
+        if config.encoder_from is not None:
+            raise ValueError(
+                f"encoder_from must be left out of a run that learns with {config.kind.name!r}, "
+                f"got {config.encoder_from!r}"
+            )
+
     def check(self, config: RunConfig, processes: Processes) -> None:
         """Make model and learner, for training and evaluation; see `Experiment.check`."""
         processes.split_evenly("supervised.batch_size", config.learner.batch_size)
-        make_run_learner(config)
+        self.load_first_stage(config, make_run_learner(config).model)
         pretraining = config.policy.get("pretraining_steps", 0)
         if pretraining >= config.total_steps:
             raise ValueError(
@@ -79,6 +96,10 @@ class PredictionExperiment(Experiment):
             settings = _checkpoint_settings(config)
             del settings["total_steps"]  # the run may be extended
             learner.load(run.path / CHECKPOINT, settings)
+        else:
+            with processes.fail_together():
+                self.load_first_stage(config, learner.model)
+            processes.broadcast(list(learner.model.state_dict().values()))
         writers: list[KVWriter] = []
         if processes.is_first:
             run.drop_metrics_after(learner.num_timesteps)

@@ -138,6 +138,49 @@ _VARIANTS |= {
     for name in ("", "ct", "ct-26", "ct-log", "lstm-o1", "text", "text-ct", "text-lstm-o1")
 }
 
+#: Vectors of twice as many numbers, and more long histories.
+_WIDE: dict[str, Any] = {
+    "total_steps": 5000,
+    "questions.learning_rate": 2e-3,
+    "policy.dim": 128,
+    "policy.head_dim": 192,
+    "policy.weight_by_length": True,
+}
+_WIDE_QUEUES: dict[str, Any] = {**_QUEUES, "dim": 128, "mlp_dim": 256}
+_WIDE_MEMORIES: dict[str, dict[str, Any]] = {
+    "": {"policy.memory": "ct-lt", "policy.memory_kwargs": _WIDE_QUEUES},
+    "ct": {"policy.memory": "ct", "policy.memory_kwargs": _WIDE_QUEUES},
+    "lstm-o1": {"policy.memory": "lstm-o1", "policy.memory_kwargs": {"dim": 128, "layers": 2, "capacity": 21}},
+}
+
+
+def _wide(name: str) -> Variant:
+    """Structured answers from wide vectors."""
+    memory = _WIDE_MEMORIES[name]
+    rate = {"questions.learning_rate": 1e-3} if name.startswith("lstm") else {}  # the better one for an LSTM
+    about = f"vectors of 128 numbers, more long histories; memory {memory['policy.memory']}"
+    return Variant(about, {**_WIDE, **memory, **rate})
+
+
+def _wide_text(name: str) -> Variant:
+    """Answers in words from the memory of a run with structured answers, which stays as it is."""
+    memory, first = _WIDE_MEMORIES[name], f"wide-{name}".rstrip("-")
+    changes = {
+        "total_steps": 1500,
+        "questions.learning_rate": 2e-3,
+        "policy.dim": 128,
+        "policy.weight_by_length": True,
+        "policy.curriculum": [],
+        "policy.freeze_memory": True,
+        "encoder_from": f"runs/episodic-qa-{first}-{{seed}}",
+        **memory,
+    }
+    return _text(f"with the memory of {first}, as it is", changes)
+
+
+_VARIANTS |= {f"wide-{name}".rstrip("-"): _wide(name) for name in _WIDE_MEMORIES}
+_VARIANTS |= {f"wide-text-{name}".rstrip("-"): _wide_text(name) for name in _WIDE_MEMORIES}
+
 VERBALIZATION_PRESETS = {
     "episodic-qa": Preset(
         "questions about up to five episodes of a robot, memory ct-lt with 21 vectors; tested with up to ten episodes",

@@ -264,6 +264,10 @@ def _add_differences(report: Report, runs: Runs, lengths: Sequence[int]) -> None
         ("ct-log", "ct-26"),
         ("ct-26", "lstm-o1-26"),
         ("ct-lt", "ct-26"),
+        ("wide", "wide-ct"),
+        ("wide-ct", "wide-lstm-o1"),
+        ("wide-text", "wide-text-ct"),
+        ("wide-text-ct", "wide-text-lstm-o1"),
         ("longer-text", "longer-text-ct"),
         ("longer-text-ct", "longer-text-lstm-o1"),
     ]

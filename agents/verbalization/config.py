@@ -52,9 +52,13 @@ class AnswererConfig:
             for answers in words alone.
         pretraining_steps: Batches at the start in which the auto-encoder alone is learned; >= 0.
         frozen_steps: Batches after these in which the loss of the answers does not reach the memory; >= 0.
+        freeze_memory: If True, memory, embedding of key frames and shared vectors keep the weights of the run that
+            `RunConfig.encoder_from` names.
         questions: Questions about each history of a batch, which share its memory; >= 1.
         curriculum: Numbers of the batches after `pretraining_steps` from which on the next longer histories take part;
             empty: all from the start.
+        weight_by_length: If True, histories of n episodes are drawn n times as often in training as those of one, so
+            that long ones, in which old content must be kept, are not rare. If False, each length is drawn alike.
 
     Raises:
         TypeError: A value of another type.
@@ -75,8 +79,10 @@ class AnswererConfig:
     time_weight: float = 0.0
     pretraining_steps: int = 0
     frozen_steps: int = 0
+    freeze_memory: bool = False
     questions: int = 16
     curriculum: Sequence[int] = ()
+    weight_by_length: bool = False
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -100,6 +106,12 @@ class AnswererConfig:
             raise ValueError("an auto-encoder (reconstruction_weight, pretraining_steps) needs a memory, got 'none'")
         if self.frozen_steps and not self.pretraining_steps:
             raise ValueError(f"frozen_steps must be 0 without pretraining_steps, got {self.frozen_steps}")
+        if self.freeze_memory and self.reconstructs:
+            raise ValueError(
+                "freeze_memory must be False with an auto-encoder (reconstruction_weight, pretraining_steps), got True"
+            )
+        if self.freeze_memory and self.memory == "none":
+            raise ValueError("freeze_memory must be False without a memory ('none'), got True")
         if self.time_weight and self.answers != "text":
             raise ValueError(f"time_weight must be 0 unless answers is 'text', got {self.time_weight}")
         if self.text and self.answers != "text":

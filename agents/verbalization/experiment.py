@@ -1,12 +1,20 @@
-"""Runs that learn to answer questions about a robot's days."""
+"""Runs that learn to answer questions about a robot's days, and their models."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import fields
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
+import torch
+
+from memenvs.agents.algorithms import archive
+from memenvs.agents.algorithms.supervised import PredictionModel, load_model
 from memenvs.agents.experiments.config import RunConfig
+from memenvs.agents.experiments.directory import CHECKPOINT, first_stage_checkpoint
 from memenvs.agents.experiments.prediction_experiment import PredictionExperiment
 from memenvs.agents.verbalization.config import AnswererConfig
 from memenvs.agents.verbalization.prediction import AnsweringModel, QuestionAnswering
@@ -15,6 +23,13 @@ from memenvs.checks import choices_for
 from memenvs.registry import find_environment
 from memenvs.verbalization.config import EpisodicQAConfig
 
+ANSWERING_MEMBERS = ("config.json", "model.safetensors")
+"""Members of a checkpoint that answering needs; training needs more."""
+MEMORY_SETTINGS = ("memory", "memory_kwargs", "dim", "symbol_encoding", "dates")
+"""Settings of the model that a run shares with the one whose memory it starts with."""
+FRAME_SETTINGS = ("preset", "key_frames", "modalities", "objects", "locations", "scale", "data_seed")
+"""Settings of the environment that decide what the numbers of a key frame mean, so that the two share them."""
+
 
 class QuestionExperiment(PredictionExperiment):
     """Runs of a `SupervisedLearner` in EpisodicQA."""
@@ -22,6 +37,17 @@ class QuestionExperiment(PredictionExperiment):
     def make_model(self, config: RunConfig, env_kwargs: Mapping[str, Any]) -> AnsweringModel:
         """Make the model of a run; see `PredictionExperiment.make_model`."""
         return make_question_answering(config.env, env_kwargs, config.policy)
+
+    def load_first_stage(self, config: RunConfig, model: PredictionModel) -> None:
+        """Load the memory of another run; see `PredictionExperiment.load_first_stage`."""
+        assert isinstance(model, AnsweringModel)
+        if config.encoder_from is not None:
+            load_memory(model, first_stage_checkpoint(config, "run or checkpoint whose memory this run starts with"))
+        elif model.settings.freeze_memory:
+            raise ValueError(
+                "encoder_from must be the run or checkpoint whose memory is taken over where policy.freeze_memory is "
+                "on: it is not trained here; got None"
+            )
 
 
 def make_question_answering(env: str, env_kwargs: Mapping[str, Any], settings: Mapping[str, Any]) -> AnsweringModel:
@@ -48,3 +74,54 @@ def make_question_answering(env: str, env_kwargs: Mapping[str, Any], settings: M
             raise TypeError(f"unknown setting {name!r} of the model; {choices_for(name, known)}")
     config, answerer = EpisodicQAConfig(**{**own, **env_kwargs}), AnswererConfig(**settings)
     return TextAnswering(config, answerer) if answerer.answers == "text" else QuestionAnswering(config, answerer)
+
+
+def load_answering(path: str | PathLike[str]) -> AnsweringModel:
+    """Load a trained model. Nothing in a file is executed.
+
+    Args:
+        path: Folder of a run of the learner `questions`, or a checkpoint.
+
+    Raises:
+        FileNotFoundError: There is no checkpoint.
+        ValueError: The file is not whole, of another version, or of another kind of model.
+    """
+    file = Path(path) / CHECKPOINT if Path(path).is_dir() else Path(path)
+    members = archive.read(file, ANSWERING_MEMBERS)
+    saved = archive.parse_json(file, members, "config.json", ("env", "env_kwargs", "policy"))
+    try:
+        with torch.random.fork_rng(devices=[]):  # the first weights are drawn, and replaced
+            model = make_question_answering(saved["env"], saved["env_kwargs"], saved["policy"])
+    except (TypeError, ValueError, KeyError) as error:
+        raise ValueError(f"{file}: is no model that answers questions about a robot's history ({error})") from None
+    load_model(model, file, members)
+    return model.eval()
+
+
+def load_memory(model: AnsweringModel, path: Path) -> None:
+    """Take over memory, embedding of key frames and shared vectors of a trained model.
+
+    One of the two models may answer in words and the other one in slots.
+
+    Args:
+        model: Model whose weights are replaced.
+        path: Checkpoint of a run of the learner `questions`.
+
+    Raises:
+        ValueError: As `load_answering`, or a setting of the memory or of the key frames differs.
+    """
+    try:
+        source = load_answering(path)
+    except ValueError as error:
+        raise ValueError(f"encoder_from: {error}") from None
+    for names, theirs, ours in (
+        (MEMORY_SETTINGS, source.settings, model.settings),
+        (FRAME_SETTINGS, source.config, model.config),
+    ):
+        for name in names:
+            found, wanted = (json.loads(json.dumps(getattr(settings, name))) for settings in (theirs, ours))
+            if found != wanted:
+                raise ValueError(f"encoder_from: {path} must have the {name} {wanted!r} of this run, got {found!r}")
+    parts = source.model.memory_parts()
+    for name, part in model.model.memory_parts().items():
+        part.load_state_dict(parts[name].state_dict())

@@ -47,6 +47,14 @@ class HistoryEncoder(nn.Module):
             self.episodes = EpisodeDecoder(
                 config.dim, self.memory.output_dim, parts, len(SYMBOLS), per_vector=not self.memory.bounded
             )
+        if config.freeze_memory:
+            for part in self.memory_parts().values():
+                part.requires_grad_(False)
+
+    def memory_parts(self) -> dict[str, nn.Module]:
+        """Return what makes the vectors of the memory: itself, shared vectors and embedding."""
+        embedding = {} if self.is_text_only else {"frames": self.frames}
+        return {"memory": self.memory, "codes": self.codes, **embedding}
 
     def encode(self, frames: Mapping[str, Tensor], mask: Tensor) -> tuple[Tensor, Tensor]:
         """Encode histories.

@@ -82,7 +82,7 @@ class AnsweringModel(PredictionModel):
         self.config, self.settings = config, settings
 
     def sample(self, count: int, rng: np.random.Generator, split: Split = "train", step: int = 0) -> QuestionBatch:
-        """Draw histories, each length alike, and questions; see `PredictionModel.sample`."""
+        """Draw histories, by `weight_by_length`, and questions; see `PredictionModel.sample`."""
         is_training = split == "train" and self.config.split == "train"
         arrays = load_arrays(self.config if is_training else evaluation_config(self.config))
         lengths = np.unique(arrays.length[arrays.length > 0])
@@ -92,7 +92,10 @@ class AnsweringModel(PredictionModel):
             if not self.settings.curriculum:
                 lengths = np.unique(arrays.length[arrays.length > 0])
         rows = [np.flatnonzero(arrays.length == length) for length in lengths]
-        chosen = rng.integers(len(lengths), size=count)
+        if split == "train" and self.settings.weight_by_length:
+            chosen = rng.choice(len(lengths), size=count, p=lengths / lengths.sum())
+        else:
+            chosen = rng.integers(len(lengths), size=count)
         histories = np.array([rows[length][rng.integers(len(rows[length]))] for length in chosen.tolist()])
         available = arrays.slots.shape[1]
         size = min(self.settings.questions, available)
@@ -134,7 +137,9 @@ class AnsweringModel(PredictionModel):
         settings = self.settings
         log: dict[str, float] = {}
         frames, mask = self.frames(batch)
-        vectors, is_there = self.model.encode(frames, mask)
+        # of a frozen memory nothing learns from its own loss, which it computes where there are gradients
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not settings.freeze_memory):
+            vectors, is_there = self.model.encode(frames, mask)
         auxiliary_loss = self.model.memory.auxiliary_loss()
         total = vectors.new_zeros(())
         if batch.phase != "reconstruction":

@@ -105,11 +105,14 @@ def test_questions_outside_the_grammar_are_refused():
         ("you did what?", ()),
         ("where were you?", ()),
         ("where were you at 27:99?", ()),
+        ("", ()),
+        (" ? ", ()),
     ):
         with pytest.raises(QuestionError) as error:
             parse_question(text, log)
         assert set(error.value.words) <= set(words) and (not words or words[-1] in error.value.words), text
         assert text in str(error.value)
+        assert ("must have words" in str(error.value)) == (not text.strip(" ?")), text
     for text in ("what did you do tomorrow?", "where were you today at 18:00?", "what did you do next week?"):
         with pytest.raises(FutureTimeError, match="future"):
             parse_question(text, log)

@@ -87,6 +87,8 @@ def parse_question(text: str, log: Log) -> Question:
         FutureTimeError: It is about a time after the question.
     """
     plain = normalise(text)
+    if not re.search(r"\w", plain):
+        raise QuestionError(f"question must have words, got {text!r}")
     problem: ValueError | None = None
     for family, number, pattern in _patterns():
         found = pattern.fullmatch(plain)
@@ -107,8 +109,9 @@ def parse_question(text: str, log: Log) -> Question:
         raise QuestionError(f"question {text!r}: the grammar does not have {', '.join(map(repr, words))}", words)
     if problem is not None:
         raise QuestionError(f"question {text!r}: {problem}") from problem
-    near = get_close_matches(plain, _examples(), 3, cutoff=0.5)
-    raise QuestionError(f"question {text!r} has known words, but is none of the grammar; similar: {near}")
+    near = ", ".join(map(repr, get_close_matches(plain, _examples(), 3, cutoff=0.5)))
+    similar = f"; similar: {near}" if near else ""
+    raise QuestionError(f"question {text!r} has known words, but is none of the grammar{similar}")
 
 
 @cache

@@ -17,7 +17,7 @@ from memenvs.agents.__main__ import main
 from memenvs.agents.cli.ask import COMMANDS, EXAMPLES
 from memenvs.agents.verbalization.answer_files import fill_in_answers
 from memenvs.agents.verbalization.conversation import Conversation
-from memenvs.agents.verbalization.trained import load_answering
+from memenvs.agents.verbalization.experiment import load_answering
 from memenvs.verbalization.dialogs import load_dialogs
 from memenvs.verbalization.language.question_sets import QuestionSet, score_file, write_questions
 from memenvs.verbalization.language.score import CATEGORIES, CORRECT
@@ -108,7 +108,7 @@ def test_a_conversation(models, capsys, monkeypatch):
     assert all(family.wordings[0].split(" {")[0] in grammar for family in FAMILIES.values())
     assert all(name in help for name in COMMANDS)
     assert "two numbers" in wrong and other.startswith("Life 3 of a household robot: 2 episodes, ")
-    assert "at most 1000" in long and "similar:" in near
+    assert "at most 1000" in long and "similar: '" in near
     monkeypatch.setattr("builtins.input", lambda prompt: (_ for _ in ()).throw(EOFError))  # Ctrl-D
     assert main(["ask", str(models["structured"])]) == 0
 

@@ -187,7 +187,8 @@ def test_predictions_of_several_seeds_are_shown_together(tmp_path: Path) -> None
     config = find_preset("ballet-smoke")
     folders = [tmp_path / f"ballet-{seed}" for seed in (0, 1)]
     for seed, folder in enumerate(folders):
-        with RunDirectory(folder, replace(config, seed=seed)):
+        first = str(tmp_path / f"first-{seed}")  # each seed starts with the weights of its own run
+        with RunDirectory(folder, replace(config, seed=seed, encoder_from=first)):
             answers = {"episodes": 50, "metrics": {"accuracy": {"mean": 0.5 + 0.25 * seed, "stderr": 0.1}}}
             (folder / "evaluation.json").write_text(json.dumps({"agent": answers}))
             (folder / METRICS).write_text("step,name,value\n10,validation/accuracy,0.5\n")

@@ -92,8 +92,9 @@ def test_every_run_can_be_made(names: list[str], tmp_path: Path, monkeypatch: py
                 with pytest.raises(FileNotFoundError, match=re.escape(missing)):
                     check_config(replace(config, seed=seed))
             config = replace(config, encoder_from=None)
-            if config.policy.get("freeze_features"):
-                config = with_overrides(config, [("policy.freeze_features", False)])
+            for name_of_setting in ("freeze_features", "freeze_memory"):
+                if config.policy.get(name_of_setting):
+                    config = with_overrides(config, [(f"policy.{name_of_setting}", False)])
         if config.env_kwargs.get("features", "").endswith(".tsv"):  # of images, which are not there
             config = with_overrides(config, [("env_kwargs.features", "none")])
         if config.env in DRAWN and not config.kind.acts:

@@ -13,8 +13,8 @@ from memenvs.agents.cli.parser import ANSWERER
 from memenvs.agents.presets import find_preset
 from memenvs.agents.studies.study_results import read_result
 from memenvs.agents.verbalization.arrays import load_arrays
+from memenvs.agents.verbalization.experiment import load_answering
 from memenvs.agents.verbalization.prediction import QuestionBatch
-from memenvs.agents.verbalization.trained import load_answering
 from memenvs.verbalization.language.score import CORRECT
 
 PRESET, ROW = "episodic-qa:longer", Path(__file__).parents[3] / "results" / "episodic_qa" / "episodic-qa-longer-2"

@@ -17,6 +17,9 @@ from result_pages.shared import FONT, MARKERS, folders, label_axes, new_figure, 
 
 #: Memory that answers questions -> its name, and the vectors that it keeps.
 EPISODIC_QA = {
+    "episodic-qa-wide": ("128 numbers in a vector: with a long-term state (`wide`)", "21"),
+    "episodic-qa-wide-ct": ("compressive transformer (`wide-ct`)", "20"),
+    "episodic-qa-wide-lstm-o1": ("newest LSTM outputs (`wide-lstm-o1`)", "21"),
     "episodic-qa-longer": ("9,000 batches: with a long-term state (`longer`)", "21"),
     "episodic-qa-longer-ct": ("compressive transformer (`longer-ct`)", "20"),
     "episodic-qa-longer-ct-26": ("the same, larger (`longer-ct-26`)", "26"),
@@ -118,12 +121,15 @@ def draw_episodic_qa() -> Figure:
     figure, (by_length, by_back) = new_figure(5.6, 2)
     shown = {"": "ct-lt", "-ct": "ct", "-ct-26": "ct-26", "-ct-slots": "ct-slots", "-ct-log": "ct-log"}
     shown |= {"-lstm-o1": "lstm-o1", "-lstm-on": "lstm-on", "-text-only": "the question alone"}
-    for k, (suffix, name) in enumerate(shown.items()):
+    wide = {"-wide": "wide", "-wide-ct": "wide-ct"}  # dashed, in the colours of the same memories
+    for suffix, name in (shown | wide).items():
         run = f"episodic-qa{suffix}"
         lengths = [length for length in QA_LENGTHS if len(answered(run, length))]
         if not lengths:
             continue
+        k = list(shown).index(suffix.removeprefix("-wide"))
         style = {"color": COLOURS[k % len(COLOURS)], "marker": MARKERS[k], "linewidth": 2.5, "markersize": 8}
+        style |= {"linestyle": "--"} if suffix in wide else {}
         if suffix == "-text-only":
             style |= {"color": "#888888", "linestyle": ":"}
         by_length.plot(lengths, [100 * answered(run, each).mean() for each in lengths], label=name, **style)
@@ -137,7 +143,7 @@ def draw_episodic_qa() -> Figure:
     label_axes(by_length, "episodes of the history", "right answers, %")
     label_axes(by_back, "episodes back, of five")
     by_back.set_xticks(range(1, 6))
-    figure.legend(loc="outside upper center", ncols=4, frameon=False, fontsize=FONT - 3)
+    figure.legend(loc="outside upper center", ncols=4, frameon=False, fontsize=FONT - 3, handlelength=3)
     return figure
 
 

@@ -10,8 +10,8 @@ to eight minutes of one core a run.
                rate; 22 to 25 minutes of one core a run
     forms      ct-lt-learned, ml-ct-lt, layers of the thesis, blocks whose steps see each other
     inputs     encodings of symbols and dates; symbols, signals or images alone
-    wide       ct-lt, ct and lstm-o1 with vectors of 128 numbers in place of 64, and more long histories; 5,000 batches, 16
-               to 23 minutes of one core a run
+    wide       ct-lt, ct and lstm-o1 with vectors of 128 numbers in place of 64, and more long histories; 16 to 23
+               minutes of one core a run
     wide-words   answers in words by a T5 with new weights, from the memories of `wide`, which are trained first; 15
                minutes of one core more
     words      the same T5 with new memories; seven minutes of a GPU a run, hours of a core

@@ -59,8 +59,8 @@ class PredictionExperiment(Experiment):
         """
         if config.encoder_from is not None:
             raise ValueError(
-                f"encoder_from must be left out of a run that learns with {config.kind.name!r}, "
-                f"got {config.encoder_from!r}"
+                f"encoder_from must be left out of a run that learns with {config.kind.name!r}, which begins with new "
+                f"weights, got {config.encoder_from!r}"
             )
 
     def check(self, config: RunConfig, processes: Processes) -> None:

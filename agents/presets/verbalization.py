@@ -175,7 +175,7 @@ def _wide_text(name: str) -> Variant:
         "encoder_from": f"runs/episodic-qa-{first}-{{seed}}",
         **memory,
     }
-    return _text(f"with the memory of {first}, as it is", changes)
+    return _text(f"the memory is that of {first}, which is trained first", changes)
 
 
 _VARIANTS |= {f"wide-{name}".rstrip("-"): _wide(name) for name in _WIDE_MEMORIES}

@@ -45,8 +45,7 @@ class QuestionExperiment(PredictionExperiment):
             load_memory(model, first_stage_checkpoint(config, "run or checkpoint whose memory this run starts with"))
         elif model.settings.freeze_memory:
             raise ValueError(
-                "encoder_from must be the run or checkpoint whose memory is taken over where policy.freeze_memory is "
-                "on: it is not trained here; got None"
+                "policy.freeze_memory needs encoder_from, the run or checkpoint whose memory is kept, got None"
             )
 
 

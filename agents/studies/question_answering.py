@@ -21,15 +21,18 @@ from memenvs.agents.verbalization.arrays import kinds_of, load_arrays
 from memenvs.agents.verbalization.prediction import AnsweringModel, QuestionBatch
 from memenvs.verbalization.language.score import CATEGORIES, CORRECT
 from memenvs.verbalization.language.wordings import KINDS
+from memenvs.verbalization.splits import split_size
 
 EVALUATIONS = ("evaluation", "answers")
-"""Evaluations that each run of the study has."""
+"""Evaluations without which a run is unfinished; "long" and `MANY` are made with them."""
 HISTORIES = 50
 """Histories that are answered together."""
 FOLDS = 10
 """Parts of the test histories, over which paired errors are computed."""
 LONG = {"lengths": [20, 50], "questions": 20}
 """Changes of the settings for histories far longer than any in training; the evaluation "long"."""
+MANY, MANY_LENGTH, TIMES = "many", 5, 8
+"""Name of an evaluation in histories of `MANY_LENGTH` episodes, `TIMES` as many as in the tests: smaller errors."""
 HIDDEN = "without_long_term"
 """Evaluation in which the head does not see the long-term vectors."""
 WITHOUT_MEMORY = "clock"
@@ -51,6 +54,11 @@ def train_and_evaluate(run: RunDirectory, quiet: bool) -> None:
     if not has_results(run.path, "long"):
         few = min(LONG["questions"], run.config.eval_kwargs.get("questions", LONG["questions"]))
         write_result(run.path, "long", evaluate_answers(run, {**run.config.eval_kwargs, **LONG, "questions": few}))
+    if not has_results(run.path, MANY):
+        kwargs = run.config.eval_kwargs
+        histories = TIMES * split_size(kwargs.get("scale", run.config.env_kwargs["scale"]), "test").histories
+        changes = {**kwargs, "lengths": [MANY_LENGTH], "histories": histories}
+        write_result(run.path, MANY, evaluate_answers(run, changes))
     if not has_results(run.path, "evaluation"):
         evaluate_predictions(run, quiet=quiet)
 
@@ -155,7 +163,7 @@ def mean_over_kinds(folder: Path, length: int, left_out: int | None = None, name
         folder: Folder of the run.
         length: Episodes.
         left_out: Fold to leave out; None for none.
-        name: Evaluation: "answers", or "long" for longer histories.
+        name: Evaluation: "answers", "long" for longer histories, or `MANY`.
     """
     answers = read_result(folder, name)
     i = answers["lengths"].index(length)
@@ -164,7 +172,9 @@ def mean_over_kinds(folder: Path, length: int, left_out: int | None = None, name
     return _over_kinds(correct, count)
 
 
-def paired_difference(runs: Sequence[Path], others: Sequence[Path], length: int) -> tuple[float, float]:
+def paired_difference(
+    runs: Sequence[Path], others: Sequence[Path], length: int, name: str = "answers"
+) -> tuple[float, float]:
     """Difference of `mean_over_kinds` of two agents, and its standard error.
 
     Seeds are averaged. The error is that of the jackknife over folds of the histories, with that over seeds added in
@@ -174,11 +184,13 @@ def paired_difference(runs: Sequence[Path], others: Sequence[Path], length: int)
         runs: Folders of one agent, one per seed.
         others: Folders of the other, of the same seeds.
         length: Episodes.
+        name: Evaluation; see `mean_over_kinds`.
     """
     pairs = list(zip(runs, others, strict=True))
 
     def difference(left_out: int | None) -> np.ndarray:
-        return np.array([mean_over_kinds(a, length, left_out) - mean_over_kinds(b, length, left_out) for a, b in pairs])
+        shares = [[mean_over_kinds(each, length, left_out, name) for each in pair] for pair in pairs]
+        return np.array([ours - theirs for ours, theirs in shares])
 
     whole = difference(None)
     without = np.array([difference(fold).mean() for fold in range(FOLDS)])
@@ -227,6 +239,7 @@ def add_tables(report: Report, runs: Runs) -> None:
         ]
         title = f"Right answers in % by episodes back from the newest, histories of {length}"
         add_table(report, title, ["run", *map(str, distances)], rows)
+    _add_many(report, runs)
     hidden = {name: [each for each in folders if has_results(each, HIDDEN)] for name, folders in runs.items()}
     middle = 5 if 5 in lengths else lengths[-1]
     distances = list(range(1, middle + 1))
@@ -251,8 +264,37 @@ def add_tables(report: Report, runs: Runs) -> None:
     _add_differences(report, runs, lengths)
 
 
-def _add_differences(report: Report, runs: Runs, lengths: Sequence[int]) -> None:
-    """Add differences of neighbouring agents, and of others of equal size, on the same questions."""
+def _add_many(report: Report, runs: Runs) -> None:
+    """Add right answers, and differences by seed, in the many histories of one length."""
+    found = {name: folders for name, folders in runs.items() if all(has_results(each, MANY) for each in folders)}
+    if not found:
+        return
+    distances = list(range(1, MANY_LENGTH + 1))
+    rows = [
+        [
+            name,
+            _percent([mean_over_kinds(each, MANY_LENGTH, name=MANY) for each in folders]),
+            *(_percent(_by_distance(folders, MANY_LENGTH, distance, MANY)) for distance in distances),
+        ]
+        for name, folders in found.items()
+    ]
+    heads = ["mean over kinds", *(f"{distance} back" for distance in distances)]
+    title = f"Right answers in %, {TIMES} times as many histories of {MANY_LENGTH}"
+    add_table(report, title, ["run", *heads], rows)
+    rows = []
+    for name, (of_a, of_b) in _pairs(found).items():
+        mean, error = paired_difference(of_a, of_b, MANY_LENGTH, MANY)
+        oldest = [np.array(_by_distance(each, MANY_LENGTH, MANY_LENGTH, MANY)) for each in (of_a, of_b)]
+        of_mean = [paired_difference([a], [b], MANY_LENGTH, MANY)[0] for a, b in zip(of_a, of_b, strict=True)]
+        by_seed = (", ".join(f"{100 * each:+.1f}" for each in seeds) for seeds in (of_mean, oldest[0] - oldest[1]))
+        rows.append([name, f"{100 * mean:+.1f} +- {100 * error:.1f}", *by_seed])
+    if rows:
+        heads = ["mean over kinds, standard error", "by seed", "oldest, by seed"]
+        add_table(report, "Differences in them, points", ["runs", *heads], rows)
+
+
+def _pairs(runs: Runs) -> dict[str, tuple[Sequence[Path], Sequence[Path]]]:
+    """Find neighbouring agents, and others of equal size: names of both -> folders of equally many seeds."""
     wanted = [
         ("ct", "lstm-o1"),
         ("ct-lt", "ct"),
@@ -272,11 +314,16 @@ def _add_differences(report: Report, runs: Runs, lengths: Sequence[int]) -> None
         ("longer-text-ct", "longer-text-lstm-o1"),
     ]
     named = {name.partition(":")[2] or "ct-lt": folders for name, folders in runs.items()}
-    pairs = {
+    return {
         f"{a} - {b}": (named[a], named[b])
         for a, b in wanted
         if a in named and b in named and len(named[a]) == len(named[b])
     }
+
+
+def _add_differences(report: Report, runs: Runs, lengths: Sequence[int]) -> None:
+    """Add differences of agents on the same questions; see `_pairs`."""
+    pairs = _pairs(runs)
     if not pairs:
         return
     rows = []

@@ -49,6 +49,8 @@ class EpisodicQAConfig:
         objects: Symbols of the objects of the household.
         locations: Symbols of its locations; "roomcenter" is among them.
         data_seed: Seed of all episodes, histories and questions.
+        histories: Histories of each length, 1 to 1,000,000; the split has houses in proportion to them. None: as many
+            as the scale has in this split.
     """
 
     preset: Preset = "debiased"
@@ -69,6 +71,7 @@ class EpisodicQAConfig:
     objects: tuple[str, ...] = tuple(OBJECTS)
     locations: tuple[str, ...] = tuple(LOCATIONS)
     data_seed: int = 0
+    histories: int | None = None
 
     def __post_init__(self) -> None:
         plain_fields(self)
@@ -85,6 +88,8 @@ class EpisodicQAConfig:
         check_int("questions_per_history", self.questions_per_history, 1, 1000)
         check_int("questions", self.questions, 1, 100_000)
         check_int("data_seed", self.data_seed, 0)
+        if self.histories is not None:
+            check_int("histories", self.histories, 1, 1_000_000)
         check_names("kinds", self.kinds, KINDS)
         check_names("modalities", self.modalities, MODALITIES)
         self.household()  # checks the rest

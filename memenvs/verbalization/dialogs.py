@@ -117,7 +117,9 @@ class Dialogs:
     def __init__(self, config: EpisodicQAConfig, data: Data | None = None) -> None:
         self.config = config
         if data is None:
-            data = load_data(config.household(), config.split, config.lengths, config.scale, config.data_seed)
+            data = load_data(
+                config.household(), config.split, config.lengths, config.scale, config.data_seed, config.histories
+            )
         self.data = data
         self.fact_actions = FactActions(config.kinds, config.objects, config.locations, denials=config.is_whole)
         self._sampler = QASampler(config.language())

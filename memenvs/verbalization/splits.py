@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import ceil
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -88,6 +89,7 @@ def load_data(
     lengths: tuple[int, ...] = TRAIN_LENGTHS,
     scale: ScaleName = "laptop",
     data_seed: int = 0,
+    histories: int | None = None,
 ) -> Data:
     """Generate the data of a split, or return what was generated before.
 
@@ -100,17 +102,23 @@ def load_data(
         lengths: Lengths of histories, episodes.
         scale: Size of the splits: "paper", "study", "laptop" or "smoke".
         data_seed: Seed of all episodes and histories.
+        histories: Histories of each length, >= 1, with as many episodes and houses for each as the scale has; None: as
+            many as the scale has in this split.
 
     Raises:
         ValueError: An argument is out of range.
     """
     size = split_size(scale, split)
     check_int("data_seed", data_seed, 0)
-    pool = _pool(config, split, scale, data_seed)
+    if histories is not None:
+        check_int("histories", histories)
+        share = histories / size.histories
+        size = SplitSize(ceil(share * size.episodes), ceil(share * size.houses), histories, size.questions)
+    pool = _pool(config, split, size, data_seed)
     dictionary, scaling = _from_training(config, scale, data_seed)
     key = (data_seed, 1 + SPLITS.index(split))
-    histories = HistorySampler(config, pool, lengths, size.histories * len(lengths), key)
-    return Data(histories, _encoded(config, split, scale, data_seed), dictionary, scaling)
+    sampler = HistorySampler(config, pool, lengths, size.histories * len(lengths), key)
+    return Data(sampler, _encoded(config, split, size, scale, data_seed), dictionary, scaling)
 
 
 def life_data(
@@ -147,8 +155,7 @@ def split_config(config: HouseholdConfig, split: Split) -> HouseholdConfig:
 
 
 @lru_cache(maxsize=8)
-def _pool(config: HouseholdConfig, split: Split, scale: ScaleName, data_seed: int) -> EpisodePool:
-    size = split_size(scale, split)
+def _pool(config: HouseholdConfig, split: Split, size: SplitSize, data_seed: int) -> EpisodePool:
     count = size.episodes
     if config.continuous:
         houses = max(4, round(size.houses * _HOUSE / config.chain_length))
@@ -158,11 +165,11 @@ def _pool(config: HouseholdConfig, split: Split, scale: ScaleName, data_seed: in
 
 @lru_cache(maxsize=8)
 def _from_training(config: HouseholdConfig, scale: ScaleName, data_seed: int) -> tuple[Dictionary, Scaling]:
-    frames = _pool(config, "train", scale, data_seed).frames
+    frames = _pool(config, "train", split_size(scale, "train"), data_seed).frames
     used = np.unique(np.concatenate([frames.goal.ravel(), frames.action, frames.args.ravel(), frames.objects.ravel()]))
     return Dictionary.of(used.tolist()), measure_scaling(frames)
 
 
 @lru_cache(maxsize=8)
-def _encoded(config: HouseholdConfig, split: Split, scale: ScaleName, data_seed: int) -> EncodedPool:
-    return encode_pool(_pool(config, split, scale, data_seed), *_from_training(config, scale, data_seed))
+def _encoded(config: HouseholdConfig, split: Split, size: SplitSize, scale: ScaleName, data_seed: int) -> EncodedPool:
+    return encode_pool(_pool(config, split, size, data_seed), *_from_training(config, scale, data_seed))

@@ -121,6 +121,11 @@ def test_splits_and_scales():
     assert load_data(FAITHFUL, "train", (1, 3), "smoke").frames is datas["train"].frames
     assert datas["test"].dictionary == datas["train"].dictionary
     assert datas["test"].scaling is datas["train"].scaling
+    more = load_data(FAITHFUL, "test", (1, 3), "smoke", histories=25).histories
+    assert (len(more), len(more.pool)) == (50, 125)  # 2.5 times as many of both
+    assert [str(e.actions) for e in more.pool.episodes[:50]] == [
+        str(e.actions) for e in datas["test"].histories.pool.episodes
+    ]
     assert SCALES["paper"][0].episodes == 3350 and split_size("laptop", "test").questions == 60
     seen = household("debiased", pairs="seen", key_frames="events")
     for split, expected in (("train", {False}), ("unseen_pairs", {True})):
@@ -184,6 +189,7 @@ def test_bad_arguments_are_named():
         (lambda: sample(FAITHFUL, 5, 2, 3).history(3), "number of a history must be an integer"),
         (lambda: load_data(FAITHFUL, "training"), "unknown split 'training'"),
         (lambda: load_data(FAITHFUL, scale="huge"), "unknown scale 'huge'"),
+        (lambda: load_data(FAITHFUL, scale="smoke", histories=0), "histories must be an integer of at least 1"),
         (
             lambda: sample(household(failure=(0.0,) * 3, failure_histories=0.5), 5, 1, 4).history(1),
             "no run of 1 of the pool's 5 episodes is with a failure",

@@ -72,7 +72,8 @@ def answers(variant: str, arrays: DialogArrays, episodes: int, turns: int) -> di
     vectors, is_there = memory.vectors(state)
     slots, times = model.select(arrays.slots, batch), model.select(arrays.times, batch)
     end = torch.zeros(1, 1, MAX_CLAUSES, len(ANSWER_SLOTS), dtype=torch.int64)
-    answer = cpu_time(lambda: model.model.clause_logits(model.model.read(vectors, is_there, slots, times), end), turns)
+    head, codes = model.model.head, model.model.codes
+    answer = cpu_time(lambda: head.clause_logits(codes, head.read(codes, vectors, is_there, slots, times), end), turns)
     reading = cpu_time(lambda: model.encode(batch), max(1, turns // 3)) / int(arrays.count[row])
     return {
         "memory": variant or "ct-lt",

@@ -1,9 +1,9 @@
 """Memories of a robot's days: which can answer questions about old episodes (EMV).
 
 A memory reads the key frames of up to five episodes without knowing the question; a head then answers in structured
-form. Tests have up to ten episodes, and 20 and 50. Tables show right answers by length of the history, by how many
-episodes back the question is, and by kind. Memories are compared at equal numbers of vectors: 20 and 21, or 26. Three
-to eight minutes of one core a run.
+form, or a T5 in words. Tests have up to ten episodes, 20 and 50, and eight times as many histories of five. Tables show
+right answers by length of the history, by how many episodes back the question is, and by kind. Memories are compared
+at nearly equal numbers of vectors: 20 and 21, or 26. Three to eight minutes of one core a run of `main`.
 
     main       ct-lt, ct, ct-26, ct-slots, ct-log, ml-ct-lt, lstm-o1, lstm-o1-26, lstm-on, text-only
     longer     ct-lt, ct, lstm-o1, ct-26 and ct-log with three times as many batches, a wider head and a lower learning
@@ -12,9 +12,9 @@ to eight minutes of one core a run.
     inputs     encodings of symbols and dates; symbols, signals or images alone
     wide       ct-lt, ct and lstm-o1 with vectors of 128 numbers in place of 64, and more long histories; 16 to 23
                minutes of one core a run
-    wide-words   answers in words by a T5 with new weights, from the memories of `wide`, which are trained first; 15
-               minutes of one core more
-    words      the same T5 with new memories; seven minutes of a GPU a run, hours of a core
+    wide-words   answers in words by a T5 with new weights; the runs of `wide` are trained first, and their heads read
+               the memory for it; ten minutes of one core more
+    words      the same T5 alone, with new memories; seven minutes of a GPU a run, hours of a core
     auto-encoder   an episode auto-encoder beside the answers, before them, or with a memory frozen after it
     thesis     histories and questions as in the thesis, with its shortcuts: ct-lt and text-only
 

@@ -141,7 +141,7 @@ _VARIANTS |= {
 #: Vectors of twice as many numbers, and more long histories.
 _WIDE: dict[str, Any] = {
     "total_steps": 5000,
-    "questions.learning_rate": 2e-3,
+    "questions.learning_rate": 1e-3,
     "policy.dim": 128,
     "policy.head_dim": 192,
     "policy.weight_by_length": True,
@@ -157,25 +157,24 @@ _WIDE_MEMORIES: dict[str, dict[str, Any]] = {
 def _wide(name: str) -> Variant:
     """Structured answers from wide vectors."""
     memory = _WIDE_MEMORIES[name]
-    rate = {"questions.learning_rate": 1e-3} if name.startswith("lstm") else {}  # the better one for an LSTM
     about = f"vectors of 128 numbers, more long histories; memory {memory['policy.memory']}"
-    return Variant(about, {**_WIDE, **memory, **rate})
+    return Variant(about, {**_WIDE, **memory})
 
 
 def _wide_text(name: str) -> Variant:
-    """Answers in words from the memory of a run with structured answers, which stays as it is."""
+    """Answers in words: memory and head of a run with structured answers stay as they are, and a T5 reads them."""
     memory, first = _WIDE_MEMORIES[name], f"wide-{name}".rstrip("-")
     changes = {
-        "total_steps": 1500,
+        **_WIDE,
+        "total_steps": 600,
         "questions.learning_rate": 2e-3,
-        "policy.dim": 128,
-        "policy.weight_by_length": True,
         "policy.curriculum": [],
         "policy.freeze_memory": True,
+        "policy.text": {"retrieval": True},
         "encoder_from": f"runs/episodic-qa-{first}-{{seed}}",
         **memory,
     }
-    return _text(f"the memory is that of {first}, which is trained first", changes)
+    return _text(f"memory and head are those of {first}, which is trained first; the head retrieves", changes)
 
 
 _VARIANTS |= {f"wide-{name}".rstrip("-"): _wide(name) for name in _WIDE_MEMORIES}

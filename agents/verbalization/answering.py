@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from memenvs.agents.verbalization.prediction import AnsweringModel, QuestionAnswering, QuestionBatch
 
@@ -43,7 +43,12 @@ def answer_sources(model: AnsweringModel, batch: QuestionBatch) -> AnswerSources
     if model.model.is_text_only:
         return None
     embedded: list[Tensor] = []
-    hook = model.model.frames.register_forward_hook(lambda module, inputs, output: embedded.append(output))
+
+    def keep(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
+        embedded.append(output.detach().requires_grad_())  # there is no gradient of its own in a frozen model
+        return embedded[-1]
+
+    hook = model.model.frames.register_forward_hook(keep)
     was_training = model.training
     model.eval()
     try:

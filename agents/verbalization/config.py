@@ -43,7 +43,8 @@ class AnswererConfig:
             layer over the numbers of the symbols. "whole_goals": that, where a goal of several predicates has one
             number of its own, as in the work before the thesis.
         dates: "periodic": sines and cosines of day and time of day. "integers": a linear layer over the seven fields.
-        head_dim: Width of the head of structured answers; divisible by `head_heads`.
+        head_dim: Width of the head of structured answers, which `TextConfig.retrieval` has, too; divisible by
+            `head_heads`.
         head_heads: Attention heads of the head; >= 1.
         head_layers: Layers of the head that attend to the memory; >= 1.
         reconstruction_weight: Weight of the loss of an episode auto-encoder (`EpisodeDecoder`), 0 to below 1; that of
@@ -53,7 +54,7 @@ class AnswererConfig:
         pretraining_steps: Batches at the start in which the auto-encoder alone is learned; >= 0.
         frozen_steps: Batches after these in which the loss of the answers does not reach the memory; >= 0.
         freeze_memory: If True, memory, embedding of key frames and shared vectors keep the weights of the run that
-            `RunConfig.encoder_from` names.
+            `RunConfig.encoder_from` names. With `TextConfig.retrieval` so does the head.
         questions: Questions about each history of a batch, which share its memory; >= 1.
         curriculum: Numbers of the batches after `pretraining_steps` from which on the next longer histories take part;
             empty: all from the start.

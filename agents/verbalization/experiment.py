@@ -27,6 +27,8 @@ ANSWERING_MEMBERS = ("config.json", "model.safetensors")
 """Members of a checkpoint that answering needs; training needs more."""
 MEMORY_SETTINGS = ("memory", "memory_kwargs", "dim", "symbol_encoding", "dates")
 """Settings of the model that a run shares with the one whose memory it starts with."""
+HEAD_SETTINGS = ("head_dim", "head_heads", "head_layers")
+"""Settings of the head, also shared if it retrieves for answers in words."""
 FRAME_SETTINGS = ("preset", "key_frames", "modalities", "objects", "locations", "scale", "data_seed")
 """Settings of the environment that decide what the numbers of a key frame mean, so that the two share them."""
 
@@ -39,7 +41,7 @@ class QuestionExperiment(PredictionExperiment):
         return make_question_answering(config.env, env_kwargs, config.policy)
 
     def load_first_stage(self, config: RunConfig, model: PredictionModel) -> None:
-        """Load the memory of another run; see `PredictionExperiment.load_first_stage`."""
+        """Load memory and head of another run; see `PredictionExperiment.load_first_stage`."""
         assert isinstance(model, AnsweringModel)
         if config.encoder_from is not None:
             load_memory(model, first_stage_checkpoint(config, "run or checkpoint whose memory this run starts with"))
@@ -98,29 +100,38 @@ def load_answering(path: str | PathLike[str]) -> AnsweringModel:
 
 
 def load_memory(model: AnsweringModel, path: Path) -> None:
-    """Take over memory, embedding of key frames and shared vectors of a trained model.
+    """Take over the memory of a trained model, and its head if that retrieves.
 
-    One of the two models may answer in words and the other one in slots.
+    The embedding of key frames and the shared vectors belong to the memory. One of the two models may answer in words
+    and the other one in slots.
 
     Args:
         model: Model whose weights are replaced.
         path: Checkpoint of a run of the learner `questions`.
 
     Raises:
-        ValueError: As `load_answering`, or a setting of the memory or of the key frames differs.
+        ValueError: As `load_answering`, or a setting of the memory, of the key frames or of a head that retrieves
+            differs, or there is no such head.
     """
     try:
         source = load_answering(path)
     except ValueError as error:
         raise ValueError(f"encoder_from: {error}") from None
-    for names, theirs, ours in (
-        (MEMORY_SETTINGS, source.settings, model.settings),
+    retrieval = model.model.retrieval if isinstance(model, TextAnswering) else None
+    if retrieval is not None and not isinstance(source, QuestionAnswering):
+        raise ValueError(f"encoder_from: {path} must have structured answers for text.retrieval, got 'text'")
+    settings = MEMORY_SETTINGS if retrieval is None else MEMORY_SETTINGS + HEAD_SETTINGS
+    for names, *both in (
+        (settings, source.settings, model.settings),
         (FRAME_SETTINGS, source.config, model.config),
     ):
         for name in names:
-            found, wanted = (json.loads(json.dumps(getattr(settings, name))) for settings in (theirs, ours))
+            found, wanted = (json.loads(json.dumps(getattr(each, name))) for each in both)
             if found != wanted:
                 raise ValueError(f"encoder_from: {path} must have the {name} {wanted!r} of this run, got {found!r}")
-    parts = source.model.memory_parts()
-    for name, part in model.model.memory_parts().items():
-        part.load_state_dict(parts[name].state_dict())
+    theirs, ours = source.model.memory_parts(), model.model.memory_parts()
+    if retrieval is not None:
+        assert isinstance(source, QuestionAnswering)
+        theirs["head"], ours["head"] = source.model.head, retrieval.head
+    for name, part in ours.items():
+        part.load_state_dict(theirs[name].state_dict())

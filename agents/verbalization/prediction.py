@@ -13,11 +13,12 @@ from torch import Tensor
 
 from memenvs.agents.algorithms.supervised import PredictionModel
 from memenvs.agents.algorithms.supervised_config import Split
+from memenvs.agents.verbalization.answer_head import EMIT, Reading
 from memenvs.agents.verbalization.answer_slots import ANSWER_SLOTS, ORDERED, slots_to_tuples, sort_clauses
 from memenvs.agents.verbalization.arrays import QUESTION_SLOTS, SYMBOLIC, DialogArrays, kinds_of, load_arrays
 from memenvs.agents.verbalization.config import AnswererConfig
 from memenvs.agents.verbalization.history_encoder import HistoryEncoder
-from memenvs.agents.verbalization.model import EMIT, Answerer, Reading
+from memenvs.agents.verbalization.model import Answerer
 from memenvs.agents.verbalization.renaming import Renaming, draw_renaming
 from memenvs.agents.verbalization.whole_goals import number_goals
 from memenvs.verbalization.config import EpisodicQAConfig
@@ -254,14 +255,14 @@ class QuestionAnswering(AnsweringModel):
         self.model = Answerer(settings, config.parts)
 
     def read(self, batch: QuestionBatch, vectors: Tensor, is_there: Tensor) -> Reading:
-        """Encode the questions; see `Answerer.read`."""
+        """Encode the questions; see `AnswerHead.read`."""
         slots = batch.arrays.slots[batch.histories[:, None], batch.questions]
         if batch.renaming is not None:
             slots = batch.renaming.of_slots(
                 slots, *(list(QUESTION_SLOTS).index(name) for name in ("object", "location"))
             )
         times = self.select(batch.arrays.times, batch)
-        return self.model.read(vectors, is_there, torch.from_numpy(slots).to(self.device), times)
+        return self.model.head.read(self.model.codes, vectors, is_there, torch.from_numpy(slots).to(self.device), times)
 
     def sample(self, count: int, rng: np.random.Generator, split: Split = "train", step: int = 0) -> QuestionBatch:
         """Draw histories and questions, and for training other names; see `AnsweringModel.sample`.
@@ -299,7 +300,7 @@ class QuestionAnswering(AnsweringModel):
 
     def _cross_entropy(self, reading: Reading, target: Tensor) -> tuple[Tensor, Tensor]:
         """Compute the loss of answers, float (B, Q), and whether all slots are right, bool (B, Q)."""
-        logits, (row, question, clause) = self.model.clause_logits(reading, target)
+        logits, (row, question, clause) = self.model.head.clause_logits(self.model.codes, reading, target)
         wanted = target[row, question, clause]  # (N, slots)
         is_clause = wanted[:, EMIT] > 0
         losses, is_right = logits[EMIT].new_zeros(len(row), dtype=torch.float32), torch.ones_like(is_clause)
@@ -314,16 +315,20 @@ class QuestionAnswering(AnsweringModel):
     def own_answer_loss(self, batch: QuestionBatch) -> Tensor:
         """Compute the cross-entropy of the model's answers; see `AnsweringModel.own_answer_loss`."""
         reading = self.read(batch, *self.encode(batch))
-        return self._cross_entropy(reading, self.model.tuples(reading).detach())[0]
+        return self._cross_entropy(reading, self.choose(reading).detach())[0]
+
+    def choose(self, reading: Reading) -> Tensor:
+        """Choose the answers, int64, (B, Q, 8, slots); see `AnswerHead.decode`."""
+        return self.model.head.decode(self.model.codes, reading)[0]
 
     def attention(self, batch: QuestionBatch) -> Tensor:
-        """Compute where the head reads for its answers; see `Answerer.attention`."""
+        """Compute where the head reads for its answers; see `AnswerHead.attention`."""
         reading = self.read(batch, *self.encode(batch))
-        return self.model.attention(reading, self.model.tuples(reading))
+        return self.model.head.attention(reading, self.choose(reading))
 
     def answers(self, batch: QuestionBatch) -> list[list[tuple[Clause, ...] | None]]:
         """Answer in slots; see `AnsweringModel.answers`."""
-        tuples = self.model.tuples(self.read(batch, *self.encode(batch))).cpu().numpy()
+        tuples = self.choose(self.read(batch, *self.encode(batch))).cpu().numpy()
         return [
             [
                 decode_answer(qa.question, slots_to_tuples(qa.question, rows, qa.now), qa.now)

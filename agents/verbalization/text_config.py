@@ -19,20 +19,26 @@ class TextConfig:
         sizes: Fields of `T5Config` but for the number of tokens; only without `weights`, which have sizes of their own.
         resolved_times: If True, the decoder also attends to vectors of the time that a question names and of the
             present. If False, it has the words of the question alone, as in the thesis.
+        retrieval: If True, the head of the run that `RunConfig.encoder_from` names, whose answers are structured, reads
+            the memory first, and the decoder also attends to the slots that it fills; see `Retrieval`. It needs
+            `resolved_times` and `AnswererConfig.freeze_memory`.
 
     Raises:
         TypeError: A value of another type, or an unknown size.
-        ValueError: A value out of range, or sizes beside weights.
+        ValueError: A value out of range, sizes beside weights, or retrieval without resolved times.
     """
 
     weights: str | None = None
     sizes: dict[str, Any] = field(default_factory=dict)
     resolved_times: bool = True
+    retrieval: bool = False
 
     def __post_init__(self) -> None:
         check_fields(self)
         if self.weights is not None and self.sizes:
             raise ValueError(f"sizes must be empty with weights, which have their own, got {self.sizes!r}")
+        if self.retrieval and not self.resolved_times:
+            raise ValueError("retrieval needs resolved_times=True, since its head reads them, got False")
         known = [each.name for each in fields(T5Config) if each.name != "vocab_size"]
         for name in self.sizes:
             if name not in known:

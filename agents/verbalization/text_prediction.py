@@ -37,12 +37,14 @@ class TextAnswering(AnsweringModel):
     """A memory of key frames and a T5 that answers in words, to be trained.
 
     The model is a `TextAnswerer`. The loss is the cross-entropy of the tokens of the answers, and the memory's own
-    loss, such as that of compression. Answers are written greedily and scored by the facts that they state.
+    loss, such as that of compression; with retrieval also that of the slots of questions, summed over slots. Answers
+    are written greedily and scored by the facts that they state.
 
     Difference from the paper:
         The answer to learn has exact times, the first wording and clauses in a fixed order, since phrases and wordings
         of the gold answer are drawn; answers are scored against the gold one. Vectors of the resolved time of a
-        question and of the present stand beside the words, if `TextConfig.resolved_times`.
+        question and of the present stand beside the words, if `TextConfig.resolved_times`. With `TextConfig.retrieval`
+        a head of structured answers, which the thesis has not, reads the memory before the T5 does.
 
     Args:
         config: Settings of histories and questions.
@@ -88,15 +90,20 @@ class TextAnswering(AnsweringModel):
         ]
 
     def read(
-        self, batch: QuestionBatch, queries: list[np.ndarray], vectors: Tensor, is_there: Tensor
+        self,
+        batch: QuestionBatch,
+        queries: list[np.ndarray],
+        vectors: Tensor,
+        is_there: Tensor,
+        slots: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Put together what the decoder attends to, B Q rows; see `TextAnswerer.context`."""
         query = torch.from_numpy(pad(queries)).to(self.device).unflatten(0, batch.questions.shape)
         has_time = self.select(batch.arrays.slots, batch)[..., -1] > 0
-        return self.model.context(vectors, is_there, query, has_time, self.select(batch.arrays.times, batch))
+        return self.model.context(vectors, is_there, query, has_time, self.select(batch.arrays.times, batch), slots)
 
     def answer_loss(self, batch: QuestionBatch, vectors: Tensor, is_there: Tensor) -> tuple[Tensor, dict[str, float]]:
-        """Compute the loss of tokens and named dates; see `AnsweringModel.answer_loss`."""
+        """Compute the loss of tokens, slots and named dates; see `AnsweringModel.answer_loss`."""
         if not self.model.t5.config.dropout_rate:
             return self._answer_loss(batch, vectors, is_there)
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
@@ -105,7 +112,8 @@ class TextAnswering(AnsweringModel):
 
     def _answer_loss(self, batch: QuestionBatch, vectors: Tensor, is_there: Tensor) -> tuple[Tensor, dict[str, float]]:
         pairs = self._pairs(batch)
-        context, valid = self.read(batch, [query for query, _ in pairs], vectors, is_there)
+        slots = self.select(batch.arrays.slots, batch)
+        context, valid = self.read(batch, [query for query, _ in pairs], vectors, is_there, slots)
         length = np.array([len(answer) for _, answer in pairs])
         loss, n_right = context.new_zeros(()), 0
         for rows in np.array_split(np.argsort(length, kind="stable"), PARTS):
@@ -118,8 +126,13 @@ class TextAnswering(AnsweringModel):
         answer_loss = loss / int(length.sum())
         log = {"accuracy": n_right / len(pairs), "answer_loss": answer_loss.item()}
         total = self.settings.answer_weight * answer_loss
+        n_words = max(len(query) for query, _ in pairs)
+        if self.model.retrieval is not None:
+            question_loss = self.model.retrieval.question_loss(
+                context[:, -n_words:], valid[:, -n_words:], slots.flatten(0, 1)
+            )
+            total, log["question_loss"] = total + question_loss, question_loss.item()
         if self.settings.time_weight:
-            n_words = max(len(query) for query, _ in pairs)
             time_loss = self._time_loss(batch, context[:, -n_words:], valid[:, -n_words:])
             total, log["time_loss"] = total + self.settings.time_weight * time_loss, time_loss.item()
         return total, log

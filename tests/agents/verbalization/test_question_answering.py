@@ -20,6 +20,8 @@ from memenvs.agents.studies import question_answering
 from memenvs.agents.studies.question_answering import (
     FOLDS,
     HIDDEN,
+    MANY,
+    _add_many,
     _by_distance,
     _hide_long_term,
     add_tables,
@@ -31,6 +33,7 @@ from memenvs.agents.studies.question_answering import (
     train_and_hide,
 )
 from memenvs.agents.studies.study_results import write_result
+from memenvs.agents.verbalization.answer_head import EMIT
 from memenvs.agents.verbalization.answer_slots import ANSWER_SLOTS, slots_to_tuples
 from memenvs.agents.verbalization.answering import answer_sources
 from memenvs.agents.verbalization.arrays import QUESTION_SLOTS, encode_question, kinds_of, load_arrays
@@ -44,7 +47,6 @@ from memenvs.agents.verbalization.frame_embedding import (
     days_since_2020,
     elapsed_units,
 )
-from memenvs.agents.verbalization.model import EMIT
 from memenvs.agents.verbalization.prediction import QuestionBatch
 from memenvs.agents.verbalization.renaming import draw_renaming
 from memenvs.verbalization.config import EpisodicQAConfig
@@ -163,12 +165,12 @@ def test_clauses_are_learned_as_they_are_written(arrays):
     """All clauses at once, after those that the model writes one by one, are the ones that it writes."""
     model = make().eval()
     with torch.no_grad():
-        model.model.slots.bias[1] += 0.5  # so that there are clauses at all
-        model.model.given.weight *= 5  # so that they depend much on those before
+        model.model.head.slots.bias[1] += 0.5  # so that there are clauses at all
+        model.model.head.given.weight *= 5  # so that they depend much on those before
         batch = QuestionBatch(arrays, np.arange(40), np.tile(np.arange(4), (40, 1)))
         reading = model.read(batch, *model.encode(batch))
-        written = model.model.tuples(reading)
-        logits, (row, question, clause) = model.model.clause_logits(reading, written)
+        written = model.choose(reading)
+        logits, (row, question, clause) = model.model.head.clause_logits(model.model.codes, reading, written)
     likeliest = torch.stack([each.argmax(-1) for each in logits], -1)
     is_there = written[row, question, clause, EMIT] > 0
     assert torch.equal(likeliest[is_there], written[row, question, clause][is_there])
@@ -181,7 +183,8 @@ def first_clauses(model, batch: QuestionBatch) -> torch.Tensor:
     """Scores of all values of the first clauses, (B, Q, values)."""
     none = torch.zeros(*batch.questions.shape, 8, len(ANSWER_SLOTS), dtype=torch.int64)
     reading = model.read(batch, *model.encode(batch))
-    return torch.cat(model.model.clause_logits(reading, none)[0], -1).unflatten(0, batch.questions.shape)
+    logits, _ = model.model.head.clause_logits(model.model.codes, reading, none)
+    return torch.cat(logits, -1).unflatten(0, batch.questions.shape)
 
 
 def test_answers_depend_on_their_own_history_and_question_alone(arrays):
@@ -358,7 +361,7 @@ def test_sources_of_an_answer(arrays):
         assert found.vectors.shape == (vectors.shape[1],) and 0 < found.vectors.sum() < 1
         assert (found.vectors[~mask[0].numpy()] == 0).all()
         reading = model.read(batch, vectors, mask)
-        expected = model._cross_entropy(reading, model.model.tuples(reading))[0]
+        expected = model._cross_entropy(reading, model.choose(reading))[0]
         torch.testing.assert_close(model.own_answer_loss(batch), expected)
     assert answer_sources(make("none"), batch) is None
     with pytest.raises(ValueError, match=r"one question about one history, got \(1, 2\)"):
@@ -446,16 +449,36 @@ def test_shares_by_distance_are_those_of_the_evaluation(tmp_path):
     assert np.isnan(_by_distance([tmp_path], 5, 3)).all()
 
 
-def test_long_histories_are_those_of_the_evaluation_but_for_lengths_and_questions(tmp_path, monkeypatch):
+def test_long_and_many_histories_are_those_of_the_evaluation_but_for_what_they_change(tmp_path, monkeypatch):
     changes: list[object] = []
     for name in ("train_run", "evaluate_predictions"):
         monkeypatch.setattr(question_answering, name, lambda run, quiet: None)
     monkeypatch.setattr(question_answering, "evaluate_answers", lambda run, given=None: changes.append(given) or {})
     for questions, few in ((60, 20), (4, 4)):
         settings = {"split": "test", "lengths": [1, 5], "questions": questions}
-        run = SimpleNamespace(path=tmp_path / str(few), config=SimpleNamespace(eval_kwargs=settings))
-        train_and_evaluate(run, True)
-        assert changes[-2:] == [None, {"split": "test", "lengths": [20, 50], "questions": few}]
+        config = SimpleNamespace(eval_kwargs=settings, env_kwargs={"scale": "study"})
+        train_and_evaluate(SimpleNamespace(path=tmp_path / str(few), config=config), True)
+        many = {"split": "test", "lengths": [5], "questions": questions, "histories": 400}
+        assert changes[-3:] == [None, {"split": "test", "lengths": [20, 50], "questions": few}, many]
+
+
+def test_differences_in_many_histories(tmp_path, capsys):
+    """Two seeds of two agents: 20 and 40 points apart in the mean over kinds, 25 and 50 at the oldest."""
+    runs: dict[str, list[Path]] = {"episodic-qa:wide": [], "episodic-qa:wide-ct": []}
+    for seed, rights in enumerate(((4, 2), (7, 3))):
+        for (name, folders), right in zip(runs.items(), rights, strict=True):
+            count = np.zeros((1, FOLDS, len(KINDS)), int)
+            count[..., 1] = 10
+            counts = {"correct": (count * right // 10).tolist(), "questions": count.tolist()}
+            folders.append(tmp_path / f"{name[12:]}-{seed}")
+            distance = [{"5": [right, 8]}]
+            write_result(folders[-1], MANY, {"lengths": [5], "distance": distance, **counts})
+    _add_many(Report("", tmp_path), runs)
+    printed = capsys.readouterr().out
+    assert "| episodic-qa:wide | 55.0 +- 190.6 | - | - | - | - | 68.8 +- 238.2 |" in printed
+    assert "| wide - wide-ct | +30.0 +- 10.0 | +20.0, +40.0 | +25.0, +50.0 |" in printed
+    _add_many(Report("", tmp_path), {**runs, "episodic-qa:wide-lstm-o1": [tmp_path]})
+    assert "lstm" not in capsys.readouterr().out
 
 
 def test_precision_and_recall_of_facts(tmp_path):

@@ -145,7 +145,7 @@ def test_losses_and_what_learns_from_them(arrays):
             assert log.keys() - {"accuracy"} == parts.keys()
             assert loss.item() == pytest.approx(sum(weight * log[name] for name, weight in parts.items()), rel=1e-5)
         assert {"memory", "frames", "episodes"} <= learned["all"] and not {"memory", "frames"} & learned["answers"]
-        head = {"t5"} if settings is TEXT else {"slots"}
+        head = {"t5"} if settings is TEXT else {"head"}
         assert head <= learned["answers"] and not head & learned["reconstruction"]
         assert {"memory", "frames", "episodes"} <= learned["reconstruction"]
         assert [model.sample(1, np.random.default_rng(0), "train", step).phase for step in (0, 1, 2, 4, 5)] == [

@@ -2,8 +2,8 @@
 
 Names are those of the pages; `memory` is the table of the README. Without names all tables are printed.
 
-    python docs/results.py [in_context pictures explorers room_ballet visual_match vln episodic_qa changes_qa
-        thesis_qa memory] [--draw docs/images]
+    python docs/results.py [in_context pictures explorers room_ballet visual_match vln episodic_qa many_qa
+        changes_qa words_qa thesis_qa memory] [--draw docs/images]
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ TABLES: Mapping[str, Callable[[], None]] = {
     "visual_match": visual_match.print_visual_match,
     "vln": vln.print_vln,
     "episodic_qa": verbalization.print_episodic_qa,
+    "many_qa": verbalization.print_many_qa,
     "changes_qa": verbalization.print_changes_qa,
+    "words_qa": verbalization.print_words_qa,
     "thesis_qa": verbalization.print_thesis_qa,
     "memory": readme.print_memory,
 }

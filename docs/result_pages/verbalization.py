@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from memenvs.agents.experiments.report import COLOURS
 from memenvs.agents.experiments.statistics import format_percent
-from memenvs.agents.studies.question_answering import information, mean_over_kinds
+from memenvs.agents.studies.question_answering import MANY, MANY_LENGTH, information, mean_over_kinds
 from memenvs.agents.studies.study_results import has_results, read_result
 from memenvs.verbalization.language.tables import THESIS_MIX
 from memenvs.verbalization.language.wordings import KINDS
@@ -36,7 +36,7 @@ EPISODIC_QA = {
     "episodic-qa-lstm-on": ("all LSTM outputs (`lstm-on`)", "all"),
     "episodic-qa-text-only": ("the question alone (`text-only`)", "0"),
 }
-#: Change to `ct-lt` -> what it is; one seed each, but the first and the last three.
+#: Change to `ct-lt` -> what it is; one seed each, but the first.
 EPISODIC_QA_CHANGES = {
     "episodic-qa": "structured answers, all inputs but images",
     "episodic-qa-only-symbols": "symbols alone",
@@ -48,9 +48,18 @@ EPISODIC_QA_CHANGES = {
     "episodic-qa-auto-encoder-frozen": "the same, memory frozen for a while (`auto-encoder-frozen`)",
     "episodic-qa-bidirectional": "steps of a block see each other (`bidirectional`)",
     "episodic-qa-faithful-layers": "layers of the thesis (`faithful-layers`)",
-    "episodic-qa-longer-text": "answers in words (`longer-text`)",
-    "episodic-qa-longer-text-ct": "answers in words, memory `ct`",
-    "episodic-qa-longer-text-lstm-o1": "answers in words, memory `lstm-o1`",
+}
+#: Run with answers in words, or with structured ones from the same memory -> what it is.
+EPISODIC_QA_WORDS = {
+    "episodic-qa-wide": "structured: with a long-term state (`wide`)",
+    "episodic-qa-wide-ct": "compressive transformer (`wide-ct`)",
+    "episodic-qa-wide-lstm-o1": "newest LSTM outputs (`wide-lstm-o1`)",
+    "episodic-qa-wide-text": "words, retrieval: with a long-term state (`wide-text`)",
+    "episodic-qa-wide-text-ct": "compressive transformer (`wide-text-ct`)",
+    "episodic-qa-wide-text-lstm-o1": "newest LSTM outputs (`wide-text-lstm-o1`)",
+    "episodic-qa-longer-text": "words, T5 alone: with a long-term state (`longer-text`)",
+    "episodic-qa-longer-text-ct": "compressive transformer (`longer-text-ct`)",
+    "episodic-qa-longer-text-lstm-o1": "newest LSTM outputs (`longer-text-lstm-o1`)",
 }
 #: Right answers of the thesis' CT+LT and of its model without memory, %: kind -> for histories of 1, 5 and 10 episodes.
 THESIS_QA = {
@@ -80,9 +89,9 @@ def answered(run: str, length: int) -> np.ndarray:
     return np.array([mean_over_kinds(each, length, name=name) for each in question_runs(run, name)])
 
 
-def answered_back(run: str, length: int, back: int) -> np.ndarray:
+def answered_back(run: str, length: int, back: int, name: str = "answers") -> np.ndarray:
     """Right answers about the episode that is `back` - 1 before the newest, (seeds,)."""
-    found = [read_result(each, "answers") for each in question_runs(run)]
+    found = [read_result(each, name) for each in question_runs(run, name)]
     pairs = [each["distance"][each["lengths"].index(length)][str(back)] for each in found]
     return np.array([right / count for right, count in pairs])
 
@@ -104,8 +113,21 @@ def print_episodic_qa() -> None:
     print_table("Right answers, %", [*header, "newest of 5", "oldest of 5"], rows)
 
 
+def print_many_qa() -> None:
+    """Right answers in many histories of five, and by episodes back."""
+    rows = []
+    for run, (name, _) in EPISODIC_QA.items():
+        found = question_runs(run, MANY)
+        if found:
+            means = np.array([mean_over_kinds(each, MANY_LENGTH, name=MANY) for each in found])
+            backs = [answered_back(run, MANY_LENGTH, back, MANY) for back in range(1, MANY_LENGTH + 1)]
+            rows.append([name, *map(cell, [means, *backs])])
+    header = ["memory", "mean", "newest", *map(str, range(2, MANY_LENGTH)), "oldest"]
+    print_table("Right answers, %, many histories of five", header, rows)
+
+
 def print_changes_qa() -> None:
-    """Right answers with other inputs, losses, layers and answers."""
+    """Right answers with other inputs, losses and layers."""
     rows = []
     for run, name in EPISODIC_QA_CHANGES.items():
         found = question_runs(run)
@@ -116,12 +138,26 @@ def print_changes_qa() -> None:
     print_table("Right answers, %", ["ct-lt with", "seeds", *header, "precision", "recall"], rows)
 
 
+def print_words_qa() -> None:
+    """Right answers in words, and with structured answers from the same memories."""
+    rows = []
+    for run, name in EPISODIC_QA_WORDS.items():
+        found = question_runs(run)
+        if found:
+            shares = [cell(answered(run, length)) for length in QA_LENGTHS[:5]]
+            ends = [cell(answered_back(run, 5, back)) for back in (1, 5)]
+            rows.append([name, str(len(found)), *shares, *ends, *information(found)])
+    header = [f"{n} episode{'s' * (n > 1)}" for n in QA_LENGTHS[:5]]
+    ends = ["newest of 5", "oldest of 5"]
+    print_table("Right answers, %", ["answers", "seeds", *header, *ends, "precision", "recall"], rows)
+
+
 def draw_episodic_qa() -> Figure:
     """Right answers by length of the history, and in histories of five by episodes back."""
     figure, (by_length, by_back) = new_figure(5.6, 2)
     shown = {"": "ct-lt", "-ct": "ct", "-ct-26": "ct-26", "-ct-slots": "ct-slots", "-ct-log": "ct-log"}
     shown |= {"-lstm-o1": "lstm-o1", "-lstm-on": "lstm-on", "-text-only": "the question alone"}
-    wide = {"-wide": "wide", "-wide-ct": "wide-ct"}  # dashed, in the colours of the same memories
+    wide = {f"-wide{each}": f"wide{each}" for each in ("", "-ct", "-lstm-o1")}  # dashed, in their colours
     for suffix, name in (shown | wide).items():
         run = f"episodic-qa{suffix}"
         lengths = [length for length in QA_LENGTHS if len(answered(run, length))]

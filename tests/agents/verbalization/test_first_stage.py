@@ -22,11 +22,11 @@ from memenvs.agents.verbalization.experiment import (
     load_answering,
     make_question_answering,
 )
-from tests.agents.verbalization.small_runs import DATA, POLICY, QUEUES, save_untrained
+from tests.agents.verbalization.small_runs import DATA, POLICY, QUEUES, T5_SIZES, save_untrained, words_from
 
 TEXT = {
     "answers": "text",
-    "text": {"sizes": {"d_model": 16, "d_ff": 24, "d_kv": 8, "num_layers": 1, "num_heads": 2}},
+    "text": {"sizes": T5_SIZES},
     "dim": 8,
     "questions": 4,
     "memory_kwargs": QUEUES,
@@ -35,17 +35,7 @@ SHARED = ("codes.", "frames.", "memory.")
 
 
 def second_stage(source: Path | None, **policy) -> RunConfig:
-    """Settings of a run that learns words from two batches."""
-    config = find_preset("episodic-qa:text")
-    return replace(
-        config,
-        total_steps=2,
-        env_kwargs=DATA,
-        eval_kwargs={"split": "test", "lengths": [1], "questions": 2},
-        learner=replace(config.learner, batch_size=4, validation_episodes=2, checkpoint_steps=1),
-        policy={**TEXT, **policy},
-        encoder_from=None if source is None else str(source),
-    )
+    return words_from(source, {**TEXT, **policy})
 
 
 def weights(path: Path) -> dict[str, torch.Tensor]:

@@ -13,7 +13,6 @@ import torch
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import CHECKPOINT, RunDirectory
 from memenvs.agents.experiments.train import check_config, train_run
-from memenvs.agents.presets import find_preset
 from memenvs.agents.verbalization.answer_head import EMIT
 from memenvs.agents.verbalization.answer_slots import ANSWER_SLOTS
 from memenvs.agents.verbalization.answering import answer_sources
@@ -24,11 +23,15 @@ from memenvs.agents.verbalization.text_config import TextConfig
 from memenvs.agents.verbalization.text_prediction import TextAnswering
 from memenvs.agents.verbalization.texts import pad
 from memenvs.verbalization.config import EpisodicQAConfig
-from tests.agents.verbalization.small_runs import DATA, POLICY, QUEUES, save_untrained
+from tests.agents.verbalization.small_runs import DATA, POLICY, QUEUES, T5_SIZES, save_untrained, words_from
 
-SIZES = {"d_model": 16, "d_ff": 24, "d_kv": 8, "num_layers": 1, "num_heads": 2}
-RETRIEVAL = {"retrieval": True, "sizes": SIZES}
-TEXT = {**POLICY, "answers": "text", "text": RETRIEVAL, "freeze_memory": True, "questions": 4}
+TEXT = {
+    **POLICY,
+    "answers": "text",
+    "text": {"retrieval": True, "sizes": T5_SIZES},
+    "freeze_memory": True,
+    "questions": 4,
+}
 
 
 @pytest.fixture(scope="module")
@@ -186,17 +189,7 @@ def test_sources_of_an_answer_include_what_the_head_reads(arrays, models):
 
 
 def second_stage(source: Path, **policy) -> RunConfig:
-    """Settings of a run that learns words from two batches."""
-    config = find_preset("episodic-qa:wide-text")
-    return replace(
-        config,
-        total_steps=2,
-        env_kwargs=DATA,
-        eval_kwargs={"split": "test", "lengths": [1], "questions": 2},
-        learner=replace(config.learner, batch_size=4, validation_episodes=2, checkpoint_steps=1, warmup_steps=1),
-        policy={**TEXT, **policy},
-        encoder_from=str(source),
-    )
+    return words_from(source, {**TEXT, **policy})
 
 
 def test_head_and_memory_stay_as_they_were(tmp_path):
@@ -233,7 +226,7 @@ def test_bad_settings_and_sources(tmp_path):
             check_config(second_stage(source, **{name: value}))
     with pytest.raises(ValueError, match=r"freeze_memory must be False without a memory"):
         check_config(second_stage(source, memory="none", memory_kwargs={}))
-    words = {"answers": "text", "text": {"sizes": SIZES}, "dim": 8, "memory_kwargs": QUEUES}
+    words = {"answers": "text", "text": {"sizes": T5_SIZES}, "dim": 8, "memory_kwargs": QUEUES}
     save_untrained(source, words)
     with pytest.raises(ValueError, match=r"must have structured answers for text\.retrieval, got 'text'"):
         check_config(second_stage(source))

@@ -26,10 +26,9 @@ from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.score import CORRECT, score_answer
 from memenvs.verbalization.language.tokenizer import ANSWER_TOKENS, TOKENIZER, UNKNOWN
 from memenvs.verbalization.language.wordings import KINDS
-from tests.agents.verbalization.small_runs import DATA, QUEUES, train_small
+from tests.agents.verbalization.small_runs import DATA, QUEUES, T5_SIZES, train_small
 
-SIZES = {"d_model": 16, "d_ff": 24, "d_kv": 8, "num_layers": 1, "num_heads": 2}
-SMALL = {"answers": "text", "text": {"sizes": SIZES}, "dim": 8, "questions": 4}
+SMALL = {"answers": "text", "text": {"sizes": T5_SIZES}, "dim": 8, "questions": 4}
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +104,7 @@ def test_loss_and_answers_are_those_of_each_question_alone(arrays):
     moved = replace(arrays, index=np.roll(arrays.index, 1, 0))
     for changed, sees in ((moved, "ct-lt"), (replace(arrays, times=np.roll(arrays.times, 1, 0)), "none")):
         for resolved in (True,) if sees == "ct-lt" else (True, False):
-            model = make(sees, text={"sizes": SIZES, "resolved_times": resolved}).eval()
+            model = make(sees, text={"sizes": T5_SIZES, "resolved_times": resolved}).eval()
             a, b = (model.loss(replace(batch, arrays=each))[1]["answer_loss"] for each in (arrays, changed))
             assert (a != b) == (resolved or sees == "ct-lt")
 
@@ -128,7 +127,7 @@ def test_what_learns_from_what(arrays):
 def test_dropout_follows_from_the_batch(arrays):
     """Its seed is that of the batch; torch's own generator stays unchanged."""
     batch = QuestionBatch(arrays, np.array([0]), np.array([[0, 1]]))
-    dropping = make("none", text={"sizes": {**SIZES, "dropout_rate": 0.5}}).train()
+    dropping = make("none", text={"sizes": {**T5_SIZES, "dropout_rate": 0.5}}).train()
     before = torch.random.get_rng_state()
     a, b, c = (dropping.loss(replace(batch, seed=seed))[0].item() for seed in (1, 1, 2))
     assert a == b != c and torch.equal(torch.random.get_rng_state(), before)
@@ -160,7 +159,7 @@ def test_wrong_settings_are_named(tmp_path):
         ({"answers": "structured", "text": {"resolved_times": False}}, ValueError, "text must be empty unless"),
         ({"text": {"sizes": {"width": 3}}}, TypeError, "unknown size 'width' of T5"),
         ({"text": {"sizes": {"d_model": 20}}}, ValueError, "d_model must be a multiple of the width .*, 8, got 20"),
-        ({"text": {"weights": "a", "sizes": SIZES}}, ValueError, "sizes must be empty with weights"),
+        ({"text": {"weights": "a", "sizes": T5_SIZES}}, ValueError, "sizes must be empty with weights"),
         ({"text": {"weights": str(tmp_path / "none")}}, FileNotFoundError, "no folder of a T5"),
         ({"text": {"weight": "a"}}, TypeError, "weight"),
     ):

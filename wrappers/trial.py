@@ -82,20 +82,29 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
         Args:
             seed: As for the environment inside.
             options: Those of the environment inside. They hold for every inner episode of the trial, except for
-                `memenvs.task.ONE_RESET_OPTIONS`, which hold for the first one.
+                `memenvs.task.ONE_RESET_OPTIONS`, which hold for the first one. "trial", an integer >= 0, is the number
+                of the trial to start. An environment without trials of its own is then reset with the seed of that
+                trial, also if `same_seed` is False.
+
+        Raises:
+            ValueError: The number of the trial is out of range.
         """
+        options = dict(options or {})
+        number = None if self._has_trials else options.pop("trial", None)
+        check_int("option 'trial'", number, 0, or_none=True)
         if seed is not None or self._seed is None:
             self._seed = int(np.random.default_rng().integers(2**31)) if seed is None else seed
             self._trial = 0
         else:
             self._trial += 1
+        if number is not None:
+            self._trial = int(number)
         self._episode = self._num_steps = 0
-        options = dict(options or {})
         self._lasting_options = {key: value for key, value in options.items() if key not in ONE_RESET_OPTIONS}
         if self._has_trials:
             observation, info = self.env.reset(seed=seed, options={"new_trial": True, **options})
         else:
-            inner_seed = self._trial_seed() if self._same_seed else seed
+            inner_seed = self._trial_seed() if self._same_seed or number is not None else seed
             observation, info = self.env.reset(seed=inner_seed, options=options or None)
         observation = self._with_key(observation, np.int64(1))
         info = self._info(info, episode_start=True, trial_start=True)

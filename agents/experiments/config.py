@@ -106,6 +106,10 @@ class RunConfig:
         if self.threads > 0:
             torch.set_num_threads(self.threads)
 
+    def without_path(self) -> RunConfig:
+        """A copy in which `encoder_from` is the name of its folder alone: folders move, and their paths are private."""
+        return self if self.encoder_from is None else replace(self, encoder_from=Path(self.encoder_from).name)
+
     def to_json(self) -> dict[str, Any]:
         """Plain data, with one key per kind of learner.
 
@@ -198,10 +202,7 @@ def difference(found: RunConfig, wanted: RunConfig) -> str | None:
 
 def _comparable(config: RunConfig) -> dict[str, Any]:
     """Settings as they are in a file."""
-    data = json.loads(json.dumps(config.to_json()))
-    if data.get("encoder_from") is not None:
-        data["encoder_from"] = Path(data["encoder_from"]).name
-    return data
+    return json.loads(json.dumps(config.without_path().to_json()))
 
 
 def _difference(found: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> str | None:

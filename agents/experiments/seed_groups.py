@@ -97,7 +97,7 @@ def _task(config: RunConfig) -> dict[str, Any]:
 
 def _settings(config: RunConfig, *ignored: str) -> str:
     """All settings but some, as text that can be compared; each seed may start with the weights of its own run."""
-    settings = {key: value for key, value in config.to_json().items() if key not in ignored}
-    if config.encoder_from is not None:
-        settings["encoder_from"] = Path(config.encoder_from).name.removesuffix(f"-{config.seed}")
+    settings = {key: value for key, value in config.without_path().to_json().items() if key not in ignored}
+    if settings.get("encoder_from") is not None:
+        settings["encoder_from"] = settings["encoder_from"].removesuffix(f"-{config.seed}")
     return json.dumps(settings, sort_keys=True)

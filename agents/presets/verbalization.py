@@ -154,11 +154,21 @@ _WIDE_MEMORIES: dict[str, dict[str, Any]] = {
 }
 
 
+#: A head of twice the width, which learns more from a batch in about twice the time; half as many batches.
+_WIDE_HEAD: dict[str, Any] = {"total_steps": 2400, "policy.head_dim": 384, "policy.curriculum": [80, 160, 280]}
+
+
 def _wide(name: str) -> Variant:
     """Structured answers from wide vectors."""
     memory = _WIDE_MEMORIES[name]
     about = f"vectors of 128 numbers, more long histories; memory {memory['policy.memory']}"
     return Variant(about, {**_WIDE, **memory})
+
+
+def _wide_head(name: str) -> Variant:
+    """Structured answers from wide vectors with a wide head."""
+    known = _wide(name)
+    return Variant(f"a wide head, half as many batches; {known.about}", {**known.overrides, **_WIDE_HEAD})
 
 
 def _wide_text(name: str) -> Variant:
@@ -178,6 +188,7 @@ def _wide_text(name: str) -> Variant:
 
 
 _VARIANTS |= {f"wide-{name}".rstrip("-"): _wide(name) for name in _WIDE_MEMORIES}
+_VARIANTS |= {f"wide-head-{name}".rstrip("-"): _wide_head(name) for name in _WIDE_MEMORIES}
 _VARIANTS |= {f"wide-text-{name}".rstrip("-"): _wide_text(name) for name in _WIDE_MEMORIES}
 
 VERBALIZATION_PRESETS = {

@@ -142,9 +142,7 @@ def settings_hash(config: RunConfig) -> str:
     Of `encoder_from` only the name of the folder counts, since folders of runs are moved. Settings that are None do not
     count, so that a row stays valid when a version adds one that is off by default, or a learner.
     """
-    data = _without_none(config.to_json())
-    if data.get("encoder_from") is not None:
-        data["encoder_from"] = Path(data["encoder_from"]).name
+    data = _without_none(config.without_path().to_json())
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -210,9 +208,7 @@ def _pack(folder: Path, metrics: Sequence[str]) -> dict[str, Any]:
         raise FileNotFoundError(f"no evaluation in {folder}")
     row: dict[str, Any] = {"run": folder.name}
     if (folder / CONFIG).is_file():
-        config = read_config(folder)
-        if config.encoder_from is not None:  # the path of the folder is private
-            config = replace(config, encoder_from=Path(config.encoder_from).name)
+        config = read_config(folder).without_path()
         preset, overrides = nearest_preset(config)
         row |= {"preset": preset, "env": config.env, "seed": config.seed, "steps": config.total_steps}
         row |= {"overrides": overrides, "settings": settings_hash(config)}

@@ -119,6 +119,25 @@ def test_seeds_of_a_trial():
     assert first == again and len({first, third, another}) == 3
 
 
+@pytest.mark.parametrize("same_seed", [True, False])
+def test_a_trial_is_chosen_by_its_number(same_seed):
+    in_turn = TrialWrapper(Countdown(1), trial_episodes=1)
+    expected = [play(in_turn, seed) and in_turn.unwrapped.seeds[-1] for seed in (5, None, None, None)]
+    env = TrialWrapper(Countdown(1), trial_episodes=2, same_seed=same_seed)
+    _, info = env.reset(seed=5, options={"trial": 2})
+    assert (info["trial_id"], info["options"]) == (2, None)
+    assert env.step(0)[4]["trial_id"] == 2
+    env.reset(options={"trial": 1})
+    env.step(0)
+    second = [expected[2], expected[1]] if same_seed else [None, None]
+    assert env.unwrapped.seeds == [expected[2], second[0], expected[1], second[1]]
+    _, info = env.reset()
+    assert info["trial_id"] == 2
+    for value in (-1, 1.5, "2"):
+        with pytest.raises(ValueError, match=f"option 'trial' must be an integer of at least 0 or None, got {value!r}"):
+            env.reset(options={"trial": value})
+
+
 def test_options_hold_for_every_inner_episode():
     env = TrialWrapper(Countdown(1), trial_episodes=2)
     _, info = env.reset(seed=0, options={"goal": 3})

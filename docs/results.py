@@ -46,7 +46,10 @@ FIGURES: Mapping[str, Callable[[], Figure]] = {
 
 
 def small_png(figure: Figure) -> bytes:
-    """Encode a figure with 256 colours, a third of the size: it has a few and what smooths their edges."""
+    """Encode a figure as PNG with 256 colours, in a third of the bytes.
+
+    Only the smoothed edges of lines and letters change, by little.
+    """
     image = Image.open(io.BytesIO(figure_png(figure))).convert("RGB")
     buffer = io.BytesIO()
     image.quantize(256, dither=Image.Dither.NONE).save(buffer, "png", optimize=True)

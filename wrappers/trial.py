@@ -42,7 +42,8 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
         trial_steps: Steps in a trial; >= 1; None for no limit.
         same_seed: For an environment without trials of its own: True resets each inner episode with the seed of the
             trial. The seed of trial 0 is the one given to `reset`, that of trial t a function of it and t. False gives
-            the environment the seed of `reset` alone, so that inner episodes differ.
+            the environment a seed only after `reset(seed=...)` or with the option "trial", so that inner episodes
+            differ.
 
     Raises:
         ValueError: A limit is no integer or below 1, or neither this wrapper nor the environment has a limit.
@@ -83,11 +84,11 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
             seed: As for the environment inside.
             options: Those of the environment inside. They hold for every inner episode of the trial, except for
                 `memenvs.task.ONE_RESET_OPTIONS`, which hold for the first one. "trial", an integer >= 0, is the number
-                of the trial to start. An environment without trials of its own is then reset with the seed of that
-                trial, also if `same_seed` is False.
+                of the trial to start. An environment without trials of its own does not receive it, but is reset with
+                the seed of that trial. With `same_seed=False` that is not the trial to which counting on would lead.
 
         Raises:
-            ValueError: The number of the trial is out of range.
+            ValueError: The number of the trial is no integer, or out of range.
         """
         options = dict(options or {})
         number = None if self._has_trials else options.pop("trial", None)

@@ -107,7 +107,10 @@ class RunConfig:
             torch.set_num_threads(self.threads)
 
     def without_path(self) -> RunConfig:
-        """A copy in which `encoder_from` is the name of its folder alone: folders move, and their paths are private."""
+        """Copy the settings, with only the last part of the path in `encoder_from`.
+
+        Folders of runs move, and their paths are private. Of a checkpoint it is the name of the file.
+        """
         return self if self.encoder_from is None else replace(self, encoder_from=Path(self.encoder_from).name)
 
     def to_json(self) -> dict[str, Any]:

@@ -25,7 +25,6 @@ import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from os import PathLike
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -291,9 +290,7 @@ def _files(run: RunDirectory, checkpoint: str | None) -> dict[str, bytes]:
     smaller = io.BytesIO()
     drop_training_state(run.checkpoint_path(checkpoint), smaller)
     members = archive.read(smaller, POLICY_ONLY)
-    config = run.config
-    if config.encoder_from is not None:  # the weights are in the checkpoint, and the path of the folder is private
-        config = replace(config, encoder_from=Path(config.encoder_from).name)
+    config = run.config.without_path()  # the weights of the first stage are in the checkpoint
     files = {CONFIG: json.dumps(config.to_json(), indent=1).encode()}
     files |= {FILE_OF_MEMBER[member]: data for member, data in members.items()}
     digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}

@@ -308,6 +308,8 @@ def _pairs(runs: Runs) -> dict[str, tuple[Sequence[Path], Sequence[Path]]]:
         ("ct-lt", "ct-26"),
         ("wide", "wide-ct"),
         ("wide-ct", "wide-lstm-o1"),
+        ("wide-head", "wide-head-ct"),
+        ("wide-head-ct", "wide-head-lstm-o1"),
         ("wide-text", "wide-text-ct"),
         ("wide-text-ct", "wide-text-lstm-o1"),
         ("longer-text", "longer-text-ct"),

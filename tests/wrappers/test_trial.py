@@ -131,11 +131,14 @@ def test_a_trial_is_chosen_by_its_number(same_seed):
     env.step(0)
     second = [expected[2], expected[1]] if same_seed else [None, None]
     assert env.unwrapped.seeds == [expected[2], second[0], expected[1], second[1]]
-    _, info = env.reset()
-    assert info["trial_id"] == 2
+    _, info = env.reset(options={"trial": np.int64(2)})
+    assert info["trial_id"] == 2 and type(info["trial_id"]) is int
     for value in (-1, 1.5, "2"):
         with pytest.raises(ValueError, match=f"option 'trial' must be an integer of at least 0 or None, got {value!r}"):
-            env.reset(options={"trial": value})
+            env.reset(seed=1, options={"trial": value})
+    _, info = env.reset()
+    assert info["trial_id"] == 3
+    assert env.unwrapped.seeds[-1] == (np.random.default_rng([5, 3]).integers(2**31) if same_seed else None)
 
 
 def test_options_hold_for_every_inner_episode():
@@ -190,6 +193,13 @@ def test_our_trials_are_whole_gym_episodes(make):
         assert len(goals) == 1
         assert info["episode_index"] == 2
         _, info = env.reset()
+
+
+def test_our_trial_is_chosen_by_its_number(make):
+    env = TrialWrapper(make("darkroom"))
+    goals = [tuple(env.reset(seed=4 if trial == 0 else None)[1]["goal"]) for trial in range(3)]
+    _, info = env.reset(seed=4, options={"trial": 2})
+    assert (info["trial_id"], tuple(info["goal"])) == (2, goals[2]) and len(set(goals)) > 1
 
 
 def test_our_trial_restarts_after_a_part_of_it(make):

@@ -141,6 +141,29 @@ def test_a_trial_is_chosen_by_its_number(same_seed):
     assert env.unwrapped.seeds[-1] == (np.random.default_rng([5, 3]).integers(2**31) if same_seed else None)
 
 
+def test_seed_and_number_name_a_trial():
+    """In `info`, if they determine it; the environment's own entries of these names do not count."""
+
+    class WithSeed(Countdown):
+        def reset(self, *, seed=None, options=None):
+            observation, info = super().reset(seed=seed)
+            return observation, {**info, "seed": "mine", "trial_id": "mine"}
+
+    env = TrialWrapper(WithSeed(1), trial_episodes=2)
+    infos = [env.reset(seed=5)[1], env.step(0)[4], env.reset()[1]]
+    assert [(info["seed"], info["trial_id"]) for info in infos] == [(5, 0), (5, 0), (5, 1)]
+    inner = env.unwrapped.seeds[-1]
+    other = TrialWrapper(WithSeed(1), trial_episodes=2)
+    other.reset(seed=infos[-1]["seed"], options={"trial": infos[-1]["trial_id"]})
+    assert other.unwrapped.seeds == [inner]
+    drawn = TrialWrapper(Countdown(1), trial_episodes=2)
+    assert drawn.reset()[1]["seed"] == drawn.unwrapped.seeds[0]
+    differing = TrialWrapper(Countdown(1), trial_episodes=2, same_seed=False)
+    assert "seed" not in differing.reset(seed=5)[1]
+    ours = TrialWrapper(gym.make("memenvs/Darkroom-v0", trial_episodes=3), same_seed=False)
+    assert ours.reset(seed=5)[1]["seed"] == 5
+
+
 def test_options_hold_for_every_inner_episode():
     env = TrialWrapper(Countdown(1), trial_episodes=2)
     _, info = env.reset(seed=0, options={"goal": 3})

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from memenvs.agents import PartialUpdatePPO, make_vec_env
 from memenvs.agents.algorithms.checkpoint import MEMBERS
+from memenvs.wrappers import TrialWrapper
 from tests.agents.learners import MEMORIES, SEGMENT, STEPS, N, darkroom, learner, weights
 from tests.processes import run_python
 
@@ -109,6 +110,21 @@ def test_resuming_single_environments(tmp_path: Path) -> None:
 
     whole = learner("lstm", env=env()).learn(2 * ROLLOUT)
     learner("lstm", env=env()).learn(ROLLOUT).save(tmp_path / "model.zip")
+    resumed = PartialUpdatePPO.load(tmp_path / "model.zip", env(), device="cpu")
+    resumed.learn(ROLLOUT, reset_num_timesteps=False)
+    assert torch.equal(weights(whole), weights(resumed))
+
+
+def test_resuming_in_trials_of_another_library(tmp_path: Path) -> None:
+    def env() -> Any:
+        env = DummyVecEnv([lambda: TrialWrapper(gym.make("CartPole-v1"), trial_steps=STEPS)] * N)
+        env.seed(4)
+        return env
+
+    whole = learner("lstm", env=env()).learn(2 * ROLLOUT)
+    first = learner("lstm", env=env()).learn(ROLLOUT)
+    assert first.at_rollout_boundary
+    first.save(tmp_path / "model.zip")
     resumed = PartialUpdatePPO.load(tmp_path / "model.zip", env(), device="cpu")
     resumed.learn(ROLLOUT, reset_num_timesteps=False)
     assert torch.equal(weights(whole), weights(resumed))

@@ -1,9 +1,10 @@
 """Memories of a robot's days: which can answer questions about old episodes (EMV).
 
 A memory reads the key frames of up to five episodes without knowing the question; a head then answers in structured
-form, or a T5 in words. Tests have up to ten episodes, 20 and 50, and eight times as many histories of five. Tables show
-right answers by length of the history, by how many episodes back the question is, and by kind. Memories are compared
-at nearly equal numbers of vectors: 20 and 21, or 26. Three to eight minutes of one core a run of `main`.
+form, or a T5 in words. Test histories have 1, 2, 3, 5, 10, 20 or 50 episodes; one more test has eight times as many of
+five. Tables show right answers by length of the history, by how many episodes back the question is, and by kind.
+Memories are compared at nearly equal numbers of vectors: 20 and 21, or 26. A run of `main` takes three to eight minutes
+of one core, the last test not counted.
 
     main       ct-lt, ct, ct-26, ct-slots, ct-log, ml-ct-lt, lstm-o1, lstm-o1-26, lstm-on, text-only
     longer     ct-lt, ct, lstm-o1, ct-26 and ct-log with three times as many batches, a wider head and a lower learning
@@ -20,7 +21,7 @@ at nearly equal numbers of vectors: 20 and 21, or 26. Three to eight minutes of 
     auto-encoder   an episode auto-encoder beside the answers, before them, or with a memory frozen after it
     thesis     histories and questions as in the thesis, with its shortcuts: ct-lt and text-only
 
-A stopped command resumes, also in the middle of a run.
+If the command is stopped, the same command resumes, also in the middle of a run.
 
     python examples/episodic_qa.py [--tables main] [--seeds 0 1 2] [--jobs 2] [--hide] [--device cpu] [--out DIR]
         [--show]

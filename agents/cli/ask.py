@@ -172,7 +172,7 @@ def _other_life(conversation: Conversation, options: argparse.Namespace, rest: l
     """Go to another life; None, with a message, if the numbers are wrong."""
     numbers = [int(each) if each.isdecimal() else -1 for each in rest]
     if len(numbers) > 2 or min(numbers) < 0:
-        print("life N [EPISODES]: two numbers, such as life 7 5")
+        print("life N [EPISODES]: one or two whole numbers, such as life 7 or life 7 5")
         return None
     try:
         changed = type(conversation)(conversation.model, *[*numbers, options.episodes][:2])

@@ -107,7 +107,7 @@ def test_a_conversation(models, capsys, monkeypatch):
     assert life.count("\n") == 3 and examples[EXAMPLES] in more
     assert all(family.wordings[0].split(" {")[0] in grammar for family in FAMILIES.values())
     assert all(name in help for name in COMMANDS)
-    assert "two numbers" in wrong and other.startswith("Life 3 of a household robot: 2 episodes, ")
+    assert "one or two whole numbers" in wrong and other.startswith("Life 3 of a household robot: 2 episodes, ")
     assert "at most 1000" in long and "similar: '" in near
     monkeypatch.setattr("builtins.input", lambda prompt: (_ for _ in ()).throw(EOFError))  # Ctrl-D
     assert main(["ask", str(models["structured"])]) == 0

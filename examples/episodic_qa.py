@@ -13,7 +13,7 @@ of one core, the last test not counted.
     inputs     encodings of symbols and dates; symbols, signals or images alone
     wide       ct-lt, ct and lstm-o1 with vectors of 128 numbers in place of 64, and more long histories; 16 to 23
                minutes of one core a run
-    wide-head  as `wide`, with a head of 384 numbers in place of 192, and 2,400 batches in place of 5,000; 18 to 23
+    wide-head  as `wide`, with a head of 384 numbers in place of 192, and 3,200 batches in place of 5,000; 22 to 26
                minutes of one core a run
     wide-words   answers in words by a T5 with new weights; the runs of `wide` are trained first, and their heads read
                the memory for it; ten minutes of one core more

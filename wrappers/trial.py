@@ -136,7 +136,7 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
 
     def _info(self, info: dict[str, Any], *, episode_start: bool, trial_start: bool) -> dict[str, Any]:
         """`info` with the keys that every trial has; those of an environment with trials of its own take precedence."""
-        own = {"trial_id": self._trial, "episode_index": self._episode}
+        own: dict[str, Any] = {"trial_id": self._trial, "episode_index": self._episode}
         if self._same_seed:  # else a trial that is chosen by its number is not the one that was played
             own["seed"] = self._seed
         both = {**own, **info} if self._has_trials else {**info, **own}

@@ -155,7 +155,7 @@ _WIDE_MEMORIES: dict[str, dict[str, Any]] = {
 
 
 #: A head of twice the width: a batch takes about twice as long, so there are fewer. Long histories join earlier, too.
-_WIDE_HEAD: dict[str, Any] = {"total_steps": 2400, "policy.head_dim": 384, "policy.curriculum": [80, 160, 280]}
+_WIDE_HEAD: dict[str, Any] = {"total_steps": 3200, "policy.head_dim": 384, "policy.curriculum": [80, 160, 280]}
 
 
 def _wide(name: str) -> Variant:
@@ -168,7 +168,7 @@ def _wide(name: str) -> Variant:
 def _wide_head(name: str) -> Variant:
     """Structured answers from wide vectors with a wide head."""
     known = _wide(name)
-    return Variant(f"a head of 384 numbers, 2,400 batches; {known.about}", {**known.overrides, **_WIDE_HEAD})
+    return Variant(f"a head of 384 numbers, 3,200 batches; {known.about}", {**known.overrides, **_WIDE_HEAD})
 
 
 def _wide_text(name: str) -> Variant:

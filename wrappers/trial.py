@@ -30,9 +30,9 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
     Adds the observation `episode_start`, int64 (), `Discrete(2)`: 1 in the first observation of each inner episode.
     `info` always has `episode_start` (bool), `trial_start` (bool), `trial_id` and `episode_index`. It also has
     `last_obs` and `last_info`: what the environment returned before the next inner episode began. They are the end of
-    an episode where `episode_start` is True, and otherwise equal the observation and the info of the step. `seed` and
-    `trial_id` together name the trial, where an environment has trials of its own or `same_seed` is on; without these
-    there is no `seed`.
+    an episode where `episode_start` is True, and otherwise equal the observation and the info of the step. With
+    `same_seed`, and always for an environment of `memenvs`, `info` also has `seed`: `seed` and `trial_id` together name
+    the trial. Otherwise it has no `seed`.
 
     Environments of `memenvs` have trials of their own, and their limits hold beside those given here. Any other
     environment needs one of the limits here. By default it keeps its layout over the trial, because each inner episode
@@ -137,9 +137,13 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
     def _info(self, info: dict[str, Any], *, episode_start: bool, trial_start: bool) -> dict[str, Any]:
         """`info` with the keys that every trial has; those of an environment with trials of its own take precedence."""
         own: dict[str, Any] = {"trial_id": self._trial, "episode_index": self._episode}
-        if self._same_seed:  # else a trial that is chosen by its number is not the one that was played
-            own["seed"] = self._seed
-        both = {**own, **info} if self._has_trials else {**info, **own}
+        if self._has_trials:
+            both = {**own, **info}
+        else:
+            both = {**info, **own}
+            both.pop("seed", None)  # it would not belong to the number of the trial
+            if self._same_seed:  # else a trial that is chosen by its number is not the one that was played
+                both["seed"] = self._seed
         return {**both, "episode_start": episode_start, "trial_start": trial_start}
 
     def _trial_seed(self) -> int | None:

@@ -26,6 +26,7 @@ from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.policies.memory_policy import MemoryPolicy
 from memenvs.agents.vec_env import check_encoder, check_vocabulary
 from memenvs.checks import choices_for
+from memenvs.resets import SEED_LIMIT
 
 
 class SavableAlgorithm(BaseAlgorithm):
@@ -176,7 +177,7 @@ class SavableAlgorithm(BaseAlgorithm):
     def _next_trials(self) -> dict[str, list[int]] | None:
         """Return seed and number of the trial that each environment starts next.
 
-        None if there are no trials or the seeds of the environments are not consecutive.
+        None if there are no trials, or the seeds of the environments are not consecutive or too large for a file.
         """
         if self._resume_trials is not None:  # loaded, and not reset since
             return self._resume_trials
@@ -184,7 +185,7 @@ class SavableAlgorithm(BaseAlgorithm):
         if not infos or not all("trial_id" in info and "seed" in info for info in infos):
             return None
         seeds = [int(info["seed"]) for info in infos]
-        if seeds != list(range(seeds[0], seeds[0] + len(seeds))):
+        if seeds != list(range(seeds[0], seeds[0] + len(seeds))) or not 0 <= seeds[0] <= seeds[-1] < SEED_LIMIT:
             return None
         ahead = 0 if self._is_reset or self._all_at_trial_start() else 1  # a trial that has begun is not continued
         return {"seed": seeds, "trial": [int(info["trial_id"]) + ahead for info in infos]}

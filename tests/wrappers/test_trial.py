@@ -158,7 +158,7 @@ def test_seed_and_number_name_a_trial():
     assert other.unwrapped.seeds == [inner]
     drawn = TrialWrapper(Countdown(1), trial_episodes=2)
     assert drawn.reset()[1]["seed"] == drawn.unwrapped.seeds[0]
-    differing = TrialWrapper(Countdown(1), trial_episodes=2, same_seed=False)
+    differing = TrialWrapper(WithSeed(1), trial_episodes=2, same_seed=False)
     assert "seed" not in differing.reset(seed=5)[1]
     ours = TrialWrapper(gym.make("memenvs/Darkroom-v0", trial_episodes=3), same_seed=False)
     assert ours.reset(seed=5)[1]["seed"] == 5

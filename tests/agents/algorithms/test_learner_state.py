@@ -15,7 +15,7 @@ from memenvs.agents import PartialUpdatePPO, make_vec_env
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.policies.memory_policy import MemoryPolicy
-from memenvs.resets import stream_seed
+from memenvs.resets import SEED_LIMIT, stream_seed
 from tests.agents.algorithms.q_worlds import Ring, copies, q_learner
 from tests.agents.learners import MEMORIES, STEPS, N, darkroom, learner, weights
 
@@ -86,6 +86,12 @@ def test_trials_to_resume() -> None:
         assert model._next_trials() is None  # seeds that are not consecutive, or none
         assert not model.has_resumable_trials and not model.at_rollout_boundary
         infos[2].update(kept)
+    for first in (SEED_LIMIT - 1, -2):  # no file may hold these
+        for i, info in enumerate(infos):
+            info["seed"] = first + i
+        assert model._next_trials() is None
+    for i, info in enumerate(infos):
+        info["seed"] = stream_seed(8) + i
     assert model.at_rollout_boundary
     cart = learner("gru", env=make_vec_env("CartPole-v1", N, seed=0)).learn(N * STEPS)
     assert not cart.has_resumable_trials

@@ -17,10 +17,21 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from memenvs.actions import check_actions
-from memenvs.checks import check_int
+from memenvs.actions import check_actions, draw_actions
+from memenvs.checks import MAX_STEPS, check_int
 from memenvs.resets import SEED_LIMIT, split_options, split_seed
-from memenvs.task import ONE_RESET_OPTIONS, BatchTask, Observation, Options, empty_observation, make_task, setting_names
+from memenvs.task import (
+    ONE_RESET_OPTIONS,
+    PHASE,
+    BatchTask,
+    Observation,
+    Options,
+    blank_value,
+    defines,
+    empty_observation,
+    make_task,
+    setting_names,
+)
 from memenvs.trials import Trials
 
 __all__ = ["TrialEnv", "TrialVectorEnv"]
@@ -43,7 +54,12 @@ class TrialVectorEnv(VectorEnv):
         num_envs: N, >= 1.
         trial_episodes: Episodes in a trial, >= 1; None for no limit.
         trial_steps: Steps in a trial, >= 1; the step that reaches the limit is `truncated`. None for no limit.
-        max_episode_steps: Steps after which an episode is truncated, >= 1; None for the task's own limit.
+        max_episode_steps: Steps after which an episode is truncated, those of the gap included, > `gap`; None for the
+            task's own limit and the gap.
+        gap: Blank steps before each episode, >= 0. All observations are 0, rewards too, and actions are ignored. So no
+            window of `gap` steps reaches from one episode into the next. Needs trials of several episodes.
+        led: True moves the agent by drawn actions while it waits (`BatchTask.waits`) and ignores its own. So it cannot
+            keep a note in its position or heading.
         autoreset_mode: Reaction to the end of an episode. "NextStep" (Gymnasium's default): the next step resets and
             ignores its action. "SameStep": the same step resets; the end is in `infos["final_obs"]` and
             `infos["final_info"]`. "Disabled": call `reset(options={"reset_mask": ...})`.
@@ -66,6 +82,10 @@ class TrialVectorEnv(VectorEnv):
 
     A sequence of N dicts as `options` gives each environment its own.
 
+    Observation:
+        phase: With `gap` or `led`, beside the observations of the task: `Discrete(2)`; 0 where the next action is
+            ignored, else 1. Tasks in which the agent first watches have this key too.
+
     Info:
         seed: Seed of the environment.
         trial_id: Number of the trial.
@@ -86,6 +106,8 @@ class TrialVectorEnv(VectorEnv):
         trial_episodes: int | None = None,
         trial_steps: int | None = None,
         max_episode_steps: int | None = None,
+        gap: int = 0,
+        led: bool = False,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         copy: bool = True,
         render_mode: str | None = None,
@@ -94,7 +116,12 @@ class TrialVectorEnv(VectorEnv):
         check_int("num_envs", num_envs)
         check_int("trial_episodes", trial_episodes, or_none=True)
         check_int("trial_steps", trial_steps, or_none=True)
-        check_int("max_episode_steps", max_episode_steps, or_none=True)
+        check_int("gap", gap, 0, MAX_STEPS)
+        check_int("max_episode_steps", max_episode_steps, gap + 1, or_none=True)
+        if gap and trial_episodes == 1:
+            raise ValueError(f"gap must be 0 with trials of one episode (trial_episodes=1), got {gap}")
+        if not isinstance(led, bool | np.bool_):
+            raise ValueError(f"led must be True or False, got {led!r}")
         if render_mode is not None and (not isinstance(render_mode, str) or render_mode != "rgb_array"):
             raise ValueError(f"unknown render_mode {render_mode!r}; choose from None, 'rgb_array'")
         try:
@@ -104,20 +131,33 @@ class TrialVectorEnv(VectorEnv):
             raise ValueError(f"unknown autoreset_mode {autoreset_mode!r}; choose from {choices}") from None
         self.num_envs = num_envs
         if max_episode_steps is not None and "max_episode_steps" in setting_names(task):
-            kwargs["max_episode_steps"] = max_episode_steps
-        own_arguments = ("trial_episodes", "trial_steps", "max_episode_steps", "render_mode")
+            kwargs["max_episode_steps"] = max_episode_steps - gap
+        own_arguments = ("trial_episodes", "trial_steps", "max_episode_steps", "gap", "led", "render_mode")
         self.task = make_task(task, num_envs, kwargs, own_arguments)
+        if led and not defines(type(self.task), "waits"):
+            name = type(self.task).__name__
+            raise ValueError(f"led must be False for {name}, in which the agent has to act at every step, got {led}")
         self.trial_episodes = trial_episodes
         self.trial_steps = trial_steps
-        self.max_episode_steps = self.task.max_episode_steps if max_episode_steps is None else max_episode_steps
+        self.gap = int(gap)
+        self.led = bool(led)
+        self.max_episode_steps = self.task.max_episode_steps + gap if max_episode_steps is None else max_episode_steps
         self.render_mode = render_mode
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
         self.single_observation_space = self.task.observation_space
+        #: Whether this layer writes the key `phase`; a task that has it writes its own, 0 while actions are ignored.
+        self._writes_phase = (self.gap > 0 or self.led) and PHASE not in self.single_observation_space.spaces
+        if self._writes_phase:
+            phase = {PHASE: gym.spaces.Discrete(2)}
+            self.single_observation_space = gym.spaces.Dict({**self.single_observation_space.spaces, **phase})
         self.single_action_space = self.task.action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.copy = copy
-        self._buffers = tuple(empty_observation(self.task) for _ in range(1 if copy else 2))
+        self._buffers = tuple(
+            empty_observation(self.single_observation_space, num_envs) for _ in range(1 if copy else 2)
+        )
+        self._blank = {key: blank_value(space) for key, space in self.single_observation_space.spaces.items()}
         self._buffer_index = 0
         self._trials = Trials(num_envs)
         self._needs_reset = np.ones(num_envs, bool)  # True until the first reset, and after the end of an episode
@@ -126,6 +166,7 @@ class TrialVectorEnv(VectorEnv):
         self._all_envs = np.ones(num_envs, bool)
         self._all_envs.flags.writeable = False
         self._is_reset = False
+        self._motion_rngs: list[np.random.Generator] = [np.random.default_rng(0)] * num_envs  # set at each reset
 
     # ------------------------------------------------------------------ Gymnasium's interface
 
@@ -190,7 +231,9 @@ class TrialVectorEnv(VectorEnv):
         """
         actions = self._check_step(actions)
         active = ~self._needs_reset  # "NextStep": the others are reset by this step and ignore their action
-        rewards, terminated = self.task.step(actions, active)
+        if self.led:
+            actions = self._led_actions(actions, active)
+        rewards, terminated = self.task.step(actions, active & ~self._in_gap())
         at_trial_limit = self._trials.step(active, self.trial_steps)
         truncated = active & (self._trials.episode_steps >= self.max_episode_steps) | at_trial_limit
         done = terminated | truncated
@@ -254,6 +297,17 @@ class TrialVectorEnv(VectorEnv):
         mask = self.task.action_masks()
         return np.ones((self.num_envs, int(self.task.action_space.n)), bool) if mask is None else mask.astype(bool)
 
+    @property
+    def at_trial_start(self) -> np.ndarray:
+        """bool, (N,); True from a reset that began a trial until the step after it."""
+        return self._trials.trial_start.copy()
+
+    def observe(self) -> Observation:
+        """Return the present observations once more, in arrays of their own, (N, ...) for each key."""
+        out = empty_observation(self.single_observation_space, self.num_envs)
+        self._write_observations(out, self._all_envs)
+        return out
+
     def oracle_actions(self) -> np.ndarray:
         """Return the actions of the oracle, a policy that knows the ground truth.
 
@@ -286,17 +340,50 @@ class TrialVectorEnv(VectorEnv):
         rng = trials.begin_episode(i, options.get("episode_index"), is_first=begins_trial)
         self._needs_reset[i] = False
         self.task.begin_episode(i, rng, {**persistent, "episode_index": int(trials.episode[i])})
+        if self.led:
+            self._motion_rngs[i] = trials.motion_rng(i)
+
+    def _in_gap(self) -> np.ndarray:
+        """bool, (N,); True where the present observation is blank and the next action is ignored."""
+        return self._trials.episode_steps < self.gap
+
+    def _is_led(self) -> np.ndarray:
+        """bool, (N,); True where a drawn action replaces the next one."""
+        waits = self.task.waits()
+        return np.zeros(self.num_envs, bool) if waits is None else waits & ~self._in_gap()
+
+    def _led_actions(self, actions: np.ndarray, active: np.ndarray) -> np.ndarray:
+        """The actions, with drawn ones where the agent is led.
+
+        One generator for each episode draws them, and nothing else: so they do not depend on the other environments,
+        and an episode is otherwise the same as without `led`.
+        """
+        led = actions.copy()
+        for i in np.flatnonzero(active & self._is_led()).tolist():
+            led[i] = draw_actions(self.task.action_space, 1, self._motion_rngs[i])[0]
+        return led
 
     def _observe(self, env_mask: np.ndarray) -> Observation:
         out = self._buffers[self._buffer_index]
         self._buffer_index = (self._buffer_index + 1) % len(self._buffers)
-        self.task.observe(out, env_mask)
+        self._write_observations(out, env_mask)
         return {key: value.copy() for key, value in out.items()} if self.copy else out
+
+    def _write_observations(self, out: Observation, env_mask: np.ndarray) -> None:
+        """Write the observations of the task, or blank ones in the gap, and the phase."""
+        in_gap = self._in_gap()
+        self.task.observe(out, env_mask & ~in_gap)
+        if self.gap:
+            for key, value in self._blank.items():
+                out[key][env_mask & in_gap] = value
+        if self._writes_phase:
+            ignores = in_gap | self._is_led() if self.led else in_gap
+            out[PHASE][env_mask] = ~ignores[env_mask]
 
     def _final_observations(self, done: np.ndarray) -> np.ndarray:
         """Object array, (N,); the last observation of every episode that ended, None elsewhere."""
         out = self._buffers[self._buffer_index]  # the next `_observe` writes this buffer anyway
-        self.task.observe(out, done)
+        self._write_observations(out, done)
         final = np.full(self.num_envs, None, dtype=object)
         for i in np.flatnonzero(done):
             final[i] = {key: copy_of(value[i]) for key, value in out.items()}
@@ -418,6 +505,15 @@ class TrialEnv(gym.Env):
     def close(self) -> None:
         """Free the resources of the task; may be called twice."""
         self._batch.close()
+
+    @property
+    def at_trial_start(self) -> bool:
+        """True from a reset that began a trial until the step after it."""
+        return bool(self._batch.at_trial_start[0])
+
+    def observe(self) -> Observation:
+        """Return the present observation once more, as a batch of one: key -> array, (1, ...)."""
+        return self._batch.observe()
 
     def new_trial(self) -> None:
         """Make the next reset start a new trial."""

@@ -24,12 +24,16 @@ Options = Mapping[str, Any]
 ONE_RESET_OPTIONS = ("new_trial", "trial", "episode_index")
 #: Reset options of every id; a task may add more (`BatchTask.option_names`).
 TRIAL_OPTIONS = (*ONE_RESET_OPTIONS, "layout")
+#: Observation that is 0 where the next action is ignored: while the agent watches, in a gap, or where it is led.
+PHASE = "phase"
 #: Arguments of `TrialEnv` and `TrialVectorEnv` that never reach a task.
 ENVIRONMENT_ARGUMENTS = (
     "task",
     "num_envs",
     "trial_episodes",
     "trial_steps",
+    "gap",
+    "led",
     "autoreset_mode",
     "copy",
     "render_mode",
@@ -198,6 +202,14 @@ class BatchTask(ABC):
         """Return which actions are possible, bool or int8, (N, A); None if all are, as in a `Box`."""
         return None
 
+    def waits(self) -> np.ndarray | None:
+        """Return where the agent waits, and could be led without a loss, bool, (N,); None if nowhere.
+
+        A task defines this if it has a stay during which the agent has nothing to do but to remember. Then the setting
+        `led` moves the agent there (`TrialVectorEnv`).
+        """
+        return None
+
     @property
     def num_places(self) -> int | None:
         """Number of values of `info["place"]`; None without places or if the number is unknown."""
@@ -212,19 +224,33 @@ def defines(task: type[BatchTask], method: str) -> bool:
 
     Args:
         task: Its class.
-        method: "oracle_actions", "render", "draw_map" or "map_pixels".
+        method: "oracle_actions", "render", "draw_map", "map_pixels" or "waits".
     """
     return getattr(task, method) is not getattr(BatchTask, method)
 
 
-def empty_observation(task: BatchTask) -> Observation:
-    """Allocate the arrays that `BatchTask.observe` writes, (N, ...) for each key."""
+def empty_observation(space: gym.spaces.Dict, num_envs: int) -> Observation:
+    """Allocate the arrays that `BatchTask.observe` writes, (N, ...) for each key.
+
+    Args:
+        space: Space of one environment's observation.
+        num_envs: N.
+    """
     return {
-        key: np.full(task.num_envs, "", object)  # texts are Python objects
-        if isinstance(space, gym.spaces.Text)
-        else np.zeros((task.num_envs, *(space.shape or ())), space.dtype)
-        for key, space in task.observation_space.spaces.items()
+        key: np.full(num_envs, "", object)  # texts are Python objects
+        if isinstance(each, gym.spaces.Text)
+        else np.zeros((num_envs, *(each.shape or ())), each.dtype)
+        for key, each in space.spaces.items()
     }
+
+
+def blank_value(space: gym.spaces.Space) -> Any:
+    """Return the observation of a space that shows nothing: 0, or what is nearest to it; "" for a text."""
+    if isinstance(space, gym.spaces.Text):
+        return ""
+    if isinstance(space, gym.spaces.Box):
+        return np.clip(np.zeros(space.shape, space.dtype), space.low, space.high)
+    return np.zeros(space.shape or (), space.dtype)
 
 
 def metric_values(info: Mapping[str, Any], option_names: Iterable[str] = ()) -> dict[str, float]:

@@ -6,6 +6,9 @@ import numpy as np
 
 from memenvs.task import Options
 
+#: Keeps the generator of led motions apart from that of the episode.
+_MOTIONS = 1
+
 
 class Trials:
     """Counters of N environments, and the random generators that follow from them.
@@ -104,6 +107,10 @@ class Trials:
         self.is_due[i] = False
         self.episode_steps[i] = 0
         return np.random.default_rng([self.seed[i], self.trial[i], 1 + self.episode[i]])
+
+    def motion_rng(self, i: int) -> np.random.Generator:
+        """Return the generator of the motions by which environment `i` is led in its present episode."""
+        return np.random.default_rng([self.seed[i], self.trial[i], 1 + self.episode[i], _MOTIONS])
 
     def step(self, active: np.ndarray, max_steps: int | None) -> np.ndarray:
         """Count a step.

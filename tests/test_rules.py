@@ -88,7 +88,7 @@ def test_an_episode_that_begins_is_seen_without_the_one_before() -> None:
     expected = rule.actions(first)
     for _ in range(5):
         rule.actions({key: value + 1 for key, value in first.items()})
-    rule.begin(np.array([True, True]))
+    rule.start(np.array([True, True]), np.array([True, True]))
     assert rule.actions(first).tolist() == expected.tolist()
 
 
@@ -103,8 +103,8 @@ def test_other_ids_and_settings_are_refused(capsys: pytest.CaptureFixture[str]) 
     for command, message in (
         (["Darkroom-v0", "--policy", "window4"], "is for memenvs/Roaming-v0, memenvs/Coverage-v0, memenvs/Search-v0"),
         (
-            ["VLN-R2R-v0", "--policy", "sweep"],
-            "argument --policy sweep: is for memenvs/Darkroom-v0 only, got memenvs/V",
+            ["ColorRecall-v0", "--policy", "memoryless"],
+            "argument --policy memoryless: is for memenvs/Darkroom-v0",
         ),
         (["Coverage-v0", "--policy", "window4", "--kwargs", '{"modalities": ["rgb"]}'], "must have ['depth', 'pose']"),
     ):

@@ -8,13 +8,17 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
+from memenvs.task import PHASE
 from memenvs.wrappers.key import KeyWrapper
 
 
 class PreviousActionWrapper(KeyWrapper, RecordConstructorArgs):
     """Add the observation `previous_action`; the first one of an episode means "none".
 
-    | action space | `previous_action` | at the start of an episode |
+    It also means "none" after an action that the environment ignored: where the observation before had the key `phase`,
+    a `Discrete`, with 0. Otherwise an agent could keep a note in actions that do nothing.
+
+    | action space | `previous_action` | none |
     |---|---|---|
     | `Discrete(n)` | int64 (), `Discrete(n + 1)`: 1 + the action, counted from 0 | 0 |
     | `Discrete(n)`, `one_hot` | float32 (n,) | zeros |
@@ -44,20 +48,29 @@ class PreviousActionWrapper(KeyWrapper, RecordConstructorArgs):
             raise TypeError(f"the action space must be Discrete or Box, got {actions}")
         super().__init__(env, "previous_action", space)
         self._one_hot = one_hot
+        inner = env.observation_space
+        self._has_phase = isinstance(inner, gym.spaces.Dict) and isinstance(inner.get(PHASE), gym.spaces.Discrete)
+        self._is_ignored = False  # whether the environment ignores the next action
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Reset the environment; see the class."""
         observation, info = self.env.reset(seed=seed, options=options)
+        self._is_ignored = self._ignores_action(observation)
         return self._with_key(observation, self._encode(None)), info
 
     def step(self, action: Any) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
         """Step the environment; see the class."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         starts = info.get("episode_start", False)  # a `TrialWrapper` inside has begun the next episode
-        encoded = self._encode(None if starts else action)
+        encoded = self._encode(None if starts or self._is_ignored else action)
+        self._is_ignored = self._ignores_action(observation)
         return self._with_key(observation, encoded), reward, terminated, truncated, info
+
+    def _ignores_action(self, observation: Any) -> bool:
+        """True if the action after this observation does nothing."""
+        return self._has_phase and int(observation[PHASE]) == 0
 
     def _encode(self, action: Any) -> Any:
         """The observation for an action; None for no action."""

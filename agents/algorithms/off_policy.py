@@ -157,7 +157,9 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
             callback.update_locals(locals())
             if not callback.on_step():
                 return False
-            replay.add(rows, torch.as_tensor(running), t, stored, extra_inputs, actions, torch.as_tensor(rewards))
+            ignored = policy.ignores_action(observations)
+            step_rewards = torch.as_tensor(rewards)
+            replay.add(rows, torch.as_tensor(running), t, stored, extra_inputs, actions, step_rewards, ignored)
             ended = np.flatnonzero(running & dones).tolist()
             if ended:
                 self._end_episodes(rows[ended], t + 1, [infos[i] for i in ended])

@@ -17,6 +17,7 @@ from memenvs.agents.algorithms.replay_file import ReplayContent, integer_bounds
 from memenvs.agents.algorithms.rollout_buffer import Observations
 from memenvs.agents.memory import EXTRA_INPUTS, ExtraInputs
 from memenvs.agents.policies.acting import tensor_type
+from memenvs.agents.policies.policy_arguments import has_phase
 
 DEPTH = ("depth", torch.float32)
 """Key and dtype of observations that are stored as 16-bit integers."""
@@ -33,7 +34,7 @@ class EpisodeSteps:
     Attributes:
         observations: Observations, (B, P, ...) each, or None where embeddings are stored instead.
         embeddings: bfloat16, (B, P, F); embeddings of a frozen features extractor, or None.
-        previous_action: int64, (B, P); 0 at the first step of an episode, else 1 + the action before.
+        previous_action: int64, (B, P); 0 for none, else 1 + the action before.
         extra_inputs: Memory inputs beside the embedding, (B, P, ...) each.
     """
 
@@ -104,6 +105,9 @@ class EpisodeReplayBuffer:
             return torch.zeros(capacity, max_steps + 1, *shape, dtype=dtype, device=device)
 
         self._stores = {"action": zeros(dtype=torch.int64), "reward": zeros(dtype=torch.float32)}
+        self._has_phase = has_phase(observation_space)
+        if self._has_phase:
+            self._stores["ignored"] = zeros(dtype=torch.bool)
         is_dict = isinstance(observation_space, spaces.Dict)
         self._depth_is_scaled = False  # True where `depth` is stored in millimetres
         parts: dict[str, spaces.Space] = {"": observation_space}
@@ -178,6 +182,7 @@ class EpisodeReplayBuffer:
         extra_inputs: ExtraInputs,
         actions: Tensor,
         rewards: Tensor,
+        ignored: Tensor | None = None,
     ) -> None:
         """Store step t of the episodes that are still running.
 
@@ -189,7 +194,10 @@ class EpisodeReplayBuffer:
             extra_inputs: Memory inputs beside the embedding, (B, ...).
             actions: int64, (B,); counted from 0.
             rewards: float, (B,).
+            ignored: bool, (B,); True where the environment ignores the action. None: nowhere.
         """
+        if ignored is not None:
+            self._stores["ignored"][rows[running], t] = ignored[running.to(self.device)]
         if bool(running.all()):  # mostly
             self._store_observations(rows, t, observations, extra_inputs)
             self._stores["action"][rows, t] = actions
@@ -281,7 +289,10 @@ class EpisodeReplayBuffer:
         def get(name: str) -> Tensor:  # `index_select` copies a step at once, indexing each number
             return self._stores[name].flatten(0, 1).index_select(0, slots.flatten()).unflatten(0, slots.shape)
 
-        previous_action = torch.where(steps > 0, 1 + self._stores["action"][index, (steps - 1).clamp(min=0)], 0)
+        before = (steps - 1).clamp(min=0)
+        previous_action = torch.where(steps > 0, 1 + self._stores["action"][index, before], 0)
+        if self._has_phase:
+            previous_action = previous_action.masked_fill(self._stores["ignored"][index, before], 0)
         observations: Observations | None = None
         if "observation" in self._stores:
             observations = get("observation")

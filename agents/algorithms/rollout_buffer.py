@@ -40,7 +40,7 @@ class RolloutSequences:
     Attributes:
         observations: Observations, (B, S, ...) each, or None where embeddings are stored instead.
         embeddings: bfloat16, (B, S, F); embeddings of a frozen features extractor, or None.
-        previous_action: int64, (B, S); 0 at the first step of an episode, else 1 + the action before.
+        previous_action: int64, (B, S); 0 for none, else 1 + the action before.
         episode_start: bool, (B, S).
         trial_start: bool, (B, S).
         actions: Actions counted from 0, (B, S, ...).

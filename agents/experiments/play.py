@@ -93,11 +93,16 @@ class RulePolicy:
         self._rule = rule
 
     def predict(
-        self, observation: Any, state: Any = None, episode_start: np.ndarray | None = None, deterministic: bool = False
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: np.ndarray | None = None,
+        deterministic: bool = False,
+        trial_start: np.ndarray | None = None,
     ) -> tuple[np.ndarray, Any]:
-        """Return the rule's actions; it forgets all steps before `episode_start`."""
+        """Return the rule's actions; it forgets all steps before `trial_start`, or without it `episode_start`."""
         assert episode_start is not None
-        self._rule.begin(episode_start)
+        self._rule.start(episode_start if trial_start is None else trial_start, episode_start)
         return self._rule.actions(observation), state
 
 

@@ -55,9 +55,9 @@ _STYLE = (
 )
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c564b", "#7f3c8d")
 """Colours of lines in turn, safe for colour blindness (after Okabe and Ito)."""
-BASELINES = {"random": "#777777", "oracle": "#222222"} | dict.fromkeys(("memoryless", "window4", "sweep"), "#555555")
+BASELINES = {"random": "#777777", "oracle": "#222222"} | dict.fromkeys(("memoryless", "window4"), "#555555")
 """Policies that are not trained -> their colours; all but random and oracle are scripted rules of some ids."""
-DASHES = {"random": ":", "oracle": "--"} | dict.fromkeys(("memoryless", "window4", "sweep"), "-.")
+DASHES = {"random": ":", "oracle": "--"} | dict.fromkeys(("memoryless", "window4"), "-.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,7 @@ class PolicyOutput:
     Attributes:
         features: float, (B, features_dim); features of the observations.
         extra_inputs: Memory inputs beside the features, see `MemoryPolicy.extra_inputs`.
-        previous_action: int64, (B,); 0 at the first step of an episode, else 1 + the action before.
+        previous_action: int64, (B,); 0 for none, else 1 + the action before.
         actions: Actions as the distribution gives them: counted from 0, not clipped.
         log_probs: float, (B,); log probability of the actions.
         values: float, (B,); value of the observations.

@@ -37,10 +37,12 @@ from memenvs.agents.policies.policy_arguments import (
     check_observations,
     extractor_space,
     find_features_extractor,
+    has_phase,
     with_default_places,
 )
 from memenvs.agents.vec_env import episode_horizon
 from memenvs.checks import plain
+from memenvs.task import PHASE
 
 PREVIOUS_ACTION = "previous_action"
 """Key of the previous action in a policy's state: int64, (B,); 0 for none, else 1 + the action."""
@@ -50,12 +52,13 @@ class MemoryPolicy(ActingPolicy):
     """Actor and critic on top of any `Memory`.
 
     At each step the memory reads the features of the observation. If `previous_action_dim` > 0, they are concatenated
-    with an embedding of the previous action (row 0 of the table at the first step of an episode). Actor and critic are
+    with an embedding of the previous action (row 0 of the table where there is none, as at the start of an episode). Actor and critic are
     linear layers on the memory's output, with hidden layers between if `net_arch` has some.
 
     A memory that needs poses, places or moves (`Memory.required_inputs`) reads the keys `pose`, `place` or `move` of
     the observation directly, and the features extractor does not get them. For any other memory they are ordinary keys.
-    An observation key `candidate_mask`, one number for each `Discrete` action, masks actions: 0 means not available.
+    An observation key `phase`, a `Discrete`, is 0 where the action is ignored (`memenvs.task.PHASE`): the next step then
+    has no previous action, which would otherwise be a note to itself. A key `candidate_mask`, one number for each `Discrete` action, masks actions: 0 means not available.
     Only the last observation of an episode may leave no action.
 
     Args:
@@ -125,6 +128,7 @@ class MemoryPolicy(ActingPolicy):
             observation_space, action_space, features_extractor_class, features_extractor_kwargs, normalize_images=True
         )
         self._is_masked = isinstance(observation_space, spaces.Dict) and ACTION_MASK in observation_space.spaces
+        self._has_phase = has_phase(observation_space)
         settings = with_default_places(memory, memory_kwargs or {}, observation_space)
         self.extractor_space = extractor_space(observation_space, memory, settings)
         check_images(self.extractor_space, features_extractor_class)
@@ -241,6 +245,13 @@ class MemoryPolicy(ActingPolicy):
         assert isinstance(observations, dict)
         return observations[ACTION_MASK] > 0
 
+    def ignores_action(self, observations: PyTorchObs) -> Tensor | None:
+        """Return where the environment ignores the action, bool (B,); None if the observations do not say it."""
+        if not self._has_phase:
+            return None
+        assert isinstance(observations, dict)
+        return observations[PHASE].flatten() == 0
+
     def memory_inputs(
         self,
         features: Tensor,
@@ -253,7 +264,7 @@ class MemoryPolicy(ActingPolicy):
 
         Args:
             features: float, (B, T, features_dim).
-            previous_action: int64, (B, T); 0 at the first step of an episode, else 1 + the action before. Ignored if
+            previous_action: int64, (B, T); 0 for none, else 1 + the action before. Not used if
                 `previous_action_dim` is 0.
             episode_start: bool, (B, T); taken as True everywhere if `single_steps`.
             trial_start: bool, (B, T); taken as True everywhere if `single_steps`.
@@ -376,7 +387,7 @@ class MemoryPolicy(ActingPolicy):
             actions=actions,
             log_probs=distribution.log_prob(actions),
             values=values,
-            state=self._with_previous_action(state, actions),
+            state=self._with_previous_action(state, actions, self.ignores_action(observations)),
         )
 
     def update_previous_action(self, state: State, actions: np.ndarray) -> State:
@@ -384,10 +395,12 @@ class MemoryPolicy(ActingPolicy):
         if not isinstance(self.action_space, spaces.Discrete):
             return state  # only Discrete actions are an input of the next step
         indices = torch.as_tensor(actions - self.action_space.start, device=self.device)  # counted from 0
-        return self._with_previous_action(state, indices)
+        ignored = state[PREVIOUS_ACTION] == 0 if self._has_phase else None  # as `act` left it
+        return self._with_previous_action(state, indices, ignored)
 
-    def _with_previous_action(self, state: State, actions: Tensor) -> State:
-        """Return the state with `actions`, (B,), counted from 0, as the previous action."""
+    def _with_previous_action(self, state: State, actions: Tensor, ignored: Tensor | None) -> State:
+        """Return the state with `actions`, (B,), counted from 0, as the previous action; none where `ignored`."""
         if self.previous_action_dim == 0:
             return state
-        return state | {PREVIOUS_ACTION: actions.long() + 1}
+        previous = actions.long() + 1
+        return state | {PREVIOUS_ACTION: previous if ignored is None else previous.masked_fill(ignored, 0)}

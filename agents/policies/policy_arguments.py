@@ -20,6 +20,7 @@ from memenvs.agents.encoders.dict_encoder import NATURE_CNN_SIZE, SmallCNN
 from memenvs.agents.memory import EXTRA_INPUTS, memory_spec, required_inputs
 from memenvs.agents.vec_env import check_observation_space
 from memenvs.checks import choices_for
+from memenvs.task import PHASE
 
 #: Features extractors that a checkpoint can name; `register_features_extractor` adds one.
 FEATURES_EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
@@ -49,6 +50,11 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
     "silu": nn.SiLU,
 }
 """Activations that a checkpoint can name."""
+
+
+def has_phase(space: spaces.Space) -> bool:
+    """Return True if observations of a space say where actions are ignored, by the key `phase`."""
+    return isinstance(space, spaces.Dict) and isinstance(space.spaces.get(PHASE), spaces.Discrete)
 
 
 def register_features_extractor(extractor: type[BaseFeaturesExtractor]) -> type[BaseFeaturesExtractor]:

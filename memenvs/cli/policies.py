@@ -13,7 +13,6 @@ from memenvs.cli.extensions import EnvPolicy, load_extensions
 from memenvs.core import TrialEnv
 from memenvs.registry import EnvironmentSpec, environments
 from memenvs.rules import Rule, RuleError, make_rule
-from memenvs.task import empty_observation
 
 #: Policies of every environment; rows of the registry and families (`memenvs.cli.extensions`) add others.
 POLICIES = ("random", "oracle")
@@ -95,19 +94,18 @@ class RuleEnvPolicy:
     """
 
     def __init__(self, env: TrialEnv, rule: Rule) -> None:
-        self._task = env.task
+        self._env = env
         self._rule = rule
-        self._observation = empty_observation(env.task)
-        self._all_envs = np.ones(1, bool)
 
     def begin(self) -> None:
-        """Forget the episodes before."""
-        self._rule.begin(self._all_envs)
+        """Tell the rule that an episode begins, and whether a trial begins with it."""
+        one = np.ones(1, bool)
+        self._rule.start(one & self._env.at_trial_start, one)
 
-    def action(self) -> int:
+    def action(self) -> Any:
         """Return the action of the rule."""
-        self._task.observe(self._observation, self._all_envs)
-        return int(self._rule.actions(self._observation)[0])
+        action = self._rule.actions(self._env.observe())[0]
+        return int(action) if action.ndim == 0 else action
 
 
 def make_policy(name: str, env: gym.Env, spec: EnvironmentSpec, rng: np.random.Generator) -> EnvPolicy:

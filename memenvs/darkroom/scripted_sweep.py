@@ -22,7 +22,7 @@ class Sweep(Rule):
         assert isinstance(task, Darkroom)
         self._last = task.config.size - 1
 
-    def actions(self, observation: Observation) -> np.ndarray:
+    def choose(self, observation: Observation) -> np.ndarray:
         """Choose the next actions; see `Rule`."""
         column, row = observation["position"].astype(np.int64).T
         goes_up = column % 2 == 0

@@ -39,6 +39,9 @@ class WindowRule(Rule):
         RuleError: The task does not observe its pose and depths.
     """
 
+    way = "window"
+    window = WINDOW
+
     def __init__(self, task: BatchTask) -> None:
         assert isinstance(task, Exploration)
         config = task.config
@@ -53,18 +56,25 @@ class WindowRule(Rule):
         self._poses = np.zeros((task.num_envs, WINDOW, 3))
         self._count = np.zeros(task.num_envs, np.int64)  # scans of the episode so far, 4 at most
 
-    def begin(self, env_mask: np.ndarray) -> None:
-        """Forget the scans of earlier episodes."""
+    def forget(self, env_mask: np.ndarray) -> None:
+        """Forget all scans; see `Rule`."""
         self._count[env_mask] = 0
 
-    def actions(self, observation: Observation) -> np.ndarray:
-        """Choose the next actions; see `Rule`."""
+    def begin_episode(self, env_mask: np.ndarray) -> None:
+        """Forget the scans of earlier episodes, whose poses are relative to another start."""
+        self.forget(env_mask)
+
+    def see(self, observation: Observation) -> None:
+        """Keep the scan and the pose, and drop the oldest ones; see `Rule`."""
         scan = observation[self._key]
         self._scans = np.roll(self._scans, -1, 1)
         self._poses = np.roll(self._poses, -1, 1)
         self._scans[:, -1] = scan if self._key == "scan" else scan[:, self._row, :, 0]
         self._poses[:, -1] = observation["pose"]
         self._count = np.minimum(self._count + 1, WINDOW)
+
+    def choose(self, observation: Observation) -> np.ndarray:
+        """Choose the next actions; see `Rule`."""
         is_known = np.arange(WINDOW) >= WINDOW - self._count[:, None]  # (N, 4)
         room = self._free_lengths(is_known)
         last_turn = wrap_angle(self._poses[:, -1, 2] - self._poses[:, -2, 2])

@@ -31,7 +31,7 @@ class BoxTour(Rule):
         assert isinstance(task, FourBoxes)
         own = FourBoxes(1, **asdict(task.config))
         rng, active = np.random.default_rng(0), np.ones(1, bool)  # nothing is drawn from it
-        seen = empty_observation(own)
+        seen = empty_observation(own.observation_space, 1)
         self._action_of: dict[bytes, int] = {}
         for number, arrangement in enumerate(arrangements(own.config.split)):
             own.begin_trial(0, len(COLOURS) * number + arrangement.index(LAST), rng)
@@ -43,7 +43,7 @@ class BoxTour(Rule):
                 own.step(np.array([action]), active)
         own.close()
 
-    def actions(self, observation: Observation) -> np.ndarray:
+    def choose(self, observation: Observation) -> np.ndarray:
         """Choose the next actions; see `Rule`."""
         chosen = np.array([self._action_of.get(image.tobytes(), LEFT) for image in observation["rgb"]], np.int64)
         return np.where(observation["previous_reward"][:, 0] > 0, STAY, chosen)

@@ -201,6 +201,10 @@ class TwoRooms(BatchTask):
         """Number of rooms."""
         return len(ROOMS)
 
+    def waits(self) -> np.ndarray:
+        """Return where the agent is in the large room; bool, (N,)."""
+        return self._phase() == COLLECT
+
     def oracle_actions(self) -> np.ndarray:
         """Watch the cue, touch the nearest yellow boxes, then go to the box of the cue's colour."""
         pose, phase = self._rooms.pose, self._phase()

@@ -205,6 +205,10 @@ class VisualMatch(BatchTask):
         """Two: the room and the field."""
         return 2
 
+    def waits(self) -> np.ndarray:
+        """Return where the agent is in the field; bool, (N,)."""
+        return self._phase() == COLLECT
+
     def oracle_actions(self) -> np.ndarray:
         """Go to the cue, take the nearest fruit, then the ball of the cue's colour."""
         phase = self._phase()

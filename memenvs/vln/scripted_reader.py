@@ -61,7 +61,7 @@ class Reader(Rule):
         self._read = lru_cache(maxsize=4096)(self._read_tokens)
         self._see = lru_cache(maxsize=4096)(self._see_bytes)
 
-    def actions(self, observation: Observation) -> np.ndarray:
+    def choose(self, observation: Observation) -> np.ndarray:
         """Choose the next actions; see `Rule`."""
         rows = ({key: value[i] for key, value in observation.items()} for i in range(len(observation["candidates"])))
         return np.array([self._action(row) for row in rows], np.int64)

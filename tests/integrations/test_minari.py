@@ -215,7 +215,7 @@ def episodes_of(name: str) -> list:
 def test_rules_play_datasets_as_they_play_a_rollout(capsys, root: Path) -> None:
     """Each trial of `window4` begins with an empty window; a rule of other environments is refused by name."""
     for name, policy, settings in (
-        ("Darkroom-v0", "sweep", {"max_episode_steps": 30, "trial_episodes": 2}),
+        ("Darkroom-v0", "memoryless", {"max_episode_steps": 30, "trial_episodes": 2}),
         ("Roaming-v0", "window4", {"max_episode_steps": 12, "trial_episodes": 2}),
     ):
         out = f"rules/{policy}-v0"

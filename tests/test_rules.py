@@ -35,7 +35,7 @@ def make(name: str, num_envs: int, **settings: Any) -> tuple[TrialVectorEnv, Rul
 def play(env: TrialVectorEnv, rule: Rule, layouts: range, metric: str) -> np.ndarray:
     """Metric of one episode of the rule in each of these layouts."""
     observation, _ = env.reset(seed=0, options=[{"layout": layout} for layout in layouts])
-    rule.begin(np.ones(env.num_envs, bool))
+    rule.start(*np.ones((2, env.num_envs), bool))
     found, is_over = np.zeros(env.num_envs), np.zeros(env.num_envs, bool)
     while True:
         observation, _, terminated, truncated, info = env.step(rule.actions(observation))
@@ -46,7 +46,7 @@ def play(env: TrialVectorEnv, rule: Rule, layouts: range, metric: str) -> np.nda
             return found
         if done.any():
             observation, _ = env.reset(options={"reset_mask": done})
-            rule.begin(done)
+            rule.start(done)
 
 
 @pytest.mark.slow

@@ -46,7 +46,7 @@ def play(env: TrialVectorEnv, rule: Rule, layouts: range, metric: str) -> np.nda
             return found
         if done.any():
             observation, _ = env.reset(options={"reset_mask": done})
-            rule.start(done)
+            rule.start(done, done)
 
 
 @pytest.mark.slow

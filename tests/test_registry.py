@@ -77,7 +77,7 @@ def test_rows():
         assert spec.random_below < spec.oracle_at_least
         assert spec.random_below >= 0 or spec.score_key == "return"  # such as minus an error
         assert spec.oracle_at_least <= 1 or spec.score_key in ("return", "cells", "gp")
-        trial_episodes = 10 if spec.name in ("Darkroom-v0", "FourBoxes-v0") else 1
+        trial_episodes = 10 if spec.family in ("darkroom", "four_boxes") else 1
         is_long = spec.name == "ExtObjNav-v0"
         trial = {"trial_steps": 4096} if is_long else {"trial_episodes": trial_episodes}
         assert trial.items() <= spec.defaults.items()

@@ -12,7 +12,6 @@ from memenvs.task import defines
 from memenvs.testing.comparison import ContractError, check_same, check_true
 from memenvs.testing.task_under_test import (
     PARTS,
-    SHORT,
     TaskUnderTest,
     draws,
     play_vector,
@@ -45,7 +44,7 @@ def check_info(subject: TaskUnderTest) -> None:
 
 def check_declared(subject: TaskUnderTest) -> None:
     """Observations, rewards, flags and info have the spaces, types and keys that are declared."""
-    env = subject.vector(4, **SHORT)
+    env = subject.vector(4, **subject.short)
     task = env.task
     start = env.reset(seed=0)
     keys = {*task.info()} - {"layout_id"}
@@ -90,7 +89,7 @@ def _outside(key: str, value: Any, space: gym.Space, t: int, i: int) -> str:
 
 def check_masks(subject: TaskUnderTest) -> None:
     """Action masks are (N, A) and leave an action wherever an episode goes on."""
-    env = subject.vector(3, autoreset_mode="SameStep", **SHORT)
+    env = subject.vector(3, autoreset_mode="SameStep", **subject.short)
     if not isinstance(env.task.action_space, gym.spaces.Discrete):
         check_true(env.task.action_masks() is None, f"action_masks must be None for {env.task.action_space}")
         env.close()
@@ -108,7 +107,7 @@ def check_masks(subject: TaskUnderTest) -> None:
 
 def check_views(subject: TaskUnderTest) -> None:
     """Oracle, pictures and `info` have the declared form and change nothing."""
-    env, twin = subject.vector(2, render_mode="rgb_array", **SHORT), subject.vector(2, **SHORT)
+    env, twin = subject.vector(2, render_mode="rgb_array", **subject.short), subject.vector(2, **subject.short)
     env.reset(seed=2)
     twin.reset(seed=2)
     task = env.task

@@ -17,7 +17,6 @@ from memenvs.task import TRIAL_OPTIONS, defines
 from memenvs.testing.comparison import ContractError, check_same, check_true
 from memenvs.testing.task_under_test import (
     PARTS,
-    SHORT,
     Row,
     TaskUnderTest,
     draws,
@@ -32,7 +31,7 @@ from memenvs.testing.task_under_test import (
 
 def check_copies(subject: TaskUnderTest) -> None:
     """Values that a step has returned do not change later."""
-    env = subject.vector(2, autoreset_mode="SameStep", **SHORT)
+    env = subject.vector(2, autoreset_mode="SameStep", **subject.short)
     kept: list[tuple[Row, Row]] = []
     for row in play_vector(env, env.reset(seed=0), draws(30, 2)):
         kept.append((row, copy.deepcopy(row)))
@@ -52,7 +51,7 @@ def check_seeds(subject: TaskUnderTest) -> None:
     numbers = draws(30, 3)
     singles = [_rollout(subject, numbers[:, i], seed=5 + i) for i in range(3)]
     _check_rows("the same seed again", _rollout(subject, numbers[:, 0], seed=5), singles[0])
-    env = subject.vector(3, **SHORT)
+    env = subject.vector(3, **subject.short)
     for t, row in enumerate(play_vector(env, env.reset(seed=5), numbers)):
         for i in range(3):
             _check_row(
@@ -60,7 +59,7 @@ def check_seeds(subject: TaskUnderTest) -> None:
             )
     env.close()
     worlds = set()
-    env = subject.vector(1, **SHORT)
+    env = subject.vector(1, **subject.short)
     for seed in range(10):
         rows = [copy.deepcopy(row) for row in play_vector(env, env.reset(seed=seed), draws(13, 1))]
         for row in rows:
@@ -73,7 +72,7 @@ def check_seeds(subject: TaskUnderTest) -> None:
 
 
 def _rollout(subject: TaskUnderTest, numbers: np.ndarray, seed: int) -> list[Row]:
-    env = subject.single(**SHORT)
+    env = subject.single(**subject.short)
     rows = play_single(env, env.reset(seed=seed), numbers)
     env.close()
     return rows
@@ -114,7 +113,7 @@ def check_batch(subject: TaskUnderTest) -> None:
     order = np.array([2, 0, 1])
     seeds = np.array([3, 14, 15])
     numbers = draws(30, 3)
-    left, right = subject.vector(3, **SHORT), subject.vector(3, **SHORT)
+    left, right = subject.vector(3, **subject.short), subject.vector(3, **subject.short)
     ordered = play_vector(right, right.reset(seed=seeds[order].tolist()), numbers[:, order])
     for t, (one, other) in enumerate(
         zip(play_vector(left, left.reset(seed=seeds.tolist()), numbers), ordered, strict=True)
@@ -201,7 +200,7 @@ def _one_episode(rows: list[Row]) -> list[Row]:
 def check_options(subject: TaskUnderTest) -> None:
     """Options hold at autoresets until the next explicit reset, and end with it."""
     for mode in ("NextStep", "SameStep"):
-        env = subject.vector(2, autoreset_mode=mode, **SHORT)
+        env = subject.vector(2, autoreset_mode=mode, **subject.short)
         names = env.task.option_names
         _, other = env.reset(seed=123)
         options = [
@@ -215,7 +214,7 @@ def check_options(subject: TaskUnderTest) -> None:
                 for name in names:
                     check_same(f"option {name!r}, mode {mode}, step {t}", info[name], options[i][name])
         env.close()
-    alone, fresh = subject.single(**SHORT), subject.single(**SHORT)
+    alone, fresh = subject.single(**subject.short), subject.single(**subject.short)
     _, elsewhere = alone.reset(seed=123)
     _, later = alone.reset(seed=0, options={"episode_index": 2})  # in the layout of the trial that goes on
     for seed, source in ((0, elsewhere), (None, later)):
@@ -294,8 +293,8 @@ def check_autoreset(subject: TaskUnderTest) -> None:
     """In every autoreset mode, each environment equals a single one that is reset by hand."""
     numbers = draws(32, 3)
     for mode in ("SameStep", "Disabled"):
-        vector = subject.vector(3, autoreset_mode=mode, **SHORT)
-        singles = [subject.single(**SHORT) for _ in range(3)]
+        vector = subject.vector(3, autoreset_mode=mode, **subject.short)
+        singles = [subject.single(**subject.short) for _ in range(3)]
         observation, _ = vector.reset(seed=9)
         for i, single in enumerate(singles):
             check_same(f"mode {mode}, reset", info_of(observation, i), single.reset(seed=9 + i)[0])
@@ -325,7 +324,7 @@ def check_autoreset(subject: TaskUnderTest) -> None:
 
 def check_pickle(subject: TaskUnderTest) -> None:
     """A copy by pickle goes on with the same bits, as in other processes."""
-    env = subject.vector(2, **SHORT)
+    env = subject.vector(2, **subject.short)
     numbers = draws(30, 2)
     env.reset(seed=1)
     for each in numbers[:5]:

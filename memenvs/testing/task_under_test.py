@@ -14,8 +14,9 @@ from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.registry import find_environment
 from memenvs.task import BatchTask, load_task
 
-#: Limits so short that a few steps cross the ends of episodes and trials.
+#: Limits so short that a few steps cross the ends of episodes and trials, and a gap that is shorter.
 SHORT = {"max_episode_steps": 7, "trial_episodes": 3}
+SHORT_GAP = 2
 PARTS = ("observation", "reward", "terminated", "truncated", "info")
 
 #: (observation, reward, terminated, truncated, info) of a step or a reset.
@@ -64,6 +65,11 @@ class TaskUnderTest:
     def name(self) -> str:
         """Name of the task's class."""
         return self.task.__name__
+
+    @property
+    def short(self) -> dict[str, int]:
+        """Settings of short episodes and trials."""
+        return {**SHORT, "gap": SHORT_GAP} if self.settings.get("gap") else dict(SHORT)
 
     def single(self, **more: Any) -> TrialEnv:
         """Make one environment."""

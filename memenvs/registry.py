@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -14,6 +16,7 @@ from memenvs.checks import choices_for
 from memenvs.plugins import caller_place, check_class_path, class_path
 
 if TYPE_CHECKING:
+    from memenvs.certificate import Certificate
     from memenvs.task import BatchTask
 
 NAMESPACE = "memenvs"
@@ -39,6 +42,7 @@ class EnvironmentSpec:
         score_key: Key of the score in the `info` of an episode's last step.
         policies: Scripted policies that see observations alone (`memenvs.rules.Rule`): name -> "module:Class".
         namespace: Part of the id before the slash; "" for none.
+        certificate: File of its certificate; None: that of this package, if there is one.
         place: File and line where it was registered; rows that differ in it alone are equal.
     """
 
@@ -53,12 +57,32 @@ class EnvironmentSpec:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     policies: Mapping[str, str] = field(default_factory=dict)
     namespace: str = NAMESPACE
+    certificate: str | None = None
     place: str = field(default=__name__, compare=False)
 
     @property
     def id(self) -> str:
         """The full id, such as "memenvs/Darkroom-v0"."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    def load_certificate(self) -> Certificate | None:
+        """Read the certificate of the id; None if it has none.
+
+        Raises:
+            ValueError: The file is broken, of another id, or of too few trials.
+        """
+        from memenvs.certificate import DATA, read_certificate
+
+        shipped = DATA / f"{self.name}.json"
+        if self.certificate is None and not (self.namespace == NAMESPACE and shipped.is_file()):
+            return None
+        path = shipped if self.certificate is None else Path(self.certificate)
+        found = read_certificate(path)
+        if found.id != self.id:
+            raise ValueError(f"{path}: id must be {self.id!r}, got {found.id!r}")
+        if found.is_quick:
+            raise ValueError(f"{path}: certificates of ids are of 200 trials, got one of {found.trials} (--quick)")
+        return found
 
 
 #: Settings of EpisodicQA-Tiny-v0.
@@ -122,7 +146,12 @@ ENVIRONMENTS = (
         oracle_at_least=85.0,
         random_below=5.0,
         defaults={"trial_episodes": 10},
-        policies={"memoryless": "memenvs.darkroom.scripted_sweep:Sweep"},
+        policies={
+            "memoryless": "memenvs.darkroom.scripted_sweep:Sweep",
+            "window4": "memenvs.darkroom.window_paths:PathCode4",
+            "window16": "memenvs.darkroom.window_paths:PathCode16",
+            "ideal": "memenvs.darkroom.explorer:Explorer",
+        },
     ),
     EnvironmentSpec(
         name="Darkroom-Gap-v0",
@@ -133,7 +162,12 @@ ENVIRONMENTS = (
         oracle_at_least=16.0,
         random_below=3.0,
         defaults={"trial_episodes": 10, "gap": 20, "size": 5, "max_episode_steps": 40},
-        policies={"memoryless": "memenvs.darkroom.scripted_sweep:Sweep"},
+        policies={
+            "memoryless": "memenvs.darkroom.scripted_sweep:Sweep",
+            "window4": "memenvs.darkroom.window_paths:PathCode4",
+            "window16": "memenvs.darkroom.window_paths:PathCode16",
+            "ideal": "memenvs.darkroom.explorer:Explorer",
+        },
     ),
     EnvironmentSpec(
         name="VLN-R2R-v0",
@@ -166,7 +200,10 @@ ENVIRONMENTS = (
         oracle_at_least=41.0,
         random_below=5.0,
         defaults={"trial_episodes": 10},
-        policies={"memoryless": "memenvs.four_boxes.tour:BoxTour"},
+        policies={
+            "memoryless": "memenvs.four_boxes.tour:BoxTour",
+            "ideal": "memenvs.four_boxes.explorer:BoxExplorer",
+        },
     ),
     EnvironmentSpec(
         name="FourBoxes-Gap-v0",
@@ -177,7 +214,10 @@ ENVIRONMENTS = (
         oracle_at_least=41.0,
         random_below=5.0,
         defaults={"trial_episodes": 10, "gap": 20},
-        policies={"memoryless": "memenvs.four_boxes.tour:BoxTour"},
+        policies={
+            "memoryless": "memenvs.four_boxes.tour:BoxTour",
+            "ideal": "memenvs.four_boxes.explorer:BoxExplorer",
+        },
     ),
     EnvironmentSpec(
         name="VisualMatch-v0",
@@ -292,6 +332,10 @@ ENVIRONMENTS = (
             oracle_at_least=1.0,
             random_below=0.2,
             defaults={"trial_episodes": 1},
+            policies={
+                "memoryless": "memenvs.room_ballet.rules:OneDance",
+                "ideal": "memenvs.room_ballet.rules:BalletObserver",
+            },
         )
         for name, task, remembers in (
             ("Next", "NextBallet", "the dance in the room next to that of a dancer"),
@@ -324,6 +368,8 @@ def register(
     remembers: str = "",
     score_key: str = "return",
     defaults: Mapping[str, Any] | None = None,
+    policies: Mapping[str, str] | None = None,
+    certificate: str | os.PathLike[str] | None = None,
 ) -> EnvironmentSpec:
     """Register a task of one's own, for Gymnasium, for `make_vec_env` and for every command.
 
@@ -336,13 +382,18 @@ def register(
         remembers: What the agent must remember, as a phrase for `memenvs list`.
         score_key: Key of the score in the `info` of an episode's last step; "return" is the sum of rewards.
         defaults: Settings of the id, such as {"trial_episodes": 10} and those of the task.
+        policies: Scripted policies that see observations alone (`memenvs.rules.Rule`): name -> "module:Class".
+            `memenvs certify` plays them; it needs one named "ideal".
+        certificate: File that `memenvs certify ID --out FILE` has written for this id.
 
     Returns:
         The row. Registering an equal one again has no effect.
 
     Raises:
         ValueError: The id is malformed or taken; the message names both places. `task` is no "module:Class", or
-            `defaults` has a "task" too.
+            `defaults` has a "task" too. A path of `policies` has another form. The certificate is broken, quick or of
+            another id.
+        FileNotFoundError: There is no such certificate.
         TypeError: `task` is no `BatchTask`, or `defaults` is no dict of names.
     """
     namespace, name = _parts_of(id)
@@ -354,8 +405,11 @@ def register(
         remembers=remembers,
         score_key=score_key,
         defaults=_checked_defaults(defaults),
+        policies={key: check_class_path(f"policies[{key!r}]", path) for key, path in (policies or {}).items()},
+        certificate=None if certificate is None else str(Path(certificate).absolute()),
         place=caller_place(),
     )
+    row.load_certificate()  # refuses one that is broken or of another id
     _add(row)
     return row
 

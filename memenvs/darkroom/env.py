@@ -49,8 +49,8 @@ class Darkroom(BatchTask):
         Elawady et al., "ReLIC: A Recipe for 64k Steps of In-Context Reinforcement Learning for Embodied AI", 2024
         (arXiv:2410.02751), section on Darkroom, after Laskin et al., "In-context Reinforcement Learning with Algorithm
         Distillation", 2023, and Lee et al., "Supervised Pretraining Can Learn In-Context Reinforcement Learning", 2023.
-        Mean returns over all 100 goals: known goal 91.99, fixed sweep (the policy `memoryless`) 50.49, random 1.04; over the
-        20 test goals: 90.90 and 47.9.
+        Mean returns over all 100 goals: known goal 91.99, fixed sweep (the policy `memoryless`) 50.49, random 1.04;
+        over the 20 test goals: 90.90 and 47.9.
     """
 
     option_names = ("goal", "start")

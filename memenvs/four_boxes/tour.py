@@ -17,6 +17,8 @@ from memenvs.task import BatchTask, Observation, empty_observation
 TOUR = "FRRFRFLLLLLLLLLFFLLLLLFFFFLLLLLFFF"
 #: The corner that it visits last.
 LAST = COLOURS.index("yellow")
+#: The tour as numbers of actions.
+TOUR_ACTIONS = tuple({"F": FORWARD, "L": LEFT, "R": RIGHT}[letter] for letter in TOUR)
 
 
 class BoxTour(Rule):
@@ -36,9 +38,8 @@ class BoxTour(Rule):
         for number, arrangement in enumerate(arrangements(own.config.split)):
             own.begin_trial(0, len(COLOURS) * number + arrangement.index(LAST), rng)
             own.begin_episode(0, rng, {})
-            for letter in TOUR:
+            for action in TOUR_ACTIONS:
                 own.observe(seen, active)
-                action = {"F": FORWARD, "L": LEFT, "R": RIGHT}[letter]
                 self._action_of[seen["rgb"].tobytes()] = action
                 own.step(np.array([action]), active)
         own.close()

@@ -1,0 +1,168 @@
+"""Explorer and window rules of the Darkroom: what they score, with a gap and without, and by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memenvs.core import TrialVectorEnv
+from memenvs.darkroom.env import MOVES, Darkroom
+from memenvs.darkroom.explorer import Explorer
+from memenvs.darkroom.window_paths import PathCode, PathCode4, PathCode16, plan_paths
+from memenvs.rules import Rule, RuleError, Window
+from memenvs.task import BatchTask
+from tests.rule_scores import actions_alone, actions_on_a_copy, returns_by_goal, scores, windowed
+
+RULES = (Explorer, PathCode4, PathCode16)
+#: Trials in which each goal of a 5 x 5 room occurs once, without a gap.
+SMALL = {"split": "all", "max_episode_steps": 25}
+GAP = {**SMALL, "gap": 20, "max_episode_steps": 45}
+
+
+def shortest(size: int, steps: int) -> np.ndarray:
+    """Return from each cell: a step pays from the one on that arrives, the first one at the earliest."""
+    distance = np.add.outer(np.arange(size), np.arange(size)).ravel()
+    return steps + 1 - np.maximum(distance, 1)
+
+
+def by_cell(rule: Callable[[BatchTask], Rule], size: int, **settings: Any) -> np.ndarray:
+    """Returns of three episodes with each goal, (3, cells), in the order x * size + y."""
+    env = TrialVectorEnv(Darkroom, size**2, trial_episodes=3, autoreset_mode="Disabled", size=size, **settings)
+    goals = [{"goal": divmod(cell, size)} for cell in range(size**2)]
+    return returns_by_goal(env, rule(env.task), goals)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("size", [3, 5, 8])
+def test_every_goal_is_reached_by_a_shortest_path_from_the_second_episode_on(rule, size):
+    """In a 5 x 5 room four observations do, and in one of 8 x 8 they cost some goals a step."""
+    steps = size**2
+    played = by_cell(rule, size, split="all", max_episode_steps=steps)
+    late = shortest(size, steps) - played[1:]
+    assert (late[:, 1:] == 0).all() or (rule is PathCode4 and size == 8 and late[:, 1:].max() == 1)
+    # Goal (0, 0), where episodes begin: the explorer stays there in the second episode, the others search and leave it.
+    assert (late[:, 0] == 0).all() == (rule is Explorer)
+    sweep = np.array([[x * size + (y if x % 2 == 0 else size - 1 - y) for y in range(size)] for x in range(size)])
+    first = np.where(sweep.ravel() > 0, steps + 1 - sweep.ravel(), 0)
+    np.testing.assert_array_equal(played[0], first)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_gap_leaves_window_rules_at_the_score_of_the_sweep(rule):
+    """The attack that the gap closes: as many blank steps as the window has."""
+    memoryless = by_cell(lambda task: Window(Explorer(task), 1), 5, **GAP)
+    played = by_cell(rule, 5, **GAP)
+    if rule is Explorer:
+        assert (shortest(5, 25) - played[1:] == 0).all()
+    else:
+        np.testing.assert_array_equal(played, memoryless)
+    without = by_cell(rule, 5, **SMALL)
+    assert without[1:].mean() > memoryless.mean() + 7
+
+
+def test_windows_of_the_explorer_reach_over_a_gap_that_is_shorter():
+    memoryless = by_cell(lambda task: Window(Explorer(task), 1), 5, **GAP)
+    for window, known in ((20, False), (22, False), (40, True)):
+        played = by_cell(lambda task, window=window: Window(Explorer(task), window), 5, **GAP)
+        assert (played[1:].mean() > memoryless.mean() + 7) == known, window
+
+
+def test_steps_back_to_the_goal_count_the_gap():
+    env = TrialVectorEnv(Darkroom, 1, trial_episodes=2, autoreset_mode="Disabled", size=5, **GAP)
+    rule = Explorer(env.task)
+    assert rule.bits == pytest.approx(np.log2(25))
+    observation, _ = env.reset(seed=0, options={"goal": (0, 2)})
+    rule.start(*np.ones((2, 1), bool))
+    back = []
+    for step in range(90):
+        actions = rule.actions(observation)
+        back.append(int(rule.steps_back()[0]))
+        observation, _, _, truncated, _ = env.step(actions)
+        if truncated[0] and step == 44:
+            observation, _ = env.reset(options={"goal": (0, 2)})
+            rule.start(np.zeros(1, bool), np.ones(1, bool))
+    # The reward is seen from step 22 to 44, and again from step 45 + 22 on; the reset is no step of its own.
+    assert back == [0] * 45 + list(range(1, 23)) + [0] * 23
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("gap", [0, 3])
+def test_environments_of_a_batch_do_not_depend_on_each_other(rule, gap):
+    settings = {"size": 4, "split": "all", "max_episode_steps": 16 + gap, "trial_episodes": 3, "gap": gap}
+    batch = TrialVectorEnv(Darkroom, 6, autoreset_mode="Disabled", **settings)
+    actions_alone(batch, rule, [TrialVectorEnv(Darkroom, 1, autoreset_mode="Disabled", **settings) for _ in range(6)])
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_actions_follow_from_observations_alone(rule):
+    env = TrialVectorEnv(Darkroom, 5, size=4, max_episode_steps=16, trial_episodes=3, autoreset_mode="Disabled")
+    actions_on_a_copy(env, rule, TrialVectorEnv(Darkroom, 5, size=4, max_episode_steps=16).task)
+
+
+@pytest.mark.parametrize(("rule", "window"), [(PathCode4, 4), (PathCode16, 16)])
+def test_path_rules_use_no_more_than_their_window(rule, window):
+    """Seen through a window of that size, by which it forgets all else at each step, a rule does the same."""
+    assert rule.window == window
+    for steps in (30, 100):
+        settings = {"split": "all", "max_episode_steps": steps}
+        played = by_cell(lambda task: Window(rule(task), window), 10, **settings)
+        np.testing.assert_array_equal(played, by_cell(rule, 10, **settings))
+        assert (by_cell(lambda task: Window(rule(task), window // 2), 10, **settings) != played).any()
+
+
+@pytest.mark.parametrize(("size", "window"), [(2, 2), (5, 2), (5, 3), (6, 4), (9, 16)])
+def test_planned_paths_lead_to_their_goals_by_the_last_cells_alone(size, window):
+    openings, table = plan_paths(size, window)
+    assert len(openings) == size**2
+    for goal, opening in openings.items():
+        cells, move = [(0, 0)], 0
+        while len(cells) == 1 or cells[-1] != goal:
+            move = opening[len(cells) - 1] if len(cells) < window else table[tuple(cells[-window:])]
+            cells.append(tuple(np.clip(np.add(cells[-1], MOVES[move]), 0, size - 1).tolist()))
+            assert len(cells) < 4 * size**2
+
+
+def test_another_start_and_goal_than_planned_for():
+    """From another cell, and with a goal that changes within the trial, the rules still find it or sweep on."""
+    for rule in RULES:
+        env = TrialVectorEnv(Darkroom, 1, size=5, trial_episodes=4, autoreset_mode="Disabled")
+        made = rule(env.task)
+        for episode, options in enumerate(({"goal": (0, 4)}, {"goal": (0, 4), "start": (3, 2)}, {"goal": (4, 4)})):
+            observation, _ = env.reset(seed=0 if episode == 0 else None, options=options)
+            made.start(np.array([episode == 0]), np.ones(1, bool))
+            for _ in range(100):
+                observation, *_ = env.step(made.actions(observation))
+
+
+def test_large_rooms():
+    env = TrialVectorEnv(Darkroom, 1, size=17)
+    with pytest.raises(RuleError, match="size must be at most 16 for this rule, got 17"):
+        PathCode4(env.task)
+    assert issubclass(PathCode4, PathCode)
+    observation, _ = env.reset(seed=0)
+    assert Explorer(env.task).actions(observation).tolist() == [2]
+
+
+@pytest.mark.slow
+def test_scores_of_200_test_trials():
+    """Without the gap windows of 4 and 16 are worth as much as the truth, with it as much as no memory."""
+    late = {
+        (id, name): scores(id, player, 200, split="test")[1:].mean()
+        for id in ("Darkroom-v0", "Darkroom-Gap-v0")
+        for name, player in (
+            *((name, name) for name in ("oracle", "memoryless", "window4", "window16", "ideal")),
+            *((window, windowed(id, window)) for window in (1, 4, 16, 64)),
+        )
+    }
+    for name in ("window16", "ideal", 16):
+        assert late["Darkroom-v0", name] == late["Darkroom-v0", "oracle"]
+    assert late["Darkroom-v0", "oracle"] - 0.2 < late["Darkroom-v0", "window4"] < late["Darkroom-v0", "oracle"]
+    assert late["Darkroom-v0", "memoryless"] < late["Darkroom-v0", "oracle"] - 40
+    for name in ("window4", "window16", 1, 4, 16):
+        assert late["Darkroom-Gap-v0", name] == late["Darkroom-Gap-v0", "memoryless"] < 6
+    oracle = late["Darkroom-Gap-v0", "oracle"]
+    for name in ("ideal", 64):
+        assert oracle - 0.1 < late["Darkroom-Gap-v0", name] <= oracle

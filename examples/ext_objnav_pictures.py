@@ -31,7 +31,7 @@ from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.presets import find_preset
 from memenvs.agents.presets.pretrained import load_pretrained
 from memenvs.agents.studies.in_context_tables import LATE_EPISODES
-from memenvs.cli.progress import progress_bar
+from memenvs.progress import progress_bar
 
 EXACT, PICTURES = "extobjnav-small", "extobjnav-small:pictures"
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from copy import copy as copy_of
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -33,6 +33,9 @@ from memenvs.task import (
     setting_names,
 )
 from memenvs.trials import Trials
+
+if TYPE_CHECKING:
+    from memenvs.certificate import Certificate
 
 __all__ = ["TrialEnv", "TrialVectorEnv"]
 
@@ -132,6 +135,8 @@ class TrialVectorEnv(VectorEnv):
         self.num_envs = num_envs
         if max_episode_steps is not None and "max_episode_steps" in setting_names(task):
             kwargs["max_episode_steps"] = max_episode_steps - gap
+        #: Settings of the task that were given.
+        self.task_settings = dict(kwargs)
         own_arguments = ("trial_episodes", "trial_steps", "max_episode_steps", "gap", "led", "render_mode")
         self.task = make_task(task, num_envs, kwargs, own_arguments)
         if led and not defines(type(self.task), "waits"):
@@ -269,6 +274,14 @@ class TrialVectorEnv(VectorEnv):
             self.task.close()
 
     # ------------------------------------------------------------------ beyond Gymnasium's interface
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The certificate of the id with this task and these settings, whatever the split; None without one."""
+        from memenvs.identity import row_of  # here, since the registry is not needed to play
+
+        row = row_of(self)
+        return None if row is None else row.load_certificate()
 
     @property
     def trial_over(self) -> np.ndarray:
@@ -442,6 +455,11 @@ class TrialEnv(gym.Env):
     def task(self) -> BatchTask:
         """The task: its rules, and its state as arrays with N = 1."""
         return self._batch.task
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The certificate of the id with this task and these settings, whatever the split; None without one."""
+        return self._batch.certificate
 
     @property
     def num_places(self) -> int | None:

@@ -228,6 +228,11 @@ ENVIRONMENTS = (
         oracle_at_least=1.0,
         random_below=0.15,
         defaults={"trial_episodes": 1},
+        policies={
+            "memoryless": "memenvs.visual_match.scripted_balls:GreenBall",
+            "notebook": "memenvs.visual_match.scripted_balls:SpinNotebook",
+            "ideal": "memenvs.visual_match.scripted_balls:CueMemory",
+        },
     ),
     EnvironmentSpec(
         name="VisualMatch-Led-v0",
@@ -238,6 +243,11 @@ ENVIRONMENTS = (
         oracle_at_least=1.0,
         random_below=0.15,
         defaults={"trial_episodes": 1, "led": True},
+        policies={
+            "memoryless": "memenvs.visual_match.scripted_balls:GreenBall",
+            "notebook": "memenvs.visual_match.scripted_balls:SpinNotebook",
+            "ideal": "memenvs.visual_match.scripted_balls:CueMemory",
+        },
     ),
     EnvironmentSpec(
         name="TwoRooms-v0",

@@ -73,7 +73,7 @@ def refuse(capsys, *argv: str) -> str:
 def test_list(capsys):
     rows = document(capsys, "list")
     assert [row["id"] for row in rows] == [spec.id for spec in ENVIRONMENTS]
-    assert all(set(row) == {"id", "family", "remembers", "needs", "policies"} for row in rows)
+    assert all(set(row) == {"id", "family", "remembers", "needs", "policies", "verdict"} for row in rows)
     text = call(capsys, "list")
     assert all(spec.id in text and spec.remembers in text for spec in ENVIRONMENTS)
 

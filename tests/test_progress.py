@@ -13,13 +13,13 @@ import pytest
 import memenvs.cli
 from memenvs.agents.__main__ import main as agents_main
 from memenvs.agents.cli.parser import make_parser
-from memenvs.cli.progress import part_of, progress_bar
+from memenvs.progress import part_of, progress_bar
 from memenvs.registry import ENVIRONMENTS
 from memenvs.verbalization.language.question_sets import QuestionSet, write_questions
 from tests.agents.verbalization.small_runs import save_untrained
 
 #: Commands that take less than five seconds, or show progress in another form.
-QUICK = {"list", "play", "assets", "score", "doctor", "ask"} | {
+QUICK = {"list", "test-set", "play", "assets", "score", "doctor", "ask"} | {
     "pack",
     "presets",
     "report",
@@ -33,6 +33,7 @@ MEMENVS = {
     "rollout": (["Darkroom-v0", "--episodes", "2", *EPISODE], "playing"),
     "bench": (["Darkroom-v0", "--seconds", "0.1"], "measuring"),
     "house": (["--file", "made.jsonl", "--check", "Coverage-v0"], "checking homes"),
+    "certify": (["Darkroom-Gap-v0", "--quick"], "certifying"),
     "record": (["Darkroom-v0", "--steps", "3", "--out", "video.gif"], "playing"),
     "warmup": ([], "compiling"),
     "verbalization": (["gate", "--histories", "2"], "questions"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from memenvs.agents.cli.ask import load_model
 from memenvs.cli.common import UserError, as_user_error
-from memenvs.cli.progress import progress_bar
+from memenvs.progress import progress_bar
 
 
 def answer(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, Any]:

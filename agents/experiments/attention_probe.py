@@ -19,9 +19,9 @@ from memenvs.agents.experiments.play import check_map
 from memenvs.agents.experiments.report import figure_png
 from memenvs.agents.vec_env import TrialVecEnv
 from memenvs.checks import check_int
-from memenvs.cli.progress import progress_bar
 from memenvs.files import write_file
 from memenvs.json_records import format_json
+from memenvs.progress import progress_bar
 
 
 def _figures(

@@ -19,7 +19,7 @@ from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.policies.memory_policy import PREVIOUS_ACTION, MemoryPolicy
 from memenvs.agents.vec_env import TrialVecEnv
 from memenvs.checks import check_int
-from memenvs.cli.progress import Progress, no_progress
+from memenvs.progress import Progress, no_progress
 
 
 @torch.no_grad()

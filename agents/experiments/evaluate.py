@@ -17,9 +17,9 @@ from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResu
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
 from memenvs.checks import check_int
-from memenvs.cli.progress import progress_bar
 from memenvs.files import write_file
 from memenvs.json_records import format_json
+from memenvs.progress import progress_bar
 from memenvs.registry import find_environment
 from memenvs.resets import below_limit
 from memenvs.rules import RuleError, make_rule

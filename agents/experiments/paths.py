@@ -24,9 +24,9 @@ from memenvs.agents.experiments.report import Report, figure_png, image_png, ste
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import TrialVecEnv
 from memenvs.checks import check_int, choices_for
-from memenvs.cli.progress import Progress, no_progress, part_of, progress_bar
 from memenvs.files import write_file
 from memenvs.json_records import format_json
+from memenvs.progress import Progress, no_progress, part_of, progress_bar
 from memenvs.task import metric_values
 
 POLICIES = ("agent", "random", "oracle")

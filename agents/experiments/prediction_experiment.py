@@ -22,9 +22,9 @@ from memenvs.agents.experiments.progress import training_bar
 from memenvs.agents.experiments.registry import Experiment
 from memenvs.agents.experiments.report import Report
 from memenvs.agents.experiments.run_report import add_predictions
-from memenvs.cli.progress import progress_bar
 from memenvs.files import write_file
 from memenvs.json_records import format_json
+from memenvs.progress import progress_bar
 
 VALIDATION_SEED = 500_000
 """Seed that keeps episodes of validation apart from those of evaluation, whose seeds are small."""

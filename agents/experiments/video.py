@@ -14,8 +14,8 @@ from memenvs.agents.experiments.evaluate import count_layouts, evaluation_env, t
 from memenvs.agents.experiments.play import play_trials, trial_options
 from memenvs.agents.vec_env import TrialVecEnv
 from memenvs.cli.caption import add_caption, episode_title
-from memenvs.cli.progress import Progress, progress_bar
 from memenvs.cli.record import Video, max_frames, write_video
+from memenvs.progress import Progress, progress_bar
 
 
 class Screen:

@@ -15,8 +15,8 @@ from memenvs.agents.experiments.evaluate import evaluation_env, trained_policy
 from memenvs.agents.experiments.play import Policy, play_trials, trial_options
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import TrialVecEnv
-from memenvs.cli.progress import progress_bar
 from memenvs.files import write_file
+from memenvs.progress import progress_bar
 from memenvs.vln.env import GraphNavigation
 from memenvs.vln.results import TASKS
 

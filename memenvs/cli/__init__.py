@@ -104,6 +104,23 @@ def make_parser() -> argparse.ArgumentParser:
     add_score_arguments(
         add("score", "score", "score a file of results: trajectories of R2R or NDH, or answers about a robot's life")
     )
+    certify = add(
+        "certify",
+        "certify",
+        "how much of an environment needs a memory: scores of a policy without one, of windows, of an ideal one",
+    )
+    _add_id(certify)
+    certify.add_argument("--quick", action="store_true", help="play 40 trials in place of 200, for a first look")
+    certify.add_argument("--out", metavar="FILE", help="write the certificate into this .json file")
+    certify.add_argument(
+        "--rows", metavar="FILE", help="a .json file of rows that were measured elsewhere, such as trained attacks"
+    )
+    certify.add_argument(
+        "--certificate",
+        metavar="FILE",
+        help="add --rows to this certificate and play nothing, if the hash of the episodes still fits",
+    )
+    _add_id(add("test-set", "test_sets", "the trials that everyone plays: seeds, settings and their hash"))
     add("warmup", "warmup", "compile what the environments need ahead of their first use; takes a minute or two, once")
     doctor = add("doctor", "doctor", "what works on this machine, and why the rest does not")
     needed, parts = ([part.name for part in PARTS if part.needed or not only] for only in (True, False))
@@ -246,6 +263,10 @@ def add_dataset_outputs(dataset: argparse.ArgumentParser) -> None:
         help="make the dataset of this card.json, or of the folder that it is in, anew, and check every bit; with "
         "--out and --json alone",
     )
+
+
+def _add_id(command: argparse.ArgumentParser) -> None:
+    command.add_argument("id", metavar="ID", help="as of `memenvs rollout`, with its default settings")
 
 
 def _add_environment(command: argparse.ArgumentParser) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 from memenvs.actions import draw_actions
 from memenvs.cli.common import environment_spec, parse_settings, print_json, reset_env, settings_as_user_error
 from memenvs.cli.policies import draw_possible_actions
-from memenvs.cli.progress import progress_bar
 from memenvs.core import TrialVectorEnv
+from memenvs.progress import progress_bar
 
 
 def run(arguments: argparse.Namespace) -> None:

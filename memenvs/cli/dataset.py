@@ -20,8 +20,8 @@ from memenvs.cli.common import (
     settings_as_user_error,
 )
 from memenvs.cli.policies import POLICIES, make_policy, policy_help
-from memenvs.cli.progress import progress_bar
 from memenvs.dataset import CARD, Source, check_dataset_id, make_spec_env, read_card, write_dataset
+from memenvs.progress import progress_bar
 
 DEFAULT_POLICY, DEFAULT_EPISODES, DEFAULT_SEED = "random", 10, 0
 

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from memenvs.cli.progress import Progress
 from memenvs.core import TrialEnv
+from memenvs.progress import Progress
 
 #: "module:name" of each `Extension`. These modules are imported with the command line, so they import what they need
 #: late.

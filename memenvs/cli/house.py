@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from memenvs.cli.common import UserError, as_user_error, check_output, print_json
-from memenvs.cli.progress import progress_bar
 from memenvs.houses.homes_config import HomesConfig
 from memenvs.houses.house import House
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.playable import find_unplayable
 from memenvs.houses.procedural.generator import SUNCG_STYLE, HouseConfig, count_furniture, procedural_house
 from memenvs.houses.procthor.loader import count_procthor, load_procthor
+from memenvs.progress import progress_bar
 from memenvs.registry import find_environment
 from memenvs.task import load_task
 

@@ -22,9 +22,9 @@ from memenvs.cli.common import (
 )
 from memenvs.cli.extensions import EnvPolicy
 from memenvs.cli.policies import make_policy
-from memenvs.cli.progress import Progress, no_progress, progress_bar
 from memenvs.core import TrialEnv
 from memenvs.files import atomic_replace
+from memenvs.progress import Progress, no_progress, progress_bar
 
 #: Default limit on the frames of a .gif. With it, 500 steps in a home take about 5 MB.
 GIF_FRAMES = 300

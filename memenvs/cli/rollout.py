@@ -21,8 +21,8 @@ from memenvs.cli.common import (
 )
 from memenvs.cli.extensions import EnvPolicy, Extension, MetricTable, load_extensions
 from memenvs.cli.policies import make_policy
-from memenvs.cli.progress import Progress, no_progress, progress_bar
 from memenvs.core import TrialEnv
+from memenvs.progress import Progress, no_progress, progress_bar
 from memenvs.registry import EnvironmentSpec
 from memenvs.task import metric_values
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from memenvs.cli.common import print_json
 from memenvs.cli.policies import make_policy
-from memenvs.cli.progress import progress_bar
 from memenvs.compilation import COMPILATION
 from memenvs.core import TrialEnv
+from memenvs.progress import progress_bar
 from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
 
 #: Settings beside the default ones that run other compiled functions, by name of the environment.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from memenvs.cli.common import UserError, as_user_error, check_output, non_negative_int, positive_int, print_json
 from memenvs.cli.extensions import Command, Extension, Scorer
-from memenvs.cli.progress import progress_bar
+from memenvs.progress import progress_bar
 
 _PRESETS = ("faithful", "debiased")
 

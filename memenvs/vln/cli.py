@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memenvs.cli.extensions import EnvPolicy, Extension, MetricTable, Scorer, ScriptedPolicy
-from memenvs.cli.progress import Progress
 from memenvs.core import TrialEnv
+from memenvs.progress import Progress
 
 if TYPE_CHECKING:
     from memenvs.vln.env import GraphNavigation

@@ -1,0 +1,114 @@
+"""`memenvs certify`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from memenvs.certificate import DATA, Certificate, read_certificate, write_certificate
+from memenvs.certificates.engine import certify, check_hash, read_rows
+from memenvs.cli.common import (
+    UserError,
+    as_user_error,
+    check_output,
+    environment_spec,
+    print_json,
+)
+from memenvs.progress import progress_bar
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Make a certificate, print it, and write it into a file."""
+    spec = environment_spec(arguments.id)
+    out = None if arguments.out is None else check_output("--out", arguments.out, ".json")
+    if arguments.quick and out is not None and out.absolute().parent == DATA:
+        raise UserError(
+            f"argument --out: certificates that are shipped have 200 trials, got {arguments.out!r} and --quick"
+        )
+    if arguments.certificate is not None and (arguments.rows is None or arguments.quick):
+        raise UserError("argument --certificate: goes with --rows and without --quick")
+    if arguments.certificate is not None:
+        with as_user_error("--certificate", ValueError, FileNotFoundError):
+            certificate = read_certificate(Path(arguments.certificate))
+            if certificate.id != spec.id:
+                raise ValueError(f"{arguments.certificate}: id must be {spec.id!r}, got {certificate.id!r}")
+            check_hash(certificate)
+    else:
+        with as_user_error("ID", ValueError), progress_bar("certifying", quiet=arguments.json) as progress:
+            certificate = certify(spec.id, quick=arguments.quick, progress=progress)
+    if arguments.rows is not None:
+        with as_user_error("--rows", ValueError, FileNotFoundError):
+            certificate = certificate.with_rows(read_rows(Path(arguments.rows), certificate))
+    if out is not None:
+        with as_user_error("--out", ValueError):
+            write_certificate(certificate, out)
+    if arguments.json:
+        print_json(certificate.to_json())
+    else:
+        print("\n".join(certificate_lines(certificate)))
+
+
+def certificate_lines(certificate: Certificate) -> Iterator[str]:
+    """Format a certificate as the lines that people read."""
+    quick = " (quick: too few to ship)" if certificate.is_quick else ""
+    split = "" if certificate.split is None else f", split {certificate.split}"
+    played = f"{certificate.trials} trials{quick} of test set {certificate.test_set}{split}"
+    yield f"{certificate.id}: {verdict_text(certificate)}"
+    yield f"{played}; score: {certificate.score_key}"
+    width = max(len(row.name) for row in certificate.rows)
+    yield f"{'policy':{width}}  {'way':8}  {'window':>6}  {'score':>18}  {'shown':>6}"
+    for name, way, window, score, shown in table_cells(certificate):
+        yield f"{name:{width}}  {way:8}  {window:>6}  {score:>18}  {shown:>6}"
+    yield "ideal policy, memory wiped every k steps: " + ", ".join(
+        f"{k}: {shown}" for k, shown in horizon_cells(certificate)
+    )
+    yield from facts(certificate)
+
+
+def table_cells(certificate: Certificate) -> list[tuple[str, str, str, str, str]]:
+    """Cells of a row for each policy: name, way, window, score and score shown, from the lowest score up."""
+    return [
+        (
+            row.name + (f" (trained, {row.training.budget:,} steps)" if row.training is not None else ""),
+            row.way,
+            "all" if row.window is None else str(row.window),
+            f"{row.mean:.4g} +- {row.stderr:.2g}",
+            share_text(certificate.share(row.mean)),
+        )
+        for row in sorted(certificate.rows, key=lambda row: row.mean)
+    ]
+
+
+def horizon_cells(certificate: Certificate) -> list[tuple[str, str]]:
+    """Steps between two wipes, and the score shown, for each point of the horizon curve and for "never"."""
+    points = [(str(point.steps), point.mean) for point in certificate.horizon]
+    points.append(("never", certificate.row("ideal").mean))
+    return [(steps, share_text(certificate.share(mean))) for steps, mean in points]
+
+
+def verdict_text(certificate: Certificate) -> str:
+    """Format the verdict, with a note if it is close."""
+    return certificate.verdict + (" (close: a threshold lies within 2 standard errors)" if certificate.is_close else "")
+
+
+def facts(certificate: Certificate) -> Iterator[str]:
+    """Format what a certificate says beside scores, a sentence each."""
+    back = certificate.steps_back
+    if back is not None:
+        yield (
+            f"the fact that an episode needs lies {back.median:g} steps back (median; 10 % quantile {back.low:g}, "
+            f"90 % quantile {back.high:g})"
+        )
+    if certificate.bits is not None:
+        yield f"bits to remember: {certificate.bits:.3g}"
+    if certificate.ignored_steps == "proved":
+        yield "actions at phase 0 are ignored: other ones changed no bit"
+    if certificate.channel == "none":
+        yield "all actions before the query are ignored: no policy can leave itself a note"
+    yield f"hash of 100 episodes: {certificate.episode_hash}"
+
+
+def share_text(share: float | None) -> str:
+    """Format a score shown; "-" where no memory is needed."""
+    return "-" if share is None else f"{share:.2f}"

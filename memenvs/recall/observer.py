@@ -1,26 +1,114 @@
-"""Scores of ViewRecall with what a memory keeps, without any training; prints a table.
-
-    python -m memenvs.recall.observer [--positions 200] [--hfov_deg 90] [--world procthor]
-
-An observer that turns on the spot can compute the view in a new direction from the pictures that it has kept, as far as
-these show it. Where they do not, its best guess is the mean picture of other homes, at that pixel.
-"""
+"""Answers of ViewRecall: the mean picture, and the view that follows from the pictures that were observed."""
 
 from __future__ import annotations
 
-import argparse
 import math
-import sys
+from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
 from memenvs.recall.config import ViewRecallConfig
 from memenvs.recall.pools import ViewPool
-from memenvs.recall.turns import OBSERVED_HEADINGS, QUERY_HEADINGS
-from memenvs.retention import retained
+from memenvs.recall.turns import NO_MOVE, NUM_HEADINGS, NUM_PLACES, OBSERVED_HEADINGS, QUERY_HEADINGS, TURN
+from memenvs.recall.view_recall import ViewRecall
+from memenvs.rules import Rule
+from memenvs.task import BatchTask, Observation
+
+#: Positions of the mean picture: three in each of the 37 training houses.
+_POSITIONS = 111
 
 
-def stitch(pictures: np.ndarray, headings: np.ndarray, query: float, hfov_deg: float) -> np.ndarray:
+class MeanView(Rule):
+    """Answer with the mean picture of the training split.
+
+    The queried heading counts from a start that is drawn, so it says nothing about the view.
+    """
+
+    def __init__(self, task: BatchTask) -> None:
+        assert isinstance(task, ViewRecall)
+        self._config = task.config
+
+    def choose(self, observation: Observation) -> np.ndarray:
+        """Choose the answers; zeros before the query. See `Rule`."""
+        num_envs = len(observation["phase"])
+        answers = np.zeros((num_envs, 3 * math.prod(self._config.image_size)), np.float32)
+        for i in np.flatnonzero(observation["phase"] == 1).tolist():
+            cos, sin = observation["heading"][i].tolist()
+            query = round(math.atan2(sin, cos) * NUM_PLACES / (2 * math.pi) - 0.5) % NUM_PLACES
+            picture = self._view(i, QUERY_HEADINGS[query], mean_view(self._config))
+            answers[i] = np.clip(picture.ravel() / 127.5 - 1, -1, 1)
+        return answers
+
+    def _view(self, i: int, query: float, mean: np.ndarray) -> np.ndarray:
+        """Picture to answer, float, (H, W, 3), 0 to 255, for a queried heading (rad)."""
+        return mean
+
+
+class ViewObserver(MeanView):
+    """Answer with the view that follows from the pictures since `forget`, and the mean picture where they end.
+
+    An observer that turns on the spot can compute the view in a new direction from pictures in other directions, as far
+    as these show it (`stitch`).
+    """
+
+    way = "ideal"
+    window = None
+
+    def __init__(self, task: BatchTask) -> None:
+        super().__init__(task)
+        self._pictures = np.zeros((task.num_envs, NUM_HEADINGS, *self._config.image_size, 3), np.uint8)
+        self._age = np.full((task.num_envs, NUM_HEADINGS), -1)  # steps since each was observed; -1 for never
+        self._steps_back = np.zeros(task.num_envs, np.int64)
+
+    def forget(self, env_mask: np.ndarray) -> None:
+        """Forget the pictures; see `Rule`."""
+        self._age[env_mask] = -1
+
+    def see(self, observation: Observation) -> None:
+        """Keep the picture in this heading; see `Rule`."""
+        self._age += self._age >= 0
+        watching = observation["phase"] == 0
+        self._age[watching & (observation["move"] == NO_MOVE)] = -1  # another position
+        cos, sin = observation["heading"].T
+        rows = np.flatnonzero(watching & (np.hypot(cos, sin) > 0.5))  # not in the blank steps of a gap
+        heading = np.rint(np.arctan2(sin[rows], cos[rows]) / TURN).astype(np.int64) % NUM_HEADINGS
+        self._pictures[rows, heading] = observation["rgb"][rows]
+        self._age[rows, heading] = 0
+
+    def choose(self, observation: Observation) -> np.ndarray:
+        """Choose the answers; zeros before the query. See `Rule`."""
+        self._steps_back[:] = 0
+        return super().choose(observation)
+
+    def steps_back(self) -> np.ndarray:
+        """Return the steps since the oldest picture that the view needed, at the query; see `Rule`."""
+        return self._steps_back.copy()
+
+    def _view(self, i: int, query: float, mean: np.ndarray) -> np.ndarray:
+        observed = np.flatnonzero(self._age[i] >= 0)
+        if not len(observed):
+            return mean
+        view, source = stitch(self._pictures[i, observed], OBSERVED_HEADINGS[observed], query, self._config.hfov_deg)
+        used = np.unique(source[source >= 0])
+        self._steps_back[i] = self._age[i, observed[used]].max(initial=0)
+        return np.where(np.isnan(view), mean, view)
+
+
+@lru_cache(8)
+def mean_view(config: ViewRecallConfig) -> np.ndarray:
+    """Compute the mean picture of the training split, or of all homes of a `HouseWorld`; float64, (H, W, 3), 0 to 255.
+
+    It takes a second or two with the default settings.
+    """
+    training = replace(config, split="train") if isinstance(config.world, str) else config
+    mean = ViewPool(training, positions=_POSITIONS).pictures.mean((0, 1))
+    mean = (mean + mean[:, ::-1]) / 2  # homes have no left and right
+    mean.flags.writeable = False
+    return mean
+
+
+def stitch(pictures: np.ndarray, headings: np.ndarray, query: float, hfov_deg: float) -> tuple[np.ndarray, np.ndarray]:
     """Compute the view in a direction from pictures in other directions.
 
     Args:
@@ -30,15 +118,15 @@ def stitch(pictures: np.ndarray, headings: np.ndarray, query: float, hfov_deg: f
         hfov_deg: Horizontal field of view of all pictures, degrees.
 
     Returns:
-        float64, (H, W, 3); each pixel from the picture nearest to the direction that shows it, with linear
-        interpolation; NaN where none does.
+        The view, float64, (H, W, 3): each pixel from the picture nearest to the direction that shows it, with linear
+        interpolation; NaN where none does. And the number of that picture, int64, (H, W); -1 where there is none.
     """
     _, height, width, _ = pictures.shape
     focal = width / 2 / math.tan(math.radians(hfov_deg) / 2)
     row, column = np.indices((height, width))
     to_right = np.arctan((column + 0.5 - width / 2) / focal)  # angle of each pixel's ray from the middle, rad
     down = (row + 0.5 - height / 2) / focal * np.cos(to_right)  # of the ray, per horizontal metre
-    view = np.full((height, width, 3), np.nan)
+    view, source = np.full((height, width, 3), np.nan), np.full((height, width), -1)
     gaps = (np.asarray(headings) - query + math.pi) % (2 * math.pi) - math.pi
     for k in np.argsort(np.abs(gaps), kind="stable").tolist():
         angle = to_right + gaps[k]
@@ -47,9 +135,10 @@ def stitch(pictures: np.ndarray, headings: np.ndarray, query: float, hfov_deg: f
             u = np.tan(angle) * focal + width / 2 - 0.5  # column and row in picture k
             v = down / ahead * focal + height / 2 - 0.5
         is_seen = (ahead > 0) & (u > -0.5) & (u < width - 0.5) & (v > -0.5) & (v < height - 0.5)
-        new = is_seen & np.isnan(view[..., 0])
+        new = is_seen & (source < 0)
         view[new] = _interpolated(pictures[k], v[new], u[new])
-    return view
+        source[new] = k
+    return view, source
 
 
 def _interpolated(picture: np.ndarray, row: np.ndarray, column: np.ndarray) -> np.ndarray:
@@ -62,52 +151,3 @@ def _interpolated(picture: np.ndarray, row: np.ndarray, column: np.ndarray) -> n
     upper = picture[top, left] * (1 - right) + picture[top, left + 1] * right
     lower = picture[top + 1, left] * (1 - right) + picture[top + 1, left + 1] * right
     return upper * (1 - down) + lower * down
-
-
-def observer_scores(config: ViewRecallConfig, positions: int, capacity: int, seed: int = 0) -> dict[str, float]:
-    """Measure the mean squared error of answers from what a memory keeps.
-
-    Args:
-        config: Settings of the task; the mean picture is that of its split "train".
-        positions: Positions for the mean picture, and as many episodes at other ones.
-        capacity: Steps that the memory keeps.
-        seed: Of positions and episodes.
-
-    Returns:
-        "fifo" and "mvfo": answers from the steps that this strategy keeps; "none": the mean picture; "random": colours
-        drawn uniformly.
-    """
-    mean = ViewPool(config, positions=positions, seed=seed).pictures.mean((0, 1)) / 255
-    pool = ViewPool(config, positions=positions, seed=seed + 1)
-    rng = np.random.default_rng(seed)
-    episodes = pool.sample_batch(positions, rng)
-    targets = pool.targets(episodes) / 255
-    answers = {"none": np.broadcast_to(mean, targets.shape), "random": rng.random(targets.shape)}
-    for strategy in ("fifo", "mvfo"):
-        kept = retained(episodes.place, strategy, capacity, n_places=len(QUERY_HEADINGS))
-        answers[strategy] = np.zeros(targets.shape)
-        for b in range(positions):
-            seen = np.unique(episodes.heading[b, kept[b]])
-            pictures = pool.pictures[episodes.position[b], seen] / 255
-            query = QUERY_HEADINGS[episodes.query[b]]
-            view = stitch(pictures, OBSERVED_HEADINGS[seen], query, config.hfov_deg)
-            answers[strategy][b] = np.where(np.isnan(view), mean, view)
-    return {name: float(((answer - targets) ** 2).mean()) for name, answer in answers.items()}
-
-
-def main() -> int:
-    """Print the scores."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--positions", type=int, default=200, help="episodes (default: 200)")
-    parser.add_argument("--capacity", type=int, default=150, help="steps that the memory keeps (default: 150)")
-    parser.add_argument("--hfov_deg", type=float, default=ViewRecallConfig.hfov_deg, help="field of view, degrees")
-    parser.add_argument("--world", default="procedural", help="world of the homes (default: procedural)")
-    options = parser.parse_args()
-    config = ViewRecallConfig(hfov_deg=options.hfov_deg, world=options.world)
-    for name, mse in observer_scores(config, options.positions, options.capacity).items():
-        print(f"{name}: {mse:.4f}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -278,6 +278,10 @@ ENVIRONMENTS = (
         oracle_at_least=1.0,
         random_below=0.25,
         defaults={"trial_episodes": 1},
+        policies={
+            "memoryless": "memenvs.recall.scripted_colour:FixedColour",
+            "ideal": "memenvs.recall.scripted_colour:ColourObserver",
+        },
     ),
     EnvironmentSpec(
         name="ViewRecall-v0",
@@ -288,6 +292,10 @@ ENVIRONMENTS = (
         oracle_at_least=-0.001,
         random_below=-0.1,
         defaults={"trial_episodes": 1},
+        policies={
+            "memoryless": "memenvs.recall.observer:MeanView",
+            "ideal": "memenvs.recall.observer:ViewObserver",
+        },
     ),
     *(
         EnvironmentSpec(
@@ -299,6 +307,10 @@ ENVIRONMENTS = (
             oracle_at_least=-0.001,
             random_below=-3.0,
             defaults={"trial_episodes": 1},
+            policies={
+                "memoryless": "memenvs.faces.scripted_patches:PatchGuess",
+                "ideal": "memenvs.faces.scripted_patches:PatchObserver",
+            },
         )
         for name, task, remembers in (
             ("", "FFHQWorld", "what every part of a picture shows, and where it is"),
@@ -314,6 +326,10 @@ ENVIRONMENTS = (
         oracle_at_least=-1e-6,
         random_below=-0.1,
         defaults={"trial_episodes": 1},
+        policies={
+            "memoryless": "memenvs.ballet3d.scripted_dances:MeanDance",
+            "ideal": "memenvs.ballet3d.scripted_dances:DanceObserver",
+        },
     ),
     *(
         EnvironmentSpec(

@@ -49,8 +49,13 @@ TESTS = {
     "memenvs/room_ballet/descriptions": ["tests/room_ballet/test_descriptions.py"],
     "memenvs/room_ballet/env": ["tests/room_ballet/test_room_ballet.py", CONTRACT, "-k", FIFO],
     "memenvs/room_ballet/episodes": ["tests/room_ballet"],
-    "memenvs/room_ballet/frames": ["tests/room_ballet/test_dances_and_frames.py"],
+    "memenvs/room_ballet/frames": [
+        "tests/room_ballet/test_dances_and_frames.py",
+        "tests/room_ballet/test_ballet_rules.py",
+    ],
     "memenvs/room_ballet/observer": ["tests/room_ballet/test_observer.py", COMPILED, "-k", "test_observer or stored"],
+    "memenvs/room_ballet/posterior": ["tests/room_ballet/test_ballet_rules.py", "tests/room_ballet/test_observer.py"],
+    "memenvs/room_ballet/rules": ["tests/room_ballet/test_ballet_rules.py"],
     "memenvs/room_ballet/tasks": ["tests/room_ballet/test_ballet_tasks.py", "tests/room_ballet/test_observer.py"],
     "memenvs/room_ballet/visit_schedules": [
         "tests/room_ballet/test_ballet_tasks.py",

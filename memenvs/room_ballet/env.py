@@ -70,6 +70,22 @@ class RoomBallet(BatchTask):
         `make_ballet("LVFO").sample_batch(32, np.random.default_rng(0))`. Its fields are those of
         `memenvs.room_ballet.episodes.BalletEpisodes`.
 
+    Without memory:
+        One answer for all queries is right in 12.5 %, the ideal observer always: it takes all frames and moves since
+        the reset. Below are the right answers in percent, of 1,000 episodes (95 % CI at most ± 3), when it has the last
+        k observations (window) or its memory is wiped every k steps; and how many steps back the needed frames are.
+
+        | | Next | ShortStay | FIFO | LIFO | MVFO | LVFO | MultiTask | Opposite | ABA |
+        | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+        | window 4 | 22 | 21 | 22 | 12 | 22 | 13 | 15 | 22 | 11 |
+        | window 16 | 24 | 52 | 23 | 12 | 24 | 14 | 16 | 24 | 11 |
+        | window 64 | 28 | 75 | 33 | 14 | 33 | 17 | 24 | 25 | 12 |
+        | wiped 256 | 40 | 85 | 58 | 15 | 53 | 29 | 38 | 28 | 12 |
+        | steps back | 323 | 38 | 131 | 419 | 162 | 356 | 259 | 449 | 451 |
+
+        A window of 16 has the end of the last visit, under .15 of the way from 12.5 to 100 %. In ShortStay it has
+        pieces of several rooms, .45 of the way, so that a short memory is enough to begin with; .17 with `size=5`.
+
     Source:
         Cho, Yoon and Ahn, "Spatially-Aware Transformer for Embodied Agents", ICLR 2024 (arXiv:2402.15160), section 4
         and appendix D; frames and dances as in its release. After the Ballet of Lampinen et al., "Towards mental time
@@ -252,7 +268,7 @@ class ShortStay(RoomBallet):
 
     The path has 1280 steps over 9, 16 or 25 rooms with a random move at each step; after a blocked move the agent
     stays. Dancers stay in their rooms and dance in step with each other. Moves are 0 up, 1 down, 2 left, 3 right.
-    The query is the dancer of any room.
+    The query is the dancer of any room. A short memory helps: see `RoomBallet`.
 
     See Also:
         `RoomBallet`: observation, action, reward and the rest.

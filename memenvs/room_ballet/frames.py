@@ -18,6 +18,9 @@ FRAME_PIXELS = FRAME_CELLS * CELL_PIXELS
 WALL = (40, 40, 40)
 FLOOR = (0, 0, 0)
 
+#: Rows and columns within a cell whose pixels tell all dancers apart.
+_PROBES = ((0, 0), (0, 2), (0, 3), (1, 2), (2, 4), (3, 3), (4, 2))
+
 _Mask = Callable[[np.ndarray, np.ndarray], np.ndarray]
 #: Shape -> function of row i and column j, 0 ... 8, that is True at pixels of the dancer.
 SHAPES: dict[str, _Mask] = {
@@ -107,3 +110,41 @@ def frame_table() -> np.ndarray:
         table[cell::NUM_CELLS, top : top + CELL_PIXELS, left : left + CELL_PIXELS] = sprites()
     table.flags.writeable = False
     return table
+
+
+def frame_rows(images: np.ndarray) -> np.ndarray:
+    """Find the rows of the frame table, from a few pixels of each image.
+
+    Args:
+        images: uint8, (K, 45, 45, 3); frames, or images without a dancer.
+
+    Returns:
+        int64, (K,); row of `frame_table()`; -1 for an image without a dancer.
+    """
+    codes, rows = _frame_codes()
+    code = _codes_of(images)
+    index = np.minimum(np.searchsorted(codes, code), len(codes) - 1)
+    return np.where(codes[index] == code, rows[index], -1)
+
+
+@cache
+def _frame_codes() -> tuple[np.ndarray, np.ndarray]:
+    """The sorted codes of all frames, int64 (2565,), and their rows, int64 (2565,)."""
+    codes = _codes_of(frame_table())
+    rows = np.argsort(codes)
+    return codes[rows], rows
+
+
+def _codes_of(images: np.ndarray) -> np.ndarray:
+    """Number that stands for the pixels at `_PROBES` in every cell, int64, (K,); 0 if all of them are black."""
+    pixels, weights = _probe_pixels()
+    return images.reshape(len(images), 3 * FRAME_PIXELS**2)[:, pixels].astype(np.int64) @ weights
+
+
+@cache
+def _probe_pixels() -> tuple[np.ndarray, np.ndarray]:
+    """Indices of the probes in a flat image, and fixed random weights for them; both int64."""
+    top_left = CELL_PIXELS * (1 + np.stack(np.divmod(np.arange(NUM_CELLS), 3), 1))  # (9, 2)
+    row, column = (top_left[:, None] + np.array(_PROBES)).reshape(-1, 2).T
+    pixels = (3 * (row * FRAME_PIXELS + column)[:, None] + np.arange(3)).ravel()
+    return pixels, np.random.default_rng(0).integers(1, 2**50, len(pixels))

@@ -10,9 +10,8 @@ from numba import njit
 
 from memenvs.retention import Count, retained
 from memenvs.room_ballet.ballet_task import BalletTask
-from memenvs.room_ballet.dances import DANCES, PERFORMANCE_CELLS
-from memenvs.room_ballet.episodes import NUM_CELLS, PERFORMANCE_STEPS, BalletEpisodes
-from memenvs.room_ballet.visit_schedules import ROOM_STEPS
+from memenvs.room_ballet.episodes import NUM_CELLS, BalletEpisodes
+from memenvs.room_ballet.posterior import count_dances, dance_posterior, dances_of_dancers, room_neighbours
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,12 +66,10 @@ def ideal_observer(
         kept, episodes.visit.astype(np.intp), 1
     )  # (B, T); the same for each step of a visit
     possible = possible_dances(task, episodes, kept_steps)
-    visits_of_dance = np.zeros(possible.shape, np.int64)  # (B, 8); visits in memory, left 0 where rooms are queried
+    weight = possible.astype(float)
     if not task.queries_rooms:
-        index = np.arange(len(possible))[:, None] * len(DANCES) + episodes.visit_dance  # (B, V); bin of each visit
-        visits_of_dance = np.bincount(index[kept], minlength=possible.size).reshape(possible.shape)
-    fewest = np.where(possible, visits_of_dance, task.visits + 1).min(1, keepdims=True)
-    guesses = possible & (visits_of_dance == fewest)
+        weight /= 1 + count_dances(_frames_in_memory(episodes, kept_steps), task.visit_steps)
+    guesses = weight == weight.max(1, keepdims=True)
     is_correct = guesses[np.arange(len(guesses)), episodes.label]
     return ObserverScores(retained=np.logical_not(possible.all(1)), accuracy=is_correct / guesses.sum(1))
 
@@ -99,22 +96,16 @@ def ideal_without_places(task: BalletTask, episodes: BalletEpisodes, *, moves_kn
     _check_visits(task, episodes)
     if not task.queries_rooms or task.schedule not in ("grid_walk", "ring"):
         raise ValueError(f"task must query rooms after a random walk, got {task}")
-    room_at = {tuple(position): room for room, position in enumerate(task.positions.tolist())}
-    neighbour = np.array(
-        [
-            [room_at.get((column + right, row + down), -1) for down, right in ROOM_STEPS.tolist()]
-            for column, row in room_at
-        ]
-    )  # (rooms, 4); room after each move, -1 if it is blocked
-    actions = episodes.action[:, :: task.visit_steps]  # (B, V); the move that led to each visit
+    if moves_known:
+        weight = dance_posterior(task, episodes.frame, episodes.action, episodes.query).weight
+        return weight.max(1) / weight.sum(1)
+    neighbour = room_neighbours(task)
     accuracy = np.zeros(len(episodes))
     for b in range(len(episodes)):
-        encounters = _trace_encounters(episodes.visit_place[b], actions[b], task.rooms)
+        encounters = _trace_encounters(episodes.visit_place[b], task.rooms)
         dance_of_dancer = episodes.room_dance[b, encounters.room_of_dancer]
         queried = encounters.dancer_of_room[episodes.query_place[b]]
-        accuracy[b] = _best_answer_probability(
-            encounters, dance_of_dancer, queried, task.answer_room, neighbour, moves_known
-        )
+        accuracy[b] = _best_answer_probability(encounters, dance_of_dancer, queried, task.answer_room, neighbour)
     return accuracy
 
 
@@ -135,14 +126,21 @@ def possible_dances(task: BalletTask, episodes: BalletEpisodes, kept: np.ndarray
     Raises:
         ValueError: `kept` has another shape.
     """
+    frame = _frames_in_memory(episodes, kept)
+    dancer = episodes.query.astype(np.int64) // NUM_CELLS
+    if task.queries_rooms:
+        answer = episodes.room_dancer[np.arange(len(dancer)), task.answer_room[episodes.query_place]]
+        dancer = np.where((frame // NUM_CELLS == dancer[:, None]).any(1), answer, -1)
+    return dances_of_dancers(frame, dancer[:, None])[:, 0]
+
+
+def _frames_in_memory(episodes: BalletEpisodes, kept: np.ndarray | None) -> np.ndarray:
+    """Frames of the episodes, int16, (B, T); -1 at steps that are not `kept`."""
     if kept is None:
-        kept = np.ones(episodes.frame.shape, bool)
+        return episodes.frame
     if kept.shape != episodes.frame.shape:
         raise ValueError(f"kept must have the shape {episodes.frame.shape}, got {kept.shape}")
-    possible = np.ones((len(episodes), len(DANCES)), bool)
-    answer_room = task.answer_room if task.queries_rooms else np.zeros(0, np.int64)
-    _rule_out(episodes.frame, episodes.place, episodes.query, kept, answer_room, PERFORMANCE_CELLS, possible)
-    return possible
+    return np.where(kept, episodes.frame, np.int16(-1))
 
 
 def _check_visits(task: BalletTask, episodes: BalletEpisodes) -> None:
@@ -152,41 +150,6 @@ def _check_visits(task: BalletTask, episodes: BalletEpisodes) -> None:
         raise ValueError(f"episodes must be of the task, of {task.visits} visits, got some of {visits}")
 
 
-@njit(nogil=True, cache=True)
-def _rule_out(
-    frame: np.ndarray,
-    place: np.ndarray,
-    query: np.ndarray,
-    kept: np.ndarray,
-    answer_room: np.ndarray,
-    performance_cells: np.ndarray,
-    possible: np.ndarray,
-) -> None:  # pragma: no cover  (compiled)
-    """Rule out the dances that a frame in memory contradicts.
-
-    Args:
-        frame: int16, (B, T); as in `BalletEpisodes`.
-        place: int16, (B, T); as in `BalletEpisodes`.
-        query: int16, (B,); as in `BalletEpisodes`.
-        kept: bool, (B, T); steps in memory.
-        answer_room: int64, (rooms,); room of the answer by queried room; (0,) if visits are queried.
-        performance_cells: int8, (8, 32); cell of each dance at each step.
-        possible: bool, (B, 8); True at first, changed in place.
-    """
-    by_room = len(answer_room) > 0
-    for b in range(len(frame)):
-        queried = query[b] // NUM_CELLS  # dancer; frames are numbered dancer * NUM_CELLS + cell
-        room = -1  # room of the answer; -1 if the queried dancer is not in memory
-        for t in range(frame.shape[1]):
-            if by_room and kept[b, t] and frame[b, t] // NUM_CELLS == queried:
-                room = answer_room[place[b, t]]
-        for t in range(frame.shape[1]):
-            is_answer = place[b, t] == room if by_room else frame[b, t] // NUM_CELLS == queried
-            if kept[b, t] and is_answer:
-                for dance in range(len(performance_cells)):
-                    possible[b, dance] &= performance_cells[dance, t % PERFORMANCE_STEPS] == frame[b, t] % NUM_CELLS
-
-
 class _Encounters(NamedTuple):
     """The K dancers of one episode, numbered in the order in which the agent meets them.
 
@@ -194,36 +157,30 @@ class _Encounters(NamedTuple):
         dancer_of_room: int64, (rooms,); -1 for rooms without a visit.
         room_of_dancer: int64, (K,).
         previous: int64, (K,); the dancer from whose room the agent first came to each one; unused for dancer 0.
-        first_move: int64, (K,); the move with which it came.
         departures: int64, (K,); number of moves away from the room of each one.
-        move: int64, (K, K); the move from the room of one to that of the other; -1 if the agent made none.
+        moved: bool, (K, K); whether the agent moved from the room of one to that of the other.
     """
 
     dancer_of_room: np.ndarray
     room_of_dancer: np.ndarray
     previous: np.ndarray
-    first_move: np.ndarray
     departures: np.ndarray
-    move: np.ndarray
+    moved: np.ndarray
 
 
 @njit(nogil=True, cache=True)
-def _trace_encounters(
-    visit_place: np.ndarray, actions: np.ndarray, rooms: int
-) -> _Encounters:  # pragma: no cover  (compiled)
+def _trace_encounters(visit_place: np.ndarray, rooms: int) -> _Encounters:  # pragma: no cover  (compiled)
     """Collect the encounters of one episode.
 
     Args:
         visit_place: int16, (V,); room of each visit.
-        actions: int8, (V,); the move that led to each visit.
         rooms: Number of rooms.
     """
     dancer_of_room = np.full(rooms, -1)
     room_of_dancer = np.zeros(rooms, np.int64)
     previous = np.zeros(rooms, np.int64)
-    first_move = np.zeros(rooms, np.int64)
     departures = np.zeros(rooms, np.int64)
-    move = np.full((rooms, rooms), -1)
+    moved = np.zeros((rooms, rooms), np.bool_)
     count = 0
     last = -1  # dancer of the visit before
     for v in range(len(visit_place)):
@@ -232,33 +189,19 @@ def _trace_encounters(
             dancer_of_room[room] = count
             room_of_dancer[count] = room
             previous[count] = last
-            first_move[count] = actions[v]
             count += 1
         dancer = dancer_of_room[room]
         if v > 0:
             departures[last] += 1
-            move[last, dancer] = actions[v]
+            moved[last, dancer] = True
         last = dancer
     return _Encounters(
         dancer_of_room,
         room_of_dancer[:count],
         previous[:count],
-        first_move[:count],
         departures[:count],
-        move[:count, :count],
+        moved[:count, :count],
     )
-
-
-@njit(nogil=True, cache=True)
-def _leads_to(
-    neighbour: np.ndarray, room: int, goal: int, move: int, moves_known: bool
-) -> bool:  # pragma: no cover  (compiled)
-    """Check that a move leads from `room` to `goal`: `move` itself if `moves_known`, else any; True for -1, no move."""
-    if move < 0:
-        return True
-    if moves_known:
-        return neighbour[room, move] == goal
-    return (neighbour[room] == goal).any()
 
 
 @njit(nogil=True, cache=True)
@@ -268,7 +211,6 @@ def _best_answer_probability(
     queried: int,
     answer_room: np.ndarray,
     neighbour: np.ndarray,
-    moves_known: bool,
 ) -> float:  # pragma: no cover  (compiled)
     """Compute the probability that the best answer in one episode is correct.
 
@@ -284,7 +226,6 @@ def _best_answer_probability(
         queried: Number of the queried dancer.
         answer_room: int64, (rooms,); room of the answer by queried room, -1 for none.
         neighbour: int64, (rooms, 4); room after each move, -1 if it is blocked.
-        moves_known: The direction of moves is known.
 
     Returns:
         The largest sum of weights divided by the total: the posterior probability of the best answer.
@@ -320,18 +261,13 @@ def _best_answer_probability(
             continue
         candidate = tried[depth]
         tried[depth] += 1
-        if depth == 0:
-            room = candidate
-        elif moves_known and candidate != encounters.first_move[depth]:
-            continue
-        else:
-            room = neighbour[room_of[encounters.previous[depth]], candidate]
+        room = candidate if depth == 0 else neighbour[room_of[encounters.previous[depth]], candidate]
         if room < 0 or dancer_in[room] >= 0:  # blocked or taken
             continue
         is_consistent = True  # with all moves to and from the dancers that are placed already
         for i in range(depth):
-            is_consistent &= _leads_to(neighbour, room_of[i], room, encounters.move[i, depth], moves_known)
-            is_consistent &= _leads_to(neighbour, room, room_of[i], encounters.move[depth, i], moves_known)
+            if encounters.moved[i, depth] or encounters.moved[depth, i]:
+                is_consistent &= (neighbour[room] == room_of[i]).any()
         if is_consistent:
             room_of[depth] = room
             dancer_in[room] = depth

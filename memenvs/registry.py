@@ -178,18 +178,24 @@ ENVIRONMENTS = (
         oracle_at_least=1.0,
         random_below=0.05,
         defaults={"trial_episodes": 1},
-        policies={"memoryless": "memenvs.vln.scripted_reader:Reader"},
+        policies={
+            "memoryless": "memenvs.vln.scripted_reader:Reader",
+            "ideal": "memenvs.vln.ideal_reader:IdealReader",
+        },
     ),
     EnvironmentSpec(
         name="VLN-CVDN-v0",
         task="memenvs.vln.cvdn:CVDN",
         family="vln",
         remembers="how much of the dialogue is done",
-        score_key="gp",
-        oracle_at_least=7.5,
-        random_below=1.0,
+        score_key="success",
+        oracle_at_least=1.0,
+        random_below=0.05,
         defaults={"trial_episodes": 1},
-        policies={"memoryless": "memenvs.vln.scripted_reader:Reader"},
+        policies={
+            "memoryless": "memenvs.vln.scripted_reader:Reader",
+            "ideal": "memenvs.vln.ideal_reader:IdealReader",
+        },
     ),
     EnvironmentSpec(
         name="FourBoxes-v0",
@@ -258,6 +264,11 @@ ENVIRONMENTS = (
         oracle_at_least=1.0,
         random_below=0.45,
         defaults={"trial_episodes": 1},
+        policies={
+            "memoryless": "memenvs.two_rooms.scripted_boxes:LeftBox",
+            "notebook": "memenvs.two_rooms.scripted_boxes:SpinNotebook",
+            "ideal": "memenvs.two_rooms.scripted_boxes:CueMemory",
+        },
     ),
     EnvironmentSpec(
         name="TwoRooms-Led-v0",
@@ -268,6 +279,11 @@ ENVIRONMENTS = (
         oracle_at_least=1.0,
         random_below=0.45,
         defaults={"trial_episodes": 1, "led": True},
+        policies={
+            "memoryless": "memenvs.two_rooms.scripted_boxes:LeftBox",
+            "notebook": "memenvs.two_rooms.scripted_boxes:SpinNotebook",
+            "ideal": "memenvs.two_rooms.scripted_boxes:CueMemory",
+        },
     ),
     EnvironmentSpec(
         name="ColorRecall-v0",

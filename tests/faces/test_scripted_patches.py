@@ -160,9 +160,10 @@ def test_a_query_that_fits_twice_is_answered_with_the_mean(env: TrialVectorEnv) 
     rule = PatchObserver(env.task)
     strip = np.random.default_rng(2).integers(256, size=(16, 88, 3), dtype=np.uint8)
     strip[:, 40:56] = strip[:, :16]
+    strip[:, 64:72] = strip[:, :8]  # a third place, as far as it was observed
     nothing = np.zeros((6, 16, 16, 3), np.uint8)
     step = {"query": nothing, "phase": np.zeros(6, int), "moves": np.full((6, QUERY), 4)}
-    for cell in range(9):
+    for cell in range(8):
         patch = np.stack([strip[:, 8 * cell : 8 * cell + 16]] * 6)
         rule.see({**step, "rgb": patch, "move": np.full(6, 0 if cell else 4)})
     step = {"rgb": nothing, "query": np.stack([strip[:, :16]] * 6), "phase": np.ones(6, int)}
@@ -171,6 +172,11 @@ def test_a_query_that_fits_twice_is_answered_with_the_mean(env: TrialVectorEnv) 
     rule.see(query)  # the second move, two cells to the right of the start
     answer = (rule.choose(query).reshape(6, 16, 16, 3)[0] + 1) * 127.5
     np.testing.assert_allclose(answer, (strip[:, 16:32].astype(float) + strip[:, 56:72]) / 2, atol=0.01)
+    once = {**query, "moves": np.tile([0, 1] * 16, (6, 1))}
+    rule._next[:] = np.arange(QUERY) == 0
+    answer = (rule.choose(once).reshape(6, 16, 16, 3)[0] + 1) * 127.5
+    np.testing.assert_allclose(answer, (strip[:, 8:24].astype(float) + strip[:, 48:64]) / 2, atol=0.01)
+    rule._next[:] = np.arange(QUERY) == 1
     # Nine cells to the right of the second one there is no room in a picture of ten.
     query["moves"] = np.tile([0] * 9 + [1, 0] * 11 + [1], (6, 1))
     answer = (rule.choose(query).reshape(6, 16, 16, 3)[0] + 1) * 127.5

@@ -35,7 +35,7 @@ TESTS = {
     "memenvs/box_rooms": ["tests/four_boxes/test_four_boxes.py", "tests/two_rooms/test_two_rooms.py"],
     "memenvs/two_rooms": ["tests/two_rooms/test_two_rooms.py", ANSWERS, "-k", "not test_answers or TwoRooms"],
     "memenvs/faces": ["tests/faces", ANSWERS, "-k", "not test_answers or FFHQ"],
-    "memenvs/ballet3d": ["tests/ballet3d/test_ballet3d.py", ANSWERS, "-k", "not test_answers or Ballet3D"],
+    "memenvs/ballet3d": ["tests/ballet3d", ANSWERS, "-k", "not test_answers or Ballet3D"],
     "memenvs/four_boxes/resize": ["tests/four_boxes/test_resize.py", COMPILED, "-k", "resize or stored"],
     "memenvs/four_boxes/config": ["tests/four_boxes/test_four_boxes.py", SETTINGS, "-k", BOXES_SETTINGS],
     "memenvs/recall": ["tests/recall", ANSWERS, "-k", "not test_answers or Recall"],

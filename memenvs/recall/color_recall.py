@@ -62,8 +62,11 @@ class ColorRecall(Recall):
     Without memory:
         All colours and positions are equally likely, and nothing after the first image depends on them. So no policy
         without memory answers more than 1 of 6 episodes correctly, nor does one whose memory has lost the first image:
-        over 1,000 episodes the best fixed answer is correct in 0.174, a random one in 0.183, and the oracle's in all. A
-        memory of 200 steps has the first image in all episodes with the strategy MVFO, and in none with FIFO.
+        over 1,000 episodes the best fixed answer is correct in 0.174, a random one in 0.183, and the oracle's in all.
+        The rule `ideal`, which compares the first image with the query, is always correct, too. A memory of 200 steps
+        has the first image in all episodes with the strategy MVFO, and in none with FIFO.
+        The previous action reads "none" before the query. A policy that saw its own ignored actions could repeat the
+        colour as its action from step to step; it would be always correct without any other memory.
 
     Batches:
         `memenvs.recall.pools.ColorPool` draws the images of some tours once, for supervised learning. Any tour goes

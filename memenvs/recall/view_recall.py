@@ -61,11 +61,14 @@ class ViewRecall(Recall):
         return: Sum of rewards in this episode.
 
     Without memory:
-        Mean squared errors over 200 episodes, without any training: a random picture 0.132; the mean picture, the best
-        answer without memory, 0.033; the view that follows from the pictures which a memory of 150 steps has at the
-        query, and the mean picture where they do not show it, 0.019 with the strategy FIFO and 0.002 with MVFO
-        (ProcTHOR houses: 0.135, 0.041, 0.023, 0.002). `python -m memenvs.recall.observer` prints them. FIFO has the
-        last 36 degrees to either side, which the camera of 90 degrees extends.
+        Mean squared errors over 200 episodes of the split "test", without any training: a random picture 0.131; the
+        mean picture of the training homes, the best answer without memory (rule `memoryless`), 0.031; the view that
+        follows from all pictures, and the mean picture where they do not show it (rule `ideal`), 0.002. Compare errors
+        with that of the mean picture, which has 0.76 of the way from a random picture to the oracle.
+        The pictures of the last 4 steps lead 0.29 of the way from the mean picture to `ideal`, those of 16 steps 0.42
+        and those of 64 steps 0.44. The queried direction may be near those of the last steps, as it is drawn from all
+        around, and the camera of 90 degrees shows a quarter of the circle at once. A memory of 150 steps has pictures
+        of fewer than 4 of the 10 places at the query with the strategy FIFO, and of nearly all with MVFO.
 
     Batches:
         `memenvs.recall.pools.ViewPool` draws the pictures at some positions once, for supervised learning.

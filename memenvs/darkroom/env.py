@@ -45,6 +45,18 @@ class Darkroom(BatchTask):
         success: True if the goal was reached in this episode.
         return: Sum of rewards in this episode.
 
+    Without memory:
+        A fixed sweep (the rule `memoryless`) needs the present cell alone: 50.49 over all 100 goals. A window over the
+        end of an episode is enough for the rest: the robot stands on the goal when an episode ends, so that the last
+        frames show it, and the path that it takes says where it goes when they are gone. From the second episode on
+        the rule `window4` scores 90.56 in 200 test trials, `window16` 90.64, as the oracle with their goals. The rule
+        `ideal` remembers the cell, 6.6 bits. Its first episode is the sweep, the others are the oracle's.
+
+    Variants:
+        `Darkroom-Gap-v0` has 5 x 5 cells and `gap=20`: 20 blank steps come before each episode, in which actions are
+        ignored, so that no window of 20 steps reaches the last episode. In 200 test trials `window4` and `window16`
+        score as `memoryless`, 5.6; `ideal` has 17.60 and the oracle 17.62.
+
     Source:
         Elawady et al., "ReLIC: A Recipe for 64k Steps of In-Context Reinforcement Learning for Embodied AI", 2024
         (arXiv:2410.02751), section on Darkroom, after Laskin et al., "In-context Reinforcement Learning with Algorithm

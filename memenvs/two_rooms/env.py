@@ -93,12 +93,18 @@ class TwoRooms(BatchTask):
         The first 5 observations show the cue: that of the reset, and those after 4 steps. 80 observations of the large
         room follow, then up to 16 of the choice. A capacity of 40 steps, half of the stay in the large room, is the
         paper's. Strategy MVFO then still has the 5 observations of the cue when the choice begins, and 4 of them at
-        step 100. FIFO has none of them after step 45. Without memory no policy chooses the right one of two equally
-        likely colours more often than in half of the episodes: the last two phases show the same for both.
-        Over 2,000 episodes the oracle succeeds in all, a policy that goes to the left box in 0.503, random actions in
-        0.215 (they touch one of the two boxes in 0.46).
+        step 100. FIFO has none of them after step 45.
+
+        Nothing that the environment shows after the cue depends on its colour. Over 2,000 episodes the oracle succeeds
+        in all, a policy that goes to the left box (the rule `memoryless`) in 0.503, random actions in 0.215 (they touch
+        one of the two boxes in 0.46). But the robot can write the colour into its own motion: the rule `notebook` turns
+        left all along the stay for green and right for blue. With two views and its own last action it succeeds in
+        200 of 200 episodes, and with `led=True` in 90. The rule `ideal` remembers the cue, one bit, and succeeds in all
+        of 200 with and without `led`; it needs to look back at least 81 steps.
 
     Variants:
+        `TwoRooms-Led-v0` has `led=True`: in the large room drawn motions replace the robot's own, its actions are
+        ignored, and `phase` is 0. With `world="miniworld"` the same motions are drawn.
         As in the paper's environment: `random_order=False, match_reward=10, box_reward=0.1`. `world="miniworld"` has
         the same rules and draws with Miniworld; its images differ in details.
 

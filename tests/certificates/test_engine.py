@@ -1,0 +1,249 @@
+"""Hashes, ignored actions, whole certificates, test sets and the commands."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memenvs.certificate import DATA, PolicyRow, Training, read_certificate, write_certificate
+from memenvs.certificates.engine import certify, check_hash, played_again
+from memenvs.certificates.episodes import ACTIONS, hash_episodes, ignored_actions
+from memenvs.certificates.test_sets import FIRST_SEED, find_split, find_test_set, playable_test_set
+from memenvs.cli import main
+from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.registry import ENVIRONMENTS, EnvironmentSpec, find_environment
+from memenvs.resets import stream_seed
+from tests.certificates.cue import registered
+
+CERTIFIED = [pytest.param(spec, id=spec.name) for spec in ENVIRONMENTS if (DATA / f"{spec.name}.json").is_file()]
+#: Ids whose episodes are hashed on every change; the others take seconds each.
+CHEAP = ("darkroom", "four_boxes", "visual_match")
+
+
+def slow_hash(spec: EnvironmentSpec) -> str:
+    """The hash of an id, by a single environment and a plain loop; actions are drawn without masks."""
+    assert spec.task is not None
+    env = TrialEnv(spec.task, **spec.defaults)
+    whole = hashlib.sha256()
+    episodes = min(10, env.trial_episodes or 10)
+    for k in range(100):
+        trial, episode = divmod(k, episodes)
+        sha = hashlib.sha256()
+        observation, _ = env.reset(seed=trial, options={"trial": 0, "episode_index": episode})
+        draws = np.random.default_rng([ACTIONS, trial, episode]).random(env.max_episode_steps)
+
+        def add(sha: Any, observation: dict[str, Any]) -> None:
+            for key in sorted(observation):
+                sha.update(key.encode() + np.asarray(observation[key]).tobytes())
+
+        add(sha, observation)
+        done, step = False, 0
+        while not done:
+            observation, reward, terminated, truncated, _ = env.step(int(draws[step] * env.action_space.n))
+            sha.update(np.float64(reward).tobytes() + bytes([terminated, truncated]))
+            add(sha, observation)
+            done, step = terminated or truncated, step + 1
+        whole.update(sha.digest())
+    return f"sha256:{whole.hexdigest()}"
+
+
+def test_the_hash_is_that_of_single_environments() -> None:
+    spec = find_environment("Darkroom-Gap-v0")
+    assert hash_episodes(spec) == hash_episodes(spec, num_envs=3) == slow_hash(spec)
+
+
+def test_the_hash_changes_with_a_reward_and_not_with_threads() -> None:
+    with registered() as spec:
+        first = hash_episodes(spec)
+        assert first == slow_hash(spec)
+        assert first == hash_episodes(replace(spec, defaults={"trial_episodes": 1, "threads": 3}))
+        changed = replace(spec, defaults={"trial_episodes": 1, "reward": 1.0 + 1e-12})
+        assert hash_episodes(changed) != first
+
+
+def test_ignored_actions_are_tried() -> None:
+    for settings, expected in (
+        ({"trial_episodes": 1}, ("proved", "none")),
+        ({"trial_episodes": 2}, ("proved", "world")),
+        ({"trial_episodes": 1, "delay": 0}, ("none", "world")),
+    ):
+        with registered() as spec:
+            env = TrialVectorEnv(spec.task, 4, autoreset_mode="Disabled", **settings)  # type: ignore[arg-type]
+            assert ignored_actions(env, range(8)) == expected
+    message = "actions at phase 0 must be ignored, those in episode 0 of trial 0 of"
+    leaks = {"trial_episodes": 1, "leaks": True}
+    with registered(defaults=leaks) as spec, pytest.raises(ValueError, match=message):
+        certify(spec.id, quick=True)
+    for id, expected in (("Darkroom-v0", ("none", "world")), ("Darkroom-Gap-v0", ("proved", "world"))):
+        row = find_environment(id)
+        env = TrialVectorEnv(row.task, 2, autoreset_mode="Disabled", **row.defaults)  # type: ignore[arg-type]
+        assert ignored_actions(env, range(2)) == expected
+
+
+def test_certificates_of_the_toy_task() -> None:
+    for delay, verdict in ((20, "long"), (15, "short"), (0, "none")):
+        with registered(defaults={"trial_episodes": 1, "delay": delay}) as spec:
+            made = certify(spec.id, quick=True)
+            assert (made.verdict, made.trials, made.is_quick) == (verdict, 40, True)
+            means = {row.name: row.mean for row in made.rows}
+            assert (means["ideal"], means["oracle"]) == (1.0, 1.0)
+            assert delay == 0 or 0.3 < means["random"] < 0.7
+            assert means["ideal, window 16"] == (1.0 if delay < 16 else means["memoryless"])
+            assert made.steps_back is not None and made.steps_back.median == made.steps_back.high == delay
+            curve = [point.mean for point in made.horizon]
+            if delay == 20:  # a wipe in 256 steps hits a delay of 20 in 1 of 13 episodes
+                assert curve[2] < 0.8 < curve[4]
+            assert certify(spec.id, quick=True) == made
+
+
+def test_test_sets() -> None:
+    first = find_test_set("Darkroom-v0")
+    assert first.settings == {"trial_episodes": 10, "split": "test"}
+    assert (first.trials, first.episodes, first.seeds[0]) == (200, 10, FIRST_SEED)
+    assert first.hash == find_test_set("memenvs/Darkroom-v0", "v0").hash != find_test_set("Darkroom-Gap-v0").hash
+    assert max(stream_seed(seed) for seed in range(10_000)) < FIRST_SEED and first.seeds[-1] < 2**31
+    assert replace(first, trials=199).hash != first.hash
+    expected = {"VisualMatch-v0": None, "VLN-R2R-v0": "val_unseen", "RoomBallet-MultiTask-v0": None}
+    assert {name: find_split(find_environment(name)) for name in expected} == expected
+    with pytest.raises(ValueError, match=r"unknown test_set 'v1' of memenvs/Darkroom-v0; choose from \['v0'\]"):
+        find_test_set("Darkroom-v0", "v1")
+    with pytest.raises(ValueError, match="CartPole-v1 has not: it is no task of memenvs"):
+        find_test_set("CartPole-v1")
+    with registered(defaults={}) as spec, pytest.raises(ValueError, match="neither trial_episodes nor trial_steps"):
+        find_test_set(spec.id)
+
+
+def test_a_test_set_is_of_one_id_and_its_settings() -> None:
+    spec = find_environment("Darkroom-Gap-v0")
+    assert spec.task is not None
+    settings = {**spec.defaults, "split": "test"}
+    assert playable_test_set(TrialVectorEnv(spec.task, 2, **settings), "v0").id == spec.id
+    for change, message in (
+        ({"split": "train"}, "has split='test', got an environment with 'train'"),
+        ({"gap": 5}, "of memenvs/Darkroom-Gap-v0 has gap=20, got an environment with 5"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            playable_test_set(TrialVectorEnv(spec.task, 2, **{**settings, **change}), "v0")
+    message = "test_set 'v0' is of toy/Cue-v0, got an environment of Darkroom"
+    with registered() as other, pytest.raises(ValueError, match=message):
+        find_test_set(other.id).check_env(TrialVectorEnv(spec.task, 1, **settings))
+
+
+@pytest.mark.parametrize("spec", CERTIFIED)
+def test_shipped_certificates_are_of_their_ids(spec: EnvironmentSpec) -> None:
+    made = spec.load_certificate()
+    assert made is not None and made.test_set == "v0"
+    trials = find_test_set(spec.id, trials=made.trials)
+    assert json.loads(json.dumps(trials.settings)) == made.settings
+    assert made.trials == 200 or spec.name in ("ExtObjNav-v0",)
+    named = {row.name for row in made.rows if row.how == "played"}
+    assert named >= {"random", "oracle", *spec.policies, *(f"ideal, window {k}" for k in (1, 4, 16, 64))}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param(
+            *each.values, id=each.id, marks=pytest.mark.slow if each.values[0].family in CHEAP else pytest.mark.nightly
+        )
+        for each in CERTIFIED
+    ],
+)
+def test_an_id_whose_episodes_change_needs_a_new_version(spec: EnvironmentSpec) -> None:
+    made = spec.load_certificate()
+    assert made is not None
+    check_hash(made)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param(
+            *each.values, id=each.id, marks=pytest.mark.slow if each.values[0].family in CHEAP else pytest.mark.nightly
+        )
+        for each in CERTIFIED
+    ],
+)
+def test_shipped_scores_are_played_again(spec: EnvironmentSpec) -> None:
+    made = spec.load_certificate()
+    assert made is not None
+    is_cheap = spec.family in CHEAP
+    names = [row.name for row in made.rows if row.how == "played"]
+    if is_cheap:
+        names = [name for name in names if name in ("memoryless", "ideal", "oracle")]
+    for name, scores in played_again(made, names).items():
+        assert scores.mean == pytest.approx(made.row(name).mean, rel=1e-9), name
+        assert scores.stderr == pytest.approx(made.row(name).stderr, rel=1e-6, abs=1e-12), name
+
+
+# ---------------------------------------------------------------------- commands
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(list(arguments)) == 0
+    return capsys.readouterr().out
+
+
+def test_commands(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with registered() as spec:
+        out = tmp_path / "cue.json"
+        text = call(capsys, "certify", spec.id, "--quick", "--out", str(out))
+        assert "toy/Cue-v0: long" in text and "40 trials (quick: too few to ship) of test set v0" in text
+        assert "lies 20 steps back" in text and "bits to remember: 1" in text and "no policy can leave" in text
+        lines = {line[:16].strip(): line.split()[-1] for line in text.splitlines()}
+        assert (lines["ideal"], lines["memoryless"], lines["ideal, window 64"]) == ("1.00", "0.00", "1.00")
+        made = read_certificate(out)
+        document = json.loads(call(capsys, "certify", spec.id, "--quick", "--json"))
+        assert document == json.loads(out.read_text()) and document["verdict"] == "long"
+        rows = tmp_path / "rows.json"
+        training = Training(recipe="ppo", budget=1000, seeds=(0,))
+        row = PolicyRow(
+            name="trained, window 16", way="window", window=16, mean=0.9, stderr=0.1, how="trained", training=training
+        )
+        listed = made.with_rows([row]).to_json()["rows"][-1:]
+        rows.write_text(json.dumps({"id": spec.id, "test_set": "v0", "episode_hash": None, "rows": listed}))
+        text = call(capsys, "certify", spec.id, "--rows", str(rows), "--certificate", str(out))
+        assert "toy/Cue-v0: short" in text and "trained, window 16 (trained, 1,000 steps)" in text
+        sets = json.loads(call(capsys, "test-set", spec.id, "--json"))
+        assert sets["test_sets"] == [find_test_set(spec.id).to_json()]
+        assert "200 trials of 1 episodes" in call(capsys, "test-set", spec.id)
+    assert {row["verdict"] for row in json.loads(call(capsys, "list", "--json"))} <= {"long", "short", "none", None}
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(list(arguments)) == 2
+    return capsys.readouterr().err
+
+
+def test_refusals(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert "CartPole-v1 cannot be certified: it is no task" in refused(capsys, "certify", "CartPole-v1")
+    shipped = str(DATA / "Darkroom-v0.json")
+    text = refused(capsys, "certify", "Darkroom-v0", "--quick", "--out", shipped)
+    assert "argument --out: certificates that are shipped have 200 trials" in text
+    assert "--certificate: goes with --rows" in refused(capsys, "certify", "Darkroom-v0", "--certificate", "x.json")
+    assert "unknown id 'Lightroom-v0'" in refused(capsys, "test-set", "Lightroom-v0")
+    with registered(policies={}) as spec:
+        text = refused(capsys, "certify", spec.id)
+        assert "toy/Cue-v0 cannot be certified: its scores are not declared, it lacks a rule 'ideal'" in text
+    with registered(task="tests.bare_task:Bare", policies={}) as spec:
+        text = refused(capsys, "certify", spec.id)
+        assert "it lacks an oracle (oracle_actions of its task) and a rule 'ideal'" in text
+    with registered() as spec:
+        made = replace(certify(spec.id, quick=True), episode_hash="sha256:" + 64 * "0")
+        write_certificate(made, tmp_path / "old.json")
+        rows = {"id": spec.id, "test_set": "v0", "episode_hash": made.episode_hash, "rows": made.to_json()["rows"][:1]}
+        (tmp_path / "rows.json").write_text(json.dumps(rows))
+        given = ("--rows", str(tmp_path / "rows.json"), "--certificate", str(tmp_path / "old.json"))
+        text = refused(capsys, "certify", spec.id, *given)
+        assert "the certificate of toy/Cue-v0 is of other episodes" in text and "needs a new version" in text
+        text = refused(capsys, "certify", spec.id, "--quick", "--rows", str(tmp_path / "rows.json"))
+        assert "episode_hash must be 'sha256:" in text and "that of the certificate" in text
+        (tmp_path / "rows.json").write_text(json.dumps({**rows, "id": "toy/Cue-v1"}))
+        text = refused(capsys, "certify", spec.id, "--quick", "--rows", str(tmp_path / "rows.json"))
+        assert "id must be 'toy/Cue-v0', that of the certificate, got 'toy/Cue-v1'" in text

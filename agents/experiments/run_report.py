@@ -22,7 +22,7 @@ from memenvs.agents.experiments.report import (
     learning_figure,
 )
 from memenvs.agents.experiments.seed_groups import check_same_task, group_by_settings
-from memenvs.agents.experiments.statistics import interquartile_mean, seed_interval
+from memenvs.agents.experiments.statistics import MIN_RUNS, interquartile_mean, seed_interval
 from memenvs.agents.vec_env import full_id
 from memenvs.checks import choices_for
 from memenvs.json_records import parse_json
@@ -38,7 +38,8 @@ NORMAL_95 = 1.96
 """Standard errors on each side of a 95 % interval."""
 INTERVALS = (
     "Lines and numbers are means. The 95 % interval beside a number, or around a line, is over trials for a single run "
-    "(1.96 standard errors) and over seeds for several (Student's t). Thin lines are single seeds."
+    "(1.96 standard errors) and over seeds for three or more (Student's t). Of two seeds both values are printed. Thin "
+    "lines are single seeds."
 )
 
 Runs = Sequence[RunDirectory]
@@ -194,12 +195,16 @@ def _score_curve(seeds: Sequence[Evaluation], score: str, width: int) -> Interva
 
 
 def _with_interval(curve: IntervalCurve, i: int) -> str:
+    if 1 < len(curve.parts) < MIN_RUNS:
+        return ", ".join(f"{part[i]:.3g}" for part in curve.parts)
     return f"{curve.mean[i]:.3g}" + (
         f" ({curve.low[i]:.3g} to {curve.high[i]:.3g})" if curve.low[i] < curve.high[i] else ""
     )
 
 
 def _interval_text(curve: IntervalCurve) -> str:
+    if 1 < len(curve.parts) < MIN_RUNS:
+        return f", seeds: {_with_interval(curve, -1)}"
     return f", 95\u00a0%: {curve.low[-1]:.3g} to {curve.high[-1]:.3g}" if curve.low[-1] < curve.high[-1] else ""
 
 
@@ -278,7 +283,7 @@ def add_demonstrations(report: Report, runs: Runs) -> None:
 
 def _seed_means(values: np.ndarray) -> list[str]:
     """Mean over seeds and interval of each column of (seeds, columns); "-" where one has none."""
-    means = IntervalCurve(np.zeros(0), *seed_interval(values))
+    means = IntervalCurve(np.zeros(0), *seed_interval(values), tuple(values))
     return [_with_interval(means, i) if np.isfinite(means.mean[i]) else "-" for i in range(values.shape[1])]
 
 
@@ -329,7 +334,7 @@ def add_predictions(report: Report, runs: Runs) -> None:
                 margin = NORMAL_95 * errors
                 interval = IntervalCurve(np.zeros(1), means, means - margin, means + margin)
             else:
-                interval = IntervalCurve(np.zeros(1), *seed_interval(means[:, None]))
+                interval = IntervalCurve(np.zeros(1), *seed_interval(means[:, None]), tuple(means[:, None]))
             label, mean = metric_label(metric), interquartile_mean(means)
             rows.append([name, who, label, len(seeds), _with_interval(interval, 0), mean, int(episodes.sum())])
             if metric in ANSWER_SCORES:

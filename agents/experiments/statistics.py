@@ -6,8 +6,10 @@ import numpy as np
 
 RESAMPLES = 10_000
 """Resamples of a bootstrap over layouts."""
-STUDENT_95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
-"""97.5 % quantiles of Student's t with 1, 2, ... degrees of freedom."""
+MIN_RUNS = 3
+"""Runs from which on an interval is printed. Of two it would reach 12.7 standard errors to each side."""
+STUDENT_95 = (4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+"""97.5 % quantiles of Student's t with 2, 3, ... degrees of freedom."""
 
 
 def mean_and_margin(sample: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -17,23 +19,32 @@ def mean_and_margin(sample: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         sample: float, (R, ...) of R >= 1 runs.
 
     Returns:
-        float64, (...) each; the margin of a single run is 0. Of three runs it is 4.3 standard errors.
+        float64, (...) each; the margin of fewer than `MIN_RUNS` is 0. Of three runs it is 4.3 standard errors.
     """
     count = len(sample)
-    if count == 1:
+    if count < MIN_RUNS:
         return sample.mean(0), np.zeros(sample.shape[1:])
-    quantile = STUDENT_95[count - 2] if count - 2 < len(STUDENT_95) else 1.96 + 2.4 / (count - 1)
+    quantile = STUDENT_95[count - MIN_RUNS] if count - MIN_RUNS < len(STUDENT_95) else 1.96 + 2.4 / (count - 1)
     return sample.mean(0), quantile * sample.std(0, ddof=1) / np.sqrt(count)
 
 
-def format_mean(sample: np.ndarray) -> str:
-    """Mean and, of several runs, margin of the 95 % interval: "97.5 +- 1.3".
+def format_runs(sample: np.ndarray, digits: str, margin_digits: str) -> str:
+    """Mean and margin of the 95 % interval, "97.5 +- 1.3"; of fewer than `MIN_RUNS` each value, "97.1, 97.9".
 
     Args:
-        sample: float, (R,).
+        sample: float, (R,) of R runs.
+        digits: Format of a value or mean, such as ".1f".
+        margin_digits: Format of the margin.
     """
+    if len(sample) < MIN_RUNS:
+        return ", ".join(f"{value:{digits}}" for value in sample)
     mean, margin = mean_and_margin(sample)
-    return f"{mean:.1f}" + f" +- {margin:.1f}" * (len(sample) > 1)
+    return f"{mean:{digits}} +- {margin:{margin_digits}}"
+
+
+def format_mean(sample: np.ndarray) -> str:
+    """Format values, float (R,), with one decimal; see `format_runs`."""
+    return format_runs(sample, ".1f", ".1f")
 
 
 def format_percent(sample: np.ndarray) -> str:
@@ -42,13 +53,8 @@ def format_percent(sample: np.ndarray) -> str:
 
 
 def format_digits(sample: np.ndarray) -> str:
-    """Mean with three digits and, of several runs, margin with two: "0.449 +- 0.0031".
-
-    Args:
-        sample: float, (R,).
-    """
-    mean, margin = mean_and_margin(sample)
-    return f"{mean:.3g}" + f" +- {margin:.2g}" * (len(sample) > 1)
+    """Format values, float (R,), with three digits, and the margin with two: "0.449 +- 0.0031"; see `format_runs`."""
+    return format_runs(sample, ".3g", ".2g")
 
 
 def bootstrap_interval(values: np.ndarray) -> tuple[float, float, float]:
@@ -73,7 +79,7 @@ def seed_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
         values: float64, (seeds, ...).
 
     Returns:
-        Mean, lower end, upper end; (...) each. All are the same for a single seed.
+        Mean, lower end, upper end; (...) each. All are the same for fewer than `MIN_RUNS` seeds.
     """
     mean, margin = mean_and_margin(values)
     return mean, mean - margin, mean + margin

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from memenvs.agents.experiments.statistics import mean_and_margin
+from memenvs.agents.experiments.statistics import format_runs
 
 RESULTS = Path(__file__).parents[2] / "results"
 SEEDS = (0, 1, 2)
@@ -36,9 +36,8 @@ def print_table(title: str, header: Sequence[str], rows: Rows) -> None:
 
 
 def format_fixed(sample: np.ndarray, decimals: int) -> str:
-    """Mean and, of several runs, margin of the 95 % interval with this number of decimals."""
-    values = [float(each) for each in mean_and_margin(sample)][: 1 + (len(sample) > 1)]
-    return " +- ".join(f"{value:.{decimals}f}" for value in values)
+    """Mean and margin of the 95 % interval with this number of decimals; see `format_runs`."""
+    return format_runs(sample, f".{decimals}f", f".{decimals}f")
 
 
 def new_figure(height: float, panels: int = 1) -> tuple[Figure, list[Axes]]:

@@ -121,6 +121,7 @@ def test_metrics_of_single_episodes_are_rows_with_labels_and_units(tmp_path: Pat
         header, ["episodes", "4", "4", "4"], scores, ["NE (m)", "2.5", "-", "-"]
     ]  # fmt: skip
     rows = {row[0]: row[1:] for row in table(report([first, other], tmp_path / "out"))}
+    assert rows["return"] == ["0, 1", "0 (-0.98 to 0.98)", "90 (89 to 91)"]
     assert rows["seeds"] == ["2", "1", "1"] and rows["episodes"] == ["8", "4", "4"]
     assert rows["return, interquartile mean"] == ["0.5", "0", "90"]
 
@@ -192,7 +193,9 @@ def test_predictions_of_several_seeds_are_shown_together(tmp_path: Path) -> None
             answers = {"episodes": 50, "metrics": {"accuracy": {"mean": 0.5 + 0.25 * seed, "stderr": 0.1}}}
             (folder / "evaluation.json").write_text(json.dumps({"agent": answers}))
             (folder / METRICS).write_text("step,name,value\n10,validation/accuracy,0.5\n")
-    _, row = table(report(folders, tmp_path / "out"))
-    assert row == ["ballet", "agent", "accuracy", "2", "0.625 (-0.963 to 2.21)", "0.625", "100"]
+    page = report(folders, tmp_path / "out")
+    _, row = table(page)
+    assert "accuracy, seeds: 0.5, 0.75<" in page
+    assert row == ["ballet", "agent", "accuracy", "2", "0.5, 0.75", "0.625", "100"]
     _, row = table(report(folders[:1], tmp_path / "out"))
     assert row == ["agent", "agent", "accuracy", "1", "0.5 (0.304 to 0.696)", "0.5", "50"]

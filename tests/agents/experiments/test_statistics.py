@@ -8,9 +8,11 @@ from scipy.stats import t, trim_mean
 
 from memenvs.agents.experiments.statistics import (
     bootstrap_interval,
+    format_digits,
     format_gain,
     format_mean,
     format_percent,
+    format_runs,
     interquartile_mean,
     mean_and_margin,
     seed_interval,
@@ -20,12 +22,20 @@ from memenvs.agents.experiments.statistics import (
 def test_mean_and_interval_over_runs() -> None:
     assert format_percent(np.array([0.7, 0.8, 0.9])) == "80.0 +- 24.8"  # 4.303 * 10 / sqrt(3)
     assert format_mean(np.array([7.25])) == "7.2"
-    mean, error = mean_and_margin(np.array([[1.0, 2.0], [3.0, 2.0]]))
-    assert mean.tolist() == [2.0, 2.0] and error.tolist() == [12.706, 0.0]  # of two runs
-    for count in range(2, 40):
+    for count in range(3, 40):
         sample = np.random.default_rng(count).normal(size=count)
         expected = t.ppf(0.975, count - 1) * sample.std(ddof=1) / np.sqrt(count)
         assert mean_and_margin(sample)[1] == pytest.approx(expected, rel=0.012), count
+
+
+def test_of_two_runs_both_values_are_printed_and_no_interval() -> None:
+    two = np.array([0.125, 0.999])
+    assert [form(two) for form in (format_percent, format_digits)] == ["12.5, 99.9", "0.125, 0.999"]
+    assert format_runs(two, ".2f", ".1f") == "0.12, 1.00"
+    assert format_digits(two[:1]) == "0.125"
+    mean, margin = mean_and_margin(np.array([[1.0, 2.0], [3.0, 2.0]]))
+    assert mean.tolist() == [2.0, 2.0] and margin.tolist() == [0.0, 0.0]
+    assert [each.tolist() for each in seed_interval(np.array([[1.0], [3.0]]))] == [[2.0]] * 3
 
 
 def test_intervals_are_over_layouts_and_not_over_seeds() -> None:

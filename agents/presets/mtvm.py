@@ -85,7 +85,7 @@ def _procedural(**env_kwargs: Any) -> dict[str, Any]:
 
 
 def _dialogues(world: str, **env_kwargs: Any) -> dict[str, Any]:
-    """Settings of CVDN, each instance with its whole dialogue; `supervision` selects the path that teaches."""
+    """Settings of CVDN as published, with whole dialogues; `supervision` selects the path that teaches."""
     return {
         "env": "memenvs/VLN-CVDN-v0",
         "env_kwargs": {"world": world, "split": "train", "supervision": "mixed", "max_tokens": 300, **env_kwargs},
@@ -228,7 +228,7 @@ MTVM_PRESETS: dict[str, Preset] = {
         "MTVM of laptop size on dialogues in procedural houses; env_kwargs.supervision is mixed, oracle or navigator",
         RunConfig(
             **_LAPTOP_RUN,
-            **_dialogues("procedural"),
+            **_dialogues("procedural", legs=1),
             eval_trials=902,
             policy={"size": "laptop", "network": {"text_positions": 300}},
         ),
@@ -251,6 +251,7 @@ MTVM_PRESETS: dict[str, Preset] = {
             env_kwargs={
                 "world": "procedural",
                 "split": "train",
+                "legs": 1,
                 "max_tokens": _LEG_TOKENS,
                 "too_long": "error",
             },

@@ -21,6 +21,9 @@ TOO_LONG = ("cut", "error")
 MAX_FEATURES = 16384
 MAX_TOKENS = 65536
 MAX_CANDIDATES = 256
+#: Published limit of decisions in R2R.
+STEPS_PER_LEG = 15
+_PROCEDURAL_LEGS = 3  # fewer need next to no memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +49,9 @@ class VLNConfig(ABC):
             "mp3d" has at most 13.
         invalid: An action without a candidate is an "error", or counts as "stop".
         reward_ndtw: Unit of distances in the nDTW of the reward: "metres", or "hops" as in MTVM's release.
-        max_episode_steps: Decisions in an episode; 1 to 1,000,000; None for the published limit.
+        legs: Shortest paths that the text describes one after another, 1 to 3; None for 3 in "procedural" and 1 in
+            "mp3d", which has no others. The end of each leg has to be visited, in order.
+        max_episode_steps: Decisions in an episode; 1 to 1,000,000; None for the published limit, and 15 per leg.
     """
 
     world: str = "procedural"
@@ -61,6 +66,7 @@ class VLNConfig(ABC):
     max_candidates: int = 16
     invalid: str = "error"
     reward_ndtw: str = "metres"
+    legs: int | None = None
     max_episode_steps: int | None = None
 
     def __post_init__(self) -> None:
@@ -94,6 +100,17 @@ class VLNConfig(ABC):
         check_int("max_tokens", self.max_tokens, 2, MAX_TOKENS, or_none=True)
         check_int("max_candidates", self.max_candidates, at_most=MAX_CANDIDATES)
         check_int("max_episode_steps", self.max_episode_steps, at_most=MAX_STEPS, or_none=True)
+        most = MAX_LEGS if self.world == "procedural" else 1
+        if self.legs is not None and (not is_int(self.legs) or not 1 <= self.legs <= most):
+            raise ValueError(
+                f"legs must be an integer in 1 ... {most} in world {self.world!r}, or None, got {self.legs!r}"
+            )
+
+    @property
+    def num_legs(self) -> int:
+        """Legs of a path."""
+        default = _PROCEDURAL_LEGS if self.world == "procedural" else 1
+        return default if self.legs is None else self.legs
 
     @property
     @abstractmethod
@@ -106,23 +123,12 @@ class R2RConfig(VLNConfig):
     """Settings of VLN-R2R.
 
     The published limit is 15 decisions; tours have 15 per leg.
-
-    Attributes:
-        legs: Shortest paths of a tour in world "procedural", 1 to 3. The end of each leg has to be visited, in order.
     """
-
-    legs: int = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        most = MAX_LEGS if self.world == "procedural" else 1
-        if not is_int(self.legs) or not 1 <= self.legs <= most:
-            raise ValueError(f"legs must be an integer in 1 ... {most} in world {self.world!r}, got {self.legs!r}")
 
     @property
     def step_limit(self) -> int:
         """Decisions in an episode; by default 15 per leg."""
-        return 15 * self.legs if self.max_episode_steps is None else self.max_episode_steps
+        return STEPS_PER_LEG * self.num_legs if self.max_episode_steps is None else self.max_episode_steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,10 +138,14 @@ class CVDNConfig(VLNConfig):
     The vocabulary of "words" in world "mp3d" comes from R2R's train split and CVDN's train split. If the latter file is
     missing, CVDN's val_seen is used, which has the same houses. An agent needs the vocabulary that it was trained with.
 
+    With several legs the dialogue takes place before the agent sets out: each answer describes one leg. With one leg it
+    is as published: earlier answers are about what lies behind, the last one about the next five edges at most.
+
     Attributes:
         supervision: Path of the teacher: "oracle" (the planner's), "navigator" (the human's) or "mixed" (the human's if
             it visits the end of the planner's, else the planner's). Limits are 20 decisions for "oracle" and 40 for the
-            others, as in PREVALENT.
+            others, as in PREVALENT. Must be "mixed" with several legs, where all three are one path; they have 15
+            decisions per leg.
         history: Part of the dialogue that is given: "all", "last_exchange", "last_answer" or "target".
     """
 
@@ -146,12 +156,18 @@ class CVDNConfig(VLNConfig):
         super().__post_init__()
         _check_choice("supervision", self.supervision, SUPERVISIONS)
         _check_choice("history", self.history, HISTORIES)
+        if self.num_legs > 1 and self.supervision != "mixed":
+            raise ValueError(
+                f"supervision must be 'mixed' with {self.num_legs} legs, where all supervisions have the same path, "
+                f"got {self.supervision!r}; legs=1 has all"
+            )
 
     @property
     def step_limit(self) -> int:
-        """Decisions in an episode; by default 20 or 40."""
+        """Decisions in an episode; by default 20 or 40, with several legs 15 per leg."""
         published = 20 if self.supervision == "oracle" else 40
-        return published if self.max_episode_steps is None else self.max_episode_steps
+        default = published if self.num_legs == 1 else STEPS_PER_LEG * self.num_legs
+        return default if self.max_episode_steps is None else self.max_episode_steps
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

@@ -61,6 +61,7 @@ class CVDN(GraphNavigation):
             data_dir=config.data_dir,
             supervision=config.supervision,
             history=config.history,
+            legs=config.num_legs,
         )
 
     def info(self) -> dict[str, np.ndarray]:

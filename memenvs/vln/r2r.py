@@ -46,4 +46,4 @@ class R2R(GraphNavigation):
 
     def _make_world(self) -> GraphWorld:
         config = self.config
-        return make_graph_world(config.world, "r2r", split=config.split, data_dir=config.data_dir, legs=config.legs)
+        return make_graph_world(config.world, "r2r", split=config.split, data_dir=config.data_dir, legs=config.num_legs)

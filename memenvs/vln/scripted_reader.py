@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -30,18 +31,35 @@ _SHARED = 0.6
 #: Belief that remains where what is seen does not fit, at least.
 _DOUBT = 0.02
 #: Prior belief: to be at the start, within a clause going straight on, and to turn otherwise than the clause says.
-_AT_START, _BETWEEN, _OTHER_TURN = 0.3, 0.4, 0.05
+AT_START, BETWEEN, OTHER_TURN = 0.3, 0.4, 0.05
 #: Belief, at least, in going straight on where its end is not yet seen.
-_END_UNSEEN = 0.3
+END_UNSEEN = 0.3
 
 
-class Reader(Rule):
-    """Find out from the view alone which clause of the text comes next, and do what it says.
+@dataclass(frozen=True, eq=False)
+class View:
+    """What is seen at a viewpoint, and the text that goes with it.
 
-    It knows the grammar of the procedural texts and the public codes of the names in synthetic features, so that it
-    reads the names of its own viewpoint and of the neighbours. A clause is likely to be next where its turn leads to
-    its first viewpoint and the one before ends here. Of a dialogue it reads the last answer; without one it goes to
-    the target where it sees it, else straight on.
+    Attributes:
+        candidates: int64, (C,); actions of the C neighbours.
+        angle: float64, (C,); direction of each neighbour relative to the camera, rad, positive to the right.
+        weights: float64, (C, names); weight of each of `NAMES` in the view of each neighbour.
+        clauses: Clauses of the text.
+        target: Number in `NAMES` of the item that is sought, None without one.
+    """
+
+    candidates: np.ndarray
+    angle: np.ndarray
+    weights: np.ndarray
+    clauses: tuple[SubInstruction, ...]
+    target: int | None
+
+
+class TextReader(Rule):
+    """Base of the readers: it knows the grammar of the procedural texts and the public codes of names in features.
+
+    Attributes:
+        stop: Number of the action that stops.
 
     Raises:
         RuleError: The task has other texts or features than those of the procedural world.
@@ -54,71 +72,87 @@ class Reader(Rule):
         for name, value in needed.items():
             if getattr(config, name) != value:
                 raise RuleError(f"{name} must be {value!r} for this rule, got {getattr(config, name)!r}")
-        self._stop = task.stop
+        self.stop = task.stop
         self._tokens = task.tokenizer.tokens
+        self._legs = config.num_legs
         self._size = task.observation_space["candidates"].shape[1] - ANGLE_SIZE  # type: ignore[index]
         self._codes = name_codes(NAMES, self._size)
         self._read = lru_cache(maxsize=4096)(self._read_tokens)
-        self._see = lru_cache(maxsize=4096)(self._see_bytes)
+        self._look = lru_cache(maxsize=16384)(self._look_at_bytes)
 
-    def choose(self, observation: Observation) -> np.ndarray:
-        """Choose the next actions; see `Rule`."""
-        rows = ({key: value[i] for key, value in observation.items()} for i in range(len(observation["candidates"])))
-        return np.array([self._action(row) for row in rows], np.int64)
+    def views(self, observation: Observation) -> list[View]:
+        """What each environment observes; equal observations give the same object."""
+        found = []
+        for i, instruction in enumerate(observation["instruction"]):
+            mask = observation["candidate_mask"][i, : self.stop]
+            rows = observation["candidates"][i, : self.stop][mask > 0]
+            found.append(self._look(mask.tobytes(), rows[:, : self._size + 2].tobytes(), instruction.tobytes()))
+        return found
+
+    def seek(self, view: View) -> int:
+        """Go to a neighbour with the target, else straight on; stop where it is."""
+        if view.target is None or view.weights[:, view.target].min() > _HERE[1]:
+            return self.stop
+        seen = view.weights[:, view.target]
+        return int(view.candidates[np.argmax((seen > _THERE[1]) * 10.0 * seen - np.abs(view.angle))])
 
     # ------------------------------------------------------------------ private
 
-    def _action(self, observed: Observation) -> int:
-        """Choose the action of one environment."""
-        candidates = np.flatnonzero(observed["candidate_mask"][: self._stop])
-        features = observed["candidates"][candidates]
-        angle = np.arctan2(features[:, self._size], features[:, self._size + 1])  # positive to the right
-        weights = self._see(features[:, : self._size].tobytes())
-        clauses, target = self._read(observed["instruction"].tobytes())
-        chosen = self._seek(weights, angle, target) if not clauses else self._follow(weights, angle, clauses)
-        return self._stop if chosen is None else int(candidates[chosen])
-
-    def _follow(self, weights: np.ndarray, angle: np.ndarray, clauses: tuple[SubInstruction, ...]) -> int | None:
-        """Choose the neighbour that most likely comes next, None to stop.
-
-        Args:
-            weights: float64, (C, names); of each of C neighbours.
-            angle: float64, (C,); of its direction relative to the camera, rad, positive to the right.
-            clauses: Those of the text.
-        """
-        turns = np.array([turn_of(each) for each in angle.tolist()])
-        is_straight = (turns == AHEAD) & (np.abs(angle) == np.abs(angle).min())
-        best, chosen = belief_here(weights, clauses[-1].last), None
-        for k, clause in enumerate(clauses):
-            first, last = belief_there(weights, clause.first), belief_there(weights, clause.last)
-            begins = _AT_START if k == 0 else belief_here(weights, clauses[k - 1].last)
-            beliefs = begins * first * np.where(turns == clause.turn, 1.0, _OTHER_TURN)
-            if clause.last != clause.first:
-                passed = max(belief_here(weights, clause.first), _BETWEEN, (first * (turns == BACK)).max())
-                passed *= 1.0 - 0.9 * belief_here(weights, clause.last)
-                straight = passed * np.where(is_straight, 1.0, _OTHER_TURN / 2) * np.maximum(last, _END_UNSEEN)
-                beliefs = np.maximum(beliefs, straight)
-            if beliefs.max() > best:
-                best, chosen = float(beliefs.max()), int(beliefs.argmax())
-        return chosen
-
-    def _seek(self, weights: np.ndarray, angle: np.ndarray, target: int | None) -> int | None:
-        """Go to a neighbour with the target, else straight on; None to stop."""
-        if target is None or weights[:, target].min() > _HERE[1]:
-            return None
-        return int(np.argmax((weights[:, target] > _THERE[1]) * 10.0 * weights[:, target] - np.abs(angle)))
+    def _look_at_bytes(self, mask: bytes, rows: bytes, instruction: bytes) -> View:
+        """See the view of a mask of candidates, their features with sine and cosine of their directions, and a text."""
+        features = np.frombuffer(rows, np.float32).reshape(-1, self._size + 2)
+        return View(
+            np.flatnonzero(np.frombuffer(mask, np.int8)),
+            np.arctan2(features[:, self._size], features[:, self._size + 1]),
+            name_weights(features[:, : self._size], self._codes),
+            *self._read(instruction),
+        )
 
     def _read_tokens(self, instruction: bytes) -> tuple[tuple[SubInstruction, ...], int | None]:
-        """Read a text: its clauses, of a dialogue those of the last answer, and the number of the target's name."""
+        """Read a text: its clauses, of a dialogue those of the last answers, and the number of the target's name."""
         words = [self._tokens[k] for k in np.frombuffer(instruction, np.int64).tolist() if k != 0]
         target = words[-words[::-1].index(TARGET)] if TARGET in words else None
-        if ORACLE in words:
-            words = words[-words[::-1].index(ORACLE) :]
+        answers = [k for k, word in enumerate(words) if word == ORACLE]
+        if answers:  # those before are about what lies behind
+            words = words[answers[-self._legs :][0] :]
         return read_clauses(words), None if target is None else _INDEX[target]
 
-    def _see_bytes(self, features: bytes) -> np.ndarray:
-        """Weights of the names in the views of all neighbours, (C, names)."""
-        return name_weights(np.frombuffer(features, np.float32).reshape(-1, self._size), self._codes)
+
+class Reader(TextReader):
+    """Find out from the view alone which clause of the text comes next, and do what it says.
+
+    A clause is likely to be next where its turn leads to its first viewpoint and the one before ends here. Of a
+    dialogue it reads the last answer; without one it goes to the target where it sees it, else straight on.
+
+    Raises:
+        RuleError: The task has other texts or features than those of the procedural world.
+    """
+
+    def choose(self, observation: Observation) -> np.ndarray:
+        """Choose the next actions; see `Rule`."""
+        views = self.views(observation)
+        return np.array([self._follow(each) if each.clauses else self.seek(each) for each in views], np.int64)
+
+    # ------------------------------------------------------------------ private
+
+    def _follow(self, view: View) -> int:
+        """Choose the neighbour that most likely comes next, or stop."""
+        weights, clauses = view.weights, view.clauses
+        turns = np.array([turn_of(each) for each in view.angle.tolist()])
+        is_straight = (turns == AHEAD) & (np.abs(view.angle) == np.abs(view.angle).min())
+        best, chosen = belief_here(weights, clauses[-1].last), self.stop
+        for k, clause in enumerate(clauses):
+            first, last = belief_there(weights, clause.first), belief_there(weights, clause.last)
+            begins = AT_START if k == 0 else belief_here(weights, clauses[k - 1].last)
+            beliefs = begins * first * np.where(turns == clause.turn, 1.0, OTHER_TURN)
+            if clause.last != clause.first:
+                passed = max(belief_here(weights, clause.first), BETWEEN, (first * (turns == BACK)).max())
+                passed *= 1.0 - 0.9 * belief_here(weights, clause.last)
+                straight = passed * np.where(is_straight, 1.0, OTHER_TURN / 2) * np.maximum(last, END_UNSEEN)
+                beliefs = np.maximum(beliefs, straight)
+            if beliefs.max() > best:
+                best, chosen = float(beliefs.max()), int(view.candidates[beliefs.argmax()])
+        return chosen
 
 
 def name_weights(features: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -134,8 +168,7 @@ def name_weights(features: np.ndarray, codes: np.ndarray) -> np.ndarray:
     Source:
         Beck and Teboulle, "A Fast Iterative Shrinkage-Thresholding Algorithm for Linear Inverse Problems", 2009.
     """
-    gram = codes @ codes.T / codes.shape[1]
-    step = 1.0 / float(np.linalg.eigvalsh(gram)[-1])
+    gram, step = _gram(codes.tobytes(), codes.shape[1])
     target = features @ codes.T / codes.shape[1] - _PRICE
     weights = ahead = np.zeros_like(target)
     speed = 1.0
@@ -145,6 +178,14 @@ def name_weights(features: np.ndarray, codes: np.ndarray) -> np.ndarray:
         ahead = new + (speed - 1.0) / next_speed * (new - weights)
         weights, speed = new, next_speed
     return weights
+
+
+@lru_cache(maxsize=16)
+def _gram(codes: bytes, size: int) -> tuple[np.ndarray, float]:
+    """Products of the codes, float64, (K, K), and the length of a step of the descent."""
+    table = np.frombuffer(codes, np.float64).reshape(-1, size)
+    gram = table @ table.T / size
+    return gram, 1.0 / float(np.linalg.eigvalsh(gram)[-1])
 
 
 def belief_here(weights: np.ndarray, landmark: Landmark) -> float:

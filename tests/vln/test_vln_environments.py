@@ -150,7 +150,7 @@ def test_episodes_end(make):
     assert flags == [(False, False)] * 14 + [(False, True)]
     env.reset(options={"episode_number": 0})
     assert env.step(STOP)[2:4] == (True, False)
-    limits = {supervision: CVDN.config_type(supervision=supervision).step_limit for supervision in ("oracle", "mixed")}
+    limits = {name: CVDN.config_type(supervision=name, legs=1).step_limit for name in ("oracle", "mixed")}
     assert limits == {"oracle": 20, "mixed": 40}
 
 
@@ -325,7 +325,7 @@ def test_settings_at_their_limits():
         ("feature_size", (1, 16384, None), (0, 16385)),
         ("max_candidates", (1, 256), (0, 257, None)),
         ("max_episode_steps", (1, 1_000_000, None), (0, 1_000_001)),
-        ("legs", (1, 3), (0, 4, True, None)),
+        ("legs", (1, 3, None), (0, 4, True)),
         ("panorama", (True,), (0, None)),
         ("features", ("none", "any.tsv"), ("tsv",)),
     ):

@@ -9,11 +9,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from memenvs.vln.config import R2RConfig
+from memenvs.vln.config import CVDNConfig, R2RConfig
 from memenvs.vln.graph import VIEW_STEP, Graphs
 from memenvs.vln.metrics import score
 from memenvs.vln.tokenizers import split_words
 from memenvs.vln.worlds.procedural.dialogues import load_dialogues
+from memenvs.vln.worlds.procedural.errands import load_errands
 from memenvs.vln.worlds.procedural.houses import Landmark, make_house
 from memenvs.vln.worlds.procedural.texts import (
     AHEAD,
@@ -21,6 +22,7 @@ from memenvs.vln.worlds.procedural.texts import (
     LEFT,
     RIGHT,
     SubInstruction,
+    arrival_column,
     compile_clauses,
     follow,
     write_instruction,
@@ -104,10 +106,10 @@ def test_a_follower_that_does_not_count_clauses_fails_in_tours():
     assert found[2] < 0.45
 
 
-def ambiguous_share(world: Tours, moves: int) -> float:
+def ambiguous_share(world: Tours, moves: int, stride: int = 9) -> float:
     """Share of paths with two decisions of equal node, view and last moves but unequal actions."""
     found = []
-    for number in range(0, world.num_episodes, 9):
+    for number in range(0, world.num_episodes, stride):
         episode = world.episode(number)
         candidates, path = world.graphs[episode.house].candidates, episode.path
         views = [12 + round(episode.heading / VIEW_STEP)]
@@ -329,13 +331,56 @@ def test_wrong_settings():
     with pytest.raises(ValueError, match="unknown split 'test'; choose from "):
         load_tours("test", 1)
     for settings, message in (
-        ({"legs": 4}, r"legs must be an integer in 1 \.\.\. 3 in world 'procedural', got 4"),
-        ({"legs": 2, "world": "mp3d"}, r"legs must be an integer in 1 \.\.\. 1 in world 'mp3d', got 2"),
-        ({"legs": "2"}, r"legs must be an integer in 1 \.\.\. 3 in world 'procedural', got '2'"),
+        ({"legs": 4}, r"legs must be an integer in 1 \.\.\. 3 in world 'procedural', or None, got 4"),
+        ({"legs": 2, "world": "mp3d"}, r"legs must be an integer in 1 \.\.\. 1 in world 'mp3d', or None, got 2"),
+        ({"legs": "2"}, r"legs must be an integer in 1 \.\.\. 3 in world 'procedural', or None, got '2'"),
     ):
-        with pytest.raises(ValueError, match=message):
-            R2RConfig(**settings)
-    assert R2RConfig(legs=3).step_limit == 45
+        for config in (R2RConfig, CVDNConfig):
+            with pytest.raises(ValueError, match=message):
+                config(**settings)
+    with pytest.raises(ValueError, match=r"supervision must be 'mixed' with 3 legs, .* got 'oracle'; legs=1 has all"):
+        CVDNConfig(supervision="oracle")
+
+
+def test_three_legs_are_the_default_where_there_are_legs():
+    for config, published in ((R2RConfig, 15), (CVDNConfig, 40)):
+        made = [config(**each) for each in ({}, {"world": "mp3d"}, {"legs": 1})]
+        assert [each.num_legs for each in made] == [3, 1, 1]
+        assert [each.step_limit for each in made] == [45, published, published]
+    assert CVDNConfig(legs=1, supervision="oracle").step_limit == 20
+
+
+def test_an_errand_is_followed_answer_by_answer():
+    """Each answer describes one leg from where the one before ends; the goal is at an item of the target's name."""
+    for legs in (2, 3):
+        world = load_errands("val_unseen", "all", legs)
+        assert world.num_episodes == 11 * 71
+        for number in range(0, world.num_episodes, 37):
+            episode = world.episode(number)
+            house = world.houses[episode.house]
+            answers = re.findall(r"\[ORA\] (.*?)(?= \[|$)", episode.text)
+            assert len(answers) == len(episode.leg_ends) == legs
+            assert re.sub(r"(\[ORA\]|\[NAV\]).*?(?= \[|$)", r"\1", episode.text).split()[:2] == ["[NAV]", "[ORA]"]
+            path, column = [episode.path[0]], round(episode.heading / VIEW_STEP)
+            for answer, end in zip(answers, episode.leg_ends, strict=True):
+                leg = follow(house, path[-1], column, parse(answer))
+                assert leg[-1] == end
+                column = arrival_column(house, leg, column)
+                path += leg[1:]
+            assert tuple(path) == episode.path
+            target = episode.text.split("[TAR] ")[1]
+            (room,) = {int(room) for node in episode.region for room in house.room[node]}
+            assert room in house.room[episode.leg_ends[-1]]
+            assert target in {item.name for item in house.items if item.room == room}
+            assert len(split_words(episode.text)) < world.max_tokens
+            assert set(split_words(episode.text)) - {"[NAV]", "[ORA]", "[TAR]"} <= set(world.words)
+        assert load_errands("val_unseen", "last_answer", legs).episode(0).text.count("[ORA]") == 1
+        assert world.episode_number(world.episode(700).id) == 700
+
+
+def test_places_of_errands_come_twice():
+    """The same viewpoint and camera ask for different moves, so that the view cannot tell."""
+    assert ambiguous_share(load_errands("val_unseen", "all", 3), 0, stride=1) == 1
 
 
 def test_ambiguous_paths_have_no_clauses():

@@ -7,6 +7,7 @@ from memenvs.data import find_vln_folder
 from memenvs.vln.worlds.base import GraphWorld
 from memenvs.vln.worlds.mp3d import load_cvdn, load_r2r
 from memenvs.vln.worlds.procedural.dialogues import load_dialogues
+from memenvs.vln.worlds.procedural.errands import load_errands
 from memenvs.vln.worlds.procedural.world import load_tours
 
 WORLDS = ("procedural", "mp3d")
@@ -29,7 +30,7 @@ def make_graph_world(
         task: "r2r" or "cvdn".
         split: "train", "val_seen" or "val_unseen", or another one of the world.
         data_dir: Folder of the files; None for $MEMENVS_DATA/vln.
-        legs: R2R, procedural: see `Tours`.
+        legs: Procedural: see `Tours`, and `Errands` of CVDN.
         supervision: CVDN: "mixed", "oracle" or "navigator"; see `Dialogue.supervised_path`.
         history: CVDN: "all", "last_exchange", "last_answer" or "target"; see `Dialogue.text`.
 
@@ -40,6 +41,8 @@ def make_graph_world(
     if name not in WORLDS:
         raise ValueError(f"unknown world {name!r}; {choices_for(name, WORLDS)}")
     if name == "procedural":
-        return load_tours(split, legs) if task == "r2r" else load_dialogues(split, supervision, history)
+        if task == "r2r":
+            return load_tours(split, legs)
+        return load_dialogues(split, supervision, history) if legs == 1 else load_errands(split, history, legs)
     folder = find_vln_folder(data_dir)
     return load_r2r(folder, split) if task == "r2r" else load_cvdn(folder, split, supervision, history)

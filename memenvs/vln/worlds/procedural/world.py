@@ -122,8 +122,10 @@ class Tours(ProceduralGraphWorld):
             determine the action, and four or more in the others, where they do not.
     """
 
+    texts = TEXTS
+
     def __init__(self, split: str, legs: int = 1) -> None:
-        super().__init__(split, PATHS, TEXTS)
+        super().__init__(split, PATHS, self.texts)
         self.split = split
         self.legs = legs
         self.max_tokens = _MAX_TOKENS_PER_LEG * legs
@@ -134,7 +136,7 @@ class Tours(ProceduralGraphWorld):
 
     def clauses(self, number: int) -> tuple[SubInstruction, ...]:
         """Clauses of the text of an episode."""
-        house, slot = divmod(number // TEXTS, len(self._slots))
+        house, slot = divmod(number // self.texts, len(self._slots))
         return self._cached_path(house, self._slots[slot])[2]
 
     def repeated_moves(self, number: int) -> tuple[int, int]:
@@ -144,9 +146,9 @@ class Tours(ProceduralGraphWorld):
             Number of moves, and index in the episode's path of the node where the leg differs. (0, 0) for one leg, or
             if no move is repeated.
         """
-        house, slot = divmod(number // TEXTS, len(self._slots))
+        house, slot = divmod(number // self.texts, len(self._slots))
         *legs, last = self._cached_path(house, self._slots[slot])[0]
-        before = _join_legs(legs) if legs else ()
+        before = join_legs(legs) if legs else ()
         moves, index = repeated_moves(before, last)
         return moves, len(before) - 1 + index if moves else 0
 
@@ -157,7 +159,7 @@ class Tours(ProceduralGraphWorld):
             id=f"{seed}-{slot}_{text}",
             house=house,
             text=write_instruction(clauses, np.random.default_rng([seed, self.legs, slot, 1 + text])),
-            path=_join_legs(legs),
+            path=join_legs(legs),
             heading=column * VIEW_STEP,
             leg_ends=tuple(leg[-1] for leg in legs),
         )
@@ -175,10 +177,14 @@ class Tours(ProceduralGraphWorld):
         for start, goal in ends[slot :: self._num_slots].tolist():
             column = int(rng.integers(COLUMNS))
             for legs in islice(self._tours(house, ends, house.path(start, goal), slot, rng), _TRIES):
-                clauses = compile_clauses(house, _join_legs(legs), column)
+                clauses = self._compile(house, legs, column)
                 if clauses is not None:
                     return legs, column, clauses
         raise RuntimeError(f"house {seed} has no path {slot} of {self.legs} legs")
+
+    def _compile(self, house: ProceduralHouse, legs: Sequence[Path], column: int) -> tuple[SubInstruction, ...] | None:
+        """Divide the legs into clauses; see `compile_clauses`."""
+        return compile_clauses(house, join_legs(legs), column)
 
     def _tours(
         self, house: ProceduralHouse, ends: np.ndarray, first: Path, slot: int, rng: np.random.Generator
@@ -198,7 +204,7 @@ class Tours(ProceduralGraphWorld):
             yield from ((first, leg) for leg in _legs(house, ends, first[-1], rng) if set(first[:-1]) & set(leg[1:]))
         else:
             for second in _legs(house, ends, first[-1], rng):
-                before = _join_legs((first, second))
+                before = join_legs((first, second))
                 wanted = _REPEATED[slot % 2]
                 third = next(
                     (leg for leg in _legs(house, ends, second[-1], rng) if repeated_moves(before, leg)[0] in wanted),
@@ -213,7 +219,7 @@ def _legs(house: ProceduralHouse, ends: np.ndarray, start: int, rng: np.random.G
     return (house.path(start, goal) for goal in rng.permutation(ends[ends[:, 0] == start, 1]).tolist())
 
 
-def _join_legs(legs: Sequence[Path]) -> Path:
+def join_legs(legs: Sequence[Path]) -> Path:
     """Concatenate legs."""
     return (*legs[0], *(node for leg in legs[1:] for node in leg[1:]))
 

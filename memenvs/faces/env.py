@@ -69,6 +69,11 @@ class FFHQWorld(BatchTask):
         the map, which gives the cells. With a memory of 256 steps and the map it is 0.00000. With the same memory
         and no map it is 0.0003 for an observer that joins patches at the pixels that they share, so that a map can be
         made of the patches alone. After the long stay it is 0.024 for FIFO and 0.00002 for MVFO.
+        The present view does not say how many moves of the query are done. The best answer from it alone (rule
+        `memoryless`) is the mean prediction for the moves that may be the present one. Compare errors with its 0.052,
+        which is 0.63 of the way from random actions, 0.143, to the oracle (200 episodes of the split "test"). The rule
+        `ideal` lays all patches side by side and has 0.00002. With the last 16 observations it is 0.09 of the way from
+        `memoryless` to that, after the long stay 0.10, mostly because it can tell the moves that are done.
 
     Batches:
         `FacesConfig().make_world()` makes the same episodes in batches of integers, for supervised learning:

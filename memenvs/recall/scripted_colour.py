@@ -84,7 +84,7 @@ def square_colour(image: np.ndarray, background: np.ndarray, size: int) -> int |
     rows, columns = np.flatnonzero(differs.any(1)), np.flatnonzero(differs.any(0))
     if not len(rows):  # it hides nothing but its own colour
         windows = np.lib.stride_tricks.sliding_window_view((image[:, :, None] == RGB).all(-1), (size, size), (0, 1))
-        painted = windows.all((3, 4)).any((0, 1))
+        painted = windows.all((3, 4)).reshape(-1, len(COLOURS)).any(0)
         return int(painted.argmax()) if painted.any() else None
     fits = (image[differs][:, None] == RGB).all((0, 2))
     if not fits.any() or max(rows[-1] - rows[0], columns[-1] - columns[0]) >= size:

@@ -15,6 +15,7 @@ PROJECT_PAGES = {
     "ARCHITECTURE.md": "project/architecture.md",
     "CHANGELOG.md": "project/changelog.md",
     "CONTRIBUTING.md": "project/contributing.md",
+    "studies/needs_memory/page.md": "project/needs_memory.md",
 }
 
 _LINK = re.compile(r"(?<=\]\()(?!\w+:|#|<)([^)#\s]+)(#[^)\s]*)?(?=\))")

@@ -1,4 +1,4 @@
-"""Pages for the files of the repository's root: architecture, contributing, changelog."""
+"""Pages for files outside docs/: architecture, contributing, changelog, studies."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ def make_pages() -> dict[str, str]:
     for file, page in PROJECT_PAGES.items():
         folder, _, name = page.rpartition("/")
         if folder == "project":
-            pages[name] = relink((ROOT / file).read_text(), ROOT, DOCS / folder)
+            pages[name] = relink((ROOT / file).read_text(), (ROOT / file).parent, DOCS / folder)
     return pages

@@ -24,7 +24,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def make(name: str, num_envs: int, **settings: Any) -> tuple[TrialVectorEnv, Rule]:
-    """An environment, and the only rule of its id."""
+    """An environment, and the first rule of its id."""
     spec = find_environment(name)
     assert spec.task is not None
     made = {**spec.defaults, **SETTINGS.get(spec.family, {}), **settings}
@@ -60,26 +60,31 @@ def test_scores() -> None:
     assert sorted(play(env, rule, range(24), "return").tolist()) == 6 * [17] + 6 * [25] + 6 * [34] + 6 * [45]
     env, rule = make("Roaming-v0", 3, max_episode_steps=60)
     assert play(env, rule, range(3), "distance").mean() > 7.0  # random actions drive 4 m
-    env, rule = make("VLN-R2R-v0", 24)
+    env, rule = make("VLN-R2R-v0", 24, legs=1)
     assert play(env, rule, range(0, 2343, 98), "success").mean() > 0.7
 
 
 def test_rules_see_the_newest_observations_alone() -> None:
     for spec in ENVIRONMENTS:
         for path in spec.policies.values():
-            env, rule = make(spec.name, 2)
+            env, _ = make(spec.name, 2)
+            rule = make_rule(path, env.task)
             assert not any(isinstance(value, BatchTask) for value in vars(rule).values()), spec.name
-            window = 4 if "window4" in spec.policies else 1
+            if rule.way not in ("present", "window"):
+                continue
+            assert rule.window is not None, spec.name
             observation, _ = env.reset(seed=1)
             steps: list[Observation] = []
             for _ in range(6):
                 steps.append({key: value.copy() for key, value in observation.items()})
                 chosen = rule.actions(observation)
-                observation, *_, truncated, _ = env.step(chosen if len(steps) % 2 else env.task.oracle_actions())
-                if truncated.any() or env.task.info().get("sr", np.zeros(2)).any():  # R2R has arrived
+                observation, _, terminated, truncated, _ = env.step(
+                    chosen if len(steps) % 2 else env.task.oracle_actions()
+                )
+                if (terminated | truncated).any() or env.task.info().get("sr", np.zeros(2)).any():  # R2R has arrived
                     break
             fresh = make_rule(path, env.task)
-            assert [fresh.actions(each) for each in steps[-window:]][-1].tolist() == chosen.tolist(), spec.name
+            assert [fresh.actions(each) for each in steps[-rule.window :]][-1].tolist() == chosen.tolist(), spec.name
 
 
 def test_an_episode_that_begins_is_seen_without_the_one_before() -> None:
@@ -101,10 +106,13 @@ def test_clauses_are_read_as_they_were_written() -> None:
 
 def test_other_ids_and_settings_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     for command, message in (
-        (["Darkroom-v0", "--policy", "window4"], "is for memenvs/Roaming-v0, memenvs/Coverage-v0, memenvs/Search-v0"),
         (
-            ["ColorRecall-v0", "--policy", "memoryless"],
-            "argument --policy memoryless: is for memenvs/Darkroom-v0",
+            ["VisualMatch-v0", "--policy", "window4"],
+            "is for memenvs/Roaming-v0, memenvs/Coverage-v0, memenvs/Search-v0",
+        ),
+        (
+            ["Darkroom-v0", "--policy", "notebook"],
+            "argument --policy notebook: is for memenvs/VisualMatch-v0",
         ),
         (["Coverage-v0", "--policy", "window4", "--kwargs", '{"modalities": ["rgb"]}'], "must have ['depth', 'pose']"),
     ):

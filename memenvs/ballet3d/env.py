@@ -67,7 +67,10 @@ class Ballet3D(BatchTask):
     Without memory:
         All five dances are equally likely. The best answer without memory is the mean of their pictures; over all
         dancers and dances its mean squared error is 0.0025. That of the query itself, six times, is 0.0059, that of one
-        answer to all queries 0.0045, of random actions 0.153, and that of the oracle 0.
+        answer to all queries 0.0045, of random actions 0.153, and that of the oracle 0. So compare errors with that of
+        the best answer without memory (rule `memoryless`), which is 0.98 of the way from random actions to the oracle.
+        The rule `ideal` reads the dance off the heights and shifts of the dancer in all views, and has 0.00000 (200
+        episodes). With the last 16 observations it is 0.11 of the way from `memoryless` to that, with 64 it is 0.66.
         A memory of 72 steps with the strategy of the task keeps at least 13 of the 18 steps
         of the queried dancer, so its dance twice (4,000 episodes; places follow from drawn turns).
 

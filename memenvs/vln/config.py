@@ -12,6 +12,7 @@ from memenvs.vln.features.file_features import ENDINGS
 from memenvs.vln.tokenizers import TOKENIZERS
 from memenvs.vln.worlds.base import HISTORIES, SUPERVISIONS
 from memenvs.vln.worlds.make import WORLDS
+from memenvs.vln.worlds.procedural.rounds import LAPS
 from memenvs.vln.worlds.procedural.world import MAX_LEGS
 
 INVALID = ("error", "stop")
@@ -113,6 +114,11 @@ class VLNConfig(ABC):
         return default if self.legs is None else self.legs
 
     @property
+    def ends_off_path(self) -> bool:
+        """Whether a move that leaves the path ends the episode."""
+        return False
+
+    @property
     @abstractmethod
     def step_limit(self) -> int:
         """Decisions in an episode."""
@@ -123,7 +129,32 @@ class R2RConfig(VLNConfig):
     """Settings of VLN-R2R.
 
     The published limit is 15 decisions; tours have 15 per leg.
+
+    Attributes:
+        laps: 0, or 2 to 6 in world "procedural", in place of `legs`: to a place and back as many times, then one more
+            leg. A move that leaves the path then ends the episode, because an agent could count its laps by detours.
     """
+
+    laps: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not is_int(self.laps) or not (self.laps == 0 or LAPS[0] <= self.laps <= LAPS[1]):
+            raise ValueError(f"laps must be 0 or an integer in {LAPS[0]} ... {LAPS[1]}, got {self.laps!r}")
+        if self.laps and self.world != "procedural":
+            raise ValueError(f"laps must be 0 in world {self.world!r}, whose texts have none, got {self.laps}")
+        if self.laps and self.legs is not None:
+            raise ValueError(f"legs must be None with {self.laps} laps, which decide it, got {self.legs}")
+
+    @property
+    def num_legs(self) -> int:
+        """Legs of a path; two for each lap, and one."""
+        return 2 * self.laps + 1 if self.laps else super().num_legs
+
+    @property
+    def ends_off_path(self) -> bool:
+        """Whether a move that leaves the path ends the episode."""
+        return self.laps > 0
 
     @property
     def step_limit(self) -> int:

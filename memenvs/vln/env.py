@@ -121,6 +121,7 @@ class GraphNavigation(BatchTask):
         self._path_metrics = PathMetrics(graphs, num_envs)
         self._hop_warping = TimeWarping(num_envs, 1)  # nDTW in hops; not used if it is in metres
         self._view = np.zeros(num_envs, np.int64)  # view that the camera faces: 12 columns (headings) x 3 elevations
+        self._moves = np.zeros(num_envs, np.int64)  # of the episode
         self._layout_number = np.zeros(num_envs, np.int64)  # episode of the trial
         self._episode_number = np.zeros(num_envs, np.int64)  # episode being played; options may choose another one
         self._tokens = np.zeros((num_envs, self._max_tokens), np.int64)
@@ -159,6 +160,7 @@ class GraphNavigation(BatchTask):
         self._id[i] = episode.id
         self._text[i] = episode.text
         self._scan[i] = prepared.scan
+        self._moves[i] = 0
         self._trajectories[i] = [(int(prepared.reference.path[0]), prepared.view)]
 
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -176,6 +178,7 @@ class GraphNavigation(BatchTask):
         moved = active & ~stopped
         old_remaining = paths.remaining
         old_ndtw = self._path_ndtw()
+        self._moves += moved
         view = candidates.view[paths.node, slot]
         paths.move(chosen, moved)
         self._view = np.where(moved, view, self._view)
@@ -185,7 +188,7 @@ class GraphNavigation(BatchTask):
         for i, node, new_view in zip(rows.tolist(), paths.node[rows].tolist(), self._view[rows].tolist(), strict=True):
             self._trajectories[i].append((node, new_view))
         rewards = step_rewards(stopped, paths.success, old_remaining, paths.remaining, old_ndtw, self._path_ndtw())
-        return np.where(active, rewards, 0.0), stopped
+        return np.where(active, rewards, 0.0), stopped | (moved & self._is_off_path())
 
     def observe(self, out: Observation, env_mask: np.ndarray) -> None:
         """Write the text, the candidates relative to the camera, and the masks; see `BatchTask`."""
@@ -368,6 +371,14 @@ class GraphNavigation(BatchTask):
     def _camera(self) -> tuple[np.ndarray, np.ndarray]:
         """Compute heading and elevation of the camera, float64, (N,) each, rad."""
         return self._view % COLUMNS * VIEW_STEP, (self._view // COLUMNS - 1) * VIEW_STEP
+
+    def _is_off_path(self) -> np.ndarray:
+        """True where the settings end an episode off the path, and the newest move has left it; bool, (N,)."""
+        if not self.config.ends_off_path:
+            return np.zeros(self.num_envs, bool)
+        paths = self._path_metrics
+        next_node = paths.reference[np.arange(self.num_envs), np.minimum(self._moves, paths.reference_nodes - 1)]
+        return (self._moves >= paths.reference_nodes) | (paths.node != next_node)
 
     def _path_ndtw(self) -> np.ndarray:
         """Normalised dynamic time warping that the reward counts, in metres or hops; float64, (N,)."""

@@ -229,6 +229,10 @@ _MORE = (
     "Keep looking.",  # word: ok
 )
 
+_ROUNDS = ("Do that {count} times in all.", "Walk that round {count} times.", "Make {count} such rounds.")
+#: Words of the numbers 2, 3, ...
+_COUNTS = ("two", "three", "four", "five", "six")
+
 
 def write_instruction(clauses: Sequence[SubInstruction], rng: np.random.Generator, *, ends: bool = True) -> str:
     """Write clauses as English.
@@ -251,6 +255,14 @@ def write_instruction(clauses: Sequence[SubInstruction], rng: np.random.Generato
             sentences.append(f"{_pick(rng, _THEN)}, {words}" if rng.random() < 0.7 else words)
     text = " ".join(f"{each[0].upper()}{each[1:]}." for each in sentences)
     return f"{text} {_pick(rng, _ENDS)}" if ends else text
+
+
+def write_rounds(
+    lap: Sequence[SubInstruction], count: int, last: Sequence[SubInstruction], rng: np.random.Generator
+) -> str:
+    """Write the clauses of one lap, how many laps there are (2 to 6), and the clauses of the way after them."""
+    number = _pick(rng, _ROUNDS).format(count=_COUNTS[count - 2])
+    return f"{write_instruction(lap, rng, ends=False)} {number} {write_instruction(last, rng)}"
 
 
 def describe_landmark(landmark: Landmark, rng: np.random.Generator) -> str:
@@ -285,11 +297,18 @@ def read_clauses(words: Sequence[str]) -> tuple[SubInstruction, ...]:
     """Read the clauses of an instruction, the inverse of `write_instruction`.
 
     Args:
-        words: The text as `split_words` returns it; what is no clause is passed over.
+        words: The text as `split_words` returns it; what is no clause is passed over. Where it says that what comes
+            before is done several times, these clauses are repeated.
     """
     turns, pattern = _clause_pattern()
+    text = " ".join(words)
+    rounds = re.search("|".join(phrase[:-1].format(count=f"(?:{'|'.join(_COUNTS)})") for phrase in _ROUNDS), text, re.I)
+    if rounds is not None:
+        count = next(k for k, word in enumerate(_COUNTS, 2) if word in rounds[0].split())
+        before, after = (read_clauses(part.split(" ")) for part in (text[: rounds.start()], text[rounds.end() :]))
+        return before * count + after
     clauses = []
-    for found in pattern.finditer(" ".join(words)):
+    for found in pattern.finditer(text):
         first = _read_landmark(found["first"])
         last = first if found["last"] is None else _read_landmark(found["last"])
         clauses.append(SubInstruction(turns[found["turn"]], first, last))
@@ -340,6 +359,11 @@ def all_words() -> tuple[str, ...]:
             {word for text in (*texts, *ROOM_TYPES, HALLWAY, *ITEMS, *COLOURS, ",", ".") for word in split_words(text)}
         )
     )
+
+
+def round_words() -> set[str]:
+    """Words that only `write_rounds` uses, and words that it shares with other texts."""
+    return {word for phrase in (*_ROUNDS, *_COUNTS) for word in split_words(phrase.format(count=""))}
 
 
 def _pick(rng: np.random.Generator, choices: Sequence[str]) -> str:

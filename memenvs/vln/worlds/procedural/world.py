@@ -29,11 +29,11 @@ TEXTS = 3
 #: Largest number of legs of a tour.
 MAX_LEGS = 3
 # R2R's rule for a path: fewest and most edges, and smallest length.
-_EDGES = (4, 6)
+MIN_LEG_EDGES, MAX_LEG_EDGES = 4, 6
 _SHORTEST = 5.0  # m
 _MAX_TOKENS_PER_LEG = 112  # the longest texts of a leg have about 100
 #: Numbers of moves that a third leg repeats before it differs: many in even slots, few in odd slots.
-_REPEATED = (range(4, _EDGES[1] + 1), range(1, 4))
+_REPEATED = (range(4, MAX_LEG_EDGES + 1), range(1, 4))
 #: Number of tours to try that begin with the same first leg.
 _TRIES = 8
 
@@ -248,7 +248,9 @@ def repeated_moves(before: Path, leg: Path) -> tuple[int, int]:
 def possible_legs(seed: int) -> np.ndarray:
     """Start and goal of each possible leg of a house, in a fixed random order; int64, (K, 2)."""
     house = make_house(seed)
-    is_long = (house.num_edges >= _EDGES[0]) & (house.num_edges <= _EDGES[1]) & (house.graph.distance >= _SHORTEST)
+    is_long = (
+        (house.num_edges >= MIN_LEG_EDGES) & (house.num_edges <= MAX_LEG_EDGES) & (house.graph.distance >= _SHORTEST)
+    )
     return np.random.default_rng([seed, 0]).permutation(np.argwhere(is_long))
 
 

@@ -30,9 +30,8 @@ def test_a_gap_by_hand() -> None:
     assert (observation["cell"].tolist(), observation["phase"]) == ([0], 0)  # blank, though the agent stands in cell 1
     assert info["start"] == 1 and env.at_trial_start
     # Two actions are ignored; then the first observation of the task comes, and two actions move.
-    assert played(env, [1, 1, 1, 0]) == [(0, 0, 0.0, False, 1), (1, 1, 0.0, False, 2), (2, 1, 0.0, False, 3)] + [
-        (2, 1, 0.0, True, 4)
-    ]
+    assert played(env, [1, 1]) == [(0, 0, 0.0, False, 1), (1, 1, 0.0, False, 2)]
+    assert played(env, [1, 0]) == [(2, 1, 0.0, False, 3), (2, 1, 0.0, True, 4)]
     observation, info = env.reset()
     assert (info["trial_id"], info["episode_index"], info["num_steps"], observation["phase"]) == (0, 1, 0, 0)
     assert env.max_episode_steps == 4 and TrialEnv(Corridor, gap=2).max_episode_steps == 12  # 10 of the task

@@ -118,7 +118,17 @@ def make_parser() -> argparse.ArgumentParser:
     certify.add_argument(
         "--certificate",
         metavar="FILE",
-        help="add --rows to this certificate and play nothing, if the hash of the episodes still fits",
+        help="add --rows or --train to this certificate and play nothing, if the hash of the episodes still fits",
+    )
+    certify.add_argument(
+        "--train",
+        type=positive_int,
+        metavar="STEPS",
+        help="also train attacks, by one recipe for every id, for this many environment steps each: a policy of the "
+        "present alone, and one with a window of 16 steps (needs memenvs[agents])",
+    )
+    certify.add_argument(
+        "--runs", metavar="FOLDER", help="folder of the trained attacks, which resume there (default: runs/certify-ID)"
     )
     _add_id(add("test-set", "test_sets", "the trials that everyone plays: seeds, settings and their hash"))
     add("warmup", "warmup", "compile what the environments need ahead of their first use; takes a minute or two, once")

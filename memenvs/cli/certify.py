@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
-from memenvs.certificate import DATA, Certificate, read_certificate, write_certificate
+from memenvs.certificate import DATA, Certificate, PolicyRow, read_certificate, write_certificate
 from memenvs.certificates.engine import certify, check_hash, read_rows
 from memenvs.cli.common import (
     UserError,
@@ -16,6 +17,7 @@ from memenvs.cli.common import (
     print_json,
 )
 from memenvs.progress import progress_bar
+from memenvs.registry import EnvironmentSpec
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -26,8 +28,9 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError(
             f"argument --out: certificates that are shipped have 200 trials, got {arguments.out!r} and --quick"
         )
-    if arguments.certificate is not None and (arguments.rows is None or arguments.quick):
-        raise UserError("argument --certificate: goes with --rows and without --quick")
+    adds_rows = arguments.rows is not None or arguments.train is not None
+    if arguments.certificate is not None and (not adds_rows or arguments.quick):
+        raise UserError("argument --certificate: goes with --rows or --train, and without --quick")
     if arguments.certificate is not None:
         with as_user_error("--certificate", ValueError, FileNotFoundError):
             certificate = read_certificate(Path(arguments.certificate))
@@ -37,6 +40,8 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         with as_user_error("ID", ValueError), progress_bar("certifying", quiet=arguments.json) as progress:
             certificate = certify(spec.id, quick=arguments.quick, progress=progress)
+    if arguments.train is not None:
+        certificate = certificate.with_rows(_trained_rows(arguments, spec))
     if arguments.rows is not None:
         with as_user_error("--rows", ValueError, FileNotFoundError):
             certificate = certificate.with_rows(read_rows(Path(arguments.rows), certificate))
@@ -47,6 +52,20 @@ def run(arguments: argparse.Namespace) -> None:
         print_json(certificate.to_json())
     else:
         print("\n".join(certificate_lines(certificate)))
+
+
+def _trained_rows(arguments: argparse.Namespace, spec: EnvironmentSpec) -> list[PolicyRow]:
+    """Train the attacks: a policy of the present alone, and one with a window of 16 steps."""
+    try:
+        attacks = import_module("memenvs.agents.attacks")  # by name, since this package does without PyTorch
+    except ImportError as error:
+        raise UserError(f"argument --train: needs PyTorch: pip install 'memenvs[agents]' ({error})") from None
+    folder = Path(arguments.runs or f"runs/certify-{spec.name}")
+    with as_user_error("--train", ValueError, TypeError):
+        return [
+            attacks.trained_row(spec.id, window, folder, steps=arguments.train, quiet=arguments.json)
+            for window in attacks.WINDOWS
+        ]
 
 
 def certificate_lines(certificate: Certificate) -> Iterator[str]:

@@ -49,9 +49,8 @@ def test_ppo_learns_without_ignored_actions() -> None:
 def test_q_learning_replays_without_ignored_actions(freeze: bool) -> None:
     env = make_vec_env("memenvs/Darkroom-v0", 2, seed=0, **{**SETTINGS, "trial_episodes": None})
     policy = {"memory": "frmqn", "freeze_features": freeze}
-    model = EpisodeDQN(
-        "MemoryPolicy", env, episode_steps=GAP + STEPS, capacity=2, batch_size=2, updates_per_collect=1, seed=0, device="cpu", policy_kwargs=policy
-    )
+    settings = {"capacity": 2, "batch_size": 2, "updates_per_collect": 1, "episode_steps": GAP + STEPS}
+    model = EpisodeDQN("MemoryPolicy", env, seed=0, device="cpu", policy_kwargs=policy, **settings)
     model.learn(2 * (GAP + STEPS))
     rows, steps = torch.arange(2), torch.arange(GAP + STEPS + 1).repeat(2, 1)
     previous = model.replay.read(rows, steps).previous_action.numpy()

@@ -1,0 +1,47 @@
+"""Trained attacks of a certificate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memenvs.agents.attacks import attack_config, trained_row
+from memenvs.cli import main
+
+#: Steps of one rollout, the least that an attack can learn from.
+ROLLOUT = 64 * 256
+
+
+def test_the_recipe_has_a_window_and_no_other_memory() -> None:
+    config = attack_config("Darkroom-Gap-v0", 16, steps=1000)
+    kwargs = config.policy["memory_kwargs"]
+    assert (config.policy["memory"], kwargs["capacity"], kwargs["time_index"]) == ("t-fifo", 16, "age")
+    assert kwargs.get("reset_on", "trial") == "trial"  # over the ends of episodes
+    assert attack_config("Darkroom-Gap-v0", 1).policy == {"memory": "none"}
+    assert config.learner.n_steps >= 2 * 40  # several episodes of 40 steps
+    with pytest.raises(TypeError, match="attacks are trained for Discrete actions, got Box"):
+        attack_config("FFHQWorld-v0", 16)
+    with pytest.raises(ValueError, match="window must be an integer of at least 1"):
+        attack_config("Darkroom-Gap-v0", 0)
+
+
+@pytest.mark.slow
+def test_an_attack_is_trained_played_and_resumed(tmp_path: Path) -> None:
+    row = trained_row("Darkroom-Gap-v0", 4, tmp_path, steps=ROLLOUT, seeds=(0, 1), quiet=True)
+    assert (row.name, row.way, row.window, row.how) == ("trained, window 4", "window", 4, "trained")
+    assert row.training is not None and row.training.seeds == (0, 1) and row.training.budget == ROLLOUT
+    assert 0.0 <= row.mean < 6.0 and row.stderr > 0.0  # a rollout teaches little: the best rule without memory has 5.9
+    assert trained_row("Darkroom-Gap-v0", 4, tmp_path, steps=ROLLOUT, seeds=(0, 1), quiet=True) == row
+
+
+@pytest.mark.learning
+def test_a_window_learns_what_it_can_and_no_more(tmp_path: Path) -> None:
+    """Without a gap a window of 16 steps holds the goal over the end of an episode; with a gap it does not."""
+    row = trained_row("Darkroom-Gap-v0", 16, tmp_path, steps=150_000, quiet=True)
+    assert 3.0 < row.mean < 5.87 + 3 * 0.48  # the best policy without memory
+
+
+def test_wrong_arguments_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["certify", "Darkroom-v0", "--certificate", "x.json"]) == 2
+    assert "--certificate: goes with --rows or --train" in capsys.readouterr().err

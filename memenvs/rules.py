@@ -152,6 +152,7 @@ class Window(Rule):
         self.way = "present" if window == 1 else "window"
         self._seen: deque[_Seen] = deque(maxlen=window)
         self._begins: tuple[np.ndarray, np.ndarray] | None = None
+        self._chosen: np.ndarray | None = None
 
     def forget(self, env_mask: np.ndarray) -> None:
         """Leave out all observations before the next one; see `Rule`."""
@@ -174,6 +175,8 @@ class Window(Rule):
 
     def choose(self, observation: Observation) -> np.ndarray:
         """Let the rule see the window anew, and choose; see `Rule`."""
+        if self._chosen is not None and PHASE in observation and not observation[PHASE].any():
+            return self._chosen  # any action is ignored, and to see the window anew is what takes time
         for k, each in enumerate(self._seen):
             starts = each.memory_start | (k == 0)
             if starts.any():
@@ -181,7 +184,8 @@ class Window(Rule):
             if each.episode_start.any():
                 self._rule.begin_episode(each.episode_start)
             self._rule.see(each.observation)
-        return self._rule.choose(observation)
+        self._chosen = self._rule.choose(observation)
+        return self._chosen
 
 
 class Wiped(Rule):

@@ -28,7 +28,7 @@ from memenvs.cli.common import parse_settings
 from memenvs.cli.listing import markdown_table
 from memenvs.core import TrialEnv
 from memenvs.registry import ENVIRONMENTS, find_environment
-from memenvs.task import TRIAL_OPTIONS, load_task, setting_names
+from memenvs.task import ENVIRONMENT_ARGUMENTS, TRIAL_OPTIONS, load_task, setting_names
 from tests.processes import run_python
 
 ROOT = Path(__file__).parents[1]
@@ -107,7 +107,7 @@ def check_command(words: list[str]) -> None:
         if getattr(options, "id", None) and ":" not in options.id:  # else no id, or one of a package of the reader's
             spec = find_environment(options.id)
             known = {*setting_names(spec.task), "trial_episodes", "trial_steps", "max_episode_steps"}
-            assert parse_settings(options.kwargs or "{}").keys() <= known
+            assert parse_settings(getattr(options, "kwargs", None) or "{}").keys() <= known
         return
     options, extra = make_agents_parser().parse_known_args(words[1:])
     assert options.takes_settings or not extra, extra
@@ -147,12 +147,13 @@ def test_the_page_of_an_environment_is_complete_and_true(spec):
     assert info.keys() - common <= documented.keys()
     optional = {key for key, text in documented.items() if "where " in text.lower()}  # in some settings or tasks only
     assert documented.keys() - optional <= info.keys()
-    assert env.observation_space.spaces.keys() <= items(sections["Observation"]).keys()
+    of_layer = {"phase"} if {"gap", "led"} & spec.defaults.keys() else set()
+    assert env.observation_space.spaces.keys() - of_layer <= items(sections["Observation"]).keys()
     assert items(sections["Options"]).keys() == set(task.option_names)
     for name in re.findall(r"(\w+)=", sections.get("Variants", "")):
-        assert name in setting_names(task), f"variant {name}="
+        assert name in (*setting_names(task), *ENVIRONMENT_ARGUMENTS), f"variant {name}="
     page = made_pages("environments")[environments.page_name(spec)]
-    for name in (*TRIAL_OPTIONS, *setting_names(task)):
+    for name in (*TRIAL_OPTIONS, *setting_names(task), *env.observation_space.spaces):
         assert f"| `{name}` |" in page
     env.close()
 

@@ -117,6 +117,12 @@ def _add_evaluate(commands: Any) -> None:
         help="the oracle plays the first N episodes of each trial before the steps of the agent; only the agent is "
         "evaluated then",
     )
+    evaluate.add_argument(
+        "--test_set",
+        metavar="NAME",
+        help="play the test set of this name, such as v0, in place of the evaluation trials (memenvs test-set ID); "
+        "test_set_NAME.json is written, which the report shows",
+    )
     evaluate.epilog = (
         "Other environments than the preset's by dotted names of eval_kwargs, the value as JSON: "
         "--name procthor --eval_kwargs.world procthor --eval_kwargs.split all --eval_kwargs.rooms null."

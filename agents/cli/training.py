@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from memenvs.agents.experiments.config import (
+    TEST_SET_FILES,
     RunConfig,
     check_new,
     difference,
@@ -77,7 +78,7 @@ def evaluate(options: argparse.Namespace, extra_arguments: list[str]) -> dict[st
     """Evaluate a run, in other environments if `extra_arguments` changes `eval_kwargs`."""
     config = read_config(options.folder)
     if not config.kind.acts:
-        for option in ("steps", "checkpoint", "demonstrations"):
+        for option in ("steps", "checkpoint", "demonstrations", "test_set"):
             if getattr(options, option):
                 raise ValueError(f"--{option} is for agents that act; {options.folder} learns to predict")
     eval_kwargs = (
@@ -85,12 +86,18 @@ def evaluate(options: argparse.Namespace, extra_arguments: list[str]) -> dict[st
         if extra_arguments
         else None
     )
+    if options.test_set is not None and (options.steps or options.trials or options.demonstrations):
+        raise ValueError("--test_set has its own trials; leave out --steps, --trials, --demonstrations")
     given = {"eval_steps": options.steps, "eval_trials": options.trials, "eval_kwargs": eval_kwargs}
     changes = {key: value for key, value in given.items() if value is not None}
     shown = f"demonstrations_{options.demonstrations}" if options.demonstrations else OWN_EVALUATION
+    if options.test_set is not None:
+        shown = f"{TEST_SET_FILES}{options.test_set}"
     name = options.name or shown
     if name == OWN_EVALUATION != shown:
-        raise ValueError(f"{OWN_EVALUATION}.json has no demonstrations; leave out --name, or choose another")
+        raise ValueError(
+            f"{OWN_EVALUATION}.json has no demonstrations and no test set; leave out --name, or choose another"
+        )
     if options.checkpoint is not None and not (options.folder / options.checkpoint).is_file():
         raise FileNotFoundError(f"no checkpoint at {options.folder / options.checkpoint}")
     if eval_kwargs is not None:
@@ -104,11 +111,13 @@ def evaluate(options: argparse.Namespace, extra_arguments: list[str]) -> dict[st
     if name == shown and options.checkpoint not in (None, best):
         raise ValueError(f"{name}.json is for {best}, got --checkpoint {options.checkpoint}; choose a --name")
     if config.kind.acts:
-        changes |= {"checkpoint": options.checkpoint, "demonstrations": options.demonstrations}
+        changes |= {name: getattr(options, name) for name in ("checkpoint", "demonstrations", "test_set")}
     with RunDirectory(options.folder) as run:
         experiment = config.kind.make_experiment()
         result = experiment.evaluate(run, name, seed=options.seed, quiet=options.json, **changes)
     if not options.json:
+        if options.test_set is not None:
+            print(f"test set {options.test_set}: {result['agent']['test_set']['hash']}")
         _print_curves(result, config.score)
         print(f"written: {options.folder / name}.json")
     return result

@@ -33,6 +33,7 @@ from memenvs.agents.experiments.progress import training_bar
 from memenvs.agents.experiments.registry import Experiment
 from memenvs.agents.experiments.report import Report
 from memenvs.agents.experiments.run_report import add_demonstrations, add_maps, add_runs
+from memenvs.agents.experiments.test_sets import add_test_sets
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import episode_horizon, make_vec_env
 from memenvs.checks import choices_for
@@ -146,6 +147,7 @@ class AgentExperiment(Experiment):
         seed: int = 1,
         checkpoint: str | None = None,
         demonstrations: int = 0,
+        test_set: str | None = None,
         quiet: bool = False,
         **changes: Any,
     ) -> dict[str, Any]:
@@ -159,6 +161,7 @@ class AgentExperiment(Experiment):
                 validation.
             demonstrations: Number of episodes at the start of each trial in which the oracle acts. With 0 the policy is
                 compared with a random policy and the oracle.
+            test_set: Name of a test set of the id, to play in place of the evaluation trials.
             quiet: Show no progress bars.
             **changes: Fields of the config to change, such as `eval_steps` or `eval_kwargs`.
 
@@ -168,11 +171,12 @@ class AgentExperiment(Experiment):
         policy = None if checkpoint is None else trained_policy(run, seed, checkpoint)
         if demonstrations > 0:
             return evaluate_demonstrated(run, demonstrations, name, seed, policy=policy, quiet=quiet, **changes)
-        return evaluate_and_compare(run, seed, name, policy=policy, quiet=quiet, **changes)
+        return evaluate_and_compare(run, seed, name, policy=policy, test_set=test_set, quiet=quiet, **changes)
 
     def add_to_report(self, report: Report, runs: Sequence[RunDirectory]) -> None:
         """Add learning curves, in-context curves and maps; see `Experiment.add_to_report`."""
         add_runs(report, runs)
+        add_test_sets(report, runs)
         add_demonstrations(report, runs)
         add_maps(report, runs)
         self.add_figures(report, runs[0])

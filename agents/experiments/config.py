@@ -151,6 +151,8 @@ CONFIG = "config.json"
 """Name of the file of settings in the folder of a run."""
 CHECKPOINT = "checkpoint.zip"
 """Name of the latest checkpoint there."""
+TEST_SET_FILES = "test_set_"
+"""Begins the names of files of evaluations on a test set."""
 ACTING = (
     "n_envs",
     "eval_steps",

@@ -16,6 +16,7 @@ from memenvs.agents.experiments.report import image_png
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
+from memenvs.certificates.test_sets import find_test_set
 from memenvs.checks import check_int
 from memenvs.files import write_file
 from memenvs.json_records import format_json
@@ -79,19 +80,28 @@ def policy_from_checkpoint(file: archive.File, config: RunConfig, seed: int) -> 
     return policy
 
 
-def evaluation_env(config: RunConfig, count: int, seed: int) -> VecEnv:
+def evaluation_env(config: RunConfig, count: int, seed: int, test_set: str | None = None) -> VecEnv:
     """Make copies of a run's evaluation environment, with other seeds than in training.
 
     Args:
         config: Settings of the run.
         count: Number of copies.
         seed: Seed of the evaluation.
+        test_set: Name of a test set, whose split it has then.
     """
-    return make_vec_env(config.env, count, seed=EVALUATION_SEED + seed, **{**config.env_kwargs, **config.eval_kwargs})
+    split = None if test_set is None else find_test_set(config.env, test_set).split
+    settings = {**config.env_kwargs, **config.eval_kwargs, **({} if split is None else {"split": split})}
+    return make_vec_env(config.env, count, seed=EVALUATION_SEED + seed, **settings)
 
 
 def make_evaluator(
-    config: RunConfig, env: VecEnv, *, maps: bool = False, demonstrations: int = 0, seed: int = 1
+    config: RunConfig,
+    env: VecEnv,
+    *,
+    maps: bool = False,
+    demonstrations: int = 0,
+    seed: int = 1,
+    test_set: str | None = None,
 ) -> TrialEvaluator:
     """Make the evaluator of a run; see `TrialEvaluator`.
 
@@ -101,10 +111,14 @@ def make_evaluator(
         maps: Keep maps of an early and a late episode, where the environment is batch-native.
         demonstrations: Episodes of the oracle at the start of each trial.
         seed: Seed of the evaluation.
+        test_set: Name of a test set, to play in place of the run's evaluation trials.
 
     Raises:
-        ValueError: A setting is not possible in this environment.
+        ValueError: A setting is not possible in this environment, or it is not that of the test set.
     """
+    deterministic = config.kind.deterministic
+    if test_set is not None:
+        return TrialEvaluator(env, deterministic=deterministic, maps=maps, test_set=test_set)
     layouts = None
     if config.eval_all_layouts:
         count = count_layouts(env)
@@ -116,7 +130,7 @@ def make_evaluator(
         config.eval_steps,
         config.eval_trials,
         layouts=layouts,
-        deterministic=config.kind.deterministic,
+        deterministic=deterministic,
         maps=maps and isinstance(env, TrialVecEnv),
         demonstrations=demonstrations,
         seed=EVALUATION_SEED + seed,
@@ -157,6 +171,7 @@ def evaluate_run(
     maps: bool = False,
     seed: int = 1,
     demonstrations: int = 0,
+    test_set: str | None = None,
     quiet: bool = False,
     **changes: Any,
 ) -> TrialResults:
@@ -169,6 +184,7 @@ def evaluate_run(
         seed: Seed of the evaluation environments and of the actions drawn.
         demonstrations: Episodes of the oracle at the start of each trial, before the `eval_steps`; see
             `TrialEvaluator`.
+        test_set: Name of a test set of the id, to play in place of the evaluation trials; without demonstrations.
         quiet: Show no progress bar.
         **changes: Fields of the config to change, such as `eval_steps` or `eval_kwargs`.
 
@@ -182,11 +198,11 @@ def evaluate_run(
     config = replace(run.config, **changes)
     if policy is None:
         policy = trained_policy(run, seed)
-    env = evaluation_env(config, min(config.n_envs, config.eval_trials), seed)
+    env = evaluation_env(config, min(config.n_envs, config.eval_trials), seed, test_set)
     try:
         if isinstance(policy, ActingPolicy):
             policy.check_env(env)
-        evaluator = make_evaluator(config, env, maps=maps, demonstrations=demonstrations, seed=seed)
+        evaluator = make_evaluator(config, env, maps=maps, demonstrations=demonstrations, seed=seed, test_set=test_set)
         with progress_bar("playing the agent", quiet=quiet) as progress:
             return evaluator.run(policy, progress)
     finally:
@@ -199,6 +215,7 @@ def evaluate_and_compare(
     name: str = "evaluation",
     *,
     policy: Policy | None = None,
+    test_set: str | None = None,
     quiet: bool = False,
     **changes: Any,
 ) -> dict[str, Any]:
@@ -213,6 +230,7 @@ def evaluate_and_compare(
         seed: Seed of the evaluation.
         name: Stem of the file. The report shows "evaluation", and only that one has figures.
         policy: Policy to evaluate; None: that of the run's checkpoint.
+        test_set: Name of a test set of the id, whose trials all of them play, in place of the evaluation trials.
         quiet: Show no progress bars.
         **changes: As `evaluate_run`.
 
@@ -220,12 +238,13 @@ def evaluate_and_compare(
         Policy name -> `TrialResults.to_json`.
     """
     policy = trained_policy(run, seed) if policy is None else policy
-    agent = evaluate_run(run, policy, maps=name == "evaluation", seed=seed, quiet=quiet, **changes)
+    played: dict[str, Any] = {"test_set": test_set, "seed": seed, "quiet": quiet, **changes}
+    agent = evaluate_run(run, policy, maps=name == "evaluation", **played)
     results = {"agent": agent.to_json()}
     for baseline in ("random", *find_environment(run.config.env).policies, "oracle"):
-        played = _evaluate_baseline(run, baseline, seed, quiet, **changes)
-        if played is not None:
-            results[baseline] = played.to_json()
+        found = _evaluate_baseline(run, baseline, **played)
+        if found is not None:
+            results[baseline] = found.to_json()
     write_file(run.path / f"{name}.json", format_json(results).encode())
     for episode, image in agent.maps.items():
         write_file(run.path / f"{episode.replace(' ', '_')}.png", image_png(image))
@@ -306,14 +325,17 @@ def evaluate_rule(config: RunConfig, name: str, seed: int = 1, quiet: bool = Fal
         env.close()
 
 
-def _evaluate_baseline(run: RunDirectory, name: str, seed: int, quiet: bool, **changes: Any) -> TrialResults | None:
+def _evaluate_baseline(
+    run: RunDirectory, name: str, *, seed: int, quiet: bool, test_set: str | None, **changes: Any
+) -> TrialResults | None:
     """Evaluate a policy that does not learn, None if the environment does not have it; see `evaluate_and_compare`."""
     config = replace(run.config, **changes)
-    env = evaluation_env(config, min(config.n_envs, config.eval_trials), seed)
+    env = evaluation_env(config, min(config.n_envs, config.eval_trials), seed, test_set)
     try:
         policy = untrained_policy(name, config.env, env, seed)
         enough = max(BASELINE_TRIALS, (count_layouts(env) or 0) if config.eval_all_layouts else 0)
-        evaluator = make_evaluator(replace(config, eval_trials=min(config.eval_trials, enough)), env, seed=seed)
+        shorter = replace(config, eval_trials=min(config.eval_trials, enough))
+        evaluator = make_evaluator(shorter, env, seed=seed, test_set=test_set)
         with progress_bar(f"playing {name}", quiet=quiet) as progress:
             return evaluator.run(policy, progress)
     except (NotImplementedError, RuleError):  # a task of a user may have no oracle

@@ -10,8 +10,12 @@ from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.json_records import Field, nan_for_null, parse_json
 
 
-def read_evaluation(run: RunDirectory) -> dict[str, dict[str, Any]]:
-    """Read `evaluation.json`; empty if the run was not evaluated.
+def read_evaluation(run: RunDirectory, name: str = "evaluation.json") -> dict[str, dict[str, Any]]:
+    """Read an evaluation; empty if there is no such file.
+
+    Args:
+        run: The folder.
+        name: Name of the file.
 
     Returns:
         Policy name -> `TrialResults.to_json`; where a run learns to predict, as `evaluate_predictions` returns it.
@@ -19,7 +23,7 @@ def read_evaluation(run: RunDirectory) -> dict[str, dict[str, Any]]:
     Raises:
         ValueError: The file cannot be read or is no evaluation.
     """
-    file = run.path / "evaluation.json"
+    file = run.path / name
     if not file.is_file():
         return {}
     root = _read_policies(file)

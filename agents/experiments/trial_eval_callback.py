@@ -11,15 +11,13 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor, is_vecenv_wrapped
 
 from memenvs.agents.algorithms.base import MemoryAlgorithm
-from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
+from memenvs.agents.experiments.trial_evaluator import ENDLESS, TrialEvaluator, TrialResults
 from memenvs.checks import check_int
 from memenvs.resets import below_limit, stream_seed
 from memenvs.wrappers import TrialWrapper
 
 SUCCESS = ("is_success", "success")
 """Metrics that are logged as `eval/success_rate`, the first that an environment has."""
-ENDLESS = 2**62
-"""Steps of a trial that ends by itself."""
 
 
 class TrialEvalCallback(EventCallback):

@@ -11,9 +11,13 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from memenvs.agents.experiments.play import DemonstratedPolicy, Policy, play_trials, trial_options
 from memenvs.agents.vec_env import TrialVecEnv
+from memenvs.certificates.test_sets import TrialSet, playable_test_set
 from memenvs.checks import check_int, choices_for
 from memenvs.resets import stream_seed
 from memenvs.task import metric_values
+
+ENDLESS = 2**62
+"""Steps of a trial that ends by itself."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class TrialResults:
             without `maps`, or if the task has no pose or draws no map.
         demonstrated: As `metrics`, of the demonstrations, (trials, demonstrations); empty without demonstrations.
         homes: (trials,); name of the home of each trial, which several layouts may share; None without homes.
+        test_set: Test set of the trials; None for others.
     """
 
     metrics: dict[str, np.ndarray]
@@ -54,6 +59,7 @@ class TrialResults:
     maps: dict[str, np.ndarray]
     demonstrated: dict[str, np.ndarray] = field(default_factory=dict)
     homes: np.ndarray | None = None
+    test_set: TrialSet | None = None
 
     def trial_means(self, metric: str) -> np.ndarray:
         """Mean of a metric over the finished episodes of each trial with one, float64, (trials,)."""
@@ -99,6 +105,7 @@ class TrialResults:
         return {
             "trials": len(self.layouts),
             "layouts": len(np.unique(self.layouts)),
+            "test_set": None if self.test_set is None else self.test_set.to_json(),
             "demonstrations": {
                 name: [_mean(values[:, e]) for e in range(values.shape[1])]
                 for name, values in sorted(self.demonstrated.items())
@@ -130,8 +137,9 @@ class TrialEvaluator:
     Args:
         env: N environments. They play the trials in batches of N: one trial each, until all N have ended. The
             environments may end a trial before `n_steps`, for example after `trial_episodes`.
-        n_steps: Steps of a trial in which the policy acts; may be far beyond the training context; >= 1.
-        n_trials: Trials to play, N at a time; >= 1.
+        n_steps: Steps of a trial in which the policy acts; may be far beyond the training context; >= 1. None with
+            `test_set`.
+        n_trials: Trials to play, N at a time; >= 1. None with `test_set`.
         layouts: Layouts of the trials in order, cycled; None for those of the environment's own trials.
         deterministic: Take the most likely action instead of a sampled one.
         maps: Keep maps with the path of an early and a late episode of the first environment.
@@ -140,9 +148,11 @@ class TrialEvaluator:
         seed: In environments without trials, trial k is the episode after a reset with
             `memenvs.resets.stream_seed(seed)` + k; >= 0. The trials of others follow from the seeds of the
             environments.
+        test_set: Name of a test set of the id (`memenvs test-set ID`), such as "v0", or the set: its trials are played,
+            to their ends. The settings of the environments must be those of the test set.
 
     Raises:
-        ValueError: A number is too small, or the environment has no oracle to demonstrate.
+        ValueError: A number is too small, the environment has no oracle to demonstrate, or it cannot play the test set.
 
     Source:
         Elawady et al., "ReLIC: A Recipe for 64k Steps of In-Context Reinforcement Learning for Embodied AI", 2024
@@ -154,15 +164,22 @@ class TrialEvaluator:
     def __init__(
         self,
         env: VecEnv,
-        n_steps: int,
-        n_trials: int,
+        n_steps: int | None = None,
+        n_trials: int | None = None,
         *,
         layouts: Sequence[int] | None = None,
         deterministic: bool = False,
         maps: bool = False,
         demonstrations: int = 0,
         seed: int = 0,
+        test_set: str | TrialSet | None = None,
     ) -> None:
+        self.test_set = None if test_set is None else _check_test_set(env, test_set)
+        if self.test_set is not None:
+            for name, value in {"n_steps": n_steps, "n_trials": n_trials, "layouts": layouts}.items():
+                if value is not None:
+                    raise ValueError(f"{name} must be None with a test_set, which has its own, got {value}")
+            n_steps, n_trials = ENDLESS, self.test_set.trials
         check_int("n_steps", n_steps)
         check_int("n_trials", n_trials)
         check_int("demonstrations", demonstrations, 0)
@@ -176,6 +193,7 @@ class TrialEvaluator:
             raise ValueError("layouts must be None or have at least one entry, got none")
         if maps and not isinstance(env, TrialVecEnv):
             raise ValueError(f"maps needs a TrialVecEnv, got {type(env).__name__}")
+        assert n_steps is not None and n_trials is not None
         self.env = env
         self.n_steps = n_steps
         self.n_trials = n_trials
@@ -207,7 +225,10 @@ class TrialEvaluator:
         maps: dict[str, np.ndarray] = {}
         for first in range(0, self.n_trials, self.env.num_envs):
             count = min(self.env.num_envs, self.n_trials - first)
-            if has_trials:
+            if self.test_set is not None:
+                self.env.seed(self.test_set.first_seed + first)
+                self.env.set_options({"trial": 0})
+            elif has_trials:
                 self.env.set_options(trial_options(first, self.env.num_envs, self.layouts))
             else:
                 self.env.seed(stream_seed(self.seed) + first)
@@ -229,6 +250,7 @@ class TrialEvaluator:
             maps,
             _metric_tables([trial[:demonstrations] for trial in episodes]),
             None if None in homes else np.array(homes, str),
+            self.test_set,
         )
 
     def _has_trials(self) -> bool:
@@ -291,6 +313,16 @@ class TrialEvaluator:
             return {f"episode {e}": self.env.env.task.draw_map(0, np.stack(path)) for e, path in chosen.items()}
         except NotImplementedError:
             return {}
+
+
+def _check_test_set(env: VecEnv, test_set: str | TrialSet) -> TrialSet:
+    """Return the test set of an environment, checked."""
+    if not isinstance(env.unwrapped, TrialVecEnv):
+        raise ValueError(f"test_set needs a TrialVecEnv, got {type(env.unwrapped).__name__}")
+    if isinstance(test_set, str):
+        return playable_test_set(env.unwrapped.env, test_set)
+    test_set.check_env(env.unwrapped.env)
+    return test_set
 
 
 def _episode_metrics(info: dict[str, Any], option_names: Sequence[str]) -> dict[str, float]:

@@ -7,10 +7,12 @@ from pathlib import Path
 import gymnasium as gym
 
 from generate.markdown import code, docstring_sections, items, page, section, settings_table, table
+from memenvs.cli.certify import facts, horizon_cells, table_cells, verdict_text
+from memenvs.cli.listing import verdict_of
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.plugins import load_class
 from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
-from memenvs.task import BatchTask, load_task
+from memenvs.task import PHASE, BatchTask, load_task
 from pictures import PICTURES, Picture, make_picture
 
 #: Steps at the end of an episode of Room Ballet or FFHQ-world that its picture shows: three visits, or a query.
@@ -89,16 +91,21 @@ def task_sections(task: type[BatchTask]) -> dict[str, str]:
 
 def _index() -> str:
     rows = [
-        (f"[{_title(spec)}]({page_name(spec)}): remember {spec.remembers}", f"![{spec.name}]({_picture(spec)})")
+        (
+            f"[{_title(spec)}]({page_name(spec)}): remember {spec.remembers}",
+            verdict_of(spec) or "-",
+            f"![{spec.name}]({_picture(spec)})",
+        )
         for spec in ENVIRONMENTS
     ]
     toctree = "\n".join(["```{toctree}", ":hidden:", "", *(page_name(spec) for spec in ENVIRONMENTS), "```"])
     text = (
-        f"In each environment the right action depends on an observation that was made long ago. The id is "
-        f"`{ENVIRONMENTS[0].id}` and so on. All of them have trials: sequences of episodes in one layout. `reset()` "
-        f"goes on with the trial until it is over; its options choose trial, episode and layout."
+        f"How much of an environment needs a memory is measured in its [certificate](../certificates.md). Its verdict "
+        f"is long, short or none. The id is `{ENVIRONMENTS[0].id}` and so on. All of them have trials: sequences of "
+        f"episodes in one layout. `reset()` goes on with the trial until it is over; its options choose trial, episode "
+        f"and layout."
     )
-    return page("Environments", text, table(("environment", "the oracle plays"), rows), toctree)
+    return page("Environments", text, table(("environment", "verdict", "the oracle plays"), rows), toctree)
 
 
 def _picture(spec: EnvironmentSpec) -> str:
@@ -119,6 +126,9 @@ def _environment(spec: EnvironmentSpec) -> str:
         name: text for name, text in items(common["Options"]).items() if name not in VECTOR_OPTIONS
     }
     info = items(sections["Info"]) | items(common["Info"])
+    observations = items(sections["Observation"])
+    if PHASE in env.observation_space.spaces:  # of the trial layer, where the task does not write its own
+        observations = {**items(common["Observation"]), **observations}
     if "success" not in info:
         del info["is_success"]
     return page(
@@ -127,7 +137,7 @@ def _environment(spec: EnvironmentSpec) -> str:
         sections[""],
         "\n".join(f"- **{name}:** {value}" for name, value in _facts(spec)),
         code(_EXAMPLE.format(id=spec.id)),
-        section("Observation", _observation_table(items(sections["Observation"]), env.observation_space)),
+        section("Observation", _observation_table(observations, env.observation_space)),
         section("Action", sections["Action"]),
         section("Reward", sections["Reward"]),
         section("Termination", sections["Termination"]),
@@ -136,6 +146,7 @@ def _environment(spec: EnvironmentSpec) -> str:
         section("Info", _list_table("key", info)),
         section("Settings", settings_table(task.config_type) if task.config_type else ""),
         section("Without memory", sections.get("Without memory", "")),
+        section("Certificate", _certificate(spec)),
         section("Variants", sections.get("Variants", "")),
         section("Batches", sections.get("Batches", "")),
         section("Further pages", FURTHER_PAGES.get(spec.family, "")),
@@ -154,6 +165,25 @@ def _facts(spec: EnvironmentSpec) -> list[tuple[str, str]]:
         *((f"Scripted policy `{name}`", _rule(spec, name)) for name in spec.policies),
         *([("Needs", spec.needs)] if spec.needs else []),
     ]
+
+
+def _certificate(spec: EnvironmentSpec) -> str:
+    """The certificate of an id: verdict, scores, horizon curve and facts; "" without one."""
+    made = spec.load_certificate()
+    if made is None:
+        return ""
+    split = "" if made.split is None else f", split `{made.split}`"
+    horizon = horizon_cells(made)
+    return "\n\n".join(
+        [
+            f"Verdict: **{verdict_text(made)}**. `{made.command}` makes this [certificate](../certificates.md) of "
+            f"{made.trials} trials of the test set {made.test_set}{split}.",
+            table(("policy", "way", "window", f"`{made.score_key}`", "score shown"), table_cells(made)),
+            "Score shown of the ideal policy, whose memory is wiped every k steps:",
+            table(("k", *(steps for steps, _ in horizon)), [("score", *(score for _, score in horizon))]),
+            "\n".join(f"- {fact[0].upper()}{fact[1:]}." for fact in facts(made)),
+        ]
+    )
 
 
 def _rule(spec: EnvironmentSpec, name: str) -> str:

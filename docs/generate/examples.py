@@ -44,6 +44,17 @@ EXAMPLES = {
             "# in a script: status 1 where one of them does not work",
             "memenvs doctor egl miniworld --json",
         ],
+        "certify": [
+            "memenvs certify Darkroom-Gap-v0 --quick",
+            "# of one's own id, into a file that `memenvs.register(..., certificate=FILE)` takes",
+            "memenvs certify corridor/Corridor-v0 --import corridor --out Corridor-v0.json",
+            "# adds rows of trained agents, and plays nothing",
+            "memenvs certify Darkroom-Gap-v0 --certificate Darkroom-Gap-v0.json --rows trained.json --out new.json",
+        ],
+        "test-set": [
+            "memenvs test-set Darkroom-Gap-v0",
+            "memenvs test-set Darkroom-Gap-v0 --json",
+        ],
         "score": [
             "# R2R: ne sr osr spl tl ndtw sdtw cls; CVDN: gp",
             "memenvs score r2r trajectories.json --split val_unseen",

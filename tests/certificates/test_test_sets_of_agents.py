@@ -1,0 +1,88 @@
+"""Named test sets in the evaluation of agents."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memenvs.agents import make_vec_env
+from memenvs.agents.cli import main
+from memenvs.agents.experiments.play import OraclePolicy, RandomPolicy
+from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
+from memenvs.certificates.playing import OraclePlayer, play_scores
+from memenvs.certificates.test_sets import find_test_set
+from memenvs.core import TrialVectorEnv
+from memenvs.registry import find_environment
+
+GAP = "memenvs/Darkroom-Gap-v0"
+
+
+def play(num_envs: int, seed: int) -> TrialResults:
+    env = make_vec_env(GAP, num_envs, seed=seed, split="test")
+    return TrialEvaluator(env, test_set="v0").run(OraclePolicy(env))  # type: ignore[arg-type]
+
+
+def test_the_same_trials_for_everyone() -> None:
+    first, second = play(25, 0), play(64, 9)  # 64 do not divide 200
+    assert first.metrics["return"].shape == (200, 10)
+    for name, values in first.metrics.items():
+        np.testing.assert_array_equal(values, second.metrics[name])
+    assert first.layouts.tolist() == second.layouts.tolist() and len(set(first.layouts)) == 5
+    spec = find_environment(GAP)
+    trials = find_test_set(GAP)
+    env = TrialVectorEnv(spec.task, 20, autoreset_mode="Disabled", **trials.settings)  # type: ignore[arg-type]
+    certified = play_scores(env, OraclePlayer(env), trials.seeds, "return").scores
+    np.testing.assert_allclose(first.metrics["return"][:, 1:].mean(1), certified)
+    assert first.to_json()["test_set"] == json.loads(json.dumps(trials.to_json()))
+
+
+def test_what_is_refused() -> None:
+    env = make_vec_env(GAP, 2, split="test")
+    for arguments, message in (
+        ({"test_set": "v1"}, r"unknown test_set 'v1' of memenvs/Darkroom-(Gap-)?v0; choose from \['v0'\]"),
+        ({"test_set": "v0", "n_steps": 9}, "n_steps must be None with a test_set"),
+        ({"test_set": "v0", "layouts": [1]}, "layouts must be None with a test_set"),
+        (
+            {"test_set": find_test_set("FourBoxes-v0")},
+            "test_set 'v0' is of memenvs/FourBoxes-v0, got an environment of",
+        ),
+        ({"test_set": find_test_set("Darkroom-v0")}, "of memenvs/Darkroom-v0 has gap=0, got an environment with 20"),
+        ({}, "n_steps must be an integer of at least 1, got None"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            TrialEvaluator(env, **arguments)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="test_set needs a TrialVecEnv, got DummyVecEnv"):
+        TrialEvaluator(make_vec_env("CartPole-v1", 1), test_set="v0")
+    train = make_vec_env(GAP, 2)
+    with pytest.raises(ValueError, match="has split='test', got an environment with 'train'"):
+        TrialEvaluator(train, test_set="v0").run(RandomPolicy(train.action_space))
+
+
+@pytest.mark.slow
+def test_a_run_is_evaluated_on_a_test_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "run"
+    small = ["--total_steps", "1024", "--no-evaluate", "--json", "--out", str(folder)]
+    settings = ["--env", GAP, "--env_kwargs", "{}", "--eval_kwargs", "{}"]
+    assert main(["train", "ci-smoke", *small, *settings]) == 0
+    capsys.readouterr()
+    assert main(["evaluate", str(folder), "--test_set", "v0"]) == 0
+    text, known = capsys.readouterr().out, find_test_set(GAP)
+    assert f"test set v0: {known.hash}" in text and f"written: {folder / 'test_set_v0'}.json" in text
+    data = json.loads((folder / "test_set_v0.json").read_text())
+    assert {"agent", "random", "oracle"} <= set(data)
+    assert {each["trials"] for each in data.values()} == {200}
+    assert data["agent"]["test_set"]["hash"] == known.hash
+    assert main(["report", str(folder)]) == 0
+    assert known.hash in (folder / "report.html").read_text()
+    capsys.readouterr()
+    for extra, message in (
+        (["--test_set", "v2"], "unknown test_set 'v2' of memenvs/Darkroom-Gap-v0"),
+        (["--test_set", "v0", "--trials", "3"], "--test_set has its own trials"),
+        (["--test_set", "v0", "--name", "evaluation"], "evaluation.json has no demonstrations and no test set"),
+        (["--test_set", "v0", "--name", "x", "--eval_kwargs.gap", "3"], "has gap=20, got an environment with 3"),
+    ):
+        assert main(["evaluate", str(folder), *extra]) == 2
+        assert message in capsys.readouterr().err

@@ -23,7 +23,7 @@ QUERY_BLOCK = 512
 
 
 @dataclass(frozen=True)
-class Window:
+class KeyWindow:
     """Mask in which each query attends to the sinks at the front and to one run of keys.
 
     Attributes:
@@ -37,7 +37,7 @@ class Window:
     sinks: int = 0
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, *, causal: bool, mask: Tensor | Window | None = None) -> Tensor:
+def attend(q: Tensor, k: Tensor, v: Tensor, *, causal: bool, mask: Tensor | KeyWindow | None = None) -> Tensor:
     """Compute softmax attention with scale 1 / sqrt(head width).
 
     Causal attention is aligned to the lower right: the last query attends to every key, the one before it to all but
@@ -48,7 +48,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, *, causal: bool, mask: Tensor | Wind
         k: float, (B, heads, M, width); M >= T if `causal`.
         v: float, (B, heads, M, width).
         causal: Whether the queries are the last T of the M steps and attend to nothing later.
-        mask: bool (B or 1, heads or 1, T, M), True where a query attends, or a `Window`; not together with `causal`.
+        mask: bool (B or 1, heads or 1, T, M), True where a query attends, or a `KeyWindow`; not together with `causal`.
 
     Returns:
         float, (B, heads, T, width).
@@ -67,7 +67,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, *, causal: bool, mask: Tensor | Wind
         attended = _attend_by_flash(q, k, v, mask)
         if attended is not None:
             return attended
-    if isinstance(mask, Window):
+    if isinstance(mask, KeyWindow):
         return _attend_windows(q, k, v, mask)
     if not causal or queries == 1:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
@@ -80,9 +80,9 @@ def attend(q: Tensor, k: Tensor, v: Tensor, *, causal: bool, mask: Tensor | Wind
     return _attend_lower_right(q, k, v)
 
 
-def _attend_by_flash(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | Window) -> Tensor | None:
+def _attend_by_flash(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | KeyWindow) -> Tensor | None:
     """Attention by flash-attn; None for masks that it does not have."""
-    if isinstance(mask, Window):
+    if isinstance(mask, KeyWindow):
         if q.shape[-2] == 1 and not any(each.requires_grad for each in (q, k, v)):
             return flash.attend_cache(q, k, v, mask.first[:, 0], mask.last[:, 0], mask.sinks)
         windows = flash.pack_windows(mask.first, mask.last, mask.sinks, k.shape[-2])
@@ -116,16 +116,16 @@ def _attend_lower_right(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.cat(parts, dim=-2)
 
 
-def _attend_windows(q: Tensor, k: Tensor, v: Tensor, window: Window) -> Tensor:
+def _attend_windows(q: Tensor, k: Tensor, v: Tensor, window: KeyWindow) -> Tensor:
     """Attention in windows, a block of queries at a time, whose mask is made again in the backward pass."""
     parts = []
     for begin, end in _query_blocks(q.shape[-2]):
-        block = Window(window.first[:, begin:end], window.last[:, begin:end], window.sinks)
+        block = KeyWindow(window.first[:, begin:end], window.last[:, begin:end], window.sinks)
         parts.append(checkpointed(_attend_block, q[..., begin:end, :], k, v, block))
     return torch.cat(parts, dim=-2)
 
 
-def _attend_block(q: Tensor, k: Tensor, v: Tensor, window: Window) -> Tensor:
+def _attend_block(q: Tensor, k: Tensor, v: Tensor, window: KeyWindow) -> Tensor:
     """Attention of a block of queries to the keys that one of them can reach."""
     sinks = window.sinks
     low, high = int(window.first.min()), int(window.last.max()) + 1

@@ -130,7 +130,7 @@ def pack_windows(first: Tensor, last: Tensor, sinks: int, num_keys: int) -> Pack
     one before. Within a sequence this is causal attention.
 
     Args:
-        first: int64, (B, T); first key of each query's window, as in `memenvs.agents.memory.attention.Window`.
+        first: int64, (B, T); first key of each query's window, as in `memenvs.agents.memory.attention.KeyWindow`.
         last: int64, (B, T); its last key.
         sinks: Number of keys at the front that every query attends to.
         num_keys: M.

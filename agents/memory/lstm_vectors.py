@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from memenvs.agents.memory.attention import Window, attend
+from memenvs.agents.memory.attention import KeyWindow, attend
 from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.recurrent import LSTMMemory, RecurrentConfig
@@ -149,7 +149,7 @@ class LSTMVectorsMemory(Memory):
         now = torch.arange(steps, device=h.device)
         first = reset if capacity is None else torch.maximum(reset, now - capacity + 1)
         at = slice(steps - n_last, steps)
-        window = Window(past + first[:, at], (past + now[at]).expand(batch, -1))
+        window = KeyWindow(past + first[:, at], (past + now[at]).expand(batch, -1))
         query = self.query(h[:, at])[:, None]
         keys, values = self.keys_values(vectors)[:, None].chunk(2, -1)
         read = attend(query, keys, values, causal=False, mask=window)[:, 0]

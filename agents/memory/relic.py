@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memenvs.agents.memory.attention import Window, attend, checkpointed, rotation_factors
+from memenvs.agents.memory.attention import KeyWindow, attend, checkpointed, rotation_factors
 from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, n_last_steps
 from memenvs.agents.memory.clock import StepClock
 from memenvs.agents.memory.transformer import Rotation, TransformerBlock, TransformerConfig
@@ -301,7 +301,7 @@ class RelicMemory(Memory):
             keys, values = self._context(i, new, sinks[i] if sinks else None, layout, cache).unbind(1)
             mask = None
             if layout.first is not None:
-                mask = Window(layout.first[:, steps - queries :], layout.slots[:, steps - queries :], self.sinks)
+                mask = KeyWindow(layout.first[:, steps - queries :], layout.slots[:, steps - queries :], self.sinks)
             attended = attend(q, keys, values, causal=mask is None, mask=mask)
             keep_block = None if keep is None else keep[i]
             h = checkpointed(block.finish, h[:, steps - queries :], attended, keep_block, when=is_long)

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memenvs.agents.memory.attention import Window, attend, rotate, rotation_factors
+from memenvs.agents.memory.attention import KeyWindow, attend, rotate, rotation_factors
 from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.scene_memory import POSITION_SCALE
@@ -106,7 +106,7 @@ class RelativePoseBlock(AttentionBlock):
         return torch.stack([torch.cat([k, g], -1), torch.cat([v, g], -1)], 1).transpose(2, 3)
 
     def attend_relative(
-        self, x: Tensor, keys_values: Tensor, frames: Tensor, rotation: Rotation, mask: Tensor | Window | None
+        self, x: Tensor, keys_values: Tensor, frames: Tensor, rotation: Rotation, mask: Tensor | KeyWindow | None
     ) -> Tensor:
         """Return the block's output, float (B, T, D).
 
@@ -308,7 +308,7 @@ class CausalMemory(Memory):
         return cos.to(dtype), sin.to(dtype)
 
 
-def _mask(first: Tensor, keys: int) -> Tensor | Window | None:
+def _mask(first: Tensor, keys: int) -> Tensor | KeyWindow | None:
     """Mask for `RelativePoseBlock.attend_relative`.
 
     Args:
@@ -320,5 +320,5 @@ def _mask(first: Tensor, keys: int) -> Tensor | Window | None:
     steps = first.shape[1]
     last = torch.arange(keys - steps, keys, device=first.device).expand_as(first)
     if steps > 1:
-        return Window(first, last)
+        return KeyWindow(first, last)
     return (torch.arange(keys, device=first.device) >= first[..., None])[:, None]

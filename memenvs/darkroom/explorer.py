@@ -10,7 +10,7 @@ from memenvs.rules import Rule
 from memenvs.task import PHASE, BatchTask, Observation
 
 
-class Explorer(Rule):
+class DarkroomExplorer(Rule):
     """Search cell after cell until there is reward, then go straight to that cell in every episode.
 
     It searches the nearest cell in which no step has ended, of equally near ones that which `Sweep` visits first from

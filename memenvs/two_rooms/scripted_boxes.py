@@ -56,7 +56,7 @@ class LeftBox(_BoxRule):
         return approach(_left_one(self.directions(observation)))
 
 
-class SpinNotebook(_BoxRule):
+class BoxNotebook(_BoxRule):
     """Write the colour into the own motion: turn left all along the stay for green, right for blue.
 
     It sees the present and the last view, and its own previous action. After the cue it turns, and goes on as it
@@ -99,7 +99,7 @@ class SpinNotebook(_BoxRule):
         return np.where(np.isnan(direction), spin, approach(direction)).astype(np.int64)
 
 
-class CueMemory(_BoxRule):
+class BoxMemory(_BoxRule):
     """Remember the colour of the cue, and go to the box of this colour; to the left one if it has seen no cue.
 
     It faces the cue as long as it is there, and turns during the stay. What it remembers is one bit.

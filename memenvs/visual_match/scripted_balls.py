@@ -46,7 +46,7 @@ class GreenBall(_BallRule):
         return approach(*find_ball(kinds, np.full(len(kinds), _GREEN)))
 
 
-class SpinNotebook(_BallRule):
+class BallNotebook(_BallRule):
     """Write the colour into the own motion: turn left all along the stay for green, right for blue.
 
     It sees the present and the last view, and its own previous action. After the cue it turns, and goes on as it
@@ -87,7 +87,7 @@ class SpinNotebook(_BallRule):
         return np.where(is_ball, steps, spin).astype(np.int64)
 
 
-class CueMemory(_BallRule):
+class BallMemory(_BallRule):
     """Remember the colour of the cue, and take the ball of this colour; the green one if it has seen no cue.
 
     It faces the cue as long as it is there, and turns during the stay. What it remembers is one bit.

@@ -1,4 +1,4 @@
-"""Explorer and window rules of the Darkroom: what they score, with a gap and without, and by hand."""
+"""DarkroomExplorer and window rules of the Darkroom: what they score, with a gap and without, and by hand."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 
 from memenvs.core import TrialVectorEnv
 from memenvs.darkroom.env import MOVES, Darkroom
-from memenvs.darkroom.explorer import Explorer
+from memenvs.darkroom.explorer import DarkroomExplorer
 from memenvs.darkroom.window_paths import PathCode, PathCode4, PathCode16, plan_paths
 from memenvs.rules import Rule, RuleError, Window
 from memenvs.task import BatchTask
 from tests.rule_scores import actions_alone, actions_on_a_copy, returns_by_goal, scores, windowed
 
-RULES = (Explorer, PathCode4, PathCode16)
+RULES = (DarkroomExplorer, PathCode4, PathCode16)
 #: Trials in which each goal of a 5 x 5 room occurs once, without a gap.
 SMALL = {"split": "all", "max_episode_steps": 25}
 GAP = {**SMALL, "gap": 20, "max_episode_steps": 45}
@@ -44,7 +44,7 @@ def test_every_goal_is_reached_by_a_shortest_path_from_the_second_episode_on(rul
     late = shortest(size, steps) - played[1:]
     assert (late[:, 1:] == 0).all() or (rule is PathCode4 and size == 8 and late[:, 1:].max() == 1)
     # Goal (0, 0), where episodes begin: the explorer stays there in the second episode, the others search and leave it.
-    assert (late[:, 0] == 0).all() == (rule is Explorer)
+    assert (late[:, 0] == 0).all() == (rule is DarkroomExplorer)
     sweep = np.array([[x * size + (y if x % 2 == 0 else size - 1 - y) for y in range(size)] for x in range(size)])
     first = np.where(sweep.ravel() > 0, steps + 1 - sweep.ravel(), 0)
     np.testing.assert_array_equal(played[0], first)
@@ -53,9 +53,9 @@ def test_every_goal_is_reached_by_a_shortest_path_from_the_second_episode_on(rul
 @pytest.mark.parametrize("rule", RULES)
 def test_a_gap_leaves_window_rules_at_the_score_of_the_sweep(rule):
     """The attack that the gap closes: as many blank steps as the window has."""
-    memoryless = by_cell(lambda task: Window(Explorer(task), 1), 5, **GAP)
+    memoryless = by_cell(lambda task: Window(DarkroomExplorer(task), 1), 5, **GAP)
     played = by_cell(rule, 5, **GAP)
-    if rule is Explorer:
+    if rule is DarkroomExplorer:
         assert (shortest(5, 25) - played[1:] == 0).all()
     else:
         np.testing.assert_array_equal(played, memoryless)
@@ -64,15 +64,15 @@ def test_a_gap_leaves_window_rules_at_the_score_of_the_sweep(rule):
 
 
 def test_windows_of_the_explorer_reach_over_a_gap_that_is_shorter():
-    memoryless = by_cell(lambda task: Window(Explorer(task), 1), 5, **GAP)
+    memoryless = by_cell(lambda task: Window(DarkroomExplorer(task), 1), 5, **GAP)
     for window, known in ((20, False), (22, False), (40, True)):
-        played = by_cell(lambda task, window=window: Window(Explorer(task), window), 5, **GAP)
+        played = by_cell(lambda task, window=window: Window(DarkroomExplorer(task), window), 5, **GAP)
         assert (played[1:].mean() > memoryless.mean() + 7) == known, window
 
 
 def test_steps_back_to_the_goal_count_the_gap():
     env = TrialVectorEnv(Darkroom, 1, trial_episodes=2, autoreset_mode="Disabled", size=5, **GAP)
-    rule = Explorer(env.task)
+    rule = DarkroomExplorer(env.task)
     assert rule.bits == pytest.approx(np.log2(25))
     observation, _ = env.reset(seed=0, options={"goal": (0, 2)})
     rule.start(*np.ones((2, 1), bool))
@@ -143,7 +143,7 @@ def test_large_rooms():
         PathCode4(env.task)
     assert issubclass(PathCode4, PathCode)
     observation, _ = env.reset(seed=0)
-    assert Explorer(env.task).actions(observation).tolist() == [2]
+    assert DarkroomExplorer(env.task).actions(observation).tolist() == [2]
 
 
 @pytest.mark.slow

@@ -9,10 +9,10 @@ from memenvs.core import TrialVectorEnv
 from memenvs.rules import Window
 from memenvs.two_rooms.env import TwoRooms
 from memenvs.two_rooms.rooms import FORWARD, LEFT, RIGHT, BoxRooms
-from memenvs.two_rooms.scripted_boxes import CueMemory, LeftBox, SpinNotebook, approach
+from memenvs.two_rooms.scripted_boxes import BoxMemory, LeftBox, BoxNotebook, approach
 from tests.rule_scores import actions_alone, actions_on_a_copy, scores, windowed
 
-RULES = (LeftBox, SpinNotebook, CueMemory)
+RULES = (LeftBox, BoxNotebook, BoxMemory)
 IDS = ("TwoRooms-v0", "TwoRooms-Led-v0")
 SHORT = {"phases": (4, 12, 16), "image_size": (24, 40)}
 
@@ -43,14 +43,14 @@ def test_windows_over_the_stay_need_its_length(id):
 
 
 def test_the_notebook_needs_its_two_steps():
-    assert SpinNotebook.window == 2 and SpinNotebook.way == "world"
-    assert scores(IDS[0], lambda task: Window(SpinNotebook(task), 2), 20, **SHORT).all()
-    assert scores(IDS[0], lambda task: Window(SpinNotebook(task), 1), 20, **SHORT).mean() < 0.7
+    assert BoxNotebook.window == 2 and BoxNotebook.way == "world"
+    assert scores(IDS[0], lambda task: Window(BoxNotebook(task), 2), 20, **SHORT).all()
+    assert scores(IDS[0], lambda task: Window(BoxNotebook(task), 1), 20, **SHORT).mean() < 0.7
 
 
 def test_steps_back_to_the_cue():
     env = TrialVectorEnv(TwoRooms, 8, image_size=(24, 40), autoreset_mode="Disabled")
-    rule = CueMemory(env.task)
+    rule = BoxMemory(env.task)
     assert rule.bits == 1
     observation, _ = env.reset(seed=0)
     rule.start(*np.ones((2, 8), bool))

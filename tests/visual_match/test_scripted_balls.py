@@ -11,10 +11,10 @@ from memenvs.core import TrialVectorEnv
 from memenvs.rules import Window
 from memenvs.visual_match.env import VisualMatch
 from memenvs.visual_match.rooms import BLUE, EMPTY, FORWARD, GREEN, LEFT, RED, RIGHT, VIEW
-from memenvs.visual_match.scripted_balls import CueMemory, GreenBall, SpinNotebook, approach, find_ball
+from memenvs.visual_match.scripted_balls import BallMemory, GreenBall, BallNotebook, approach, find_ball
 from tests.rule_scores import actions_alone, actions_on_a_copy, scores, windowed
 
-RULES = (GreenBall, SpinNotebook, CueMemory)
+RULES = (GreenBall, BallNotebook, BallMemory)
 IDS = ("VisualMatch-v0", "VisualMatch-Led-v0")
 SHORT = {"phases": (4, 20, 16)}
 
@@ -46,15 +46,15 @@ def test_windows_over_the_stay_need_its_length(id):
 
 
 def test_the_notebook_needs_its_two_steps():
-    plain = scores(IDS[0], lambda task: Window(SpinNotebook(task), 2), 40, **SHORT)
-    assert plain.all() and SpinNotebook.window == 2 and SpinNotebook.way == "world"
-    one = scores(IDS[0], lambda task: Window(SpinNotebook(task), 1), 40, **SHORT)[0]
+    plain = scores(IDS[0], lambda task: Window(BallNotebook(task), 2), 40, **SHORT)
+    assert plain.all() and BallNotebook.window == 2 and BallNotebook.way == "world"
+    one = scores(IDS[0], lambda task: Window(BallNotebook(task), 1), 40, **SHORT)[0]
     np.testing.assert_array_equal(one, is_green(IDS[0], 40, **SHORT))
 
 
 def test_steps_back_to_the_cue():
     env = TrialVectorEnv(VisualMatch, 30, autoreset_mode="Disabled")
-    rule = CueMemory(env.task)
+    rule = BallMemory(env.task)
     assert rule.bits == 1
     observation, _ = env.reset(seed=0)
     rule.start(*np.ones((2, 30), bool))
@@ -72,7 +72,7 @@ def test_paths_by_hand():
     """From (1, 4) to the three balls, which are three cells ahead in this and the next rows."""
     for goal, moves in ((0, [LEFT, FORWARD, RIGHT, *3 * [FORWARD]]), (1, 3 * [FORWARD])):
         env = TrialVectorEnv(VisualMatch, 1, phases=(1, 1, 9), random_order=False, autoreset_mode="Disabled")
-        rule = CueMemory(env.task)
+        rule = BallMemory(env.task)
         observation, _ = env.reset(seed=0, options={"goal": goal})
         taken = []
         for _ in range(2 + len(moves)):

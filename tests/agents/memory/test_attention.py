@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from memenvs.agents.memory.attention import QUERY_BLOCK, Window, attend, masked_softmax, rotate, rotation_factors
+from memenvs.agents.memory.attention import QUERY_BLOCK, KeyWindow, attend, masked_softmax, rotate, rotation_factors
 
 #: Precision and head width.
 CASES = [(torch.float64, 6), (torch.float32, 8), (torch.float32, 32)]
@@ -29,7 +29,7 @@ def tensors(queries: int, keys: int, width: int, dtype: torch.dtype, large: floa
     return [x.requires_grad_() for x in made]
 
 
-def check(qkv: list[Tensor], visible: Tensor, causal: bool, mask: Tensor | Window | None) -> None:
+def check(qkv: list[Tensor], visible: Tensor, causal: bool, mask: Tensor | KeyWindow | None) -> None:
     """Output and gradients equal the definition's."""
     got = attend(*qkv, causal=causal, mask=mask)
     expected = by_definition(*qkv, visible).to(got.dtype)
@@ -61,7 +61,7 @@ def test_windows(sinks: int) -> None:
         visible = (key < sinks) | ((key >= first[..., None]) & (key <= last[..., None]))
         for dtype, width in CASES:
             qkv = tensors(queries, keys, width, dtype)
-            check(qkv, visible[:, None], False, Window(first, last, sinks))
+            check(qkv, visible[:, None], False, KeyWindow(first, last, sinks))
 
 
 def test_a_mask_and_no_mask() -> None:
@@ -97,13 +97,13 @@ def test_rotation_is_that_of_complex_numbers() -> None:
     torch.testing.assert_close(got, torch.cat([pairs.real, pairs.imag], -1), atol=1e-5, rtol=0)
 
 
-def random_windows(queries: int, keys: int, sinks: int) -> tuple[Window, Tensor]:
+def random_windows(queries: int, keys: int, sinks: int) -> tuple[KeyWindow, Tensor]:
     """Windows of 2 sequences, and their visible keys, bool (2, T, M)."""
     generator = torch.Generator().manual_seed(queries)
     last = torch.arange(keys - queries, keys).expand(2, -1).clamp(min=sinks)
     first = (last - torch.randint(0, 90, last.shape, generator=generator)).clamp(min=sinks)
     key = torch.arange(keys)
-    return Window(first, last, sinks), (key < sinks) | ((key >= first[..., None]) & (key <= last[..., None]))
+    return KeyWindow(first, last, sinks), (key < sinks) | ((key >= first[..., None]) & (key <= last[..., None]))
 
 
 NEEDS_GPU = pytest.mark.skipif(
@@ -125,12 +125,12 @@ def test_causal_on_a_gpu(dtype: torch.dtype) -> None:
 def test_windows_on_a_gpu(dtype: torch.dtype) -> None:
     for queries, keys in [(1, 300), (300, 700), (513, 514)]:
         window, visible = random_windows(queries, keys, 1)
-        there = Window(window.first.cuda(), window.last.cuda(), 1)
+        there = KeyWindow(window.first.cuda(), window.last.cuda(), 1)
         for width in (8, 32):
             check_gpu(tensors(queries, keys, width, torch.float32), visible[:, None], False, there, dtype)
 
 
-def check_gpu(qkv: list[Tensor], visible: Tensor, causal: bool, mask: Window | None, dtype: torch.dtype) -> None:
+def check_gpu(qkv: list[Tensor], visible: Tensor, causal: bool, mask: KeyWindow | None, dtype: torch.dtype) -> None:
     """Output and gradients of a GPU; its kernels may round products to TF32."""
     there = [x.detach().cuda().to(dtype).requires_grad_() for x in qkv]
     got = attend(*there, causal=causal, mask=mask)

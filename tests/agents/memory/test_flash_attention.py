@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from memenvs.agents.memory import StepInputs, flash, make_memory
-from memenvs.agents.memory.attention import Window, attend
+from memenvs.agents.memory.attention import KeyWindow, attend
 from memenvs.agents.testing import MIXED, B, T, inputs, make_subject
 from tests.agents.memory import fake_flash_attn
 
@@ -41,7 +41,7 @@ def tensors(queries: int, keys: int, device: str, batch: int = 3, width: int = 1
     return [torch.randn(shape, generator=generator).half().to(device).transpose(1, 2) for shape in shapes]
 
 
-def check(qkv: list[Tensor], mask: Tensor | Window, *, with_gradients: bool = True) -> None:
+def check(qkv: list[Tensor], mask: Tensor | KeyWindow, *, with_gradients: bool = True) -> None:
     """Output and gradients are those of the reference in float64, within half precision."""
     own = [each.detach().requires_grad_(with_gradients) for each in qkv]
     double = [each.detach().double().requires_grad_(with_gradients) for each in qkv]  # which flash-attn does not take
@@ -62,7 +62,7 @@ def test_ragged_windows_are_packed(device, sinks):
         steps = torch.arange(queries).expand(3, -1)
         begins = torch.zeros(3, queries, dtype=torch.int64)
         begins[0, 5:], begins[1, 30 % queries :], begins[2, 16:] = 5 + past, 30 % queries + past, 16 + past
-        window = Window((sinks + begins).to(device), (sinks + past + steps).to(device), sinks)
+        window = KeyWindow((sinks + begins).to(device), (sinks + past + steps).to(device), sinks)
         before = fake_flash_attn.calls["flash_attn_varlen_func"]
         check(tensors(queries, sinks + past + queries, device), window)
         assert device == "cuda" or fake_flash_attn.calls["flash_attn_varlen_func"] == before + 1
@@ -84,7 +84,7 @@ def test_packed_windows_are_counted_by_hand():
 def test_a_decision_reads_the_cache(device, sinks):
     """One query in each sequence, with other numbers of steps; sinks are joined by the log-sum-exp."""
     first, last = torch.tensor([sinks, sinks + 4, sinks]), torch.tensor([sinks + 19, sinks + 4, sinks + 7])
-    window = Window(first[:, None].to(device), last[:, None].to(device), sinks)
+    window = KeyWindow(first[:, None].to(device), last[:, None].to(device), sinks)
     before = fake_flash_attn.calls["flash_attn_with_kvcache"]
     check(tensors(1, sinks + 20, device), window, with_gradients=False)
     assert device == "cuda" or fake_flash_attn.calls["flash_attn_with_kvcache"] == before + 1
@@ -102,7 +102,7 @@ def test_what_it_cannot_do_is_left_to_pytorch(device):
     """Other types, widths and masks do not reach the package."""
     before = dict(fake_flash_attn.calls)
     mask = torch.ones(3, 1, 5, 5, dtype=torch.bool, device=device).tril()
-    window = Window(torch.zeros(3, 5, dtype=torch.int64), torch.arange(5).expand(3, -1))
+    window = KeyWindow(torch.zeros(3, 5, dtype=torch.int64), torch.arange(5).expand(3, -1))
     attend(*tensors(5, 5, device), causal=False, mask=mask)
     attend(*tensors(5, 5, device), causal=True)
     attend(*(each.float() for each in tensors(5, 5, "cpu")), causal=False, mask=window)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from memenvs.agents.memory.attention import Window, attend
+from memenvs.agents.memory.attention import KeyWindow, attend
 from memenvs.agents.memory.relic import RelicConfig, RelicMemory
 
 ROOT = Path(__file__).parents[3]
@@ -126,7 +126,7 @@ def test_attention_keeps_nothing_quadratic(flops: Any, kind: str) -> None:
         q, k, v = (torch.randn(1, 2, n, 16, generator=generator).requires_grad_() for n in (queries, keys, keys))
         last = torch.arange(1, keys)[None]
         reach = {"windows": 300, "trial": steps}.get(kind)
-        window = None if reach is None else Window((last - reach).clamp(min=1), last, 1)
+        window = None if reach is None else KeyWindow((last - reach).clamp(min=1), last, 1)
         with flops() as counted:
             outputs = []
             kept.append(

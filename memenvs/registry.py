@@ -113,7 +113,12 @@ ENVIRONMENTS = (
         oracle_at_least=380.0,
         random_below=100.0,
         defaults={"trial_episodes": 1},
-        policies={"window4": "memenvs.exploration.window_rule:WindowRule"},
+        policies={
+            "memoryless": "memenvs.exploration.present_rule:PresentRule",
+            "window4": "memenvs.exploration.window_rule:WindowRule",
+            "window16": "memenvs.exploration.window_rule:SixteenScans",
+            "ideal": "memenvs.exploration.explorer:RoamingExplorer",
+        },
     ),
     EnvironmentSpec(
         name="Coverage-v0",
@@ -124,7 +129,12 @@ ENVIRONMENTS = (
         oracle_at_least=160.0,
         random_below=40.0,
         defaults={"trial_episodes": 1},
-        policies={"window4": "memenvs.exploration.window_rule:WindowRule"},
+        policies={
+            "memoryless": "memenvs.exploration.present_rule:PresentRule",
+            "window4": "memenvs.exploration.window_rule:WindowRule",
+            "window16": "memenvs.exploration.window_rule:SixteenScans",
+            "ideal": "memenvs.exploration.explorer:CoverageExplorer",
+        },
     ),
     EnvironmentSpec(
         name="Search-v0",
@@ -135,7 +145,12 @@ ENVIRONMENTS = (
         oracle_at_least=0.95,
         random_below=0.5,
         defaults={"trial_episodes": 1},
-        policies={"window4": "memenvs.exploration.window_rule:WindowRule"},
+        policies={
+            "memoryless": "memenvs.exploration.present_rule:PresentRule",
+            "window4": "memenvs.exploration.window_rule:WindowRule",
+            "window16": "memenvs.exploration.window_rule:SixteenScans",
+            "ideal": "memenvs.exploration.explorer:SearchExplorer",
+        },
     ),
     EnvironmentSpec(
         name="Darkroom-v0",
@@ -150,7 +165,7 @@ ENVIRONMENTS = (
             "memoryless": "memenvs.darkroom.scripted_sweep:Sweep",
             "window4": "memenvs.darkroom.window_paths:PathCode4",
             "window16": "memenvs.darkroom.window_paths:PathCode16",
-            "ideal": "memenvs.darkroom.explorer:Explorer",
+            "ideal": "memenvs.darkroom.explorer:DarkroomExplorer",
         },
     ),
     EnvironmentSpec(
@@ -166,7 +181,7 @@ ENVIRONMENTS = (
             "memoryless": "memenvs.darkroom.scripted_sweep:Sweep",
             "window4": "memenvs.darkroom.window_paths:PathCode4",
             "window16": "memenvs.darkroom.window_paths:PathCode16",
-            "ideal": "memenvs.darkroom.explorer:Explorer",
+            "ideal": "memenvs.darkroom.explorer:DarkroomExplorer",
         },
     ),
     EnvironmentSpec(
@@ -178,6 +193,20 @@ ENVIRONMENTS = (
         oracle_at_least=1.0,
         random_below=0.05,
         defaults={"trial_episodes": 1},
+        policies={
+            "memoryless": "memenvs.vln.scripted_reader:Reader",
+            "ideal": "memenvs.vln.ideal_reader:IdealReader",
+        },
+    ),
+    EnvironmentSpec(
+        name="VLN-R2R-Long-v0",
+        task="memenvs.vln.r2r:R2R",
+        family="vln",
+        remembers="how many laps are done, and how much of the instruction",
+        score_key="success",
+        oracle_at_least=1.0,
+        random_below=0.05,
+        defaults={"trial_episodes": 1, "laps": 5},
         policies={
             "memoryless": "memenvs.vln.scripted_reader:Reader",
             "ideal": "memenvs.vln.ideal_reader:IdealReader",
@@ -236,8 +265,8 @@ ENVIRONMENTS = (
         defaults={"trial_episodes": 1},
         policies={
             "memoryless": "memenvs.visual_match.scripted_balls:GreenBall",
-            "notebook": "memenvs.visual_match.scripted_balls:SpinNotebook",
-            "ideal": "memenvs.visual_match.scripted_balls:CueMemory",
+            "notebook": "memenvs.visual_match.scripted_balls:BallNotebook",
+            "ideal": "memenvs.visual_match.scripted_balls:BallMemory",
         },
     ),
     EnvironmentSpec(
@@ -251,8 +280,8 @@ ENVIRONMENTS = (
         defaults={"trial_episodes": 1, "led": True},
         policies={
             "memoryless": "memenvs.visual_match.scripted_balls:GreenBall",
-            "notebook": "memenvs.visual_match.scripted_balls:SpinNotebook",
-            "ideal": "memenvs.visual_match.scripted_balls:CueMemory",
+            "notebook": "memenvs.visual_match.scripted_balls:BallNotebook",
+            "ideal": "memenvs.visual_match.scripted_balls:BallMemory",
         },
     ),
     EnvironmentSpec(
@@ -266,8 +295,8 @@ ENVIRONMENTS = (
         defaults={"trial_episodes": 1},
         policies={
             "memoryless": "memenvs.two_rooms.scripted_boxes:LeftBox",
-            "notebook": "memenvs.two_rooms.scripted_boxes:SpinNotebook",
-            "ideal": "memenvs.two_rooms.scripted_boxes:CueMemory",
+            "notebook": "memenvs.two_rooms.scripted_boxes:BoxNotebook",
+            "ideal": "memenvs.two_rooms.scripted_boxes:BoxMemory",
         },
     ),
     EnvironmentSpec(
@@ -281,8 +310,8 @@ ENVIRONMENTS = (
         defaults={"trial_episodes": 1, "led": True},
         policies={
             "memoryless": "memenvs.two_rooms.scripted_boxes:LeftBox",
-            "notebook": "memenvs.two_rooms.scripted_boxes:SpinNotebook",
-            "ideal": "memenvs.two_rooms.scripted_boxes:CueMemory",
+            "notebook": "memenvs.two_rooms.scripted_boxes:BoxNotebook",
+            "ideal": "memenvs.two_rooms.scripted_boxes:BoxMemory",
         },
     ),
     EnvironmentSpec(

@@ -9,7 +9,7 @@ from memenvs.core import TrialVectorEnv
 from memenvs.rules import Window
 from memenvs.two_rooms.env import TwoRooms
 from memenvs.two_rooms.rooms import FORWARD, LEFT, RIGHT, BoxRooms
-from memenvs.two_rooms.scripted_boxes import BoxMemory, LeftBox, BoxNotebook, approach
+from memenvs.two_rooms.scripted_boxes import BoxMemory, BoxNotebook, LeftBox, approach
 from tests.rule_scores import actions_alone, actions_on_a_copy, scores, windowed
 
 RULES = (LeftBox, BoxNotebook, BoxMemory)

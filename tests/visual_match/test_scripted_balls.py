@@ -11,7 +11,7 @@ from memenvs.core import TrialVectorEnv
 from memenvs.rules import Window
 from memenvs.visual_match.env import VisualMatch
 from memenvs.visual_match.rooms import BLUE, EMPTY, FORWARD, GREEN, LEFT, RED, RIGHT, VIEW
-from memenvs.visual_match.scripted_balls import BallMemory, GreenBall, BallNotebook, approach, find_ball
+from memenvs.visual_match.scripted_balls import BallMemory, BallNotebook, GreenBall, approach, find_ball
 from tests.rule_scores import actions_alone, actions_on_a_copy, scores, windowed
 
 RULES = (GreenBall, BallNotebook, BallMemory)

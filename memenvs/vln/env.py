@@ -188,7 +188,8 @@ class GraphNavigation(BatchTask):
         for i, node, new_view in zip(rows.tolist(), paths.node[rows].tolist(), self._view[rows].tolist(), strict=True):
             self._trajectories[i].append((node, new_view))
         rewards = step_rewards(stopped, paths.success, old_remaining, paths.remaining, old_ndtw, self._path_ndtw())
-        return np.where(active, rewards, 0.0), stopped | (moved & self._is_off_path())
+        is_off_path = moved & paths.is_off_reference(self._moves) if self.config.ends_off_path else False
+        return np.where(active, rewards, 0.0), stopped | is_off_path
 
     def observe(self, out: Observation, env_mask: np.ndarray) -> None:
         """Write the text, the candidates relative to the camera, and the masks; see `BatchTask`."""
@@ -371,14 +372,6 @@ class GraphNavigation(BatchTask):
     def _camera(self) -> tuple[np.ndarray, np.ndarray]:
         """Compute heading and elevation of the camera, float64, (N,) each, rad."""
         return self._view % COLUMNS * VIEW_STEP, (self._view // COLUMNS - 1) * VIEW_STEP
-
-    def _is_off_path(self) -> np.ndarray:
-        """True where the settings end an episode off the path, and the newest move has left it; bool, (N,)."""
-        if not self.config.ends_off_path:
-            return np.zeros(self.num_envs, bool)
-        paths = self._path_metrics
-        next_node = paths.reference[np.arange(self.num_envs), np.minimum(self._moves, paths.reference_nodes - 1)]
-        return (self._moves >= paths.reference_nodes) | (paths.node != next_node)
 
     def _path_ndtw(self) -> np.ndarray:
         """Normalised dynamic time warping that the reward counts, in metres or hops; float64, (N,)."""

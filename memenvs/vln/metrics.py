@@ -251,6 +251,18 @@ class PathMetrics:
         """
         return (self.error < RADIUS) & (self._near_legs >= self._num_legs - 1)
 
+    def is_off_reference(self, moves: np.ndarray) -> np.ndarray:
+        """Find paths whose newest move has left the annotated path.
+
+        Args:
+            moves: int64, (N,); number of moves so far, all but the newest along the annotated path.
+
+        Returns:
+            bool, (N,).
+        """
+        next_node = self.reference[self._all_paths, np.minimum(moves, self.reference_nodes - 1)]
+        return (moves >= self.reference_nodes) | (self.node != next_node)
+
     @property
     def ndtw(self) -> np.ndarray:
         """float64, (N,); normalised dynamic time warping between path and reference."""

@@ -81,8 +81,13 @@ def exact_expectation(task: GraphNavigation) -> dict[str, dict[str, float]]:
     path_metrics = PathMetrics(graphs, len(paths))
     for i, reference in enumerate(np.repeat(np.array(references, object), COLUMNS)):
         path_metrics.begin(i, reference)
+    is_over, moves = np.zeros(len(paths), bool), np.zeros(len(paths), np.int64)
     for nodes in paths.T[1 : 1 + task.max_episode_steps]:
-        path_metrics.move(nodes, np.ones(len(paths), bool))
+        moved = ~is_over & (nodes != path_metrics.node)
+        path_metrics.move(nodes, moved)
+        moves += moved
+        if task.config.ends_off_path:
+            is_over |= moved & path_metrics.is_off_reference(moves)
     results = {}
     metrics = path_metrics.metrics()
     metrics |= {"success": metrics["sr"]} | ({"gp": path_metrics.progress} if "gp" in task.info() else {})

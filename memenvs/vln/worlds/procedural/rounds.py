@@ -17,11 +17,19 @@ from memenvs.vln.worlds.procedural.texts import (
     round_words,
     write_rounds,
 )
-from memenvs.vln.worlds.procedural.world import MAX_LEG_EDGES, MIN_LEG_EDGES, Path, Tours, join_legs, possible_legs
+from memenvs.vln.worlds.procedural.world import (
+    MAX_LEG_EDGES,
+    MAX_LEG_TOKENS,
+    MIN_LEG_EDGES,
+    Path,
+    Tours,
+    join_legs,
+    possible_legs,
+)
 
 #: Fewest and most laps.
 LAPS = (2, 6)
-_MAX_TOKENS = 448
+_MAX_TOKENS = 3 * MAX_LEG_TOKENS + 16  # of a lap, the last leg and how many laps there are
 
 
 class Rounds(Tours):

@@ -31,7 +31,7 @@ MAX_LEGS = 3
 # R2R's rule for a path: fewest and most edges, and smallest length.
 MIN_LEG_EDGES, MAX_LEG_EDGES = 4, 6
 _SHORTEST = 5.0  # m
-_MAX_TOKENS_PER_LEG = 112  # the longest texts of a leg have about 100
+MAX_LEG_TOKENS = 112  # the longest texts of a leg have about 100
 #: Numbers of moves that a third leg repeats before it differs: many in even slots, few in odd slots.
 _REPEATED = (range(4, MAX_LEG_EDGES + 1), range(1, 4))
 #: Number of tours to try that begin with the same first leg.
@@ -128,7 +128,7 @@ class Tours(ProceduralGraphWorld):
         super().__init__(split, PATHS, self.texts)
         self.split = split
         self.legs = legs
-        self.max_tokens = _MAX_TOKENS_PER_LEG * legs
+        self.max_tokens = MAX_LEG_TOKENS * legs
         self._cached_path = lru_cache(maxsize=4096)(self._draw_path)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ EXAMPLES = {
         ],
         "bench": [
             "memenvs bench Darkroom-v0",
-            'memenvs bench VLN-R2R-v0 --num-envs 256 --seconds 20 --kwargs \'{"features": "none"}\'',
+            'memenvs bench VLN-R2R-v0 --num-envs 256 --seconds 20 --kwargs \'{"features": "none", "legs": 1}\'',
         ],
         "house": [
             '# statistics, a map, and an export for other simulators (pip install "memenvs[export]")',

@@ -70,15 +70,15 @@ def costs_to_go(costs: np.ndarray, width: int, goals: np.ndarray, robot: int) ->
         Dijkstra's algorithm over eight neighbours with a queue of buckets (Dial, 1969). Paths do not cut corners of
         blocked cells.
     """
-    to_go = _costs_to_go(costs, width, goals, robot, _WINDOW)
+    to_go = costs_to_goals(costs, width, goals, robot, _WINDOW)
     # A goal outside the window is more than `_WINDOW` steps away, so that no path to it is as cheap as this.
     if to_go[robot] <= STRAIGHT_COST * _WINDOW:
         return to_go
-    return _costs_to_go(costs, width, goals, robot, len(costs))
+    return costs_to_goals(costs, width, goals, robot, len(costs))
 
 
 @njit(nogil=True, cache=True)
-def _costs_to_go(costs: np.ndarray, width: int, goals: np.ndarray, robot: int, window: int) -> np.ndarray:
+def costs_to_goals(costs: np.ndarray, width: int, goals: np.ndarray, robot: int, window: int) -> np.ndarray:
     """See `costs_to_go`; paths to goals more than `window` rows or columns away from the robot are left out."""
     to_go = np.full(len(costs), UNREACHABLE, np.int32)
     # Each bucket is a linked list of nodes. A cell is queued again when a cheaper path is found, at most once from each
@@ -153,11 +153,11 @@ def best_action(navmap: NavigationMap, pose: np.ndarray, costs: np.ndarray | Non
         `FORWARD`, `LEFT` or `RIGHT`.
     """
     costs = np.zeros(0, np.int32) if costs is None else costs
-    return _best_action(navmap.free.ravel(), navmap.shape[1], navmap.origin, navmap.cell_size, pose, costs)
+    return first_action(navmap.free.ravel(), navmap.shape[1], navmap.origin, navmap.cell_size, pose, costs)
 
 
 @njit(nogil=True, cache=True)
-def _best_action(
+def first_action(
     free: np.ndarray, width: int, origin: np.ndarray, cell_size: float, pose: np.ndarray, costs: np.ndarray
 ) -> int:
     """See `best_action`; `costs` is empty where the gain is the number of steps forward."""

@@ -1,4 +1,4 @@
-"""A fixed rule for Roaming, Coverage and Search that sees the last four scans."""
+"""A fixed rule for Roaming, Coverage and Search that sees the last few scans."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from memenvs.exploration.carmine import IMAGE_SIZE as SCANNED_SIZE
 from memenvs.exploration.drive import FORWARD, LEFT, RIGHT, ROBOT_RADIUS, TURN
 from memenvs.exploration.env import Exploration
 from memenvs.poses import relative_poses, wrap_angle
-from memenvs.rules import Rule, RuleError
+from memenvs.rules import Rule, RuleError, Way
 from memenvs.task import BatchTask, Observation
 
-#: Scans that the rule sees, the present one included.
-WINDOW = 4
 #: Obstacles nearer than this to the line of a drive block it, m.
 _HALF_WIDTH = 0.32
 #: A free distance below the first is not driven, m; beyond the second more room does not count.
@@ -30,17 +28,17 @@ _HEADINGS = np.arange(8) * TURN
 
 
 class WindowRule(Rule):
-    """Drive on while there is room, else turn to where the last four scans show most.
+    """Drive on while there is room, else turn to where the last scans show most.
 
-    It keeps the last four scans and poses and forgets the rest. A scan is row 32 of the depth image, or the observation
-    `scan`. Its numbers were chosen in homes of the training split.
+    It keeps the last `window` scans and poses, four here, and forgets the rest. A scan is row 32 of the depth image, or
+    the observation `scan`. Its numbers were chosen in homes of the training split, for four scans.
 
     Raises:
         RuleError: The task does not observe its pose and depths.
     """
 
-    way = "window"
-    window = WINDOW
+    way: Way = "window"
+    window: int = 4
 
     def __init__(self, task: BatchTask) -> None:
         assert isinstance(task, Exploration)
@@ -52,9 +50,9 @@ class WindowRule(Rule):
         camera = scan_camera() if config.image_size is None else frame_camera(config.image_size)
         self._row = SCAN_ROW * camera.height // SCANNED_SIZE[0]
         self._slope = (camera.centre[0] - np.arange(camera.width)) / camera.focal  # to the left, of each ray
-        self._scans = np.zeros((task.num_envs, WINDOW, camera.width))  # oldest first
-        self._poses = np.zeros((task.num_envs, WINDOW, 3))
-        self._count = np.zeros(task.num_envs, np.int64)  # scans of the episode so far, 4 at most
+        self._scans = np.zeros((task.num_envs, self.window, camera.width))  # oldest first
+        self._poses = np.zeros((task.num_envs, self.window, 3))
+        self._count = np.zeros(task.num_envs, np.int64)  # scans of the episode so far, `window` at most
 
     def forget(self, env_mask: np.ndarray) -> None:
         """Forget all scans; see `Rule`."""
@@ -71,13 +69,13 @@ class WindowRule(Rule):
         self._poses = np.roll(self._poses, -1, 1)
         self._scans[:, -1] = scan if self._key == "scan" else scan[:, self._row, :, 0]
         self._poses[:, -1] = observation["pose"]
-        self._count = np.minimum(self._count + 1, WINDOW)
+        self._count = np.minimum(self._count + 1, self.window)
 
     def choose(self, observation: Observation) -> np.ndarray:
         """Choose the next actions; see `Rule`."""
-        is_known = np.arange(WINDOW) >= WINDOW - self._count[:, None]  # (N, 4)
+        is_known = np.arange(self.window) >= self.window - self._count[:, None]  # (N, window)
         room = self._free_lengths(is_known)
-        last_turn = wrap_angle(self._poses[:, -1, 2] - self._poses[:, -2, 2])
+        last_turn = wrap_angle(self._poses[:, -1, 2] - self._poses[:, -2:, 2][:, 0])
         direction = np.where((self._count > 1) & (np.abs(last_turn) > TURN / 2), np.sign(last_turn), 0.0)
         free = room[:, _TURNS % 8]
         value = np.minimum(free, _LONG_ENOUGH) - _TURN_COST * np.abs(_TURNS) + _AHEAD_BONUS * (_TURNS == 0)
@@ -88,7 +86,7 @@ class WindowRule(Rule):
 
     def _free_lengths(self, is_known: np.ndarray) -> np.ndarray:
         """Free distance in 8 directions, (N, 8), m; the first is ahead, then counter-clockwise."""
-        poses = relative_poses(self._poses, self._poses[:, -1:])  # (N, 4, 3)
+        poses = relative_poses(self._poses, self._poses[:, -1:])  # (N, window, 3)
         cos, sin = np.cos(poses[..., 2:]), np.sin(poses[..., 2:])
         ahead, left = self._scans + CAMERA_AHEAD, self._scans * self._slope
         x, y = poses[..., :1] + cos * ahead - sin * left, poses[..., 1:2] + sin * ahead + cos * left
@@ -105,3 +103,9 @@ class WindowRule(Rule):
         stayed &= np.hypot(poses[:, :-1, 0], poses[:, :-1, 1]) < _COLLISION_DISTANCE
         is_blocked = ((facing[:, :-1, None] == np.arange(8)) & stayed[..., None]).any(1)
         return np.where(is_blocked, 0.0, length)
+
+
+class SixteenScans(WindowRule):
+    """`WindowRule` with the last 16 scans."""
+
+    window = 16

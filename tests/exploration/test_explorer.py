@@ -1,0 +1,245 @@
+"""Explorers with maps of their own: geometry against hand-made rooms, and what a wiped memory costs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from memenvs.core import TrialVectorEnv
+from memenvs.exploration.carmine import CAMERA_AHEAD, frame_camera
+from memenvs.exploration.config import ExplorationConfig
+from memenvs.exploration.explorer import CoverageExplorer, Explorer, RoamingExplorer, SearchExplorer
+from memenvs.exploration.own_map import (
+    SIZE,
+    OwnMaps,
+    action_to_goal,
+    cell_of,
+    metres_of,
+    stamp_disc,
+    stamp_obstacle,
+    stamp_robot,
+)
+from memenvs.exploration.present_rule import PresentRule
+from memenvs.exploration.window_rule import SixteenScans
+from memenvs.registry import environments
+from memenvs.rules import Rule, RuleError, Window, Wiped, make_rule
+from tests.exploration.toy_world import ToyWorld
+
+CLASSES = {"roaming": RoamingExplorer, "coverage": CoverageExplorer, "search": SearchExplorer}
+BOXES = (
+    ("wall", (4.0, -0.1, 1.3), (4.2, 0.1, 1.3)),
+    ("wall", (4.0, 4.1, 1.3), (4.2, 0.1, 1.3)),
+    ("wall", (-0.1, 2.0, 1.3), (0.1, 2.2, 1.3)),
+    ("wall", (8.1, 2.0, 1.3), (0.1, 2.2, 1.3)),
+)
+
+
+def make_env(task: str, num_envs: int = 1, **settings: object) -> TrialVectorEnv:
+    """Make environments that observe depths, classes and poses, in a toy room with walls by default."""
+    if "split" not in settings:
+        settings = {"world": ToyWorld(boxes=BOXES), **settings}
+    path = f"memenvs.exploration.{task}:{task.capitalize()}"
+    settings = {"modalities": ("depth", "semantic", "pose"), "trial_episodes": 1, **settings}
+    return TrialVectorEnv(path, num_envs, **settings)  # type: ignore[arg-type]
+
+
+def play(env: TrialVectorEnv, rule: Rule, seed: int, score: str) -> np.ndarray:
+    """Play an episode in each environment; scores, float64, (N,)."""
+    observation, _ = env.reset(seed=seed)
+    rule.start(np.ones(env.num_envs, bool), np.ones(env.num_envs, bool))
+    scores, is_over = np.zeros(env.num_envs), np.zeros(env.num_envs, bool)
+    while not is_over.all():
+        observation, _, terminated, truncated, info = env.step(rule.actions(observation))
+        ends = (terminated | truncated) & ~is_over
+        scores[ends] = np.asarray(info[score], float)[ends]
+        is_over |= ends
+    return scores
+
+
+def wall_observation(distance: float) -> dict[str, np.ndarray]:
+    """What a robot at the origin sees of a wall across its way: the depth of every pixel is the distance."""
+    depth = np.full((1, 48, 64, 1), distance - CAMERA_AHEAD, np.float32)
+    return {"depth": depth, "pose": np.zeros((1, 3), np.float32)}
+
+
+def test_a_wall_blocks_a_strip_as_wide_as_the_robot_is_round() -> None:
+    rule = CoverageExplorer(make_env("coverage").task)
+    rule.start(np.ones(1, bool), np.ones(1, bool))
+    rule.see(wall_observation(2.05))
+    blocked = rule._maps.blocked[0] > 0
+    middle = cell_of(0.0)
+    columns = np.flatnonzero(blocked[middle])
+    # cells whose middle is nearer than 0.3 m to x = 2.05: from 1.75 to 2.35
+    np.testing.assert_allclose([metres_of(columns[0]), metres_of(columns[-1])], [1.85, 2.25], atol=0.11)
+    assert blocked[middle, columns[0] : columns[-1] + 1].all()
+    half_view = (2.05 - CAMERA_AHEAD) * (frame_camera((48, 64)).width / 2) / frame_camera((48, 64)).focal
+    rows = np.flatnonzero(blocked.any(1))
+    np.testing.assert_allclose(
+        [metres_of(rows[0]), metres_of(rows[-1])], [-half_view - 0.3, half_view + 0.3], atol=0.15
+    )
+
+
+def test_floor_and_what_hangs_above_the_robot_do_not_block() -> None:
+    rule = CoverageExplorer(make_env("coverage").task)
+    camera = frame_camera((48, 64))
+    drops = (np.arange(48) - camera.centre[1]) / camera.focal
+    for height in (0.0, 1.6):
+        depth = (1.061 - height) / np.where(np.abs(drops) > 1e-6, drops, np.nan)
+        depth = np.where((depth > 0) & (depth <= 5), depth, 0).astype(np.float32)
+        observation = wall_observation(1.0)
+        observation["depth"] = np.tile(depth[None, :, None, None], (1, 1, 64, 1))
+        rule.start(np.ones(1, bool), np.ones(1, bool))
+        rule.see(observation)
+        assert (observation["depth"] > 0).any()
+        assert not (rule._maps.blocked > rule._born).any()
+
+
+def test_a_way_leads_around_a_wall() -> None:
+    maps = OwnMaps.empty(1)
+    for y in np.arange(-1.0, 3.0, 0.05):
+        stamp_obstacle(maps, 0, 1.0, y, 1)  # a wall ahead, whose right end is at y = -1
+    stamp_obstacle(maps, 0, 2.7, 0.0, 1)  # ways do not lead far beyond what was observed
+    targets = np.array([[2.0, 0.0]])
+    pose = np.zeros(3)
+    stamp_robot(maps, 0, pose, False, 1)
+    action, length = action_to_goal(maps, 0, 0, pose, maps.done[0], targets, 0.3)
+    assert action == 2  # right
+    # to (0.8, -1.3) and back to within 0.3 m of (2, 0): between the straight line and a generous bound
+    assert 2.2 < length * 0.1 < 6.5
+    assert action_to_goal(maps, 0, 1, pose, maps.done[0], targets, 0.3)[0] == 0  # with the wall forgotten: straight on
+
+
+def test_no_way_is_said() -> None:
+    maps = OwnMaps.empty(1)
+    for angle in np.arange(0.0, 2 * np.pi, 0.05):
+        stamp_obstacle(maps, 0, np.cos(angle), np.sin(angle), 1)
+    assert action_to_goal(maps, 0, 0, np.zeros(3), maps.done[0], np.array([[3.0, 0.0]]), 0.3) == (-1, 0)
+
+
+def test_stamps_have_the_newest_step() -> None:
+    stamps = np.zeros((SIZE, SIZE), np.int32)
+    stamp_disc(stamps, 0.0, 0.0, 0.5, 3)
+    stamp_disc(stamps, 0.6, 0.0, 0.5, 7)
+    assert set(np.unique(stamps)) == {0, 3, 7}
+    assert (stamps > 0).sum() * 0.01 == pytest.approx(2 * np.pi * 0.25 - 0.2236, abs=0.03)  # two discs less their lens
+
+
+def test_forgetting_equals_a_new_rule() -> None:
+    env = make_env("coverage")
+    observation, _ = env.reset(seed=3)
+    rng = np.random.default_rng(0)
+    used = CoverageExplorer(env.task)
+    used.start(np.ones(1, bool), np.ones(1, bool))
+    for _ in range(30):
+        used.actions(observation)
+        observation, *_ = env.step(rng.integers(3, size=1))
+    fresh = CoverageExplorer(env.task)
+    for rule in (used, fresh):
+        rule.start(np.ones(1, bool), np.zeros(1, bool))
+    for _ in range(30):
+        chosen = used.actions(observation)
+        np.testing.assert_array_equal(chosen, fresh.actions(observation))
+        np.testing.assert_array_equal(used.steps_back(), fresh.steps_back())
+        observation, *_ = env.step(chosen)
+
+
+@pytest.mark.parametrize("task", CLASSES)
+def test_environments_are_independent(task: str) -> None:
+    env = make_env(task, 3)
+    observation, _ = env.reset(seed=1)
+    rules = [CLASSES[task](env.task), CLASSES[task](env.task)]
+    other = {key: value.copy() for key, value in observation.items()}
+    for rule in rules:
+        rule.start(np.ones(3, bool), np.ones(3, bool))
+    for step in range(12):
+        first = rules[0].actions(observation)
+        other = {key: value.copy() for key, value in observation.items()}
+        for value in other.values():
+            value[1:] = value[:1]  # the other environments see something else
+        assert rules[1].actions(other)[0] == first[0], step
+        observation, *_ = env.step(first)
+
+
+def test_an_empty_room_is_covered() -> None:
+    env = make_env("coverage", 2, max_episode_steps=900)
+    shares = play(env, CoverageExplorer(env.task), 0, "coverage")
+    assert (shares > 0.84).all()  # cells begin in the walls: of those along them a narrow strip can be entered
+
+
+def test_what_steps_back_says() -> None:
+    env = make_env("coverage", max_episode_steps=200)
+    observation, _ = env.reset(seed=0)
+    rule = CoverageExplorer(env.task)
+    rule.start(np.ones(1, bool), np.ones(1, bool))
+    for step in range(150):
+        observation, *_ = env.step(rule.actions(observation))
+        back = rule.steps_back()
+        assert (back >= 0).all() and (back <= step).all()
+
+
+def test_rules_see_observations_alone() -> None:
+    """The state of the task is not read: with it taken away the rules choose the same."""
+    env = make_env("search", 2)
+    observation, _ = env.reset(seed=2)
+    config = env.task.config  # type: ignore[attr-defined]
+    for cls in (SearchExplorer, CoverageExplorer, RoamingExplorer, PresentRule, SixteenScans):
+        rule, blind = cls(env.task), cls(env.task)
+        for each in (rule, blind):
+            each.start(np.ones(2, bool), np.ones(2, bool))
+        assert all(value is not env.task for value in vars(rule).values())
+        np.testing.assert_array_equal(rule.actions(observation), blind.actions(observation))
+    assert isinstance(config, ExplorationConfig)
+
+
+@pytest.mark.parametrize("task", CLASSES)
+def test_missing_observations_are_named(task: str) -> None:
+    env = make_env(task, modalities=("rgb",))
+    with pytest.raises(RuleError, match="depth"):
+        CLASSES[task](env.task)
+    if task == "search":
+        with pytest.raises(RuleError, match="semantic"):
+            SearchExplorer(make_env(task, modalities=("depth", "pose")).task)
+    with pytest.raises(RuleError, match="depth"):
+        PresentRule(env.task)
+
+
+def test_scans_do_as_well() -> None:
+    env = make_env("coverage", obs_mode="scan", modalities=("scan", "pose"), max_episode_steps=300)
+    assert play(env, CoverageExplorer(env.task), 0, "coverage")[0] > 0.6
+    assert play(env, PresentRule(env.task), 0, "cells")[0] > 0
+
+
+def test_search_goes_to_what_it_has_seen() -> None:
+    table = ("dining_table", (7.0, 2.0, 0.4), (0.5, 0.4, 0.4))
+    env = make_env("search", 4, world=ToyWorld(boxes=(*BOXES, table)), max_episode_steps=120)
+    assert (play(env, SearchExplorer(env.task), 0, "ratio") == 1).all()
+
+
+@pytest.mark.parametrize("spec", [s for s in environments() if s.family == "exploration"], ids=lambda s: s.name)
+def test_rows_name_rules_of_their_kind(spec) -> None:  # type: ignore[no-untyped-def]
+    env = make_env(str(spec.task).split(":")[1].lower())
+    ways = {
+        "memoryless": ("present", 1),
+        "window4": ("window", 4),
+        "window16": ("window", 16),
+        "ideal": ("ideal", None),
+    }
+    assert spec.policies.keys() == ways.keys()
+    for name, path in spec.policies.items():
+        rule = make_rule(path, env.task)
+        assert (rule.way, rule.window) == ways[name]
+    assert isinstance(make_rule(spec.policies["ideal"], env.task), Explorer)
+
+
+@pytest.mark.slow
+def test_a_shorter_memory_covers_less() -> None:
+    def mean(make) -> float:  # type: ignore[no-untyped-def]
+        env = make_env("coverage", 24, split="train", modalities=("depth", "pose"), max_episode_steps=500)
+        return float(play(env, make(env), 5, "cells").mean())
+
+    def wiped(every: int):  # type: ignore[no-untyped-def]
+        return lambda env: Wiped(CoverageExplorer(env.task), every, 24, np.random.default_rng(0))
+
+    never, long, short = mean(lambda env: CoverageExplorer(env.task)), mean(wiped(256)), mean(wiped(16))
+    present = mean(lambda env: Window(CoverageExplorer(env.task), 1))
+    assert never > long > short > present

@@ -53,6 +53,7 @@ def slow_hash(spec: EnvironmentSpec) -> str:
     return f"sha256:{whole.hexdigest()}"
 
 
+@pytest.mark.slow
 def test_the_hash_is_that_of_single_environments() -> None:
     spec = find_environment("Darkroom-Gap-v0")
     assert hash_episodes(spec) == hash_episodes(spec, num_envs=3) == slow_hash(spec)
@@ -86,6 +87,7 @@ def test_ignored_actions_are_tried() -> None:
         assert ignored_actions(env, range(2)) == expected
 
 
+@pytest.mark.slow
 def test_certificates_of_the_toy_task() -> None:
     for delay, verdict in ((20, "long"), (15, "short"), (0, "none")):
         with registered(defaults={"trial_episodes": 1, "delay": delay}) as spec:
@@ -102,6 +104,7 @@ def test_certificates_of_the_toy_task() -> None:
             assert certify(spec.id, quick=True) == made
 
 
+@pytest.mark.slow
 def test_test_sets() -> None:
     first = find_test_set("Darkroom-v0")
     assert first.settings == {"trial_episodes": 10, "split": "test"}

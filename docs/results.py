@@ -1,9 +1,10 @@
 """Print the tables of the results pages from `results/`, and draw their figures.
 
-Names are those of the pages; `memory` is the table of the README. Without names all tables are printed.
+Names are those of the pages; `memory` and `verdicts` are the tables of the README. Without names all tables are
+printed.
 
     python docs/results.py [in_context pictures explorers room_ballet visual_match vln episodic_qa many_qa
-        changes_qa words_qa thesis_qa memory] [--draw docs/images]
+        changes_qa words_qa thesis_qa memory verdicts] [--draw docs/images]
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ TABLES: Mapping[str, Callable[[], None]] = {
     "words_qa": verbalization.print_words_qa,
     "thesis_qa": verbalization.print_thesis_qa,
     "memory": readme.print_memory,
+    "verdicts": readme.print_verdicts,
 }
 FIGURES: Mapping[str, Callable[[], Figure]] = {
     "in_context": in_context.draw_in_context,

@@ -1,47 +1,80 @@
-"""The README's table of what memory is worth."""
+"""The README's tables: ids by verdict, and what memory is worth in ids that need a long one."""
 
 from __future__ import annotations
 
-from memenvs.agents.experiments.statistics import format_mean, format_percent
+import json
+from pathlib import Path
+
+import numpy as np
+
+from memenvs.agents.experiments.statistics import format_percent
 from memenvs.agents.studies.study_results import metric_means
-from result_pages.explorers import EXPLORED, format_explored
-from result_pages.in_context import in_context_scores
+from memenvs.cli.listing import verdict_of
+from memenvs.registry import ENVIRONMENTS
 from result_pages.room_ballet import ballet
 from result_pages.shared import folders, format_fixed, print_table
-from result_pages.vln import reader_scores, vln_scores
+
+STUDY = Path(__file__).parents[2] / "studies" / "needs_memory" / "rows.jsonl"
+#: Verdict -> what was found, in the words of the table.
+VERDICTS = {
+    "long": "no policy that we scripted or trained with the last 16 steps gets a quarter of the way from the best "
+    "memoryless policy to an ideal memory",
+    "short": "a window of at most 16 steps, or a note in the world, gets that far",
+    "none": "the present view is nearly enough",
+}
+
+
+def print_verdicts() -> None:
+    """List the ids of this package by the verdict of their certificates; one row a verdict."""
+    rows = []
+    for verdict, text in VERDICTS.items():
+        names = [f"`{spec.name}`" for spec in ENVIRONMENTS if verdict_of(spec) == verdict]
+        rows.append([f"**{verdict}** ({len(names)})", text, ", ".join(names) or "-"])
+    print_table("Ids by verdict", ["verdict", "what was found", "ids"], rows)
 
 
 def print_memory() -> None:
-    """Score with memory, without, and of a scripted policy almost without; one row a task."""
+    """Score with memory, with a memory that has forgotten, and of a window; one row a task, certified long."""
+    gap = "[Darkroom-Gap](studies/needs_memory/page.md), return in episode 10"
+    led = "[VisualMatch-Led](studies/needs_memory/page.md), success, %"
     rows = [
         [
-            "where objects were in earlier episodes",
-            "[ExtObjNav](docs/in_context.md), success in the 15th episode, %",
-            format_percent(in_context_scores("relic", "success")[:, -1]) + " (`relic`)",
-            format_percent(in_context_scores("no-iea", "success")[:, -1]) + " (`no-iea`)",
-            "-",
-        ]
+            "the cell that gave reward, over a blank gap",
+            gap,
+            _study("darkroom-gap-20", "trxl") + ", " + _study("darkroom-gap-20", "relic"),
+            _study("darkroom-gap-20", "lstm"),
+            _study("darkroom-gap-20", "window of 16"),
+        ],
+        [
+            "the colour of a ball, while the agent is led",
+            led,
+            _study("visual-match-led", "MVFO of 40", 100),
+            _study("visual-match-led", "FIFO of 40", 100),
+            _study("visual-match-led", "window of 16", 100),
+        ],
+        [
+            "dances from before a long stay",
+            "[Room Ballet](docs/room_ballet.md) ABA, right answers, %",
+            *(f"{format_percent(ballet(f'ballet-aba:{run}'))} (`{run}`)" for run in ("sat-pm", "sat-fifo")),
+            "12.5 (chance)",
+        ],
+        [
+            "the colour of a square in the first view",
+            "[ColorRecall](docs/research_notes/faces.md) of 100 steps, right answers, %",
+            *(
+                f"{format_percent(metric_means(folders('sat_pictures', f'sat-pictures-colour-{run}'), 'accuracy'))} "
+                f"({run.upper()})"
+                for run in ("mvfo", "fifo")
+            ),
+            "16.7 (chance)",
+        ],
     ]
-    boxes = folders("darkroom", "fourboxes-unseen")
-    third, rule = (metric_means(boxes, "return", policy)[:, 2] for policy in ("agent", "memoryless"))
-    measured = "[FourBoxes](docs/research_notes/results_darkroom.md), return in the third episode"
-    cells = [f"{format_fixed(third, 1)} (`relic`)", "-", f"{rule.mean():.2f} (`memoryless`)"]
-    rows.append(["the colour that gave reward in earlier episodes", measured, *cells])
-    remembered = {"roaming": "where there is room to move", "coverage": "where it has been"}
-    remembered["search"] = "where it has searched"
-    for task, (_, unit) in EXPLORED.items():
-        with_memory = ", ".join(f"{format_explored(task, run)} (`{run}`)" for run in ("smt-causal", "smt"))
-        cells = [with_memory, f"{format_explored(task, 'reactive')} (`reactive`)"]
-        rule = f"{format_explored(task, 'window4')} (`window4`)"
-        rows.append([remembered[task], f"[{task.capitalize()}](docs/explorers.md), {unit} in 200 steps", *cells, rule])
-    cells = [f"{format_percent(ballet(f'ballet-aba:{run}'))} (`{run}`)" for run in ("sat-pm", "sat-fifo")]
-    measured = "[Room Ballet](docs/room_ballet.md) ABA, right answers, %"
-    rows.append(["dances from before a long stay", measured, *cells, "12.5 (chance)"])
-    names = {"last3": "MTVM, last 3 actions", "none": "`no-memory`"}  # run -> MTVM, and its variant
-    for legs in (3, 2):
-        cells = [f"{format_mean(vln_scores(run, legs))} ({name})" for run, name in names.items()]
-        rule = f"{format_percent(reader_scores('vln_memory', f'memoryless-{legs}', 'sr'))} (`memoryless`)"
-        measured = f"[R2R](docs/vln.md) of {'three' if legs == 3 else 'two'} legs, success, %"
-        rows.append(["how much of a text is done", measured, *cells, rule])
-    header = ["what must be remembered", "measured", "with memory", "without", "scripted"]
+    header = ["what must be remembered", "measured", "with memory", "has forgotten it", "last 16 steps"]
     print_table("What memory is worth", header, rows)
+
+
+def _study(task: str, memory: str, factor: float = 1.0) -> str:
+    """Score of a memory in the last episode, over the seeds of the study "Does your task need memory?"."""
+    rows = [json.loads(line) for line in STUDY.read_text().splitlines()]
+    scores = [row["scores"][-1] for row in rows if (row["task"], row["memory"]) == (task, memory)]
+    return f"{format_fixed(factor * np.array(scores), 1)} (`{memory}`)"

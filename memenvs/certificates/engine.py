@@ -190,7 +190,7 @@ def _entries(spec: EnvironmentSpec, env: TrialVectorEnv) -> list[_Entry]:
 
 def _wipes(spec: EnvironmentSpec, env: TrialVectorEnv) -> dict[int, _Entry]:
     """The policies of the horizon curve, by the steps between two wipes."""
-    return {steps: _Entry(f"wiped {steps}", IDEAL, steps, partial(_wiped, spec, env, steps)) for steps in WIPES}
+    return {steps: _Entry(f"wiped {steps}", "ideal", steps, partial(_wiped, spec, env, steps)) for steps in WIPES}
 
 
 def _windowed(spec: EnvironmentSpec, env: TrialVectorEnv, window: int) -> Player:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import gymnasium as gym
 import numpy as np
 
 from memenvs.certificates.playing import DrawnPlayer, Player, played_steps
@@ -61,8 +62,13 @@ def hash_episodes(spec: EnvironmentSpec, *, num_envs: int = 10, progress: Progre
 
 def observation_bytes(env: TrialVectorEnv) -> int:
     """Size of the arrays of one observation, bytes; 1 at least."""
-    spaces = env.single_observation_space.spaces.values()
-    return max(1, sum(int(np.prod(each.shape)) * each.dtype.itemsize for each in spaces if each.shape is not None))
+    assert isinstance(env.single_observation_space, gym.spaces.Dict)
+    sizes = (
+        int(np.prod(each.shape)) * each.dtype.itemsize
+        for each in env.single_observation_space.spaces.values()
+        if each.shape is not None and each.dtype is not None
+    )
+    return max(1, sum(sizes))
 
 
 def episode_digests(
@@ -123,6 +129,7 @@ def ignored_actions(
     Raises:
         ValueError: The actions change something.
     """
+    assert isinstance(env.single_observation_space, gym.spaces.Dict)
     if PHASE not in env.single_observation_space.spaces:
         return "none", "world"
     watched = _Watched(DrawnPlayer(env, ACTIONS, IGNORED_ACTIONS[0]))

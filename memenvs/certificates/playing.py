@@ -45,7 +45,7 @@ class DrawnPlayer:
         self._is_discrete = isinstance(env.single_action_space, gym.spaces.Discrete)
         self._trial = np.arange(env.num_envs) - env.num_envs  # the order of `played_steps`
         self._episode = np.zeros(env.num_envs, int)
-        shape = (2, env.num_envs, env.max_episode_steps) if self._is_discrete else (2, *env.action_space.shape)
+        shape = (2, env.num_envs, env.max_episode_steps) if self._is_discrete else (2, *(env.action_space.shape or ()))
         self._drawn = np.zeros(shape, np.float64 if self._is_discrete else np.float32)
         self._step = np.zeros(env.num_envs, int)
 
@@ -60,7 +60,7 @@ class DrawnPlayer:
                 if self._is_discrete:
                     self._drawn[k, i] = rng.random(self._drawn.shape[-1])
                 else:
-                    self._drawn[k, i] = draw_actions(self._env.single_action_space, 1, rng)[0]
+                    self._drawn[k, i] = draw_actions(self._env.task.action_space, 1, rng)[0]
 
     def actions(self, observation: Observation) -> np.ndarray:
         """Return the drawn actions of this step."""
@@ -177,7 +177,7 @@ def played_steps(
             episode = np.where(trial_start, 0, episode + episode_start)
             steps[episode_start] = 0
             next_seeds = [
-                int(seeds[k]) if starts and k >= 0 else None for k, starts in zip(trial, trial_start, strict=True)
+                seeds[k] if starts and k >= 0 else None for k, starts in zip(trial.tolist(), trial_start, strict=True)
             ]
             observation, _ = env.reset(seed=next_seeds, options={"reset_mask": episode_start})
 

@@ -385,12 +385,20 @@ ENVIRONMENTS = (
             score_key="success",
             oracle_at_least=1.0,
             random_below=0.05,
-            defaults={"trial_episodes": 1, **settings},
+            defaults={"trial_episodes": 1, "sampling": "even", **settings},
+            policies={
+                "memoryless": "memenvs.verbalization.rules:LikeliestAnswer",
+                "ideal": "memenvs.verbalization.rules:FactLog",
+            },
         )
         for name, remembers, settings in (
             ("-Tiny", "which of 3 objects went where, over one or two episodes", TINY),
-            ("", "what a robot did in up to five episodes, days apart", {}),
-            ("-Long", "what a robot did in up to a hundred episodes, months apart", {"lengths": (20, 50, 100)}),
+            ("", "what a robot did in five episodes, days apart", {"lengths": (5,)}),
+            (
+                "-Long",
+                "what a robot did in up to a hundred episodes, months apart",
+                {"lengths": (20, 50, 100), "frames_per_step": 4},
+            ),
         )
     ),
     *(

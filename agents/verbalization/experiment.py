@@ -32,6 +32,9 @@ HEAD_SETTINGS = ("head_dim", "head_heads", "head_layers")
 FRAME_SETTINGS = ("preset", "key_frames", "modalities", "objects", "locations", "scale", "data_seed")
 """Settings of the environment that decide what the numbers of a key frame mean, so that the two share them."""
 
+_FOR_POLICIES: dict[str, Any] = {"sampling": "even", "lengths": (5,), "frames_per_step": 4}
+"""Settings of ids for policies that act. In supervised learning the defaults stay, with which results were measured."""
+
 
 class QuestionExperiment(PredictionExperiment):
     """Runs of a `SupervisedLearner` in EpisodicQA."""
@@ -68,7 +71,12 @@ def make_question_answering(env: str, env_kwargs: Mapping[str, Any], settings: M
     spec = find_environment(env)
     if spec.family != "verbalization":
         raise ValueError(f"env must be an EpisodicQA, such as 'memenvs/EpisodicQA-v0', got {env!r}")
-    own = {name: value for name, value in spec.defaults.items() if not name.startswith("trial_")}
+    left_out = _FOR_POLICIES.items()
+    own = {
+        name: value
+        for name, value in spec.defaults.items()
+        if (name, value) not in left_out and not name.startswith("trial_")
+    }
     known = [each.name for each in fields(AnswererConfig)]
     for name in settings:
         if name not in known:

@@ -32,6 +32,9 @@ class EpisodicQAConfig:
     Attributes:
         preset: "debiased", or "faithful": the thesis with its biases.
         lengths: Lengths of histories, episodes; all have equal shares.
+        sampling: "published": as supervised presets have it; of "debiased", 2 % of the histories have no episode, and
+            more questions mean the newest episode. "even": every history has one, and questions about one episode mean
+            each about equally often.
         frames_per_step: Key frames in one observation (F), 1 to 1024.
         questions_per_history: Questions that are put in one Gym episode.
         put: "end": all questions come after the history. "interleaved": only the last one does, the others come after
@@ -55,6 +58,7 @@ class EpisodicQAConfig:
 
     preset: Preset = "debiased"
     lengths: tuple[int, ...] = TRAIN_LENGTHS
+    sampling: Literal["published", "even"] = "published"
     frames_per_step: int = 16
     questions_per_history: int = 1
     put: Literal["end", "interleaved"] = "end"
@@ -97,7 +101,7 @@ class EpisodicQAConfig:
 
     def household(self) -> HouseholdConfig:
         """Return the settings of the household."""
-        changes: dict[str, Any] = {}
+        changes: dict[str, Any] = {"empty_history": 0.0} if self.sampling == "even" else {}
         if len(self.objects) < len(OBJECTS):  # then scenes are as large as there are objects
             count = len(self.objects)
             changes["scene_objects"] = (
@@ -116,7 +120,8 @@ class EpisodicQAConfig:
     def language(self) -> LanguageConfig:
         """Return the settings of the questions."""
         changes: dict[str, Any] = {} if self.is_whole else {"false_presupposition": 0.0, "balanced": False}
-        return language(self.preset, kinds=self.kinds, paraphrases=self.paraphrases, **changes)
+        even = self.sampling == "even"
+        return language(self.preset, kinds=self.kinds, paraphrases=self.paraphrases, even=even, **changes)
 
     @property
     def is_whole(self) -> bool:

@@ -24,6 +24,8 @@ from memenvs.verbalization.splits import Data, load_data
 
 #: Questions and histories that are kept once they were made.
 _KEPT_QUESTIONS, _KEPT_HISTORIES = 65_536, 8192
+#: Logs that are kept, for several questions about a history one after the other.
+_KEPT_LOGS = 16
 #: Question numbers that are tried where a question has no answer in the actions.
 _TRIES = 8
 _INTERLEAVED_STREAM = 102
@@ -130,6 +132,7 @@ class Dialogs:
         longest = int(np.diff(frames.first).max()) * max(config.lengths)
         self.max_chunks = -(-longest // config.frames_per_step) + config.questions_per_history
         self.chunks = lru_cache(_KEPT_HISTORIES)(self._cut_into_chunks)
+        self._log = lru_cache(_KEPT_LOGS)(self._make_log)
         self._question = lru_cache(_KEPT_QUESTIONS)(self._draw_question)
 
     def __reduce__(self) -> tuple[object, tuple[EpisodicQAConfig]]:
@@ -181,10 +184,12 @@ class Dialogs:
         """Return True if a question can be put after some of the episodes."""
         return self._question(number, question, after) is not None
 
+    def _make_log(self, number: int, after: int | None) -> Log:
+        return Log(self.history(number) if after is None else self.prefix(number, after))
+
     def _draw_question(self, number: int, question: int, after: int | None) -> EncodedQuestion | None:
         """Draw a question; None if no try gives one whose answer has actions."""
-        history = self.history(number) if after is None else self.prefix(number, after)
-        log = Log(history)
+        log = self._log(number, after)
         for attempt in range(_TRIES):
             qa = self._sampler.draw(log, question + attempt * self.config.questions)
             tuples = encode_answer(qa.question, qa.answer.clauses, qa.now)

@@ -37,6 +37,8 @@ class LanguageConfig:
         how_often_from: Fewest episodes of a history for questions how often.
         shortest_stay: Seconds that the robot must have been where a question about its position means; 0 allows moves.
         hands: Answers say with which hand an object of a goal was grasped.
+        even: Only a question that means the newest candidate anyway can be without a time, so that questions mean each
+            about equally often.
     """
 
     kinds: tuple[Kind, ...] = KINDS
@@ -55,6 +57,7 @@ class LanguageConfig:
     how_often_from: int = 1
     shortest_stay: int = 0
     hands: bool = False
+    even: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kinds", as_names("kinds", self.kinds))

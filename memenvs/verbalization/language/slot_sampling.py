@@ -126,7 +126,8 @@ def _finer(forms: Sequence[TimeForm], time: TimeReference) -> list[TimeForm]:
 def _about(draw: Draw, question: Question, target: Referent, found: Sequence[Referent] | None = None) -> Draft | None:
     """Make a draft about a target, with a time or, in some cases, without."""
     found = candidates(draw.log, question) if found is None else found
-    if FAMILIES[question.family].timeless and draw.coin(draw.config.timeless):
+    is_timeless = FAMILIES[question.family].timeless and draw.coin(draw.config.timeless)
+    if is_timeless and (found[-1] == target or not draw.config.even):
         return Draft(question, found[-1:], found[-1], found[-1].time) if found[-1] == target else None
     return name_time(draw, question, found, target, target.time)
 
@@ -143,13 +144,12 @@ def draw_action(draw: Draw) -> Draft | None:
     found = candidates(draw.log, question)
     if not found:
         return Draft(question, ())
-    if draw.coin(draw.config.timeless):
+    is_timeless = draw.coin(draw.config.timeless)
+    if is_timeless and not draw.config.even:
         return Draft(question, found[-1:], found[-1])
-    return _with_time(draw, question, found)
-
-
-def _with_time(draw: Draw, question: Question, found: Sequence[Referent]) -> Draft | None:
     target = draw.pick(found)
+    if is_timeless and target == found[-1]:
+        return Draft(question, found[-1:], target)
     return name_time(draw, question, found, target, target.time)
 
 

@@ -7,12 +7,12 @@ its answer, and knows the kind of time that the question has.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 from memenvs.verbalization.dates import DAY
 from memenvs.verbalization.language.facts import Clause, Duration
-from memenvs.verbalization.language.questions import Question
+from memenvs.verbalization.language.questions import Question, plain_time
 from memenvs.verbalization.language.sampler import QuestionAnswer
 from memenvs.verbalization.language.times import TimeReference
 from memenvs.verbalization.language.wordings import KINDS, Kind
@@ -115,10 +115,53 @@ class _Majority:
             key: best_answer(found) for key, found in counts.items() if found.total() >= _LEAST or len(key) == 2
         }
 
+    def answer(self, question: Question) -> Hashable | None:
+        """Return the answer, delexicalised; None for a form that was not in training."""
+        coarse = (question.family, question.exact)
+        return self._answers.get(delexicalise(question, self.level), self._answers.get(coarse))
+
     def is_right(self, qa: QuestionAnswer) -> bool:
-        coarse = (qa.question.family, qa.question.exact)
-        answer = self._answers.get(delexicalise(qa.question, self.level), self._answers.get(coarse))
+        answer = self.answer(qa.question)
         return answer is not None and answers_match(answer, delexicalise_answer(qa))
+
+
+class TextOnly:
+    """The model without memory, to answer questions; of each form it uses the level that is best.
+
+    Args:
+        training: Questions from which it takes its answers. To choose the level, it learns from the first half and is
+            tested with the second one.
+    """
+
+    def __init__(self, training: Sequence[QuestionAnswer]) -> None:
+        half = len(training) // 2
+        right: dict[str, Counter[str]] = defaultdict(Counter)
+        for model in (_Majority(level, training[:half]) for level in LEVELS):
+            for qa in training[half:]:
+                right[qa.question.family][model.level] += model.is_right(qa)
+        self._levels = {family: counts.most_common(1)[0][0] for family, counts in right.items()}
+        self._models = {level: _Majority(level, training) for level in LEVELS}
+
+    def answer(self, question: Question, now: int) -> tuple[Clause, ...] | None:
+        """Answer a question; None for a form that was not in training.
+
+        Args:
+            question: The question.
+            now: Second since 2020-01-01 00:00:00 at which it is put.
+        """
+        answer: Any = self._models[self._levels.get(question.family, LEVELS[0])].answer(question)
+        return None if answer is None else tuple(_lexicalise(clause, question, now) for clause in answer)
+
+
+def _lexicalise(clause: Clause, question: Question, now: int) -> Clause:
+    """Put names of the question and a time into a delexicalised clause."""
+    if clause.time is not None:
+        days, second, _ = cast(tuple[int, int, str], clause.time)
+        clause = clause._replace(time=plain_time((now // DAY - days) * DAY + second, now))
+    return clause._replace(
+        object=question.object if clause.object == "copy" else clause.object,
+        location=question.location if clause.location == "copy" else clause.location,
+    )
 
 
 def answers_match(answer: Hashable, gold: Hashable) -> bool:

@@ -55,7 +55,8 @@ class Explorer(Rule):
         check_modalities(config.modalities, {self._key, "pose"})
         camera = scan_camera() if config.image_size is None else frame_camera(config.image_size)
         columns, rows = np.arange(camera.width), np.arange(camera.height)
-        self._lens = Lens((camera.centre[0] - columns) / camera.focal, (rows - camera.centre[1]) / camera.focal)
+        slopes, drops = (camera.centre[0] - columns) / camera.focal, (rows - camera.centre[1]) / camera.focal
+        self._lens = Lens(slopes, drops, CAMERA_AHEAD)
         self._maps = OwnMaps.empty(task.num_envs)
         # Steps since the first one, and what it was when the memory was emptied: older stamps are forgotten.
         self._clock = np.zeros(task.num_envs, np.int64)
@@ -246,8 +247,8 @@ def _see_objects(
                 near_pixels[k] += metres < MAX_DEPTH
                 if metres < nearest[k] and found_at[i, k] <= born[i]:
                     left = metres * lens.slopes[column]
-                    x = poses[i, 0] + cos * (metres + CAMERA_AHEAD) - sin * left
-                    y = poses[i, 1] + sin * (metres + CAMERA_AHEAD) + cos * left
+                    x = poses[i, 0] + cos * (metres + lens.ahead) - sin * left
+                    y = poses[i, 1] + sin * (metres + lens.ahead) + cos * left
                     if not _is_rejected(rejected[i, k], rejected_at[i, k], born[i], x, y):
                         nearest[k], sight[i, k, 0], sight[i, k, 1], sight_at[i, k] = metres, x, y, clock[i]
         for k in range(len(near_pixels)):

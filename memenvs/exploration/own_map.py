@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from memenvs.exploration.carmine import CAMERA_AHEAD, CAMERA_HEIGHT
+from memenvs.exploration.carmine import CAMERA_HEIGHT
 from memenvs.exploration.drive import ROBOT_HEIGHT, ROBOT_RADIUS
 from memenvs.exploration.planner import CLEARANCE_COSTS, STRAIGHT_COST, UNREACHABLE, costs_to_goals, first_action
 
@@ -23,9 +23,8 @@ SIZE = 640
 CLIMB = 0.15
 #: Depths of neighbouring rows that differ by less belong to one upright surface, m; their mean is taken.
 _SAME_SURFACE = 0.15
-#: Cells nearer than the first distance to an obstacle are blocked; those nearer than the second are solid: they are not
-#: entered where no other way is left either, m.
-_BLOCKED, _SOLID = ROBOT_RADIUS + 0.02, 0.2
+#: Bounds are this much wider than what was observed, m.
+_RIM = 0.3
 #: A cell is passed within this distance of it, m.
 _PASSED = 0.25
 #: A robot that has run into something has it at this distance ahead of its axis, m.
@@ -47,6 +46,8 @@ class OwnMaps(NamedTuple):
         driven: The robot was there.
         done: The cell is no goal, as long as there are others.
         passed: It is none at all: the robot has passed it by.
+        blocked_radius: Cells nearer than this to an obstacle are blocked, m.
+        solid_radius: Cells nearer than this to one are solid, and no way leads through them, m.
         bounds: int64, (N, 4); first row and column, last row and column of what was observed.
     """
 
@@ -55,13 +56,17 @@ class OwnMaps(NamedTuple):
     driven: np.ndarray
     done: np.ndarray
     passed: np.ndarray
+    blocked_radius: float
+    solid_radius: float
     bounds: np.ndarray
 
     @staticmethod
-    def empty(num_envs: int) -> OwnMaps:
-        """Make the maps of `num_envs` robots that have observed nothing."""
+    def empty(num_envs: int, blocked_radius: float = ROBOT_RADIUS + 0.02, solid_radius: float = 0.2) -> OwnMaps:
+        """Make the maps of `num_envs` robots that have observed nothing; see the class."""
         blocked, solid, driven, done, passed = np.zeros((5, num_envs, SIZE, SIZE), np.int32)
-        maps = OwnMaps(blocked, solid, driven, done, passed, np.zeros((num_envs, 4), np.int64))
+        maps = OwnMaps(
+            blocked, solid, driven, done, passed, blocked_radius, solid_radius, np.zeros((num_envs, 4), np.int64)
+        )
         maps.forget_bounds(np.ones(num_envs, bool))
         return maps
 
@@ -71,15 +76,17 @@ class OwnMaps(NamedTuple):
 
 
 class Lens(NamedTuple):
-    """Directions of the pixels of a level camera, per metre of depth.
+    """Place of a level camera, and directions of its pixels per metre of depth.
 
     Attributes:
         slopes: float64, (W,); to the left of the optical axis.
         drops: float64, (H,); below it.
+        ahead: Of the camera, from the axis of the robot, m.
     """
 
     slopes: np.ndarray
     drops: np.ndarray
+    ahead: float
 
 
 @njit(nogil=True, cache=True)
@@ -114,8 +121,8 @@ def is_obstacle(depth: float, drop: float) -> bool:
 @njit(nogil=True, cache=True)
 def stamp_obstacle(maps: OwnMaps, i: int, x: float, y: float, stamp: int) -> None:
     """Stamp what an obstacle at a point (m) blocks on the map of robot `i`, in place."""
-    stamp_disc(maps.blocked[i], x, y, _BLOCKED, stamp)
-    stamp_disc(maps.solid[i], x, y, _SOLID, stamp)
+    stamp_disc(maps.blocked[i], x, y, maps.blocked_radius, stamp)
+    stamp_disc(maps.solid[i], x, y, maps.solid_radius, stamp)
     _widen(maps.bounds[i], x, y)
 
 
@@ -141,7 +148,7 @@ def stamp_obstacles(maps: OwnMaps, i: int, depth: np.ndarray, lens: Lens, pose: 
             if count > 0 and not (is_hit and abs(near - total / count) < _SAME_SURFACE):
                 ahead = total / count
                 left = ahead * lens.slopes[column]
-                ahead += CAMERA_AHEAD
+                ahead += lens.ahead
                 stamp_obstacle(maps, i, pose[0] + cos * ahead - sin * left, pose[1] + sin * ahead + cos * left, stamp)
                 total, count = 0.0, 0
             if is_hit:
@@ -184,17 +191,17 @@ def stamp_view(
         for k in range(int(2.0 * end / CELL) + 1):
             ahead = k * CELL / 2.0
             left = ahead * lens.slopes[column]
-            ahead += CAMERA_AHEAD
+            ahead += lens.ahead
             stamps[cell_of(pose[1] + sin * ahead + cos * left), cell_of(pose[0] + cos * ahead - sin * left)] = stamp
 
 
 @njit(nogil=True, cache=True)
 def _widen(bounds: np.ndarray, x: float, y: float) -> None:
     """Widen the bounds of a map so that what an obstacle or a robot at a point (m) may stamp is within them."""
-    bounds[0] = min(bounds[0], cell_of(y - _BLOCKED))
-    bounds[1] = min(bounds[1], cell_of(x - _BLOCKED))
-    bounds[2] = max(bounds[2], cell_of(y + _BLOCKED))
-    bounds[3] = max(bounds[3], cell_of(x + _BLOCKED))
+    bounds[0] = min(bounds[0], cell_of(y - _RIM))
+    bounds[1] = min(bounds[1], cell_of(x - _RIM))
+    bounds[2] = max(bounds[2], cell_of(y + _RIM))
+    bounds[3] = max(bounds[3], cell_of(x + _RIM))
 
 
 @njit(nogil=True, cache=True)

@@ -294,7 +294,7 @@ ENVIRONMENTS = (
         random_below=0.45,
         defaults={"trial_episodes": 1},
         policies={
-            "memoryless": "memenvs.two_rooms.scripted_boxes:LeftBox",
+            "memoryless": "memenvs.two_rooms.scripted_boxes:GreenBox",
             "notebook": "memenvs.two_rooms.scripted_boxes:BoxNotebook",
             "ideal": "memenvs.two_rooms.scripted_boxes:BoxMemory",
         },
@@ -309,7 +309,7 @@ ENVIRONMENTS = (
         random_below=0.45,
         defaults={"trial_episodes": 1, "led": True},
         policies={
-            "memoryless": "memenvs.two_rooms.scripted_boxes:LeftBox",
+            "memoryless": "memenvs.two_rooms.scripted_boxes:GreenBox",
             "notebook": "memenvs.two_rooms.scripted_boxes:BoxNotebook",
             "ideal": "memenvs.two_rooms.scripted_boxes:BoxMemory",
         },

@@ -1,4 +1,4 @@
-"""Rules of TwoRooms: always the left box, a note in the own motion, and a memory of the cue."""
+"""Rules of TwoRooms: always the green box, a note in the own motion, and a memory of the cue."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ class _BoxRule(Rule):
         return directions
 
 
-class LeftBox(_BoxRule):
-    """Go to the left one of the two boxes, or to the only one in view, and turn where none is in view.
+class GreenBox(_BoxRule):
+    """Go to the green box, and turn where it is not in view.
 
     The action follows from the present view alone. It is right in half of the episodes.
     """
 
     def choose(self, observation: Observation) -> np.ndarray:
         """Choose the next actions; see `Rule`."""
-        return approach(_left_one(self.directions(observation)))
+        return approach(self.directions(observation)[:, _GREEN])
 
 
 class BoxNotebook(_BoxRule):
@@ -100,7 +100,7 @@ class BoxNotebook(_BoxRule):
 
 
 class BoxMemory(_BoxRule):
-    """Remember the colour of the cue, and go to the box of this colour; to the left one if it has seen no cue.
+    """Remember the colour of the cue, and go to the box of this colour; to the green one if it has seen no cue.
 
     It faces the cue as long as it is there, and turns during the stay. What it remembers is one bit.
     """
@@ -138,10 +138,10 @@ class BoxMemory(_BoxRule):
     def choose(self, observation: Observation) -> np.ndarray:
         """Choose the next actions; see `Rule`."""
         directions = self._directions
-        remembered = directions[np.arange(len(directions)), np.maximum(self._cue, 0)]
+        remembered = directions[np.arange(len(directions)), np.maximum(self._cue, _GREEN)]
         is_there = ~np.isnan(directions).all(1)
         self._needed = np.where(is_there & (self._cue != _NONE), self._age, 0)
-        return approach(np.where(self._cue == _NONE, _left_one(directions), remembered))
+        return approach(remembered)
 
     def steps_back(self) -> np.ndarray | None:
         """Steps since the cue was in view, where there is a box to choose; see `Rule`."""
@@ -152,11 +152,6 @@ def approach(direction: np.ndarray) -> np.ndarray:
     """Actions towards a direction, float (N,), degrees to the left; a turn to the left where it is NaN; int64, (N,)."""
     is_ahead = np.abs(direction) <= TURN_DEG / 2
     return np.select([is_ahead, direction < 0], [FORWARD, RIGHT], LEFT).astype(np.int64)
-
-
-def _left_one(directions: np.ndarray) -> np.ndarray:
-    """The larger direction of two, (N, 2); the only one where the other is NaN, NaN without any."""
-    return np.fmax(directions[:, 0], directions[:, 1])
 
 
 def _only_one(directions: np.ndarray) -> np.ndarray:

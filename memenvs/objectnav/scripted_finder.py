@@ -1,0 +1,279 @@
+"""Rules for ExtObjNav with symbolic observations: one that remembers its home, and one that remembers nothing."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from memenvs.exploration import drive, own_map
+from memenvs.exploration.own_map import Lens, OwnMaps
+from memenvs.houses.classes import YCB_CLASSES
+from memenvs.houses.simulator import CAMERA_AHEAD
+from memenvs.objectnav.env import ExtObjNav
+from memenvs.objectnav.robot import FORWARD, FORWARD_DISTANCE, LEFT, RIGHT, STOP
+from memenvs.objectnav.symbolic import NUM_RAYS, RAY_RANGE, SYMBOLIC_CAMERA
+from memenvs.poses import wrap_angle
+from memenvs.rules import PREVIOUS_ACTION, Rule, RuleError
+from memenvs.task import BatchTask, Observation
+
+#: The camera points 22 degrees down. Of a wall it sees the highest part as nearest: at this share of its distance.
+_WALL_SHARE = 0.77
+#: Only obstacles nearer than this are drawn, as the height of others makes their distances uncertain, m.
+_NEAR = 0.8
+#: Radii of what obstacles block, m, less than the robot's: it slides along what it touches.
+_RADII = 0.05, 0.05
+#: Where it was stopped it marks a disc ahead of its axis: distance and radius, m.
+_CONTACT, _CONTACT_RADIUS = 0.35, 0.2
+#: After this number of steps in the same place the robot drives where there is room, whatever its plan is.
+_STILL = 9
+#: Floor that was in view from nearer than this is no goal of exploration, m.
+_VIEW_RANGE = 1.3
+#: A stop succeeds where 4 pixels of the object are in the image of 64 x 64, and mostly not with fewer.
+_LARGE = math.log(1 + 3.5 * 16) / math.log(1 + 256 * 256)
+#: The robot is back where it has seen an object within this distance, m. With fewer pixels than 4 it goes to within
+#: the second distance of a point that is the third one ahead, and looks around, as it does not see at which side the
+#: object was.
+_ARRIVAL, _ARRIVAL_SMALL, _AHEAD_SMALL = 0.25, 0.45, 0.9
+#: Sights kept for each category, and the distance from which on they are of different objects, m.
+_NUM_SIGHTS, _OTHER_OBJECT = 3, 1.5
+#: A step forward that gains less than this share of its length was blocked.
+_BLOCKED_SHARE = 0.5
+#: Memoryless: free distance that it drives, m; half the width that must be free, m; probability of a needless turn.
+_SHORTEST, _HALF_WIDTH, _TURN = 0.55, 0.35, 0.06
+_ACTIONS = np.zeros(3, np.int64)
+_ACTIONS[[drive.FORWARD, drive.LEFT, drive.RIGHT]] = FORWARD, LEFT, RIGHT
+
+
+def ray_slopes() -> np.ndarray:
+    """Directions of the rays, to the left of the optical axis per metre of depth, float64, (32,)."""
+    columns = (np.arange(NUM_RAYS) + 0.5) * SYMBOLIC_CAMERA.width / NUM_RAYS
+    return (SYMBOLIC_CAMERA.width / 2 - columns) / SYMBOLIC_CAMERA.focal
+
+
+def check_settings(task: BatchTask) -> ExtObjNav:
+    """Return the task if its settings let a rule of this module play.
+
+    Raises:
+        RuleError: It does not observe symbols and the heading, or does not turn by 45 degrees.
+    """
+    assert isinstance(task, ExtObjNav)
+    config = task.config
+    for name, value, needed in (
+        ("obs_mode", config.obs_mode, "symbolic"),
+        ("compass", config.compass, True),
+        ("turn_deg", config.turn_deg, 45.0),
+    ):
+        if value != needed:
+            raise RuleError(f"{name} must be {needed!r} for this rule, got {value!r}")
+    return task
+
+
+def _room(depth: np.ndarray) -> np.ndarray:
+    """Free depth in the robot's way, (N,), m, from the depths of the rays, (N, 32)."""
+    return np.where(np.abs(depth * ray_slopes()) < _HALF_WIDTH, depth, RAY_RANGE).min(1)
+
+
+class PresentFinder(Rule):
+    """Stop where an object of the goal category is in view; else drive on while there is room, and else turn left.
+
+    With few pixels of the object in view it comes nearer. Now and then it turns without need. As nothing is left to
+    chance in its observations, the last digits of its position, heading and distances are its die.
+
+    Raises:
+        RuleError: The settings leave out symbols or the compass.
+    """
+
+    way = "present"
+    window = 1
+
+    def __init__(self, task: BatchTask) -> None:
+        check_settings(task)
+
+    def choose(self, observation: Observation) -> np.ndarray:
+        """Choose the next actions; see `Rule`."""
+        symbols = observation["symbolic"]
+        in_view = (symbols[:, : len(YCB_CLASSES)] * observation["goal"]).sum(1)
+        depth = symbols[:, len(YCB_CLASSES) :].astype(np.float64) * RAY_RANGE
+        room = _room(depth)
+        die = (1e4 * (depth.sum(1) + observation["gps"].sum(1) + observation["compass"] @ [1.0, 3.0])) % 1.0
+        turns = (room < _SHORTEST) | ((die < _TURN) & (in_view == 0))
+        return np.where(in_view > _LARGE, STOP, np.where(turns, LEFT, FORWARD)).astype(np.int64)
+
+
+class Finder(Rule):
+    """Go back to where an object of the goal category was seen; without any, to floor that was not in view yet.
+
+    Over the episodes of a trial it keeps a map of obstacles and of the floor in view, and for each category the pose
+    from which it was seen largest. It stops where enough pixels of the goal are in view. The
+    steps back are those to the sight of the goal's category, or to the oldest of the views that rule nearer floor out.
+    A pose is counted as 10 bits for the position (1,000 cells of 0.25 m in a small home) and 3 for the heading.
+
+    Raises:
+        RuleError: The settings leave out symbols or the compass.
+    """
+
+    way = "ideal"
+    window = None
+
+    def __init__(self, task: BatchTask) -> None:
+        config = check_settings(task).config
+        self.bits = 13.0 * len(config.categories or YCB_CLASSES)
+        self._keeps_frame = config.gps_frame != "episode"
+        self._lens = Lens(ray_slopes(), np.zeros(1), CAMERA_AHEAD)
+        shape = task.num_envs, len(YCB_CLASSES), _NUM_SIGHTS
+        self._maps = OwnMaps.empty(task.num_envs, *_RADII)
+        # Steps since the first one, and what it was when the memory was emptied: older stamps are forgotten.
+        self._clock = np.zeros(task.num_envs, np.int64)
+        self._born = np.zeros(task.num_envs, np.int64)
+        self._poses = np.full((task.num_envs, 3), np.nan)  # the latest ones; NaN before the first of an episode
+        self._sight = np.zeros((*shape, 3))  # poses from which objects of each category were seen largest
+        self._sight_at = np.zeros(shape, np.int64)  # stamps
+        self._area = np.zeros(shape)  # observed there; 0 for no sight
+        self._nearest = np.zeros(task.num_envs, np.int64)  # sight to which the robot goes
+        self._looks = np.zeros(task.num_envs, np.int64)  # steps since it is back and does not see the goal
+        self._still = np.zeros(task.num_envs, np.int64)  # steps in the same place
+        self._needed = np.zeros(task.num_envs, np.int64)
+
+    def forget(self, env_mask: np.ndarray) -> None:
+        """Begin a new map; see `Rule`."""
+        self._born[env_mask] = self._clock[env_mask]
+        self._area[env_mask] = 0.0
+        self._poses[env_mask] = np.nan
+        self._maps.forget_bounds(env_mask)
+
+    def begin_episode(self, env_mask: np.ndarray) -> None:
+        """Take note that the robot is elsewhere; positions of earlier episodes hold unless `gps_frame` is "episode"."""
+        self._poses[env_mask] = np.nan
+        if not self._keeps_frame:
+            self.forget(env_mask)
+
+    def see(self, observation: Observation) -> None:
+        """Draw what is observed on the map, and keep from where objects were seen; see `Rule`."""
+        self._clock += 1
+        heading = np.arctan2(observation["compass"][:, 1], observation["compass"][:, 0])
+        poses = np.column_stack([observation["gps"], heading]).astype(np.float64)
+        moved = np.hypot(*(poses - self._poses)[:, :2].T)  # NaN at the start of an episode
+        stuck = (observation[PREVIOUS_ACTION] == 1 + FORWARD) & (moved < _BLOCKED_SHARE * FORWARD_DISTANCE)
+        self._poses = poses
+        self._still = np.where(moved < _BLOCKED_SHARE * FORWARD_DISTANCE, self._still + 1, 0)
+        symbols = observation["symbolic"]
+        depth = symbols[:, None, len(YCB_CLASSES) :].astype(np.float64) * RAY_RANGE / _WALL_SHARE
+        _see(self._maps, depth, self._lens, poses, stuck, self._clock, _CONTACT_RADIUS, _NEAR, _VIEW_RANGE)
+        area = symbols[:, : len(YCB_CLASSES)].astype(np.float64)
+        _note_sights(area, poses, self._clock, self._sight, self._sight_at, self._area)
+        rows, goal = np.arange(len(self._clock)), observation["goal"].argmax(1)
+        distance = np.hypot(*np.moveaxis(self._sight[rows, goal, :, :2] - poses[:, None, :2], -1, 0))
+        nearest = np.where(self._area[rows, goal] > 0, distance, np.inf).argmin(1)
+        self._looks = np.where(nearest == self._nearest, self._looks, 0)
+        self._nearest = nearest
+        sight, is_large, is_back = self._sight_of(goal)
+        is_back &= ~is_large | (np.abs(wrap_angle(sight[:, 2] - poses[:, 2])) < drive.TURN / 2) | (self._looks > 0)
+        self._looks = np.where(is_back & (area[rows, goal] == 0), self._looks + 1, 0)
+        gone = self._looks >= 8  # it has looked all around
+        self._looks[gone] = 0
+        self._area[rows[gone], goal[gone], nearest[gone]] = 0.0
+
+    def _sight_of(self, goal: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Nearest sight of the goals (N,): its pose (N, 3), NaN for none; whether it was large; whether it is here."""
+        rows = np.arange(len(goal))
+        area = self._area[rows, goal, self._nearest]
+        sight = np.where(area[:, None] > 0, self._sight[rows, goal, self._nearest], np.nan)
+        distance = np.hypot(*(sight - self._poses)[:, :2].T)
+        return sight, area > _LARGE, distance < np.where(area > _LARGE, _ARRIVAL, _ARRIVAL_SMALL)
+
+    def choose(self, observation: Observation) -> np.ndarray:
+        """Choose the next actions; see `Rule`."""
+        rows, goal = np.arange(len(self._clock)), observation["goal"].argmax(1)
+        sights, is_large, is_back = self._sight_of(goal)
+        arrival = np.where(is_large, _ARRIVAL, _ARRIVAL_SMALL)
+        moves, self._needed = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
+        _choose(self._maps, self._born, self._poses, sights, arrival, moves, self._needed)
+        self._needed = np.where(np.isfinite(sights[:, 0]), self._sight_at[rows, goal, self._nearest], self._needed)
+        turn = wrap_angle(sights[:, 2] - self._poses[:, 2])
+        to_heading = np.where(np.abs(turn) < drive.TURN / 2, FORWARD, np.where(turn > 0, LEFT, RIGHT))
+        looks = np.where(is_large & (self._looks == 0), to_heading, LEFT)
+        in_view = observation["symbolic"][rows, goal]
+        actions = np.where(is_back & (in_view == 0), looks, _ACTIONS[moves])
+        depth = observation["symbolic"][:, len(YCB_CLASSES) :] * RAY_RANGE
+        actions = np.where(self._still >= _STILL, np.where(_room(depth) > _SHORTEST, FORWARD, LEFT), actions)
+        return np.where(in_view > _LARGE, STOP, actions)
+
+    def steps_back(self) -> np.ndarray:
+        """Return the age of the observation that the choice needed; see the class and `Rule`."""
+        return np.where(self._needed > 0, self._clock - self._needed, 0)
+
+
+@njit(nogil=True, cache=True)
+def _see(
+    maps: OwnMaps,
+    depth: np.ndarray,
+    lens: Lens,
+    poses: np.ndarray,
+    stuck: np.ndarray,
+    clock: np.ndarray,
+    contact: float,
+    nearest: float,
+    view: float,
+) -> None:
+    for i in range(len(poses)):
+        near = np.where(depth[i] < nearest, depth[i], 0.0)
+        own_map.stamp_obstacles(maps, i, near, lens, poses[i], clock[i])
+        own_map.stamp_robot(maps, i, poses[i], False, clock[i])
+        if stuck[i]:
+            x, y = poses[i, 0] + _CONTACT * math.cos(poses[i, 2]), poses[i, 1] + _CONTACT * math.sin(poses[i, 2])
+            own_map.stamp_disc(maps.blocked[i], x, y, contact, clock[i])
+            own_map.stamp_disc(maps.solid[i], x, y, contact / 2, clock[i])
+        own_map.stamp_view(maps.done[i], depth[i], lens, poses[i], view, clock[i])
+
+
+@njit(nogil=True, cache=True)
+def _choose(
+    maps: OwnMaps,
+    born: np.ndarray,
+    poses: np.ndarray,
+    sights: np.ndarray,
+    arrival: np.ndarray,
+    actions: np.ndarray,
+    needed: np.ndarray,
+) -> None:
+    """Choose the way to sights, poses (N, 3), NaN for none; without one, to the nearest cell that was not in view."""
+    none = np.zeros((0, 2))
+    for i in range(len(poses)):
+        action, length = -1, 0
+        done = maps.done[i]
+        if math.isfinite(sights[i, 0]):
+            target = sights[i : i + 1, :2]
+            action, length = own_map.action_to_goal(maps, i, born[i], poses[i], done, target, arrival[i] - 0.05)
+        if action < 0:
+            action, length = own_map.action_to_goal(maps, i, born[i], poses[i], done, none, 0.0)
+        if action < 0:  # all was in view: go where it has not been
+            done = maps.passed[i]
+            action, length = own_map.action_to_goal(maps, i, born[i], poses[i], done, none, 0.0)
+        actions[i] = max(action, 0)
+        needed[i] = own_map.oldest_within(done, born[i], poses[i], length)
+
+
+@njit(nogil=True, cache=True)
+def _note_sights(
+    area: np.ndarray, poses: np.ndarray, clock: np.ndarray, sight: np.ndarray, sight_at: np.ndarray, areas: np.ndarray
+) -> None:
+    """Keep from where each category in view is seen: in place of a smaller sight nearby, or of none, or the oldest."""
+    for i in range(len(poses)):
+        for k in range(area.shape[1]):
+            if area[i, k] == 0.0:
+                continue
+            x, y, heading = poses[i]
+            if area[i, k] <= _LARGE:
+                x, y = x + _AHEAD_SMALL * math.cos(heading), y + _AHEAD_SMALL * math.sin(heading)
+            slot = -1
+            for n in range(areas.shape[2]):
+                if areas[i, k, n] > 0 and math.hypot(sight[i, k, n, 0] - x, sight[i, k, n, 1] - y) < _OTHER_OBJECT:
+                    slot = n
+            if slot < 0:
+                slot = int(np.where(areas[i, k] > 0, sight_at[i, k], -1).argmin())
+            elif area[i, k] < areas[i, k, slot] and areas[i, k, slot] > _LARGE:
+                continue
+            sight[i, k, slot, 0], sight[i, k, slot, 1], sight[i, k, slot, 2] = x, y, heading
+            sight_at[i, k, slot], areas[i, k, slot] = clock[i], area[i, k]

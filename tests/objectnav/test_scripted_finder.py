@@ -1,0 +1,123 @@
+"""Rules for ExtObjNav: they stop at the goal, remember where it was, and see observations alone."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from memenvs.core import TrialVectorEnv
+from memenvs.objectnav.robot import FORWARD, STOP
+from memenvs.objectnav.scripted_finder import Finder, PresentFinder, ray_slopes
+from memenvs.objectnav.symbolic import SYMBOLIC_SIZE
+from memenvs.registry import environments
+from memenvs.rules import PREVIOUS_ACTION, Rule, RuleError, Wiped, make_rule
+
+SMALL = next(spec for spec in environments() if spec.name == "ExtObjNav-Small-v0")
+APPLE = 10
+
+
+def make_env(num_envs: int = 1, **settings: object) -> TrialVectorEnv:
+    """Make environments of the small id, in homes of the training split."""
+    return TrialVectorEnv(SMALL.task, num_envs, **{**SMALL.defaults, "split": "train", **settings})  # type: ignore
+
+
+def observe(pose: tuple[float, float, float], area: float = 0.0, room: float = 10.0) -> dict[str, np.ndarray]:
+    """What a robot at a pose sees in an empty place, its goal an apple with an area in view."""
+    symbols = np.full((1, SYMBOLIC_SIZE), room / 10, np.float32)
+    symbols[:, :20] = 0.0
+    symbols[0, APPLE] = area
+    goal = np.zeros((1, 20), np.float32)
+    goal[0, APPLE] = 1.0
+    gps, compass = np.array([pose[:2]], np.float32), np.array([[math.cos(pose[2]), math.sin(pose[2])]], np.float32)
+    return {"symbolic": symbols, "goal": goal, "gps": gps, "compass": compass, PREVIOUS_ACTION: np.zeros(1, np.int64)}
+
+
+def act(rule: Rule, observation: dict[str, np.ndarray]) -> int:
+    """See and choose once."""
+    rule.see(observation)
+    return int(rule.choose(observation)[0])
+
+
+def test_rays_span_the_field_of_view() -> None:
+    slopes = ray_slopes()
+    assert len(slopes) == 32 and slopes[0] == -slopes[-1]
+    assert math.degrees(math.atan(slopes[0])) == pytest.approx(44.0, abs=0.5)  # half of 90 degrees, less half a ray
+
+
+@pytest.mark.parametrize("cls", [Finder, PresentFinder])
+def test_it_stops_where_the_goal_is_large(cls: type[Rule]) -> None:
+    rule = cls(make_env().task)
+    rule.start(np.ones(1, bool), np.ones(1, bool))
+    assert act(rule, observe((0, 0, 0), area=math.log(1 + 64) / math.log(65537))) == STOP  # 4 pixels
+    assert act(rule, observe((0, 0, 0), area=math.log(1 + 16) / math.log(65537))) != STOP
+
+
+def test_it_goes_back_in_a_later_episode_and_says_how_long_ago() -> None:
+    rule = Finder(make_env().task)
+    rule.start(np.ones(1, bool), np.ones(1, bool))
+    assert act(rule, observe((3.0, 0.0, 0.0), area=0.5)) == STOP
+    rule.start(np.zeros(1, bool), np.ones(1, bool))
+    for step in range(3):
+        assert act(rule, observe((0.25 * step, 0.0, 0.0))) == FORWARD
+        assert rule.steps_back()[0] == step + 1
+    rule.start(np.ones(1, bool), np.ones(1, bool))
+    assert act(rule, observe((0.75, 0.0, 0.0))) != STOP
+    assert rule.steps_back()[0] < 2  # the sight is forgotten
+
+
+def test_it_looks_around_in_vain_and_gives_up() -> None:
+    rule = Finder(make_env().task)
+    rule.start(np.ones(1, bool), np.ones(1, bool))
+    act(rule, observe((0.0, 0.0, 0.0), area=0.5))
+    for _ in range(8):
+        assert rule._area[0, APPLE].any()
+        act(rule, observe((0.0, 0.0, 0.0)))
+    assert not rule._area[0, APPLE].any()
+
+
+def test_environments_are_independent() -> None:
+    env = make_env(3)
+    observation, _ = env.reset(seed=1)
+    rules = [Finder(env.task), Finder(env.task)]
+    for rule in rules:
+        rule.start(np.ones(3, bool), np.ones(3, bool))
+    for step in range(15):
+        other = {key: value.copy() for key, value in observation.items()}
+        for value in other.values():
+            value[1:] = value[:1]
+        chosen = rules[0].actions(observation)
+        assert rules[1].actions(other)[0] == chosen[0], step
+        observation, *_ = env.step(np.maximum(chosen, FORWARD))
+
+
+@pytest.mark.parametrize(("name", "value"), [("obs_mode", "rgb"), ("compass", False), ("turn_deg", 30.0)])
+def test_settings_that_they_need(name: str, value: object) -> None:
+    env = make_env(**{name: value})
+    for path in SMALL.policies.values():
+        with pytest.raises(RuleError, match=name):
+            make_rule(path, env.task)
+
+
+@pytest.mark.slow
+def test_memory_pays() -> None:
+    def success(make) -> float:  # type: ignore[no-untyped-def]
+        env = make_env(32, trial_steps=512)
+        observation, _ = env.reset(seed=0)
+        rule, ended, over = make(env), np.zeros(32, bool), np.zeros(32, bool)
+        rule.start(np.ones(32, bool), np.ones(32, bool))
+        scores: list[bool] = []
+        while not over.all():
+            observation, _, terminated, truncated, info = env.step(rule.actions(observation))
+            if ended.any():
+                over |= ended & env.at_trial_start
+                rule.start(env.at_trial_start & ended, ended)
+            ended = terminated | truncated
+            scores += info["success"][ended & ~over & (info["episode_index"] > 0)].tolist()
+        return float(np.mean(scores))
+
+    ideal = success(lambda env: Finder(env.task))
+    wiped = success(lambda env: Wiped(Finder(env.task), 32, 32, np.random.default_rng(0)))
+    present = success(lambda env: PresentFinder(env.task))
+    assert ideal > wiped + 0.1 > present

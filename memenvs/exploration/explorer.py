@@ -16,7 +16,7 @@ from memenvs.exploration.config import TARGETS, SearchConfig
 from memenvs.exploration.drive import LEFT, RIGHT, TURN
 from memenvs.exploration.env import Exploration
 from memenvs.exploration.nyu40 import NYU40, NYU40_INDEX
-from memenvs.exploration.own_map import CELL, Lens, OwnMaps
+from memenvs.exploration.own_map import CELL, PixelRays, OwnMaps
 from memenvs.exploration.visibility import MAX_DEPTH, MIN_PIXEL_SHARE
 from memenvs.poses import wrap_angle
 from memenvs.rules import Rule, RuleError
@@ -56,7 +56,7 @@ class Explorer(Rule):
         camera = scan_camera() if config.image_size is None else frame_camera(config.image_size)
         columns, rows = np.arange(camera.width), np.arange(camera.height)
         slopes, drops = (camera.centre[0] - columns) / camera.focal, (rows - camera.centre[1]) / camera.focal
-        self._lens = Lens(slopes, drops, CAMERA_AHEAD)
+        self._lens = PixelRays(slopes, drops, CAMERA_AHEAD)
         self._maps = OwnMaps.empty(task.num_envs)
         # Steps since the first one, and what it was when the memory was emptied: older stamps are forgotten.
         self._clock = np.zeros(task.num_envs, np.int64)
@@ -202,7 +202,7 @@ def check_modalities(modalities: tuple[str, ...] | None, needed: set[str]) -> No
 
 @njit(nogil=True, cache=True)
 def _see(
-    maps: OwnMaps, depth: np.ndarray, lens: Lens, poses: np.ndarray, collided: np.ndarray, clock: np.ndarray
+    maps: OwnMaps, depth: np.ndarray, lens: PixelRays, poses: np.ndarray, collided: np.ndarray, clock: np.ndarray
 ) -> None:
     for i in range(len(poses)):
         own_map.stamp_obstacles(maps, i, depth[i], lens, poses[i], clock[i])
@@ -216,7 +216,7 @@ def _see_visits(maps: OwnMaps, poses: np.ndarray, radius: float, clock: np.ndarr
 
 
 @njit(nogil=True, cache=True)
-def _see_floor(maps: OwnMaps, depth: np.ndarray, lens: Lens, poses: np.ndarray, clock: np.ndarray) -> None:
+def _see_floor(maps: OwnMaps, depth: np.ndarray, lens: PixelRays, poses: np.ndarray, clock: np.ndarray) -> None:
     for i in range(len(poses)):
         own_map.stamp_view(maps.done[i], depth[i], lens, poses[i], _VIEW_RANGE, clock[i])
         own_map.stamp_disc(maps.done[i], poses[i, 0], poses[i, 1], _NEAR_PATH, clock[i])
@@ -226,7 +226,7 @@ def _see_floor(maps: OwnMaps, depth: np.ndarray, lens: Lens, poses: np.ndarray, 
 def _see_objects(
     depth: np.ndarray,
     classes: np.ndarray,
-    lens: Lens,
+    lens: PixelRays,
     poses: np.ndarray,
     clock: np.ndarray,
     born: np.ndarray,

@@ -75,7 +75,7 @@ class OwnMaps(NamedTuple):
         self.bounds[env_mask] = SIZE, SIZE, 0, 0
 
 
-class Lens(NamedTuple):
+class PixelRays(NamedTuple):
     """Place of a level camera, and directions of its pixels per metre of depth.
 
     Attributes:
@@ -114,7 +114,7 @@ def stamp_disc(stamps: np.ndarray, x: float, y: float, radius: float, stamp: int
 
 @njit(nogil=True, cache=True)
 def is_obstacle(depth: float, drop: float) -> bool:
-    """True if a pixel shows something that a robot runs into, from its depth (m) and its drop (`Lens`)."""
+    """True if a pixel shows something that a robot runs into, from its depth (m) and its drop (`PixelRays`)."""
     return depth > 0.0 and CLIMB < CAMERA_HEIGHT - drop * depth < ROBOT_HEIGHT
 
 
@@ -127,7 +127,7 @@ def stamp_obstacle(maps: OwnMaps, i: int, x: float, y: float, stamp: int) -> Non
 
 
 @njit(nogil=True, cache=True)
-def stamp_obstacles(maps: OwnMaps, i: int, depth: np.ndarray, lens: Lens, pose: np.ndarray, stamp: int) -> None:
+def stamp_obstacles(maps: OwnMaps, i: int, depth: np.ndarray, lens: PixelRays, pose: np.ndarray, stamp: int) -> None:
     """Stamp what the obstacles in a depth image block on the map of robot `i`, in place.
 
     Args:
@@ -169,7 +169,7 @@ def stamp_robot(maps: OwnMaps, i: int, pose: np.ndarray, has_collided: bool, sta
 
 @njit(nogil=True, cache=True)
 def stamp_view(
-    stamps: np.ndarray, depth: np.ndarray, lens: Lens, pose: np.ndarray, view_range: float, stamp: int
+    stamps: np.ndarray, depth: np.ndarray, lens: PixelRays, pose: np.ndarray, view_range: float, stamp: int
 ) -> None:
     """Stamp the cells from the camera to the nearest obstacle of each column, in place.
 

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from memenvs.exploration import drive, own_map
-from memenvs.exploration.own_map import Lens, OwnMaps
+from memenvs.exploration.own_map import PixelRays, OwnMaps
 from memenvs.houses.classes import YCB_CLASSES
 from memenvs.houses.simulator import CAMERA_AHEAD
 from memenvs.objectnav.env import ExtObjNav
@@ -121,7 +121,7 @@ class Finder(Rule):
         config = check_settings(task).config
         self.bits = 13.0 * len(config.categories or YCB_CLASSES)
         self._keeps_frame = config.gps_frame != "episode"
-        self._lens = Lens(ray_slopes(), np.zeros(1), CAMERA_AHEAD)
+        self._lens = PixelRays(ray_slopes(), np.zeros(1), CAMERA_AHEAD)
         shape = task.num_envs, len(YCB_CLASSES), _NUM_SIGHTS
         self._maps = OwnMaps.empty(task.num_envs, *_RADII)
         # Steps since the first one, and what it was when the memory was emptied: older stamps are forgotten.
@@ -209,7 +209,7 @@ class Finder(Rule):
 def _see(
     maps: OwnMaps,
     depth: np.ndarray,
-    lens: Lens,
+    lens: PixelRays,
     poses: np.ndarray,
     stuck: np.ndarray,
     clock: np.ndarray,

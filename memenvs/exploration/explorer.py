@@ -16,7 +16,7 @@ from memenvs.exploration.config import TARGETS, SearchConfig
 from memenvs.exploration.drive import LEFT, RIGHT, TURN
 from memenvs.exploration.env import Exploration
 from memenvs.exploration.nyu40 import NYU40, NYU40_INDEX
-from memenvs.exploration.own_map import CELL, PixelRays, OwnMaps
+from memenvs.exploration.own_map import CELL, OwnMaps, PixelRays
 from memenvs.exploration.visibility import MAX_DEPTH, MIN_PIXEL_SHARE
 from memenvs.poses import wrap_angle
 from memenvs.rules import Rule, RuleError

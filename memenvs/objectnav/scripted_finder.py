@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from memenvs.exploration import drive, own_map
-from memenvs.exploration.own_map import PixelRays, OwnMaps
+from memenvs.exploration.own_map import OwnMaps, PixelRays
 from memenvs.houses.classes import YCB_CLASSES
 from memenvs.houses.simulator import CAMERA_AHEAD
 from memenvs.objectnav.env import ExtObjNav

@@ -149,20 +149,18 @@ class TrialVectorEnv(VectorEnv):
         self.max_episode_steps = self.task.max_episode_steps + gap if max_episode_steps is None else max_episode_steps
         self.render_mode = render_mode
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
-        self.single_observation_space = self.task.observation_space
+        space = self.task.observation_space
         #: Whether this layer writes the key `phase`; a task that has it writes its own, 0 while actions are ignored.
-        self._writes_phase = (self.gap > 0 or self.led) and PHASE not in self.single_observation_space.spaces
+        self._writes_phase = (self.gap > 0 or self.led) and PHASE not in space.spaces
         if self._writes_phase:
-            phase = {PHASE: gym.spaces.Discrete(2)}
-            self.single_observation_space = gym.spaces.Dict({**self.single_observation_space.spaces, **phase})
+            space = gym.spaces.Dict({**space.spaces, PHASE: gym.spaces.Discrete(2)})
+        self._space = self.single_observation_space = space
         self.single_action_space = self.task.action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.copy = copy
-        self._buffers = tuple(
-            empty_observation(self.single_observation_space, num_envs) for _ in range(1 if copy else 2)
-        )
-        self._blank = {key: blank_value(space) for key, space in self.single_observation_space.spaces.items()}
+        self._buffers = tuple(empty_observation(space, num_envs) for _ in range(1 if copy else 2))
+        self._blank = {key: blank_value(each) for key, each in space.spaces.items()}
         self._buffer_index = 0
         self._trials = Trials(num_envs)
         self._needs_reset = np.ones(num_envs, bool)  # True until the first reset, and after the end of an episode
@@ -317,7 +315,7 @@ class TrialVectorEnv(VectorEnv):
 
     def observe(self) -> Observation:
         """Return the present observations once more, in arrays of their own, (N, ...) for each key."""
-        out = empty_observation(self.single_observation_space, self.num_envs)
+        out = empty_observation(self._space, self.num_envs)
         self._write_observations(out, self._all_envs)
         return out
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -35,8 +35,8 @@ WIDTH = 24
 _GOALS = {
     goal.symbol: goal
     for goal in (
-        *(Goal("objectAt", each, place) for each in OBJECTS for place in LOCATIONS),
-        *(Goal("grasped", each, hand) for each in OBJECTS for hand in HANDS),
+        *(Goal("objectAt", symbol, place) for symbol in OBJECTS for place in LOCATIONS),
+        *(Goal("grasped", symbol, hand) for symbol in OBJECTS for hand in HANDS),
     )
 }
 
@@ -58,7 +58,7 @@ def read_history(rows: np.ndarray, symbols: Sequence[str], question_time: int) -
 
     An episode ends with the key frame that has the status of its task. Where its first key frames are missing, it is
     taken to start with the first one that is there, and what they may have reached counts as reached only if the task
-    succeeded.
+    succeeded. A goal without a number, as the training split does not have it, is read off what was reached.
 
     Args:
         rows: int, (T, WIDTH); key frames in the order of time, with the parts at `COLUMNS`.
@@ -100,12 +100,13 @@ def _read_episode(rows: np.ndarray, seconds: Sequence[int], symbols: Sequence[st
         if outcome == "success" and action.object:
             reached.add((action.object, str(action.hand) if verb == "grasp" else action.location))
     end: TaskStatus = TASK_STATUSES[rows[-1, COLUMNS["state"]][0]]  # type: ignore[assignment]
-    numbers = [number for number in rows[-1, COLUMNS["goal"]].tolist() if number != PAD]
-    goals = tuple(_GOALS[symbols[number]] for number in numbers if symbols[number] in _GOALS)
+    named = [symbols[number] for number in rows[-1, COLUMNS["goal"]].tolist() if number != PAD]
+    goals = [_GOALS[symbol] for symbol in named if symbol in _GOALS]
+    goals += _likely_goals(actions, {goal.object for goal in goals})[: len(named) - len(goals)]
     objects = np.array([[SYMBOL_IDS[symbols[number]] for number in row] for row in rows[:, COLUMNS["objects"]]])
     none = np.zeros((len(rows), 0), np.int16)
     return Episode(
-        goals=goals,
+        goals=tuple(goals),
         outcomes=tuple(end == "success" or (goal.object, goal.place) in reached for goal in goals),
         scene=StartState((actions[0].origin or actions[0].location) if actions else "", {}),
         actions=tuple(actions),
@@ -113,3 +114,13 @@ def _read_episode(rows: np.ndarray, seconds: Sequence[int], symbols: Sequence[st
         duration=int(time[-1]),
         frames=Frames(time.astype(np.int32), none, none, none, objects.astype(np.int16), none, none),
     )
+
+
+def _likely_goals(actions: Sequence[Action], others: Collection[str]) -> list[Goal]:
+    """List goals that successful actions reached and whose symbol the training split does not have."""
+    goals: dict[str, Goal] = {}
+    for action in actions:
+        if action.object and action.object not in others and action.status == "success":
+            place = action.hand if action.verb == "grasp" else action.location
+            goals[action.object] = Goal("grasped" if action.verb == "grasp" else "objectAt", action.object, str(place))
+    return list(goals.values())

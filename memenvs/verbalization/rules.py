@@ -22,16 +22,16 @@ from memenvs.verbalization.key_frame_log import COLUMNS, WIDTH, ReadHistory, rea
 from memenvs.verbalization.language.facts import MAX_CLAUSES, Clause
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.question_parser import parse_question
-from memenvs.verbalization.language.questions import Question, Referent, referents
+from memenvs.verbalization.language.questions import Question, Referent, Speaker, answer_clauses, plain_time, referents
 from memenvs.verbalization.language.sampler import answer_question
 from memenvs.verbalization.language.speech import make_answer
 from memenvs.verbalization.language.structured import encode_answer
 from memenvs.verbalization.language.text_only import TextOnly
 from memenvs.verbalization.language.tokenizer import END, TOKENIZER
 
-#: Questions of the training split from which the likeliest answers are learned.
+#: Questions of the training split from which the likeliest answers are learned, and most of them about one history.
 _TRAINING_QUESTIONS = 8000
-_TRAINING_QUESTIONS_EACH = 16
+_MOST_QUESTIONS = 16
 #: Parts of a key frame without which it does not say what happened.
 _NEEDED = ("date", "symbols", "statuses")
 
@@ -133,10 +133,10 @@ class LikeliestAnswer(_Answerer):
 def likeliest_answers(config: EpisodicQAConfig) -> TextOnly:
     """Learn the likeliest answers to the questions of the training split."""
     dialogs = load_dialogs(replace(config, split="train"))
-    each = min(_TRAINING_QUESTIONS_EACH, config.questions)
-    count = min(len(dialogs), _TRAINING_QUESTIONS // each)
+    questions = min(_MOST_QUESTIONS, config.questions)
+    count = min(len(dialogs), _TRAINING_QUESTIONS // questions)
     numbers = np.linspace(0, len(dialogs), count, endpoint=False).astype(int).tolist()
-    return TextOnly([dialogs.question(dialogs.usable(number), k).qa for number in numbers for k in range(each)])
+    return TextOnly([dialogs.question(dialogs.usable(number), k).qa for number in numbers for k in range(questions)])
 
 
 def _likeliest(model: TextOnly, query: bytes) -> tuple[Clause, ...] | None:
@@ -235,7 +235,7 @@ class FactLog(_Answerer):
             if not _is_told(log, question, meant, guess):
                 return guess, None
         row = None if question.kind == "clock" else _needed_row(read, question, meant)
-        return answer_question(log, question, hands=self._hands).clauses, row
+        return answer_clauses(log, question, meant, Speaker(plain_time, self._hands)), row
 
 
 def _is_told(log: Log, question: Question, meant: list[Referent], guess: tuple[Clause, ...] | None) -> bool:
@@ -250,7 +250,7 @@ def _is_told(log: Log, question: Question, meant: list[Referent], guess: tuple[C
 
 def _needed_row(read: ReadHistory, question: Question, meant: list[Referent]) -> int | None:
     """Row of the newest key frame of the oldest episode on which the answer depends; None for none."""
-    episodes = [each.episode for each in meant]
+    episodes = [referent.episode for referent in meant]
     if not episodes:
         low, high = (question.time.low, question.time.high) if question.time else (0, read.history.question_time)
         spans = zip(read.history.starts, read.history.ends, strict=True)

@@ -485,3 +485,10 @@ def test_precision_and_recall_of_facts(tmp_path):
     """Of all lengths together: 6 of the 8 given facts are right, and 12 were expected."""
     write_result(tmp_path, "answers", {"facts": [[1, 2, 4], [5, 0, 8]]})
     assert information([tmp_path]) == ("75.0", "50.0")
+
+
+def test_supervised_training_keeps_its_histories_and_questions():
+    """Those of the environments changed; results of supervised training are older."""
+    assert make_question_answering("memenvs/EpisodicQA-v0", {}, SMALL).config == EpisodicQAConfig()
+    long = make_question_answering("memenvs/EpisodicQA-Long-v0", {"sampling": "even"}, SMALL).config
+    assert (long.lengths, long.sampling) == ((20, 50, 100), "even")

@@ -82,8 +82,8 @@ class EpisodicQA(BatchTask):
         (action 2, problems 57, location 18, object 6, how often 32), 21 % of Long and 37 % of Tiny. Its mean F1 is
         0.34, 0.33 and 0.64, as the question gives the verb away. So `success` is the score, and `reward="correct"` pays
         for it alone. A random policy has 0 % (F1 0.03, 0.04, 0.14). Key frames say all that answers need:
-        `rules.FactLog`, which reads them as a log, is always right. With the last 16 steps alone it is right in 99.5 %
-        of -v0, since five episodes take three or four steps, in 100 % of Tiny, and in 36 % of Long.
+        `rules.FactLog`, which reads them as a log, is always right. With the last 16 steps alone it is right in 95 % of
+        -v0, since five episodes take three or four steps, in 100 % of Tiny, and in 32 % of Long.
 
     Variants:
         EpisodicQA-v0 has five episodes, and EpisodicQA-Long-v0 has 20, 50 or 100 with 4 key frames a step.

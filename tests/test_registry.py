@@ -78,8 +78,8 @@ def test_rows():
         assert spec.random_below >= 0 or spec.score_key == "return"  # such as minus an error
         assert spec.oracle_at_least <= 1 or spec.score_key in ("return", "cells", "gp")
         trial_episodes = 10 if spec.family in ("darkroom", "four_boxes") else 1
-        is_long = spec.name == "ExtObjNav-v0"
-        trial = {"trial_steps": 4096} if is_long else {"trial_episodes": trial_episodes}
+        trial_steps = {"ExtObjNav-v0": 4096, "ExtObjNav-Small-v0": 1024}.get(spec.name)
+        trial = {"trial_episodes": trial_episodes} if trial_steps is None else {"trial_steps": trial_steps}
         assert trial.items() <= spec.defaults.items()
         names = {"gap", "led", "max_episode_steps", *setting_names(spec.task)}
         assert spec.defaults.keys() - trial.keys() <= names  # of an id among several of a task

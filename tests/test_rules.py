@@ -130,7 +130,8 @@ def test_images_and_scans_show_the_same_row() -> None:
     """The rule takes the row of the scan from images of any size."""
     chosen = []
     for settings in ({"obs_mode": "scan"}, {"obs_mode": "frames"}, {"obs_mode": "frames", "image_size": (24, 32)}):
-        env, rule = make("Coverage-v0", 3, **settings)
+        env, _ = make("Coverage-v0", 3, **settings)
+        rule = make_rule(find_environment("Coverage-v0").policies["window4"], env.task)
         observation, _ = env.reset(seed=4)
         chosen.append(rule.actions(observation).tolist())
     assert chosen[0] == chosen[1] == chosen[2]

@@ -58,7 +58,8 @@ class MemoryPolicy(ActingPolicy):
     A memory that needs poses, places or moves (`Memory.required_inputs`) reads the keys `pose`, `place` or `move` of
     the observation directly, and the features extractor does not get them. For any other memory they are ordinary keys.
     An observation key `phase`, a `Discrete`, is 0 where the action is ignored (`memenvs.task.PHASE`): the next step then
-    has no previous action, which would otherwise be a note to itself. A key `candidate_mask`, one number for each `Discrete` action, masks actions: 0 means not available.
+    has no previous action, which would otherwise be a note to itself.
+    An observation key `candidate_mask`, one number for each `Discrete` action, masks actions: 0 means not available.
     Only the last observation of an episode may leave no action.
 
     Args:

@@ -34,8 +34,6 @@ _ARRIVAL, _FACING, _REJECT_RADIUS = 1.3, 0.4, 1.0
 _NUM_REJECTED = 4
 #: Roaming: the obstacles that count as needed for a choice are within this distance, m.
 _NEEDED_RADIUS = 1.0
-#: Cells of 0.5 m that count in a home of the test split, on average: each was entered or not, a bit.
-_BITS = 419.0
 
 
 class Explorer(Rule):
@@ -109,8 +107,6 @@ class CoverageExplorer(Explorer):
     newest counts. A bit for each cell has to be kept: entered or not.
     """
 
-    bits = _BITS
-
     def see(self, observation: Observation) -> None:
         """Draw what is observed, and where the robot is, on the map; see `Rule`."""
         super().see(observation)
@@ -133,8 +129,6 @@ class SearchExplorer(Explorer):
     Raises:
         RuleError: The task does not observe its pose, depths and classes.
     """
-
-    bits = _BITS
 
     def __init__(self, task: BatchTask) -> None:
         super().__init__(task)

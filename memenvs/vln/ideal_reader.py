@@ -16,8 +16,8 @@ from memenvs.vln.scripted_reader import (
     BETWEEN,
     END_UNSEEN,
     OTHER_TURN,
+    ReaderView,
     TextReader,
-    View,
     belief_here,
     belief_there,
 )
@@ -73,7 +73,7 @@ class IdealReader(TextReader):
         assert isinstance(task, GraphNavigation)
         self.bits = math.log2(1 + _CLAUSES_PER_LEG * task.config.num_legs)  # how many clauses are done
         self._beliefs = [np.zeros(0)] * task.num_envs
-        self._views: list[View | None] = [None] * task.num_envs  # None: nothing is remembered
+        self._views: list[ReaderView | None] = [None] * task.num_envs  # None: nothing is remembered
         self._is_start = np.zeros(task.num_envs, bool)
         self._steps_back = np.zeros(task.num_envs, np.int64)
         self._weigh = lru_cache(maxsize=16384)(weigh)
@@ -138,7 +138,7 @@ class IdealReader(TextReader):
         return (1.0 - _ASTRAY) * belief / total + _ASTRAY * evidence.fresh if total > 0.0 else evidence.fresh
 
 
-def weigh(view: View) -> Evidence:
+def weigh(view: ReaderView) -> Evidence:
     """Weigh what a view says about each state of its text."""
     clauses, weights = view.clauses, view.weights
     count = len(clauses)

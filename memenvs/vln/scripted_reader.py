@@ -37,7 +37,7 @@ END_UNSEEN = 0.3
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class ReaderView:
     """What is seen at a viewpoint, and the text that goes with it.
 
     Attributes:
@@ -80,7 +80,7 @@ class TextReader(Rule):
         self._read = lru_cache(maxsize=4096)(self._read_tokens)
         self._look = lru_cache(maxsize=16384)(self._look_at_bytes)
 
-    def views(self, observation: Observation) -> list[View]:
+    def views(self, observation: Observation) -> list[ReaderView]:
         """What each environment observes; equal observations give the same object."""
         found = []
         for i, instruction in enumerate(observation["instruction"]):
@@ -89,7 +89,7 @@ class TextReader(Rule):
             found.append(self._look(mask.tobytes(), rows[:, : self._size + 2].tobytes(), instruction.tobytes()))
         return found
 
-    def seek(self, view: View) -> int:
+    def seek(self, view: ReaderView) -> int:
         """Go to a neighbour with the target, else straight on; stop where it is."""
         if view.target is None or view.weights[:, view.target].min() > _HERE[1]:
             return self.stop
@@ -98,10 +98,10 @@ class TextReader(Rule):
 
     # ------------------------------------------------------------------ private
 
-    def _look_at_bytes(self, mask: bytes, rows: bytes, instruction: bytes) -> View:
+    def _look_at_bytes(self, mask: bytes, rows: bytes, instruction: bytes) -> ReaderView:
         """See the view of a mask of candidates, their features with sine and cosine of their directions, and a text."""
         features = np.frombuffer(rows, np.float32).reshape(-1, self._size + 2)
-        return View(
+        return ReaderView(
             np.flatnonzero(np.frombuffer(mask, np.int8)),
             np.arctan2(features[:, self._size], features[:, self._size + 1]),
             name_weights(features[:, : self._size], self._codes),
@@ -135,7 +135,7 @@ class Reader(TextReader):
 
     # ------------------------------------------------------------------ private
 
-    def _follow(self, view: View) -> int:
+    def _follow(self, view: ReaderView) -> int:
         """Choose the neighbour that most likely comes next, or stop."""
         weights, clauses = view.weights, view.clauses
         turns = np.array([turn_of(each) for each in view.angle.tolist()])

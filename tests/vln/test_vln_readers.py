@@ -15,7 +15,7 @@ from memenvs.vln.cvdn import CVDN
 from memenvs.vln.env import GraphNavigation
 from memenvs.vln.ideal_reader import IdealReader, weigh
 from memenvs.vln.r2r import R2R
-from memenvs.vln.scripted_reader import NAMES, Reader, View
+from memenvs.vln.scripted_reader import NAMES, Reader, ReaderView
 from memenvs.vln.worlds.procedural.houses import Landmark
 from memenvs.vln.worlds.procedural.texts import AHEAD, BACK, LEFT, RIGHT, SubInstruction
 from tests.test_rules import play
@@ -34,20 +34,22 @@ CLAUSES = (
 HERE, THERE = 1.0, 0.2  # weights of the names of a viewpoint in its own views, and of a neighbour in that towards it
 
 
-def look(here: Landmark, *neighbours: tuple[Landmark, float], clauses: tuple[SubInstruction, ...] = CLAUSES) -> View:
+def look(
+    here: Landmark, *neighbours: tuple[Landmark, float], clauses: tuple[SubInstruction, ...] = CLAUSES
+) -> ReaderView:
     """A clear view of neighbours in these directions, degrees to the right."""
     weights = np.zeros((len(neighbours), len(NAMES)))
     for row, (there, _) in zip(weights, neighbours, strict=True):
         for landmark, weight in ((here, HERE), (there, THERE)):
             row[[NAMES.index(name) for name in (*landmark.rooms, *(landmark.item or ()))]] += weight
     angles = np.radians([angle for _, angle in neighbours])
-    return View(np.arange(len(neighbours)), angles, weights, clauses, None)
+    return ReaderView(np.arange(len(neighbours)), angles, weights, clauses, None)
 
 
 class ReaderOfViews(IdealReader):
     """An ideal reader whose one observation is a view."""
 
-    def views(self, observation: Observation) -> list[View]:
+    def views(self, observation: Observation) -> list[ReaderView]:
         return list(observation["view"])
 
 
@@ -56,7 +58,7 @@ def task() -> GraphNavigation:
     return R2R(1, split="val_unseen")
 
 
-def walk(rule: Rule, views: list[View], moves: list[int]) -> list[int]:
+def walk(rule: Rule, views: list[ReaderView], moves: list[int]) -> list[int]:
     """Actions that the rule chooses on a walk, whatever is done, from the start of an episode on."""
     rule.forget(np.array([True]))
     rule.begin_episode(np.array([True]))
@@ -122,7 +124,7 @@ def test_steps_back_since_the_view_alone_was_enough(task):
     assert rule.steps_back().tolist() == [0]  # the attic comes once
 
 
-def _box(view: View) -> np.ndarray:
+def _box(view: ReaderView) -> np.ndarray:
     box = np.empty(1, object)
     box[0] = view
     return box

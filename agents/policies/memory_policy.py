@@ -52,13 +52,13 @@ class MemoryPolicy(ActingPolicy):
     """Actor and critic on top of any `Memory`.
 
     At each step the memory reads the features of the observation. If `previous_action_dim` > 0, they are concatenated
-    with an embedding of the previous action (row 0 of the table where there is none, as at the start of an episode). Actor and critic are
-    linear layers on the memory's output, with hidden layers between if `net_arch` has some.
+    with an embedding of the previous action (row 0 of the table where there is none, as at the start of an episode).
+    Actor and critic are linear layers on the memory's output, with hidden layers between if `net_arch` has some.
 
     A memory that needs poses, places or moves (`Memory.required_inputs`) reads the keys `pose`, `place` or `move` of
     the observation directly, and the features extractor does not get them. For any other memory they are ordinary keys.
-    An observation key `phase`, a `Discrete`, is 0 where the action is ignored (`memenvs.task.PHASE`): the next step then
-    has no previous action, which would otherwise be a note to itself.
+    An observation key `phase`, a `Discrete`, is 0 where the action is ignored (`memenvs.task.PHASE`). The next
+    step then has no previous action, which would be a note to itself.
     An observation key `candidate_mask`, one number for each `Discrete` action, masks actions: 0 means not available.
     Only the last observation of an episode may leave no action.
 

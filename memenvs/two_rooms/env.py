@@ -96,8 +96,8 @@ class TwoRooms(BatchTask):
         step 100. FIFO has none of them after step 45.
 
         Nothing that the environment shows after the cue depends on its colour. Over 2,000 episodes the oracle succeeds
-        in all, a policy that goes to the green box (the rule `memoryless`) in 0.502, random actions in 0.215: they touch
-        one of the two boxes in 0.46. But the robot can write the colour into its own motion: the rule `notebook` turns
+        in all, one that goes to the green box (the rule `memoryless`) in 0.502, random actions in 0.215: they touch one
+        of the two boxes in 0.46. But the robot can write the colour into its own motion: the rule `notebook` turns
         left all along the stay for green and right for blue. With two views and its own last action it succeeds in
         200 of 200 episodes, and with `led=True` in 90. The rule `ideal` remembers the cue, one bit, and succeeds in all
         of 200 with and without `led`; it needs to look back at least 81 steps.

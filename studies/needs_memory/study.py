@@ -83,11 +83,10 @@ TABLES = {
 
 def make_config(task: Task, memory: str, seed: int, smoke: bool = False) -> RunConfig:
     """Settings of a run: those of the preset with the task and the memory; a single rollout if `smoke`."""
+    name, settings = (VISUAL_MATCH_MEMORIES if task.gap is None else DARKROOM_MEMORIES)[memory]
     if task.gap is None:
-        name, settings = VISUAL_MATCH_MEMORIES[memory]
         config = replace(find_preset("sat-visual-match:fifo"), env=task.env, total_steps=VISUAL_MATCH_STEPS)
     else:
-        name, settings = DARKROOM_MEMORIES[memory]
         steps = EPISODE + task.gap
         config = replace(find_preset("demo"), env=task.env, total_steps=DARKROOM_EPISODES * steps)
         changes = {"max_episode_steps": steps, "gap": task.gap}
@@ -150,14 +149,15 @@ def show(rows: list[dict[str, Any]], file: Path) -> None:
         names: list[str] = []
         for name in dict.fromkeys([*trained, *(memory for _, memory in found)]):
             scores = [factor * np.array(found.get((task, name), [])) for task in columns.values()]
+            label = name if name in trained else f"{name} (scripted)"
             if any(map(len, scores)):
-                print(f"| {name} |", " | ".join(map(format_scores, scores)), "|")
-            if name in trained and len(scores[0]) and len(scores[-1]):
+                print(f"| {label} |", " | ".join(map(format_scores, scores)), "|")
+            if name in ("memoryless", "oracle"):
+                axes.axhline(scores[0][0], color="0.4", linestyle="--" if name == "memoryless" else ":", label=name)
+            elif name not in ("ideal", "window4") and 2 * sum(map(bool, map(len, scores))) > len(scores):
                 for column, of_seeds in enumerate(scores):
                     draw_bar(axes, len(names), column, of_seeds, list(columns))
-                names.append(name.replace(" of ", "\nof "))
-            elif len(scores[0]) and name in ("memoryless", "oracle"):
-                axes.axhline(scores[0][0], color="0.4", linestyle=":" if name == "oracle" else "--", label=name)
+                names.append(label.replace(" ", "\n", 1))
         axes.set(title=title, xticks=range(len(names)), xticklabels=names, ylim=(0, None))
         axes.legend(frameon=False, ncols=4, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.15))
     figure.savefig(file, dpi=110, metadata={"Software": None})
@@ -169,11 +169,10 @@ def show(rows: list[dict[str, Any]], file: Path) -> None:
 
 
 def draw_bar(axes: Axes, group: int, column: int, scores: np.ndarray, columns: list[str]) -> None:
-    """Draw the bar of a memory (its group) in a column, from scores by seed."""
+    """Draw the bar of a memory (its group) in a column, of scores by seed."""
+    at, label = group + 0.8 * (column + 0.5) / len(columns) - 0.4, None if group else columns[column]
     if len(scores) > 0:
-        at = group + 0.8 * (column + 0.5) / len(columns) - 0.4
         mean, margin = mean_and_margin(scores)
-        label = None if group else columns[column]
         axes.bar(at, mean, 0.76 / len(columns), color=str(0.8 - 0.55 * column / (len(columns) - 1)), label=label)
         axes.errorbar(at, mean, margin if len(scores) > 2 else None, color="C3", capsize=3, linewidth=1)
         axes.plot(np.full(len(scores), at), scores, ".", color="C3", markersize=4)

@@ -32,7 +32,6 @@ OLD_WORDS = {
     r"halv\w+": "bsp (binary space partition)",
     r"programmes?": "room program",
     r"things?": "object, item, element",
-    r"ways?(?<!-way)": "path, route; so that",
     r"walks": "paths; moves",
     r"articles?": "paper",
     r"so many": "N",
@@ -44,7 +43,7 @@ OLD_WORDS = {
     r"TrialModel|TrialAlgorithm|EpisodeAlgorithm": "MemoryAlgorithm, OnPolicyMemoryAlgorithm, OffPolicyMemoryAlgorithm",
 }
 ALLOWED = re.compile(
-    r"(?:random|grid)[ _-]walk\w*|walk(?:ing|able)\w*|\b\w+-way\b|(?:one|two)_way|word: ok"
+    r"(?:random|grid)[ _-]walk\w*|walk(?:ing|able)\w*|word: ok"
     r"|look(?:s|ed|ing)? up|sleep|halving(?= of the)",
     re.IGNORECASE,
 )

@@ -1,4 +1,4 @@
-"""Trained attacks of a certificate: how far a policy gets that sees a window of the last steps alone.
+"""Trained attacks of a certificate: policies that see only a window of the last steps.
 
 One recipe for every id, so that nobody tunes an attack until it fails: PPO with a small transformer over the last
 `window` steps, over the ends of episodes within a trial. With a window of 1 it is a network without memory.

@@ -67,7 +67,7 @@ def digest(rows: list[tuple[Any, ...]]) -> str:
 
 
 def any_action(spec: EnvironmentSpec) -> dict[str, Any]:
-    """Settings with which all actions are always allowed, few data are made, and episodes can be short."""
+    """Settings that always allow all actions, make few data, and permit short episodes."""
     if spec.family == "recall":
         return {"rooms": (4, 5), "image_size": (12, 12), "steps": (12, 12)}
     if spec.family == "verbalization":

@@ -71,7 +71,10 @@ def make_player(id: str, player: Player, task: BatchTask) -> Rule | None:
 
 
 def returns_by_goal(env: TrialVectorEnv, rule: Rule, options: list[dict[str, Any]]) -> np.ndarray:
-    """Returns of the episodes of a trial, (episodes, N), each environment with its reset options; "Disabled" mode."""
+    """Returns of the episodes of a trial, (episodes, N), in "Disabled" mode.
+
+    Each environment has its reset options.
+    """
     episodes = env.trial_episodes
     assert episodes is not None
     played = np.zeros((episodes, env.num_envs))
@@ -87,7 +90,7 @@ def returns_by_goal(env: TrialVectorEnv, rule: Rule, options: list[dict[str, Any
 
 
 def recorded(env: TrialVectorEnv, rule: Rule, steps: int = 150) -> list[tuple[np.ndarray, Observation, np.ndarray]]:
-    """Play a rule: the starts of trials and episodes (2, N), observation and actions of each step."""
+    """Play a rule: starts of trials and episodes (2, N), observation and actions of each step."""
     observation, _ = env.reset(seed=3)
     starts = np.ones((2, env.num_envs), bool)
     rows = []
@@ -115,7 +118,10 @@ def actions_alone(env: TrialVectorEnv, make: Callable[[BatchTask], Rule], alone:
 
 
 def actions_on_a_copy(env: TrialVectorEnv, make: Callable[[BatchTask], Rule], other: BatchTask) -> None:
-    """Assert that recorded observations lead to the same actions with another task, which is never reset or stepped."""
+    """Assert that recorded observations lead to the same actions with another task.
+
+    That task is never reset or stepped.
+    """
     rule = make(other)
     for starts, seen, actions in recorded(env, make(env.task)):
         rule.start(*starts)

@@ -100,7 +100,10 @@ class RulePolicy:
         deterministic: bool = False,
         trial_start: np.ndarray | None = None,
     ) -> tuple[np.ndarray, Any]:
-        """Return the rule's actions; it forgets all steps before `trial_start`, or without it `episode_start`."""
+        """Return the rule's actions.
+
+        The rule forgets all steps before `trial_start`, or without it `episode_start`.
+        """
         assert episode_start is not None
         self._rule.start(episode_start if trial_start is None else trial_start, episode_start)
         return self._rule.actions(observation), state

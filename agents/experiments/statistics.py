@@ -29,7 +29,9 @@ def mean_and_margin(sample: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def format_runs(sample: np.ndarray, digits: str, margin_digits: str) -> str:
-    """Mean and margin of the 95 % interval, "97.5 +- 1.3"; of fewer than `MIN_RUNS` each value, "97.1, 97.9".
+    """Mean and margin of the 95 % interval, "97.5 +- 1.3".
+
+    Of fewer than `MIN_RUNS` runs each value, "97.1, 97.9".
 
     Args:
         sample: float, (R,) of R runs.
@@ -53,7 +55,10 @@ def format_percent(sample: np.ndarray) -> str:
 
 
 def format_digits(sample: np.ndarray) -> str:
-    """Format values, float (R,), with three digits, and the margin with two: "0.449 +- 0.0031"; see `format_runs`."""
+    """Format values, float (R,), with three digits, the margin with two: "0.449 +- 0.0031".
+
+    See `format_runs`.
+    """
     return format_runs(sample, ".3g", ".2g")
 
 

@@ -247,7 +247,7 @@ class MemoryPolicy(ActingPolicy):
         return observations[ACTION_MASK] > 0
 
     def ignores_action(self, observations: PyTorchObs) -> Tensor | None:
-        """Return where the environment ignores the action, bool (B,); None if the observations do not say it."""
+        """Return where the environment ignores the action, bool (B,); None if not observed."""
         if not self._has_phase:
             return None
         assert isinstance(observations, dict)

@@ -34,7 +34,7 @@ def print_verdicts() -> None:
 
 
 def print_memory() -> None:
-    """Score with memory, with a memory that has forgotten, and of a window; one row a task, certified long."""
+    """Score with memory, with a wiped memory, and of a window; one row a task, certified long."""
     gap = "[Darkroom-Gap](studies/needs_memory/page.md), return in episode 10"
     led = "[VisualMatch-Led](studies/needs_memory/page.md), success, %"
     rows = [

@@ -1,4 +1,4 @@
-"""Where an environment ignores actions, no policy and no learner has a previous action."""
+"""Ignored actions: no policy and no learner has them as a previous action."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ SETTINGS: dict[str, Any] = {"gap": GAP, "size": 3, "max_episode_steps": GAP + ST
 
 
 def no_previous_action(phase: np.ndarray, episode_start: np.ndarray) -> np.ndarray:
-    """bool, (N, T); True where the step has no previous action: it starts an episode, or the one before is ignored."""
+    """Steps without a previous action, bool, (N, T).
+
+    They start an episode, or the action before is ignored.
+    """
     before = np.concatenate([np.zeros((len(phase), 1), phase.dtype), phase[:, :-1]], 1)
     return episode_start | (before == 0)
 

@@ -1,4 +1,4 @@
-"""Scripted answers of Ballet3D: dances are read off the views, and without views all are equally likely."""
+"""Scripted answers of Ballet3D: read off the views; without views all are equally likely."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ def task() -> Ballet3D:
 
 
 def odds_in(task: Ballet3D, observation: Observation, rule: Rule) -> np.ndarray:
-    """Weights of the five dances in the answers of a rule, (N, 5): the least-squares mixture of their pictures."""
+    """Weights of the five dances in the answers of a rule, (N, 5).
+
+    They are the least-squares mixture of the dances' pictures.
+    """
     answers = (rule.choose(observation) + 1) * 127.5
     episodes = task.world.make_episodes(np.zeros(5, np.int64))
     episodes.dance[:, 0] = np.arange(5)
@@ -34,7 +37,7 @@ def odds_in(task: Ballet3D, observation: Observation, rule: Rule) -> np.ndarray:
 
 
 def query_of(task: Ballet3D, dancers: list[int]) -> Observation:
-    """What the query phase shows of two dancers."""
+    """Observation of two dancers in the query phase."""
     shown = task.world.front_views[6 * np.array(dancers) + 1]
     return {"rgb": np.zeros_like(shown), "query": shown, "phase": np.ones(2, np.int64)}
 
@@ -68,7 +71,7 @@ def test_one_view_shows_the_height_alone(task: Ballet3D) -> None:
     rule = DanceObserver(task)
     at = [t for t in range(NUM_STEPS) if t % 6 == 3 and 54 <= t < 72]
     assert len(at) == 3
-    rule._steps[:] = at[0]  # as if it had looked elsewhere; then to the end of the episode
+    rule._steps[:] = at[0]  # as if it had seen another place; then to the end of the episode
     rule._frames[:] = 0
     for t in range(at[0], NUM_STEPS):
         image = pictures[rows[0, t]] if t == at[0] else np.zeros_like(pictures[0])

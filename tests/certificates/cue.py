@@ -1,4 +1,4 @@
-"""A task of one bit, and its rules: a cue, a delay in which actions are ignored, and an answer."""
+"""A task of one bit and its rules: a cue, a delay with ignored actions, and an answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from memenvs.task import BatchTask, Observation, Options
 
 @dataclass(frozen=True, kw_only=True)
 class CueConfig:
-    """Steps between cue and answer; whether actions of the delay are seen; the reward of a right answer."""
+    """Steps between cue and answer; if delay actions are seen; reward of a right answer."""
 
     delay: int = 20
     leaks: bool = False

@@ -74,7 +74,7 @@ def test_verdict_by_hand() -> None:
 
 
 def test_pictures_are_measured_by_the_error_of_the_best_memoryless_answer() -> None:
-    """The random answer is a wild guess: it makes any difference look small."""
+    """The random answer is a wild guess: it makes any difference seem small."""
     blind = row("memoryless", "present", 1, -0.04)
     scores = {"random": -1.0, "ideal": -0.01, "oracle": 0.0}
     assert make(blind, **scores).verdict == "none"

@@ -27,7 +27,7 @@ CHEAP = ("darkroom", "four_boxes", "visual_match")
 
 
 def slow_hash(spec: EnvironmentSpec) -> str:
-    """The hash of an id, by a single environment and a plain loop; actions are drawn without masks."""
+    """The hash of an id, by one environment and a plain loop; actions are drawn without masks."""
     assert spec.task is not None
     env = TrialEnv(spec.task, **spec.defaults)
     whole = hashlib.sha256()

@@ -37,7 +37,7 @@ class Still:
 
 @pytest.mark.parametrize("num_envs", [1, 2, 5])
 def test_the_oracle_by_hand(num_envs: int) -> None:
-    """It walks |x| + |y| steps to the goal, and is paid from the last of them on."""
+    """It moves |x| + |y| steps to the goal, and is paid from the last of them on."""
     env = darkroom(num_envs)
     seeds = range(30, 35)
     expected = []

@@ -1,4 +1,4 @@
-"""DarkroomExplorer and window rules of the Darkroom: what they score, with a gap and without, and by hand."""
+"""DarkroomExplorer and window rules of the Darkroom: scores with and without a gap, by hand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GAP = {**SMALL, "gap": 20, "max_episode_steps": 45}
 
 
 def shortest(size: int, steps: int) -> np.ndarray:
-    """Return from each cell: a step pays from the one on that arrives, the first one at the earliest."""
+    """Return from each cell: steps pay from arrival on, the first one at the earliest."""
     distance = np.add.outer(np.arange(size), np.arange(size)).ravel()
     return steps + 1 - np.maximum(distance, 1)
 

@@ -1,4 +1,4 @@
-"""Explorers with maps of their own: geometry against hand-made rooms, and what a wiped memory costs."""
+"""Explorers with their own maps: geometry of hand-made rooms, and cost of a wiped memory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BOXES = (
 
 
 def make_env(task: str, num_envs: int = 1, **settings: object) -> TrialVectorEnv:
-    """Make environments that observe depths, classes and poses, in a toy room with walls by default."""
+    """Make environments with depths, classes and poses, by default in a toy room with walls."""
     if "split" not in settings:
         settings = {"world": ToyWorld(boxes=BOXES), **settings}
     path = f"memenvs.exploration.{task}:{task.capitalize()}"
@@ -57,7 +57,7 @@ def play(env: TrialVectorEnv, rule: Rule, seed: int, score: str) -> np.ndarray:
 
 
 def wall_observation(distance: float) -> dict[str, np.ndarray]:
-    """What a robot at the origin sees of a wall across its way: the depth of every pixel is the distance."""
+    """Observation at the origin of a wall ahead: the depth of every pixel is the distance."""
     depth = np.full((1, 48, 64, 1), distance - CAMERA_AHEAD, np.float32)
     return {"depth": depth, "pose": np.zeros((1, 3), np.float32)}
 
@@ -109,7 +109,7 @@ def test_a_way_leads_around_a_wall() -> None:
     assert action_to_goal(maps, 0, 1, pose, maps.done[0], targets, 0.3)[0] == 0  # with the wall forgotten: straight on
 
 
-def test_no_way_is_said() -> None:
+def test_no_way_is_reported() -> None:
     maps = OwnMaps.empty(1)
     for angle in np.arange(0.0, 2 * np.pi, 0.05):
         stamp_obstacle(maps, 0, np.cos(angle), np.sin(angle), 1)

@@ -1,4 +1,4 @@
-"""Scripted answers of FFHQ-world: what the start of the query shows, and what the patches of a window show."""
+"""Scripted answers of FFHQ-world, from the start of the query and from a window's patches."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TrialVector
 
 
 def play(env: TrialVectorEnv, rule: Rule) -> tuple[np.ndarray, np.ndarray, list[Observation]]:
-    """Answers, 0 to 1, (32, N, 16, 16, 3), and steps back, (32, N), of an episode, and all that was observed."""
+    """Answers, 0 to 1, (32, N, 16, 16, 3), steps back, (32, N), and observations of an episode."""
     observation, _ = env.reset(seed=0)
     rule.start(*np.ones((2, env.num_envs), bool))
     rows: list[Observation] = []
@@ -97,7 +97,7 @@ def _guess(start: np.ndarray, moves: np.ndarray, number: int) -> np.ndarray:
 
 
 def test_the_present_view_does_not_say_which_move_it_is(env: TrialVectorEnv) -> None:
-    """Its answer is the mean over all moves that look the same; a window of one observation is no better."""
+    """Its answer is the mean over all moves that appear the same; a window of one observation is no better."""
     answers, _, rows = play(env, PatchGuess(env.task))
     for j, row in enumerate(rows[-QUERY:]):
         for i in range(env.num_envs):

@@ -1,4 +1,4 @@
-"""The robot that remembers the rewarded box: what it scores, with a gap and without, and through windows."""
+"""Scores of the robot that remembers the rewarded box: with a gap, without, and in windows."""
 
 from __future__ import annotations
 

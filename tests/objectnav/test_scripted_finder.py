@@ -1,4 +1,4 @@
-"""Rules for ExtObjNav: they stop at the goal, remember where it was, and see observations alone."""
+"""Rules for ExtObjNav: they stop at the goal, remember it, and see observations alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def make_env(num_envs: int = 1, **settings: object) -> TrialVectorEnv:
 
 
 def observe(pose: tuple[float, float, float], area: float = 0.0, room: float = 10.0) -> dict[str, np.ndarray]:
-    """What a robot at a pose sees in an empty place, its goal an apple with an area in view."""
+    """Observation at a pose in an empty place; the goal is an apple with an area in view."""
     symbols = np.full((1, SYMBOLIC_SIZE), room / 10, np.float32)
     symbols[:, :20] = 0.0
     symbols[0, APPLE] = area
@@ -67,7 +67,7 @@ def test_it_goes_back_in_a_later_episode_and_says_how_long_ago() -> None:
     assert rule.steps_back()[0] < 2  # the sight is forgotten
 
 
-def test_it_looks_around_in_vain_and_gives_up() -> None:
+def test_it_turns_around_in_vain_and_gives_up() -> None:
     rule = Finder(make_env().task)
     rule.start(np.ones(1, bool), np.ones(1, bool))
     act(rule, observe((0.0, 0.0, 0.0), area=0.5))

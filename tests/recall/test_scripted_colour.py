@@ -1,4 +1,7 @@
-"""Scripted answers of ColorRecall: the square is found, windows guess, and actions before the query carry nothing."""
+"""Scripted answers of ColorRecall: the square is found, windows guess.
+
+Actions before the query carry nothing.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ SMALL = {"rooms": (4, 5), "image_size": (12, 16), "steps": (6, 6), "capacity": 3
 
 
 def play(env: TrialVectorEnv, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
-    """Success of an episode in each environment, and steps since the first image; all are in one home."""
+    """Success of an episode in each environment, steps since the first image; all in one home."""
     observation, _ = env.reset(seed=0, options={"layout": 0})
     rule.start(*np.ones((2, env.num_envs), bool))
     while True:
@@ -48,7 +51,7 @@ def test_squares_by_hand() -> None:
 
 
 def observe(images: list[np.ndarray], move: list[int], phase: list[int]) -> Observation:
-    """What a rule sees of one step."""
+    """Observation of one step."""
     return {"rgb": np.stack(images), "move": np.array(move), "phase": np.array(phase)}
 
 
@@ -88,7 +91,10 @@ def test_scores_and_windows() -> None:
 
 
 class Relay(Rule):
-    """Reads the colour off the first image, repeats it as the ignored action, and answers with the previous action."""
+    """A rule that passes the colour on by its previous actions.
+
+    It reads the colour off the first image, repeats it as the ignored action, and answers with the previous action.
+    """
 
     def __init__(self, task: BatchTask) -> None:
         assert isinstance(task, ColorRecall)

@@ -1,4 +1,4 @@
-"""Scripted answers of ViewRecall: the mean picture, and what the pictures of a window show of the queried view."""
+"""Scripted answers of ViewRecall: the mean picture, and the queried view from a window."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_mean_picture_is_that_of_the_training_split() -> None:
 
 
 def observe(pictures: list[float], heading: list[float], move: list[int], phase: list[int]) -> Observation:
-    """What a rule sees of one step: pictures of one grey each."""
+    """Observation of one step: pictures of one grey each."""
     rgb = np.broadcast_to(np.array(pictures, np.uint8)[:, None, None, None], (len(pictures), 12, 16, 3))
     angles = np.column_stack([np.cos(heading), np.sin(heading)]).astype(np.float32)
     return {"rgb": rgb, "heading": angles, "move": np.array(move), "phase": np.array(phase)}

@@ -98,12 +98,12 @@ def test_one_room_of_opposite_by_hand() -> None:
 
 
 def paths(task: BalletTask) -> Iterator[tuple[list[int], list[int], float]]:
-    """All walks over 3 x 3 rooms: rooms, moves, probability."""
+    """All paths over 3 x 3 rooms: rooms, moves, probability."""
     step = {RIGHT: (0, 1), LEFT: (0, -1), UP: (-1, 0), DOWN: (1, 0)}
-    walks: list[tuple[list[int], list[int], float]] = [([room], [], 1 / 9) for room in range(9)]
+    all_paths: list[tuple[list[int], list[int], float]] = [([room], [], 1 / 9) for room in range(9)]
     for _ in range(task.visits - 1):
         longer = []
-        for rooms, moves, probability in walks:
+        for rooms, moves, probability in all_paths:
             row, column = divmod(rooms[-1], 3)
             exits = [
                 (move, 3 * (row + down) + column + right)
@@ -111,19 +111,19 @@ def paths(task: BalletTask) -> Iterator[tuple[list[int], list[int], float]]:
                 if 0 <= row + down < 3 and 0 <= column + right < 3
             ]
             longer += [([*rooms, room], [*moves, move], probability / len(exits)) for move, room in exits]
-        walks = longer
-    yield from walks
+        all_paths = longer
+    yield from all_paths
 
 
 def slow_weights(
-    task: BalletTask, walks: list[tuple[list[int], list[int], float]], episodes: BalletEpisodes, b: int, kept: int
+    task: BalletTask, all_paths: list[tuple[list[int], list[int], float]], episodes: BalletEpisodes, b: int, kept: int
 ) -> np.ndarray:
-    """Weights of the dances in Next with the last visits in memory, by all walks over the rooms."""
+    """Weights of the dances in Next with the last visits in memory, by all paths over the rooms."""
     dancers, dances = episodes.visit_dancer[b, -kept:].tolist(), episodes.visit_dance[b, -kept:].tolist()
     newest_moves = episodes.action[b, ::32][task.visits - kept + 1 :].tolist()
     queried = int(episodes.query[b]) // 9
     weight = np.zeros(8)
-    for all_rooms, moves, probability in walks:
+    for all_rooms, moves, probability in all_paths:
         if moves[task.visits - kept :] != newest_moves:
             continue
         rooms = all_rooms[task.visits - kept :]
@@ -142,21 +142,21 @@ def slow_weights(
     return weight
 
 
-def test_any_number_of_visits_of_next_against_all_walks() -> None:
+def test_any_number_of_visits_of_next_against_all_paths() -> None:
     task = replace(make_ballet("Next"), visits=6)
-    walks = list(paths(task))
+    all_paths = list(paths(task))
     episodes = task.sample_batch(12, np.random.default_rng(3))
     for kept in (1, 2, 4, 6):
         is_kept = np.arange(task.steps) >= task.steps - 32 * kept
         frame = np.where(is_kept, episodes.frame, -1)
         found = dance_posterior(task, frame, episodes.action, episodes.query).weight
         for b in range(len(episodes)):
-            slow = slow_weights(task, walks, episodes, b, kept)
+            slow = slow_weights(task, all_paths, episodes, b, kept)
             np.testing.assert_allclose(found[b] / found[b].sum(), slow / slow.sum(), atol=1e-12)
 
 
 def slow_answer(task: BalletTask, episodes: BalletEpisodes, window: int) -> int:
-    """First of the likeliest dances of the queried dancer itself, from the last `window` frames of one episode."""
+    """First of the likeliest dances of the queried dancer, from an episode's last frames."""
     steps = [t for t in range(task.steps) if t >= task.steps - window]
     fits: dict[int, set[int]] = {}
     for t in steps:

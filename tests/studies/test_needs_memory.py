@@ -1,4 +1,4 @@
-"""The study "Does your task need memory?": its rows fit its settings, and its page shows what it prints."""
+"""Study "Does your task need memory?": rows fit the settings, the page shows its output."""
 
 from __future__ import annotations
 

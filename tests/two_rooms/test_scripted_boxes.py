@@ -1,4 +1,4 @@
-"""Rules of TwoRooms: the notebook in the own motion, which a led stay closes, and a memory of the cue."""
+"""Rules of TwoRooms: a notebook in the own motion, closed by a led stay; a cue memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHORT = {"phases": (4, 12, 16), "image_size": (24, 40)}
 
 
 def is_green(trials: int, **settings: object) -> np.ndarray:
-    """Whether the cue is green, bool, (trials,)."""
+    """True where the cue is green, bool, (trials,)."""
     info = TrialVectorEnv(TwoRooms, trials, **settings).reset(seed=0)[1]
     return info["goal"] == 0
 

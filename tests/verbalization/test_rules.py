@@ -1,4 +1,4 @@
-"""Rules of EpisodicQA: a history written out by hand, gold answers of every kind, windows; the even sampling."""
+"""Rules of EpisodicQA: a hand-made history, gold answers, windows, and even sampling."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_key_frames_are_read_as_what_happened() -> None:
 
 
 def hand_made(task: EpisodicQA, question: Question, spelled: list[str], step: int) -> Observation:
-    """Observation of one environment at a step: three steps with four key frames, then a question."""
+    """Observation of one environment at a step: three of four key frames, then a question."""
     rows = key_frame_rows(task.dialogs.data.dictionary.symbols)[4 * step : 4 * step + 4] if step < 3 else None
     observation = {
         key: np.zeros((1, *(space.shape or ())), space.dtype) for key, space in task.observation_space.spaces.items()
@@ -144,7 +144,7 @@ def hand_made(task: EpisodicQA, question: Question, spelled: list[str], step: in
 
 
 def spell(rule: Rule, task: EpisodicQA, question: Question) -> tuple[tuple[str, ...], list[int]]:
-    """Names of the actions by which a rule answers a question about the two episodes, and its `steps_back`."""
+    """Names of a rule's answering actions about the two episodes, and its `steps_back`."""
     rule.forget(np.ones(1, bool))
     rule.begin_episode(np.ones(1, bool))
     spelled: list[str] = []
@@ -251,7 +251,7 @@ def test_registered_rules_are_these(name: str) -> None:
 
 
 def check_even(lengths: tuple[int, ...], count: int, tolerance: float, **settings: Any) -> None:
-    """Check that no history is empty, and that each episode has about the same share of the questions about one."""
+    """Check that no history is empty, and that the episodes share the questions about evenly."""
     dialogs = load_dialogs(EpisodicQAConfig(lengths=lengths, sampling="even", histories=count, **settings))
     numbers = range(count * len(lengths))
     assert min(len(dialogs.history(number)) for number in numbers) >= min(lengths)

@@ -1,4 +1,4 @@
-"""Rules of Visual Match: the notebook in the own motion, which a led stay closes, and a memory of the cue."""
+"""Rules of Visual Match: a notebook in the own motion, closed by a led stay; a cue memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHORT = {"phases": (4, 20, 16)}
 
 
 def is_green(id: str, trials: int, **settings: object) -> np.ndarray:
-    """Whether the cue is green, bool, (trials,)."""
+    """True where the cue is green, bool, (trials,)."""
     env = TrialVectorEnv(VisualMatch, trials, **settings)
     return env.reset(seed=0)[1]["goal"] == 0
 

@@ -34,7 +34,7 @@ CLAUSES = (
 HERE, THERE = 1.0, 0.2  # weights of the names of a viewpoint in its own views, and of a neighbour in that towards it
 
 
-def look(
+def make_view(
     here: Landmark, *neighbours: tuple[Landmark, float], clauses: tuple[SubInstruction, ...] = CLAUSES
 ) -> ReaderView:
     """A clear view of neighbours in these directions, degrees to the right."""
@@ -59,7 +59,7 @@ def task() -> GraphNavigation:
 
 
 def walk(rule: Rule, views: list[ReaderView], moves: list[int]) -> list[int]:
-    """Actions that the rule chooses on a walk, whatever is done, from the start of an episode on."""
+    """Actions that the rule chooses on a given path, from the start of an episode on."""
     rule.forget(np.array([True]))
     rule.begin_episode(np.array([True]))
     chosen = []
@@ -71,9 +71,9 @@ def walk(rule: Rule, views: list[ReaderView], moves: list[int]) -> list[int]:
 
 
 #: The walk that the clauses describe. In the den after the start the gym is behind, the attic on the right.
-IN_GYM = look(GYM, (DEN, 180.0))
-IN_DEN = look(DEN, (GYM, 180.0), (ATTIC, 90.0))
-VIEWS = [look(DEN, (GYM, 0.0), (ATTIC, -90.0)), IN_GYM, IN_DEN, IN_GYM, IN_DEN, look(ATTIC, (DEN, 180.0))]
+IN_GYM = make_view(GYM, (DEN, 180.0))
+IN_DEN = make_view(DEN, (GYM, 180.0), (ATTIC, 90.0))
+VIEWS = [make_view(DEN, (GYM, 0.0), (ATTIC, -90.0)), IN_GYM, IN_DEN, IN_GYM, IN_DEN, make_view(ATTIC, (DEN, 180.0))]
 MOVES = [0, 0, 0, 0, 1]
 
 
@@ -104,9 +104,9 @@ def test_going_straight_on_ends_where_the_clause_says(task):
     """One clause, den to attic over the gym: straight on in the gym, stop in the attic."""
     clauses = (SubInstruction(LEFT, GYM, ATTIC),)
     views = [
-        look(DEN, (GYM, -90.0), (ATTIC, 90.0), clauses=clauses),
-        look(GYM, (DEN, 180.0), (ATTIC, 0.0), clauses=clauses),
-        look(ATTIC, (GYM, 180.0), (DEN, 0.0), clauses=clauses),
+        make_view(DEN, (GYM, -90.0), (ATTIC, 90.0), clauses=clauses),
+        make_view(GYM, (DEN, 180.0), (ATTIC, 0.0), clauses=clauses),
+        make_view(ATTIC, (GYM, 180.0), (DEN, 0.0), clauses=clauses),
     ]
     rule = ReaderOfViews(task)
     assert walk(rule, views, [0, 1]) == [0, 1, task.stop]

@@ -1,4 +1,4 @@
-"""Study "Does your task need memory?": published tasks beside repaired ones, and the score against the gap.
+"""Study "Does your task need memory?": published and repaired tasks; score against the gap.
 
 A run is a folder in OUT; a stopped one resumes. When it ends, its row is appended to ROWS. Nothing is trained twice.
 
@@ -54,7 +54,7 @@ VISUAL_MATCH_MEMORIES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 class Task(NamedTuple):
-    """A task of the study: id, memories compared, and the gap of the Darkroom (None for VisualMatch)."""
+    """A task of the study: id, memories compared, gap of the Darkroom (None for VisualMatch)."""
 
     env: str
     memories: tuple[str, ...]
@@ -82,7 +82,7 @@ TABLES = {
 
 
 def make_config(task: Task, memory: str, seed: int, smoke: bool = False) -> RunConfig:
-    """Settings of a run: those of the preset with the task and the memory; a single rollout if `smoke`."""
+    """Settings of a run: the preset with task and memory; a single rollout if `smoke`."""
     name, settings = (VISUAL_MATCH_MEMORIES if task.gap is None else DARKROOM_MEMORIES)[memory]
     if task.gap is None:
         config = replace(find_preset("sat-visual-match:fifo"), env=task.env, total_steps=VISUAL_MATCH_STEPS)
@@ -97,7 +97,7 @@ def make_config(task: Task, memory: str, seed: int, smoke: bool = False) -> RunC
 
 
 def measure(config: RunConfig, scripted: str | None, folder: Path) -> dict[str, Any]:
-    """Train a run, or resume it, and evaluate it; play a scripted policy. Returns what the row says of it."""
+    """Train or resume a run and evaluate it, or play a scripted policy. Returns its results."""
     start, steps, is_whole = time.process_time(), 0, True
     if scripted is None:
         with RunDirectory.open_or_create(folder, config) as run:
@@ -112,7 +112,7 @@ def measure(config: RunConfig, scripted: str | None, folder: Path) -> dict[str, 
 
 
 def run_missing(options: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
-    """Play scripted policies (seed None), then train, seed by seed; append the rows that are missing."""
+    """Play scripted policies (seed None), then train, seed by seed; append missing rows."""
     done = {(row["task"], row["memory"], row["seed"]) for row in rows}
     for seed, name in itertools.product((None, *options.seeds), options.tasks):
         task = TASKS[name]
@@ -131,14 +131,14 @@ def run_missing(options: argparse.Namespace, rows: list[dict[str, Any]]) -> None
 
 
 def format_scores(scores: np.ndarray) -> str:
-    """Mean and 95 % interval of three seeds or more (Student's t), else each value; "-" for none."""
+    """Mean and 95 % interval of three or more seeds (Student's t), else each value or "-"."""
     if len(scores) > 2:
         return "{:.1f} ± {:.1f}".format(*mean_and_margin(scores))
     return " / ".join(f"{score:.1f}" for score in scores) or "-"
 
 
 def show(rows: list[dict[str, Any]], file: Path) -> None:
-    """Print the tables and draw the figure: a bar is a mean over seeds, a dot a seed, a line the 95 % interval."""
+    """Print the tables and draw the figure: bars are means, dots seeds, lines 95 % intervals."""
     found: dict[tuple[str, str], list[float]] = {}  # scores in the last episode, by seed
     for row in sorted(rows, key=lambda row: (row["seed"] is None, row["seed"])):
         found.setdefault((row["task"], row["memory"]), []).append(row["scores"][-1])

@@ -1,4 +1,7 @@
-"""The certificate of an id: what a memory is worth in it, and the verdict that follows from the scores."""
+"""The certificate of an id: scores, and the verdict that follows from them.
+
+It says what a memory is worth in the id.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ _MOST = 2**53
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """How the policy of a row was trained.
+    """Training of the policy of a row.
 
     Attributes:
         recipe: Name of the recipe.
@@ -90,7 +93,10 @@ class HorizonPoint:
 
 @dataclass(frozen=True, kw_only=True)
 class StepsBack:
-    """How many steps back the fact lies that an episode needs, over episodes: median, 10 % and 90 % quantile."""
+    """Number of steps back to the fact that an episode needs.
+
+    Over episodes: median, 10 % and 90 % quantile.
+    """
 
     median: float
     low: float
@@ -99,7 +105,7 @@ class StepsBack:
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """What a memory is worth in one id.
+    """Measure of what a memory is worth in one id.
 
     The score shown of a policy is (score - best memoryless) / (ideal - best memoryless).
 
@@ -159,12 +165,18 @@ class Certificate:
 
     @property
     def best_attack(self) -> PolicyRow:
-        """The best policy with a window of at most `SHORT_WINDOW` observations, the memoryless ones among them."""
+        """The best policy with a window of at most `SHORT_WINDOW` observations.
+
+        The memoryless ones are among them.
+        """
         attacks = (row for row in self.rows if row.way in ATTACKS and (row.window or math.inf) <= SHORT_WINDOW)
         return max(attacks, key=lambda row: row.mean)
 
     def share(self, score: float) -> float | None:
-        """Return the score shown: 0 for the best memoryless policy, 1 for the ideal one; None if that is no better."""
+        """Return the score shown: 0 for the best memoryless policy, 1 for the ideal one.
+
+        None if the ideal one is no better.
+        """
         worth = self.row("ideal").mean - self.best_memoryless.mean
         return (score - self.best_memoryless.mean) / worth if worth > 0 else None
 
@@ -204,7 +216,10 @@ class Certificate:
         )
 
     def with_rows(self, rows: Iterable[PolicyRow]) -> Certificate:
-        """Return a copy with further rows, such as those of trained policies; of the same name the new one stays."""
+        """Return a copy with further rows, such as those of trained policies.
+
+        Of two rows of the same name the new one stays.
+        """
         added = {row.name: row for row in rows}
         return replace(self, rows=(*(row for row in self.rows if row.name not in added), *added.values()))
 

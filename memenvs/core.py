@@ -275,7 +275,10 @@ class TrialVectorEnv(VectorEnv):
 
     @property
     def certificate(self) -> Certificate | None:
-        """The certificate of the id with this task and these settings, whatever the split; None without one."""
+        """The certificate of the id with this task and these settings, whatever the split.
+
+        None without one.
+        """
         from memenvs.identity import row_of  # here, since the registry is not needed to play
 
         row = row_of(self)
@@ -456,7 +459,10 @@ class TrialEnv(gym.Env):
 
     @property
     def certificate(self) -> Certificate | None:
-        """The certificate of the id with this task and these settings, whatever the split; None without one."""
+        """The certificate of the id with this task and these settings, whatever the split.
+
+        None without one.
+        """
         return self._batch.certificate
 
     @property

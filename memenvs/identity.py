@@ -1,4 +1,4 @@
-"""Which id an environment is: the row of the registry with the same task and settings."""
+"""The id of an environment: the row of the registry with the same task and settings."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from memenvs.task import BatchTask
 if TYPE_CHECKING:
     from memenvs.core import TrialVectorEnv
 
-#: Settings that do not change what an episode asks: which episodes there are, and how fast they are drawn.
+#: Settings that do not change what an episode needs: which episodes there are, and how fast they are drawn.
 FREE_SETTINGS = ("split", "threads")
 #: Settings of the trial layer, with the values that they have where they are not given.
 TRIAL_SETTINGS: Mapping[str, Any] = {"trial_episodes": None, "trial_steps": None, "gap": 0, "led": False}
 
 
 def row_of(env: TrialVectorEnv) -> EnvironmentSpec | None:
-    """Find the first row with the task and the settings of an environment, all but those of `FREE_SETTINGS`."""
+    """Find the first row with the task and the settings of an environment.
+
+    Those of `FREE_SETTINGS` are left out.
+    """
     for row in environments():
         if is_task_of(row, type(env.task)) and not changed_settings(env, row.defaults):
             return row

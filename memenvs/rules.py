@@ -84,10 +84,10 @@ class Rule(ABC):
         """
 
     def steps_back(self) -> np.ndarray | None:
-        """Return how far back the fact lies that the last `choose` needed, int64, (N,), steps; 0 if it is in view.
+        """Return how many steps back the fact lies that the last `choose` needed, int64, (N,).
 
-        Of a fact that was observed several times the newest time counts; of several facts the oldest. None for rules
-        that do not say it.
+        0 if it is in view. Of a fact that was observed several times the newest time counts; of several facts the
+        oldest. None for rules that do not say it.
         """
         return None
 
@@ -127,7 +127,7 @@ class Rule(ABC):
 
 
 class _Seen(NamedTuple):
-    """What a window holds of one step: the observation, and the environments in which an episode or memory began."""
+    """Entry of a window for one step: the observation, and the environments in which an episode or memory began."""
 
     observation: Observation
     episode_start: np.ndarray

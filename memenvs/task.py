@@ -203,10 +203,10 @@ class BatchTask(ABC):
         return None
 
     def waits(self) -> np.ndarray | None:
-        """Return where the agent waits, and could be led without a loss, bool, (N,); None if nowhere.
+        """Mark where the agent waits, and could be led without a loss, bool, (N,).
 
-        A task defines this if it has a stay during which the agent has nothing to do but to remember. Then the setting
-        `led` moves the agent there (`TrialVectorEnv`).
+        None if nowhere. A task defines this if it has a stay during which the agent has nothing to do but to remember.
+        Then the setting `led` moves the agent there (`TrialVectorEnv`).
         """
         return None
 
@@ -245,7 +245,10 @@ def empty_observation(space: gym.spaces.Dict, num_envs: int) -> Observation:
 
 
 def blank_value(space: gym.spaces.Space) -> Any:
-    """Return the observation of a space that shows nothing: 0, or what is nearest to it; "" for a text."""
+    """Return the observation of a space that shows nothing.
+
+    It is 0, or what is nearest to it; "" for a text.
+    """
     if isinstance(space, gym.spaces.Text):
         return ""
     if isinstance(space, gym.spaces.Box):

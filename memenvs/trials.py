@@ -109,7 +109,7 @@ class Trials:
         return np.random.default_rng([self.seed[i], self.trial[i], 1 + self.episode[i]])
 
     def motion_rng(self, i: int) -> np.random.Generator:
-        """Return the generator of the motions by which environment `i` is led in its present episode."""
+        """Return the generator of the motions that lead environment `i` in this episode."""
         return np.random.default_rng([self.seed[i], self.trial[i], 1 + self.episode[i], _MOTIONS])
 
     def step(self, active: np.ndarray, max_steps: int | None) -> np.ndarray:

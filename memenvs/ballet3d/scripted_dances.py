@@ -25,8 +25,8 @@ from memenvs.box_rooms.room import FIELD_OF_VIEW_DEG
 from memenvs.rules import Rule
 from memenvs.task import BatchTask, Observation
 
-#: Rows in which dancers are looked for: from the top of a dancer in the air to the highest row of the floor, which is
-#: as grey as some dancers. A dancer in the air is above `_MIDDLE_ROW`, one on the floor below.
+#: Rows that are searched for dancers: from the top of a dancer in the air to the highest row of the floor, which is as
+#: grey as some dancers. A dancer in the air is above `_MIDDLE_ROW`, one on the floor below.
 _ROWS = slice(33, 57)
 _MIDDLE_ROW = 50.5
 #: A pixel shows a dancer if its colour is as bright, within these factors, and has this cosine with the dancer's.
@@ -82,7 +82,7 @@ class DanceObserver(MeanDance):
     def __init__(self, task: BatchTask) -> None:
         assert isinstance(task, Ballet3D)
         super().__init__(task)
-        dancers = task.world.num_dancers  # each may be asked about
+        dancers = task.world.num_dancers  # the query may be about each of them
         self.bits = math.log2(math.comb(NUM_DANCERS, dancers)) + dancers * math.log2(len(DANCES))
         background = np.median(self._views[:, REST], 0)
         is_dancer = (np.abs(self._views[:, REST] - background) > 10).any(-1)  # (12, 84, 84)

@@ -45,7 +45,9 @@ class _Entry:
 
 
 def certify(id: str, *, quick: bool = False, progress: Progress = no_progress) -> Certificate:
-    """Make the certificate of an id: play all its rules, its random policy and its oracle in its test set.
+    """Make the certificate of an id.
+
+    All its rules, its random policy and its oracle play its test set.
 
     Args:
         id: The id; the namespace may be left out.
@@ -54,7 +56,7 @@ def certify(id: str, *, quick: bool = False, progress: Progress = no_progress) -
 
     Raises:
         ValueError: There is no such id, it has no rule "ideal" or no oracle, its trials never end, or actions that are
-            said to be ignored change something.
+            declared to be ignored change something.
         RuleError: A rule cannot observe what it needs.
     """
     spec = find_environment(id)

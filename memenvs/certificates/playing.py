@@ -19,13 +19,19 @@ class Player(Protocol):
     """A policy for the N environments of a batch; every `memenvs.rules.Rule` is one."""
 
     def start(self, trial_start: np.ndarray, episode_start: np.ndarray) -> None:
-        """Start trials and episodes, bool (N,), before `actions` is called with their first observation."""
+        """Start trials and episodes, bool (N,).
+
+        It comes before `actions` is called with their first observation.
+        """
 
     def actions(self, observation: Observation) -> np.ndarray:
         """Choose the next actions, int64 (N,), or for a `Box` float32 (N, A)."""
 
     def steps_back(self) -> np.ndarray | None:
-        """Return how far back the fact lies that the last `actions` needed, int64 (N,); None if it is not known."""
+        """Return how far back the fact lies that the last `actions` needed, int64 (N,).
+
+        None if it is not known.
+        """
 
 
 class DrawnPlayer:

@@ -91,7 +91,7 @@ def find_test_set(id: str, name: str = "v0", *, trials: int = NUM_TRIALS) -> Tri
     Args:
         id: The id; the namespace may be left out.
         name: One of `TEST_SETS`.
-        trials: Trials; fewer than `NUM_TRIALS` are the first ones, for a first look.
+        trials: Trials; fewer than `NUM_TRIALS` are the first ones, for a first estimate.
 
     Raises:
         ValueError: There is no such id or test set, the id has no `BatchTask`, or its trials never end.
@@ -134,7 +134,9 @@ def playable_test_set(env: TrialVectorEnv, name: str) -> TrialSet:
 
 
 def find_split(row: EnvironmentSpec) -> str | None:
-    """Find the split to test in: the first of `SPLITS` that the task has; its default if it has none of them.
+    """Find the split to test in: the first of `SPLITS` that the task has.
+
+    If it has none of them, its default.
 
     Returns:
         Its name; None if the task has no splits.

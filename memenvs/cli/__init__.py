@@ -110,7 +110,7 @@ def make_parser() -> argparse.ArgumentParser:
         "how much of an environment needs a memory: scores of a policy without one, of windows, of an ideal one",
     )
     _add_id(certify)
-    certify.add_argument("--quick", action="store_true", help="play 40 trials in place of 200, for a first look")
+    certify.add_argument("--quick", action="store_true", help="play 40 trials in place of 200, for a first estimate")
     certify.add_argument("--out", metavar="FILE", help="write the certificate into this .json file")
     certify.add_argument(
         "--rows", metavar="FILE", help="a .json file of rows that were measured elsewhere, such as trained attacks"

@@ -86,7 +86,10 @@ def certificate_lines(certificate: Certificate) -> Iterator[str]:
 
 
 def table_cells(certificate: Certificate) -> list[tuple[str, str, str, str, str]]:
-    """Cells of a row for each policy: name, way, window, score and score shown, from the lowest score up."""
+    """Cells of a row for each policy, from the lowest score up.
+
+    They are name, way, window, score and score shown.
+    """
     return [
         (
             row.name + (f" (trained, {row.training.budget:,} steps)" if row.training is not None else ""),
@@ -100,7 +103,10 @@ def table_cells(certificate: Certificate) -> list[tuple[str, str, str, str, str]
 
 
 def horizon_cells(certificate: Certificate) -> list[tuple[str, str]]:
-    """Steps between two wipes, and the score shown, for each point of the horizon curve and for "never"."""
+    """Steps between two wipes, and the score shown, for each point of the horizon curve.
+
+    The last one is "never".
+    """
     points = [(str(point.steps), point.mean) for point in certificate.horizon]
     points.append(("never", certificate.row("ideal").mean))
     return [(steps, share_text(certificate.share(mean))) for steps, mean in points]

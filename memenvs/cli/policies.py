@@ -98,7 +98,7 @@ class RuleEnvPolicy:
         self._rule = rule
 
     def begin(self) -> None:
-        """Tell the rule that an episode begins, and whether a trial begins with it."""
+        """Let the rule know that an episode begins, and whether a trial begins with it."""
         one = np.ones(1, bool)
         self._rule.start(one & self._env.at_trial_start, one)
 

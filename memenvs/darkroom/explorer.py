@@ -11,7 +11,9 @@ from memenvs.task import PHASE, BatchTask, Observation
 
 
 class DarkroomExplorer(Rule):
-    """Search cell after cell until there is reward, then go straight to that cell in every episode.
+    """Search cell after cell until there is reward, then go back to that cell.
+
+    In every later episode it goes straight there.
 
     It searches the nearest cell in which no step has ended, of equally near ones that which `Sweep` visits first from
     here on. So with a memory of no use it does as `Sweep`. The first cell of an episode is searched by a step that
@@ -82,6 +84,9 @@ class DarkroomExplorer(Rule):
 
 
 def step_towards(cells: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Actions from cells (N, 2) to targets (N, 2): along x first, then along y, then stay; int64, (N,)."""
+    """Actions from cells (N, 2) to targets (N, 2); int64, (N,).
+
+    They go along x first, then along y, then stay.
+    """
     dx, dy = (target - cells).T
     return np.select([dx > 0, dx < 0, dy > 0, dy < 0], [RIGHT, LEFT, UP, DOWN], STAY).astype(np.int64)

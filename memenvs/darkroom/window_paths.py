@@ -20,7 +20,7 @@ _LARGEST = 16  # cells along a side: the paths of a larger room take long to pla
 
 
 class PathCode(Rule):
-    """Go to the goal, which the end of the last episode shows, along a path that tells it from other goals.
+    """Go to the goal along a path that differs from those to other goals.
 
     At the end of an episode the robot stands on the goal. So at the first `window - 1` steps of the next one the window
     still shows the goal. The path of these steps is another one for goals in other directions. From then on the

@@ -1,6 +1,7 @@
-"""Explorers for Roaming, Coverage and Search: they remember all they have seen, on a map of their own.
+"""Explorers for Roaming, Coverage and Search.
 
-None knows the truth: the map is drawn from the observed depths and poses, and what was never observed counts as free.
+They remember all they have seen, on a map of their own. None knows the truth: the map is drawn
+from the observed depths and poses, and what was never observed counts as free.
 """
 
 from __future__ import annotations
@@ -91,7 +92,10 @@ class Explorer(Rule):
 
 
 class RoamingExplorer(Explorer):
-    """Drive where the map has the longest free way; the steps back are those to a nearby obstacle."""
+    """Drive where the map has the longest free way.
+
+    The steps back are those to a nearby obstacle.
+    """
 
     def choose(self, observation: Observation) -> np.ndarray:
         """Choose the next actions; see `Rule`."""
@@ -121,7 +125,9 @@ class CoverageExplorer(Explorer):
 
 
 class SearchExplorer(Explorer):
-    """Go to the objects of missing classes that it has seen; without any, to floor that it has not seen from near.
+    """Go to the objects of missing classes that it has seen.
+
+    Without any, it goes to floor that it has not seen from near.
 
     The steps back are those to the newest sight of the object, or to the oldest of the views that rule nearer places
     out, as in `CoverageExplorer`. It takes a class as found when the present image meets `search_rule`'s first reading.
@@ -293,6 +299,6 @@ def _choose_goals(
             done = maps.passed[i]
             action, length = own_map.action_to_goal(maps, i, born[i], poses[i], done, points[:0], 0.0)
         if action < 0:
-            action = LEFT  # it is shut in on its map: look around
+            action = LEFT  # it is shut in on its map: turn to see more
         actions[i] = action
         needed[i] = own_map.oldest_within(done, born[i], poses[i], length)

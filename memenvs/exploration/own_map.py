@@ -1,7 +1,7 @@
 """Maps that robots draw of a home from their own depth images, and plans on them.
 
 A map is a grid of stamps: each cell has the number of the step at which something was last observed there. So what was
-observed before a step can be forgotten at once, and it can be told how far back an observation lies.
+observed before a step can be forgotten at once, and a stamp shows how far back an observation lies.
 """
 
 from __future__ import annotations
@@ -103,7 +103,10 @@ def metres_of(cell: int) -> float:
 
 @njit(nogil=True, cache=True)
 def stamp_disc(stamps: np.ndarray, x: float, y: float, radius: float, stamp: int) -> None:
-    """Stamp the cells of a map whose middle is nearer than `radius` (m) to a point (m), in place."""
+    """Stamp the cells of a map, in place, around a point (m).
+
+    They are those whose middle is nearer to it than `radius` (m).
+    """
     for i in range(cell_of(y - radius), cell_of(y + radius) + 1):
         dy = metres_of(i) - y
         for j in range(cell_of(x - radius), cell_of(x + radius) + 1):
@@ -114,7 +117,10 @@ def stamp_disc(stamps: np.ndarray, x: float, y: float, radius: float, stamp: int
 
 @njit(nogil=True, cache=True)
 def is_obstacle(depth: float, drop: float) -> bool:
-    """True if a pixel shows something that a robot runs into, from its depth (m) and its drop (`PixelRays`)."""
+    """True if a pixel shows something that a robot runs into.
+
+    It follows from the depth (m) of the pixel and its drop (`PixelRays`).
+    """
     return depth > 0.0 and CLIMB < CAMERA_HEIGHT - drop * depth < ROBOT_HEIGHT
 
 
@@ -269,7 +275,10 @@ def _mark_targets(
 
 @njit(nogil=True, cache=True)
 def action_with_room(maps: OwnMaps, i: int, born: int, pose: np.ndarray) -> int:
-    """Choose the first action of the plan of robot `i` with the most steps forward per action; see `action_to_goal`."""
+    """Choose the first action of the plan with the most steps forward per action.
+
+    The plan is one of robot `i`; see `action_to_goal`.
+    """
     row, column = cell_of(pose[1]), cell_of(pose[0])
     half = _ROOM
     low_row, low_column, width = row - half, column - half, 2 * half + 1

@@ -79,7 +79,10 @@ def costs_to_go(costs: np.ndarray, width: int, goals: np.ndarray, robot: int) ->
 
 @njit(nogil=True, cache=True)
 def costs_to_goals(costs: np.ndarray, width: int, goals: np.ndarray, robot: int, window: int) -> np.ndarray:
-    """See `costs_to_go`; paths to goals more than `window` rows or columns away from the robot are left out."""
+    """Compute `costs_to_go` to goals near the robot.
+
+    Paths to goals more than `window` rows or columns away from it are left out.
+    """
     to_go = np.full(len(costs), UNREACHABLE, np.int32)
     # Each bucket is a linked list of nodes. A cell is queued again when a cheaper path is found, at most once from each
     # neighbour. So it has nine nodes, all allocated in advance: 9 * cell + k for neighbour k, and + 8 for a goal.

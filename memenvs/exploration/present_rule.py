@@ -25,7 +25,9 @@ _FAR = 9.0  # m, beyond all depths
 
 
 class PresentRule(Rule):
-    """Drive on while there is room ahead, else turn to the side with more; sometimes turn without need.
+    """Drive on while there is room ahead, else turn to the side with more.
+
+    Sometimes it turns without need.
 
     A rule without memory does not know that it has collided or that it turns to and fro, so it must act at random. The
     noise of the measured depths is its die. Its numbers were chosen in homes of the training split.

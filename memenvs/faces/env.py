@@ -73,7 +73,7 @@ class FFHQWorld(BatchTask):
         `memoryless`) is the mean prediction for the moves that may be the present one. Compare errors with its 0.052,
         which is 0.63 of the way from random actions, 0.143, to the oracle (200 episodes of the split "test"). The rule
         `ideal` lays all patches side by side and has 0.00002. With the last 16 observations it is 0.09 of the way from
-        `memoryless` to that, after the long stay 0.10, mostly because it can tell the moves that are done.
+        `memoryless` to that, after the long stay 0.10, mostly because it can infer the moves that are done.
 
     Batches:
         `FacesConfig().make_world()` makes the same episodes in batches of integers, for supervised learning:

@@ -1,4 +1,7 @@
-"""Answers of FFHQ-world from the present view alone, and from all patches since the start, laid side by side."""
+"""Answers of FFHQ-world: from the present view alone, and from all patches.
+
+The second rule lays the patches since the start side by side.
+"""
 
 from __future__ import annotations
 
@@ -130,7 +133,10 @@ class PatchObserver(PatchGuess):
         return super().choose(observation)
 
     def steps_back(self) -> np.ndarray:
-        """Return the steps since the oldest part of the answer was last seen, in the query phase; see `Rule`."""
+        """Return the steps since the oldest part of the answer was last seen; see `Rule`.
+
+        They are counted in the query phase.
+        """
         return self._steps_back.copy()
 
     def _may_be_next(self, i: int, moves: np.ndarray, move: np.integer) -> np.ndarray:

@@ -18,7 +18,9 @@ _NONE = -1
 
 
 class BoxExplorer(Rule):
-    """Make the tour of `BoxTour` until there is reward, then go straight to that box in every episode.
+    """Make the tour of `BoxTour` until there is reward, then go back to that box.
+
+    In every later episode it goes straight there.
 
     It finds out where it is from what it sees: the image and the heading say at which pose of the tour or of a shortest
     path it is, in each arrangement of the colours. It remembers the corner of the rewarded box. While it does not know
@@ -43,7 +45,7 @@ class BoxExplorer(Rule):
         self._needed: np.ndarray | None = None
 
     def _map(self, own: FourBoxes) -> None:
-        """Look around on the tour and on the shortest paths, in all arrangements."""
+        """Record the views on the tour and on the shortest paths, in all arrangements."""
         rng = np.random.default_rng(0)  # nothing is drawn from it
         for number, arrangement in enumerate(arrangements(own.config.split)):
             own.begin_trial(0, len(COLOURS) * number + arrangement.index(LAST), rng)
@@ -114,6 +116,6 @@ class BoxExplorer(Rule):
 
 
 def _key(image: np.ndarray, heading: np.ndarray) -> bytes:
-    """What identifies a view: the image, and the heading in degrees."""
+    """Key of a view: the image, and the heading in degrees."""
     degrees = round(float(np.degrees(np.arctan2(heading[1], heading[0])))) % 360
     return image.tobytes() + degrees.to_bytes(2, "little")

@@ -1,4 +1,7 @@
-"""Rules for ExtObjNav with symbolic observations: one that remembers its home, and one that remembers nothing."""
+"""Rules for ExtObjNav with symbolic observations.
+
+One remembers its home, and one remembers nothing.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ _VIEW_RANGE = 1.3
 #: A stop succeeds where 4 pixels of the object are in the image of 64 x 64, and mostly not with fewer.
 _LARGE = math.log(1 + 3.5 * 16) / math.log(1 + 256 * 256)
 #: The robot is back where it has seen an object within this distance, m. With fewer pixels than 4 it goes to within
-#: the second distance of a point that is the third one ahead, and looks around, as it does not see at which side the
+#: the second distance of a point that is the third one ahead, and turns around, as it does not see at which side the
 #: object was.
 _ARRIVAL, _ARRIVAL_SMALL, _AHEAD_SMALL = 0.25, 0.45, 0.9
 #: Sights kept for each category, and the distance from which on they are of different objects, m.
@@ -47,7 +50,10 @@ _ACTIONS[[drive.FORWARD, drive.LEFT, drive.RIGHT]] = FORWARD, LEFT, RIGHT
 
 
 def ray_slopes() -> np.ndarray:
-    """Directions of the rays, to the left of the optical axis per metre of depth, float64, (32,)."""
+    """Directions of the rays, float64, (32,).
+
+    To the left of the optical axis, per metre of depth.
+    """
     columns = (np.arange(NUM_RAYS) + 0.5) * SYMBOLIC_CAMERA.width / NUM_RAYS
     return (SYMBOLIC_CAMERA.width / 2 - columns) / SYMBOLIC_CAMERA.focal
 
@@ -76,10 +82,11 @@ def _room(depth: np.ndarray) -> np.ndarray:
 
 
 class PresentFinder(Rule):
-    """Stop where an object of the goal category is in view; else drive on while there is room, and else turn left.
+    """Stop where an object of the goal category is in view.
 
-    With few pixels of the object in view it comes nearer. Now and then it turns without need. As nothing is left to
-    chance in its observations, the last digits of its position, heading and distances are its die.
+    Else it drives on while there is room, and else turns left. With few pixels of the object in view it comes
+    nearer. Now and then it turns without need. As nothing is left to chance in its observations, the last digits of its
+    position, heading and distances are its die.
 
     Raises:
         RuleError: The settings leave out symbols or the compass.
@@ -103,7 +110,9 @@ class PresentFinder(Rule):
 
 
 class Finder(Rule):
-    """Go back to where an object of the goal category was seen; without any, to floor that was not in view yet.
+    """Go back to where an object of the goal category was seen.
+
+    Without any, it goes to floor that was not in view yet.
 
     Over the episodes of a trial it keeps a map of obstacles and of the floor in view, and for each category the pose
     from which it was seen largest. It stops where enough pixels of the goal are in view. The
@@ -132,7 +141,7 @@ class Finder(Rule):
         self._sight_at = np.zeros(shape, np.int64)  # stamps
         self._area = np.zeros(shape)  # observed there; 0 for no sight
         self._nearest = np.zeros(task.num_envs, np.int64)  # sight to which the robot goes
-        self._looks = np.zeros(task.num_envs, np.int64)  # steps since it is back and does not see the goal
+        self._turned = np.zeros(task.num_envs, np.int64)  # steps since it is back and does not see the goal
         self._still = np.zeros(task.num_envs, np.int64)  # steps in the same place
         self._needed = np.zeros(task.num_envs, np.int64)
 
@@ -144,7 +153,10 @@ class Finder(Rule):
         self._maps.forget_bounds(env_mask)
 
     def begin_episode(self, env_mask: np.ndarray) -> None:
-        """Take note that the robot is elsewhere; positions of earlier episodes hold unless `gps_frame` is "episode"."""
+        """Take note that the robot is elsewhere.
+
+        Positions of earlier episodes hold unless `gps_frame` is "episode".
+        """
         self._poses[env_mask] = np.nan
         if not self._keeps_frame:
             self.forget(env_mask)
@@ -166,13 +178,13 @@ class Finder(Rule):
         rows, goal = np.arange(len(self._clock)), observation["goal"].argmax(1)
         distance = np.hypot(*np.moveaxis(self._sight[rows, goal, :, :2] - poses[:, None, :2], -1, 0))
         nearest = np.where(self._area[rows, goal] > 0, distance, np.inf).argmin(1)
-        self._looks = np.where(nearest == self._nearest, self._looks, 0)
+        self._turned = np.where(nearest == self._nearest, self._turned, 0)
         self._nearest = nearest
         sight, is_large, is_back = self._sight_of(goal)
-        is_back &= ~is_large | (np.abs(wrap_angle(sight[:, 2] - poses[:, 2])) < drive.TURN / 2) | (self._looks > 0)
-        self._looks = np.where(is_back & (area[rows, goal] == 0), self._looks + 1, 0)
-        gone = self._looks >= 8  # it has looked all around
-        self._looks[gone] = 0
+        is_back &= ~is_large | (np.abs(wrap_angle(sight[:, 2] - poses[:, 2])) < drive.TURN / 2) | (self._turned > 0)
+        self._turned = np.where(is_back & (area[rows, goal] == 0), self._turned + 1, 0)
+        gone = self._turned >= 8  # it has turned all around
+        self._turned[gone] = 0
         self._area[rows[gone], goal[gone], nearest[gone]] = 0.0
 
     def _sight_of(self, goal: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -193,9 +205,9 @@ class Finder(Rule):
         self._needed = np.where(np.isfinite(sights[:, 0]), self._sight_at[rows, goal, self._nearest], self._needed)
         turn = wrap_angle(sights[:, 2] - self._poses[:, 2])
         to_heading = np.where(np.abs(turn) < drive.TURN / 2, FORWARD, np.where(turn > 0, LEFT, RIGHT))
-        looks = np.where(is_large & (self._looks == 0), to_heading, LEFT)
+        search = np.where(is_large & (self._turned == 0), to_heading, LEFT)
         in_view = observation["symbolic"][rows, goal]
-        actions = np.where(is_back & (in_view == 0), looks, _ACTIONS[moves])
+        actions = np.where(is_back & (in_view == 0), search, _ACTIONS[moves])
         depth = observation["symbolic"][:, len(YCB_CLASSES) :] * RAY_RANGE
         actions = np.where(self._still >= _STILL, np.where(_room(depth) > _SHORTEST, FORWARD, LEFT), actions)
         return np.where(in_view > _LARGE, STOP, actions)

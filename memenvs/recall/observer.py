@@ -1,4 +1,7 @@
-"""Answers of ViewRecall: the mean picture, and the view that follows from the pictures that were observed."""
+"""Answers of ViewRecall: the mean picture, and the observed view.
+
+The second one follows from the pictures that were observed.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,9 @@ class MeanView(Rule):
 
 
 class ViewObserver(MeanView):
-    """Answer with the view that follows from the pictures since `forget`, and the mean picture where they end.
+    """Answer with the view that follows from the pictures since `forget`.
+
+    Where they end, it answers with the mean picture.
 
     An observer that turns on the spot can compute the view in a new direction from pictures in other directions, as far
     as these show it (`stitch`).
@@ -97,9 +102,10 @@ class ViewObserver(MeanView):
 
 @lru_cache(8)
 def mean_view(config: ViewRecallConfig) -> np.ndarray:
-    """Compute the mean picture of the training split, or of all homes of a `HouseWorld`; float64, (H, W, 3), 0 to 255.
+    """Compute the mean picture, float64, (H, W, 3), 0 to 255.
 
-    It takes a second or two with the default settings.
+    It is that of the training split, or of all homes of a `HouseWorld`. It takes a second or two with
+    the default settings.
     """
     training = replace(config, split="train") if isinstance(config.world, str) else config
     mean = ViewPool(training, positions=_POSITIONS).pictures.mean((0, 1))

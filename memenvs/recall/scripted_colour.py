@@ -13,7 +13,10 @@ from memenvs.task import BatchTask, Observation
 
 
 class FixedColour(Rule):
-    """Answer red. All colours are equally likely and the query shows none, so no present view is worth more."""
+    """Answer red.
+
+    All colours are equally likely and the query shows none, so no present view is worth more.
+    """
 
     def __init__(self, task: BatchTask) -> None:
         assert isinstance(task, ColorRecall)

@@ -18,7 +18,7 @@ FRAME_PIXELS = FRAME_CELLS * CELL_PIXELS
 WALL = (40, 40, 40)
 FLOOR = (0, 0, 0)
 
-#: Rows and columns within a cell whose pixels tell all dancers apart.
+#: Rows and columns within a cell whose pixels distinguish all dancers.
 _PROBES = ((0, 0), (0, 2), (0, 3), (1, 2), (2, 4), (3, 3), (4, 2))
 
 _Mask = Callable[[np.ndarray, np.ndarray], np.ndarray]

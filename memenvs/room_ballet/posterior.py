@@ -1,4 +1,4 @@
-"""What frames in memory say about the dance that is asked for."""
+"""Posterior of the dance that answers the query, given the frames in memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memenvs.room_ballet.visit_schedules import ROOM_STEPS
 
 
 class Posterior(NamedTuple):
-    """What a memory says about the answers of B episodes.
+    """Evidence of a memory about the answers of B episodes.
 
     Attributes:
         weight: float64, (B, 8); the larger, the likelier the dance is the answer; where dancers stay in their rooms,
@@ -40,7 +40,7 @@ def dance_posterior(task: BalletTask, frame: np.ndarray, move: np.ndarray, query
         task: Task of the episodes.
         frame: int16, (B, T); as in `BalletEpisodes`; -1 at steps that are not in memory.
         move: int8, (B, T); as `BalletEpisodes.action`; of no account where `frame` is -1. Where the next or the
-            opposite room is asked for, the memory is the newest steps without a hole.
+            opposite room is queried, the memory is the newest steps without a hole.
         query: int16, (B,); as in `BalletEpisodes`.
     """
     queried = query.astype(np.int64) // NUM_CELLS
@@ -69,7 +69,9 @@ def dances_of_dancers(frame: np.ndarray, dancer: np.ndarray) -> np.ndarray:
 
 
 def count_dances(frame: np.ndarray, visit_steps: int) -> np.ndarray:
-    """Count the visits by their dance; one that may show several dances, or any, counts in part for each.
+    """Count the visits by their dance.
+
+    A visit that may show several dances, or any, counts in part for each.
 
     Args:
         frame: int16, (B, T); as in `dance_posterior`, with a new dancer in every visit.
@@ -83,7 +85,9 @@ def count_dances(frame: np.ndarray, visit_steps: int) -> np.ndarray:
 
 
 def steps_to_dance(frame: np.ndarray, dancer: np.ndarray) -> np.ndarray:
-    """Count the steps from the query back to the newest frames that single out the dance of a dancer.
+    """Count the steps from the query back to the frames that show the dance of a dancer.
+
+    These are the newest frames that single it out.
 
     Args:
         frame: int16, (B, T); as in `dance_posterior`.
@@ -97,13 +101,19 @@ def steps_to_dance(frame: np.ndarray, dancer: np.ndarray) -> np.ndarray:
 
 
 def steps_to_dancer(frame: np.ndarray, dancer: np.ndarray) -> np.ndarray:
-    """Count the steps from the query back to the newest frame of a dancer, int64, (B,); 0 if there is none."""
+    """Count the steps from the query back to the newest frame of a dancer, int64, (B,).
+
+    0 if there is none.
+    """
     newest_first = (frame // NUM_CELLS == dancer[:, None])[:, ::-1]
     return np.where(_is_in(frame, dancer), 1 + newest_first.argmax(1), 0)
 
 
 def room_neighbours(task: BalletTask) -> np.ndarray:
-    """Find the room that each move leads to, int64, (rooms, 4), in the order of `ROOM_STEPS`; -1 if it is blocked."""
+    """Find the room that each move leads to, int64, (rooms, 4); -1 if it is blocked.
+
+    Moves are in the order of `ROOM_STEPS`.
+    """
     return _rooms_at(task, task.positions[:, None, ::-1] + ROOM_STEPS)
 
 
@@ -121,14 +131,14 @@ def _posterior_of_walk(task: BalletTask, frame: np.ndarray, move: np.ndarray, qu
     """
     dancer = _dancers_of_visits(frame, task.visit_steps)  # (B, V); -1 for visits that are not in memory
     is_kept = dancer >= 0
-    room, walk_weight = _possible_walks(task, move[:, :: task.visit_steps], is_kept)  # (B, H, V), (B, H)
+    room, walk_weight = _possible_paths(task, move[:, :: task.visit_steps], is_kept)  # (B, H, V), (B, H)
     possible = dances_of_dancers(frame, dancer)  # (B, V, 8)
     dance_share = possible / possible.sum(2, keepdims=True)
     is_complete = np.logical_and.reduce(is_kept, axis=1, keepdims=True)
     visited = (room[..., None] == np.arange(task.rooms)).any(2)  # (B, H, rooms)
     answer = task.answer_room
-    can_be_asked = (visited & visited[:, :, answer]) | ~is_complete[:, :, None]
-    is_valid = can_be_asked & (answer >= 0)  # (B, H, rooms)
+    can_be_queried = (visited & visited[:, :, answer]) | ~is_complete[:, :, None]
+    is_valid = can_be_queried & (answer >= 0)  # (B, H, rooms)
     walk_weight /= np.maximum(is_valid.sum(2), 1)
     is_queried = is_kept & (dancer == queried[:, None])  # (B, V)
     queried_room = np.where(is_queried[:, None], room, -1).max(2)  # (B, H); -1 if the dancer is not in memory
@@ -136,10 +146,10 @@ def _posterior_of_walk(task: BalletTask, frame: np.ndarray, move: np.ndarray, qu
     best = np.zeros(len(frame))
     best_dancer = np.full(len(frame), -1)
     rows = np.arange(len(frame))[:, None]
-    for asked in np.flatnonzero(answer >= 0).tolist():
-        is_asked = np.where(queried_room >= 0, queried_room == asked, ~visited[:, :, asked])
-        share = walk_weight * (is_asked & is_valid[:, :, asked])  # (B, H)
-        shows = room == answer[asked]  # (B, H, V)
+    for candidate in np.flatnonzero(answer >= 0).tolist():
+        is_candidate = np.where(queried_room >= 0, queried_room == candidate, ~visited[:, :, candidate])
+        share = walk_weight * (is_candidate & is_valid[:, :, candidate])  # (B, H)
+        shows = room == answer[candidate]  # (B, H, V)
         visit = shows.argmax(2)
         in_memory = shows.any(2)
         of_dance = np.where(in_memory[..., None], dance_share[rows, visit], 1 / len(DANCES))  # (B, H, 8)
@@ -152,7 +162,7 @@ def _posterior_of_walk(task: BalletTask, frame: np.ndarray, move: np.ndarray, qu
     return Posterior(weight, best_dancer)
 
 
-def _possible_walks(task: BalletTask, move: np.ndarray, is_kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _possible_paths(task: BalletTask, move: np.ndarray, is_kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Lay the path in memory into the rooms, once for each room in which it can have ended.
 
     Args:

@@ -17,7 +17,10 @@ from memenvs.task import PHASE, BatchTask, Observation
 
 
 class OneDance(Rule):
-    """Always the first dance, as good as any other without a memory: it is right in one of eight episodes."""
+    """Always the first dance, as good as any other without a memory.
+
+    It is right in one of eight episodes.
+    """
 
     def __init__(self, task: BatchTask) -> None: ...
 
@@ -27,12 +30,13 @@ class OneDance(Rule):
 
 
 class BalletObserver(Rule):
-    """The likeliest dance by all frames and moves since `forget`; see `posterior.dance_posterior`.
+    """The likeliest dance by all frames and moves since `forget`.
 
-    The query comes after a fixed number of steps, so it knows of each frame which step of a performance it shows. Where
-    nothing is known, it answers the first of the likeliest dances.
+    `posterior.dance_posterior` computes it. The query comes after a fixed number of steps, so the rule knows
+    of each frame which step of a performance it shows. Where nothing is known, it answers the first of the likeliest
+    dances.
 
-    Its `bits` are 3 for each dance that can be asked for; to know whose dance it is needs more. These dances are those
+    Its `bits` are 3 for each dance that can be queried; to know whose dance it is needs more. These dances are those
     of 8 rooms in Next and Opposite, of all rooms in Short Stay, of 9 of 18 visits in FIFO and LIFO, and of 7 in ABA.
     MVFO and LVFO ask for fewer than 18 visits, but rooms are not seen, so that it has to keep all 18. Multi-task needs
     what the largest of its tasks needs.
@@ -72,18 +76,18 @@ class BalletObserver(Rule):
         """Answer the query with the likeliest dance; see `Rule`."""
         answer = np.zeros(len(observation[PHASE]), np.int64)
         self._steps_back = np.zeros(len(answer), np.int64)
-        asked = np.flatnonzero(observation[PHASE] == 1)
-        if not len(asked):
+        at_query = np.flatnonzero(observation[PHASE] == 1)
+        if not len(at_query):
             return answer
         steps = self._ballet.steps
         since_query = np.arange(-steps, 0)  # of steps 0 ... T - 1
-        index = (self._count[asked, None] + since_query) % steps
-        is_kept = since_query >= -self._count[asked, None]
-        frame = np.where(is_kept, self._frame[asked[:, None], index], np.int16(-1))
-        query = self._rows("query", observation, asked)
-        posterior = dance_posterior(self._ballet, frame, self._move[asked[:, None], index], query)
-        answer[asked] = posterior.weight.argmax(1)
-        self._steps_back[asked] = np.maximum(
+        index = (self._count[at_query, None] + since_query) % steps
+        is_kept = since_query >= -self._count[at_query, None]
+        frame = np.where(is_kept, self._frame[at_query[:, None], index], np.int16(-1))
+        query = self._rows("query", observation, at_query)
+        posterior = dance_posterior(self._ballet, frame, self._move[at_query[:, None], index], query)
+        answer[at_query] = posterior.weight.argmax(1)
+        self._steps_back[at_query] = np.maximum(
             steps_to_dance(frame, posterior.dancer), steps_to_dancer(frame, query // NUM_CELLS)
         )
         return answer
@@ -101,7 +105,7 @@ class BalletObserver(Rule):
 
 
 def _askable_dances(ballet: BalletTask) -> int:
-    """Number of dances that the query can be about, as far as the observer can tell; see `BalletObserver`."""
+    """Number of dances that the query can be about, as far as the observer knows; see `BalletObserver`."""
     if ballet.queries_rooms:
         return int((ballet.answer_room >= 0).sum())
     half = ballet.visits // 2

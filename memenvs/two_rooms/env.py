@@ -100,7 +100,7 @@ class TwoRooms(BatchTask):
         of the two boxes in 0.46. But the robot can write the colour into its own motion: the rule `notebook` turns
         left all along the stay for green and right for blue. With two views and its own last action it succeeds in
         200 of 200 episodes, and with `led=True` in 90. The rule `ideal` remembers the cue, one bit, and succeeds in all
-        of 200 with and without `led`; it needs to look back at least 81 steps.
+        of 200 with and without `led`; it needs a fact from at least 81 steps back.
 
     Variants:
         `TwoRooms-Led-v0` has `led=True`: in the large room drawn motions replace the robot's own, its actions are

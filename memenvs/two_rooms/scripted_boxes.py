@@ -1,4 +1,7 @@
-"""Rules of TwoRooms: always the green box, a note in the own motion, and a memory of the cue."""
+"""Rules of TwoRooms: a guess, a note in the own motion, and a memory of the cue.
+
+The guess is always the green box.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,10 @@ class _BoxRule(Rule):
         self._direction = np.degrees(np.arctan2(width / 2 - columns, focal))  # of each column, to the left
 
     def directions(self, observation: Observation) -> np.ndarray:
-        """Directions of the green and the blue box in view, float64, (N, 2), degrees to the left; NaN for none."""
+        """Directions of the green and the blue box in view, float64, (N, 2).
+
+        In degrees to the left; NaN for none.
+        """
         red, green, blue = np.moveaxis(observation["rgb"][self._pixels], -1, 0).astype(np.int16)
         directions = np.full((len(red), len(GOALS)), np.nan)
         for colour, (channel, other) in enumerate(((green, blue), (blue, green))):  # a yellow box lights red and green
@@ -57,7 +63,9 @@ class GreenBox(_BoxRule):
 
 
 class BoxNotebook(_BoxRule):
-    """Write the colour into the own motion: turn left all along the stay for green, right for blue.
+    """Write the colour into the own motion.
+
+    It turns left all along the stay for green, right for blue.
 
     It sees the present and the last view, and its own previous action. After the cue it turns, and goes on as it
     turned. Where the choice begins the direction of the last turn is the colour; from then on it goes to the box that
@@ -100,7 +108,9 @@ class BoxNotebook(_BoxRule):
 
 
 class BoxMemory(_BoxRule):
-    """Remember the colour of the cue, and go to the box of this colour; to the green one if it has seen no cue.
+    """Remember the colour of the cue, and go to the box of this colour.
+
+    If it has seen no cue, it goes to the green one.
 
     It faces the cue as long as it is there, and turns during the stay. What it remembers is one bit.
     """
@@ -149,7 +159,10 @@ class BoxMemory(_BoxRule):
 
 
 def approach(direction: np.ndarray) -> np.ndarray:
-    """Actions towards a direction, float (N,), degrees to the left; a turn to the left where it is NaN; int64, (N,)."""
+    """Actions towards a direction, int64, (N,).
+
+    The direction is float (N,), degrees to the left; where it is NaN, they turn to the left.
+    """
     is_ahead = np.abs(direction) <= TURN_DEG / 2
     return np.select([is_ahead, direction < 0], [FORWARD, RIGHT], LEFT).astype(np.int64)
 

@@ -1,4 +1,4 @@
-"""What key frames say: the history that an observer reads off them."""
+"""Log of key frames: the history that an observer reads off them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Scripted policies for EpisodicQA: the likeliest answer to a question, and one from all facts that were heard."""
+"""Scripted policies for EpisodicQA.
+
+One gives the likeliest answer to a question, and one answers from all facts that were observed.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,7 @@ def _history_since(start: int, now: int) -> History:
 class _Answerer(Rule):
     """Spells an answer, fact by fact, or token by token.
 
-    Where the answer changes while it is spelled, because a window lost what it was about, facts that were said stay,
+    Where the answer changes while it is spelled, because a window lost what it was about, facts that were given stay,
     and the others are those of the new answer.
     """
 
@@ -83,20 +86,20 @@ class _Answerer(Rule):
         chosen = np.full(len(observation[PHASE]), STOP, np.int64)
         for i in np.flatnonzero(observation[PHASE]).tolist():
             query = observation["query"][i].tobytes()
-            asked = _read_query(query)
+            parsed = _read_query(query)
             clauses = (self._clauses(i, query) or ())[:MAX_CLAUSES]
             if not self._is_structured:
-                chosen[i] = _next_token(asked.question, clauses, observation["prefix"][i])
+                chosen[i] = _next_token(parsed.question, clauses, observation["prefix"][i])
             else:
-                rows = encode_answer(asked.question, clauses, asked.now)
+                rows = encode_answer(parsed.question, clauses, parsed.now)
                 began_clause = bool(observation[PREVIOUS_ACTION][i] == 1 + NEXT)
                 chosen[i] = self._next_fact(rows, observation["prefix"][i], began_clause)
         return chosen
 
     def _next_fact(self, rows: np.ndarray, prefix: np.ndarray, began_clause: bool) -> int:
         """Choose the action that adds the next fact of `rows` to `prefix`, int16 (8, 10) each."""
-        count, said = int(rows[:, EMIT].sum()), int(prefix[:, EMIT].sum())
-        clause = said if began_clause else max(0, said - 1)
+        count, given = int(rows[:, EMIT].sum()), int(prefix[:, EMIT].sum())
+        clause = given if began_clause else max(0, given - 1)
         if clause >= count:
             return STOP
         for slot, (value, before) in enumerate(zip(rows[clause].tolist(), prefix[clause].tolist(), strict=True)):
@@ -110,14 +113,15 @@ def _next_token(question: Question, clauses: tuple[Clause, ...], prefix: np.ndar
     if not clauses:
         return END
     tokens = TOKENIZER.encode(make_answer(question.kind, question.family, clauses, 0).text)
-    said = int(np.count_nonzero(prefix))
-    return tokens[said] if said < len(tokens) else END
+    given = int(np.count_nonzero(prefix))
+    return tokens[given] if given < len(tokens) else END
 
 
 class LikeliestAnswer(_Answerer):
-    """The most frequent answer to the question in the training split: the best answer without a memory.
+    """The most frequent answer to the question in the training split.
 
-    See `memenvs.verbalization.language.text_only`: it may copy names of the question and knows the kind of its time.
+    It is the best answer without a memory. See `memenvs.verbalization.language.text_only`: it may copy names of
+    the question and knows the kind of its time.
     """
 
     def __init__(self, task: BatchTask) -> None:
@@ -140,14 +144,16 @@ def likeliest_answers(config: EpisodicQAConfig) -> TextOnly:
 
 
 def _likeliest(model: TextOnly, query: bytes) -> tuple[Clause, ...] | None:
-    asked = _read_query(query)
-    if asked.question.kind == "clock":  # the question says when it is put
-        return answer_question(_history_since(0, asked.now), asked.question).clauses
-    return model.answer(asked.question, asked.now)
+    parsed = _read_query(query)
+    if parsed.question.kind == "clock":  # the question says when it is put
+        return answer_question(_history_since(0, parsed.now), parsed.question).clauses
+    return model.answer(parsed.question, parsed.now)
 
 
 class FactLog(_Answerer):
-    """All facts heard: it reads key frames as a log of what happened, and answers as the gold answer is computed.
+    """All facts observed, read off key frames as a log of what happened.
+
+    It answers as the gold answer is computed.
 
     If a part of the history was forgotten, and what is left does not answer the question, its answer is that of
     `LikeliestAnswer`.
@@ -210,7 +216,10 @@ class FactLog(_Answerer):
         return super().choose(observation)
 
     def steps_back(self) -> np.ndarray:
-        """Return how many steps ago the oldest episode that the answer is about was seen last, int64, (N,)."""
+        """Return the steps back to the oldest episode of the answer, int64, (N,).
+
+        They count to the last time at which it was seen.
+        """
         return self._steps_back
 
     def _clauses(self, i: int, query: bytes) -> tuple[Clause, ...] | None:
@@ -232,13 +241,13 @@ class FactLog(_Answerer):
         meant = referents(log, question)
         if not is_whole:
             guess = _likeliest(likeliest_answers(self._config), query)
-            if not _is_told(log, question, meant, guess):
+            if not _is_answered(log, question, meant, guess):
                 return guess, None
         row = None if question.kind == "clock" else _needed_row(read, question, meant)
         return answer_clauses(log, question, meant, Speaker(plain_time, self._hands)), row
 
 
-def _is_told(log: Log, question: Question, meant: list[Referent], guess: tuple[Clause, ...] | None) -> bool:
+def _is_answered(log: Log, question: Question, meant: list[Referent], guess: tuple[Clause, ...] | None) -> bool:
     """Return True if the end of a history answers a question at least as well as a guess does."""
     if question.kind == "clock":
         return True

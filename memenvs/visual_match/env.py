@@ -92,7 +92,7 @@ class VisualMatch(BatchTask):
         agent can write the colour into its own motion: the rule `notebook` turns left all along the stay for green and
         right for blue. With two views and its own last action it succeeds in 500 of 500 episodes, and in 200 of 200
         with a stay of 800 steps. With `led=True` it is at its guess, 240 of 500. The rule `ideal` remembers the cue,
-        one bit, and succeeds in all of 200 with and without `led`; it needs to look back at least 81 steps.
+        one bit, and succeeds in all of 200 with and without `led`; it needs a fact from at least 81 steps back.
 
         With `wrong_reward=0.1` the choice of the green ball pays 0.55 on average, so that the return says less than
         `success`. At a capacity of 40 steps, half of the stay in the field, the strategy MVFO keeps the steps in the

@@ -29,7 +29,7 @@ class _BallRule(Rule):
         image = observation["image"]
         if self._has_planes:
             return image.argmax(-1)
-        # Objects and colours as Minigrid encodes them: the first two of three numbers tell the kinds apart.
+        # Objects and colours as Minigrid encodes them: the first two of three numbers distinguish the kinds.
         code = image[..., :2].astype(np.int64) @ (16, 1)
         return (code[..., None] == SYMBOLS[:, :2].astype(np.int64) @ (16, 1)).argmax(-1)
 
@@ -47,7 +47,9 @@ class GreenBall(_BallRule):
 
 
 class BallNotebook(_BallRule):
-    """Write the colour into the own motion: turn left all along the stay for green, right for blue.
+    """Write the colour into the own motion.
+
+    It turns left all along the stay for green, right for blue.
 
     It sees the present and the last view, and its own previous action. After the cue it turns, and goes on as it
     turned. At the choice the direction of the last turn is the colour. Of the path to a ball each view says where it
@@ -88,7 +90,9 @@ class BallNotebook(_BallRule):
 
 
 class BallMemory(_BallRule):
-    """Remember the colour of the cue, and take the ball of this colour; the green one if it has seen no cue.
+    """Remember the colour of the cue, and take the ball of this colour.
+
+    If it has seen no cue, it takes the green one.
 
     It faces the cue as long as it is there, and turns during the stay. What it remembers is one bit.
     """

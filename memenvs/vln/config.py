@@ -115,7 +115,7 @@ class VLNConfig(ABC):
 
     @property
     def ends_off_path(self) -> bool:
-        """Whether a move that leaves the path ends the episode."""
+        """True if a move that leaves the path ends the episode."""
         return False
 
     @property
@@ -153,7 +153,7 @@ class R2RConfig(VLNConfig):
 
     @property
     def ends_off_path(self) -> bool:
-        """Whether a move that leaves the path ends the episode."""
+        """True if a move that leaves the path ends the episode."""
         return self.laps > 0
 
     @property

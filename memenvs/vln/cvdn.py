@@ -13,7 +13,7 @@ from memenvs.vln.worlds.make import make_graph_world
 class CVDN(GraphNavigation):
     """Navigation from dialogue history (NDH): move towards the object that a dialogue is about.
 
-    In procedural houses the dialogue is held before the agent sets out on an errand of three legs, and each answer
+    In procedural houses the dialogue takes place before the agent sets out on an errand of three legs, and each answer
     describes one of them; places come more than once, so that the view does not say which answer comes next. With
     `legs=1`, and on the real graphs, it is as published: the last answer describes the next five edges at most, and
     those before are about what lies behind.

@@ -32,7 +32,7 @@ _CLAUSES_PER_LEG = 3
 
 
 class Evidence(NamedTuple):
-    """What one view says about the states of a text with K clauses; C neighbours are in view.
+    """Evidence of one view about the states of a text with K clauses; C neighbours are in view.
 
     There are S = 2 K + 1 states. State 2 k: clause k is next. State 2 k + 1: within clause k, going straight on to its
     end. State 2 K: all is done.
@@ -55,7 +55,9 @@ class Evidence(NamedTuple):
 
 
 class IdealReader(TextReader):
-    """Read the text and keep a belief over how much of it is done, from all views and own moves since `forget`.
+    """Read the text and keep a belief over how much of it is done.
+
+    It uses all views and own moves since `forget`.
 
     The belief is over the states of `Evidence`. A move takes a state on as far as the neighbour fits it, and what is
     seen at the new viewpoint weighs the states. An episode begins with the first clause. After `forget` within an
@@ -105,7 +107,10 @@ class IdealReader(TextReader):
         return np.array([self._action(i) for i in range(len(self._views))], np.int64)
 
     def steps_back(self) -> np.ndarray:
-        """Steps since a view alone showed how much is done (belief of 0.9), or since the episode began."""
+        """Steps since a view alone showed how much is done, or since the episode began.
+
+        A view shows it with a belief of 0.9.
+        """
         return self._steps_back.copy()
 
     # ------------------------------------------------------------------ private

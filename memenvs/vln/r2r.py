@@ -31,7 +31,7 @@ class R2R(GraphNavigation):
           `ideal`, which remembers what it has passed, in 95, 93 and 87 %. With the last 4 or 16 steps alone it
           succeeds in 38 and 87 % of three legs: the memory is a short one.
         - `laps=5`: to a place and back five times, then one more leg; the text says the number. The last 16 steps are
-          the same after each lap from the second on, so only a count tells when to leave. `VLN-R2R-Long-v0` has it.
+          the same after each lap from the second on, so only a count shows when to leave. `VLN-R2R-Long-v0` has it.
         - `features="FILE.tsv"`: your image features, as TSV, HDF5 (needs the extra `hdf5`) or `.npy`
           (`memenvs.vln.features.file_features`).
         - `tokenizer="wordpiece"`: texts in BERT's word pieces. `panorama=True`: all 36 views.

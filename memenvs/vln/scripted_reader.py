@@ -38,7 +38,7 @@ END_UNSEEN = 0.3
 
 @dataclass(frozen=True, eq=False)
 class ReaderView:
-    """What is seen at a viewpoint, and the text that goes with it.
+    """View at a viewpoint, and the text that goes with it.
 
     Attributes:
         candidates: int64, (C,); actions of the C neighbours.
@@ -56,7 +56,9 @@ class ReaderView:
 
 
 class TextReader(Rule):
-    """Base of the readers: it knows the grammar of the procedural texts and the public codes of names in features.
+    """Base of the readers of procedural texts.
+
+    It knows the grammar of the texts and the public codes of names in features.
 
     Attributes:
         stop: Number of the action that stops.
@@ -78,15 +80,15 @@ class TextReader(Rule):
         self._size = task.observation_space["candidates"].shape[1] - ANGLE_SIZE  # type: ignore[index]
         self._codes = name_codes(NAMES, self._size)
         self._read = lru_cache(maxsize=4096)(self._read_tokens)
-        self._look = lru_cache(maxsize=16384)(self._look_at_bytes)
+        self._view = lru_cache(maxsize=16384)(self._view_of_bytes)
 
     def views(self, observation: Observation) -> list[ReaderView]:
-        """What each environment observes; equal observations give the same object."""
+        """Views that the environments observe; equal observations give the same object."""
         found = []
         for i, instruction in enumerate(observation["instruction"]):
             mask = observation["candidate_mask"][i, : self.stop]
             rows = observation["candidates"][i, : self.stop][mask > 0]
-            found.append(self._look(mask.tobytes(), rows[:, : self._size + 2].tobytes(), instruction.tobytes()))
+            found.append(self._view(mask.tobytes(), rows[:, : self._size + 2].tobytes(), instruction.tobytes()))
         return found
 
     def seek(self, view: ReaderView) -> int:
@@ -98,7 +100,7 @@ class TextReader(Rule):
 
     # ------------------------------------------------------------------ private
 
-    def _look_at_bytes(self, mask: bytes, rows: bytes, instruction: bytes) -> ReaderView:
+    def _view_of_bytes(self, mask: bytes, rows: bytes, instruction: bytes) -> ReaderView:
         """See the view of a mask of candidates, their features with sine and cosine of their directions, and a text."""
         features = np.frombuffer(rows, np.float32).reshape(-1, self._size + 2)
         return ReaderView(

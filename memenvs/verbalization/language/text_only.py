@@ -126,7 +126,9 @@ class _Majority:
 
 
 class TextOnly:
-    """The model without memory, to answer questions; of each form it uses the level that is best.
+    """The model without memory, to answer questions.
+
+    Of each form it uses the level that is best.
 
     Args:
         training: Questions from which it takes its answers. To choose the level, it learns from the first half and is

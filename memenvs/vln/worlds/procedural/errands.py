@@ -23,7 +23,9 @@ from memenvs.vln.worlds.procedural.world import Path, Tours, join_legs
 
 
 class Errands(Tours):
-    """Tours that a dialogue describes, held before the agent sets out: one question and one answer for each leg.
+    """Tours that a dialogue describes, before the agent sets out.
+
+    It has one question and one answer for each leg.
 
     An id is `HOUSE-PATH`, such as "1003-12". The paths obey the rules of `Tours`: places are passed more than once, so
     that neither the view nor the last answer says which answer comes next. The target is an item at the goal; the

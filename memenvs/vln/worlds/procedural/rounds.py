@@ -37,7 +37,7 @@ class Rounds(Tours):
 
     At the start of each lap, and of the last leg, the agent has come the same way, sees the same and has the camera in
     the same direction. A lap has 8 to 12 moves, so at the end of the second and of each later lap the last 16 views and
-    moves are the same too; only a count tells whether to go on. The last leg begins with another move than a lap.
+    moves are the same too; only a count shows whether to go on. The last leg begins with another move than a lap.
 
     Args:
         split: As `ProceduralGraphWorld`.

@@ -260,7 +260,10 @@ def write_instruction(clauses: Sequence[SubInstruction], rng: np.random.Generato
 def write_rounds(
     lap: Sequence[SubInstruction], count: int, last: Sequence[SubInstruction], rng: np.random.Generator
 ) -> str:
-    """Write the clauses of one lap, how many laps there are (2 to 6), and the clauses of the way after them."""
+    """Write the text of a path with laps.
+
+    It has the clauses of one lap, the number of laps (2 to 6), and the clauses of the way after them.
+    """
     number = _pick(rng, _ROUNDS).format(count=_COUNTS[count - 2])
     return f"{write_instruction(lap, rng, ends=False)} {number} {write_instruction(last, rng)}"
 

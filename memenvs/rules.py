@@ -144,7 +144,7 @@ class Window(Rule):
         window: Observations, the present one included; >= 1.
     """
 
-    way = "window"
+    way: Way = "window"
 
     def __init__(self, rule: Rule, window: int) -> None:
         self._rule = rule

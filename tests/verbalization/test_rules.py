@@ -118,7 +118,7 @@ def test_key_frames_are_read_as_what_happened() -> None:
 
 
 def hand_made(task: EpisodicQA, question: Question, spelled: list[str], step: int) -> Observation:
-    """Observation of one environment at a step: three of four key frames, then a question."""
+    """Observation of one environment at a step: 3 steps of 4 key frames, then a question."""
     rows = key_frame_rows(task.dialogs.data.dictionary.symbols)[4 * step : 4 * step + 4] if step < 3 else None
     observation = {
         key: np.zeros((1, *(space.shape or ())), space.dtype) for key, space in task.observation_space.spaces.items()

@@ -1,4 +1,4 @@
-"""R2R with laps: paths and texts, limits of a window, and the end of an episode off the path."""
+"""R2R with laps: paths and texts, limits of a window, and the end of episodes off the path."""
 
 from __future__ import annotations
 

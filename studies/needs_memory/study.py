@@ -30,9 +30,8 @@ from memenvs.agents.studies.study_results import settings_hash
 from memenvs.registry import find_environment
 
 FIGURE = Path(__file__).parents[2] / "docs" / "images" / "needs_memory.png"
-#: Steps that a run learns from in VisualMatch, and episodes in the Darkroom: 25 rollouts of 64 trials of 5 episodes.
-VISUAL_MATCH_STEPS, DARKROOM_EPISODES, TRIAL = 1_024_000, 8_000, 5
-EPISODE = 25  # steps, without the gap
+#: Steps that a run learns from in VisualMatch, and episodes in the Darkroom: 25 x 64 trials of 5, 25 steps each.
+VISUAL_MATCH_STEPS, DARKROOM_EPISODES, TRIAL, EPISODE = 1_024_000, 8_000, 5, 25
 _READER = {"dim": 64, "layers": 2, "heads": 2, "mlp_dim": 256}
 _SAT = {"dim": 64, "layers": 1, "heads": 2, "mlp_dim": 64}
 #: Memory of the figure -> memory and its settings: in the Darkroom, and in VisualMatch as in `sat-visual-match`.
@@ -131,7 +130,7 @@ def run_missing(options: argparse.Namespace, rows: list[dict[str, Any]]) -> None
 
 
 def format_scores(scores: np.ndarray) -> str:
-    """Mean and 95 % interval of three or more seeds (Student's t), else each value or "-"."""
+    """Mean and 95 % interval (Student's t) of 3 or more seeds, else each value; "-" for none."""
     if len(scores) > 2:
         return "{:.1f} ± {:.1f}".format(*mean_and_margin(scores))
     return " / ".join(f"{score:.1f}" for score in scores) or "-"
@@ -158,6 +157,7 @@ def show(rows: list[dict[str, Any]], file: Path) -> None:
                 for column, of_seeds in enumerate(scores):
                     draw_bar(axes, len(names), column, of_seeds, list(columns))
                 names.append(label.replace(" ", "\n", 1))
+        axes.tick_params(axis="x", labelsize="small")
         axes.set(title=title, xticks=range(len(names)), xticklabels=names, ylim=(0, None))
         axes.legend(frameon=False, ncols=4, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.15))
     figure.savefig(file, dpi=110, metadata={"Software": None})

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from memenvs.agents.studies.study_results import settings_hash
+from memenvs.registry import find_environment
 from tests.processes import run_python
 
 ROOT = Path(__file__).parents[2]
@@ -68,6 +69,19 @@ def test_the_page_is_short():
     text = (FOLDER / "page.md").read_text()
     assert words(text) <= 600
     assert words("Two words\n| a | b |\n```bash\nc d\n```\n<!-- e f -->\n") == 2
+
+
+def test_the_page_has_the_scores_of_certificates():
+    """Best policy of the present view, best attack, perfect memory, and the verdict."""
+    table = tables((FOLDER / "page.md").read_text())[0].splitlines()[2:]
+    assert len(table) >= 4
+    for line in table:
+        cells = [cell.strip() for cell in line.strip("|").split("|")][1:]
+        for name, printed, verdict in (cells[:3], cells[3:]):
+            made = find_environment(name.strip("`")).load_certificate()
+            assert made is not None and made.verdict == verdict
+            scores = (made.best_memoryless.mean, made.best_attack.mean, made.row("ideal").mean)
+            assert printed == " / ".join(f"{score:.1f}" if score >= 2 else f"{score:.2f}" for score in scores), name
 
 
 @pytest.mark.programs

@@ -170,9 +170,9 @@ def show(rows: list[dict[str, Any]], file: Path) -> None:
 
 def draw_bar(axes: Axes, group: int, column: int, scores: np.ndarray, columns: list[str]) -> None:
     """Draw the bar of a memory (its group) in a column, of scores by seed."""
-    at, label = group + 0.8 * (column + 0.5) / len(columns) - 0.4, None if group else columns[column]
     if len(scores) > 0:
-        mean, margin = mean_and_margin(scores)
+        at, (mean, margin) = group + 0.8 * (column + 0.5) / len(columns) - 0.4, mean_and_margin(scores)
+        label = None if columns[column] in axes.get_legend_handles_labels()[1] else columns[column]
         axes.bar(at, mean, 0.76 / len(columns), color=str(0.8 - 0.55 * column / (len(columns) - 1)), label=label)
         axes.errorbar(at, mean, margin if len(scores) > 2 else None, color="C3", capsize=3, linewidth=1)
         axes.plot(np.full(len(scores), at), scores, ".", color="C3", markersize=4)

@@ -47,7 +47,7 @@ EXAMPLES = {
         "certify": [
             "memenvs certify Darkroom-Gap-v0 --quick",
             "# of one's own id, into a file that `memenvs.register(..., certificate=FILE)` takes",
-            "memenvs certify corridor/Corridor-v0 --import corridor --out Corridor-v0.json",
+            "memenvs certify corridor:corridor/Corridor-v0 --out Corridor-v0.json",
             "# adds rows of trained agents, and plays nothing",
             "memenvs certify Darkroom-Gap-v0 --certificate Darkroom-Gap-v0.json --rows trained.json --out new.json",
         ],

@@ -225,7 +225,7 @@ def test_rules_play_datasets_as_they_play_a_rollout(capsys, root: Path) -> None:
         rule = make_rule(find_environment(name).policies[policy], env.task)
         for index, episode in enumerate(minari.load_dataset(out)):
             observation, _ = env.reset(seed=0, options={"trial": index // 2, "episode_index": index % 2})
-            rule.begin(np.ones(1, bool))
+            rule.start(np.array([index % 2 == 0]), np.ones(1, bool))
             for action in episode.actions:
                 assert action == rule.actions({key: value[None] for key, value in observation.items()})[0]
                 observation, *_ = env.step(action)

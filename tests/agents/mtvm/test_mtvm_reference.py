@@ -30,7 +30,7 @@ def learner(folder: Path | None, count: int, axis: str = "token", **network: Any
     Its weights are large, in float64, and do not depend on `count`.
     """
     own = (
-        {"world": "procedural", "max_tokens": 112}
+        {"world": "procedural", "legs": 1, "max_tokens": 112}
         if folder is None
         else {"world": "mp3d", "data_dir": str(folder), "max_tokens": 8}
     )

@@ -230,7 +230,7 @@ def test_rules_play_datasets_as_they_play_a_rollout(capsys, root: Path) -> None:
                 assert action == rule.actions({key: value[None] for key, value in observation.items()})[0]
                 observation, *_ = env.step(action)
         call(capsys, "--rebuild", str(root / out / "card.json"), "--out", f"rules/{policy}-again-v0")
-    problem = refuse(capsys, "Darkroom-v0", "--policy", "window4", "--out", "rules/none-v0")
+    problem = refuse(capsys, "VisualMatch-v0", "--policy", "window4", "--out", "rules/none-v0")
     assert "--policy window4: is for memenvs/Roaming-v0" in problem
 
 

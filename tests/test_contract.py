@@ -120,7 +120,7 @@ def _mean_score(spec: EnvironmentSpec, policy: str, episodes: int) -> float:
     settings = {**spec.defaults, **any_action(spec)}
     if explores:
         settings["modalities"] = ("pose",)
-    elif "image_size" in setting_names(spec.task):
+    elif "image_size" in setting_names(spec.task) and settings.get("obs_mode") != "symbolic":
         settings["image_size"] = (8, 8)
     elif spec.family == "room_ballet":
         settings["obs"] = "symbols"

@@ -14,7 +14,7 @@ from tests.virtual_environment import PIP, Environment
 pytestmark = pytest.mark.programs
 
 ROOT = Path(__file__).parents[1]
-LARGEST = 8_000_000  # bytes; weights of two encoders and three agents have 7.5 million before compression
+LARGEST = 8_100_000  # bytes; weights of two encoders and three agents have 7.5 million before compression
 #: A distribution that installs a top-level package called `agents`.
 OTHER = "openai-agents"
 

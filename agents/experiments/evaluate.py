@@ -30,6 +30,8 @@ EVALUATION_SEED = 1_000_000
 """Offset that keeps environments of evaluation apart from those of training."""
 BASELINE_TRIALS = 40
 """Trials that random and oracle play, which do not learn."""
+BASELINE_RULES = ("memoryless", "window4")
+"""Scripted rules that are played beside an agent; certificates have all of them."""
 
 
 def algorithm_of(config: RunConfig) -> type[MemoryAlgorithm]:
@@ -241,7 +243,7 @@ def evaluate_and_compare(
     played: dict[str, Any] = {"test_set": test_set, "seed": seed, "quiet": quiet, **changes}
     agent = evaluate_run(run, policy, maps=name == "evaluation", **played)
     results = {"agent": agent.to_json()}
-    for baseline in ("random", *find_environment(run.config.env).policies, "oracle"):
+    for baseline in baselines(run.config.env):
         found = _evaluate_baseline(run, baseline, **played)
         if found is not None:
             results[baseline] = found.to_json()
@@ -283,6 +285,11 @@ def evaluate_demonstrated(
     results = {"agent": agent.to_json()}
     write_file(run.path / f"{name}.json", format_json(results).encode())
     return results
+
+
+def baselines(id: str) -> tuple[str, ...]:
+    """List the policies that are played beside an agent: random, rules of `BASELINE_RULES` and the oracle."""
+    return ("random", *(name for name in find_environment(id).policies if name in BASELINE_RULES), "oracle")
 
 
 def untrained_policy(name: str, id: str, env: VecEnv, seed: int) -> Policy:

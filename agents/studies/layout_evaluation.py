@@ -17,6 +17,7 @@ from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import (
     algorithm_of,
+    baselines,
     evaluate_run,
     evaluation_env,
     make_evaluator,
@@ -28,7 +29,6 @@ from memenvs.agents.experiments.trial_evaluator import TrialResults
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.studies.study_results import has_results, read_result, write_result
 from memenvs.agents.studies.sweep import SweepRun
-from memenvs.registry import find_environment
 
 SEED = 1
 """Seed of every evaluation: all agents play the same episodes."""
@@ -89,7 +89,7 @@ def evaluate_untrained(
     Returns:
         "random", name of each rule, "oracle" -> folder.
     """
-    names = ("random", *find_environment(config.env).policies, "oracle")
+    names = baselines(config.env)
     folders = {name: prefix.with_name(f"{prefix.name}-{name}") for name in names}
     config = evaluation.apply(config)
     for name, folder in folders.items():

@@ -35,7 +35,7 @@ def print_verdicts() -> None:
 
 def print_memory() -> None:
     """Score with memory, with a wiped memory, and of a window; one row a task, certified long."""
-    gap = "[Darkroom-Gap](studies/needs_memory/page.md), return in episode 10"
+    gap = "[Darkroom-Gap](studies/needs_memory/page.md), episodes of 25 steps, return in the tenth"
     led = "[VisualMatch-Led](studies/needs_memory/page.md), success, %"
     rows = [
         [

@@ -28,7 +28,7 @@ def test_a_run_from_training_to_report(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(command) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["steps"] == 1024
-    assert set(result["evaluation"]) == {"agent", "random", "memoryless", "oracle"}
+    assert set(result["evaluation"]) == {"agent", "random", "memoryless", "window4", "oracle"}
     assert len(result["evaluation"]["agent"]["metrics"]["return"]["mean"]) == 6  # 6 episodes of 16 steps in 96 steps
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert page.count("<img") == 4  # learning curve, in-context curve, first and last episode

@@ -288,7 +288,7 @@ def evaluate_demonstrated(
 
 
 def baselines(id: str) -> tuple[str, ...]:
-    """List the policies that are played beside an agent: random, rules of `BASELINE_RULES` and the oracle."""
+    """List the policies that are played beside an agent: random, `BASELINE_RULES`, oracle."""
     return ("random", *(name for name in find_environment(id).policies if name in BASELINE_RULES), "oracle")
 
 

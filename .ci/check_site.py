@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-MAX_MEGABYTES = 20
+MAX_MEGABYTES = 23
 #: Attributes by which a browser fetches what it shows.
 FETCHING = {("script", "src"), ("img", "src"), ("iframe", "src"), ("video", "src"), ("source", "src"), ("link", "href")}
 #: Links of a page's head that a browser does not fetch.

@@ -17,8 +17,8 @@ from result_pages.shared import folders, format_fixed, print_table
 STUDY = Path(__file__).parents[2] / "studies" / "needs_memory" / "rows.jsonl"
 #: Verdict -> what was found, in the words of the table.
 VERDICTS = {
-    "long": "no policy that we scripted or trained with the last 16 steps gets a quarter of the way from the best "
-    "memoryless policy to an ideal memory",
+    "long": "no policy that we scripted with the last 16 steps gets a quarter of the way from the best memoryless "
+    "policy to an ideal memory",
     "short": "a window of at most 16 steps, or a note in the world, gets that far",
     "none": "the present view is nearly enough",
 }
@@ -30,6 +30,9 @@ def print_verdicts() -> None:
     for verdict, text in VERDICTS.items():
         names = [f"`{spec.name}`" for spec in ENVIRONMENTS if verdict_of(spec) == verdict]
         rows.append([f"**{verdict}** ({len(names)})", text, ", ".join(names) or "-"])
+    open_ids = [f"`{spec.name}`" for spec in ENVIRONMENTS if verdict_of(spec) is None]
+    if open_ids:
+        rows.append([f"open ({len(open_ids)})", "not certified yet", ", ".join(open_ids)])
     print_table("Ids by verdict", ["verdict", "what was found", "ids"], rows)
 
 

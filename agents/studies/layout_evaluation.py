@@ -17,7 +17,6 @@ from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import (
     algorithm_of,
-    baselines,
     evaluate_run,
     evaluation_env,
     make_evaluator,
@@ -29,7 +28,10 @@ from memenvs.agents.experiments.trial_evaluator import TrialResults
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.studies.study_results import has_results, read_result, write_result
 from memenvs.agents.studies.sweep import SweepRun
+from memenvs.registry import find_environment
 
+RULES = ("window4",)
+"""Scripted rules that these studies play; certificates have all of them."""
 SEED = 1
 """Seed of every evaluation: all agents play the same episodes."""
 
@@ -89,7 +91,7 @@ def evaluate_untrained(
     Returns:
         "random", name of each rule, "oracle" -> folder.
     """
-    names = baselines(config.env)
+    names = ("random", *(name for name in find_environment(config.env).policies if name in RULES), "oracle")
     folders = {name: prefix.with_name(f"{prefix.name}-{name}") for name in names}
     config = evaluation.apply(config)
     for name, folder in folders.items():

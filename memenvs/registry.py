@@ -93,6 +93,32 @@ TINY = {
     "lengths": (1, 2),
 }
 
+#: Rules of tasks with several ids.
+DARKROOM_RULES = {
+    "memoryless": "memenvs.darkroom.scripted_sweep:Sweep",
+    "window4": "memenvs.darkroom.window_paths:PathCode4",
+    "window16": "memenvs.darkroom.window_paths:PathCode16",
+    "ideal": "memenvs.darkroom.explorer:DarkroomExplorer",
+}
+READERS = {
+    "memoryless": "memenvs.vln.scripted_reader:Reader",
+    "ideal": "memenvs.vln.ideal_reader:IdealReader",
+}
+FOUR_BOXES_RULES = {
+    "memoryless": "memenvs.four_boxes.tour:BoxTour",
+    "ideal": "memenvs.four_boxes.explorer:BoxExplorer",
+}
+VISUAL_MATCH_RULES = {
+    "memoryless": "memenvs.visual_match.scripted_balls:GreenBall",
+    "notebook": "memenvs.visual_match.scripted_balls:BallNotebook",
+    "ideal": "memenvs.visual_match.scripted_balls:BallMemory",
+}
+TWO_ROOMS_RULES = {
+    "memoryless": "memenvs.two_rooms.scripted_boxes:GreenBox",
+    "notebook": "memenvs.two_rooms.scripted_boxes:BoxNotebook",
+    "ideal": "memenvs.two_rooms.scripted_boxes:BoxMemory",
+}
+
 ENVIRONMENTS = (
     EnvironmentSpec(
         name="ExtObjNav-v0",
@@ -185,12 +211,7 @@ ENVIRONMENTS = (
         oracle_at_least=85.0,
         random_below=5.0,
         defaults={"trial_episodes": 10},
-        policies={
-            "memoryless": "memenvs.darkroom.scripted_sweep:Sweep",
-            "window4": "memenvs.darkroom.window_paths:PathCode4",
-            "window16": "memenvs.darkroom.window_paths:PathCode16",
-            "ideal": "memenvs.darkroom.explorer:DarkroomExplorer",
-        },
+        policies=DARKROOM_RULES,
     ),
     EnvironmentSpec(
         name="Darkroom-Gap-v0",
@@ -201,12 +222,7 @@ ENVIRONMENTS = (
         oracle_at_least=16.0,
         random_below=3.0,
         defaults={"trial_episodes": 10, "gap": 20, "size": 5, "max_episode_steps": 40},
-        policies={
-            "memoryless": "memenvs.darkroom.scripted_sweep:Sweep",
-            "window4": "memenvs.darkroom.window_paths:PathCode4",
-            "window16": "memenvs.darkroom.window_paths:PathCode16",
-            "ideal": "memenvs.darkroom.explorer:DarkroomExplorer",
-        },
+        policies=DARKROOM_RULES,
     ),
     EnvironmentSpec(
         name="VLN-R2R-v0",
@@ -217,10 +233,7 @@ ENVIRONMENTS = (
         oracle_at_least=1.0,
         random_below=0.05,
         defaults={"trial_episodes": 1},
-        policies={
-            "memoryless": "memenvs.vln.scripted_reader:Reader",
-            "ideal": "memenvs.vln.ideal_reader:IdealReader",
-        },
+        policies=READERS,
     ),
     EnvironmentSpec(
         name="VLN-R2R-Long-v0",
@@ -231,10 +244,7 @@ ENVIRONMENTS = (
         oracle_at_least=1.0,
         random_below=0.05,
         defaults={"trial_episodes": 1, "laps": 5},
-        policies={
-            "memoryless": "memenvs.vln.scripted_reader:Reader",
-            "ideal": "memenvs.vln.ideal_reader:IdealReader",
-        },
+        policies=READERS,
     ),
     EnvironmentSpec(
         name="VLN-CVDN-v0",
@@ -245,10 +255,7 @@ ENVIRONMENTS = (
         oracle_at_least=1.0,
         random_below=0.05,
         defaults={"trial_episodes": 1},
-        policies={
-            "memoryless": "memenvs.vln.scripted_reader:Reader",
-            "ideal": "memenvs.vln.ideal_reader:IdealReader",
-        },
+        policies=READERS,
     ),
     EnvironmentSpec(
         name="FourBoxes-v0",
@@ -259,10 +266,7 @@ ENVIRONMENTS = (
         oracle_at_least=41.0,
         random_below=5.0,
         defaults={"trial_episodes": 10},
-        policies={
-            "memoryless": "memenvs.four_boxes.tour:BoxTour",
-            "ideal": "memenvs.four_boxes.explorer:BoxExplorer",
-        },
+        policies=FOUR_BOXES_RULES,
     ),
     EnvironmentSpec(
         name="FourBoxes-Gap-v0",
@@ -273,10 +277,7 @@ ENVIRONMENTS = (
         oracle_at_least=41.0,
         random_below=5.0,
         defaults={"trial_episodes": 10, "gap": 20},
-        policies={
-            "memoryless": "memenvs.four_boxes.tour:BoxTour",
-            "ideal": "memenvs.four_boxes.explorer:BoxExplorer",
-        },
+        policies=FOUR_BOXES_RULES,
     ),
     EnvironmentSpec(
         name="VisualMatch-v0",
@@ -287,11 +288,7 @@ ENVIRONMENTS = (
         oracle_at_least=1.0,
         random_below=0.15,
         defaults={"trial_episodes": 1},
-        policies={
-            "memoryless": "memenvs.visual_match.scripted_balls:GreenBall",
-            "notebook": "memenvs.visual_match.scripted_balls:BallNotebook",
-            "ideal": "memenvs.visual_match.scripted_balls:BallMemory",
-        },
+        policies=VISUAL_MATCH_RULES,
     ),
     EnvironmentSpec(
         name="VisualMatch-Led-v0",
@@ -302,11 +299,7 @@ ENVIRONMENTS = (
         oracle_at_least=1.0,
         random_below=0.15,
         defaults={"trial_episodes": 1, "led": True},
-        policies={
-            "memoryless": "memenvs.visual_match.scripted_balls:GreenBall",
-            "notebook": "memenvs.visual_match.scripted_balls:BallNotebook",
-            "ideal": "memenvs.visual_match.scripted_balls:BallMemory",
-        },
+        policies=VISUAL_MATCH_RULES,
     ),
     EnvironmentSpec(
         name="TwoRooms-v0",
@@ -317,11 +310,7 @@ ENVIRONMENTS = (
         oracle_at_least=1.0,
         random_below=0.45,
         defaults={"trial_episodes": 1},
-        policies={
-            "memoryless": "memenvs.two_rooms.scripted_boxes:GreenBox",
-            "notebook": "memenvs.two_rooms.scripted_boxes:BoxNotebook",
-            "ideal": "memenvs.two_rooms.scripted_boxes:BoxMemory",
-        },
+        policies=TWO_ROOMS_RULES,
     ),
     EnvironmentSpec(
         name="TwoRooms-Led-v0",
@@ -332,11 +321,7 @@ ENVIRONMENTS = (
         oracle_at_least=1.0,
         random_below=0.45,
         defaults={"trial_episodes": 1, "led": True},
-        policies={
-            "memoryless": "memenvs.two_rooms.scripted_boxes:GreenBox",
-            "notebook": "memenvs.two_rooms.scripted_boxes:BoxNotebook",
-            "ideal": "memenvs.two_rooms.scripted_boxes:BoxMemory",
-        },
+        policies=TWO_ROOMS_RULES,
     ),
     EnvironmentSpec(
         name="ColorRecall-v0",

@@ -24,6 +24,8 @@ CVDN_SPLITS = ("train", "val_seen", "val_unseen")
 #: Default limits on the number of tokens of a text: that of MTVM's release for R2R, and ours for dialogues.
 R2R_MAX_TOKENS, CVDN_MAX_TOKENS = 80, 300
 _NDH = "ndh_{}.json"
+#: What the path of an episode must be: benchmarks publish their test split with the start alone.
+_WITH_GOAL = "a path to a goal; episodes without goals, such as those of a test split, can be neither played nor scored"
 _ROLES = {"navigator": NAVIGATOR, "oracle": ORACLE}
 
 
@@ -168,7 +170,7 @@ def load_r2r(folder: Path, split: str) -> Mp3dGraphWorld:
 
     Raises:
         FileNotFoundError: A file is missing; the message lists what is needed.
-        ValueError: Unknown split, or a file is broken; the message names file and record.
+        ValueError: Unknown split, an episode without a goal, or a file is broken; the message names file and record.
     """
     if split not in R2R_SPLITS:
         raise ValueError(f"unknown split {split!r}; {choices_for(split, R2R_SPLITS)}")
@@ -184,6 +186,8 @@ def load_r2r(folder: Path, split: str) -> Mp3dGraphWorld:
     for record in records:
         house, graph = houses.of(record)
         path = _path(record["path"], graph)
+        if len(path) == 1:
+            raise record["path"].error(_WITH_GOAL)
         heading = record["heading"].number()
         for k, text in enumerate(record["instructions"].items(1)):
             if not text.text().strip():
@@ -216,7 +220,7 @@ def load_cvdn(folder: Path, split: str, supervision: str, history: str) -> Mp3dG
 
     Raises:
         FileNotFoundError: A file is missing; the message lists what is needed.
-        ValueError: Unknown split, or a file is broken; the message names file and record.
+        ValueError: Unknown split, an episode without a goal, or a file is broken; the message names file and record.
     """
     if split not in CVDN_SPLITS:
         raise ValueError(f"unknown split {split!r}; {choices_for(split, CVDN_SPLITS)}")
@@ -281,6 +285,8 @@ def _dialogue(record: Field, house: int, graph: Graph) -> Dialogue:
     for name, path in paths.items():
         if path[0] != start:
             raise record[name].error(f"a path from the start {graph.viewpoints[start]}")
+    if all(len(path) == 1 for path in paths.values()):  # a planner may stay where the goal is
+        raise record["player_path"].error(_WITH_GOAL)
     return Dialogue(
         id=str(record["inst_idx"].value),
         house=house,

@@ -126,7 +126,7 @@ def choices_for(name: object, choices: Iterable[str]) -> str:
         choices: The names that are allowed.
 
     Returns:
-        Such as "choose from ['a', 'b']. Did you mean 'a'?"; of many choices "did you mean 'a' or 'b'?".
+        Such as "did you mean 'a'? Choose from ['a', 'b']"; of many choices "did you mean 'a' or 'b'?".
     """
     choices = list(choices)
     same = [choice for choice in choices if choice.casefold() == str(name).casefold()]
@@ -134,7 +134,7 @@ def choices_for(name: object, choices: Iterable[str]) -> str:
     near = same or begun or get_close_matches(str(name), choices, 3)
     if len(choices) > MAX_LISTED:
         return f"did you mean {' or '.join(map(repr, near[:3]))}?" if near else f"none of {len(choices)} is similar"
-    return f"choose from {choices}" + (f". Did you mean {near[0]!r}?" if near else "")
+    return f"did you mean {near[0]!r}? Choose from {choices}" if near else f"choose from {choices}"
 
 
 def is_int(value: Any) -> bool:

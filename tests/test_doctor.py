@@ -14,6 +14,7 @@ from memenvs.__main__ import main
 from memenvs.cli import doctor
 from memenvs.cli.doctor import EXTRAS, Part, Unavailable, in_own_process
 from memenvs.houses.habitat import egl, package
+from tests.side_files import put_side_files
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -45,6 +46,7 @@ def test_data_folders(capsys, tmp_path, monkeypatch):
     assert call(capsys, "procthor")[0] == 0
     (tmp_path / "vln").mkdir()
     (tmp_path / "vln" / "R2R_train.json.gz").touch()
+    put_side_files(tmp_path / "vln")
     status, text = call(capsys, "vln", "procthor", "threads", "--json")
     assert status == 0
     document = json.loads(text)

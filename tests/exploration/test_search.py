@@ -183,7 +183,7 @@ def test_bad_settings():
     ):
         with pytest.raises(error, match=message):
             make_env(targets=targets)
-    with pytest.raises(ValueError, match="unknown search_rule 'near'; choose from"):
+    with pytest.raises(ValueError, match="unknown search_rule 'near'; did you mean 'near_pixels'"):
         make_env(search_rule="near")
 
 

@@ -13,6 +13,7 @@ from PIL import Image
 from memenvs.faces.config import FacesConfig
 from memenvs.faces.drawing import draw_face
 from memenvs.faces.pictures import SPLITS, open_pictures
+from tests.side_files import put_side_files
 
 
 def save(path: Path, size: tuple[int, int] = (128, 128), mode: str = "RGB", seed: int = 0) -> Path:
@@ -44,6 +45,7 @@ def test_any_folder(tmp_path):
         save(tmp_path / f"{'abc'[k % 3]}" / f"{k:03}.png", seed=k)
     wide = save(tmp_path / "wide.JPG", (300, 120))
     (tmp_path / "notes.txt").write_text("no picture")
+    put_side_files(tmp_path)
     env = gym.make("memenvs/FFHQWorld-v0", images=str(tmp_path), split="all")
     _, info = env.reset(seed=0)
     world = env.unwrapped.task.world

@@ -350,7 +350,7 @@ def test_rooms_on_the_map():
 
 
 def test_invalid_settings():
-    no_schedule = r"unknown schedule 'walk'; choose from \['histogram', 'grid_walk'\]"
+    no_schedule = r"unknown schedule 'walk'; did you mean 'grid_walk'\? Choose from \['histogram', 'grid_walk'\]"
     no_setting = r"ballet 'FIFO' got an unexpected keyword argument 'rooms'; choose from \['schedule'\]"
     for name, kwargs, error, message in (
         ("Polka", {}, ValueError, r"unknown ballet 'Polka'; choose from \['Next', 'ShortStay'"),

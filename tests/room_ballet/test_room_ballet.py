@@ -240,7 +240,7 @@ def test_a_room_without_a_visit_cannot_be_queried():
 
 
 def test_invalid_settings_of_environments():
-    no_schedule = r"unknown schedule 'walk'; choose from \['histogram', 'grid_walk'\]"
+    no_schedule = r"unknown schedule 'walk'; did you mean 'grid_walk'\? Choose from \['histogram', 'grid_walk'\]"
     no_split = "split must be an integer of 0 to 2, got 3"
     no_language = "split and part go with task_as 'language' only, got split 0"
     for name, settings, error, message in (

@@ -313,7 +313,7 @@ def test_bad_settings_name_the_setting():
             household(**changes)
     with pytest.raises(ValueError, match="unknown preset 'biased'"):
         household("biased")
-    with pytest.raises(TypeError, match=r"unexpected keyword argument 'object'.*Did you mean 'objects'"):
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'object'.*did you mean 'objects'"):
         household(object=())
     with pytest.raises(ValueError, match="count must be a multiple of 10"):
         generate_pool(household("debiased"), 15, (0,))

@@ -238,7 +238,7 @@ def test_what_cannot_work_is_named_before_anything_starts() -> None:
         ({"epsilon_end": 1.5}, "allocator: epsilon_end must be 0 ... 1, got 1.5"),
         ({"epsilon_steps": 0}, "allocator: epsilon_steps must be an integer of at least 1 or None, got 0"),
         ({"learning_rate": 0.0}, "allocator: learning_rate must be > 0, got 0.0"),
-        ({"epsilon": 1}, "unknown setting 'epsilon' of allocator; choose from"),
+        ({"epsilon": 1}, "unknown setting 'epsilon' of allocator; did you mean 'epsilon_start'"),
         (3, "allocator must be .* got 3"),
     ):
         with pytest.raises((ValueError, TypeError), match=message):

@@ -453,7 +453,7 @@ def test_wrong_settings_are_named() -> None:
 
 
 def test_settings_that_do_not_fit_are_named() -> None:
-    with pytest.raises(TypeError, match=r"unknown setting 'n_steps'; choose from .* Did you mean 'n_step'\?"):
+    with pytest.raises(TypeError, match=r"unknown setting 'n_steps'; did you mean 'n_step'"):
         q_learner(copies(Ring), n_steps=3)
     with pytest.raises(ValueError, match="capacity must be at least the number of environments, 4, got 3"):
         q_learner(copies(Ring), capacity=3, batch_size=1)

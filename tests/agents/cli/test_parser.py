@@ -67,8 +67,8 @@ def test_wrong_arguments_are_named_in_one_line(capsys: pytest.CaptureFixture[str
         "paths run --seed x": "argument --seed: must be an integer of at least 0, got 'x'",
         "probe run --count 1.5": "argument --count: must be an integer of at least 1, got '1.5'",
         "report": "the following arguments are required: folder; see python -m memenvs.agents report --help",
-        "tarin demo": "argument COMMAND: unknown 'tarin'; choose from ['train', ",
-        "report run --ot x": "Did you mean '--out'?",
+        "tarin demo": "argument COMMAND: unknown 'tarin'; did you mean 'train'? Choose from ['train', ",
+        "report run --ot x": "did you mean '--out'?",
         "presets demo darkroom": "python -m memenvs.agents: error: unknown arguments: darkroom",
         "report run --nope": "python -m memenvs.agents report: error: unknown option '--nope'; choose from ['-h', ",
     }.items():

@@ -156,7 +156,7 @@ def test_mistakes_are_one_line_and_leave_nothing(
         "--policy.memory lstmm": "unknown memory 'lstmm'",
         "--memory=lstm": "unknown setting 'memory'; did you mean 'policy.memory'?",
         "--env_kwargs.split=val": "unknown split 'val'",
-        "--policy.memry lstm": "unknown setting 'memry' of MemoryPolicy; choose from ['memory',",
+        "--policy.memry lstm": "unknown setting 'memry' of MemoryPolicy; did you mean 'memory'? Choose from ['memory',",
         "--device gpu": "device must be 'auto', 'cpu', 'cuda' or 'cuda:0' and so on, got 'gpu'",
         "--policy.memory_kwargs.layer 2": "unknown setting 'layer'",
         "--policy.memory_kwargs.max_episode_steps 15": "must be at least the 16 steps that an episode may take, got 15",

@@ -139,9 +139,7 @@ def test_spaces_and_settings_are_checked() -> None:
     ):
         with pytest.raises(ValueError, match=rf"{key} must have the shape {allowed}, got "):
             SceneEncoder(spaces.Dict({key: spaces.Box(0.0, 1.0, wrong)}))
-    with pytest.raises(
-        ValueError, match=r"unknown key 'semantics' in observations; choose from .* Did you mean 'semantic'"
-    ):
+    with pytest.raises(ValueError, match=r"unknown key 'semantics' in observations; did you mean 'semantic'"):
         SceneEncoder(spaces.Dict({"semantics": spaces.Box(0.0, 1.0, (4, 4))}))
     with pytest.raises(ValueError, match=r"unknown network 'large'; choose from \['small', 'resnet'\]"):
         SceneEncoder(space(), network="large")  # type: ignore[arg-type]

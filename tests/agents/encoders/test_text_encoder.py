@@ -50,7 +50,10 @@ def test_descriptions_differ_as_vectors() -> None:
 
 
 def test_wrong_settings_and_texts_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"unknown text encoder 'hash'; choose from \['hashed', 'transformer'\]"):
+    with pytest.raises(
+        ValueError,
+        match=r"unknown text encoder 'hash'; did you mean 'hashed'\? Choose from \['hashed', 'transformer'\]",
+    ):
         make_text_encoder("hash")
     with pytest.raises(ValueError, match=r"unknown setting 'kind' of the text encoder 'hashed'; .*'features_dim'"):
         make_text_encoder("hashed", kind="x")

@@ -248,7 +248,7 @@ def test_mistakes_are_one_line_and_leave_nothing(
         "--total_steps 800": "total_steps must be above 800, which filling the replay can take (16 episodes of dqn.epi",
         "--n_envs 17": "dqn.capacity must be at least n_envs, 17, got 16",
         "--ppo.n_epochs 2": "'ppo.n_epochs' cannot be set: this run learns with dqn",
-        "--dqn.n_steps 2": "unknown setting 'dqn.n_steps'; choose from",
+        "--dqn.n_steps 2": "unknown setting 'dqn.n_steps'; did you mean 'dqn.n_step'",
         "--env_kwargs.max_episode_steps 60 --eval_steps 60": "episode_steps must be at least the 60 steps of the env",
         "--policy.memory_kwargs.capacity 0": "capacity must be an integer of at least 1, got 0",
         "--validation_kwargs.split validate": "unknown split 'validate'",

@@ -99,7 +99,7 @@ def test_a_name_means_one_learner() -> None:
     register_learner(registry.find_learner_by_name("ppo"))  # again
     with pytest.raises(ValueError, match="name of a learner must be new, got 'ppo'"):
         register_learner(replace(BANDIT, name="ppo"))
-    with pytest.raises(ValueError, match="unknown learner 'pp0'; choose from"):
+    with pytest.raises(ValueError, match="unknown learner 'pp0'; did you mean 'ppo'"):
         registry.find_learner_by_name("pp0")
 
 

@@ -17,6 +17,9 @@ from memenvs.agents.experiments.directory import METRICS, RunDirectory
 from memenvs.agents.experiments.evaluation_files import read_demonstrated, read_evaluation
 from memenvs.agents.experiments.seed_groups import check_same_task, group_by_settings
 from memenvs.agents.presets import find_preset
+from memenvs.agents.studies.study_results import result_names
+from memenvs.files import is_side_file
+from tests.side_files import put_side_files
 
 SMALL = find_preset("ci-smoke")
 
@@ -107,6 +110,32 @@ def test_null_in_an_evaluation_is_nan(tmp_path: Path) -> None:
             assert np.isnan(read_evaluation(run)["agent"]["metrics"]["return"]["stderr"]).all()
             assert read_demonstrated(run, "return") == {2: ([1.0, 2.0], [1.0, 2.0])}
     assert pages[0] == pages[1]
+
+
+def test_side_files_are_no_results(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run", SMALL, 1.0)
+    results = (folder / "evaluation.json").read_text()
+    (folder / "demonstrations_2.json").write_text(
+        results.replace('"demonstrations": {}', '"demonstrations": {"return": [1.0]}')
+    )
+    (folder / "test_set_v0.json").write_text(results)
+    for number in (10, 9):
+        (folder / f"episode_{number}.png").write_bytes(b"picture")
+    (folder / "replay_64.safetensors").touch()
+    put_side_files(folder)
+    ours = {file.name for file in folder.iterdir() if not is_side_file(Path(file.name))}
+    for name in ("episode_9 (1).png", "episode_x.png", "words_0 (1).png", "demonstrations_2 copy.json"):
+        (folder / name).write_bytes(b"a copy")
+    before = {file.name for file in folder.iterdir()}
+    page = report([folder], tmp_path / "out")
+    assert page.index("episode_9.png") < page.index("episode_10.png") and "(1)" not in page
+    with RunDirectory(folder) as run:
+        assert list(read_demonstrated(run, "return")) == [2]
+        assert result_names(folder) == ["demonstrations_2", "demonstrations_2 copy", "evaluation", "test_set_v0"]
+        run.drop_results()
+        run.drop_replays()
+    gone = ours - {"config.json", "versions.json", METRICS, "test_set_v0.json"}
+    assert {file.name for file in folder.iterdir()} - {".lock"} == before - gone - {".lock"}
 
 
 def test_metrics_of_single_episodes_are_rows_with_labels_and_units(tmp_path: Path) -> None:

@@ -184,6 +184,6 @@ def test_a_report_names_a_score_that_no_evaluation_has(tmp_path: Path) -> None:
     evaluation = {"agent": {"trials": 4, "layouts": 4, "demonstrations": {}, "metrics": {"return": curve}}}
     with RunDirectory(tmp_path, replace(SMALL, score="retrun")) as run:
         (tmp_path / "evaluation.json").write_text(json.dumps(evaluation))
-        message = r"score must be a metric of the evaluation, got 'retrun'.*Did you mean 'return'\?"
+        message = r"score must be a metric of the evaluation, got 'retrun'.*did you mean 'return'\?"
         with pytest.raises(ValueError, match=message):
             write_report([run], tmp_path)

@@ -181,7 +181,7 @@ def test_wrong_settings_are_refused() -> None:
         ({"max_seq_len": 0}, "max_seq_len must be an integer of at least 1, got 0"),
         ({"max_trial_steps": 1.5}, "max_trial_steps must be an integer of at least 1 or None, got 1.5"),
         ({"policy": {}}, r"model_config\['policy'\] must name a 'memory'"),
-        ({"policy": {"memory": "gur"}}, r"unknown memory 'gur'.* Did you mean 'gru'"),
+        ({"policy": {"memory": "gur"}}, r"unknown memory 'gur'.* did you mean 'gru'"),
         ({"policy": {"memory": "gru", "previous_action_dim": 8}}, "previous_action_dim'] must be 0 in RLlib.* got 8"),
     ):
         with pytest.raises(ValueError, match=message):

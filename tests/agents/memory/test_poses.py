@@ -171,7 +171,7 @@ def test_activation() -> None:
         made = policy(net_arch={"pi": [8], "vf": []}, activation=name)
         assert isinstance(made.mlp_extractor.policy_net[1], kind)
         assert made.json_kwargs()["activation"] == name
-    with pytest.raises(ValueError, match=r"unknown activation 'rleu'; choose from .*'tanh'.* Did you mean 'relu'"):
+    with pytest.raises(ValueError, match=r"unknown activation 'rleu'; did you mean 'relu'"):
         policy(activation="rleu")
 
 

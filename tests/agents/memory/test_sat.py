@@ -282,7 +282,7 @@ def test_wrong_settings_are_named() -> None:
         ("t-fifo", {"strategy": "lifo"}, "unknown setting 'strategy' of the memory 't-fifo'"),
         ("t-fifo", {"time_index": "rank"}, "unknown time_index 'rank'; choose from"),
         ("t-fifo+a", {"moves": 0}, "moves must be an integer of at least 1, got 0"),
-        ("sat-fifo", {"strategy": "mvof"}, r"unknown strategy 'mvof'; .* Did you mean 'mvfo'\?"),
+        ("sat-fifo", {"strategy": "mvof"}, r"unknown strategy 'mvof'; did you mean 'mvfo'\?"),
         ("sat-fifo", {"n_places": 0}, "n_places must be an integer of at least 1, got 0"),
         (
             "sat-fifo",

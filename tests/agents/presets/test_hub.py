@@ -26,6 +26,7 @@ from memenvs.agents.presets import find_preset
 from memenvs.agents.presets.hub import push_to_hub, save_to_folder
 from memenvs.agents.presets.pretrained import load_pretrained, pretrained_config
 from memenvs.agents.presets.training_command import training_command
+from tests.side_files import put_side_files
 
 NAME = "hf:someone/dark-agent"
 
@@ -187,6 +188,7 @@ def test_code_on_the_hub_is_refused_before_anything_is_downloaded(run: Path, hub
     push_to_hub(run, NAME)
     folder = hub.root / "someone/dark-agent/main"
     (folder / "LICENSE").touch()
+    put_side_files(folder)
     load_pretrained(NAME)
     for name in ("modeling.py", "extra/data.pkl", "pytorch_model.bin", "config.json.py"):
         (folder / name).parent.mkdir(exist_ok=True)
@@ -208,6 +210,11 @@ def test_wrong_names_are_refused(run: Path, hub: type[FakeApi], tmp_path: Path) 
     with pytest.raises(ValueError, match=r"unknown pretrained agent 'nope'; .* or a folder with an agent, or hf:"):
         load_pretrained("nope")
     (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / ".DS_Store").touch()
+    save_to_folder(run, tmp_path / "notes")  # empty but for what macOS writes
+    load_pretrained(tmp_path / "notes")
+    for file in (tmp_path / "notes").iterdir():
+        file.unlink()
     (tmp_path / "notes" / "mine.txt").touch()
     with pytest.raises(FileExistsError, match="must be a new or empty folder, or one with an agent to replace"):
         save_to_folder(run, tmp_path / "notes")

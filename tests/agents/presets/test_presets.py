@@ -59,9 +59,7 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
         ValueError, match=r"unknown preset '\?{4}'; none of \d+ is similar \(`memenvs-agents presets` lists"
     ):
         find_preset("????")
-    with pytest.raises(
-        ValueError, match=r"preset 'darkroom': unknown variant 'no-ie'; choose from .* Did you mean 'no-iea'\?"
-    ):
+    with pytest.raises(ValueError, match=r"preset 'darkroom': unknown variant 'no-ie'; did you mean 'no-iea'"):
         find_preset("darkroom:no-ie")
     with pytest.raises(ValueError, match="preset 'ci-smoke': unknown variant 'k1'; this preset has none"):
         find_preset("ci-smoke:k1")

@@ -21,7 +21,7 @@ from memenvs.agents.presets.pretrained import PRETRAINED, load_pretrained
 def test_names_and_sizes() -> None:
     assert list(PRETRAINED) == ["extobjnav-small", "extobjnav-small:pictures"]
     assert all(file.stat().st_size < 1e6 for file in PRETRAINED.values())
-    with pytest.raises(ValueError, match=r"unknown pretrained agent 'extobjnav-smal'.*Did you mean 'extobjnav-small'"):
+    with pytest.raises(ValueError, match=r"unknown pretrained agent 'extobjnav-smal'.*did you mean 'extobjnav-small'"):
         load_pretrained("extobjnav-smal")
 
 

@@ -180,7 +180,11 @@ def test_settings_that_do_not_go_together_are_named() -> None:
     for task, settings, message in (
         ("MultiTask", {"strategy": "fifo", "allocation": {}}, "strategy must be left out .*, got 'fifo'"),
         ("Next", {"capacity": 9, "own_layers": 1, "allocation": {}}, "own_layers must be 0 where .*, got 1"),
-        ("FIFO", {"allocation": {"epsilon": 1}}, "unknown setting 'epsilon' of allocation; choose from"),
+        (
+            "FIFO",
+            {"allocation": {"epsilon": 1}},
+            "unknown setting 'epsilon' of allocation; did you mean 'epsilon_start'",
+        ),
         ("Next", {"capacity": 9, "allocation": {"only_kept": True}}, "only_kept must be False in a task with"),
         ("FIFO", {"capacity": None, "allocation": {}}, "allocation must be left out where all visits are kept"),
     ):

@@ -33,6 +33,7 @@ from memenvs.houses.worlds import make_house_world
 from memenvs.houses.ycb import object_footprint, object_height
 from tests.houses.habitat import fake_habitat_sim
 from tests.houses.habitat.scenes import install_fake, make_house, write_json, write_objects, write_scene, write_stage
+from tests.side_files import put_side_files
 
 pytest.importorskip("trimesh", reason="needs the extra export")
 SCENES = ("102344022", "102344529", "104862474_172226496")  # of HSSD: train, validation and test
@@ -473,6 +474,7 @@ def test_ids_of_classes_are_whole_numbers(tmp_path):
     (tmp_path / "a.glb").touch()
     lexicon = tmp_path / "semantics" / "a_semantic_lexicon.json"
     write_json(lexicon, {"classes": [{"id": -1, "name": "void"}, {"id": 7, "name": "chair"}]})
+    put_side_files(tmp_path)
     assert Dataset(path).class_names == {-1: "void", 7: "chair"}
     for wrong in (7.5, 7.0, True, "7", 2**31):
         write_json(lexicon, {"classes": [{"id": 3, "name": "void"}, {"id": wrong, "name": "chair"}]})

@@ -18,6 +18,7 @@ from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.worlds import make_house_world
 from tests.houses.habitat import fake_habitat_sim
 from tests.houses.habitat.scenes import install_fake, make_house
+from tests.side_files import put_side_files
 
 pytest.importorskip("trimesh", reason="needs the extra export")
 
@@ -30,6 +31,15 @@ def dataset(tmp_path, monkeypatch):
         export.export_habitat(make_house(name), tmp_path)
     yield tmp_path / export.DATASET_FILE
     simulation.simulation.cache_clear()
+
+
+def test_side_files_are_no_homes(dataset):
+    put_side_files(dataset.parent)
+    assert len(make_house_world("habitat", habitat_dataset=dataset, split="all")) == 4
+    export.export_habitat(make_house("e"), dataset.parent)
+    assert "._" not in dataset.read_text()
+    with pytest.raises(ValueError, match=rf"which has \['{dataset.name}'\]"):
+        find_dataset(dataset.parent)
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from memenvs.agents.presets import PRESETS, find_preset
 from memenvs.agents.studies import in_context_tables as tables
 from memenvs.agents.studies.study_results import has_results, write_result
 from memenvs.agents.studies.sweep import SweepRun, group_by_name, run_sweep, sweep_options
+from memenvs.files import numbered_files
 
 PRESET = "extobjnav-small"
 TRIALS = 2048  # the gain of a single run has a standard error of about one point
@@ -74,7 +75,7 @@ def train_and_evaluate(run: RunDirectory, quiet: bool, agent: str, smoke: bool) 
     train_run(run, quiet=quiet)
     seed = 1 + run.config.seed  # its hash gives each run other trials, so that errors over seeds contain them
     changes = evaluations(run.config, agent, smoke)
-    for file in sorted(run.path.glob("checkpoint_*.zip")) if agent != "rgb" else []:
+    for file in numbered_files(run.path, "checkpoint_*.zip").values() if agent != "rgb" else []:
         policy = trained_policy(run, seed, file.name)
         changes[file.stem] = {"policy": policy, "eval_trials": 2 if smoke else FEW_TRIALS}
     if "evaluation" not in changes and not has_results(run.path, "evaluation"):

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, wraps
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Concatenate, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -54,6 +54,31 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             old.rename(path)
         for each in (temporary, old):
             shutil.rmtree(each, ignore_errors=True)
+
+
+def is_side_file(path: PurePath) -> bool:
+    """True for what macOS, Windows and editors put beside files, and for what is in a folder of such a name."""
+    return any(
+        part in ("__MACOSX", "Thumbs.db", "desktop.ini")
+        or part.endswith("~")
+        or (part.startswith((".", "#")) and part not in (".", ".."))
+        for part in path.parts
+    )
+
+
+def list_files(folder: Path, pattern: str = "*") -> list[Path]:
+    """Sorted paths in a folder that match a glob, without side files."""
+    return sorted(path for path in folder.glob(pattern) if not is_side_file(path.relative_to(folder)))
+
+
+def numbered_files(folder: Path, pattern: str) -> dict[int, Path]:
+    """Number -> file of a folder, in order; `pattern` has a `*` where names have the number.
+
+    Other names, such as that of the copy `episode_1 (1).png`, are left out.
+    """
+    form = re.compile(re.escape(pattern).replace(r"\*", "(0|[1-9][0-9]*)"))
+    numbers = {int(match[1]): path for path in folder.glob(pattern) if (match := form.fullmatch(path.name))}
+    return dict(sorted(numbers.items()))
 
 
 def remove_leftovers(folder: Path) -> None:

@@ -8,6 +8,7 @@ import platform
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +27,15 @@ from memenvs.agents.experiments.config import (
     has_checkpoint,
     read_config,
 )
-from memenvs.files import remove_leftovers, write_file
+from memenvs.files import numbered_files, remove_leftovers, write_file
 
 BEST = "best.zip"
 METRICS = "metrics.csv"
 HEADER = ["step", "name", "value"]
 """First line of `METRICS`."""
 VERSIONS = "versions.json"
-RESULTS = ("evaluation.json", "demonstrations_*.json", "episode_*.png", "words_*.png", "answers.png", "memory.png")
+RESULTS = ("evaluation.json", "answers.png", "memory.png")
+NUMBERED_RESULTS = ("demonstrations_*.json", "episode_*.png", "words_*.png")
 """Files that the report shows of the evaluated checkpoint."""
 LOCK = ".lock"
 PACKAGES = ("gymnasium", "numpy", "stable-baselines3", "torch")
@@ -162,15 +164,15 @@ class RunDirectory:
 
     def drop_replays(self, but: Path | None = None) -> None:
         """Delete the replays of earlier checkpoints."""
-        for file in self.path.glob("replay_*.safetensors"):
+        for file in numbered_files(self.path, "replay_*.safetensors").values():
             if file != but:
                 file.unlink()
 
     def drop_results(self) -> None:
         """Delete what the report shows of the agent of a checkpoint that is about to be replaced."""
-        for pattern in RESULTS:
-            for file in self.path.glob(pattern):
-                file.unlink()
+        numbered = (numbered_files(self.path, pattern).values() for pattern in NUMBERED_RESULTS)
+        for file in (*(self.path / name for name in RESULTS), *chain(*numbered)):
+            file.unlink(missing_ok=True)
 
     def metrics(self) -> dict[str, list[tuple[int, float]]]:
         """Name -> (environment steps, value) in order.

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.files import numbered_files
 from memenvs.json_records import Field, nan_for_null, parse_json
 
 
@@ -49,7 +50,7 @@ def read_demonstrated(run: RunDirectory, score: str) -> dict[int, tuple[list[flo
         ValueError: A file cannot be read or is no evaluation.
     """
     found = {}
-    for file in run.path.glob("demonstrations_*.json"):
+    for count, file in numbered_files(run.path, "demonstrations_*.json").items():
         agent = _read_policies(file)["agent"]
         curve = agent["metrics"].get(score)
         if curve is None:
@@ -58,8 +59,8 @@ def read_demonstrated(run: RunDirectory, score: str) -> dict[int, tuple[list[flo
         demonstrated = agent["demonstrations"][score].items(1)
         for value in demonstrated:
             _check_number(value)
-        found[int(file.stem.split("_")[1])] = ([value.value for value in demonstrated], curve.value["mean"])
-    return dict(sorted(found.items()))
+        found[count] = ([value.value for value in demonstrated], curve.value["mean"])
+    return found
 
 
 def _read_policies(file: Path) -> Field:

@@ -25,6 +25,7 @@ from memenvs.agents.experiments.seed_groups import check_same_task, group_by_set
 from memenvs.agents.experiments.statistics import MIN_RUNS, interquartile_mean, seed_interval
 from memenvs.agents.vec_env import full_id
 from memenvs.checks import choices_for
+from memenvs.files import numbered_files
 from memenvs.json_records import parse_json
 from memenvs.registry import ENVIRONMENTS
 
@@ -290,10 +291,7 @@ def _seed_means(values: np.ndarray) -> list[str]:
 def add_maps(report: Report, runs: Runs) -> None:
     """Add the maps of the first seed of each group, early and late episode side by side."""
     groups = _grouped(runs)
-    maps = {
-        name: sorted(group[0].path.glob("episode_*.png"), key=lambda file: int(file.stem.split("_")[1]))
-        for name, group in groups.items()
-    }
+    maps = {name: list(numbered_files(group[0].path, "episode_*.png").values()) for name, group in groups.items()}
     if any(maps.values()):
         late = any(len(files) > 1 for files in maps.values())
         report.heading("Paths, early and late in the same trial" if late else "Paths")

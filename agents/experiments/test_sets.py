@@ -9,6 +9,7 @@ from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluation_files import read_evaluation
 from memenvs.agents.experiments.metric_labels import metric_label
 from memenvs.agents.experiments.report import Report
+from memenvs.certificates.test_sets import TEST_SETS
 
 
 def add_test_sets(report: Report, runs: Sequence[RunDirectory]) -> None:
@@ -19,8 +20,8 @@ def add_test_sets(report: Report, runs: Sequence[RunDirectory]) -> None:
     """
     rows = []
     for run in runs:
-        for file in sorted(run.path.glob(f"{TEST_SET_FILES}*.json")):
-            for policy, data in read_evaluation(run, file.name).items():
+        for name in TEST_SETS:
+            for policy, data in read_evaluation(run, f"{TEST_SET_FILES}{name}.json").items():
                 curve = data["metrics"].get(run.config.score, {"mean": []})["mean"]
                 scored = curve[1:] or curve  # as certificates: of trials of several episodes those after the first
                 if scored and data.get("test_set"):

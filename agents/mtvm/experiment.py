@@ -14,7 +14,7 @@ from memenvs.agents.mtvm.imitation import ImitationA2C
 from memenvs.agents.mtvm.policy import MTVMPolicy
 from memenvs.agents.mtvm.word_attention import record_word_attention, word_attention_figure
 from memenvs.agents.vec_env import TrialVecEnv
-from memenvs.files import write_file
+from memenvs.files import numbered_files, write_file
 
 EPISODES = 3
 """Episodes of the evaluation whose word attention is drawn, evenly spread over the split."""
@@ -46,12 +46,12 @@ class ImitationExperiment(AgentExperiment):
 
     def add_figures(self, report: Report, run: RunDirectory) -> None:
         """Add the pictures of `draw_evaluation`; see `AgentExperiment.add_figures`."""
-        pictures = sorted(run.path.glob("words_*.png"), key=lambda file: int(file.stem.split("_")[1]))
+        pictures = numbered_files(run.path, "words_*.png")
         if pictures:
             report.heading("Attention to words")
             report.text(
                 "Above, the house with the annotated path (blue) and the agent's path (orange). Below, one row per "
                 "decision: the attention of the chosen option to each word, in the last cross layer."
             )
-        for file in pictures:
-            report.picture(file.stem, file.read_bytes(), file.stem.replace("words_", "episode "), wide=True)
+        for episode, file in pictures.items():
+            report.picture(file.stem, file.read_bytes(), f"episode {episode}", wide=True)

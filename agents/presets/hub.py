@@ -36,7 +36,7 @@ from memenvs.agents.experiments.config import CHECKPOINT, CONFIG, RunConfig, che
 from memenvs.agents.experiments.directory import VERSIONS, RunDirectory
 from memenvs.agents.experiments.evaluation_files import read_evaluation
 from memenvs.agents.presets.model_card import PLACEHOLDER, model_card
-from memenvs.files import write_file
+from memenvs.files import is_side_file, list_files, write_file
 from memenvs.json_records import format_json, parse_json
 
 FORMAT = 1
@@ -51,7 +51,6 @@ OPTIONAL = (VERSIONS, EVALUATION)
 HUB = "hf:"
 HARMLESS = frozenset({".md", ".txt", ".png", ".jpg", ".gif", ".mp4"})
 """Suffixes of files that a folder may have besides those of the agent; nothing reads them."""
-HARMLESS_NAMES = frozenset({"LICENSE", ".gitattributes", ".gitignore"})
 
 
 def save_to_folder(run: str | Path, folder: str | Path, *, checkpoint: str | None = None) -> Path:
@@ -73,7 +72,7 @@ def save_to_folder(run: str | Path, folder: str | Path, *, checkpoint: str | Non
     with RunDirectory(run) as opened:
         files = _files(opened, checkpoint)
     folder = Path(folder)
-    if folder.exists() and not (folder / INDEX).is_file() and any(folder.iterdir()):
+    if folder.exists() and not (folder / INDEX).is_file() and list_files(folder):
         raise FileExistsError(f"{folder} must be a new or empty folder, or one with an agent to replace")
     for name in (INDEX, *OPTIONAL):  # without the index an unfinished folder is refused
         (folder / name).unlink(missing_ok=True)
@@ -233,10 +232,10 @@ def check_names(source: str, names: list[str]) -> None:
         FileNotFoundError: A file of the agent is missing.
         ValueError: A file is none that an agent has; it may be code or a pickle, which nothing here executes.
     """
-    names = [name for name in names if PurePosixPath(name).parts[0] not in (".git", ".cache")]
+    names = [name for name in names if not is_side_file(PurePosixPath(name))]  # nothing reads those either
     for name in names:
         path = PurePosixPath(name)
-        known = name in (INDEX, *NEEDED, *OPTIONAL) or path.name in HARMLESS_NAMES or path.suffix.lower() in HARMLESS
+        known = name in (INDEX, *NEEDED, *OPTIONAL) or path.name == "LICENSE" or path.suffix.lower() in HARMLESS
         if not known:
             raise ValueError(
                 f"{source}: has the file {name!r}, which is none of an agent and may hold code; allowed are "

@@ -30,7 +30,7 @@ import numpy as np
 from memenvs.agents.experiments.config import CONFIG, RunConfig, difference, read_config, with_overrides
 from memenvs.agents.experiments.directory import VERSIONS, best_checkpoint
 from memenvs.agents.presets import find_preset, preset_descriptions
-from memenvs.files import write_file
+from memenvs.files import list_files, write_file
 from memenvs.json_records import format_json, nan_for_null, parse_json
 
 NO_EVALUATIONS = (CONFIG, VERSIONS)
@@ -115,7 +115,7 @@ def has_results(folder: Path, *names: str) -> bool:
 def result_names(folder: Path) -> list[str]:
     """Names of the evaluations of a run."""
     row = _find_row(folder) or {"evaluations": {}}
-    files = [file.stem for file in folder.glob("*.json") if file.name not in NO_EVALUATIONS]
+    files = [file.stem for file in list_files(folder, "*.json") if file.name not in NO_EVALUATIONS]
     return sorted({*files, *row["evaluations"]})
 
 
@@ -280,7 +280,7 @@ def _row_config(row: Mapping[str, Any], folder: Path) -> RunConfig:
 
 def _find_row(folder: Path) -> dict[str, Any] | None:
     """The row of a run in the tables beside its folder; None if there is none."""
-    for table in sorted(folder.parent.glob("*.jsonl")):
+    for table in list_files(folder.parent, "*.jsonl"):
         row = _rows(table, table.stat().st_mtime_ns).get(folder.name)
         if row is not None:
             return row

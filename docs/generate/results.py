@@ -22,6 +22,7 @@ from memenvs.agents.sat.config import BalletModelConfig
 from memenvs.agents.studies.in_context_tables import LAST_EPISODE
 from memenvs.agents.studies.layout_evaluation import layout_scores
 from memenvs.agents.studies.study_results import has_results, metric_means, read_result
+from memenvs.files import list_files
 
 ROOT = Path(__file__).parents[2]
 #: Overrides of a run that make no other agent of it: the first stage that it starts from, the size of its evaluation,
@@ -72,7 +73,7 @@ class Result:
 def all_results() -> tuple[Result, ...]:
     """Presets and variants with runs in results/; ablations that are none of them are left out."""
     found: dict[tuple[str, str], list[Path]] = {}
-    for file in sorted((ROOT / "results").glob("*/*.jsonl")):
+    for file in list_files(ROOT / "results", "*/*.jsonl"):
         for row in map(json.loads, file.read_text().splitlines()):
             evaluated = any(name in row["evaluations"] for name in EVALUATIONS)
             if "preset" in row and evaluated and set(row["overrides"]) <= set(SAME_AGENT):
@@ -124,12 +125,12 @@ def study_page(study: str) -> tuple[str, str]:
         ValueError: No note has a command that reads the study's folder of results/.
     """
     docs = ROOT / "docs"
-    for note in sorted((docs / "research_notes").glob("*.md")):
+    for note in list_files(docs / "research_notes", "*.md"):
         found = re.search(rf"made by: (.*) --show(.*) --out results/{study}( .*)? -->", note.read_text())
         if found:
             printed = f"made by: python docs/results.py {study} -->"
             own = docs / note.name.removeprefix("results_")
-            pages = [each for each in sorted(docs.glob("*.md")) if each == own or printed in each.read_text()]
+            pages = [each for each in list_files(docs, "*.md") if each == own or printed in each.read_text()]
             page = own if own in pages else [*pages, note][0]
             return page.relative_to(docs).as_posix(), "".join(each or "" for each in found.groups())
     raise ValueError(f"no page docs/research_notes/*.md shows results/{study}")

@@ -21,6 +21,7 @@ import memenvs
 from memenvs.checks import choices_for
 from memenvs.cli.common import print_json
 from memenvs.data import ASSET_SIZES_FILE, DATA_VARIABLE, PROCTHOR_FILE, VLN_FOLDER, data_root
+from memenvs.files import list_files
 
 #: Packages of the optional dependencies (pip install "memenvs[NAME]"): module, and name on PyPI.
 EXTRAS: Mapping[str, tuple[tuple[str, str], ...]] = {
@@ -331,7 +332,7 @@ def check_vln() -> str:
     folder = _data_folder() / VLN_FOLDER
     if not folder.is_dir():
         raise Unavailable(f"no folder {folder}")
-    names = sorted(path.name.partition(".")[0] for path in folder.iterdir() if ".json" in path.name)
+    names = [path.name.partition(".")[0] for path in list_files(folder, "*.json*")]
     return f"{folder} with {', '.join(names) or 'no file of instructions'}"
 
 

@@ -13,6 +13,7 @@ from PIL import Image
 
 from memenvs.faces.drawing import draw_face
 from memenvs.faces.episodes import PICTURE_PIXELS
+from memenvs.files import list_files
 
 Split = Literal["train", "validation", "test", "all"]
 #: Number of pictures, and numbers of each split: those of FFHQ.
@@ -125,7 +126,7 @@ def _files_of(folder: Path, split: Split) -> dict[int, Path]:
             numbered = {int(file.stem): file for file in sorted(found, key=lambda file: file.name)}
             _check_not_empty(numbered, folder)
             return {number: file for number, file in numbered.items() if number in SPLITS[split]}
-    files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
+    files = [file for file in list_files(folder, "**/*") if file.suffix.lower() in SUFFIXES and file.is_file()]
     _check_not_empty(files, folder)
     first, end = (len(files) * edge // NUM_PICTURES for edge in (SPLITS[split].start, SPLITS[split].stop))
     return dict(list(enumerate(files))[first:end])

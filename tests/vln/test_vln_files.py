@@ -21,6 +21,7 @@ from memenvs.vln.random_agent import exact_expectation
 from memenvs.vln.worlds.make import make_graph_world
 from memenvs.vln.worlds.mp3d import cvdn_training_texts, find_file, load_cvdn, load_r2r
 from memenvs.vln.worlds.mp3d_graphs import read_scans
+from tests.side_files import put_side_files
 from tests.vln.toys import NDH, POSITIONS, connectivity, write_data, write_json
 from tests.vln.toys import R2R as RECORDS
 
@@ -35,6 +36,11 @@ def test_the_toy_house(toy_data):
     assert {tuple(pair) for pair in scan.graph.edges.tolist()} == {(0, 1), (1, 2), (2, 3), (1, 4), (0, 4)}
     np.testing.assert_array_equal(scan.graph.position[3], [*POSITIONS["d"], 1.5])
     assert (scan.visible == ~np.eye(5, dtype=bool)).all()
+
+
+def test_side_files_are_no_graphs(tmp_path):
+    put_side_files(write_data(tmp_path))
+    assert list(read_scans(tmp_path)) == ["toy"]
 
 
 def packed_connectivity() -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from memenvs.files import list_files
 from memenvs.houses.habitat.glb import check_glb, glb_size
 from memenvs.json_records import Field, read_json
 
@@ -133,7 +134,7 @@ class Dataset:
     def class_names(self) -> dict[int, str]:
         """Semantic id -> name of the class, from `semantics/*_lexicon.json`; empty if there is none."""
         names = {}
-        for path in sorted(self.path.parent.glob("semantics/*_lexicon.json")):
+        for path in list_files(self.path.parent, "semantics/*_lexicon.json"):
             for each in read_json(path)["classes"].items():
                 names[each["id"].integer(2**31, at_least=-(2**31))] = each["name"].text()
         return names
@@ -163,8 +164,8 @@ class Dataset:
         paths.get(".json")
         for key in paths.value:
             for pattern in paths[key].items():
-                for found in sorted(self.path.parent.glob(pattern.text())):
-                    for path in sorted(found.iterdir()) if found.is_dir() else (found,):
+                for found in list_files(self.path.parent, pattern.text()):
+                    for path in list_files(found) if found.is_dir() else (found,):
                         if path.name.endswith(suffixes) and not path.name.endswith(".semantic.glb"):
                             yield _stem(path), path
 
@@ -255,7 +256,7 @@ def find_dataset(dataset: str | Path | None) -> Path:
         raise ValueError(f"habitat_dataset must be the path of a file, got {dataset!r}")
     path = Path(dataset).absolute()
     if path.is_dir():
-        inside = sorted(each.name for each in path.glob("*" + _SUFFIX)) or f"nothing that ends in {_SUFFIX}"
+        inside = [each.name for each in list_files(path, "*" + _SUFFIX)] or f"nothing that ends in {_SUFFIX}"
         raise ValueError(f"habitat_dataset must be a file, got the folder {path}, which has {inside}")
     if not path.is_file():
         raise FileNotFoundError(f"habitat_dataset: there is no {missing_part(path)}\n{DATASET_HELP}")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from memenvs.files import atomic_replace, write_file
+from memenvs.files import atomic_replace, list_files, write_file
 from memenvs.houses.classes import CLASSES
 from memenvs.houses.gltf import import_trimesh, make_scene
 from memenvs.houses.habitat.home_file import SemanticEntry, describe_home
@@ -86,14 +86,14 @@ def export_habitat(house: House, folder: str | Path) -> list[Path]:
     else:
         write_navmesh(habitat_sim, folder / f"stages/{name}.stage_config.json", navmesh)
         written.append(navmesh)
-    navmeshes = {path.stem: f"navmeshes/{path.name}" for path in sorted(folder.glob("navmeshes/*.navmesh"))}
+    navmeshes = {path.stem: f"navmeshes/{path.name}" for path in list_files(folder, "navmeshes/*.navmesh")}
     dataset = {
         "stages": {"paths": {".json": ["stages/*.stage_config.json"]}},
         "scene_instances": {"paths": {".json": ["scenes/*.scene_instance.json"]}},
         "navmesh_instances": navmeshes,
         "semantic_scene_descriptor_instances": {
             path.name.removesuffix(".semantic.txt"): f"stages/{path.name}"
-            for path in sorted(folder.glob("stages/*.semantic.txt"))
+            for path in list_files(folder, "stages/*.semantic.txt")
         },
     }
     write_file(folder / DATASET_FILE, _json(dataset))

@@ -10,7 +10,7 @@ import numpy as np
 
 from memenvs.array_files import read_npz
 from memenvs.data import MP3D_HELP
-from memenvs.files import cached_until_changed
+from memenvs.files import cached_until_changed, list_files
 from memenvs.json_records import Field, read_json
 from memenvs.vln.graph import Graph
 
@@ -56,7 +56,7 @@ def read_scans(folder: Path) -> dict[str, Scan]:
     packed = folder / "connectivity.npz"
     if packed.is_file():
         return _unpack(packed, read_npz(packed))
-    paths = sorted((folder / FOLDER).glob("*_connectivity.json"))
+    paths = list_files(folder / FOLDER, "*_connectivity.json")
     if not paths:
         raise FileNotFoundError(
             f"no connectivity.npz and no connectivity/*_connectivity.json in {str(folder)!r}. {MP3D_HELP}"

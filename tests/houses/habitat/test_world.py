@@ -13,6 +13,7 @@ import pytest
 
 import memenvs  # noqa: F401  (registers the ids)
 from memenvs.houses.habitat import export, simulation
+from memenvs.houses.habitat.dataset import find_dataset
 from memenvs.houses.habitat.views import SampledView
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.worlds import make_house_world

@@ -24,7 +24,7 @@ nightly: $(VENV)/dev
 # The documentation site, in build/docs. Nothing is fetched to build or to read it.
 docs: $(VENV)/docs
 	rm -rf build/docs
-	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -d build/doctrees docs build/docs
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --jobs auto -d build/doctrees docs build/docs
 	$(BIN)/python .ci/check_site.py build/docs
 
 lint: $(VENV)/dev

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from furo.navigation import get_navigation_tree
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 
@@ -20,7 +21,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", lambda app: write_folders(Path(app.srcdir)))
     app.connect("source-read", _read_source)
     app.connect("autodoc-process-docstring", _read_docstring, priority=100)  # before napoleon, at 500
-    app.connect("html-page-context", _shorten_navigation, priority=900)  # after furo's own, at 500
+    app.connect("html-page-context", _shorten_navigation, priority=400)  # before furo's own, at 500
     app.add_html_math_renderer("mathml", (_inline_equation, None), (_equation, None))
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -36,8 +37,11 @@ def _read_docstring(app: Sphinx, what: str, name: str, object: Any, options: Any
 def _shorten_navigation(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     # Furo's list names every page on every page, which was a third of the site.
     if "toctree" in context:
-        tree = context["toctree"](collapse=True, titles_only=True, maxdepth=-1, includehidden=True)
-        context["furo_navigation_tree"] = get_navigation_tree(tree)
+        context["toctree"] = partial(_collapsed, context["toctree"])
+
+
+def _collapsed(toctree: Callable[..., str], **options: Any) -> str:
+    return toctree(**{**options, "collapse": True})
 
 
 def _inline_equation(translator: Any, node: nodes.math) -> None:

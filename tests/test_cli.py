@@ -19,7 +19,7 @@ from memenvs.__main__ import main
 from memenvs.checks import check_int
 from memenvs.cli import record
 from memenvs.cli.caption import BAR
-from memenvs.cli.common import run_command
+from memenvs.cli.common import lossy_streams, run_command
 from memenvs.cli.record import Video, _write_gif
 from memenvs.core import TrialEnv
 from memenvs.files import atomic_replace
@@ -472,10 +472,39 @@ def test_as_a_process():
     assert done.stderr.count("\n") == 1
 
 
-def test_closed_pipe():
-    command = f"{sys.executable} -m memenvs list | true"
-    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True)
-    assert "Traceback" not in done.stderr
+FULL = "error: cannot write to standard output: [Errno 28] No space left on device"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "status", "error"),
+    [
+        ("list <&- >&- 2>&-", 0, ""),
+        ("rollout Darkroom-v0 --episodes 1 2>&-", 0, ""),
+        ("list | true", 0, ""),
+        ("list >/dev/full", 2, f"memenvs: {FULL}\n"),
+        ("--help >/dev/full", 2, f"memenvs: {FULL}\n"),
+        ("certify Darkroom-v0 --quick --out certificate.json >/dev/full 2>&1", 2, ""),
+    ],
+)
+def test_closed_and_full_streams_stop_no_command(tmp_path: Path, arguments: str, status: int, error: str) -> None:
+    command = f"set -o pipefail; {sys.executable} -m memenvs {arguments}"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (status, error)
+    assert (tmp_path / "certificate.json").exists() == ("--out" in arguments)
+
+
+def test_letters_that_standard_output_lacks_are_escaped(tmp_path: Path) -> None:
+    done = process("record", "Darkroom-v0", "--out", f"{tmp_path}/\xe9.gif", "--steps", "2", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0 and "\\xe9.gif" in done.stdout, done.stderr
+
+
+def test_output_that_is_lost_hides_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Path("/dev/full").open("w") as full, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", full)
+        with pytest.raises(ZeroDivisionError), lossy_streams("program"):
+            print("lost", flush=True)
+            raise ZeroDivisionError
 
 
 def test_an_error_in_code_of_a_user_has_its_traceback(capsys: pytest.CaptureFixture[str]) -> None:

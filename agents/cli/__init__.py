@@ -11,10 +11,11 @@ from importlib import import_module
 
 import gymnasium as gym
 
-from memenvs.agents.cli.parser import make_parser
-from memenvs.cli.common import UserError, import_modules, print_json, run_command
+from memenvs.agents.cli.parser import SCRIPT, make_parser
+from memenvs.cli.common import UserError, import_modules, lossy_streams, print_json, run_command
 
 
+@lossy_streams(SCRIPT)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command.
 
@@ -22,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: Arguments without the program's name; None for those of the process.
 
     Returns:
-        Exit status: 0, 2 after a one-line error, or 130 after Ctrl-C (training up to the last checkpoint is kept).
+        Exit status: 0, 2 after a one-line error, or 130 after Ctrl-C.
     """
     parser = make_parser()
     options, extra_arguments = parser.parse_known_args(arguments)

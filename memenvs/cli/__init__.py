@@ -17,6 +17,7 @@ from memenvs.cli.common import (
     frame_count,
     frame_rate,
     import_modules,
+    lossy_streams,
     non_negative_int,
     positive_float,
     positive_int,
@@ -31,6 +32,7 @@ from memenvs.data import UNKNOWN_ASSETS
 from memenvs.registry import environments
 
 
+@lossy_streams("memenvs")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
@@ -38,8 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: Arguments without the program's name; None for those of the process.
 
     Returns:
-        Exit status: 0, 2 for wrong arguments (one line on standard error says which), 130 after Ctrl-C. `doctor` ends
-        with 1 where something does not work.
+        Exit status: 0, 2 for wrong arguments or output that cannot be written (one line on standard error says which),
+        130 after Ctrl-C. `doctor` ends with 1 where something does not work.
     """
     parser = make_parser()
     arguments = parser.parse_args(argv)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import math
 import os
@@ -10,10 +11,10 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO, cast
 
 import gymnasium as gym
 
@@ -71,6 +72,68 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {_one_line(message)}\n")
 
 
+class LossyStream:
+    """A standard stream that a command may write to whatever becomes of it: what cannot be written is dropped.
+
+    Args:
+        stream: Text stream of the process.
+
+    Attributes:
+        error: Why the first text was dropped; None before.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.error: OSError | None = None
+        if isinstance(stream, io.TextIOWrapper):  # names of files, and letters that the locale lacks
+            stream.reconfigure(errors="backslashreplace")
+
+    def write(self, text: str) -> int:
+        """Write or drop a text."""
+        return self._attempt(lambda: self._stream.write(text)) or 0
+
+    def flush(self) -> None:
+        """Write or drop what is buffered."""
+        self._attempt(self._stream.flush)
+
+    def _attempt(self, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except OSError as error:
+            self.error = self.error or error
+            with open(os.devnull, "w") as nowhere:  # what is still buffered would fail again when the process ends
+                os.dup2(nowhere.fileno(), self._stream.fileno())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def lossy_streams(name: str) -> Iterator[None]:
+    """Let the work of a program not depend on its streams, which may be closed, a full disk or a closed pipe.
+
+    Args:
+        name: Of the program, for the message.
+
+    Raises:
+        SystemExit: At the end, with status 2, if some of standard output is lost, but for a pipe that its reader has
+            closed, as in `memenvs list | head -1`.
+    """
+    for stream, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, stream) is None:  # in this order each takes its own number, which no other file then gets
+            setattr(sys, stream, open(os.devnull, mode))  # noqa: SIM115
+    out = LossyStream(sys.stdout)
+    with redirect_stdout(cast(TextIO, out)), redirect_stderr(cast(TextIO, LossyStream(sys.stderr))):
+        try:
+            yield
+        finally:
+            out.flush()
+            is_lost = out.error is not None and not isinstance(out.error, BrokenPipeError)
+            if is_lost and not isinstance(sys.exception(), Exception):  # whose traceback says more
+                print(f"{name}: error: cannot write to standard output: {out.error}", file=sys.stderr)
+                sys.exit(2)
+
+
 def run_command(name: str, command: Callable[[], None], *errors: type[Exception]) -> int:
     """Run a command and report its errors in one line.
 
@@ -85,9 +148,6 @@ def run_command(name: str, command: Callable[[], None], *errors: type[Exception]
     """
     try:
         command()
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader closed the pipe, as in `memenvs list | head -1`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except errors as error:
         if _passes_other_code(error):
             traceback.print_exception(error)

@@ -4,6 +4,7 @@
 """
 
 from memenvs.checkout import find_folders_beside
+from memenvs.compilation import choose_cache_folder
 from memenvs.plugins import load_plugins
 from memenvs.registry import ENVIRONMENTS, PLUGINS, environments, register, register_all
 
@@ -12,5 +13,6 @@ __all__ = ["ENVIRONMENTS", "__version__", "environments", "register"]
 __version__ = "0.1.0"
 
 find_folders_beside()
+choose_cache_folder()
 register_all()
 load_plugins(PLUGINS)

@@ -1,10 +1,18 @@
-"""Messages about the compilation of numba, which takes a minute at the first use of homes."""
+"""Compilation by numba, which takes a minute at the first use of homes: where the result is kept, and messages."""
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 import time
+import warnings
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
+
+#: Environment variable of numba: the folder of compiled code.
+CACHE_VARIABLE = "NUMBA_CACHE_DIR"
 
 #: Seconds between two messages while functions are compiled.
 MESSAGE_SECONDS = 10.0
@@ -13,6 +21,49 @@ _FIRST_MESSAGE = (
     "memenvs: compiling (once; about a minute for environments in homes, seconds for others; "
     "`memenvs warmup` does it ahead)"
 )
+
+
+def choose_cache_folder() -> None:
+    """Let numba keep compiled code in a folder of temporary files where it finds no other.
+
+    It looks in `NUMBA_CACHE_DIR`, beside each module and in the user's cache, and raises an error without them, as in a
+    container whose installation is read-only and whose user has neither a home nor a name.
+    """
+    in_home = "Library/Caches" if sys.platform == "darwin" else ".cache"
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser(f"~/{in_home}"))
+    named = os.environ.get(CACHE_VARIABLE)
+    if (named and _can_write(Path(named))) or _can_write(Path(__file__).parent / "__pycache__"):
+        return
+    if caches.is_absolute() and _can_write(caches / "numba"):  # not so where nobody knows what ~ is
+        return
+    with suppress(OSError):  # there may be no folder of temporary files either
+        owner = os.getuid() if hasattr(os, "getuid") else 0
+        folder = Path(tempfile.gettempdir()) / f"memenvs-{owner}"
+        # Compiled code is executed, so nobody else may have made the folder.
+        if _can_write(folder) and (folder.lstat().st_uid, folder.lstat().st_mode & 0o022) == (owner, 0):
+            os.environ[CACHE_VARIABLE] = str(folder)  # processes that this one starts need it too
+            if "numba" in sys.modules:
+                sys.modules["numba"].config.CACHE_DIR = str(folder)
+            return
+    from numba.core.dispatcher import Dispatcher
+
+    Dispatcher.enable_caching = lambda self: None
+    warnings.warn(
+        "no folder for compiled code can be written, so that each process compiles anew, which may take a minute; "
+        f"name one by the environment variable {CACHE_VARIABLE}",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+def _can_write(folder: Path) -> bool:
+    """Return True if a file can be made in a folder, which is made if it is missing."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return False
+    return True
 
 
 class CompilationLog:

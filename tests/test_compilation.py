@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 import numba
 import pytest
 
+import memenvs
 from memenvs import compilation
 from memenvs.cli import main, warmup
 from memenvs.compilation import CompilationLog
@@ -111,3 +113,45 @@ def test_a_cold_cache_is_announced_and_a_warm_one_is_not(tmp_path: Path) -> None
     assert cold.stderr.count("memenvs: compiling (once") == 1
     assert warm.stderr == ""
     assert cold.stdout == warm.stdout
+
+
+#: Plays two functions' worth of compiled code, with a folder of temporary files that may be no folder.
+PLAY = """
+import sys, tempfile
+sys.path.insert(0, sys.argv[1])
+tempfile.tempdir = sys.argv[2]
+if "numba" in sys.argv:
+    import numba
+from memenvs.cli import main
+sys.exit(main(["rollout", "RoomBallet-Next-v0", "--episodes", "1", "--json"]))
+"""
+
+
+@pytest.mark.programs
+@pytest.mark.parametrize("home", ["/dev/null", "nowhere"])  # expanduser of a user without a name leaves a relative path
+def test_code_is_kept_where_neither_installation_nor_home_can_be_written(tmp_path: Path, home: str) -> None:
+    installed = tmp_path / "installed" / "memenvs"
+    shutil.copytree(Path(memenvs.__file__).parent, installed, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in (installed, *(path for path in installed.rglob("*") if path.is_dir())):
+        (folder / "__pycache__").touch()  # a file: not even the superuser can make a folder there
+    environ = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    temporary, working = tmp_path / "temporary", tmp_path / "working"
+    for folder in (temporary, working):
+        folder.mkdir()
+
+    def play(*arguments: str) -> str:
+        command = [sys.executable, "-c", PLAY, str(installed.parent), *arguments]
+        done = subprocess.run(command, cwd=working, env={**environ, "HOME": home}, capture_output=True, text=True)
+        assert done.returncode == 0 and json.loads(done.stdout)["episodes"] == 1, done.stderr
+        assert not list(working.iterdir())
+        return done.stderr
+
+    assert "compiling" in play(str(temporary))
+    (kept,) = temporary.iterdir()
+    assert kept.name == f"memenvs-{os.getuid()}" and kept.stat().st_mode & 0o777 == 0o700
+    assert play(str(temporary), "numba") == ""
+    kept.chmod(0o777)  # others may have put code there
+    for folder in (str(temporary), "/dev/null"):
+        told = play(folder)
+        assert told.count("no folder for compiled code can be written") == 1 and "NUMBA_CACHE_DIR" in told
+        assert "compiling" in told

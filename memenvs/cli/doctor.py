@@ -10,6 +10,7 @@ import platform
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from typing import Any
 import memenvs
 from memenvs.checks import choices_for
 from memenvs.cli.common import print_json
+from memenvs.compilation import CACHE_VARIABLE
 from memenvs.data import ASSET_SIZES_FILE, DATA_VARIABLE, PROCTHOR_FILE, VLN_FOLDER, data_root
 from memenvs.files import list_files
 
@@ -194,7 +196,11 @@ def check_renderer() -> str:
     start = time.perf_counter()
     renderer.render(poses, rgb=rgb)
     milliseconds = 1000 * (time.perf_counter() - start)
-    return f"128 x 128 pixels in {milliseconds:.1f} ms, compiled code kept in {render_envs.stats.cache_path}"
+    path = render_envs.stats.cache_path
+    kept = f"kept in {path}" if path else "kept nowhere"
+    if not path or Path(path).is_relative_to(tempfile.gettempdir()):
+        kept += f"; set {CACHE_VARIABLE} to a folder that lasts"
+    return f"128 x 128 pixels in {milliseconds:.1f} ms, compiled code {kept}"
 
 
 def check_threads() -> str:

@@ -56,6 +56,29 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             shutil.rmtree(each, ignore_errors=True)
 
 
+def check_writable(path: Path, *, is_folder: bool = False) -> None:
+    """Check that a file or folder, which may not exist yet, can be written, before any work is done for it.
+
+    Raises:
+        ValueError: The path is not UTF-8, has a file where it needs a folder or a folder where it needs a file, or is
+            in a folder that is not writable.
+    """
+    problem = ""
+    above = next(each for each in ((path,) * is_folder + tuple(path.absolute().parents)) if os.path.exists(each))
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        problem = "a path must be UTF-8"
+    if not above.is_dir():
+        problem = f"{str(above)!r} is no folder"
+    elif not is_folder and os.path.isdir(path):
+        problem = "it is a folder"
+    elif not os.access(above, os.W_OK):
+        problem = f"the folder {str(above)!r} is not writable"
+    if problem:
+        raise ValueError(f"cannot write {str(path)!r}: {problem}")
+
+
 def is_side_file(path: PurePath) -> bool:
     """True for what macOS, Windows and editors put beside files, and for what is in a folder of such a name."""
     return any(

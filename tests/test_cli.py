@@ -438,7 +438,11 @@ def test_wrong_arguments(capsys):
         (("house", "--seed", "1", "--out", "map.bmp"), ("argument --out", ".png", "'map.bmp'")),
         (("house", "--seed", "1", "--out", "no/such/map.png"), ("argument --out", "'no/such'")),
         (("house", "--seed", "1", "--glb", "house.obj"), ("argument --glb", ".glb", "'house.obj'")),
-        (("house", "--seed", "1", "--habitat", f"{__file__}/homes"), ("argument --habitat", "a folder", "is a file")),
+        (
+            ("house", "--seed", "1", "--habitat", f"{__file__}/homes"),
+            ("argument --habitat", "cannot write", "is no folder"),
+        ),
+        (("house", "--seed", "1", "--out", os.fsdecode(b"\xff.png")), ("argument --out", "must be UTF-8")),
         (("record", "Darkroom-v0"), ("--out",)),
         (("record", "Darkroom-v0", "--out", "video.avi"), ("argument --out", ".gif or .mp4", "'video.avi'")),
         (("record", "Darkroom-v0", "--out", "video.gif", "--fps", "1e-9"), ("argument --fps", "0.1 to 50", "'1e-9'")),

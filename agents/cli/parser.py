@@ -16,6 +16,8 @@ from memenvs.cli.common import (
     frame_count,
     frame_rate,
     non_negative_int,
+    output_file,
+    output_folder,
     positive_int,
 )
 
@@ -67,7 +69,9 @@ def _add_train(commands: Any) -> None:
         help="name, or NAME:VARIANT such as darkroom:k1; `presets` lists all, `presets NAME` the variants of one",
     )
     train.add_argument(
-        "--out", type=Path, help="folder of the run; default runs/PRESET-SEED, with a variant runs/PRESET-VARIANT-SEED"
+        "--out",
+        type=output_folder,
+        help="folder of the run; default runs/PRESET-SEED, with a variant runs/PRESET-VARIANT-SEED",
     )
     train.add_argument(
         "--resume",
@@ -140,7 +144,7 @@ def _add_probe(commands: Any) -> None:
     )
     probe.add_argument("--layout", type=non_negative_int, help="number of the layout; default drawn")
     probe.add_argument("--seed", type=non_negative_int, default=1, help="seed of the trial (default 1)")
-    probe.add_argument("--out", type=Path, help="folder of the files; default the run's")
+    probe.add_argument("--out", type=output_folder, help="folder of the files; default the run's")
 
 
 def _add_paths(commands: Any) -> None:
@@ -162,7 +166,9 @@ def _add_paths(commands: Any) -> None:
     )
     paths.add_argument("--seed", type=non_negative_int, default=1, help="seed of the episodes (default 1)")
     paths.add_argument(
-        "--out", type=Path, help="folder of paths.html and its files; default the run's, needed with several runs"
+        "--out",
+        type=output_folder,
+        help="folder of paths.html and its files; default the run's, needed with several runs",
     )
 
 
@@ -176,7 +182,9 @@ def _add_trajectories(commands: Any) -> None:
     trajectories.add_argument("folder", type=Path, help="folder of the run")
     trajectories.add_argument("--split", help="split of the instructions (default that of the run's evaluation)")
     trajectories.add_argument("--seed", type=non_negative_int, default=1, help="seed of the evaluation (default 1)")
-    trajectories.add_argument("--out", type=Path, help="the file; default trajectories_SPLIT.json in the run's folder")
+    trajectories.add_argument(
+        "--out", type=output_file, help="the file; default trajectories_SPLIT.json in the run's folder"
+    )
 
 
 def _add_record(commands: Any) -> None:
@@ -199,7 +207,9 @@ def _add_record(commands: Any) -> None:
     )
     record.add_argument("--fps", type=frame_rate, default=10.0, help="frames a second, 0.1 to 50 (default 10)")
     record.add_argument(
-        "--out", type=Path, help="the video, .gif or .mp4, which needs memenvs[video]; default video.gif in the folder"
+        "--out",
+        type=output_file,
+        help="the video, .gif or .mp4, which needs memenvs[video]; default video.gif in the folder",
     )
 
 
@@ -254,7 +264,7 @@ def _add_ask(commands: Any) -> None:
     ask.add_argument("--gold", action="store_true", help="show the answer by what happened too")
     ask.add_argument(
         "--page",
-        type=Path,
+        type=output_file,
         metavar="FILE",
         help="write a page: the life, the questions (without --question one of each kind), the answers and the key "
         "frames on which they depend",
@@ -286,7 +296,9 @@ def _add_report(commands: Any) -> None:
         metavar="folder",
         help="folders of the runs; those that differ in their seed alone are shown by mean and 95 %% interval",
     )
-    report.add_argument("--out", type=Path, help="folder of the report; default the run's, needed with several runs")
+    report.add_argument(
+        "--out", type=output_folder, help="folder of the report; default the run's, needed with several runs"
+    )
 
 
 def _add_pack(commands: Any) -> None:
@@ -295,7 +307,13 @@ def _add_pack(commands: Any) -> None:
     )
     pack.add_argument("folders", type=Path, nargs="+", metavar="folder", help="folders of the runs")
     pack.add_argument(
-        "--out", type=Path, required=True, help="the table, FOLDER/NAME.jsonl; rows of the same runs are replaced"
+        "--out",
+        type=output_file,
+        required=True,
+        help="the table, FOLDER/NAME.jsonl; rows of the same runs are replaced",
+    )
+    pack.add_argument(
+        "--metrics", type=_name, nargs="+", default=[], metavar="METRIC", help="metrics to keep (default all)"
     )
     pack.add_argument("--metrics", nargs="+", default=[], metavar="METRIC", help="metrics to keep (default all)")
 
@@ -324,7 +342,7 @@ def _add_pull(commands: Any) -> None:
         help="extobjnav-small, which comes with the package; folder that `push` has written; or "
         "hf:ORGANISATION/NAME[@REVISION] on the Hub",
     )
-    pull.add_argument("--out", type=Path, required=True, help="folder of the run to make")
+    pull.add_argument("--out", type=output_folder, required=True, help="folder of the run to make")
 
 
 def _add_presets(commands: Any) -> None:

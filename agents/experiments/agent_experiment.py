@@ -112,6 +112,7 @@ class AgentExperiment(Experiment):
         with processes.fail_together():
             env = make_vec_env(config.env, n_envs, **config.env_kwargs)
         model = self._load_or_make(run, env)
+        run.check_space(model.policy)
         writers: list[KVWriter] = []
         if processes.is_first:
             run.drop_metrics_after(model.num_timesteps)  # logged after the checkpoint from which the run resumes

@@ -12,6 +12,7 @@ from typing import Any
 from memenvs.agents.algorithms.ppo_config import PPOConfig
 from memenvs.agents.experiments.registry import LearnerSpec, find_learner, find_learner_by_name, learners
 from memenvs.checks import check_fields, choices_for
+from memenvs.files import check_writable
 from memenvs.json_records import parse_json
 
 
@@ -175,7 +176,9 @@ def check_new(path: Path) -> None:
 
     Raises:
         FileExistsError: It holds a run.
+        ValueError: It cannot be written.
     """
+    check_writable(path, is_folder=True)
     if (path / CONFIG).exists():
         empty = "" if has_checkpoint(path) else " (it has no checkpoint yet: unless it is in use, delete it)"
         raise FileExistsError(f"{path} already holds a run; choose another folder, or resume it with --resume{empty}")

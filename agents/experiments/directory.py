@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
+import os
 import platform
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import metadata
@@ -15,6 +18,7 @@ from typing import Any
 import filelock
 from stable_baselines3.common.logger import KVWriter, TensorBoardOutputFormat
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+from torch import nn
 
 import memenvs
 from memenvs.agents.algorithms.distributed import Processes
@@ -40,6 +44,7 @@ NUMBERED_RESULTS = ("demonstrations_*.json", "episode_*.png", "words_*.png")
 LOCK = ".lock"
 PACKAGES = ("gymnasium", "numpy", "stable-baselines3", "torch")
 """Packages that the numbers of a run depend on besides this one."""
+_CHUNK = 2**20  # bytes that are written at once
 VALIDATION = "validation/return"
 """Metric that runs with validation log; the best checkpoint has the largest value."""
 
@@ -67,7 +72,8 @@ class RunDirectory:
     Raises:
         FileExistsError: A new run in a folder that has one.
         FileNotFoundError: No run to open.
-        ValueError: Its config cannot be read.
+        ValueError: Its config cannot be read, or the folder cannot be written.
+        OSError: The file system of the folder has no locks, or refuses to write.
         RuntimeError: Another process is working in it.
     """
 
@@ -91,19 +97,31 @@ class RunDirectory:
         file = self.path / CONFIG
         if config is not None:
             check_new(self.path)
-            self.path.mkdir(parents=True, exist_ok=True)
         else:
             read_config(self.path)  # before there is a lock file, which a folder without a run should not get
-        lock = filelock.FileLock(self.path / LOCK, timeout=0, thread_local=False)
-        try:
-            lock.acquire()
-        except filelock.Timeout:
-            raise RuntimeError(f"{self.path} is in use by another process") from None
-        self._lock = lock
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._lock = self._acquire_lock()
         remove_leftovers(self.path)
         if config is not None:
             write_file(self.path / VERSIONS, json.dumps(versions(), indent=1).encode())
             write_file(file, json.dumps(config.to_json(), indent=1).encode())  # last: with it the folder holds a run
+
+    def _acquire_lock(self) -> filelock.BaseFileLock:
+        file = self.path / LOCK
+        was_there = file.exists()
+        lock = filelock.FileLock(file, timeout=0, thread_local=False)
+        try:
+            lock.acquire()
+        except filelock.Timeout:
+            raise RuntimeError(f"{self.path} is in use by another process") from None
+        except (OSError, NotImplementedError) as error:  # earlier versions of the package raise the second
+            if not was_there:
+                file.unlink(missing_ok=True)
+            raise OSError(
+                f"{self.path} cannot be locked against other processes ({error}); choose a folder that can be written, "
+                "on a file system that has locks, such as that of a local disk"
+            ) from None
+        return lock
 
     @classmethod
     def open_or_create(cls, path: str | Path, config: RunConfig) -> RunDirectory:
@@ -161,6 +179,34 @@ class RunDirectory:
     def replay_path(self, step: int) -> Path:
         """Path of the replay that belongs to the checkpoint of an environment step."""
         return self.path / f"replay_{step}.safetensors"
+
+    def check_space(self, model: nn.Module) -> None:
+        """Write as much as a checkpoint of a model takes, and delete it; every process must call this.
+
+        Raises:
+            OSError: The disk is too full, or a quota is used up. In processes other than the first a RuntimeError.
+        """
+        with self.processes.fail_together():
+            if self.processes.is_first:
+                self._check_space(sum(each.nbytes * (3 if each.requires_grad else 1) for each in model.parameters()))
+
+    def _check_space(self, size: int) -> None:
+        """Write and delete this many bytes."""
+        free = shutil.disk_usage(self.path).free
+        file = self.path / f".space.{os.getpid()}"  # a name that `remove_leftovers` knows
+        try:
+            if free < size:  # a file system that compresses would take the zeros
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            with file.open("wb") as out:
+                for start in range(0, size, _CHUNK):
+                    out.write(bytes(min(_CHUNK, size - start)))
+        except OSError as error:
+            raise OSError(
+                f"{self.path} must have room for a checkpoint of {size / 1e6:.1f} MB, has {free / 1e6:.1f} MB "
+                f"({error.strerror})"
+            ) from None
+        finally:
+            file.unlink(missing_ok=True)
 
     def drop_replays(self, but: Path | None = None) -> None:
         """Delete the replays of earlier checkpoints."""
@@ -225,7 +271,7 @@ def find_conflict(runs: Mapping[Path, RunConfig]) -> str | None:
         for folder, config in runs.items():
             if (folder / CONFIG).exists():
                 RunDirectory.open_or_create(folder, config).close()
-    except (ValueError, RuntimeError) as error:
+    except (ValueError, RuntimeError, OSError) as error:
         return str(error)
     return None
 

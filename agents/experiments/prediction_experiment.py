@@ -100,6 +100,7 @@ class PredictionExperiment(Experiment):
             with processes.fail_together():
                 self.load_first_stage(config, learner.model)
             processes.broadcast(list(learner.model.state_dict().values()))
+        run.check_space(learner.model)
         writers: list[KVWriter] = []
         if processes.is_first:
             run.drop_metrics_after(learner.num_timesteps)

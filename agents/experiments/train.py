@@ -47,6 +47,13 @@ def train_run(run: RunDirectory, *, quiet: bool = False) -> Any:
         FileNotFoundError: The encoder to start with, or the replay beside the checkpoint, is missing.
         ValueError: The run's checkpoint or replay is incomplete, of other settings or of another number of processes.
             The encoder to start with does not fit. The environments cannot be split over the processes.
+        OSError: There is no room for a checkpoint, or a file could not be written; the last checkpoint is kept.
         RuntimeError: Another process has failed.
     """
-    return run.config.kind.make_experiment().train(run, quiet=quiet)
+    try:
+        return run.config.kind.make_experiment().train(run, quiet=quiet)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        kept = "the last checkpoint is kept" if run.has_checkpoint else "there is no checkpoint yet"
+        raise OSError(f"{error}; {kept}, --resume goes on when this is mended") from error

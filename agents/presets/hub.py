@@ -36,7 +36,7 @@ from memenvs.agents.experiments.config import CHECKPOINT, CONFIG, RunConfig, che
 from memenvs.agents.experiments.directory import VERSIONS, RunDirectory
 from memenvs.agents.experiments.evaluation_files import read_evaluation
 from memenvs.agents.presets.model_card import PLACEHOLDER, model_card
-from memenvs.files import is_side_file, list_files, write_file
+from memenvs.files import check_writable, is_side_file, list_files, write_file
 from memenvs.json_records import format_json, parse_json
 
 FORMAT = 1
@@ -67,11 +67,13 @@ def save_to_folder(run: str | Path, folder: str | Path, *, checkpoint: str | Non
     Raises:
         FileNotFoundError: There is no run, or it has no such checkpoint.
         FileExistsError: The folder holds something else than an agent.
-        ValueError: The run learns to predict, so it has no policy that acts, or its checkpoint cannot be read.
+        ValueError: The run learns to predict, so it has no policy that acts; its checkpoint cannot be read; or the
+            folder cannot be written.
     """
     with RunDirectory(run) as opened:
         files = _files(opened, checkpoint)
     folder = Path(folder)
+    check_writable(folder, is_folder=True)
     if folder.exists() and not (folder / INDEX).is_file() and list_files(folder):
         raise FileExistsError(f"{folder} must be a new or empty folder, or one with an agent to replace")
     for name in (INDEX, *OPTIONAL):  # without the index an unfinished folder is refused

@@ -19,6 +19,7 @@ from memenvs.cli.common import (
     import_modules,
     lossy_streams,
     non_negative_int,
+    output_folder,
     positive_float,
     positive_int,
     run_command,
@@ -205,6 +206,7 @@ def _add_house_arguments(house: argparse.ArgumentParser) -> None:
     )
     house.add_argument(
         "--habitat",
+        type=output_folder,
         metavar="FOLDER",
         help="add the home to a scene dataset of habitat-sim in this folder: stage, semantic ids, and, if the package "
         "is installed, navigation mesh (needs memenvs[export])",

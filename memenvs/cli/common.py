@@ -22,6 +22,7 @@ from memenvs.checks import choices_for
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.json_records import MAX_SHOWN, format_json, parse_json
 from memenvs.registry import EnvironmentSpec, find_environment
+from memenvs.files import check_writable
 
 #: Ours, each with a folder of its own in an editable install.
 PACKAGES = ("memenvs", "memenvs.agents", "memenvs.wrappers")
@@ -221,6 +222,24 @@ def positive_float(text: str) -> float:
     return value
 
 
+def output_folder(text: str) -> Path:
+    """Parse an argument that must be a folder to write, which may not exist yet."""
+    return _output(text, is_folder=True)
+
+
+def output_file(text: str) -> Path:
+    """Parse an argument that must be a file to write, whose folder may not exist yet."""
+    return _output(text, is_folder=False)
+
+
+def _output(text: str, is_folder: bool) -> Path:
+    try:
+        check_writable(Path(text), is_folder=is_folder)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return Path(text)
+
+
 def frame_rate(text: str) -> float:
     """Parse an argument that must be a number from 0.1 to 50, frames a second."""
     value = _float(text)
@@ -343,16 +362,13 @@ def check_output(argument: str, path: str, *suffixes: str) -> Path:
     """Check the path of a file to write, before any work is done for it.
 
     Raises:
-        UserError: The suffix is none of `suffixes`, the folder does not exist or is not writable, or the path is a
-            folder.
+        UserError: The suffix is none of `suffixes`, the folder does not exist, or the file cannot be written there.
     """
     found = Path(path)
     if found.suffix.lower() not in suffixes:
         raise UserError(f"argument {argument}: must end in {' or '.join(suffixes)}, got {path!r}")
     if not found.parent.is_dir():
         raise UserError(f"argument {argument}: no such folder {str(found.parent)!r}")
-    if found.is_dir():
-        raise UserError(f"argument {argument}: {path!r} is a folder")
-    if not os.access(found.parent, os.W_OK):
-        raise UserError(f"argument {argument}: the folder {str(found.parent)!r} is not writable")
+    with as_user_error(argument, ValueError):
+        check_writable(found)
     return found

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-from pathlib import Path
 
 import numpy as np
 
@@ -27,7 +25,6 @@ def run(arguments: argparse.Namespace) -> None:
         return
     out = None if arguments.out is None else check_output("--out", arguments.out, ".png")
     glb = None if arguments.glb is None else check_output("--glb", arguments.glb, ".glb")
-    habitat = None if arguments.habitat is None else _check_folder(arguments.habitat)
     for name in ("glb", "habitat"):
         if getattr(arguments, name) is not None:  # refuse before anything is written
             from memenvs.houses.gltf import export_glb, import_trimesh
@@ -47,11 +44,11 @@ def run(arguments: argparse.Namespace) -> None:
         with as_user_error("--glb", OSError):
             export_glb(house, glb)
     written = [path for path in (out, glb) if path is not None]
-    if habitat is not None:
+    if arguments.habitat is not None:
         from memenvs.houses.habitat.export import export_habitat
 
         with as_user_error("--habitat", OSError, ValueError):
-            written += export_habitat(house, habitat)
+            written += export_habitat(house, arguments.habitat)
     facts = describe(house, navigation)
     if arguments.json:
         print_json(facts)
@@ -84,17 +81,6 @@ def describe(house: House, navigation: NavigationMap) -> dict[str, float]:
         "area_m2": round(house.area, 2),
         "navigable_m2": round(navigation.area, 2),
     }
-
-
-def _check_folder(path: str) -> Path:
-    """Check the folder of --habitat, which may not exist yet, before any work is done for it."""
-    folder = Path(path)
-    above = next(each for each in (folder, *folder.absolute().parents) if each.exists())
-    if not above.is_dir():
-        raise UserError(f"argument --habitat: must be a folder, got {path!r}, where {str(above)!r} is a file")
-    if not os.access(above, os.W_OK):
-        raise UserError(f"argument --habitat: the folder {str(above)!r} is not writable")
-    return folder
 
 
 def _check_homes(arguments: argparse.Namespace) -> None:

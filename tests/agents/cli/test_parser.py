@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -31,12 +32,33 @@ def test_help_explains_the_steps(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_mistakes_and_lists_need_no_torch(tmp_path: Path) -> None:
     (tmp_path / "config.json").touch()
+def test_options_of_several_values_leave_the_arguments_that_usage_prints_after_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("one", "two"):
+        Path(name).mkdir()
+    runs = [Path("one"), Path("two")]
+    for line in ("--policies agent random one two --maps 1", "--maps 1 one two --policies agent random"):
+        options, rest = make_parser().parse_known_args(["paths", *line.split()])
+        assert (options.folders, options.policies, options.maps, rest) == (runs, ["agent", "random"], 1, [])
+    options, _ = make_parser().parse_known_args(["pack", "--out", "t", "--metrics", "return", "spl", "one", "two"])
+    assert (options.metrics, options.folders) == (["return", "spl"], runs)
+    for line in ("--lengths 1 2 q.json", "q.json --lengths 1 2", "--lengths 1 2 --split test q.json"):
+        arguments = make_environments_parser().parse_args(["verbalization", "questions", *line.split()])
+        assert (arguments.lengths, arguments.out) == ([1, 2], "q.json")
+    with pytest.raises(SystemExit, match="2"):
+        make_environments_parser().parse_args(["verbalization", "questions", "--lengths", "x", "q.json"])
+    assert "argument --lengths: must be an integer of at least 1, got 'x'" in capsys.readouterr().err
+
+
     code = """
 import contextlib, io, sys
 from memenvs.agents.__main__ import main
 mistakes = (
     ["train", "demo", "--env", "memenvs/Darkrom-v0"], ["train", "demo", "--out", sys.argv[1]],
-    ["train", "nope"], ["train", "demo", "--ppo.n_epoch", "2"], ["train", "demo", "--resume", "--out", "/no/run"],
+    ["train", "nope"], ["train", "demo", "--ppo.n_epoch", "2"],
+    ["train", "demo", "--resume", "--out", sys.argv[1] + "/no/run"],
     ["evaluate", "/no/run"], ["probe", "/no/run"], ["ask", "/no/run"], ["answer", "/no/run", "/no/file"],
     ["record", "/no/run"], ["paths", "/no/run"], ["report", "/no/run"], ["presets", "nope"], ["push", "/no/run", "x"],
     ["dataset", "/no/run", "--out", "some-v0"],
@@ -56,6 +78,31 @@ print(status, [name for name in ("torch", "numba", "stable_baselines3", "matplot
 
 def test_a_reader_that_leaves_early() -> None:
     command = f"{sys.executable} -m memenvs.agents presets | true"
+def test_outputs_are_checked_before_anything_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    run = str(tmp_path / "no-run")
+    for command, kind in (
+        (["train", "nope", "--out"], "folder"),
+        (["probe", run, "--out"], "folder"),
+        (["paths", run, "--out"], "folder"),
+        (["report", run, "--out"], "folder"),
+        (["pull", "nope", "--out"], "folder"),
+        (["trajectories", run, "--out"], "file"),
+        (["record", run, "--out"], "file"),
+        (["pack", run, "--out"], "file"),
+        (["ask", run, "--page"], "file"),
+    ):
+        for name, problem in (
+            ("file/in/it", "file' is no folder"),
+            ("file" if kind == "folder" else ".", "is no folder" if kind == "folder" else "it is a folder"),
+            (os.fsdecode(b"bad\xff"), "a path must be UTF-8"),
+        ):
+            with pytest.raises(SystemExit):
+                main([*command, str(tmp_path / name)])
+            error = capsys.readouterr().err
+            assert f"argument {command[-1]}: cannot write '" in error and problem in error
+
+
     done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 

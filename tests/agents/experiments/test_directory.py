@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +12,7 @@ import pytest
 
 from memenvs.agents.experiments.callback import RunCallback
 from memenvs.agents.experiments.config import CONFIG
-from memenvs.agents.experiments.directory import METRICS, VALIDATION, RunDirectory, find_conflict
+from memenvs.agents.experiments.directory import LOCK, METRICS, VALIDATION, RunDirectory, find_conflict
 from memenvs.agents.presets import find_preset
 from tests.processes import Python
 
@@ -49,6 +51,42 @@ def test_a_killed_process_releases_its_folder(tmp_path: Path) -> None:
         other.kill()
         other.wait()
     assert find_conflict({tmp_path: SMALL}) is None
+
+
+def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = tmp_path / "run"
+    for code in (errno.ENOLCK, errno.EOPNOTSUPP):
+
+        def refuse(*_: object, code: int = code) -> None:
+            raise OSError(code, os.strerror(code))
+
+        with monkeypatch.context() as patch:
+            patch.setattr("fcntl.flock", refuse)
+            message = (
+                rf"{run} cannot be locked .*{os.strerror(code)}.*; choose a folder .* such as that of a local disk"
+            )
+            with pytest.raises(OSError, match=message):
+                RunDirectory(run, SMALL)
+        assert list(run.iterdir()) == []
+    RunDirectory(run, SMALL).close()
+    monkeypatch.setattr("fcntl.flock", refuse)
+    assert "cannot be locked" in (find_conflict({run: SMALL}) or "")
+    assert (run / LOCK).exists()  # may be the lock of a process elsewhere
+
+
+def test_folders_that_cannot_be_written_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    for name, problem in (
+        ("file", "'.*file' is no folder"),
+        ("file/run", "'.*file' is no folder"),
+        (os.fsdecode(b"bad\xff"), "a path must be UTF-8"),
+    ):
+        with pytest.raises(ValueError, match=f"^cannot write '.*': {problem}$"):
+            RunDirectory(tmp_path / name, SMALL)
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != tmp_path)
+    with pytest.raises(ValueError, match=rf"^cannot write '.*run': the folder '{tmp_path}' is not writable$"):
+        RunDirectory(tmp_path / "run", SMALL)
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
 
 def test_only_a_run_of_equal_settings_is_opened(tmp_path: Path) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
@@ -14,7 +17,7 @@ import torch
 from memenvs.agents import PartialUpdatePPO, PPOConfig
 from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig, with_overrides
-from memenvs.agents.experiments.directory import CHECKPOINT, RunDirectory
+from memenvs.agents.experiments.directory import CHECKPOINT, LOCK, RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_run, trained_policy
 from memenvs.agents.experiments.run_report import write_report
 from memenvs.agents.experiments.train import check_config, train_run
@@ -70,6 +73,48 @@ def test_runs_of_other_seeds_share_no_episode(tmp_path: Path) -> None:
         with RunDirectory(tmp_path / str(seed), config) as run:
             env = train_run(run, quiet=True).env
         assert [info["seed"] for info in env.reset_infos] == [8 * seed + i for i in range(8)]
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """Let the operating system refuse longer files, in place of a disk that is full."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_stops_before_training_or_keeps_the_last_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = replace(SMALL, total_steps=1024)
+    files = ["config.json", "versions.json"]
+    room = r"run must have room for a checkpoint of 0\.1 MB, has .* MB"
+    hint = "there is no checkpoint yet, --resume goes on when this is mended$"
+    with RunDirectory(tmp_path / "run", config) as run:
+        with largest_file(20_000), pytest.raises(OSError, match=rf"{room} \(File too large\); {hint}"):
+            train_run(run, quiet=True)
+        with monkeypatch.context() as patch:
+            patch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=20_000))
+            with pytest.raises(OSError, match=rf"{room} \(No space left on device\); {hint}"):
+                train_run(run, quiet=True)
+        assert sorted(each.name for each in run.path.iterdir() if each.name != LOCK) == files
+        train_run(run, quiet=True)
+        before = (run.path / CHECKPOINT).read_bytes()
+        assert 20_000 < len(before) < 100_000  # the limit and what is said above
+        run.extend(2048)
+        monkeypatch.setattr(RunDirectory, "check_space", lambda *_: None)  # there was room when training began
+        with (
+            largest_file(20_000),
+            pytest.raises(OSError, match=r"checkpoint\.zip'; the last checkpoint is kept, --res"),
+        ):
+            train_run(run, quiet=True)
+        assert (run.path / CHECKPOINT).read_bytes() == before
+        assert not [each for each in run.path.iterdir() if each.name.startswith(".checkpoint")]
+        assert train_run(run, quiet=True).num_timesteps == 2048
 
 
 class Fragile(gym.Env):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from memenvs.verbalization.dates import DAY, HOUR, as_datetime, as_seconds, date_fields
-from memenvs.verbalization.language.facts import MAX_CLAUSES, Clause
+from memenvs.verbalization.language.facts import MAX_CLAUSES, Clause, Later
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.questions import Question, Speaker, answer_clauses, plain_time, referents, too_long
 from memenvs.verbalization.language.sampler import QuestionAnswer
@@ -81,10 +81,12 @@ def _encode(question: Question, clauses: Sequence[Clause], starts: Sequence[int]
             rows[0, 8:10] = tuples[0, 7:9]
         return rows
     remaining = iter(starts)
+    before: int | None = None
     for row, clause in zip(rows, clauses, strict=False):
         if clause.time is None and clause.later is None:
             continue
-        moment = next(remaining) if question.kind == "summary" else _moment(clause)
+        is_summary = question.kind == "summary"
+        before = moment = _whole_minute(next(remaining), before, clause.later) if is_summary else _moment(clause)
         _, month, day, _, hour, minute, _ = date_fields(np.array(moment)).tolist()
         row[_TIME] = month, day, hour + 1, minute + 1
     return rows
@@ -94,6 +96,21 @@ def _moment(clause: Clause) -> int:
     """Second in the middle of what the time of a clause denotes."""
     assert clause.time is not None
     return (clause.time.low + clause.time.high) // 2
+
+
+def _whole_minute(start: int, before: int | None, later: Later | None) -> int:
+    """Whole minute at or beside the start of an episode that is as much later than the one before as its clause says.
+
+    Hours later are rounded, so the seconds that slots do not have can decide between two of them.
+    """
+    minute = start // 60 * 60
+    beside = (minute, minute + 60, minute - 60)
+    return next((each for each in beside if before is None or _later(before, each) == later), minute)
+
+
+def _later(before: int, start: int) -> Later:
+    """How much later than the episode before one starts, in words of a summary."""
+    return later_than(max(0, start - before), max(0, start // DAY - before // DAY))
 
 
 def slots_to_tuples(question: Question, rows: np.ndarray, now: int) -> np.ndarray:
@@ -121,7 +138,7 @@ def slots_to_tuples(question: Question, rows: np.ndarray, now: int) -> np.ndarra
         day = _latest(month, date, now)
         start = day * DAY + max(hour - 1, 0) * HOUR + 60 * max(minute - 1, 0)
         if question.kind == "summary" and before is not None:
-            later = later_than(max(0, start - before), max(0, day - before // DAY))
+            later = _later(before, start)
             row[6:8] = (later.number + 1, 0) if later.unit == "days" else (0, later.number + 1)
         else:
             row[6:9] = min(now // DAY - day, LONGEST_AGO) + 1, hour, minute

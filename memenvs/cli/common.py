@@ -20,9 +20,9 @@ import gymnasium as gym
 
 from memenvs.checks import choices_for
 from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.files import check_writable
 from memenvs.json_records import MAX_SHOWN, format_json, parse_json
 from memenvs.registry import EnvironmentSpec, find_environment
-from memenvs.files import check_writable
 
 #: Ours, each with a folder of its own in an editable install.
 PACKAGES = ("memenvs", "memenvs.agents", "memenvs.wrappers")
@@ -200,6 +200,24 @@ def file_stem(text: str) -> str:
     return text
 
 
+def output_folder(text: str) -> Path:
+    """Parse an argument that must be a folder to write, which may not exist yet."""
+    return _output(text, is_folder=True)
+
+
+def output_file(text: str) -> Path:
+    """Parse an argument that must be a file to write, whose folder may not exist yet."""
+    return _output(text, is_folder=False)
+
+
+def _output(text: str, is_folder: bool) -> Path:
+    try:
+        check_writable(Path(text), is_folder=is_folder)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return Path(text)
+
+
 def non_negative_int(text: str) -> int:
     """Parse an argument, such as a seed, that must be an integer of at least 0."""
     if not text.isdecimal():
@@ -220,24 +238,6 @@ def positive_float(text: str) -> float:
     if not 0.0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"must be a number above 0, got {text!r}")
     return value
-
-
-def output_folder(text: str) -> Path:
-    """Parse an argument that must be a folder to write, which may not exist yet."""
-    return _output(text, is_folder=True)
-
-
-def output_file(text: str) -> Path:
-    """Parse an argument that must be a file to write, whose folder may not exist yet."""
-    return _output(text, is_folder=False)
-
-
-def _output(text: str, is_folder: bool) -> Path:
-    try:
-        check_writable(Path(text), is_folder=is_folder)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return Path(text)
 
 
 def frame_rate(text: str) -> float:

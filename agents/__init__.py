@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from memenvs.agents.algorithms.supervised import SupervisedLearner
     from memenvs.agents.algorithms.supervised_config import SupervisedConfig
     from memenvs.agents.experiments.trial_eval_callback import TrialEvalCallback
-    from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
+    from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults, evaluate
     from memenvs.agents.memory import MEMORIES, Memory, StepInputs, make_memory, memories, register_memory
     from memenvs.agents.memory.allocator import AdaptiveAllocator
     from memenvs.agents.mtvm.imitation import ImitationA2C
@@ -47,6 +47,7 @@ __all__ = [
     "TrialEvaluator",
     "TrialResults",
     "TrialVecEnv",
+    "evaluate",
     "make_memory",
     "make_vec_env",
     "memories",
@@ -75,6 +76,7 @@ _MODULES = {
     "TrialEvaluator": "experiments.trial_evaluator",
     "TrialResults": "experiments.trial_evaluator",
     "TrialVecEnv": "vec_env",
+    "evaluate": "experiments.trial_evaluator",
     "make_memory": "memory",
     "make_vec_env": "vec_env",
     "memories": "memory",

@@ -453,6 +453,11 @@ class TrialEnv(gym.Env):
         self.metadata = dict(type(self).metadata)
 
     @property
+    def batch(self) -> TrialVectorEnv:
+        """The batch-native form with N = 1 that it is made of."""
+        return self._batch
+
+    @property
     def task(self) -> BatchTask:
         """The task: its rules, and its state as arrays with N = 1."""
         return self._batch.task

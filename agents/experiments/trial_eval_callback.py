@@ -7,13 +7,18 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback, EventCallback
-from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor, is_vecenv_wrapped
+from stable_baselines3.common.vec_env import VecEnv
 
 from memenvs.agents.algorithms.base import MemoryAlgorithm
-from memenvs.agents.experiments.trial_evaluator import ENDLESS, TrialEvaluator, TrialResults
+from memenvs.agents.experiments.trial_evaluator import (
+    ENDLESS,
+    TrialEvaluator,
+    TrialResults,
+    seeded_actions,
+    with_records,
+)
 from memenvs.checks import check_int
-from memenvs.resets import below_limit, stream_seed
+from memenvs.resets import stream_seed
 from memenvs.wrappers import TrialWrapper
 
 SUCCESS = ("is_success", "success")
@@ -76,12 +81,11 @@ class TrialEvalCallback(EventCallback):
         check_int("eval_freq", eval_freq)
         check_int("trial_steps", trial_steps, or_none=True)
         check_int("seed", seed, 0)
-        single = eval_env
-        env = single if isinstance(single, VecEnv) else DummyVecEnv([lambda: single])
+        env = with_records(eval_env)
         if trial_steps is None and not _trials_end(env):
-            raise ValueError(f"trial_steps must be given where trials do not end by themselves, got None for {single}")
-        if not is_vecenv_wrapped(env, VecMonitor) and not env.env_is_wrapped(Monitor)[0]:
-            env = VecMonitor(env)  # records return and length of each episode
+            raise ValueError(
+                f"trial_steps must be given where trials do not end by themselves, got None for {eval_env}"
+            )
         self.eval_env = env
         self.callback_on_new_best = callback_on_new_best
         if callback_on_new_best is not None:
@@ -152,23 +156,16 @@ class TrialEvalCallback(EventCallback):
         Raises:
             ValueError: A trial has no finished episode.
         """
-        policy = self.model.policy
-        before = {name: generator.get_state() for name, generator in policy.generators.items()}
         self.eval_env.seed(stream_seed(self.seed))
-        try:
-            for generator in policy.generators.values():
-                generator.manual_seed(below_limit(self.seed))
-            evaluator = TrialEvaluator(
-                self.eval_env,
-                self.trial_steps or ENDLESS,
-                self.n_eval_trials,
-                deterministic=self.deterministic,
-                seed=self.seed,
-            )
-            results = evaluator.run(policy)
-        finally:
-            for name, generator in policy.generators.items():
-                generator.set_state(before[name])
+        evaluator = TrialEvaluator(
+            self.eval_env,
+            self.trial_steps or ENDLESS,
+            self.n_eval_trials,
+            deterministic=self.deterministic,
+            seed=self.seed,
+        )
+        with seeded_actions(self.model.policy, self.seed):
+            results = evaluator.run(self.model.policy)
         returns = results.metrics.get("return", np.zeros((self.n_eval_trials, 0)))
         if not np.isfinite(returns).any(1).all():
             raise ValueError(f"trial_steps must be enough for an episode of each trial, got {self.trial_steps}")

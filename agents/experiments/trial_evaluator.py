@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
-from stable_baselines3.common.vec_env import VecEnv
+import torch
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor, is_vecenv_wrapped
 
 from memenvs.agents.experiments.play import DemonstratedPolicy, Policy, play_trials, trial_options
-from memenvs.agents.vec_env import TrialVecEnv
-from memenvs.certificates.test_sets import TrialSet, playable_test_set
+from memenvs.agents.policies.acting import ActingPolicy
+from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
+from memenvs.certificates.test_sets import TrialSet, find_test_set, playable_test_set
 from memenvs.checks import check_int, choices_for
-from memenvs.resets import stream_seed
+from memenvs.core import TrialVectorEnv
+from memenvs.registry import find_environment
+from memenvs.resets import below_limit, stream_seed
 from memenvs.task import metric_values
 
 ENDLESS = 2**62
 """Steps of a trial that ends by itself."""
+NUM_ENVS = 64
+"""Environments that `evaluate` makes; the results do not depend on their number, but for the actions drawn."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +107,26 @@ class TrialResults:
             stderr_clustered=np.array([_stderr(cluster_means[:, e]) for e in episodes]) if episodes else np.zeros(0),
             count=count[:num_episodes],
         )
+
+    def __str__(self) -> str:
+        """A table of means with their standard errors over trials: of the first episode, and of those after it."""
+        title = f"{len(self.layouts)} trials"
+        names = sorted(self.metrics)
+        if self.test_set is not None:
+            title = f"{self.test_set.id}, test set {self.test_set.name}: {title}"
+            score = find_environment(self.test_set.id).score_key
+            names.sort(key=lambda name: name != score)  # the score first
+        episodes = max((len(self.curve(name).mean) for name in names), default=0)
+        if episodes == 0:
+            return f"{title}, no episode has ended in all of them"
+        rows = [["", "episode 1", f"episodes 2 to {episodes}"]]
+        for name in names:
+            values = self.metrics[name][:, :episodes]
+            parts = values[:, 0], np.array([_mean(later) for later in values[:, 1:]])
+            rows.append([name, *(f"{_mean(part):.4g} +- {_stderr(part):.2g}" for part in parts)])
+        width, columns = max(map(len, names)), 3 if episodes > 1 else 2
+        lines = [f"{row[0]:{width}}" + "".join(f"{cell:>20}" for cell in row[1:columns]) for row in rows]
+        return "\n".join([title, *lines])
 
     def to_json(self) -> dict[str, Any]:
         """Convert to JSON data: each metric's complete curve and means of demonstrations."""
@@ -269,8 +298,8 @@ class TrialEvaluator:
         observation = env.reset()
         layouts = [int(info.get("layout_id", 0)) for info in env.unwrapped.reset_infos]
         homes = [info.get("scene_id", info.get("scan")) for info in env.unwrapped.reset_infos]
-        task = env.unwrapped.env.task if isinstance(env.unwrapped, TrialVecEnv) else None
-        option_names = () if task is None else task.option_names
+        batch = _batch_of(env)
+        option_names = () if batch is None else batch.task.option_names
         records: list[list[dict[str, float]]] = [[] for _ in range(count)]
         running = np.ones(count, bool)  # environments whose trial of this batch goes on
         steps_left = np.full(count, self.n_steps)  # steps in which the policy still acts
@@ -315,13 +344,103 @@ class TrialEvaluator:
             return {}
 
 
+def evaluate(
+    env: str | gym.Env | VecEnv,
+    policy: Policy,
+    test_set: str | TrialSet = "v0",
+    *,
+    trials: int | None = None,
+    deterministic: bool = False,
+    seed: int = 0,
+) -> TrialResults:
+    """Play the trials of a test set with anything that has `predict`; `print` shows the scores.
+
+    Actions are drawn, as in training: the most likely ones of a policy with a memory often score far less.
+    `evaluate_policy` of Stable-Baselines3 takes these by default, and does not know trials.
+
+    Args:
+        env: Id. Or an environment that plays the test set, single or N copies, wrapped as the policy needs it; its
+            settings must be those of the test set (`find_test_set(id).settings`), and it is not closed.
+        policy: A model of this package or of Stable-Baselines3, or any object with such a `predict`. If its `predict`
+            has no `trial_start`, its memory lasts an episode; around a `TrialWrapper` that is a trial.
+        test_set: Name of a test set of the id (`memenvs test-set ID`), or the set.
+        trials: Play only the first trials, for a first estimate; >= 1. None: all.
+        deterministic: Take the most likely actions.
+        seed: Seed of the actions that are drawn; >= 0. The trials do not depend on it.
+
+    Returns:
+        Metrics of each episode of each trial.
+
+    Raises:
+        ValueError: No such id or test set, the environment does not play it, or the policy does not fit.
+
+    Example:
+        >>> print(evaluate("memenvs/Darkroom-Gap-v0", model))
+    """
+    check_int("seed", seed, 0)
+    if isinstance(env, str):
+        played = find_test_set(env, test_set) if isinstance(test_set, str) else test_set
+        copies = make_vec_env(find_environment(env).id, min(NUM_ENVS, trials or played.trials), **played.settings)
+        try:
+            return evaluate(copies, policy, played, trials=trials, deterministic=deterministic, seed=seed)
+        finally:
+            copies.close()
+    env = with_records(env)
+    played = _check_test_set(env, test_set)
+    if trials is not None:
+        check_int("trials", trials, at_most=played.trials)
+        played = replace(played, trials=trials)
+    acting = getattr(policy, "policy", policy)
+    if isinstance(acting, ActingPolicy):
+        acting.check_env(env)
+    with seeded_actions(acting, seed):
+        return TrialEvaluator(env, deterministic=deterministic, test_set=played).run(policy)
+
+
+def with_records(env: gym.Env | VecEnv) -> VecEnv:
+    """Make a `VecEnv` of an environment, which reports return and length of each episode."""
+    copies = env if isinstance(env, VecEnv) else DummyVecEnv([lambda: env])
+    if is_vecenv_wrapped(copies, VecMonitor) or copies.env_is_wrapped(Monitor)[0]:
+        return copies
+    return VecMonitor(copies)
+
+
+@contextmanager
+def seeded_actions(policy: Any, seed: int) -> Iterator[None]:
+    """Seed what a policy draws its actions from, and restore it afterwards.
+
+    Those of this package have generators; others, as Stable-Baselines3's, draw from torch's global one.
+    """
+    generators = getattr(policy, "generators", {})
+    before = {name: generator.get_state() for name, generator in generators.items()}
+    try:
+        with torch.random.fork_rng():
+            torch.manual_seed(below_limit(seed))
+            for generator in generators.values():
+                generator.manual_seed(below_limit(seed))
+            yield
+    finally:
+        for name, generator in generators.items():
+            generator.set_state(before[name])
+
+
+def _batch_of(env: VecEnv) -> TrialVectorEnv | None:
+    """Return the batch-native form of an environment, or of the first of its copies; None if it has none."""
+    bare = env.unwrapped
+    if isinstance(bare, TrialVecEnv):
+        return bare.env
+    batch = bare.get_attr("batch", 0)[0] if bare.has_attr("batch") else None
+    return batch if isinstance(batch, TrialVectorEnv) else None
+
+
 def _check_test_set(env: VecEnv, test_set: str | TrialSet) -> TrialSet:
     """Return the test set of an environment, checked."""
-    if not isinstance(env.unwrapped, TrialVecEnv):
-        raise ValueError(f"test_set needs a TrialVecEnv, got {type(env.unwrapped).__name__}")
+    batch = _batch_of(env)
+    if batch is None:
+        raise ValueError(f"test_set needs an environment of memenvs, got {type(env.unwrapped).__name__}")
     if isinstance(test_set, str):
-        return playable_test_set(env.unwrapped.env, test_set)
-    test_set.check_env(env.unwrapped.env)
+        return playable_test_set(batch, test_set)
+    test_set.check_env(batch)
     return test_set
 
 

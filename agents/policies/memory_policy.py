@@ -40,6 +40,7 @@ from memenvs.agents.policies.policy_arguments import (
     has_phase,
     with_default_places,
 )
+from memenvs.agents.policies.small_sizes import with_size
 from memenvs.agents.vec_env import episode_horizon
 from memenvs.checks import plain
 from memenvs.task import PHASE
@@ -68,7 +69,10 @@ class MemoryPolicy(ActingPolicy):
         action_space: `Discrete`, `MultiDiscrete` or `Box`.
         lr_schedule: Learning rate as a function of the remaining progress, 1 ... 0.
         memory: Name of the memory, see `memenvs.agents.memories`.
-        memory_kwargs: Settings of the memory; `n_places` defaults to the number of places in the observation space.
+        size: "small": settings of the memory with fewer than 0.3 million weights, in
+            `memenvs.agents.policies.small_sizes.SMALL`. None: its default settings, which may have millions.
+        memory_kwargs: Settings of the memory, which overrule `size`; `n_places` defaults to the number of places in the
+            observation space.
         previous_action_dim: Width of the embedding of the previous action; 0 for none, and for actions that are not
             `Discrete`. None: 16 with a memory and `Discrete` actions, else 0.
         features_extractor_class: A features extractor or its name; one of your own must be registered by
@@ -104,6 +108,7 @@ class MemoryPolicy(ActingPolicy):
         lr_schedule: Schedule,
         *,
         memory: str = "relic",
+        size: str | None = None,
         memory_kwargs: Mapping[str, Any] | None = None,
         previous_action_dim: int | None = None,
         features_extractor_class: type[BaseFeaturesExtractor] | str | None = None,
@@ -130,7 +135,8 @@ class MemoryPolicy(ActingPolicy):
         )
         self._is_masked = isinstance(observation_space, spaces.Dict) and ACTION_MASK in observation_space.spaces
         self._has_phase = has_phase(observation_space)
-        settings = with_default_places(memory, memory_kwargs or {}, observation_space)
+        memory_kwargs = with_size(memory, size, memory_kwargs or {})
+        settings = with_default_places(memory, memory_kwargs, observation_space)
         self.extractor_space = extractor_space(observation_space, memory, settings)
         check_images(self.extractor_space, features_extractor_class)
         self.features_extractor = features_extractor_class(self.extractor_space, **self.features_extractor_kwargs)
@@ -162,7 +168,7 @@ class MemoryPolicy(ActingPolicy):
         # Resolved arguments, with which a checkpoint builds the policy again; see `json_kwargs`.
         kwargs = {
             "memory": memory,
-            "memory_kwargs": dict(memory_kwargs or {}),
+            "memory_kwargs": memory_kwargs,
             "previous_action_dim": previous_action_dim,
             "features_extractor_class": features_extractor_class.__name__,
             "features_extractor_kwargs": features_extractor_kwargs or {},
@@ -174,6 +180,14 @@ class MemoryPolicy(ActingPolicy):
             "adam_eps": adam_eps,
         }
         self._kwargs = plain(kwargs)
+
+    @classmethod
+    def resolve_kwargs(cls, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Replace a size by the settings of the memory; see `ActingPolicy.resolve_kwargs`."""
+        if kwargs.get("size") is None:
+            return kwargs
+        settings = with_size(kwargs.get("memory", "relic"), kwargs["size"], kwargs.get("memory_kwargs") or {})
+        return {**kwargs, "size": None, "memory_kwargs": settings}
 
     def add_allocator(self, allocator: AdaptiveAllocator, learning_rate: float) -> None:
         """Let an allocator choose the memory's eviction strategy.

@@ -7,6 +7,7 @@ from typing import Any
 
 from memenvs.agents.algorithms.ppo_config import PPOConfig
 from memenvs.agents.experiments.config import RunConfig, with_overrides
+from memenvs.agents.policies.small_sizes import SMALL
 from memenvs.agents.presets.preset import COMPRESSIVE_QUEUES, Preset, Variant
 
 
@@ -139,7 +140,8 @@ _DARKROOM = RunConfig(
     threads=1,
     learner=replace(_LAPTOP, n_steps=500, n_updates=5, batch_size=16, prefix_grad="detach", vf_coef=0.005),
     policy={
-        **_relic(2, 2, 64, 256, "k0v0", 128, depth_dropout=0.0),
+        "memory": "relic",
+        "memory_kwargs": {**SMALL["relic"], "max_episode_steps": 128},
         "features_extractor_kwargs": {"scaled": ["position"]},
     },
     eval_trials=100,
@@ -150,7 +152,8 @@ _DEMO = RunConfig(
     threads=1,
     learner=replace(_LAPTOP, n_steps=125, n_updates=5, batch_size=16, prefix_grad="detach", vf_coef=0.02),
     policy={
-        **_relic(2, 2, 64, 256, "k0v0", 128, depth_dropout=0.0),
+        "memory": "relic",
+        "memory_kwargs": {**SMALL["relic"], "max_episode_steps": 128},
         "features_extractor_kwargs": {"scaled": ["position"]},
     },
     eval_trials=100,
@@ -220,7 +223,7 @@ RELIC_PRESETS: dict[str, Preset] = {
         {
             name: Variant(about, {"policy.memory": name, "policy.memory_kwargs": settings})
             for name, about, settings in (
-                ("lstm", "an LSTM of 64 numbers in place of ReLIC", {"hidden_dim": 64}),
+                ("lstm", "an LSTM of 64 numbers in place of ReLIC", SMALL["lstm"]),
                 ("ct-lt", "a Compressive Transformer of 20 vectors and a long-term state", _COMPRESSIVE),
                 ("ct-log", "a Compressive Transformer of 20 vectors and six that merge", _COMPRESSIVE),
             )
@@ -282,7 +285,8 @@ RELIC_PRESETS: dict[str, Preset] = {
                 vf_coef=0.005,
             ),
             policy={
-                **_relic(2, 2, 64, 256, "k0v0", 64, depth_dropout=0.0),
+                "memory": "relic",
+                "memory_kwargs": {**SMALL["relic"], "max_episode_steps": 64},
                 "features_extractor_kwargs": {"image_dim": 64},
             },
         ),

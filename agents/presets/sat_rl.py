@@ -7,6 +7,7 @@ from typing import Any
 from memenvs.agents.algorithms.allocator_config import AllocatorConfig
 from memenvs.agents.algorithms.ppo_config import PPOConfig
 from memenvs.agents.experiments.config import RunConfig, with_overrides
+from memenvs.agents.policies.small_sizes import SMALL
 from memenvs.agents.presets.preset import COMPRESSIVE_QUEUES, Preset, Variant
 
 #: Whole episodes of 128 environments, one update for each rollout.
@@ -26,7 +27,7 @@ _PPO = PPOConfig(
 )
 #: Half of the stay in the second place, as in the paper.
 _CAPACITY = 40
-_SAT = {"dim": 64, "layers": 1, "heads": 2, "mlp_dim": 64, "capacity": _CAPACITY}
+_SAT = {**SMALL["sat-fifo"], "capacity": _CAPACITY}
 
 _VISUAL_MATCH = RunConfig(
     env="memenvs/VisualMatch-v0",
@@ -41,7 +42,7 @@ _VISUAL_MATCH = RunConfig(
     score="success",
 )
 #: As small as `_SAT`.
-_COMPRESSIVE: dict[str, Any] = {"dim": 64, "layers": 1, "heads": 2, "mlp_dim": 64, **COMPRESSIVE_QUEUES}
+_COMPRESSIVE: dict[str, Any] = {**SMALL["ct-lt"], **COMPRESSIVE_QUEUES}
 
 
 def _other(memory: str, **settings: Any) -> dict[str, Any]:
@@ -62,8 +63,8 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     },
     "sat-pm": ("sat-pm, which has a quota for each place", _other("sat-pm", **_SAT)),
     "none": ("no memory", _other("none")),
-    "gru": ("a GRU of 64 numbers", _other("gru", hidden_dim=64)),
-    "lstm": ("an LSTM of 64 numbers", _other("lstm", hidden_dim=64)),
+    "gru": ("a GRU of 64 numbers", _other("gru", **SMALL["gru"])),
+    "lstm": ("an LSTM of 64 numbers", _other("lstm", **SMALL["lstm"])),
     "relic": (
         "ReLIC over all steps of the episode",
         _other("relic", layers=1, heads=2, dim=64, mlp_dim=64, max_episode_steps=101),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from memenvs.agents.experiments.config import RunConfig
+from memenvs.agents.policies.small_sizes import SMALL
 from memenvs.agents.presets.preset import COMPRESSIVE_QUEUES, Preset, Variant
 from memenvs.agents.verbalization.config import QuestionConfig
 
@@ -13,7 +14,7 @@ KINDS = ("clock", "action", "problems", "past_time", "location", "object", "dura
 TEST_LENGTHS = (1, 2, 3, 5, 10)
 #: Small enough that a history of five episodes, of about 10 key frames each, does not fit.
 _QUEUES: dict[str, Any] = {"dim": 64, "layers": 2, "heads": 4, "mlp_dim": 128, **COMPRESSIVE_QUEUES}
-_LSTM: dict[str, Any] = {"dim": 64, "layers": 2}
+_LSTM = SMALL["lstm-o1"]
 _AUTO_ENCODER: dict[str, Any] = {"policy.reconstruction_weight": 0.2}
 #: Three times as many batches, with a lower learning rate and a wider head, which were better in validation.
 _LONGER: dict[str, Any] = {"total_steps": 9000, "questions.learning_rate": 2e-3, "policy.head_dim": 192}

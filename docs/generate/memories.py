@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import fields
 from types import NoneType
@@ -11,6 +12,7 @@ from generate.markdown import attributes, code, docstring_sections, field_defaul
 from generate.results import all_results, linked, memory_of, memory_page, presets_with, results_table
 from memenvs.agents.memory import MEMORIES, MemorySpec, make_memory, memory_spec, required_inputs
 from memenvs.agents.memory.sizes import LARGEST
+from memenvs.agents.policies.small_sizes import SMALL
 
 #: Section of the docstring of a memory's class, or of its config where several memories share a class -> its title.
 SECTIONS = {
@@ -58,8 +60,9 @@ def _index() -> str:
         rows.append((f"[`{name}`]({memory_page(name)})", summary, inputs, "yes" if memory.bounded else "no"))
     toctree = "\n".join(["```{toctree}", ":hidden:", "", *map(memory_page, MEMORIES), "```"])
     intro = (
-        'Every memory fits every learner that acts: `policy_kwargs={"memory": NAME, "memory_kwargs": {...}}`. A memory '
-        "that is not bounded keeps every step of a trial."
+        'Every memory fits every learner that acts: `policy_kwargs={"memory": NAME, "memory_kwargs": {...}}`. With '
+        '`"size": "small"` it has fewer than 0.3 million weights, for a laptop; its page has its settings then, which '
+        "`memory_kwargs` overrule. A memory that is not bounded keeps every step of a trial."
     )
     return page("Memories", intro, table(("memory", "one line", "needs", "bounded"), rows), toctree)
 
@@ -75,6 +78,7 @@ def _memory(spec: MemorySpec) -> str:
         f"`{spec.memory.__name__}`: {spec.summary}.",
         *(section(SECTIONS[name], text) for name, text in texts.items()),
         section("Settings", _settings(spec) if fields(config) else "It has none."),
+        section("Small size", _small(spec.name)),
         section("How to use", code(example(spec.name))),
         section("Results", _results(spec.name)),
         section("Implementation", linked(docstring_sections(spec.memory)[""].partition("\n")[2])),
@@ -129,6 +133,13 @@ def state_numbers(name: str, steps: int) -> int:
     """Count the numbers in the state of one robot with default settings, for trials of `steps`."""
     state = make_memory(name, WIDTH).initial_state(1, max_steps=steps)
     return sum(value.numel() for value in state.values())
+
+
+def _small(name: str) -> str:
+    """The settings of a small size, as JSON; "" if there are none."""
+    weights = sum(each.numel() for each in make_memory(name, WIDTH, **SMALL[name]).parameters())
+    text = f'`"size": "small"` stands for `{json.dumps(SMALL[name])}`, {weights:,} weights.'
+    return text if SMALL[name] else ""
 
 
 # ---------------------------------------------------------------------- settings

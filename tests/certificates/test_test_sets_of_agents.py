@@ -54,7 +54,7 @@ def test_what_is_refused() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             TrialEvaluator(env, **arguments)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="test_set needs a TrialVecEnv, got DummyVecEnv"):
+    with pytest.raises(ValueError, match="test_set needs an environment of memenvs, got DummyVecEnv"):
         TrialEvaluator(make_vec_env("CartPole-v1", 1), test_set="v0")
     train = make_vec_env(GAP, 2)
     with pytest.raises(ValueError, match="has split='test', got an environment with 'train'"):

@@ -11,6 +11,8 @@ import pytest
 
 import memenvs.agents
 from memenvs.agents.__main__ import main
+from memenvs.agents.cli.parser import make_parser
+from memenvs.cli import make_parser as make_environments_parser
 
 
 def test_every_public_name_is_there() -> None:
@@ -30,8 +32,6 @@ def test_help_explains_the_steps(capsys: pytest.CaptureFixture[str]) -> None:
     assert "batches with supervised, updates with imitation" in text
 
 
-def test_mistakes_and_lists_need_no_torch(tmp_path: Path) -> None:
-    (tmp_path / "config.json").touch()
 def test_options_of_several_values_leave_the_arguments_that_usage_prints_after_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -52,6 +52,8 @@ def test_options_of_several_values_leave_the_arguments_that_usage_prints_after_t
     assert "argument --lengths: must be an integer of at least 1, got 'x'" in capsys.readouterr().err
 
 
+def test_mistakes_and_lists_need_no_torch(tmp_path: Path) -> None:
+    (tmp_path / "config.json").touch()
     code = """
 import contextlib, io, sys
 from memenvs.agents.__main__ import main
@@ -76,8 +78,6 @@ print(status, [name for name in ("torch", "numba", "stable_baselines3", "matplot
     assert done.stdout.strip() == f"{[2] * 15 + [0, 0] + [2, 2, 0]} []"
 
 
-def test_a_reader_that_leaves_early() -> None:
-    command = f"{sys.executable} -m memenvs.agents presets | true"
 def test_outputs_are_checked_before_anything_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
     run = str(tmp_path / "no-run")
@@ -103,6 +103,8 @@ def test_outputs_are_checked_before_anything_else(tmp_path: Path, capsys: pytest
             assert f"argument {command[-1]}: cannot write '" in error and problem in error
 
 
+def test_a_reader_that_leaves_early() -> None:
+    command = f"{sys.executable} -m memenvs.agents presets | true"
     done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -26,6 +26,7 @@ from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.algorithms.finite import check_finite
 from memenvs.agents.algorithms.saving import SavableAlgorithm
 from memenvs.agents.algorithms.sb3_settings import LEARNER_SETTINGS, POLICY_SETTINGS, check_no_schedule, unknown_setting
+from memenvs.agents.devices import torch_device
 from memenvs.agents.memory import State
 from memenvs.agents.policies.acting import ActingPolicy, PolicyOutput
 from memenvs.agents.policies.memory_policy import MemoryPolicy
@@ -57,7 +58,8 @@ class MemoryAlgorithm(SavableAlgorithm):
         rngs: NumPy generators, by the names in `rng_names`.
 
     Raises:
-        ValueError: A setting is not allowed, or several processes are given to a learner that learns in one.
+        ValueError: A setting is not allowed, there is no such device, or several processes are given to a learner that
+            learns in one.
         TypeError: A setting does not exist.
     """
 
@@ -93,6 +95,7 @@ class MemoryAlgorithm(SavableAlgorithm):
                 f"config must be a {self.config_type.__name__} or None, got {config!r}; single settings go by name"
             )
         self.config = replace(self.config_type() if config is None else config, **overrides)
+        device = torch_device(device)
         env = None if env is None else maybe_make_env(env, verbose)
         if env is not None:
             self._check_action_space(env.action_space)

@@ -19,6 +19,7 @@ from memenvs.agents.algorithms import archive
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.algorithms.finite import check_finite, check_finite_weights
 from memenvs.agents.algorithms.supervised_config import Split, SupervisedConfig
+from memenvs.agents.devices import torch_device
 
 MEMBERS = ("config.json", "state.json", "model.safetensors", "optimizer.safetensors")
 TRAINING = 0
@@ -133,11 +134,11 @@ class SupervisedLearner:
         device: torch.device | str = "cpu",
         processes: Processes | None = None,
     ) -> None:
-        self.model = model.to(device)
+        self.device = torch_device(device)
+        self.model = model.to(self.device)
         self.config = config
         self.total_steps = total_steps
         self.seed = seed
-        self.device = torch.device(device)
         self.processes = processes or Processes()
         self.processes.split_evenly("supervised.batch_size", config.batch_size)
         self.processes.broadcast(list(model.state_dict().values()))

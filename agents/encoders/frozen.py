@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from gymnasium import spaces
 from safetensors.torch import save
-from stable_baselines3.common.utils import get_device
 from torch import nn
 
+from memenvs.agents.devices import torch_device
 from memenvs.agents.encoders.symbolic_encoder import SymbolicEncoder, load_symbolic_encoder
 from memenvs.agents.encoders.vc1 import VC1Encoder, load_vc1
 from memenvs.agents.encoders.visual import VisualEncoder, load_encoder
@@ -41,7 +41,7 @@ class FrozenEncoder:
     """
 
     def __init__(self, network: Network, device: torch.device | str = "auto") -> None:
-        self._device = get_device(device)
+        self._device = torch_device(device)
         self._network: nn.Module = network.to(self._device).eval().requires_grad_(False)
         self.features_dim = network.features_dim
         self.feature_key = network.feature_key

@@ -14,8 +14,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 from safetensors.torch import save
-from stable_baselines3.common.utils import get_device
 
+from memenvs.agents.devices import torch_device
 from memenvs.checks import check_int, choices_for
 
 Pooling = Literal["mean", "cls"]
@@ -118,7 +118,7 @@ class SentenceTransformer(TextEncoder):
                 f"{path}: must be a folder with config.json, model.safetensors and a tokenizer "
                 f"({reason[0] if reason else error!r})"
             ) from None
-        self._device = get_device(device)
+        self._device = torch_device(device)
         self._model = model.to(self._device).eval().requires_grad_(False)
         self._pooling = pooling
         self.features_dim = int(model.config.hidden_size)

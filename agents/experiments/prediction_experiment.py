@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import torch
 from stable_baselines3.common.logger import KVWriter, Logger
-from stable_baselines3.common.utils import get_device
 
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.algorithms.supervised import PredictionModel, SupervisedLearner, evaluate_model, load_model
 from memenvs.agents.experiments.config import RunConfig
+from memenvs.agents.devices import torch_device
 from memenvs.agents.experiments.directory import CHECKPOINT, METRICS, MetricsWriter, RunDirectory, TensorBoardWriter
 from memenvs.agents.experiments.progress import training_bar
 from memenvs.agents.experiments.registry import Experiment
@@ -172,7 +172,7 @@ def make_run_learner(config: RunConfig, processes: Processes | None = None) -> S
         TypeError: As `make_run_model`.
     """
     processes = processes or Processes()
-    device = processes.device or get_device(config.device)
+    device = processes.device or torch_device(config.device)
     model = make_run_model(config)
     return SupervisedLearner(
         model, config.learner, config.total_steps, seed=config.seed, device=device, processes=processes
@@ -194,7 +194,7 @@ def trained_model(run: RunDirectory, changes: Mapping[str, Any] | None = None, *
     config = replace(run.config, policy={**run.config.policy, **policy})
     model = make_run_model(config, config.eval_kwargs if changes is None else changes)
     load_model(model, run.path / CHECKPOINT)
-    return model.to(get_device(config.device))
+    return model.to(torch_device(config.device))
 
 
 def evaluate_predictions(

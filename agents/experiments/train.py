@@ -11,6 +11,7 @@ from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
 
 
+from memenvs.agents.devices import torch_device
 def check_config(config: RunConfig, processes: Processes | None = None) -> None:
     """Find wrong settings before a run begins.
 
@@ -25,8 +26,7 @@ def check_config(config: RunConfig, processes: Processes | None = None) -> None:
             processes.
         TypeError: A setting does not exist.
     """
-    if config.device.startswith("cuda") and not torch.cuda.is_available():  # Stable-Baselines3 would take the CPU
-        raise ValueError(f"device must be 'auto' or 'cpu' where PyTorch finds no GPU, got {config.device!r}")
+    torch_device(config.device)
     config.kind.make_experiment().check(config, processes or Processes())
 
 

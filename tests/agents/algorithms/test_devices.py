@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,7 +11,9 @@ import torch
 from memenvs.agents import EpisodeDQN, PartialUpdatePPO, make_vec_env
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.algorithms.supervised import SupervisedLearner
+from memenvs.agents.encoders import make_encoder
 from memenvs.agents.experiments.prediction_experiment import make_run_model
+from memenvs.agents.presets.pretrained import load_pretrained
 from tests.agents.algorithms.supervised_processes import SMALL
 from tests.agents.second_device import SECOND, DeviceTensor, learning_device, settle, to_host
 
@@ -80,3 +83,27 @@ def test_supervised_learning_on_a_second_device() -> None:
         settle(there.optimizer, model)
         losses.append([there.step()["loss"] for _ in range(3)])
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda:1", torch.device("cuda")])
+def test_a_gpu_that_is_not_there_is_refused(
+    device: torch.device | str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Stable-Baselines3 takes the CPU without a word."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    model = PartialUpdatePPO("MemoryPolicy", "memenvs/Darkroom-v0", n_steps=8, n_updates=1, policy_kwargs=GRU)
+    model.save(tmp_path / "model.zip")
+    prediction = make_run_model(SMALL)
+    for make in (
+        lambda: ppo(device),
+        lambda: dqn(device),
+        lambda: PartialUpdatePPO.load(tmp_path / "model.zip", device=device),
+        lambda: make_encoder("symbolic", device=device),
+        lambda: SupervisedLearner(prediction, SMALL.learner, 1, device=device),
+        lambda: load_pretrained("extobjnav-small", device=str(device)),
+    ):
+        with pytest.raises(
+            ValueError, match=f"device must be 'auto' or 'cpu' where PyTorch finds no GPU, got '{device}'"
+        ):
+            make()
+    assert PartialUpdatePPO.load(tmp_path / "model.zip", device="auto").device.type == "cpu"

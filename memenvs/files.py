@@ -57,7 +57,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 
 def check_writable(path: Path, *, is_folder: bool = False) -> None:
-    """Check that a file or folder, which may not exist yet, can be written, before any work is done for it.
+    """Check that a file or folder, which may not exist yet, can be written.
 
     Raises:
         ValueError: The path is not UTF-8, has a file where it needs a folder or a folder where it needs a file, or is
@@ -80,7 +80,10 @@ def check_writable(path: Path, *, is_folder: bool = False) -> None:
 
 
 def is_side_file(path: PurePath) -> bool:
-    """True for what macOS, Windows and editors put beside files, and for what is in a folder of such a name."""
+    """True for a file that macOS, Windows or an editor has put beside others.
+
+    Files in a folder of such a name count too.
+    """
     return any(
         part in ("__MACOSX", "Thumbs.db", "desktop.ini")
         or part.endswith("~")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def put_side_files(folder: Path) -> None:
-    """Put such files beside each file of a folder and of those in it; they have the suffixes of the files."""
+    """Put such files, some with its suffix, beside each file of a folder and its subfolders."""
     for file in [path for path in folder.rglob("*") if path.is_file()]:
         for name in (f"._{file.name}", f".{file.name}.swp", f"{file.name}~", ".DS_Store", "Thumbs.db", "desktop.ini"):
             file.with_name(name).write_bytes(b"\x00\x05\x16\x07")

@@ -202,6 +202,11 @@ def _add_house_arguments(house: argparse.ArgumentParser) -> None:
     )
     house.add_argument("--out", metavar="MAP.png", help="draw the map seen from above into this file")
     house.add_argument(
+        "--json-out",
+        metavar="HOUSE.json",
+        help="write rooms, doors and shapes of the home into this file, which --file reads without sizes of assets",
+    )
+    house.add_argument(
         "--glb", metavar="HOUSE.glb", help="export the home as glTF with semantic classes (needs memenvs[export])"
     )
     house.add_argument(

@@ -7,12 +7,15 @@ import argparse
 import numpy as np
 
 from memenvs.cli.common import UserError, as_user_error, check_output, print_json
+from memenvs.files import write_file
+from memenvs.houses.home_file import describe_home
 from memenvs.houses.homes_config import HomesConfig
 from memenvs.houses.house import House
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.playable import find_unplayable
 from memenvs.houses.procedural.generator import SUNCG_STYLE, HouseConfig, count_furniture, procedural_house
 from memenvs.houses.procthor.loader import count_procthor, load_procthor
+from memenvs.json_records import format_json
 from memenvs.progress import progress_bar
 from memenvs.registry import find_environment
 from memenvs.task import load_task
@@ -24,6 +27,7 @@ def run(arguments: argparse.Namespace) -> None:
         _check_homes(arguments)
         return
     out = None if arguments.out is None else check_output("--out", arguments.out, ".png")
+    document = None if arguments.json_out is None else check_output("--json-out", arguments.json_out, ".json")
     glb = None if arguments.glb is None else check_output("--glb", arguments.glb, ".glb")
     for name in ("glb", "habitat"):
         if getattr(arguments, name) is not None:  # refuse before anything is written
@@ -40,10 +44,13 @@ def run(arguments: argparse.Namespace) -> None:
         plan = draw_topdown(house, navigation=navigation)
         with as_user_error("--out", OSError):
             save_png(np.concatenate([plan, draw_legend(HOUSE_LEGEND, plan.shape[1])]), out)
+    if document is not None:
+        with as_user_error("--json-out", OSError):
+            write_file(document, format_json(describe_home(house)).encode())
     if glb is not None:
         with as_user_error("--glb", OSError):
             export_glb(house, glb)
-    written = [path for path in (out, glb) if path is not None]
+    written = [path for path in (out, document, glb) if path is not None]
     if arguments.habitat is not None:
         from memenvs.houses.habitat.export import export_habitat
 
@@ -87,9 +94,10 @@ def _check_homes(arguments: argparse.Namespace) -> None:
     """Print the homes of --file that the task --check cannot play, and why."""
     if arguments.file is None:
         raise UserError(f"argument --check: goes with --file and not with --seed, got {arguments.check}")
-    for name in ("world", "index", "out", "glb", "habitat"):
+    for name in ("world", "index", "out", "json_out", "glb", "habitat"):
         if getattr(arguments, name) is not None:
-            raise UserError(f"argument --{name}: must not be given with --check, got {getattr(arguments, name)}")
+            option = name.replace("_", "-")
+            raise UserError(f"argument --{option}: must not be given with --check, got {getattr(arguments, name)}")
     with as_user_error("--check", ValueError):
         spec = find_environment(arguments.check)
     config_type = None if spec.task is None else load_task(spec.task).config_type

@@ -9,13 +9,13 @@ from itertools import islice
 from pathlib import Path
 
 from memenvs.checks import choices_for
-from memenvs.data import find_asset_sizes, find_procthor_file
+from memenvs.data import find_procthor_file
 from memenvs.houses.house import House
 from memenvs.houses.house_world import CACHED_HOMES, Home, HouseWorld
 from memenvs.houses.navigation.navmap import ROBOT_HEIGHT, ROBOT_RADIUS, NavigationMap
 from memenvs.houses.procedural.generator import SUNCG_STYLE, HouseConfig, procedural_house
-from memenvs.houses.procthor.asset_sizes import AssetSizes, check_unknown_assets
-from memenvs.houses.procthor.loader import count_procthor, make_house, max_rooms
+from memenvs.houses.procthor.asset_sizes import check_unknown_assets
+from memenvs.houses.procthor.loader import count_procthor, make_house, max_rooms, read_asset_sizes
 from memenvs.houses.splits import PROCEDURAL_SPLITS, SUNCG_SPLITS, check_split, split_file
 from memenvs.json_records import Field, each_record, read_record
 
@@ -115,8 +115,6 @@ class ProcthorHouseWorld(HouseWorld):
         self._path = find_procthor_file(houses)
         check_unknown_assets(unknown_assets)
         self._unknown_assets = unknown_assets
-        sizes_path = find_asset_sizes(self._path, asset_sizes)
-        self._sizes = AssetSizes.read(sizes_path)
         self._has_warned = False
         count = count_procthor(self._path)
         if count == 0:
@@ -124,9 +122,9 @@ class ProcthorHouseWorld(HouseWorld):
         self._rows = split_file(split, count)
         if len(self._rows) == 0:
             raise ValueError(f"split {split!r} of {self._path.name} is empty: it has {count} houses; use split='all'")
-        states = tuple(
-            (str(file.resolve()), file.stat().st_mtime_ns, file.stat().st_size) for file in (self._path, sizes_path)
-        )
+        self._sizes = read_asset_sizes(self._path, self._rows.start, asset_sizes)
+        files = self._path, Path(self._sizes.source)
+        states = tuple((str(file.resolve()), file.stat().st_mtime_ns, file.stat().st_size) for file in files)
         key = states, unknown_assets, split, robot_radius, robot_height
         self.unplayable = _UNPLAYABLE_IN_FILES.setdefault(key, {})
 

@@ -12,12 +12,12 @@ import numpy as np
 from memenvs.houses.classes import CLASS_INDEX, CLASSES, MATERIAL_INDEX, STRUCTURE_CLASSES
 from memenvs.houses.habitat.dataset import Dataset, SceneName
 from memenvs.houses.habitat.furniture import Furniture
-from memenvs.houses.habitat.home_file import SemanticEntry
 from memenvs.houses.habitat.labels import object_class, room_type
 from memenvs.houses.habitat.navmesh import island_triangles
 from memenvs.houses.habitat.probes import DOWN, UP, free_height
 from memenvs.houses.habitat.simulation import simulation
 from memenvs.houses.habitat.surfaces import free_surfaces
+from memenvs.houses.home_file import SemanticEntry
 from memenvs.houses.house import BOX, House, Receptacle, Room, ShapeBuilder, polygon_area
 from memenvs.json_records import Field
 

@@ -11,8 +11,8 @@ import numpy as np
 from memenvs.files import atomic_replace, list_files, write_file
 from memenvs.houses.classes import CLASSES
 from memenvs.houses.gltf import import_trimesh, make_scene
-from memenvs.houses.habitat.home_file import SemanticEntry, describe_home
 from memenvs.houses.habitat.package import import_habitat, navmesh_settings
+from memenvs.houses.home_file import SemanticEntry, describe_home
 from memenvs.houses.house import House, points_in_polygon
 from memenvs.houses.navigation.navmap import ROBOT_HEIGHT, ROBOT_RADIUS
 from memenvs.json_records import format_json
@@ -32,7 +32,7 @@ def export_habitat(house: House, folder: str | Path) -> list[Path]:
 
     Coordinates are those of `memenvs.houses.gltf.export_glb`: metres, our (x, y, z) is (x, z, -y). Semantic ids are
     listed in `homes/NAME.json`, with instance, class and room of each, and with all of the house in our frame
-    (`memenvs.houses.habitat.home_file`). They are encoded as in HM3D: colours of vertices and a text. The navigation
+    (`memenvs.houses.home_file`). They are encoded as in HM3D: colours of vertices and a text. The navigation
     mesh is for ExtObjNav's robot; it is written if habitat-sim is installed. World "habitat" plays the data set.
 
     Args:

@@ -11,7 +11,6 @@ import numpy as np
 from memenvs.houses.classes import FIRST_YCB_CLASS, YCB_CLASSES
 from memenvs.houses.habitat.dataset import Dataset, SceneName, missing_part
 from memenvs.houses.habitat.description import BUILDING_CLASSES, HomeDescription, describe_scene
-from memenvs.houses.habitat.home_file import SemanticEntry, read_home
 from memenvs.houses.habitat.navmesh import NavmeshMap
 from memenvs.houses.habitat.package import import_habitat
 from memenvs.houses.habitat.renderer import HabitatRenderer, HabitatScene
@@ -19,6 +18,7 @@ from memenvs.houses.habitat.robots import HabitatSimulator
 from memenvs.houses.habitat.sight import find_seen_viewpoints
 from memenvs.houses.habitat.simulation import SceneObject, simulation
 from memenvs.houses.habitat.splits import split_scenes
+from memenvs.houses.home_file import SemanticEntry, read_home
 from memenvs.houses.house import Finish, House, PlacedObject
 from memenvs.houses.house_world import CHECKED_HOMES, Home, HouseWorld
 from memenvs.houses.navigation.navmap import ROBOT_HEIGHT, ROBOT_RADIUS

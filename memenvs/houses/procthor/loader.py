@@ -1,5 +1,7 @@
 """Load houses from files in the JSON format of ProcTHOR-10K.
 
+Those of `memenvs house --json-out` are read too (`memenvs.houses.home_file`).
+
 Unity's y points up and its yaw is clockwise. Our (x, y, z) is Unity's (x, z, y), and our yaw is minus Unity's. Seen
 from above, the floor plan is the same.
 
@@ -16,14 +18,16 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from memenvs.data import find_asset_sizes
 from memenvs.houses.classes import CLASS_INDEX, MATERIAL_INDEX
+from memenvs.houses.home_file import read_house
 from memenvs.houses.house import BOX, Colour, Door, Finish, House, Room, ShapeBuilder, points_in_polygon, polygon_area
 from memenvs.houses.procthor.asset_builder import WHITE
-from memenvs.houses.procthor.asset_sizes import AssetFinder, AssetSizes, check_unknown_assets
+from memenvs.houses.procthor.asset_sizes import Asset, AssetFinder, AssetSizes, check_unknown_assets
 from memenvs.houses.procthor.assets import ROOM_TYPES, surface_finish
 from memenvs.houses.procthor.objects import MAX_COORDINATE, add_objects, read_objects
 from memenvs.houses.procthor.openings import (
@@ -115,12 +119,44 @@ def load_procthor(
             the constants beside it). The message names file, line and key.
     """
     check_unknown_assets(unknown_assets)
-    path = Path(path)
-    sizes = AssetSizes.read(find_asset_sizes(path, asset_sizes))
-    house, report = make_house(read_record(path, operator.index(index)), path, index, sizes, unknown_assets)
+    path, index = Path(path), operator.index(index)
+    sizes = read_asset_sizes(path, index, asset_sizes)
+    house, report = make_house(read_record(path, index), path, index, sizes, unknown_assets)
     if report is not None:
         warnings.warn(report, stacklevel=2)
     return house
+
+
+def read_asset_sizes(path: Path, index: int, asset_sizes: str | Path | None) -> AssetSizes:
+    """Read the sizes of a file's assets.
+
+    A house of `memenvs house --json-out` needs none.
+
+    Args:
+        path: The file.
+        index: Number of the house in it that is checked if there are no sizes, so that its errors come first.
+        asset_sizes: See `load_procthor`.
+
+    Raises:
+        FileNotFoundError: There is no such file, or no file of asset sizes.
+        ValueError: See `load_procthor`.
+    """
+    try:
+        return AssetSizes.read(find_asset_sizes(path, asset_sizes))
+    except FileNotFoundError:
+        house = read_record(path, index)
+        if asset_sizes is None and house.get("shapes") is not None:
+            return AssetSizes(str(path), {})
+        make_house(house, path, index, AssetSizes(str(path), _AnyAsset()), "error")
+        raise
+
+
+class _AnyAsset(dict[str, Asset]):
+    """Assets of every id, for a house that is only checked."""
+
+    def get(self, key: str, default: Any = None) -> Asset:
+        """Return a cube of 1 m."""
+        return Asset("", (1.0, 1.0, 1.0))
 
 
 def make_house(
@@ -138,6 +174,12 @@ def make_house(
     Returns:
         The house, and a sentence about assets without a size; None if all have one.
     """
+    name = f"{path.name.split('.')[0]}-{index}"
+    if house.get("shapes") is not None:  # of `memenvs house --json-out`
+        made = read_house(house)
+        _check_extent(house["rooms"], made.rooms)
+        _check_joined(house, len(made.rooms), made.doors)
+        return replace(made, name=name), None
     finder = AssetFinder(sizes, unknown_assets)
     room_fields = house["rooms"].items(at_least=1, at_most=MAX_ROOMS)
     rooms = [_read_room(field) for field in room_fields]
@@ -171,7 +213,6 @@ def make_house(
     doors += [gap_as_door(gap) for gap in gaps]
     _check_joined(house, len(rooms), doors)
     receptacles = add_objects(builder, read_objects(house, finder), instances, height)
-    name = f"{path.name.split('.')[0]}-{index}"
     loaded = House(name, builder.build(), tuple(rooms), tuple(doors), tuple(receptacles), tuple(instances), height)
     return loaded, finder.report(house.source)
 
@@ -247,7 +288,12 @@ def _crosses_itself(corners: np.ndarray) -> bool:
 
 
 def _read_finish(field: Field, default_material: str) -> Finish:
-    """Read material and colour of a floor or wall; unknown names get the default material."""
+    """Read material and colour of a floor or wall; unknown names get the default material.
+
+    Older houses of AI2-THOR have the name alone, in place of an object with it.
+    """
+    if isinstance(field.value, str):
+        return surface_finish(field.value, None, default_material)
     rgb = field.get("color")
     colour: Colour | None = None
     if rgb is not None:

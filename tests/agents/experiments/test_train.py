@@ -104,7 +104,7 @@ def test_a_full_disk_stops_before_training_or_keeps_the_last_checkpoint(
         assert sorted(each.name for each in run.path.iterdir() if each.name != LOCK) == files
         train_run(run, quiet=True)
         before = (run.path / CHECKPOINT).read_bytes()
-        assert 20_000 < len(before) < 100_000  # the limit and what is said above
+        assert 20_000 < len(before) < 100_000  # the limit and the room above
         run.extend(2048)
         monkeypatch.setattr(RunDirectory, "check_space", lambda *_: None)  # there was room when training began
         with (

@@ -13,7 +13,7 @@ import pytest
 from memenvs.houses.classes import CLASS_INDEX, CLASSES, MATERIAL_INDEX
 from memenvs.houses.habitat import export
 from memenvs.houses.habitat.export import DATASET_FILE, export_habitat
-from memenvs.houses.habitat.home_file import read_home
+from memenvs.houses.home_file import read_home
 from memenvs.houses.house import BOX, Door, House, Receptacle, Room, ShapeBuilder
 from memenvs.houses.procedural.generator import HouseConfig, procedural_house
 from tests.houses.habitat import fake_habitat_sim

@@ -98,6 +98,13 @@ def test_a_house_file_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         FileNotFoundError, match=r"asset_sizes\.json\.gz.*`memenvs assets DATABASE.*asset-database\.json"
     ):
         ExtObjNavConfig(world="procthor", split="all", houses=path).make_world()
+    path.write_text("{,}")  # an error of the file itself comes first
+    with pytest.raises(ValueError, match=r"made\.jsonl, line 1: not JSON"):
+        ExtObjNavConfig(world="procthor", split="all", houses=path).make_world()
+    assert main(["house", "--file", str(path)]) == 2
+    assert "made.jsonl, line 1: not JSON" in capsys.readouterr().err
+    path = write_houses(tmp_path, two_rooms())
+    (tmp_path / "asset_sizes.json.gz").unlink()
     database = {
         "Mug": [],
         "Any": [

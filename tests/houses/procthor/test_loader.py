@@ -4,17 +4,27 @@ import copy
 import gzip
 import json
 import math
+import pickle
+import re
+import warnings
+from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
+from memenvs.__main__ import main
 from memenvs.houses.classes import CLASS_INDEX, CLASSES, MATERIAL_INDEX, MATERIALS, PAINTING_MATERIALS
 from memenvs.houses.house import House, ShapeBuilder, polygon_area
+from memenvs.houses.procedural.generator import procedural_house
 from memenvs.houses.procthor.asset_builder import AssetBuilder
 from memenvs.houses.procthor.assets import ASSET_TYPES
 from memenvs.houses.procthor.loader import count_procthor, load_procthor
+from memenvs.houses.worlds import make_house_world
 from tests.houses.procthor.made_houses import SIZES, make_object, two_rooms, write_houses
 from tests.houses.solids import is_blocked, span
+
+PAGE = Path(__file__).parents[3] / "docs" / "houses.md"
 
 
 def boxes(house, semantic):
@@ -171,6 +181,66 @@ def test_every_file_format(tmp_path):
         assert [load_procthor(path, i).instances.count("window|3") for i in range(2)] == [1, 0]
 
 
+def test_materials_of_older_houses_are_names(tmp_path):
+    house = two_rooms()
+    for part in (house["rooms"][1], *house["walls"]):
+        key = "material" if "material" in part else "floorMaterial"
+        part[key] = part[key]["name"] if "color" not in part[key] else part[key]
+    old = load_procthor(write_houses(tmp_path, two_rooms(), house), 1)
+    new = load_procthor(tmp_path / "made.jsonl", 0)
+    assert pickle.dumps((old.shapes, old.rooms)) == pickle.dumps((new.shapes, new.rooms))
+
+
+def test_the_example_of_the_page_is_played(tmp_path):
+    house, sizes = re.findall(r"```json\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (tmp_path / "my_house.json").write_text(house)
+    (tmp_path / "my_sizes.json").write_text(sizes)
+    files = {"houses": str(tmp_path / "my_house.json"), "asset_sizes": str(tmp_path / "my_sizes.json")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        env = gym.make("memenvs/ExtObjNav-v0", world="procthor", split="all", obs_mode="symbolic", **files)
+        env.reset(seed=0)
+    loaded = load_procthor(files["houses"], 0, asset_sizes=files["asset_sizes"])
+    assert loaded.instances == ("building", "door|1", "dining_table|2", "sofa|3")
+    assert (loaded.area, loaded.doors[0].rooms) == (20.0, (0, -1))
+
+
+def test_a_written_home_is_read_as_it_was(tmp_path, capsys):
+    """Also without sizes of assets; a wrong value is named with the file, its line and the key."""
+    made = write_houses(tmp_path, two_rooms())
+    (tmp_path / "other").mkdir()
+    out = tmp_path / "other" / "home.json"
+    for source in (("--file", str(made)), ("--seed", "1002")):
+        assert main(["house", *source, "--json-out", str(out), "--json"]) == 0
+        facts = capsys.readouterr().out
+        assert main(["house", "--file", str(out), "--json"]) == 0
+        assert capsys.readouterr().out == facts
+        house = load_procthor(made, 0) if source[0] == "--file" else procedural_house(1002)
+        read = load_procthor(out, 0)
+        assert pickle.dumps(read.shapes) == pickle.dumps(house.shapes)
+        for name in ("doors", "receptacles", "instances", "height"):
+            assert getattr(read, name) == getattr(house, name), name
+        for room, expected in zip(read.rooms, house.rooms, strict=True):
+            assert (room.polygon == expected.polygon).all() and room.type == expected.type
+            assert (room.floor_material, room.floor_colour) == (expected.floor_material, tuple(expected.floor_colour))
+    world = make_house_world("procthor", split="all", houses=out)
+    assert (len(world), world.max_rooms) == (1, len(house.rooms))
+    assert len(world.home(0).house.shapes) == len(house.shapes)
+    document = json.loads(out.read_text())
+    for edit, message in (
+        (_set("shapes", "half", 0, 0, 0.0), r"shapes\.half must be numbers above 0"),
+        (_set("shapes", "semantic", 0, 255), r"shapes\.semantic must be numbers from 0"),
+        (_set("rooms", 0, "polygon", document["rooms"][0]["polygon"][::-1]), r"polygon must be corners counter-clock"),
+        (_set("rooms", 0, "polygon", 0, 0, -99.0), "rooms must lie within 100 by 100 m"),
+        (_set("doors", []), "doors must join all"),
+    ):
+        broken = copy.deepcopy(document)
+        edit(broken)
+        out.write_text(json.dumps(broken))
+        with pytest.raises(ValueError, match=rf"home\.json.*{message}"):
+            load_procthor(out, 0)
+
+
 def test_one_house_in_a_json_file_and_sizes_elsewhere(tmp_path):
     sizes = tmp_path / "sizes.json"
     sizes.write_text(json.dumps(SIZES))
@@ -207,7 +277,7 @@ WRONG_HOUSES = (
     (_set("rooms", 0, "floorPolygon", FLAT[:2]), r"rooms\[0\].floorPolygon must be a list of at least 3"),
     (_set("rooms", 0, "floorPolygon", 2, "z", math.nan), r"floorPolygon\[2\].z must be a finite number, got nan"),
     (_set("rooms", 0, "floorPolygon", 2, "x", "4"), r"floorPolygon\[2\].x must be a finite number, got '4'"),
-    (_set("rooms", 0, "floorMaterial", "oak"), r"rooms\[0\].floorMaterial must be a JSON object"),
+    (_set("rooms", 0, "floorMaterial", 7), r"rooms\[0\].floorMaterial must be a JSON object"),
     (_set("walls", {}), "walls must be a list"),
     (_set("walls", 0, "roomId", "C"), r"walls\[0\].roomId must be the id of one of the rooms \['A', 'B'\]"),
     (_set("walls", 0, "polygon", 1, "z", 0), r"walls\[0\].polygon must be two different corners"),
@@ -251,6 +321,9 @@ def test_wrong_houses(tmp_path):
         with pytest.raises(ValueError, match=message) as caught:
             load_procthor(path, 1)
         assert str(caught.value).startswith(f"{path}, line 2: ")
+        (tmp_path / "asset_sizes.json.gz").unlink()  # errors of the house come first
+        with pytest.raises(ValueError, match=message):
+            load_procthor(path, 1)
 
 
 def test_plans_in_centimetres(tmp_path):

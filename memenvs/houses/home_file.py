@@ -1,7 +1,8 @@
-"""Descriptions of exported homes in our frame, beside the files of habitat-sim."""
+"""Houses as JSON in our frame, and the semantic ids of habitat-sim in exported ones."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from memenvs.houses.classes import CLASSES, MATERIAL_INDEX, MATERIALS
-from memenvs.houses.house import SHAPE_KINDS, Door, House, Receptacle, Room, Shapes
+from memenvs.houses.house import SHAPE_KINDS, Door, House, Receptacle, Room, Shapes, polygon_area
 from memenvs.json_records import Field, read_json
 
 #: Columns of shapes: type, numbers of a row, and the number that they must be below.
@@ -42,8 +43,11 @@ class SemanticEntry:
     room: int
 
 
-def describe_home(house: House, entries: list[SemanticEntry]) -> dict[str, Any]:
-    """Describe a house and its semantic ids as a JSON document; `read_home` reads it."""
+def describe_home(house: House, entries: Sequence[SemanticEntry] = ()) -> dict[str, Any]:
+    """Describe a house and its semantic ids as a JSON document.
+
+    `read_house` and `read_home` read it.
+    """
     return {
         "name": house.name,
         "height": house.height,
@@ -85,9 +89,28 @@ def read_home(path: Path) -> tuple[House, list[SemanticEntry]]:
         ValueError: It is not such a file; the message names the value.
     """
     home = read_json(path)
+    house = read_house(home)
+    entries = [
+        SemanticEntry(
+            each["id"].integer(2**31),
+            each["instance_id"].integer(len(house.instances)),
+            each["semantic_id"].integer(len(CLASSES)),
+            each["room"].integer(len(house.rooms), at_least=-1),
+        )
+        for each in home["semantic_ids"].items()
+    ]
+    return house, entries
+
+
+def read_house(home: Field) -> House:
+    """Read the house of a record that `describe_home` has made, without small objects.
+
+    Raises:
+        ValueError: It is not such a record; the message names the value.
+    """
     instances = tuple(each.text() for each in home["instances"].items(1))
     rooms = tuple(_room(each) for each in home["rooms"].items(1))
-    house = House(
+    return House(
         name=home["name"].text(),
         shapes=_shapes(home["shapes"], len(instances)),
         rooms=rooms,
@@ -96,16 +119,6 @@ def read_home(path: Path) -> tuple[House, list[SemanticEntry]]:
         instances=instances,
         height=home["height"].number(1e4),
     )
-    entries = [
-        SemanticEntry(
-            each["id"].integer(2**31),
-            each["instance_id"].integer(len(instances)),
-            each["semantic_id"].integer(len(CLASSES)),
-            each["room"].integer(len(rooms), at_least=-1),
-        )
-        for each in home["semantic_ids"].items()
-    ]
-    return house, entries
 
 
 def _shapes(field: Field, num_instances: int) -> Shapes:
@@ -121,12 +134,16 @@ def _shapes(field: Field, num_instances: int) -> Shapes:
         lowest = -limit if dtype is np.float32 else 0
         if not ((values >= lowest) & (values < limit)).all():
             raise field[name].error(f"numbers from {lowest} to below {limit:g}")
+        if name == "half" and not (values > 0).all():
+            raise field[name].error("numbers above 0")
         columns[name] = values.astype(dtype)
     return Shapes(**columns)
 
 
 def _room(field: Field) -> Room:
     polygon = np.array([[part.number(1e4) for part in _pair(each)] for each in field["polygon"].items(3)])
+    if polygon_area(polygon) <= 0:
+        raise field["polygon"].error("corners counter-clockwise")
     material = field["floor_material"].text()
     if material not in MATERIAL_INDEX:
         raise field["floor_material"].error(f"one of {list(MATERIALS)}")

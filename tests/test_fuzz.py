@@ -15,6 +15,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from memenvs.houses.home_file import describe_home
+from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.procthor.asset_sizes import AssetSizes, convert_databases
 from memenvs.houses.procthor.loader import count_procthor, load_procthor
 from memenvs.registry import ENVIRONMENTS
@@ -59,6 +61,11 @@ def read_houses(folder: Path) -> None:
         load_procthor(folder / "made.jsonl", index)
 
 
+def write_home(folder: Path) -> None:
+    home = load_procthor(write_houses(folder, two_rooms()), 0)
+    write_json(folder / "home.json", describe_home(home))
+
+
 def write_vocabulary(folder: Path) -> None:
     (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[SEP]", "go", "##ing"]) + "\n")
 
@@ -96,6 +103,7 @@ def read_features(name: str) -> Callable[[Path], object]:
 
 FILES = (
     File("made.jsonl", lambda folder: write_houses(folder, two_rooms()), read_houses),
+    File("home.json", write_home, lambda folder: NavigationMap(load_procthor(folder / "home.json", 0))),
     File(
         "sizes.json",
         lambda folder: (folder / "sizes.json").write_text(json.dumps(SIZES)),

@@ -1,10 +1,10 @@
 """Print the tables of the results pages from `results/`, and draw their figures.
 
-Names are those of the pages; `memory` and `verdicts` are the tables of the README. Without names all tables are
+Names are those of the pages; `memory` and `verdicts` are the tables of the README, `choices` is that of docs/choosing.md. Without names all tables are
 printed.
 
     python docs/results.py [in_context pictures explorers room_ballet visual_match vln episodic_qa many_qa
-        changes_qa words_qa thesis_qa memory verdicts] [--draw docs/images]
+        changes_qa words_qa thesis_qa memory verdicts choices] [--draw docs/images]
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ TABLES: Mapping[str, Callable[[], None]] = {
     "thesis_qa": verbalization.print_thesis_qa,
     "memory": readme.print_memory,
     "verdicts": readme.print_verdicts,
+    "choices": readme.print_choices,
 }
 FIGURES: Mapping[str, Callable[[], Figure]] = {
     "in_context": in_context.draw_in_context,

@@ -36,6 +36,7 @@ class EnvironmentSpec:
         family: Folder of `memenvs` that contains it; of an id of others its namespace.
         remembers: What the agent must remember, as a phrase for tables.
         needs: Optional dependency or data set that it needs; "" for none.
+        answers_picture: True if the action is a picture, which agents learn by prediction and not by reinforcement.
         defaults: Settings passed to `TrialEnv` and `TrialVectorEnv`.
         oracle_at_least: Lower bound of the oracle's mean score over episodes; a test checks it. None if unknown.
         random_below: Upper bound of a random policy's mean score over episodes; a test checks it. None if unknown.
@@ -54,6 +55,7 @@ class EnvironmentSpec:
     oracle_at_least: float | None = None
     random_below: float | None = None
     needs: str = ""
+    answers_picture: bool = False
     defaults: Mapping[str, Any] = field(default_factory=dict)
     policies: Mapping[str, str] = field(default_factory=dict)
     namespace: str = NAMESPACE
@@ -93,12 +95,20 @@ TINY = {
     "lengths": (1, 2),
 }
 
+#: Settings of Roaming, Coverage and Search that a laptop learns in minutes, those of our results.
+SMALL_HOME = {"world": "suncg_style", "max_episode_steps": 200, "obs_mode": "scan"}
+
 #: Rules of tasks with several ids.
 DARKROOM_RULES = {
     "memoryless": "memenvs.darkroom.scripted_sweep:Sweep",
     "window4": "memenvs.darkroom.window_paths:PathCode4",
     "window16": "memenvs.darkroom.window_paths:PathCode16",
     "ideal": "memenvs.darkroom.explorer:DarkroomExplorer",
+}
+EXPLORER_RULES = {
+    "memoryless": "memenvs.exploration.present_rule:PresentRule",
+    "window4": "memenvs.exploration.window_rule:WindowRule",
+    "window16": "memenvs.exploration.window_rule:SixteenScans",
 }
 READERS = {
     "memoryless": "memenvs.vln.scripted_reader:Reader",
@@ -163,12 +173,18 @@ ENVIRONMENTS = (
         oracle_at_least=380.0,
         random_below=100.0,
         defaults={"trial_episodes": 1},
-        policies={
-            "memoryless": "memenvs.exploration.present_rule:PresentRule",
-            "window4": "memenvs.exploration.window_rule:WindowRule",
-            "window16": "memenvs.exploration.window_rule:SixteenScans",
-            "ideal": "memenvs.exploration.explorer:RoamingExplorer",
-        },
+        policies={**EXPLORER_RULES, "ideal": "memenvs.exploration.explorer:RoamingExplorer"},
+    ),
+    EnvironmentSpec(
+        name="Roaming-Small-v0",
+        task="memenvs.exploration.roaming:Roaming",
+        family="exploration",
+        remembers="where there is room to move",
+        score_key="return",
+        oracle_at_least=150.0,
+        random_below=70.0,
+        defaults={"trial_episodes": 1, **SMALL_HOME},
+        policies={**EXPLORER_RULES, "ideal": "memenvs.exploration.explorer:RoamingExplorer"},
     ),
     EnvironmentSpec(
         name="Coverage-v0",
@@ -179,12 +195,18 @@ ENVIRONMENTS = (
         oracle_at_least=160.0,
         random_below=40.0,
         defaults={"trial_episodes": 1},
-        policies={
-            "memoryless": "memenvs.exploration.present_rule:PresentRule",
-            "window4": "memenvs.exploration.window_rule:WindowRule",
-            "window16": "memenvs.exploration.window_rule:SixteenScans",
-            "ideal": "memenvs.exploration.explorer:CoverageExplorer",
-        },
+        policies={**EXPLORER_RULES, "ideal": "memenvs.exploration.explorer:CoverageExplorer"},
+    ),
+    EnvironmentSpec(
+        name="Coverage-Small-v0",
+        task="memenvs.exploration.coverage:Coverage",
+        family="exploration",
+        remembers="where it has been",
+        score_key="cells",
+        oracle_at_least=70.0,
+        random_below=25.0,
+        defaults={"trial_episodes": 1, **SMALL_HOME},
+        policies={**EXPLORER_RULES, "ideal": "memenvs.exploration.explorer:CoverageExplorer"},
     ),
     EnvironmentSpec(
         name="Search-v0",
@@ -195,12 +217,18 @@ ENVIRONMENTS = (
         oracle_at_least=0.95,
         random_below=0.5,
         defaults={"trial_episodes": 1},
-        policies={
-            "memoryless": "memenvs.exploration.present_rule:PresentRule",
-            "window4": "memenvs.exploration.window_rule:WindowRule",
-            "window16": "memenvs.exploration.window_rule:SixteenScans",
-            "ideal": "memenvs.exploration.explorer:SearchExplorer",
-        },
+        policies={**EXPLORER_RULES, "ideal": "memenvs.exploration.explorer:SearchExplorer"},
+    ),
+    EnvironmentSpec(
+        name="Search-Small-v0",
+        task="memenvs.exploration.search:Search",
+        family="exploration",
+        remembers="where it has searched, and what it has found",
+        score_key="ratio",
+        oracle_at_least=0.95,
+        random_below=0.4,
+        defaults={"trial_episodes": 1, **SMALL_HOME},
+        policies={**EXPLORER_RULES, "ideal": "memenvs.exploration.explorer:SearchExplorer"},
     ),
     EnvironmentSpec(
         name="Darkroom-v0",
@@ -345,6 +373,7 @@ ENVIRONMENTS = (
         score_key="return",
         oracle_at_least=-0.001,
         random_below=-0.1,
+        answers_picture=True,
         defaults={"trial_episodes": 1},
         policies={
             "memoryless": "memenvs.recall.observer:MeanView",
@@ -360,6 +389,7 @@ ENVIRONMENTS = (
             score_key="return",
             oracle_at_least=-0.001,
             random_below=-3.0,
+            answers_picture=True,
             defaults={"trial_episodes": 1},
             policies={
                 "memoryless": "memenvs.faces.scripted_patches:PatchGuess",
@@ -379,6 +409,7 @@ ENVIRONMENTS = (
         score_key="return",
         oracle_at_least=-1e-6,
         random_below=-0.1,
+        answers_picture=True,
         defaults={"trial_episodes": 1},
         policies={
             "memoryless": "memenvs.ballet3d.scripted_dances:MeanDance",

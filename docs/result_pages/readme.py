@@ -1,4 +1,4 @@
-"""The README's tables: ids by verdict, and what memory is worth in ids that need a long one."""
+"""Tables of the README and of docs/choosing.md: ids by verdict, by memory, and what memory is worth."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from memenvs.agents.experiments.statistics import format_percent
 from memenvs.agents.studies.study_results import metric_means
 from memenvs.cli.listing import verdict_of
-from memenvs.registry import ENVIRONMENTS
+from memenvs.registry import ENVIRONMENTS, find_environment
 from result_pages.room_ballet import ballet
 from result_pages.shared import folders, format_fixed, print_table
 
@@ -81,3 +81,46 @@ def _study(task: str, memory: str, factor: float = 1.0) -> str:
     rows = [json.loads(line) for line in STUDY.read_text().splitlines()]
     scores = [row["scores"][-1] for row in rows if (row["task"], row["memory"]) == (task, memory)]
     return f"{format_fixed(factor * np.array(scores), 1)} (`{memory}`)"
+
+
+#: What is studied, id to start with, how agents learn it, what to observe, and an agent of the results with its cost.
+CHOICES = (
+    ("a place, over episodes", "Darkroom-Gap-v0", "reinforcement", "default", "`relic`, 3 min"),
+    ("a colour, over episodes", "FourBoxes-Gap-v0", "reinforcement", "default", "`fourboxes` without the gap, 15 min"),
+    ("objects in a home, over episodes", "ExtObjNav-Small-v0", "reinforcement", "default", "`extobjnav-small`, 60 min"),
+    ("where one has been", "Coverage-Small-v0", "reinforcement", "default", "`coverage-laptop:smt-causal`, 16 min"),
+    ("what one has seen in a home", "Search-v0", "reinforcement", "scan", "`search-laptop:smt-causal`, 16 min"),
+    ("a colour, over a stay", "VisualMatch-Led-v0", "reinforcement", "one_hot, place", "`sat-visual-match`, 2 min"),
+    ("a colour, over a stay in a home", "TwoRooms-Led-v0", "reinforcement", "default", "without the lead, 4 min"),
+    ("a colour, over a tour", "ColorRecall-v0", "prediction", "default", "`sat-pictures:colour-mvfo`, 2 min"),
+    ("dances, by place and time", "RoomBallet-MVFO-v0", "prediction", "default", "`ballet-mvfo`, 3 to 10 min"),
+    ("dances, over a stay", "RoomBallet-ABA-v0", "prediction", "default", "`ballet-aba:sat-pm`, 20 min"),
+    ("pictures", "FFHQWorld-v0", "prediction of pictures", "default", "`sat-pictures`, 3 min of a GPU"),
+    ("moving pictures", "Ballet3D-v0", "prediction of pictures", "default", "`sat-pictures`, 14 min"),
+    ("a life of days to months", "EpisodicQA-Long-v0", "prediction", "default", "`episodic-qa:wide-head`, 25 min"),
+    ("progress in a text", "VLN-R2R-Long-v0", "imitation", "default", "three legs: `vln-laptop`, 4 to 39 min"),
+)
+
+
+def print_choices() -> None:
+    """For each kind of memory an id to start with, what is known of it, and the scores of its certificate."""
+    rows = []
+    for subject, name, learning, observation, agent in CHOICES:
+        spec = find_environment(name)
+        certificate = spec.load_certificate()
+        scores, verdict = "-", "open"
+        if certificate is not None:
+            means = (certificate.best_memoryless.mean, certificate.row("ideal").mean)
+            low, high = (f"{round(mean, 4) + 0.0:.3g}" for mean in means)  # + 0.0: not "-0"
+            scores, verdict = f"{low} → {high} (`{spec.score_key}`)", certificate.verdict
+        rows.append([subject, f"`{name}`", verdict, learning, observation, scores, agent])
+    header = [
+        "to be remembered",
+        "start with",
+        "verdict",
+        "learned by",
+        "observe",
+        "without → with memory",
+        "agent here",
+    ]
+    print_table("Environments by what is remembered", header, rows)

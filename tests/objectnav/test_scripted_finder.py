@@ -77,6 +77,17 @@ def test_it_turns_around_in_vain_and_gives_up() -> None:
     assert not rule._area[0, APPLE].any()
 
 
+def test_it_drives_towards_a_small_goal_in_view_until_it_is_blocked() -> None:
+    rule = Finder(make_env().task)
+    rule.start(np.ones(1, bool), np.ones(1, bool))
+    act(rule, observe((0.0, 0.0, math.pi), area=0.5))  # the plan: turn around, as it was seen large from there
+    small = 0.26  # one pixel
+    for step in range(1, 4):
+        assert act(rule, observe((0.25 * step, 0.0, 0.0), area=small)) == FORWARD
+    blocked = [act(rule, observe((0.75, 0.0, 0.0), area=small)) for _ in range(2)]
+    assert blocked[0] == FORWARD and blocked[1] != FORWARD
+
+
 def test_environments_are_independent() -> None:
     env = make_env(3)
     observation, _ = env.reset(seed=1)

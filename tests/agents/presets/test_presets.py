@@ -16,6 +16,9 @@ from memenvs.agents.experiments.train import check_config
 from memenvs.agents.mtvm.imitation_config import ImitationConfig
 from memenvs.agents.presets import PRESETS, find_preset, folder_name, preset_descriptions
 from memenvs.agents.presets.preset import Preset, Variant
+from memenvs.core import TrialVectorEnv
+from memenvs.identity import changed_settings
+from memenvs.registry import find_environment
 
 
 def test_names() -> None:
@@ -112,3 +115,18 @@ def test_mtvm_as_published() -> None:
     paper = find_preset("vln-r2r-paper")
     assert paper.learner == ImitationConfig()
     assert (paper.env_kwargs["feature_size"], paper.eval_trials) == (2048, 2349)
+
+
+@pytest.mark.parametrize(
+    ("preset", "name"),
+    [
+        ("extobjnav-small", "ExtObjNav-Small-v0"),
+        ("roaming-laptop", "Roaming-Small-v0"),
+        ("coverage-laptop", "Coverage-Small-v0"),
+        ("search-laptop", "Search-Small-v0"),
+    ],
+)
+def test_small_ids_are_what_presets_train_on(preset: str, name: str) -> None:
+    config, spec = find_preset(preset), find_environment(name)
+    env = TrialVectorEnv(spec.task, 1, **{**find_environment(config.env).defaults, **config.env_kwargs})
+    assert not changed_settings(env, spec.defaults, free=("split", "trial_steps"))

@@ -1,7 +1,7 @@
 """Print the tables of the results pages from `results/`, and draw their figures.
 
-Names are those of the pages; `memory` and `verdicts` are the tables of the README, `choices` is that of docs/choosing.md. Without names all tables are
-printed.
+Names are those of the pages; `memory` and `verdicts` are the tables of the README, `choices` is that of
+docs/choosing.md. Without names all tables are printed.
 
     python docs/results.py [in_context pictures explorers room_ballet visual_match vln episodic_qa many_qa
         changes_qa words_qa thesis_qa memory verdicts choices] [--draw docs/images]

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from generate.markdown import code, docstring_sections, items, page, section, settings_table, table
+from generate.markdown import code, page, section, settings_table, table
 from generate.results import Result, all_results, linked, results_table, study_page
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.experiments.registry import find_learner_by_name
 from memenvs.agents.vec_env import check_observation_space
+from memenvs.docstrings import docstring_sections, items
 
 YES, NO = "✔", "✘"
 

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import gymnasium as gym
-
-from generate.markdown import code, docstring_sections, items, page, section, settings_table, table
+from generate.markdown import code, page, section, settings_table, table
 from memenvs.cli.certify import facts, horizon_cells, table_cells, verdict_text
-from memenvs.cli.listing import verdict_of
+from memenvs.cli.listing import environment_facts, observation_rows, verdict_of
 from memenvs.core import TrialEnv, TrialVectorEnv
-from memenvs.plugins import load_class
+from memenvs.docstrings import docstring_sections, items, task_sections
 from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
-from memenvs.task import PHASE, BatchTask, load_task
+from memenvs.task import load_task
 from pictures import PICTURES, Picture, make_picture
 
 #: Steps at the end of an episode of Room Ballet or FFHQ-world that its picture shows: three visits, or a query.
 LAST_STEPS = 98
-#: Sections of a task's docstring whose text is a list of names and meanings; those of a subclass are added to its
-#: base's.
-LISTS = ("Observation", "Options", "Info")
 #: Pages about the environments of a family.
 FURTHER_PAGES = {
     "objectnav": "[Results](../in_context.md). [Houses of your own](../houses.md).",
@@ -69,26 +64,6 @@ def draw_pictures(folder: Path) -> None:
         make_picture(Picture(spec.name, frames=LAST_STEPS, skip=skip), folder)
 
 
-def task_sections(task: type[BatchTask]) -> dict[str, str]:
-    """Sections of a task's docstring, together with those of the classes that it extends.
-
-    Returns:
-        Title -> text. Lists are one item a line.
-    """
-    found: dict[str, str] = {}
-    lists: dict[str, dict[str, str]] = {title: {} for title in LISTS}
-    for each in reversed(task.__mro__):
-        if not issubclass(each, BatchTask) or each is BatchTask:
-            continue
-        sections = docstring_sections(each)
-        for title in LISTS:
-            lists[title] |= items(sections.get(title, ""))
-        found |= sections
-    return found | {
-        title: "\n".join(f"{name}: {text}" for name, text in entries.items()) for title, entries in lists.items()
-    }
-
-
 def _index() -> str:
     rows = [
         (
@@ -126,18 +101,15 @@ def _environment(spec: EnvironmentSpec) -> str:
         name: text for name, text in items(common["Options"]).items() if name not in VECTOR_OPTIONS
     }
     info = items(sections["Info"]) | items(common["Info"])
-    observations = items(sections["Observation"])
-    if PHASE in env.observation_space.spaces:  # of the trial layer, where the task does not write its own
-        observations = {**items(common["Observation"]), **observations}
     if "success" not in info:
         del info["is_success"]
     return page(
         _title(spec),
         f"![The oracle in {spec.name}]({_picture(spec)})",
         sections[""],
-        "\n".join(f"- **{name}:** {value}" for name, value in _facts(spec)),
+        "\n".join(f"- **{name}:** {value}" for name, value in environment_facts(spec)),
         code(_EXAMPLE.format(id=spec.id)),
-        section("Observation", _observation_table(observations, env.observation_space)),
+        section("Observation", _observation_table(env)),
         section("Action", sections["Action"]),
         section("Reward", sections["Reward"]),
         section("Termination", sections["Termination"]),
@@ -152,19 +124,6 @@ def _environment(spec: EnvironmentSpec) -> str:
         section("Further pages", FURTHER_PAGES.get(spec.family, "")),
         section("Citation", sections.get("Source", "")),
     )
-
-
-def _facts(spec: EnvironmentSpec) -> list[tuple[str, str]]:
-    trial = [_amount(value, name.removeprefix("trial_")) for name, value in spec.defaults.items()]
-    return [
-        ("To remember", spec.remembers),
-        ("A trial", f"{' or '.join(trial)}; `trial_episodes` and `trial_steps` change it"),
-        ("Score", f"`{spec.score_key}` in the `info` of the last step of an episode"),
-        ("Oracle", f"at least {spec.oracle_at_least:g}; a test checks it"),
-        ("Random policy", f"below {spec.random_below:g}; a test checks it"),
-        *((f"Scripted policy `{name}`", _rule(spec, name)) for name in spec.policies),
-        *([("Needs", spec.needs)] if spec.needs else []),
-    ]
 
 
 def _certificate(spec: EnvironmentSpec) -> str:
@@ -186,18 +145,8 @@ def _certificate(spec: EnvironmentSpec) -> str:
     )
 
 
-def _rule(spec: EnvironmentSpec, name: str) -> str:
-    """Describe a scripted policy, with the command that plays it."""
-    text = docstring_sections(load_class(spec.policies[name]))[""]
-    return f"{' '.join(text.split())} `memenvs rollout {spec.name} --policy {name}` plays it"
-
-
-def _amount(number: int, unit: str) -> str:
-    return f"{number} {unit.removesuffix('s') if number == 1 else unit}"
-
-
-def _observation_table(meanings: dict[str, str], space: gym.spaces.Dict) -> str:
-    rows = [(f"`{key}`", f"`{space[key]}`" if key in space.spaces else "-", text) for key, text in meanings.items()]
+def _observation_table(env: TrialEnv) -> str:
+    rows = [(f"`{key}`", f"`{space}`" if space else "-", text) for key, space, text in observation_rows(env)]
     return table(("key", "space by default", "meaning"), rows)
 
 

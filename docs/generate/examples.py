@@ -5,7 +5,7 @@ from __future__ import annotations
 #: Program -> command -> lines.
 EXAMPLES = {
     "memenvs": {
-        "list": ["memenvs list", "memenvs list --json"],
+        "list": ["memenvs list", "memenvs list Darkroom-Gap-v0", "memenvs list --json"],
         "rollout": [
             "memenvs rollout ExtObjNav-v0 --policy oracle --episodes 20",
             'memenvs rollout Search-v0 --policy random --episodes 100 --kwargs \'{"split": "test"}\'',

@@ -56,6 +56,21 @@ def choose_cache_folder() -> None:
     )
 
 
+def need_compiler() -> None:
+    """Raise an ImportError if numba does not compile; modules with `intrinsic` functions call it, which are LLVM code.
+
+    Raises:
+        ImportError: `NUMBA_DISABLE_JIT` is set.
+    """
+    from numba import config
+
+    if config.DISABLE_JIT:
+        raise ImportError(
+            "environments in homes and 3D rooms need numba's compiler for the renderer and for distances: "
+            f"NUMBA_DISABLE_JIT must be 0 or unset, got {config.DISABLE_JIT}"
+        )
+
+
 def _can_write(folder: Path) -> bool:
     """Return True if a file can be made in a folder, which is made if it is missing."""
     try:

@@ -115,6 +115,16 @@ def test_a_cold_cache_is_announced_and_a_warm_one_is_not(tmp_path: Path) -> None
     assert cold.stdout == warm.stdout
 
 
+@pytest.mark.programs
+def test_what_needs_the_compiler_says_so_without_it() -> None:
+    for name, code in (("TwoRooms-v0", 2), ("ExtObjNav-v0", 2), ("Darkroom-v0", 0)):
+        command = [sys.executable, "-m", "memenvs", "rollout", name, "--episodes", "1", "--json"]
+        environ = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+        done = subprocess.run(command, env=environ, capture_output=True, text=True)
+        assert done.returncode == code, done.stderr
+        assert ("NUMBA_DISABLE_JIT must be 0 or unset, got 1" in done.stderr) == (code == 2)
+
+
 #: Plays two functions' worth of compiled code, with a folder of temporary files that may be no folder.
 PLAY = """
 import sys, tempfile

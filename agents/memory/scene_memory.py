@@ -314,7 +314,8 @@ class SceneMemory(Memory):
         """
         longest = static.shape[1]
         age = torch.arange(longest - 1, -1, -1, device=poses.device)  # (L,)
-        relative = embed_age(age.to(poses.dtype), self.config).expand(len(poses), -1, -1)  # (G, L, E)
+        exact = torch.promote_types(poses.dtype, torch.float32)  # half precision has no integers above 256
+        relative = embed_age(age.to(exact), self.config).to(poses.dtype).expand(len(poses), -1, -1)  # (G, L, E)
         if self.uses_pose:
             relative = torch.cat([embed_relative_poses(poses, poses[:, -1:]), relative], -1)  # (G, L, R)
         absent = None if int(n_valid.min()) == longest else age >= n_valid[:, None]

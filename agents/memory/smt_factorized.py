@@ -141,6 +141,7 @@ def farthest_points(points: Tensor, absent: Tensor | None, count: int) -> Tensor
     if absent is not None:
         nearest = nearest.masked_fill(absent, -torch.inf)
     points = points - points[:, -1:]  # cdist expands |a - b|^2: far from 0, it loses digits
+    points = points.to(torch.promote_types(points.dtype, torch.float32))  # it has no half precision on a CPU
     distances = torch.cdist(points, points)  # (G, L, L)
     distances.diagonal(dim1=1, dim2=2).fill_(-1.0)  # a chosen point is taken again only where no other is left
     chosen = [torch.full_like(rows, points.shape[1] - 1)]

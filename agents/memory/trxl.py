@@ -207,8 +207,9 @@ class TransformerXLMemory(Memory):
     def _encoding(self) -> Tensor:
         """Sinusoids of the distances M, M - 1, ..., 0, float (M + 1, D)."""
         weight = self.output.weight
-        distance = torch.arange(self.config.memory_length, -1, -1, device=weight.device, dtype=weight.dtype)
-        return sinusoid(distance, self.config.dim)
+        exact = torch.promote_types(weight.dtype, torch.float32)  # half precision has no integers above 256
+        distance = torch.arange(self.config.memory_length, -1, -1, device=weight.device, dtype=exact)
+        return sinusoid(distance, self.config.dim).to(weight.dtype)
 
     def _drop(self, x: Tensor, probability: float) -> Tensor:
         """Dropout with the memory's own generator; entries that stay are scaled so that the mean stays."""

@@ -225,7 +225,7 @@ def _dot(a: np.ndarray, b: np.ndarray) -> Any:  # pragma: no cover  (compiled)
     return total
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@njit(nogil=True, cache=True, fastmath=True, error_model="numpy")  # NaN is no ZeroDivisionError
 def _read(
     first: np.ndarray,
     end: int,

@@ -18,6 +18,10 @@ import numpy as np
 from numba import carray, njit, types
 from numba.extending import intrinsic
 
+from memenvs.compilation import need_compiler
+
+need_compiler()
+
 #: Radius around each goal, in cells, within which cells get their exact straight distance before the marching starts.
 SEED_RADIUS = 4
 #: Tentative cells are sorted into a ring of BUCKETS buckets, BUCKETS_PER_CELL for each cell of distance. The ring must

@@ -167,6 +167,44 @@ def test_dropout_is_in_forward_only() -> None:
         assert not torch.allclose(learning, expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64], ids=str)
+@pytest.mark.parametrize("name", MEMORIES)
+def test_weights_of_another_precision(name: str, dtype: torch.dtype) -> None:
+    """Acting and learning work, and features differ from those of float32 by no more than rounding does."""
+    for kwargs in VARIANTS[name]:
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            memory = make_memory(name, D, **{**SMALL[name], **kwargs}).eval()
+        x = step_inputs("trials", memory)
+        features = {}
+        for precision in (torch.float32, dtype):
+            memory, embedding = memory.to(precision), x.embedding.to(precision, copy=True).requires_grad_()
+            own = dataclasses.replace(x, embedding=embedding, pose=x.pose.to(precision))
+            features[precision], _ = memory(own, None)
+            features[precision].float().sum().backward()
+            state = memory.initial_state(B, max_steps=T)
+            stepped, state = one_by_one(memory, own.steps(0, 5), state)
+            refilled, _ = memory.prefill(own.steps(5, T), state)
+            assert refilled.dtype == stepped.dtype == features[precision].dtype == precision
+            torch.testing.assert_close(stepped, features[precision][:, :5], atol=0.05, rtol=0.05)
+        expected = features[torch.float32]
+        assert (features[dtype] - expected).norm() < 0.02 * expected.norm(), kwargs
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+def test_a_step_that_is_not_finite_is_seen_in_its_features(name: str) -> None:
+    """So that a learner stops at it; nothing else fails before, and other sequences are as they were."""
+    for kwargs in VARIANTS[name]:
+        memory = make_memory(name, D, **{**SMALL[name], **kwargs})
+        x = step_inputs("trials", memory)
+        x = dataclasses.replace(x, embedding=x.embedding.float(), pose=x.pose.float())
+        x.embedding[0, 3] = torch.nan
+        x.embedding.requires_grad_()
+        features, _ = memory(x, None)
+        assert features[0, 3].isnan().any() and features[1:].isfinite().all(), kwargs
+        features.sum().backward()
+
+
 @pytest.mark.parametrize("name", [name for name in MEMORIES if name not in ("none", "sm-pooling")])
 def test_gradient_reaches_the_oldest_step_that_counts(name: str) -> None:
     for kwargs, memory in variants(name):

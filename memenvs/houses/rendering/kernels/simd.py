@@ -21,6 +21,10 @@ from numba.core import cgutils
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic as numba_intrinsic
 
+from memenvs.compilation import need_compiler
+
+need_compiler()
+
 #: Environment variable that sets `VECTOR_WIDTH`, to compare widths; what is compiled then is not cached.
 WIDTH_VARIABLE = "MEMENVS_VECTOR_WIDTH"
 _WIDTHS = (16, 8, 4)

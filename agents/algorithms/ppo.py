@@ -21,6 +21,12 @@ __all__ = ["STATISTICS", "PPOConfig", "PartialUpdatePPO"]
 
 PREFILL_STEPS = 1024
 """Steps of each sequence in one forward pass, where the memory is computed without gradient."""
+MAX_LOG_RATIO = 20.0
+"""Largest logarithm of a probability ratio, far outside of any clip range.
+
+Beyond 88 a ratio is infinite in float32 and gradients are NaN, also where the loss has the clipped ratio. One step can
+go that far with thousands of numbers in an action, whose log densities add up.
+"""
 STATISTICS = ("policy_gradient_loss", "value_loss", "entropy", "clip_fraction", "auxiliary_loss", "grad_norm")
 """Statistics of an optimizer step, as logged; `auxiliary_loss` only where the memory has one."""
 
@@ -194,7 +200,7 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
             old_log_probs, old_values, advantages, returns = targets[part].unbind(-1)  # (B', S) each
             # Clipped surrogate objective: Schulman et al., 2017, equation 7.
             log_probs = distribution.log_prob(actions)
-            ratio = (log_probs - old_log_probs).exp()
+            ratio = (log_probs - old_log_probs).clamp(max=MAX_LOG_RATIO).exp()
             clipped_ratio = ratio.clamp(1.0 - config.clip_range, 1.0 + config.clip_range)
             policy_loss = -torch.min(advantages * ratio, advantages * clipped_ratio).mean()
             if self._is_cloning:
@@ -416,5 +422,5 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
         rows = self._all_rows()[: max(1, min(self.config.batch_size, self.config.micro_batch_tokens // end))]
         distribution, _, actions = self.evaluate(rows, begin, end)
         old_log_probs = self.rollout_buffer.ordered(self.rollout_buffer.log_probs, rows, begin, end)
-        log_ratio = distribution.log_prob(actions) - old_log_probs
+        log_ratio = (distribution.log_prob(actions) - old_log_probs).clamp(max=MAX_LOG_RATIO)
         return float((log_ratio.exp() - 1.0 - log_ratio).mean())

@@ -89,7 +89,8 @@ class PictureEncoder(nn.Module):
 
 def _standardise(layer: nn.Conv2d | nn.ConvTranspose2d | nn.Linear, outputs: Tensor) -> None:
     """Scale and shift a layer by its outputs, float, (channels, values)."""
-    scale = outputs.std(1, correction=0).clamp(min=1e-6)
+    scale = outputs.std(1, correction=0)
+    scale = scale.where(scale > 1e-5, 1.0)  # pictures of one colour differ by rounding alone
     axis = 1 if isinstance(layer, nn.ConvTranspose2d) else 0  # of output channels
     layer.weight /= scale.view([-1 if each == axis else 1 for each in range(layer.weight.ndim)])
     assert layer.bias is not None

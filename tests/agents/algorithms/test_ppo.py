@@ -105,6 +105,16 @@ def test_ratio_is_one_before_the_first_step(memory: str) -> None:
         model.train()
 
 
+def test_a_ratio_beyond_float32_leaves_gradients_finite() -> None:
+    """As between two steps of the optimizer with an action of thousands of numbers; `train` refuses NaN."""
+    model = act(learner("gru"))
+    before = weights(model)
+    model.rollout_buffer.log_probs -= 100.0
+    model.train()
+    assert not torch.equal(weights(model), before)
+    assert all(math.isfinite(value) for value in model.logger.name_to_value.values())
+
+
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_gradient_of_a_partial_update(memory: str) -> None:
     for clip_range_vf in (0.2, None):

@@ -57,6 +57,16 @@ def test_calibration_makes_pictures_visible_in_every_number() -> None:
         torch.testing.assert_close(table.square().mean(0), torch.ones(16), rtol=1e-3, atol=0)
 
 
+def test_calibration_with_pictures_of_one_colour_leaves_weights_that_can_learn() -> None:
+    torch.manual_seed(0)
+    for encoder, side in ((PatchEncoder(16), 88), (ViewEncoder(16), 84)):
+        assert isinstance(encoder, PictureEncoder)
+        encoder.calibrate(torch.full((24, side, side, 3), 140, dtype=torch.uint8))
+        encoder.table(pictures(24, side)).square().mean().backward()
+        for each in encoder.parameters():
+            assert each.abs().max() < 2 and each.grad is not None and each.grad.norm() < 100
+
+
 @pytest.mark.slow
 @torch.no_grad()
 def test_a_calibrated_decoder_starts_near_the_mean_view_and_lets_vectors_through() -> None:

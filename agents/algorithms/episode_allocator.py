@@ -27,8 +27,8 @@ class EpisodeAllocator:
         num_envs: N.
 
     Attributes:
-        finished: (number of the strategy, undiscounted return) of each stay that has ended, in the order of steps and
-            environments, since `take_finished`.
+        finished: (number of the strategy, undiscounted return) of each stay that has ended and that nothing could cut
+            off, in the order of steps and environments, since `take_finished`.
         begun: Number of stays that have begun since then, by the number of the strategy.
 
     Source:
@@ -42,8 +42,11 @@ class EpisodeAllocator:
         self.finished: list[tuple[int, float]] = []
         self.begun: Counter[int] = Counter()
         self._returns = torch.zeros(num_envs, dtype=torch.float64, device=device)
+        self._is_whole = torch.zeros(num_envs, dtype=torch.bool, device=device)
 
-    def begin(self, starts: Tensor, state: State, epsilon: float, rng: np.random.Generator) -> State:
+    def begin(
+        self, starts: Tensor, state: State, epsilon: float, rng: np.random.Generator, *, is_whole: bool = True
+    ) -> State:
         """Choose a strategy where a memory is emptied; call it before each step.
 
         Args:
@@ -51,6 +54,8 @@ class EpisodeAllocator:
             state: State with `strategy`, int64 (N,).
             epsilon: Probability of a random strategy, 0 to 1.
             rng: Random generator of the strategies.
+            is_whole: Whether a stay that begins here can take all of its steps before the rollout ends. Of the others
+                only short ones end, so that their mean return is that of short stays; they do not count.
 
         Returns:
             The state, with the strategies of the current stays.
@@ -59,6 +64,7 @@ class EpisodeAllocator:
             chosen = self.allocator.choose(self.allocator.constant(len(starts)), epsilon, rng)
             self.strategies = torch.where(starts, chosen, self.strategies)
             self._returns = self._returns.masked_fill(starts, 0.0)
+            self._is_whole = self._is_whole.masked_fill(starts, is_whole)
             self.begun.update(self.strategies[starts].tolist())
         return state | {STRATEGY: self.strategies}
 
@@ -70,6 +76,7 @@ class EpisodeAllocator:
             ends: bool, (N,); True where the memory is emptied before the next step.
         """
         self._returns = self._returns + rewards
+        ends = ends & self._is_whole
         self.finished += zip(self.strategies[ends].tolist(), self._returns[ends].tolist(), strict=True)
 
     def take_finished(self) -> tuple[list[tuple[int, float]], Counter[int]]:
@@ -123,19 +130,20 @@ class EpisodeLimits(NamedTuple):
             of_episodes = self.trial_episodes * self.episode_steps
         return min((each for each in (of_episodes, self.steps_of_trials) if each is not None), default=None)
 
-    def check_rollout(self, allocates_trials: bool, n_steps: int) -> None:
-        """Raise a ValueError unless a rollout that begins with new trials can finish them."""
+    def check_rollout(self, allocates_trials: bool, n_steps: int) -> int:
+        """Return the most steps of a stay; a ValueError unless a rollout that begins with new trials can finish it."""
         unit, steps = ("trial", self.trial_steps) if allocates_trials else ("episode", self.episode_steps)
-        if steps is None and allocates_trials:
+        if steps is None:
+            limits = "trial_episodes or trial_steps" if allocates_trials else "max_episode_steps"
             raise ValueError(
-                "allocator needs trials that end, whose returns it learns: give the environment trial_episodes or "
-                f"trial_steps, got {self}"
+                f"allocator needs {unit}s that end, whose returns it learns: give the environment {limits}, got {self}"
             )
-        if steps is not None and steps > n_steps:
+        if steps > n_steps:
             raise ValueError(
                 f"n_steps must be at least the {steps} that a {unit} may take with allocator, which learns from "
                 f"finished ones, got {n_steps}"
             )
+        return steps
 
 
 def common_limits(env: VecEnv) -> EpisodeLimits:

@@ -127,8 +127,9 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
         limits = common_limits(env)
         empties_on = getattr(getattr(self.policy.memory, "config", None), "reset_on", "trial")
         self._allocates_trials = limits.has_trials and empties_on == "trial"
+        self._stay_steps = 0
         if self._resets_each_rollout(limits.has_trials):  # what a rollout cuts off has no return
-            limits.check_rollout(self._allocates_trials, self.config.n_steps)
+            self._stay_steps = limits.check_rollout(self._allocates_trials, self.config.n_steps)
 
     def _discard_rollout(self) -> None:
         self._state = None
@@ -285,7 +286,10 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
         assert self._state is not None
         epsilon = settings.epsilon_at(self.num_timesteps, self._total_timesteps)
         # a generator of its own would change the checkpoints of every run
-        self._state = self._episodes.begin(self._allocation_starts(), self._state, epsilon, self.rngs["order"])
+        is_whole = self.rollout_buffer.pos + self._stay_steps <= self.config.n_steps
+        self._state = self._episodes.begin(
+            self._allocation_starts(), self._state, epsilon, self.rngs["order"], is_whole=is_whole
+        )
         return {STRATEGY: self._state[STRATEGY]}
 
     def _allocation_starts(self) -> Tensor:

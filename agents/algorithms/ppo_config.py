@@ -51,8 +51,8 @@ class PPOConfig:
             if n_updates > 1, or if the memory keeps every step. With False, checkpoints of a run wait for a rollout at
             whose end all environments start a trial.
         allocator: Settings of an allocator, which chooses the memory's eviction strategy for each trial (or episode,
-            where the memory is emptied at each) and learns from the returns; a dict of them in JSON. None: the strategy
-            of the memory's own settings.
+            where the memory is emptied at each) and learns from the returns of those that the rollout has room for at
+            any length; a dict of them in JSON. None: the strategy of the memory's own settings.
         cloning_steps: Environment steps at the start, rounded up to whole rollouts, in which the environment's oracle
             acts and the policy learns its actions by their log likelihood (behaviour cloning), as values learn its
             returns; >= 1, None for none. Needs an environment of `make_vec_env` with an oracle and `Discrete` actions.

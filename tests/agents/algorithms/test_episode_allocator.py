@@ -111,6 +111,26 @@ def test_it_learns_the_undiscounted_return_of_what_has_ended() -> None:
     assert episodes.finished == [] and not episodes.begun
 
 
+def test_stays_that_a_rollout_may_cut_off_do_not_count() -> None:
+    """Of those only short ones end, whose returns are not those of the strategy."""
+    n_steps = STEPS + 4
+    model = learner(env=corridor(N, early=True), n_steps=n_steps)
+    act(model)
+    episodes, buffer = model._episodes, model.rollout_buffer
+    assert episodes is not None
+    ended, expected = 0, []
+    for i in range(N):
+        begins = buffer.trial_start[i].nonzero()[:, 0].tolist()
+        ends = [*begins[1:], n_steps] if model._trial_start[i] else begins[1:]
+        for begin, end in zip(begins, ends, strict=False):
+            ended += 1
+            if begin <= 4:
+                strategy = int(buffer.extra_inputs[STRATEGY][i, begin])
+                expected.append((strategy, float(buffer.rewards[i, begin:end].sum())))
+    assert N < len(expected) < ended
+    assert sorted(episodes.finished) == sorted(expected)
+
+
 def test_its_log_and_its_exploration() -> None:
     model = learner(allocator={"epsilon_end": 0.0, "epsilon_steps": N * STEPS})
     model.learn(2 * N * STEPS)
@@ -218,6 +238,10 @@ def test_what_cannot_work_is_named_before_anything_starts() -> None:
         ({"n_steps": 8}, "n_steps must be at least the 9 that a trial may take with allocator, .* got 8"),
         ({"env": corridor(2, trial_episodes=2)}, "n_steps must be at least the 18 that a trial may take .* got 9"),
         ({"env": corridor(2, trial_episodes=None)}, "allocator needs trials that end, .* got EpisodeLimits"),
+        (
+            by_time | {"env": DummyVecEnv([lambda: Noise(spaces.Box(-1.0, 1.0, (2,)))]), "n_updates": 3},
+            "allocator needs episodes that end, .* give the environment max_episode_steps, got EpisodeLimits",
+        ),
         (
             by_time | {"env": limited((5, False), (7, False))},
             "allocator must be None with copies .* whose episodes differ, got .*=5,.*=7,",

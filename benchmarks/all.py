@@ -120,6 +120,9 @@ BENCHMARKS = {
     "pictures": Benchmark(
         lambda found: {f"{row['case']}, over a plain step": row["ratio"] for row in found["training_step"]}
     ),
+    "plain_ppo": Benchmark(
+        lambda found: {f"steps/s, {each}": speed for each, speed in found["steps_per_second"].items()}
+    ),
     "questions": Benchmark(
         lambda found: {
             f"questions/s, {each} a history": middle for each, (middle, *_) in found["questions_per_second"].items()

@@ -73,9 +73,47 @@ def refuse(capsys, *argv: str) -> str:
 def test_list(capsys):
     rows = document(capsys, "list")
     assert [row["id"] for row in rows] == [spec.id for spec in ENVIRONMENTS]
-    assert all(set(row) == {"id", "family", "remembers", "needs", "policies", "verdict"} for row in rows)
+    keys = {"id", "family", "remembers", "needs", "answers_picture", "policies", "verdict"}
+    assert all(set(row) == keys for row in rows)
     text = call(capsys, "list")
     assert all(spec.id in text and spec.remembers in text for spec in ENVIRONMENTS)
+    marked = {
+        line.split()[0] for line in text.splitlines() if line.endswith("(learn by prediction: the answer is a picture)")
+    }
+    names = ("ViewRecall-v0", "FFHQWorld-v0", "FFHQWorld-LongStay-v0", "Ballet3D-v0")
+    assert marked == {f"memenvs/{name}" for name in names} == {row["id"] for row in rows if row["answers_picture"]}
+
+
+def test_list_of_one_id(capsys):
+    """What its page says, with the settings of the id."""
+    text = call(capsys, "list", "Darkroom-Gap-v0")
+    for line in (
+        "To remember: the cell that gave reward in earlier episodes, over a blank gap",
+        "A trial: 10 episodes; `trial_episodes` and `trial_steps` change it",
+        "Settings of the id: `gap=20`, `size=5`, `max_episode_steps=40`",
+        "Score: `return` in the `info` of the last step of an episode",
+        "Random policy: below 3; a test checks it",
+        "  position = Box(0.0, 4.0, (2,), float32): float32, (2,); the cell (x, y), 0 ... size - 1.",
+        "  Discrete(5): `Discrete(5)`: +x, -x, +y, -y, stay. Moves are clipped to the grid.",
+        "  size = 5: Cells along each side; 2 to 1000.",
+        "memenvs/Darkroom-Gap-v0: long",
+    ):
+        assert line in text.splitlines()
+    assert "Verdict: not certified yet" in call(capsys, "list", "ExtObjNav-v0")
+    data = document(capsys, "list", "memenvs/Ballet3D-v0")
+    assert data["facts"]["Agents"].startswith("learn by prediction: the answer is a picture")
+    assert (data["id"], data["verdict"], data["action"]) == (
+        "memenvs/Ballet3D-v0",
+        "long",
+        "Box(-1.0, 1.0, (127008,), float32)",
+    )
+    assert (
+        set(data["observation"]) == {"phase", "rgb", "query", "task"}
+        and data["settings"]["world"]["value"] == "'builtin'"
+    )
+    assert "must be a task of memenvs, got CartPole-v1" in refuse(capsys, "list", "CartPole-v1")
+    assert "argument ID: unknown id 'Darkrom-v0'; did you mean" in refuse(capsys, "list", "Darkrom-v0")
+    assert "--markdown: not allowed with argument ID" in refuse(capsys, "list", "Darkroom-v0", "--markdown")
 
 
 def test_rollout_of_the_oracle(capsys):

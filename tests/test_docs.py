@@ -18,7 +18,6 @@ from generate import FOLDERS, command_line, environments, make_folder
 from generate.docstrings import to_restructured_text
 from generate.examples import EXAMPLES
 from generate.links import PROJECT_PAGES
-from generate.markdown import items
 from memenvs.agents.cli.parser import make_parser as make_agents_parser
 from memenvs.agents.cli.training import _parse_settings
 from memenvs.agents.experiments.config import with_overrides
@@ -27,6 +26,7 @@ from memenvs.cli import make_parser
 from memenvs.cli.common import parse_settings
 from memenvs.cli.listing import markdown_table
 from memenvs.core import TrialEnv
+from memenvs.docstrings import items, task_sections
 from memenvs.registry import ENVIRONMENTS, find_environment
 from memenvs.task import ENVIRONMENT_ARGUMENTS, TRIAL_OPTIONS, load_task, setting_names
 from tests.processes import run_python
@@ -137,7 +137,7 @@ def test_each_environment_and_command_has_a_page():
 @pytest.mark.parametrize("spec", ENVIRONMENTS, ids=lambda spec: spec.name)
 def test_the_page_of_an_environment_is_complete_and_true(spec):
     task = load_task(spec.task)
-    sections = environments.task_sections(task)
+    sections = task_sections(task)
     for title in ("", "Action", "Reward", "Termination", "Layout", "Source"):
         assert sections.get(title), f"the docstring of {task.__name__} and its bases has no {title!r}"
     env = TrialEnv(spec.task, **spec.defaults)

@@ -26,6 +26,7 @@ BENCHMARKS = {
     "import_time.py": [],
     "kernels.py": [],
     "recall.py": [],
+    "plain_ppo.py": [],
     "seeing.py": [],
     "long_context.py": ["--updates", "4"],
     "learner_profile.py": ["--only", "lstm"],

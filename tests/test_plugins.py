@@ -357,6 +357,14 @@ def test_modules_of_the_working_folder(tmp_path: Path, monkeypatch, capsys) -> N
         assert main(["rollout", "here/Small-v0", "--import", "own_tasks_here", "--policy", "oracle", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["metrics"]["return"]["mean"] > 90
         assert main(["rollout", "own_tasks_here:Small-v0", "--episodes", "1"]) == 0
+        memenvs.register("here/Bare-v0", Bare)
+        capsys.readouterr()
+        assert main(["list", "here/Small-v0"]) == 0 and "  size = 3: Cells along each side" in capsys.readouterr().out
+        assert main(["list", "here/Bare-v0"]) == 0  # without documentation, settings or limit of a trial
+        assert (
+            "\nA trial: endless;" in (text := capsys.readouterr().out)
+            and "\n  x = Box(0.0, 1.0, (1,), float32)" in text
+        )
         assert (
             main(["list", "--import", "no_such_module"]) == agents_main(["presets", "--import", "no_such_module"]) == 2
         )

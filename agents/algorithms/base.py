@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -32,6 +33,9 @@ from memenvs.agents.policies.acting import ActingPolicy, PolicyOutput
 from memenvs.agents.policies.memory_policy import MemoryPolicy
 from memenvs.agents.vec_env import check_observation_space, encoder_fingerprint, vocabulary_fingerprint
 from memenvs.checks import plain
+
+MAX_ACTION_NUMBERS = 512
+"""Most numbers of a `Box` action; those of the picture tasks of `memenvs` have 768 at least."""
 
 
 class MemoryAlgorithm(SavableAlgorithm):
@@ -124,6 +128,12 @@ class MemoryAlgorithm(SavableAlgorithm):
         if not isinstance(space, self.action_spaces):
             allowed = " or ".join(kind.__name__ for kind in self.action_spaces)
             raise ValueError(f"the action space of {type(self).__name__} must be {allowed}, got {space}")
+        if isinstance(space, spaces.Box) and math.prod(space.shape) > MAX_ACTION_NUMBERS:
+            raise ValueError(
+                f"the action space must have at most {MAX_ACTION_NUMBERS} numbers, got {math.prod(space.shape):,}: an "
+                "action of so many is a picture, and reinforcement, which tries out noise in each number, does not "
+                "learn to draw it; learn to predict it, as `memenvs-agents train sat-pictures` does"
+            )
         if isinstance(space, spaces.Box) and not space.is_bounded():
             raise ValueError(
                 f"the action space must have finite bounds, as gymnasium.wrappers.RescaleAction gives, got {space}"

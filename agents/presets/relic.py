@@ -307,7 +307,7 @@ RELIC_PRESETS: dict[str, Preset] = {
         ),
     ),
     "extobjnav": Preset(
-        "ExtObjNav from symbolic observations: T = 4096, K = 16, the paper's network",
+        "ExtObjNav from symbolic observations, far faster than images: T = 4096, K = 16, the paper's network",
         _EXTOBJNAV,
         {
             "hssd": Variant("the paper's longest run: 1e9 steps", {"total_steps": 1_000_000_000}),

@@ -76,6 +76,7 @@ def make_parser() -> argparse.ArgumentParser:
 
     listing = add("list", "listing", "every id, what must be remembered, and what it needs beyond the core install")
     text = "print a Markdown table, also with the scores of oracle and random policy; not with --json"
+    listing.add_argument("id", nargs="?", metavar="ID", help="show this one: spaces, settings, scores, certificate")
     listing.add_argument("--markdown", action="store_true", help=text)
     _add_rollout_arguments(
         add("rollout", "rollout", "play episodes; mean and standard error of every metric in the final info")

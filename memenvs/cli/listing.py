@@ -3,21 +3,40 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
+from typing import Any
+
+import gymnasium as gym
 
 from memenvs.certificate import Verdict
-from memenvs.cli.common import UserError, print_json
+from memenvs.cli.certify import certificate_lines
+from memenvs.cli.common import UserError, environment_spec, print_json, settings_as_user_error
+from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.docstrings import docstring_sections, items, setting_rows, task_sections
+from memenvs.plugins import load_class
 from memenvs.registry import ENVIRONMENTS, EnvironmentSpec, environments
+from memenvs.task import PHASE, load_task
+
+#: What `list` says of ids whose answer is a picture.
+PICTURE = "learn by prediction: the answer is a picture"
+#: Columns of a line of `list ID`.
+WIDTH = 110
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the registry; as Markdown the rows of this package only."""
     if arguments.json and arguments.markdown:
         raise UserError("argument --markdown: not allowed with argument --json")
+    if arguments.id is not None:
+        if arguments.markdown:
+            raise UserError("argument --markdown: not allowed with argument ID")
+        _print_environment(environment_spec(arguments.id), arguments.json)
+        return
     if arguments.markdown:
         print(markdown_table())
         return
     if arguments.json:
-        names = ("id", "family", "remembers", "needs")
+        names = ("id", "family", "remembers", "needs", "answers_picture")
         rows = (
             {name: getattr(spec, name) for name in names} | {"policies": [*spec.policies], "verdict": verdict_of(spec)}
             for spec in environments()
@@ -27,6 +46,7 @@ def run(arguments: argparse.Namespace) -> None:
     width = max(len(spec.id) for spec in environments())
     for spec in environments():
         needs = f" (needs {spec.needs})" if spec.needs else ""
+        needs += f" ({PICTURE})" if spec.answers_picture else ""
         remembers = f"remember {spec.remembers}" if spec.remembers else ""
         print(f"{spec.id:{width}}  {verdict_of(spec) or '-':5}  {remembers}{needs}".rstrip())
 
@@ -35,6 +55,88 @@ def verdict_of(spec: EnvironmentSpec) -> Verdict | None:
     """Return the verdict of the certificate of an id; None if it has none."""
     certificate = spec.load_certificate()
     return None if certificate is None else certificate.verdict
+
+
+def environment_facts(spec: EnvironmentSpec) -> list[tuple[str, str]]:
+    """Facts of the page of an id, name and text, in Markdown."""
+    assert spec.task is not None
+    sections = task_sections(load_task(spec.task))
+    limits = {name: value for name, value in spec.defaults.items() if name in ("trial_episodes", "trial_steps")}
+    own = [f"`{name}={value!r}`" for name, value in spec.defaults.items() if name not in limits]
+    trial = " or ".join(_amount(value, name.removeprefix("trial_")) for name, value in limits.items()) or "endless"
+    found = [
+        ("To remember", spec.remembers),
+        ("A trial", f"{trial}; `trial_episodes` and `trial_steps` change it"),
+        ("Settings of the id", ", ".join(own)),
+        ("Score", f"`{spec.score_key}` in the `info` of the last step of an episode"),
+        ("Oracle", f"at least {spec.oracle_at_least:g}; a test checks it" if spec.oracle_at_least is not None else ""),
+        ("Random policy", f"below {spec.random_below:g}; a test checks it" if spec.random_below is not None else ""),
+        *((f"Scripted policy `{name}`", _rule(spec, name)) for name in spec.policies),
+        ("Agents", f"{PICTURE}, which plain PPO does not learn to draw" if spec.answers_picture else ""),
+        ("Speed", " ".join(sections.get("Speed", "").split())),
+        ("Needs", spec.needs),
+    ]
+    return [(name, text) for name, text in found if text]
+
+
+def observation_rows(env: TrialEnv) -> list[tuple[str, str, str]]:
+    """Key, space ("" if only in other settings) and meaning of each observation."""
+    assert isinstance(env.observation_space, gym.spaces.Dict)
+    known = env.observation_space.spaces
+    meanings = items(task_sections(type(env.task))["Observation"])
+    if PHASE in known:  # of the trial layer, where the task does not write its own
+        meanings = {**items(docstring_sections(TrialVectorEnv)["Observation"]), **meanings}
+    meanings |= {key: "" for key in known if key not in meanings}  # of a task without documentation
+    return [(key, str(known.get(key, "")), text) for key, text in meanings.items()]
+
+
+def _print_environment(spec: EnvironmentSpec, as_json: bool) -> None:
+    """Print what the page of an id says: facts, spaces, settings, certificate."""
+    if spec.task is None:
+        raise UserError(f"argument ID: must be a task of memenvs, got {spec.id}")
+    with settings_as_user_error(spec, {}):
+        env = TrialEnv(spec.task, **spec.defaults)
+    env.close()
+    task = type(env.task)
+    observed = {key: (space, text) for key, space, text in observation_rows(env) if space}
+    settings = {
+        name: (repr(spec.defaults[name]) if name in spec.defaults else default, text)
+        for name, default, text in (setting_rows(task.config_type) if task.config_type else ())
+    }
+    facts = environment_facts(spec)
+    certificate = spec.load_certificate()
+    if as_json:
+        document: dict[str, Any] = {"id": spec.id, "facts": dict(facts), "verdict": verdict_of(spec)}
+        document["observation"] = {key: {"space": space, "meaning": text} for key, (space, text) in observed.items()}
+        document["action"] = str(env.action_space)
+        document["settings"] = {name: {"value": value, "meaning": text} for name, (value, text) in settings.items()}
+        print_json(document)
+        return
+    sections = task_sections(task)
+    print(textwrap.fill(f"{spec.id}: {sections['']}", WIDTH))
+    _print_rows("", {name: ("", text) for name, text in facts})
+    _print_rows("Observation", observed)
+    _print_rows("Action", {str(env.action_space): ("", " ".join(sections.get("Action", "").split()))})
+    _print_rows("Settings", settings)
+    print("\nVerdict: not certified yet" if certificate is None else "\n" + "\n".join(certificate_lines(certificate)))
+
+
+def _print_rows(title: str, rows: dict[str, tuple[str, str]]) -> None:
+    """Print a name, its value and its meaning a line."""
+    print("\n" + title if title else "")
+    for name, (value, text) in rows.items():
+        line = ": ".join(filter(None, [" = ".join(filter(None, [name, value])), " ".join(text.split())]))
+        print(textwrap.fill(line, WIDTH, initial_indent="  " * bool(title), subsequent_indent="    "))
+
+
+def _rule(spec: EnvironmentSpec, name: str) -> str:
+    """Describe a scripted policy, with the command that plays it."""
+    text = docstring_sections(load_class(spec.policies[name]))[""]
+    return f"{' '.join(text.split())} `memenvs rollout {spec.name} --policy {name}` plays it"
+
+
+def _amount(number: int, unit: str) -> str:
+    return f"{number} {unit.removesuffix('s') if number == 1 else unit}"
 
 
 def markdown_table() -> str:

@@ -98,6 +98,11 @@ class ExtObjNav(BatchTask):
         collisions: Steps with a collision.
         path_failures: Steps at which no walking distance to the goal was known; they keep the previous d.
 
+    Speed:
+        PPO of Stable-Baselines3 with two environments of ExtObjNav-v0 makes about 10 steps in a second of CPU time with
+        images of 256 x 256, the default; 310 with `image_size=(48, 64)`; 1,450 with `obs_mode="symbolic"`
+        (`python benchmarks/plain_ppo.py`, on a Zen 4 processor).
+
     Variants:
         - `world="procthor", split="all"`: the same task in ProcTHOR houses, from `procthor/four_room.jsonl.gz` in the
           folder that `MEMENVS_DATA` names or from `houses=FILE`. The splits of this world are train, validation and

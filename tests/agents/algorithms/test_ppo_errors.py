@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 
 from memenvs.agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, PPOConfig, make_vec_env
+from memenvs.agents.__main__ import main
+from memenvs.core import TrialEnv
+from memenvs.registry import ENVIRONMENTS
 from tests.agents.learners import (
     SEGMENT,
     STEPS,
@@ -129,3 +135,28 @@ def test_an_episode_needs_a_position_for_each_step() -> None:
     with pytest.raises(ValueError, match=message.format(6, 5)):
         model.policy.check_env(darkroom(horizon=6))
     learner("relic", policy_kwargs={"single_steps": True}, **tight).learn(N * STEPS)
+
+
+def test_pictures_as_actions_are_refused_with_the_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The registry marks exactly the ids with such actions, in Python and for `train`."""
+    message = r"at most 512 numbers, got 768: an action of so many is a picture, and .* learn to predict it, as"
+    for spec in ENVIRONMENTS:
+        env = TrialEnv(spec.task, **spec.defaults)  # type: ignore[arg-type]
+        assert spec.answers_picture == isinstance(env.action_space, spaces.Box), spec.id
+        env.close()
+    for env in (make_vec_env("memenvs/FFHQWorld-v0", 1), gym.make("memenvs/FFHQWorld-v0")):
+        with pytest.raises(ValueError, match=message):
+            PartialUpdatePPO("MemoryPolicy", env, policy_kwargs={"memory": "none"}, device="cpu")
+    changes = [
+        "--env",
+        "memenvs/Ballet3D-v0",
+        "--env_kwargs",
+        "{}",
+        "--eval_kwargs",
+        "{}",
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    assert main(["train", "ci-smoke", *changes]) == 2
+    assert "got 127,008: an action of so many is a picture" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()

@@ -22,6 +22,8 @@ from memenvs.registry import check_registered
 
 OWN_EVALUATION = "evaluation"
 """Name of the evaluation with the run's own settings."""
+MOST_METRICS = 5
+"""Metrics of predictions that are printed; there may be a hundred, by kind of question."""
 
 
 def train(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, Any] | None:
@@ -169,12 +171,23 @@ def _print_curves(evaluation: dict[str, Any], score: str) -> None:
     """Print the metrics of predictions, or the score by episode of the trial, of each policy."""
     for name, data in evaluation.items():
         if "episodes" in data:  # of predictions
-            for metric, value in data["metrics"].items():
-                print(f"{name:8} {metric}: {value['mean']:.4f} +- {value['stderr']:.4f}")
+            metrics = sorted(data["metrics"], key=lambda metric: metric != score)
+            for metric in metrics[:MOST_METRICS]:
+                value = data["metrics"][metric]
+                print(f"{name:10} {metric}: {value['mean']:.4f} +- {value['stderr']:.4f}")
+            if len(metrics) > MOST_METRICS:
+                print(f"{name:10} and {len(metrics) - MOST_METRICS} more in the file and the report")
             continue
         demonstrated = data["demonstrations"].get(score, [])
         if demonstrated:
-            print(f"{'oracle':8} {score} by demonstration: " + " ".join(f"{value:.3g}" for value in demonstrated))
+            print(f"{'oracle':10} {score}: {_early_and_later(demonstrated, 'demonstration')}")
         curve = data["metrics"].get(score, {"mean": []})["mean"]
-        shown = " ".join(f"{value:.3g}" for value in curve) or "no episode has ended in all trials within these steps"
-        print(f"{name:8} {score} by episode: {shown}")
+        print(f"{name:10} {score}: {_early_and_later(curve, 'episode')}")
+
+
+def _early_and_later(curve: list[float], of: str) -> str:
+    """Format the first value of a curve and the mean of the others; the report draws all."""
+    if not curve:
+        return "no episode has ended in all trials within these steps"
+    later = sum(curve[1:]) / len(curve[1:]) if len(curve) > 1 else 0.0
+    return f"{curve[0]:.3g} in {of} 1" + (f", {later:.3g} in {of}s 2 to {len(curve)}" if len(curve) > 1 else "")

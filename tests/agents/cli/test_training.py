@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 import memenvs
 from memenvs import registry
 from memenvs.agents.__main__ import main
-from memenvs.agents.cli.training import _with_own_memory_kwargs
+from memenvs.agents.cli.training import _print_curves, _with_own_memory_kwargs
 from memenvs.agents.experiments.config import with_overrides
 from memenvs.agents.experiments.directory import CHECKPOINT, METRICS, RunDirectory
 from memenvs.agents.presets import find_preset
@@ -89,8 +90,8 @@ def check_evaluations(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "evaluation.json has no demonstrations" in capsys.readouterr().err
     assert main([*evaluate, "--demonstrations", "1", "--seed", str(2**70)]) == 0
     demonstrated, played, _ = capsys.readouterr().out.splitlines()
-    assert demonstrated.startswith("oracle   return by demonstration: ")
-    assert played.startswith("agent    return by episode: ")
+    assert re.fullmatch(r"oracle     return: \S+ in demonstration 1", demonstrated)
+    assert re.fullmatch(r"agent      return: \S+ in episode 1, \S+ in episodes 2 to 6", played)
     assert len(json.loads((folder / "demonstrations_1.json").read_text())["agent"]["demonstrations"]["return"]) == 1
     assert main([*evaluate, "--checkpoint", "checkpoint_512.zip", "--name", "early"]) == 2
     assert "checkpoint_512.zip" in capsys.readouterr().err
@@ -100,9 +101,7 @@ def check_evaluations(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert set(json.loads((folder / "short.json").read_text())) == {"agent"}
     capsys.readouterr()
     assert main([*evaluate, "--steps", "1", "--trials", "2", "--name", "shorter"]) == 0  # than any episode
-    assert (
-        "agent    return by episode: no episode has ended in all trials within these steps" in capsys.readouterr().out
-    )
+    assert "agent      return: no episode has ended in all trials within these steps" in capsys.readouterr().out
     assert main([*evaluate, "--ppo.n_epochs", "2"]) == 2
     assert "settings must come as --eval_kwargs.name value" in capsys.readouterr().err
     assert (folder / "evaluation.json").read_bytes() == before
@@ -297,3 +296,19 @@ def test_resuming_before_the_first_checkpoint_says_so(tmp_path: Path, capsys: py
     for messages in ([f"{tmp_path} has no checkpoint yet: training starts from the beginning"], []):
         assert main(command) == 0
         assert [line for line in capsys.readouterr().err.splitlines() if "checkpoint" in line] == messages
+
+
+def test_the_end_of_a_run_is_ten_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    """Five policies over 40 episodes; and 30 metrics of predictions."""
+    curve = {"demonstrations": {}, "metrics": {"return": {"mean": [1.0, *([2.0] * 38), 41.0]}}}
+    _print_curves(dict.fromkeys(("agent", "random", "memoryless", "window4", "oracle"), curve), "return")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "agent      return: 1 in episode 1, 3 in episodes 2 to 40" and len(lines) == 5
+    one = {"demonstrations": {}, "metrics": {"return": {"mean": [1.0]}}}
+    _print_curves({"agent": one}, "return")
+    assert capsys.readouterr().out == "agent      return: 1 in episode 1\n"
+    metrics = {f"kind {k}": {"mean": 0.5, "stderr": 0.1} for k in range(29)} | {"right": {"mean": 0.7, "stderr": 0.0}}
+    _print_curves({"agent": {"episodes": 8, "metrics": metrics}}, "right")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "agent      right: 0.7000 +- 0.0000" and len(lines) == 6
+    assert lines[5] == "agent      and 25 more in the file and the report"

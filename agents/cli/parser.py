@@ -162,7 +162,11 @@ def _add_paths(commands: Any) -> None:
     paths.add_argument("--maps", type=non_negative_int, default=4, help="episodes that are drawn (default 4)")
     paths.add_argument("--metric", help="metric by step (default the preset's score)")
     paths.add_argument(
-        "--policies", nargs="+", metavar="POLICY", help="some of agent (of each run), random, oracle (default all)"
+        "--policies",
+        type=_name,
+        nargs="+",
+        metavar="POLICY",
+        help="some of agent (of each run), random, oracle (default all)",
     )
     paths.add_argument("--seed", type=non_negative_int, default=1, help="seed of the episodes (default 1)")
     paths.add_argument(
@@ -315,7 +319,9 @@ def _add_pack(commands: Any) -> None:
     pack.add_argument(
         "--metrics", type=_name, nargs="+", default=[], metavar="METRIC", help="metrics to keep (default all)"
     )
-    pack.add_argument("--metrics", nargs="+", default=[], metavar="METRIC", help="metrics to keep (default all)")
+    pack.add_argument(
+        "--metrics", type=_name, nargs="+", default=[], metavar="METRIC", help="metrics to keep (default all)"
+    )
 
 
 def _add_push(commands: Any) -> None:
@@ -359,6 +365,13 @@ def _add_warmup(commands: Any) -> None:
     _command(
         commands, "warmup", "warmup", "compile what learners need ahead of their first use; see also memenvs warmup"
     )
+
+
+def _name(text: str) -> str:
+    """Parse an argument that must be a name, so that a list of names ends where the folders of runs begin."""
+    if Path(text).exists():
+        raise argparse.ArgumentTypeError(f"must be a name, got the path {text!r}")
+    return text
 
 
 def _command(

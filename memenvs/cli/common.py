@@ -12,7 +12,9 @@ import sysconfig
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from functools import partial
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn, TextIO, cast
 
@@ -49,12 +51,32 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, and refuse an unknown option of this command."""
-        namespace, extras = super().parse_known_args(args, namespace)
+        arguments = self._free_positionals(sys.argv[1:] if args is None else list(args))
+        namespace, extras = super().parse_known_args(arguments, namespace)
         unknown = next((each for each in extras if each.startswith("-")), None)
         if unknown is not None and not self.takes_settings:
             options = [option for action in self._actions for option in action.option_strings]
             self.error(f"unknown option {unknown!r}; {choices_for(unknown.split('=')[0], options)}")
         return namespace, extras
+
+    def _free_positionals(self, arguments: list[str]) -> list[str]:
+        """Move what an option of several values cannot take before it, such as FILE in `--lengths 1 2 FILE`."""
+        freed = list(arguments)
+        for i, text in enumerate(arguments):
+            action = self._option_string_actions.get(text)
+            if action is not None and action.nargs == "+":
+                values = list(takewhile(lambda each: not each.startswith("-"), arguments[i + 1 :]))
+                taken = values[:1] + list(takewhile(partial(self._takes, action), values[1:]))
+                freed[i : i + 1 + len(values)] = [*values[len(taken) :], text, *taken]
+        return freed
+
+    def _takes(self, action: argparse.Action, text: str) -> bool:
+        """Return True if a text is a value of an option."""
+        try:
+            self._check_value(action, self._get_value(action, text))
+        except argparse.ArgumentError:
+            return False
+        return True
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:

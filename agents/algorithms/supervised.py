@@ -185,12 +185,12 @@ class SupervisedLearner:
         self.num_timesteps += 1
         return {"loss": loss.item(), "grad_norm": grad_norm, "learning_rate": learning_rate, **log}
 
-    def learn(self, steps: int, on_step: Callable[[dict[str, float]], None] | None = None) -> None:
+    def learn(self, steps: int, on_step: Callable[[dict[str, float]], bool | None] | None = None) -> None:
         """Learn from a number of batches.
 
         Args:
             steps: Number of batches.
-            on_step: Called after each with its numbers for the log.
+            on_step: Called after each with its numbers for the log; learning ends if it returns False.
 
         Raises:
             ValueError: As `step`.
@@ -198,8 +198,8 @@ class SupervisedLearner:
         """
         for _ in range(steps):
             log = self.step()
-            if on_step is not None:
-                on_step(log)
+            if on_step is not None and on_step(log) is False:
+                return
 
     def save(self, path: archive.File, settings: dict[str, Any]) -> None:
         """Write weights, optimizer and step number to one file; every process must call this.

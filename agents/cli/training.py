@@ -68,7 +68,11 @@ def train(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, 
             return None
         result: dict[str, Any] = {"run": str(folder), "steps": model.num_timesteps}
         if not options.no_evaluate:
-            result["evaluation"] = config.kind.make_experiment().evaluate(run, OWN_EVALUATION, quiet=options.json)
+            try:
+                result["evaluation"] = config.kind.make_experiment().evaluate(run, OWN_EVALUATION, quiet=options.json)
+            except KeyboardInterrupt:
+                print(run.how_to_resume(), file=sys.stderr)
+                raise
             result["report"] = str(write_report([run], folder))
     if not options.json:
         _print_curves(result.get("evaluation", {}), config.score)

@@ -130,6 +130,9 @@ class AgentExperiment(Experiment):
                 try:
                     model.learn(remaining, callback, reset_num_timesteps=model.num_timesteps == 0)
                     callback.write(model, is_last=True)
+                except KeyboardInterrupt:
+                    callback.write_copy()
+                    raise
                 finally:
                     callback.close()
             run.write_extension()

@@ -68,6 +68,8 @@ class RunDirectory:
         config: Settings of the run.
         written_steps: `total_steps` in `config.json`; after `extend` it differs from the config's until the next
             checkpoint.
+        stop_signal: Signal by which a training was asked to stop, see `train_run`; None: none.
+        can_stop: Whether a training can be interrupted at any point without loss of what it could save.
 
     Raises:
         FileExistsError: A new run in a folder that has one.
@@ -80,6 +82,8 @@ class RunDirectory:
     def __init__(self, path: str | Path, config: RunConfig | None = None, processes: Processes | None = None) -> None:
         self.path = Path(path)
         self.processes = processes or Processes()
+        self.stop_signal: int | None = None
+        self.can_stop = True
         self._lock: filelock.BaseFileLock | None = None
         with self.processes.fail_together():
             if self.processes.is_first:
@@ -171,6 +175,15 @@ class RunDirectory:
     def has_checkpoint(self) -> bool:
         """True if there is a checkpoint to resume or evaluate."""
         return has_checkpoint(self.path)
+
+    @property
+    def kept(self) -> str:
+        """What of a training that has stopped is kept, for messages."""
+        return "the last checkpoint is kept" if self.has_checkpoint else "there is no checkpoint yet"
+
+    def how_to_resume(self) -> str:
+        """Say, for a person, that the run was stopped and how it goes on."""
+        return f"memenvs: stopped {self.path}: {self.kept}; the same command with --resume goes on, a sweep without it"
 
     def checkpoint_path(self, name: str | None = None) -> Path:
         """Path of a checkpoint by its name; None for that of `best_checkpoint`."""

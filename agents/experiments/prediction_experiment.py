@@ -15,8 +15,8 @@ from stable_baselines3.common.logger import KVWriter, Logger
 
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.algorithms.supervised import PredictionModel, SupervisedLearner, evaluate_model, load_model
-from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.devices import torch_device
+from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import CHECKPOINT, METRICS, MetricsWriter, RunDirectory, TensorBoardWriter
 from memenvs.agents.experiments.progress import training_bar
 from memenvs.agents.experiments.registry import Experiment
@@ -240,16 +240,27 @@ def evaluate_predictions(
 
 
 def _train_to_checkpoint(run: RunDirectory, learner: SupervisedLearner, logger: Logger) -> float:
-    """Learn, log, validate and write the next checkpoint; return the score in validation."""
+    """Learn, log, validate and write the next checkpoint; return the score in validation.
+
+    A run that is to stop writes its checkpoint after the running batch and raises a KeyboardInterrupt. The means that it
+    logs next are over the batches since.
+    """
     config = learner.config
-    steps = min(config.checkpoint_steps, learner.total_steps - learner.num_timesteps)
+    start = learner.num_timesteps
+    steps = min(config.checkpoint_steps - start % config.checkpoint_steps, learner.total_steps - start)
     started_at = time.perf_counter()
 
-    def log(numbers: dict[str, float]) -> None:
+    def log(numbers: dict[str, float]) -> bool:
         for name, value in numbers.items():
             logger.record_mean(f"train/{name}", value)
+        return not any(learner.processes.gather(run.stop_signal is not None))
 
+    run.can_stop = False  # before the end of a batch
     learner.learn(steps, log)
+    run.can_stop = True
+    if learner.num_timesteps < start + steps:
+        _save(run, learner)
+        raise KeyboardInterrupt
     seconds = time.perf_counter() - started_at
     with learner.processes.fail_together():
         scores = _means(evaluate_model(learner.model, config.validation_episodes, VALIDATION_SEED, split="validation"))
@@ -259,11 +270,16 @@ def _train_to_checkpoint(run: RunDirectory, learner: SupervisedLearner, logger: 
     logger.record("time/steps_per_second", steps / seconds)
     # before the checkpoint: a run that is killed in between drops these lines and logs them again
     logger.dump(learner.num_timesteps)
+    _save(run, learner)
+    return scores[learner.model.score][0]
+
+
+def _save(run: RunDirectory, learner: SupervisedLearner) -> None:
+    """Write the checkpoint."""
     if learner.processes.is_first:
         run.drop_results()
     learner.save(run.path / CHECKPOINT, _checkpoint_settings(run.config))
     run.write_extension()
-    return scores[learner.model.score][0]
 
 
 def _checkpoint_settings(config: RunConfig) -> dict[str, Any]:

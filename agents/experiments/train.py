@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Any
 
-import torch
-
 from memenvs.agents.algorithms.distributed import Processes
+from memenvs.agents.devices import torch_device
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
 
 
-from memenvs.agents.devices import torch_device
 def check_config(config: RunConfig, processes: Processes | None = None) -> None:
     """Find wrong settings before a run begins.
 
@@ -36,6 +40,9 @@ def train_run(run: RunDirectory, *, quiet: bool = False) -> Any:
     A killed run that is called again ends with the same bits as one that was not killed (CPU, same number of threads).
     Of several processes all must call this; each has its share of the environments.
 
+    After Ctrl-C or SIGTERM it ends with a checkpoint from which it resumes exactly, says so on standard error, and then
+    raises the KeyboardInterrupt, or ends the process by the SIGTERM. A second signal does this at once.
+
     Args:
         run: The folder.
         quiet: Show no progress bar.
@@ -51,9 +58,48 @@ def train_run(run: RunDirectory, *, quiet: bool = False) -> Any:
         RuntimeError: Another process has failed.
     """
     try:
-        return run.config.kind.make_experiment().train(run, quiet=quiet)
+        with _stop_signals(run):
+            model = run.config.kind.make_experiment().train(run, quiet=quiet)
+            if run.stop_signal is not None:  # too late to stop
+                raise KeyboardInterrupt
+            return model
     except FileNotFoundError:
         raise
     except OSError as error:
-        kept = "the last checkpoint is kept" if run.has_checkpoint else "there is no checkpoint yet"
-        raise OSError(f"{error}; {kept}, --resume goes on when this is mended") from error
+        raise OSError(f"{error}; {run.kept}, --resume goes on when this is mended") from error
+    except KeyboardInterrupt:
+        if run.stop_signal is not None and run.processes.is_first:
+            print(run.how_to_resume(), file=sys.stderr, flush=True)
+        if run.stop_signal == signal.SIGTERM:
+            signal.raise_signal(signal.SIGTERM)  # ends the process, as it would have without the checkpoint
+        raise
+
+
+@contextmanager
+def _stop_signals(run: RunDirectory) -> Iterator[None]:
+    """Let the first Ctrl-C or SIGTERM stop training with a checkpoint; a second one does what it does without this."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    # Only the main thread can set handlers. A signal that is ignored, as in the background of a shell, stays so.
+    if threading.current_thread() is not threading.main_thread() or None in before.values():
+        yield
+        return
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        restore()
+        run.stop_signal = number
+        if run.can_stop:
+            raise KeyboardInterrupt
+        with suppress(RuntimeError):  # it may interrupt another print
+            print("memenvs: stops at the next checkpoint; a second signal stops at once", file=sys.stderr, flush=True)
+
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        restore()

@@ -6,16 +6,23 @@ import argparse
 import multiprocessing
 import os
 import signal
+import sys
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from multiprocessing import connection
 from pathlib import Path
 from threading import Thread
+from types import FrameType
 
 from memenvs.agents.experiments.config import RunConfig, has_checkpoint
 from memenvs.agents.experiments.directory import RunDirectory, find_conflict
 from memenvs.agents.studies.study_results import find_row_conflict, has_results
+from memenvs.cli.common import lossy_streams
+
+#: Seconds that a run may take for its checkpoint when the command is stopped.
+STOP_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -73,8 +80,8 @@ def sweep_options(parser: argparse.ArgumentParser, out: str, argv: list[str] | N
 def run_sweep(parser: argparse.ArgumentParser, options: argparse.Namespace, runs: dict[Path, SweepRun]) -> list[Path]:
     """Train the runs that are not done, then print the folders of the finished ones.
 
-    If a run fails, the others go on, but those that would start with its weights do not. All runs stop if the command
-    is stopped or killed.
+    If a run fails, the others go on, but those that would start with its weights do not. After Ctrl-C the runs write
+    checkpoints, and the command ends with status 130. All runs stop if it is killed.
 
     Args:
         parser: Parser that reports runs that cannot be resumed, before any work.
@@ -96,7 +103,11 @@ def run_sweep(parser: argparse.ArgumentParser, options: argparse.Namespace, runs
     if problem:
         parser.error(problem)
     if not options.show:
-        _run_all(runs, options.jobs)
+        try:
+            with lossy_streams(parser.prog):
+                _run_all(runs, options.jobs)
+        except KeyboardInterrupt:
+            parser.exit(130, "stopped; the same command goes on with the runs that are not done\n")
     done = [folder for folder, run in runs.items() if run.results]
     for folder in done:
         print(f"done: {folder}", flush=True)
@@ -124,6 +135,9 @@ def _run_all(runs: dict[Path, SweepRun], jobs: int) -> None:
     failed: dict[Path, str] = {}
     cause: BaseException | None = None
     pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _end_with_parent)
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:  # as in the background of a shell
+        signal.signal(signal.SIGINT, _interrupt_once)
     try:
         while waiting or started:
             busy = {*waiting, *started.values()}
@@ -142,12 +156,20 @@ def _run_all(runs: dict[Path, SweepRun], jobs: int) -> None:
                     failed[folder] = f"{type(error).__name__}: {error}"
                     cause = cause or error
                 print(f"{'failed' if folder in failed else 'trained'}: {folder}", flush=True)
+        pool.shutdown()
     except BaseException:  # also Ctrl-C: running processes are stopped, and the next command resumes their runs
-        for process in multiprocessing.active_children():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupted clean-up would leave processes behind
+        children = multiprocessing.active_children()
+        for process in children:
             process.terminate()
         pool.shutdown(wait=False, cancel_futures=True)
+        for process in children:
+            process.join(STOP_SECONDS)
+            process.kill()
         raise
-    pool.shutdown()
+    finally:
+        if not isinstance(sys.exception(), KeyboardInterrupt):  # after which the command ends
+            signal.signal(signal.SIGINT, before)
     if failed:
         lines = [f"{folder}: {reason}" for folder, reason in failed.items()]
         raise RuntimeError("\n".join([f"{len(failed)} of {len(runs)} runs failed", *lines])) from cause
@@ -164,8 +186,14 @@ def _unfinished(runs: dict[Path, SweepRun]) -> dict[Path, SweepRun]:
     return dict(reversed(found.items()))
 
 
+def _interrupt_once(number: int, frame: FrameType | None) -> None:
+    """Raise a KeyboardInterrupt, and ignore a second one, which may come before the clean-up begins."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
 def _end_with_parent() -> None:
-    """Initialise a process of the pool: it ends when the command does, even if that is killed.
+    """Initialise a process of the pool: it ends when the command does, even if that is killed, with a checkpoint.
 
     It ignores Ctrl-C, which reaches every process of a terminal: a child that only dropped its run would begin the next
     one.
@@ -177,6 +205,8 @@ def _end_with_parent() -> None:
 
     def watch() -> None:
         connection.wait([sentinel])
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(STOP_SECONDS)
         os._exit(1)
 
     Thread(target=watch, daemon=True).start()

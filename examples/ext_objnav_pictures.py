@@ -97,7 +97,7 @@ def settings(row: str, trials: int, smoke: bool) -> RunConfig:
 
 def play(row: str, config: RunConfig, agent: Path | None) -> TrialResults:
     """Play the trials of a row of the table."""
-    env = evaluation_env(config, min(config.n_envs, config.eval_trials), seed=1)
+    env = evaluation_env(config, min(config.eval_envs, config.eval_trials), seed=1)
     try:
         with progress_bar(f"playing: {row}") as progress:
             return make_evaluator(config, env).run(load(row, agent), progress)

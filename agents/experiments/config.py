@@ -42,6 +42,8 @@ class RunConfig:
             weights, and also accepts a file of PREVALENT's weights. `QuestionConfig` takes memory, embedding of key
             frames and shared vectors, and needs a source with `policy.freeze_memory`; `SupervisedConfig` takes nothing.
         eval_kwargs: Changes to `env_kwargs` for evaluation, such as a held-out split. JSON on the command line.
+        eval_envs: Copies of the environment in evaluation and validation, which decide their trials and the actions
+            drawn, whatever `n_envs` is; >= 1.
         eval_steps: Steps of an evaluation trial; >= 1.
         eval_trials: Trials of an evaluation, or episodes where an answer is predicted; >= 1.
         eval_all_layouts: Evaluate in layouts 0, 1, 2, ... in turn instead of drawing them.
@@ -68,6 +70,7 @@ class RunConfig:
     policy: dict[str, Any] = field(default_factory=dict)
     encoder_from: str | None = None
     eval_kwargs: dict[str, Any] = field(default_factory=dict)
+    eval_envs: int = 64
     eval_steps: int = 1000
     eval_trials: int = 100
     eval_all_layouts: bool = False
@@ -79,7 +82,7 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        for name in ("n_envs", "total_steps", "eval_steps", "eval_trials", "checkpoint_rollouts"):
+        for name in ("n_envs", "total_steps", "eval_envs", "eval_steps", "eval_trials", "checkpoint_rollouts"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         for name in ("seed", "threads", "milestones", "validation_trials"):
@@ -145,6 +148,8 @@ class RunConfig:
         if len(given) != 1:
             raise ValueError(f"a run must have the settings of one learner of {names}, got {given}")
         learner = find_learner_by_name(given[0]).config_type(**data[given[0]])
+        if "n_envs" in data:  # runs without `eval_envs` were evaluated in as many copies as they learned in
+            data = {"eval_envs": data["n_envs"], **data}
         return RunConfig(**{key: data[key] for key in data if key in known}, learner=learner)
 
 
@@ -156,6 +161,7 @@ TEST_SET_FILES = "test_set_"
 """Begins the names of files of evaluations on a test set."""
 ACTING = (
     "n_envs",
+    "eval_envs",
     "eval_steps",
     "eval_all_layouts",
     "checkpoint_rollouts",

@@ -200,7 +200,7 @@ def evaluate_run(
     config = replace(run.config, **changes)
     if policy is None:
         policy = trained_policy(run, seed)
-    env = evaluation_env(config, min(config.n_envs, config.eval_trials), seed, test_set)
+    env = evaluation_env(config, min(config.eval_envs, config.eval_trials), seed, test_set)
     try:
         if isinstance(policy, ActingPolicy):
             policy.check_env(env)
@@ -323,7 +323,7 @@ def evaluate_rule(config: RunConfig, name: str, seed: int = 1, quiet: bool = Fal
         seed: Seed of the evaluation.
         quiet: Show no progress bar.
     """
-    env = evaluation_env(config, min(config.n_envs, config.eval_trials), seed)
+    env = evaluation_env(config, min(config.eval_envs, config.eval_trials), seed)
     try:
         evaluator = make_evaluator(config, env, seed=seed)
         with progress_bar(f"playing {name}", quiet=quiet) as progress:
@@ -337,7 +337,7 @@ def _evaluate_baseline(
 ) -> TrialResults | None:
     """Evaluate a policy that does not learn, None if the environment does not have it; see `evaluate_and_compare`."""
     config = replace(run.config, **changes)
-    env = evaluation_env(config, min(config.n_envs, config.eval_trials), seed, test_set)
+    env = evaluation_env(config, min(config.eval_envs, config.eval_trials), seed, test_set)
     try:
         policy = untrained_policy(name, config.env, env, seed)
         enough = max(BASELINE_TRIALS, (count_layouts(env) or 0) if config.eval_all_layouts else 0)

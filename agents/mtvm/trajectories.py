@@ -124,7 +124,7 @@ def write_trajectories(
     config = run.config
     if split is not None:
         config = replace(config, eval_kwargs={**config.eval_kwargs, "split": split})
-    env = evaluation_env(config, min(config.n_envs, config.eval_trials), seed)  # copies as in the evaluation
+    env = evaluation_env(config, min(config.eval_envs, config.eval_trials), seed)  # copies as in the evaluation
     assert isinstance(env, TrialVecEnv)
     try:
         policy = trained_policy(run, seed) if policy is None else policy

@@ -35,6 +35,7 @@ _EVALUATION: dict[str, Any] = {
 _SCRATCH_RUN: dict[str, Any] = {
     **_EVALUATION,
     "n_envs": 16,
+    "eval_envs": 16,
     "total_steps": 10_000,
     "threads": 1,
     "checkpoint_rollouts": 20,
@@ -43,6 +44,7 @@ _SCRATCH_RUN: dict[str, Any] = {
 _LAPTOP_RUN: dict[str, Any] = {
     **_SCRATCH_RUN,
     "n_envs": 32,
+    "eval_envs": 32,
     "total_steps": _LAPTOP_UPDATES,
     "learner": _LAPTOP_IMITATION,
 }
@@ -220,7 +222,14 @@ MTVM_PRESETS: dict[str, Preset] = {
     "vln-smoke": Preset(
         "a few seconds of vln-laptop, which only shows that everything runs",
         with_overrides(
-            _LAPTOP, [("n_envs", 4), ("total_steps", 6), ("imitation.imitation_updates", 4), ("eval_trials", 12)]
+            _LAPTOP,
+            [
+                ("n_envs", 4),
+                ("eval_envs", 4),
+                ("total_steps", 6),
+                ("imitation.imitation_updates", 4),
+                ("eval_trials", 12),
+            ],
         ),
         time="seconds",
     ),
@@ -256,6 +265,7 @@ MTVM_PRESETS: dict[str, Preset] = {
                 "too_long": "error",
             },
             n_envs=32,
+            eval_envs=32,
             total_steps=1_000_000,
             threads=1,
             # the reward of an action says whether it was right, so little of what comes later is credited to it

@@ -171,6 +171,7 @@ _EXTOBJNAV = RunConfig(
     env="memenvs/ExtObjNav-v0",
     env_kwargs={"obs_mode": "symbolic", "split": "train"},
     n_envs=80,
+    eval_envs=80,
     total_steps=500_000_000,
     learner=replace(_RELEASE, n_steps=4096, n_updates=16, batch_size=10, warmup_steps=100_000),
     policy={**_relic(4, 8, 256, 1024, "kv0", 511, cache_dtype="bfloat16"), **_ENCODER, "adam_eps": 1e-6},
@@ -235,6 +236,7 @@ RELIC_PRESETS: dict[str, Preset] = {
         RunConfig(
             **_darkroom(4, 16, 6),
             n_envs=8,
+            eval_envs=8,
             total_steps=4096,
             threads=1,
             learner=PPOConfig(n_steps=128, n_updates=4, batch_size=8, learning_rate=1e-3),
@@ -258,6 +260,7 @@ RELIC_PRESETS: dict[str, Preset] = {
                 "the public example: T = 4096, K = 16, learned sink, 8 environments",
                 {
                     "n_envs": 8,
+                    "eval_envs": 8,
                     "total_steps": 5_000_000,
                     "ppo.n_steps": 4096,
                     "ppo.n_updates": 16,

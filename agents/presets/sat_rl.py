@@ -33,6 +33,7 @@ _VISUAL_MATCH = RunConfig(
     env="memenvs/VisualMatch-v0",
     env_kwargs={"obs": "one_hot", "place": True},
     n_envs=128,
+    eval_envs=128,
     total_steps=1_536_000,
     threads=1,
     learner=_PPO,

@@ -243,6 +243,7 @@ def _preset(task: str, size_name: str, size: Size, methods: tuple[str, ...] = tu
                 **size.env,
             },
             "n_envs": size.n_envs,
+            "eval_envs": size.n_envs,
             "total_steps": _total_steps(size.dqn, size.n_envs, size.collections),
             "learner": replace(size.dqn, **row.dqn),
             "policy": {**policy, "freeze_features": True, "freeze_previous_action": True},
@@ -285,12 +286,13 @@ SMT_PRESETS["coverage-paper-like"] = _with_variants(
     SMT_PRESETS["coverage-paper-like"],
     literal=Variant(
         "as the paper can be read: one new episode every 500 updates, at least 200,000 of them",
-        {"n_envs": 1, "total_steps": (1000 + 400) * 500},
+        {"n_envs": 1, "eval_envs": 1, "total_steps": (1000 + 400) * 500},
     ),
     fast=Variant(
         "64 new episodes every 200 updates",
         {
             "n_envs": 64,
+            "eval_envs": 64,
             "dqn.updates_per_collect": 200,
             "total_steps": (16 + 1000) * 64 * 500,
             "checkpoint_rollouts": 50,

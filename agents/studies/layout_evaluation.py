@@ -97,7 +97,7 @@ def evaluate_untrained(
     for name, folder in folders.items():
         if has_results(folder, evaluation.name):
             continue
-        env = evaluation_env(config, min(config.n_envs, config.eval_trials), SEED)
+        env = evaluation_env(config, min(config.eval_envs, config.eval_trials), SEED)
         try:
             results = make_evaluator(config, env).run(untrained_policy(name, config.env, env, SEED))
         finally:

@@ -43,6 +43,7 @@ def register_presets() -> None:
         env_kwargs={"length": 4},
         eval_kwargs={"length": 4},
         n_envs=16,
+        eval_envs=16,
         total_steps=65_536,
         threads=1,
         learner=PPOConfig(

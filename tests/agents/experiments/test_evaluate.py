@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
@@ -13,6 +14,8 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env as make_sb3_vec_env
 
 from memenvs.agents import PartialUpdatePPO, TrialEvaluator, TrialResults, evaluate, make_vec_env
+from memenvs.agents.experiments.config import RunConfig
+from memenvs.agents.experiments.evaluate import evaluate_rule
 from memenvs.agents.experiments.play import RulePolicy
 from memenvs.certificates.test_sets import find_test_set
 from memenvs.registry import find_environment
@@ -76,6 +79,16 @@ def test_models_of_stable_baselines3_and_wrappers_around_environments() -> None:
     whole = TrialWrapper(gym.make(GAP, **settings))  # a trial is one episode, and so it is scored
     fused = PPO("MultiInputPolicy", whole, n_steps=8, batch_size=8, seed=0, device="cpu")
     assert evaluate(whole, fused, trials=2).metrics["return"].shape == (2, 1)
+
+
+def test_trials_of_a_run_do_not_depend_on_its_copies_in_training() -> None:
+    config = RunConfig(env_kwargs={"size": 4, "max_episode_steps": 8}, eval_steps=16, eval_trials=5)
+    few = replace(config, n_envs=2)
+    results = [evaluate_rule(each, "ideal", quiet=True) for each in (config, few)]
+    assert same(*results) and np.array_equal(results[0].layouts, results[1].layouts)
+    data = few.to_json()
+    del data["eval_envs"]  # as of runs before it
+    assert RunConfig.from_json(data) == replace(few, eval_envs=2)
 
 
 def test_results_print_as_a_short_table(model: PartialUpdatePPO) -> None:

@@ -31,6 +31,13 @@ def test_names() -> None:
     assert len(set(folders)) == len(folders)
 
 
+def test_evaluations_have_the_trials_of_the_published_figures() -> None:
+    """They come from as many copies as presets train in; more or fewer are other trials, and so other figures."""
+    for name in preset_descriptions():
+        config = find_preset(name)
+        assert config.eval_envs == config.n_envs, name
+
+
 def test_variants_of_a_preset_are_different_runs() -> None:
     for name, preset in PRESETS.items():
         variants = {variant: preset.variant(variant) for variant in preset.variants}

@@ -143,6 +143,8 @@ def settings_hash(config: RunConfig) -> str:
     count, so that a row stays valid when a version adds one that is off by default, or a learner.
     """
     data = _without_none(config.without_path().to_json())
+    if data.get("eval_envs") == data.get("n_envs"):  # as in rows of before this setting
+        data.pop("eval_envs", None)
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -17,9 +17,9 @@ from PIL import Image
 
 from memenvs.__main__ import main
 from memenvs.checks import check_int
-from memenvs.cli import record
+from memenvs.cli import make_parser, record
 from memenvs.cli.caption import BAR
-from memenvs.cli.common import lossy_streams, run_command
+from memenvs.cli.common import lossy_streams, parse_settings, run_command
 from memenvs.cli.record import Video, _write_gif
 from memenvs.core import TrialEnv
 from memenvs.files import atomic_replace
@@ -132,8 +132,24 @@ def test_rollout_of_the_oracle(capsys):
     assert metrics["return"]["stderr"] == pytest.approx(returns.std(ddof=1) / np.sqrt(20))
 
 
+def test_settings_are_given_one_by_one_or_as_json(capsys):
+    """As in `train` and `evaluate`, wherever they stand."""
+    given = '{"split": "test", "size": 4, "max_episode_steps": 6}'
+    expected = document(capsys, "rollout", "Darkroom-v0", "--env_kwargs", given)
+    single = ["--env_kwargs.split", "test", "--env_kwargs.size=4", "--kwargs", '{"max_episode_steps": 6}']
+    for arguments in (["Darkroom-v0", *single], [*single, "Darkroom-v0"], [*single[:2], "Darkroom-v0", *single[2:]]):
+        assert document(capsys, "rollout", *arguments) == expected
+    nested = ["--env_kwargs.a.b", "-1", "--env_kwargs.a.c.d", "x y", "--env_kwargs.a", '{"e": null}']
+    parsed = make_parser().parse_args(["bench", *nested, "Darkroom-v0"])
+    assert parse_settings(parsed.env_kwargs) == {"a": {"b": -1, "c": {"d": "x y"}, "e": None}}
+    assert "argument --env_kwargs.size: must have a value" in refuse(
+        capsys, "rollout", "Darkroom-v0", "--env_kwargs.size"
+    )
+    assert "must not contain 'task'" in refuse(capsys, "rollout", "Darkroom-v0", "--env_kwargs.task", "x")
+
+
 def test_rollout_depends_on_the_seed_alone(capsys):
-    arguments = ("rollout", "Darkroom-v0", "--episodes", "12", "--kwargs", '{"split": "test"}', "--seed")
+    arguments = ("rollout", "Darkroom-v0", "--episodes", "12", "--env_kwargs", '{"split": "test"}', "--seed")
     first, again, other = (document(capsys, *arguments, seed) for seed in ("3", "3", "4"))
     assert first == again
     assert first["metrics"] != other["metrics"]
@@ -147,7 +163,7 @@ def test_rollout_of_one_episode_has_no_error(capsys):
 
 
 def test_rollout_in_a_home(capsys):
-    result = document(capsys, "rollout", "ExtObjNav-v0", "--policy", "oracle", "--episodes", "2", "--kwargs", SMALL)
+    result = document(capsys, "rollout", "ExtObjNav-v0", "--policy", "oracle", "--episodes", "2", "--env_kwargs", SMALL)
     assert {"success", "spl", "path_length", "return", "num_steps"} <= set(result["metrics"])
     assert not {"goal", "start", "layout_id", "scene_id", "place", "seed"} & set(result["metrics"])
 
@@ -257,7 +273,7 @@ def test_the_line_of_a_video_has_goal_episode_step_and_return(monkeypatch, tmp_p
     settings = json.dumps({"size": 2, "max_episode_steps": 3, "split": "all"})
     out = tmp_path / "video.gif"
     arguments = ["record", "Darkroom-v0", "--policy", "oracle", "--episodes", "2", "--seed", "1", "--out", str(out)]
-    assert main([*arguments, "--kwargs", settings]) == 0
+    assert main([*arguments, "--env_kwargs", settings]) == 0
     goal = re.match(r"goal: \[[01], [01]\]   ", lines[0]).group()
     distance = int(goal[7]) + int(goal[10])
     for k in range(2):
@@ -314,7 +330,7 @@ def test_film_has_the_first_and_the_last_step_and_evenly_spaced_ones_between():
 def test_gif_of_many_steps_stays_small(capsys, tmp_path):
     out = tmp_path / "video.gif"
     home = {"max_episode_steps": 40, "modalities": ["pose"]}
-    arguments = ("record", "Roaming-v0", "--kwargs", json.dumps(home), "--out", str(out))
+    arguments = ("record", "Roaming-v0", "--env_kwargs", json.dumps(home), "--out", str(out))
     assert document(capsys, *arguments, "--frames", "10")["frames"] <= 10
     with Image.open(out) as video:
         assert video.size == (512, 256 + BAR)
@@ -405,7 +421,7 @@ keys = [pygame.K_RIGHT, pygame.K_2, pygame.K_UP, pygame.K_z, pygame.K_r, pygame.
 keys.append(pygame.K_ESCAPE)
 waiting = [pygame.event.Event(pygame.KEYDOWN, key=key) for key in keys]
 pygame.event.get = lambda: [waiting.pop(0)]
-sys.exit(main(["play", "Darkroom-v0", "--json", "--kwargs", '{"max_episode_steps": 3}']))
+sys.exit(main(["play", "Darkroom-v0", "--json", "--env_kwargs", '{"max_episode_steps": 3}']))
 """
 
 
@@ -442,8 +458,8 @@ def test_wrong_arguments(capsys):
             ("argument --policy r2r-random", "family vln", "got memenvs/Darkroom-v0"),
         ),
         (
-            ("rollout", "VLN-R2R-v0", "--kwargs", '{"too_long":"error","max_tokens":9,"features":"none"}'),
-            ("argument --kwargs", "episode '", "too_long='cut'"),
+            ("rollout", "VLN-R2R-v0", "--env_kwargs", '{"too_long":"error","max_tokens":9,"features":"none"}'),
+            ("argument --env_kwargs", "episode '", "too_long='cut'"),
         ),
         (("rollout", "Lightroom-v0"), ("argument ID", "'Lightroom-v0'", "memenvs/Darkroom-v0")),
         (("rollout", "Darkroom-v0", "--policy", "best"), ("argument --policy", "'best'", "oracle")),
@@ -453,21 +469,21 @@ def test_wrong_arguments(capsys):
         (("rolout", "Darkroom-v0"), ("argument COMMAND: unknown 'rolout'", "did you mean 'rollout'?")),
         (("rollout", "Darkroom-v0", "--sede=3"), ("unknown option '--sede=3'", "did you mean '--seed'?")),
         (("rollout", "Darkroom-v0", "--policy", "orcle"), ("argument --policy: unknown 'orcle'", "mean 'oracle'?")),
-        (("rollout", "Darkroom-v0", "--kwargs", "{"), ("argument --kwargs", "JSON object", "'{'")),
-        (("rollout", "Darkroom-v0", "--kwargs", "[1]"), ("argument --kwargs", "JSON object", "'[1]'")),
+        (("rollout", "Darkroom-v0", "--env_kwargs", "{"), ("argument --env_kwargs", "JSON object", "'{'")),
+        (("rollout", "Darkroom-v0", "--env_kwargs", "[1]"), ("argument --env_kwargs", "JSON object", "'[1]'")),
         (
-            ("rollout", "Darkroom-v0", "--kwargs", '{"split": "val"}'),
-            ('error: memenvs/Darkroom-v0 with --kwargs {"split": "val"}: unknown split \'val\'', "'train'"),
+            ("rollout", "Darkroom-v0", "--env_kwargs", '{"split": "val"}'),
+            ('error: memenvs/Darkroom-v0 with --env_kwargs {"split": "val"}: unknown split \'val\'', "'train'"),
         ),
         (
-            ("rollout", "Darkroom-v0", "--kwargs", '{"wall": 1}'),
+            ("rollout", "Darkroom-v0", "--env_kwargs", '{"wall": 1}'),
             ("error: memenvs/Darkroom-v0 with", "'wall'", "'split'"),
         ),
-        (("rollout", "Darkroom-v0", "--kwargs", '{"num_envs": 1}'), ("argument --kwargs", "'num_envs'")),
+        (("rollout", "Darkroom-v0", "--env_kwargs", '{"num_envs": 1}'), ("argument --env_kwargs", "'num_envs'")),
         (("bench", "Darkroom-v0", "--seconds", "0"), ("argument --seconds", "above 0", "'0'")),
         (("bench", "Darkroom-v0", "--seconds", "nan"), ("argument --seconds", "'nan'")),
         (("bench", "Darkroom-v0", "--num-envs", "1.5"), ("argument --num-envs", "'1.5'")),
-        (("bench", "Darkroom-v0", "--kwargs", '{"size": 1}'), ("error: memenvs/Darkroom-v0 with", "size", "got 1")),
+        (("bench", "Darkroom-v0", "--env_kwargs", '{"size": 1}'), ("error: memenvs/Darkroom-v0 with", "size", "got 1")),
         (("house",), ("--seed", "--file")),
         (("house", "--seed", "1", "--file", "f"), ("--file", "--seed")),
         (("house", "--seed", "1", "--index", "2"), ("argument --index", "--file", "got 2")),
@@ -508,7 +524,7 @@ def test_as_a_process():
     done = process("list", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     assert len(json.loads(done.stdout)) == len(ENVIRONMENTS)
-    done = process("rollout", "Darkroom-v0", "--kwargs", '{"split": 3}')
+    done = process("rollout", "Darkroom-v0", "--env_kwargs", '{"split": 3}')
     assert (done.returncode, done.stdout) == (2, "")
     assert "Traceback" not in done.stderr
     assert done.stderr.count("\n") == 1

@@ -107,7 +107,7 @@ def check_command(words: list[str]) -> None:
         if getattr(options, "id", None) and ":" not in options.id:  # else no id, or one of a package of the reader's
             spec = find_environment(options.id)
             known = {*setting_names(spec.task), "trial_episodes", "trial_steps", "max_episode_steps"}
-            assert parse_settings(getattr(options, "kwargs", None) or "{}").keys() <= known
+            assert parse_settings(getattr(options, "env_kwargs", None)).keys() <= known
         return
     options, extra = make_agents_parser().parse_known_args(words[1:])
     assert options.takes_settings or not extra, extra

@@ -74,8 +74,8 @@ def test_every_reader_names_file_and_record(tmp_path: Path) -> None:
         (tmp_path / "two.jsonl").write_text("{}\n" + text + "\n")
         with pytest.raises(ValueError, match=r"two\.jsonl, line 2: .*" + message):
             read_record(tmp_path / "two.jsonl", 1)
-        with pytest.raises(UserError, match="--kwargs: .*" + message):
-            parse_settings(text)
+        with pytest.raises(UserError, match="--env_kwargs: .*" + message):
+            parse_settings([text])
 
 
 def test_byte_order_marks(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ QUICK = {"list", "test-set", "play", "assets", "score", "doctor", "ask"} | {
     "pull",
     "train",
 }
-EPISODE = ["--kwargs", '{"max_episode_steps": 4}']
+EPISODE = ["--env_kwargs", '{"max_episode_steps": 4}']
 MEMENVS = {
     "rollout": (["Darkroom-v0", "--episodes", "2", *EPISODE], "playing"),
     "bench": (["Darkroom-v0", "--seconds", "0.1"], "measuring"),

@@ -108,13 +108,16 @@ def test_other_ids_and_settings_are_refused(capsys: pytest.CaptureFixture[str]) 
     for command, message in (
         (
             ["VisualMatch-v0", "--policy", "window4"],
-            "is for memenvs/Roaming-v0, memenvs/Coverage-v0, memenvs/Search-v0",
+            "is for memenvs/Roaming-v0, memenvs/Roaming-Small-v0",
         ),
         (
             ["Darkroom-v0", "--policy", "notebook"],
             "argument --policy notebook: is for memenvs/VisualMatch-v0",
         ),
-        (["Coverage-v0", "--policy", "window4", "--kwargs", '{"modalities": ["rgb"]}'], "must have ['depth', 'pose']"),
+        (
+            ["Coverage-v0", "--policy", "window4", "--env_kwargs", '{"modalities": ["rgb"]}'],
+            "must have ['depth', 'pose']",
+        ),
     ):
         assert main(["rollout", *command]) == 2
         assert message in capsys.readouterr().err

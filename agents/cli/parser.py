@@ -12,6 +12,7 @@ from memenvs.cli import add_dataset_outputs
 from memenvs.cli.common import (
     Parser,
     add_import_argument,
+    add_settings_argument,
     file_stem,
     frame_count,
     frame_rate,
@@ -96,7 +97,6 @@ def _add_evaluate(commands: Any) -> None:
         "evaluate",
         "training",
         "evaluate a run in its evaluation trials, beside random and oracle, or on its prediction task",
-        takes_settings=True,
     )
     evaluate.add_argument("folder", type=Path, help="folder of the run")
     evaluate.add_argument("--steps", type=positive_int, help="steps of a trial; default the preset's")
@@ -127,9 +127,10 @@ def _add_evaluate(commands: Any) -> None:
         help="play the test set of this name, such as v0, in place of the evaluation trials (memenvs test-set ID); "
         "test_set_NAME.json is written, which the report shows",
     )
+    add_settings_argument(evaluate, "changes to the run's eval_kwargs, with --name", "--eval_kwargs")
     evaluate.epilog = (
-        "Other environments than the preset's by dotted names of eval_kwargs, the value as JSON: "
-        "--name procthor --eval_kwargs.world procthor --eval_kwargs.split all --eval_kwargs.rooms null."
+        "Other environments than the preset's: "
+        "--name procthor --env_kwargs.world procthor --env_kwargs.split all --env_kwargs.rooms null."
     )
 
 
@@ -196,9 +197,11 @@ def _add_record(commands: Any) -> None:
         commands,
         "record",
         "reports",
-        "record a video of a run's agent over a trial, with goal, episode and step in each frame",
+        "record a video of a run's agent, or of a model, over a trial, with goal, episode and step in each frame",
     )
-    record.add_argument("folder", type=Path, help="folder of the run")
+    record.add_argument("folder", type=Path, help="folder of the run; or file of a model, from model.save(FILE)")
+    record.add_argument("--env", metavar="ID", help="id that a model plays; needed with a file")
+    add_settings_argument(record, "settings of that environment", "--kwargs")
     record.add_argument("--steps", type=positive_int, help="most steps of the video (default those of the evaluation)")
     record.add_argument("--layout", type=non_negative_int, help="number of the layout (default that of the evaluation)")
     record.add_argument("--checkpoint", help="file in the folder (default the one that is evaluated)")
@@ -315,9 +318,6 @@ def _add_pack(commands: Any) -> None:
         type=output_file,
         required=True,
         help="the table, FOLDER/NAME.jsonl; rows of the same runs are replaced",
-    )
-    pack.add_argument(
-        "--metrics", type=_name, nargs="+", default=[], metavar="METRIC", help="metrics to keep (default all)"
     )
     pack.add_argument(
         "--metrics", type=_name, nargs="+", default=[], metavar="METRIC", help="metrics to keep (default all)"

@@ -8,6 +8,7 @@ from typing import Any
 
 from memenvs.agents.experiments.config import CONFIG, read_config
 from memenvs.agents.experiments.seed_groups import check_same_task
+from memenvs.cli.common import parse_settings
 from memenvs.cli.record import check_video
 
 
@@ -84,27 +85,32 @@ def trajectories(options: argparse.Namespace, extra_arguments: list[str]) -> dic
 
 
 def record(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, Any]:
-    """Record a video of a run's agent over a trial."""
-    config = read_config(options.folder)
-    if not config.kind.acts:
-        raise ValueError(f"run must be of an agent that acts, got one that learns to predict in {options.folder}")
-    path = check_video(str(options.out or options.folder / "video.gif"))
+    """Record a video of a run's agent, or of a model that was saved in Python, over a trial."""
+    is_model = options.folder.is_file()
+    if is_model != (options.env is not None):
+        raise ValueError(f"--env must be the id that a model plays, and is for its file alone, got {options.env}")
+    settings = parse_settings(options.env_kwargs)
+    if is_model and options.checkpoint is not None:
+        raise ValueError(f"--checkpoint must be left out with the file of a model, got {options.checkpoint}")
+    if not is_model:
+        config = read_config(options.folder)
+        if not config.kind.acts:
+            raise ValueError(f"run must be of an agent that acts, got one that learns to predict in {options.folder}")
+        if settings:
+            raise ValueError(f"--env_kwargs goes with the file of a model, got the run {options.folder}")
+    default = options.folder.with_suffix(".gif") if is_model else options.folder / "video.gif"
+    path = check_video(str(options.out or default))
 
     from memenvs.agents.experiments.directory import RunDirectory
-    from memenvs.agents.experiments.video import record_run
+    from memenvs.agents.experiments.video import load_model, record_policy, record_run
 
-    with RunDirectory(options.folder) as run:
-        result = record_run(
-            run,
-            path,
-            steps=options.steps,
-            layout=options.layout,
-            checkpoint=options.checkpoint,
-            seed=options.seed,
-            frames=options.frames,
-            fps=options.fps,
-            quiet=options.json,
-        )
+    video = {name: getattr(options, name) for name in ("steps", "layout", "seed", "frames", "fps")}
+    if is_model:
+        policy, config = load_model(options.folder, options.env, settings, options.seed)
+        result = record_policy(policy, config, path, quiet=options.json, **video)
+    else:
+        with RunDirectory(options.folder) as run:
+            result = record_run(run, path, checkpoint=options.checkpoint, quiet=options.json, **video)
     if not options.json:
         for number, episode in enumerate(result["episodes"], 1):
             print(f"episode {number}: return {episode['return']:.3g} in {episode['length']} steps")

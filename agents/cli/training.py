@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from memenvs.agents.experiments.config import (
     with_overrides,
 )
 from memenvs.agents.presets import find_preset, folder_name
+from memenvs.cli.common import json_or_text, merge_settings, parse_settings
 from memenvs.registry import check_registered
 
 OWN_EVALUATION = "evaluation"
@@ -81,17 +81,14 @@ def train(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, 
 
 
 def evaluate(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, Any]:
-    """Evaluate a run, in other environments if `extra_arguments` changes `eval_kwargs`."""
+    """Evaluate a run, in other environments if the options change its `eval_kwargs`."""
     config = read_config(options.folder)
     if not config.kind.acts:
         for option in ("steps", "checkpoint", "demonstrations", "test_set"):
             if getattr(options, option):
                 raise ValueError(f"--{option} is for agents that act; {options.folder} learns to predict")
-    eval_kwargs = (
-        with_overrides(config, _parse_settings(extra_arguments, "eval_kwargs.")).eval_kwargs
-        if extra_arguments
-        else None
-    )
+    changed = parse_settings(options.env_kwargs)
+    eval_kwargs = merge_settings(config.eval_kwargs, changed) if changed else None
     if options.test_set is not None and (options.steps or options.trials or options.demonstrations):
         raise ValueError("--test_set has its own trials; leave out --steps, --trials, --demonstrations")
     given = {"eval_steps": options.steps, "eval_trials": options.trials, "eval_kwargs": eval_kwargs}
@@ -138,26 +135,22 @@ def _check_own_settings(name: str, config: RunConfig, changes: dict[str, Any]) -
         )
 
 
-def _parse_settings(extra_arguments: list[str], prefix: str = "") -> list[tuple[str, Any]]:
+def _parse_settings(extra_arguments: list[str]) -> list[tuple[str, Any]]:
     """("name", value) of each `--name value` or `--name=value`; a value that is not JSON is text.
 
     Raises:
-        ValueError: The arguments have another form, or a name does not begin with the prefix.
+        ValueError: The arguments have another form.
     """
     pairs = []
     waiting = list(extra_arguments)
     while waiting:
         name, separator, text = waiting[0].partition("=")
-        if not name.startswith(f"--{prefix}") or (not separator and len(waiting) == 1):
-            raise ValueError(f"settings must come as --{prefix}name value, got {' '.join(waiting)!r}")
+        if not name.startswith("--") or (not separator and len(waiting) == 1):
+            raise ValueError(f"settings must come as --name value, got {' '.join(waiting)!r}")
         if not separator:
             text = waiting[1]
         waiting = waiting[1 if separator else 2 :]
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            value = text
-        pairs.append((name[2:], value))
+        pairs.append((name[2:], json_or_text(text)))
     return pairs
 
 
@@ -172,7 +165,7 @@ def _with_own_memory_kwargs(preset: RunConfig, settings: list[tuple[str, Any]]) 
 
 
 def _print_curves(evaluation: dict[str, Any], score: str) -> None:
-    """Print the metrics of predictions, or the score by episode of the trial, of each policy."""
+    """Print the score of each policy, early and later in a trial, or the first metrics of predictions."""
     for name, data in evaluation.items():
         if "episodes" in data:  # of predictions
             metrics = sorted(data["metrics"], key=lambda metric: metric != score)

@@ -9,13 +9,19 @@ from typing import Any
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
 
+from memenvs.agents.algorithms.checkpoint import Checkpoint
+from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
-from memenvs.agents.experiments.evaluate import count_layouts, evaluation_env, trained_policy
+from memenvs.agents.experiments.evaluate import algorithm_of, count_layouts, evaluation_env, trained_policy
 from memenvs.agents.experiments.play import play_trials, trial_options
+from memenvs.agents.experiments.registry import learners
+from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import TrialVecEnv
 from memenvs.cli.caption import add_caption, episode_title
 from memenvs.cli.record import Video, max_frames, write_video
 from memenvs.progress import Progress, progress_bar
+from memenvs.registry import find_environment
+from memenvs.resets import below_limit
 
 
 class Screen:
@@ -35,29 +41,71 @@ class Screen:
         return add_caption(self.frame, self.text)
 
 
-def record_run(
-    run: RunDirectory,
+def load_model(file: Path, env: str, settings: dict[str, Any], seed: int = 1) -> tuple[ActingPolicy, RunConfig]:
+    """Load a model that was saved in Python, and make the settings of a run that plays it.
+
+    Args:
+        file: File that `save` of a learner has written.
+        env: Id that it plays.
+        settings: Settings of the environment.
+        seed: Seed of the actions drawn.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is not whole, or of a learner that does not act; or there is no such id.
+    """
+    name = Checkpoint.read(file).config["algorithm"]
+    id = find_environment(env).id
+    for config in (
+        RunConfig(env=id, env_kwargs=settings, learner=each.config_type()) for each in learners() if each.acts
+    ):
+        if algorithm_of(config).__name__ == name:
+            policy = algorithm_of(config).load(file).policy
+            policy.generator.manual_seed(below_limit(seed))
+            return policy, config
+    raise ValueError(f"{file}: algorithm must be of this package, got {name!r}")
+
+
+def record_run(run: RunDirectory, path: Path, *, checkpoint: str | None = None, seed: int = 1, **options: Any) -> Any:
+    """Record a run's agent over the first trial of its evaluation.
+
+    Args:
+        run: The folder.
+        path: File to write, .gif or .mp4.
+        checkpoint: Name of a checkpoint in the folder; None for the one that is evaluated.
+        seed: Seed of the evaluation environment and of the actions drawn.
+        **options: As `record_policy`, which says what is returned.
+
+    Raises:
+        FileNotFoundError: The run has no checkpoint.
+        ValueError: The environment has no such layout or draws no frames, or the checkpoint is not of this run.
+    """
+    return record_policy(trained_policy(run, seed, checkpoint), run.config, path, seed=seed, **options)
+
+
+def record_policy(
+    policy: ActingPolicy,
+    config: RunConfig,
     path: Path,
     *,
     steps: int | None = None,
     layout: int | None = None,
-    checkpoint: str | None = None,
     seed: int = 1,
     frames: int | None = None,
     fps: float = 10.0,
     quiet: bool = False,
 ) -> dict[str, Any]:
-    """Record a run's agent over the first trial of its evaluation.
+    """Record a policy over the first trial of an evaluation.
 
     The frame after the last step of an episode is that of the step before, as the environment has begun the next one.
 
     Args:
-        run: The folder.
+        policy: The policy.
+        config: Settings of the evaluation.
         path: File to write, .gif or .mp4.
-        steps: Steps after which the video ends if the trial goes on; None for the run's `eval_steps`.
+        steps: Steps after which the video ends if the trial goes on; None for `eval_steps`.
         layout: Layout of the trial; None for that of the evaluation.
-        checkpoint: Name of a checkpoint in the folder; None for the one that is evaluated.
-        seed: Seed of the evaluation environment and of the actions drawn.
+        seed: Seed of the evaluation environment.
         frames: Most frames, >= 2, evenly spaced; None for the default of the format (`memenvs record`).
         fps: Frames a second.
         quiet: Show no progress bars.
@@ -66,11 +114,9 @@ def record_run(
         `episodes` (return and length of each that has ended), `frames` and `file`.
 
     Raises:
-        FileNotFoundError: The run has no checkpoint.
-        ValueError: The environment has no such layout or draws no frames, or the checkpoint is not of this run.
+        ValueError: The environment has no such layout or draws no frames, or the policy does not fit.
     """
-    policy = trained_policy(run, seed, checkpoint)
-    config = replace(run.config, eval_kwargs={**run.config.eval_kwargs, "render_mode": "rgb_array"})
+    config = replace(config, eval_kwargs={**config.eval_kwargs, "render_mode": "rgb_array"})
     try:
         env = evaluation_env(config, 1, seed)
     except AssertionError as error:

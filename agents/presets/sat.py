@@ -50,7 +50,7 @@ _PARITY = Variant(
     },
 )
 _ROOMS = Variant(
-    "8 rooms, read by the best 4 chunks of places; evaluate with --eval_kwargs.rooms 4 to 12",
+    "8 rooms, read by the best 4 chunks of places; evaluate with --env_kwargs.rooms 4 to 12",
     {"policy.memory": "sat-pm-ph", "policy.keys_like_queries": True},
 )
 

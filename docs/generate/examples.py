@@ -8,14 +8,14 @@ EXAMPLES = {
         "list": ["memenvs list", "memenvs list Darkroom-Gap-v0", "memenvs list --json"],
         "rollout": [
             "memenvs rollout ExtObjNav-v0 --policy oracle --episodes 20",
-            'memenvs rollout Search-v0 --policy random --episodes 100 --kwargs \'{"split": "test"}\'',
+            'memenvs rollout Search-v0 --policy random --episodes 100 --env_kwargs \'{"split": "test"}\'',
             "# each episode of a split once, with exact expectations of a policy that draws",
             "memenvs rollout VLN-R2R-v0 --policy r2r-random --exact "
-            '--kwargs \'{"world": "mp3d", "split": "val_unseen"}\'',
+            '--env_kwargs \'{"world": "mp3d", "split": "val_unseen"}\'',
         ],
         "bench": [
             "memenvs bench Darkroom-v0",
-            'memenvs bench VLN-R2R-v0 --num-envs 256 --seconds 20 --kwargs \'{"features": "none", "legs": 1}\'',
+            'memenvs bench VLN-R2R-v0 --num-envs 256 --seconds 20 --env_kwargs \'{"features": "none", "legs": 1}\'',
         ],
         "house": [
             '# statistics, a map, and an export for other simulators (pip install "memenvs[export]")',
@@ -83,8 +83,8 @@ EXAMPLES = {
         ],
         "evaluate": [
             "memenvs-agents evaluate runs/demo-1 --demonstrations 4   # first the oracle shows four episodes",
-            "memenvs-agents evaluate runs/extobjnav-small-0 --name real --eval_kwargs.world procthor "
-            "--eval_kwargs.split all --eval_kwargs.rooms null",
+            "memenvs-agents evaluate runs/extobjnav-small-0 --name real --env_kwargs.world procthor "
+            "--env_kwargs.split all --env_kwargs.rooms null",
         ],
         "probe": ["memenvs-agents probe runs/demo-1"],
         "paths": [

@@ -14,6 +14,7 @@ from memenvs.cli.common import (
     Parser,
     UserError,
     add_import_argument,
+    add_settings_argument,
     frame_count,
     frame_rate,
     import_modules,
@@ -246,7 +247,7 @@ def _add_record_arguments(record: argparse.ArgumentParser) -> None:
 
 def _add_dataset_arguments(dataset: argparse.ArgumentParser) -> None:
     dataset.add_argument("id", nargs="?", metavar="ID", help="as of `memenvs rollout`")
-    dataset.add_argument("--kwargs", metavar="JSON", help="settings of the environment, as of `memenvs rollout`")
+    add_settings_argument(dataset, "settings of the environment")
     dataset.add_argument(
         "--policy",
         choices=(*POLICIES, *policy_help()),
@@ -297,9 +298,7 @@ def _add_environment(command: argparse.ArgumentParser) -> None:
         help=f"one of {', '.join(ids)}; the namespace may be left out; or any other id of Gymnasium; or MODULE:ID, "
         "which imports the module that registers it",
     )
-    command.add_argument(
-        "--kwargs", default="{}", metavar="JSON", help='settings of the environment, such as \'{"split": "test"}\''
-    )
+    add_settings_argument(command, "settings of the environment")
 
 
 def _add_policy(command: argparse.ArgumentParser, seed: int | None = 0) -> None:

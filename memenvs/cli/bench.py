@@ -21,7 +21,7 @@ def run(arguments: argparse.Namespace) -> None:
     """
     spec = environment_spec(arguments.id)
     num_envs = arguments.num_envs
-    given = parse_settings(arguments.kwargs)
+    given = parse_settings(arguments.env_kwargs)
     start = time.perf_counter()
     with settings_as_user_error(spec, given):
         if spec.task is None:

@@ -30,6 +30,10 @@ from memenvs.registry import EnvironmentSpec, find_environment
 PACKAGES = ("memenvs", "memenvs.agents", "memenvs.wrappers")
 
 
+#: Name of the settings of environments among the parsed arguments.
+SETTINGS = "env_kwargs"
+
+
 class UserError(Exception):
     """An argument is wrong; the message names it, what came and what is allowed."""
 
@@ -51,13 +55,31 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, and refuse an unknown option of this command."""
-        arguments = self._free_positionals(sys.argv[1:] if args is None else list(args))
+        arguments = self._free_positionals(self._join_settings(sys.argv[1:] if args is None else list(args)))
         namespace, extras = super().parse_known_args(arguments, namespace)
         unknown = next((each for each in extras if each.startswith("-")), None)
         if unknown is not None and not self.takes_settings:
             options = [option for action in self._actions for option in action.option_strings]
             self.error(f"unknown option {unknown!r}; {choices_for(unknown.split('=')[0], options)}")
         return namespace, extras
+
+    def _join_settings(self, arguments: Sequence[str]) -> list[str]:
+        """Write `--env_kwargs.NAME VALUE` as `--env_kwargs={"NAME": VALUE}`, so that VALUE is no positional."""
+        joined, waiting = [], list(arguments)
+        while waiting:
+            text = waiting.pop(0)
+            option, dot, rest = text.partition(".")
+            action = self._option_string_actions.get(option)
+            if dot and action is not None and action.dest == SETTINGS:
+                name, equals, value = rest.partition("=")
+                if not equals and not waiting:
+                    self.error(f"argument {text}: must have a value")
+                setting = json_or_text(value if equals else waiting.pop(0))
+                for part in reversed(name.split(".")):
+                    setting = {part: setting}
+                text = f"{option}={json.dumps(setting)}"
+            joined.append(text)
+        return joined
 
     def _free_positionals(self, arguments: list[str]) -> list[str]:
         """Move what an option of several values cannot take before it, such as FILE in `--lengths 1 2 FILE`."""
@@ -311,15 +333,48 @@ def environment_spec(id: str) -> EnvironmentSpec:
         return find_environment(id)
 
 
-def parse_settings(text: str) -> dict[str, Any]:
-    """Parse the argument --kwargs."""
-    with as_user_error("--kwargs", ValueError):
-        settings = parse_json(text, f"must be a JSON object, got {text[:MAX_SHOWN]!r}")
-    if not isinstance(settings, dict):
-        raise UserError(f"argument --kwargs: must be a JSON object, got {text!r}")
+def add_settings_argument(command: argparse.ArgumentParser, help: str, alias: str = "--kwargs") -> None:
+    """Declare the settings of environments, as JSON or one by one: `--env_kwargs.NAME VALUE`, as in `train`."""
+    command.add_argument(
+        "--env_kwargs",
+        alias,
+        dest=SETTINGS,
+        action="append",
+        metavar="JSON",
+        help=f'{help}, such as \'{{"split": "test"}}\'; or one by one, --env_kwargs.split test',
+    )
+
+
+def json_or_text(text: str) -> Any:
+    """Read the value of a setting as JSON; what is not JSON is text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def merge_settings(given: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """Return settings with others in their place, also within parts that are objects themselves."""
+    inner = {
+        name: merge_settings(given[name], value)
+        for name, value in more.items()
+        if isinstance(value, dict) and isinstance(given.get(name), dict)
+    }
+    return {**given, **more, **inner}
+
+
+def parse_settings(texts: Sequence[str] | None) -> dict[str, Any]:
+    """Parse the values of the argument --env_kwargs, later ones in place of earlier ones."""
+    settings: dict[str, Any] = {}
+    for text in texts or ():
+        with as_user_error("--env_kwargs", ValueError):
+            more = parse_json(text, f"must be a JSON object, got {text[:MAX_SHOWN]!r}")
+        if not isinstance(more, dict):
+            raise UserError(f"argument --env_kwargs: must be a JSON object, got {text!r}")
+        settings = merge_settings(settings, more)
     for name in ("task", "id", "render_mode", "num_envs", "autoreset_mode", "copy"):
         if name in settings:
-            raise UserError(f"argument --kwargs: must not contain {name!r}, which the command sets itself")
+            raise UserError(f"argument --env_kwargs: must not contain {name!r}, which the command sets itself")
     return settings
 
 
@@ -329,17 +384,17 @@ def settings_as_user_error(spec: EnvironmentSpec, settings: dict[str, Any]) -> I
     try:
         yield
     except (ValueError, TypeError, FileNotFoundError, ImportError, gym.error.Error) as error:
-        given = f" with --kwargs {json.dumps(settings)}" if settings else ""
+        given = f" with --env_kwargs {json.dumps(settings)}" if settings else ""
         raise UserError(f"{spec.id}{given}: {error}") from error
 
 
 def make_env(arguments: argparse.Namespace, *, render_mode: str | None = None) -> gym.Env:
-    """Make the single environment that the arguments ID and --kwargs describe.
+    """Make the single environment that the arguments ID and --env_kwargs describe.
 
     It is a `TrialEnv` if it has a `BatchTask`.
     """
     spec = environment_spec(arguments.id)
-    given = parse_settings(arguments.kwargs)
+    given = parse_settings(arguments.env_kwargs)
     with settings_as_user_error(spec, given):
         if spec.task is not None:
             return TrialEnv(spec.task, **{"render_mode": render_mode, **spec.defaults, **given})
@@ -359,7 +414,7 @@ def reset_env(env: gym.Env | TrialVectorEnv, seed: int | None, options: dict[str
     Raises:
         UserError: The settings do not go together, which some environments find out only now.
     """
-    with as_user_error("--kwargs", ValueError):
+    with as_user_error("--env_kwargs", ValueError):
         return env.reset(seed=seed, options=options)[1]
 
 

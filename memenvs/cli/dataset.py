@@ -28,11 +28,11 @@ DEFAULT_POLICY, DEFAULT_EPISODES, DEFAULT_SEED = "random", 10, 0
 
 def run(arguments: argparse.Namespace) -> None:
     """Play whole trials of a policy and write them as a Minari dataset."""
-    card = card_to_rebuild(arguments, ("id", "policy", "episodes", "seed", "kwargs"))
+    card = card_to_rebuild(arguments, ("id", "policy", "episodes", "seed", "env_kwargs"))
     if card is None:
         if arguments.id is None:
             raise UserError("argument ID: is needed where there is no --rebuild")
-        settings = {} if arguments.kwargs is None else parse_settings(arguments.kwargs)
+        settings = parse_settings(arguments.env_kwargs)
         policy = DEFAULT_POLICY if arguments.policy is None else arguments.policy
         source = make_source(arguments.id, settings, policy, arguments.seed or DEFAULT_SEED, arguments.imports)
     else:
@@ -91,7 +91,7 @@ def make_source(id: str, settings: dict[str, Any], policy: str, seed: int, impor
             policy={"name": policy},
             seed=seed,
             begin_trial=begin_trial,
-            command=shlex.join([*words, *(["--kwargs", json.dumps(settings)] if settings else [])]),
+            command=shlex.join([*words, *(["--env_kwargs", json.dumps(settings)] if settings else [])]),
         )
 
 

@@ -174,7 +174,7 @@ def test_rollout_in_miniworld_prints_nothing_but_its_document():
         "1",
         "--json",
     ]
-    done = subprocess.run([*command, "--kwargs", '{"world": "miniworld"}'], capture_output=True, text=True)
+    done = subprocess.run([*command, "--env_kwargs", '{"world": "miniworld"}'], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["metrics"]["return"]["mean"] in CEILINGS
 

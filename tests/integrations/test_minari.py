@@ -219,7 +219,7 @@ def test_rules_play_datasets_as_they_play_a_rollout(capsys, root: Path) -> None:
         ("Roaming-v0", "window4", {"max_episode_steps": 12, "trial_episodes": 2}),
     ):
         out = f"rules/{policy}-v0"
-        arguments = ["--policy", policy, "--episodes", "4", "--kwargs", json.dumps(settings)]
+        arguments = ["--policy", policy, "--episodes", "4", "--env_kwargs", json.dumps(settings)]
         assert call(capsys, name, *arguments, "--out", out)["episodes"] == 4
         env = make_spec_env(f"memenvs/{name}", settings)
         rule = make_rule(find_environment(name).policies[policy], env.task)
@@ -236,7 +236,7 @@ def test_rules_play_datasets_as_they_play_a_rollout(capsys, root: Path) -> None:
 
 def test_dataset_has_whole_trials_each_episode_of_which_can_be_rebuilt(capsys, root: Path) -> None:
     settings = {"max_episode_steps": 6, "trial_episodes": 3}
-    arguments = ["--policy", "oracle", "--episodes", "4", "--seed", "7", "--kwargs", json.dumps(settings)]
+    arguments = ["--policy", "oracle", "--episodes", "4", "--seed", "7", "--env_kwargs", json.dumps(settings)]
     result = call(capsys, "Darkroom-v0", *arguments, "--out", "dark/test-v0")
     counts = {"episodes": 6, "trials": 2, "steps": 36}
     card = root / "dark/test-v0/card.json"
@@ -264,14 +264,14 @@ def test_dataset_has_whole_trials_each_episode_of_which_can_be_rebuilt(capsys, r
 
 def printed(capsys, name: str) -> str:
     settings = '{"max_episode_steps": 3, "trial_episodes": 2}'
-    assert main(["dataset", "Darkroom-v0", "--episodes", "1", "--out", name, "--kwargs", settings]) == 0
+    assert main(["dataset", "Darkroom-v0", "--episodes", "1", "--out", name, "--env_kwargs", settings]) == 0
     return capsys.readouterr().out
 
 
 @pytest.mark.parametrize("spec", SOME_OR_NIGHTLY, ids=lambda spec: spec.name)
 @pytest.mark.slow
 def test_dataset_of_every_id_is_rebuilt_and_extended_bit_by_bit(capsys, root: Path, spec: EnvironmentSpec) -> None:
-    arguments = [spec.id, "--kwargs", json.dumps({"max_episode_steps": 3, "trial_episodes": 2}), "--seed", str(2**62)]
+    arguments = [spec.id, "--env_kwargs", json.dumps({"max_episode_steps": 3, "trial_episodes": 2}), "--seed", str(2**62)]
     call(capsys, *arguments, "--episodes", "4", "--out", "test/once-v0")
     call(capsys, "--rebuild", str(root / "test/once-v0"), "--out", "test/again-v0")  # the folder of its card
     call(capsys, *arguments, "--episodes", "1", "--out", "test/twice-v0")
@@ -285,7 +285,7 @@ def test_dataset_of_every_id_is_rebuilt_and_extended_bit_by_bit(capsys, root: Pa
 
 
 def test_changed_source_is_refused_by_name(capsys, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    arguments = ["Darkroom-v0", "--episodes", "2", "--out", "dark/room-v0", "--kwargs"]
+    arguments = ["Darkroom-v0", "--episodes", "2", "--out", "dark/room-v0", "--env_kwargs"]
     settings = {"max_episode_steps": 3, "trial_episodes": 2}
     call(capsys, *arguments, json.dumps(settings))
     card = root / "dark/room-v0/card.json"
@@ -373,7 +373,7 @@ def test_bad_cards_are_refused(capsys, root: Path, tmp_path: Path) -> None:
         file.write_text(text)
         assert message in refuse(capsys, "--rebuild", str(file), "--out", "dark/again-v0"), message
     assert "no card of a dataset at" in refuse(capsys, "--rebuild", "none.json", "--out", "dark/again-v0")
-    for name, value in (("--seed", "0"), ("--policy", "random"), ("--episodes", "2"), ("--kwargs", "{}")):
+    for name, value in (("--seed", "0"), ("--policy", "random"), ("--episodes", "2"), ("--env_kwargs", "{}")):
         given = refuse(capsys, "--rebuild", str(file), "--out", "dark/again-v0", name, value)
         assert f"argument {name}: must not be given with --rebuild" in given
     assert "argument ID: must not be" in refuse(capsys, "Darkroom-v0", "--rebuild", str(file), "--out", "dark/again-v0")
@@ -387,8 +387,8 @@ def test_bad_arguments_of_a_dataset(capsys, root: Path) -> None:
         (["Lightroom-v0", "--out", "room-v0"], "argument ID"),
         (["CartPole-v1", "--out", "room-v0"], "needs an id whose BatchTask can be imported, got CartPole-v1"),
         (["Darkroom-v0", "--out", "room-v0", "--append"], "argument --append: no card of a dataset at"),
-        (["Darkroom-v0", "--out", "room-v0", "--kwargs", '{"wall": 1}'], "'wall'"),
-        (["Darkroom-v0", "--out", "room-v0", "--kwargs", '{"trial_episodes": null}'], "trials would never end"),
+        (["Darkroom-v0", "--out", "room-v0", "--env_kwargs", '{"wall": 1}'], "'wall'"),
+        (["Darkroom-v0", "--out", "room-v0", "--env_kwargs", '{"trial_episodes": null}'], "trials would never end"),
     ):
         assert message in refuse(capsys, *argv), argv
     assert not root.exists() or not list(root.rglob("*-v0"))

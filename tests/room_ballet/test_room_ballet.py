@@ -263,7 +263,7 @@ def test_invalid_settings_of_environments():
 
 @pytest.mark.slow
 def test_rollout_and_record(capsys, tmp_path):
-    settings = ["--kwargs", '{"schedule": "grid_walk"}']
+    settings = ["--env_kwargs", '{"schedule": "grid_walk"}']
     assert main(["rollout", "RoomBallet-LVFO-v0", "--policy", "oracle", "--episodes", "3", *settings, "--json"]) == 0
     metrics = json.loads(capsys.readouterr().out)["metrics"]
     assert {name: each["mean"] for name, each in metrics.items()} == {"num_steps": 577, "success": 1, "return": 1}

@@ -237,7 +237,7 @@ def test_exact_expectation_ends_at_the_limit(toy_data):
 
 @pytest.mark.slow
 def test_the_command_plays_and_computes_expectations(toy_data, capsys):
-    base = ["rollout", "VLN-R2R-v0", "--json", "--kwargs", json.dumps({"world": "mp3d", "data_dir": str(toy_data)})]
+    base = ["rollout", "VLN-R2R-v0", "--json", "--env_kwargs", json.dumps({"world": "mp3d", "data_dir": str(toy_data)})]
     assert main([*base, "--policy", "r2r-random", "--exact"]) == 0
     exact = json.loads(capsys.readouterr().out)
     assert (exact["policy"], exact["episodes"], exact["exact"]) == ("r2r-random", 3, True)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from memenvs.agents import make_vec_env
 from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
@@ -17,6 +18,7 @@ from memenvs.agents.experiments.train import train_run
 from memenvs.agents.experiments.video import Screen, record_run
 from memenvs.agents.presets import find_preset
 from memenvs.cli.caption import BAR
+from tests.agents.learners import learner
 
 
 def make_run(folder: Path, config: RunConfig) -> Path:
@@ -69,6 +71,31 @@ def test_an_environment_without_trials_is_recorded_for_an_episode(tmp_path: Path
         assert len(result["episodes"]) == 1 and result["frames"] == result["episodes"][0]["length"] + 1
         with pytest.raises(ValueError, match=r"layout must be None for CartPole-v1, which has no layouts, got 0"):
             record_run(run, tmp_path / "video.gif", layout=0)
+
+
+def test_a_model_that_was_saved_in_python_is_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    env = make_vec_env("memenvs/Darkroom-v0", 4, seed=0, size=3, max_episode_steps=5, trial_episodes=2)
+    model, settings = tmp_path / "model.zip", ["--env_kwargs.size", "3", "--env_kwargs.max_episode_steps=5"]
+    learner("gru", env=env).save(model)
+    game = ["--env", "Darkroom-v0", *settings, "--env_kwargs", '{"trial_episodes": 2}']
+    assert main(["record", str(model), *game, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert [episode["length"] for episode in result["episodes"]] == [5, 5]
+    assert (tmp_path / "model.gif").is_file() and result["file"] == str(tmp_path / "model.gif")
+    run = ["record", str(make_run(tmp_path / "run", replace(find_preset("ci-smoke"), total_steps=8)))]
+    (tmp_path / "other.zip").write_bytes(b"PK")
+    for arguments, message in (
+        ([str(model)], "--env must be the id that a model plays, and is for its file alone, got None"),
+        ([str(model), *game, "--checkpoint", "x.zip"], "--checkpoint must be left out with the file of a model"),
+        ([str(model), "--env", "FourBoxes-v0"], "observation 'position' must be of shape"),
+        ([str(model), "--env", "Darkrom-v0"], "unknown id 'Darkrom-v0'; did you mean 'memenvs/Darkroom-v0'"),
+        ([str(tmp_path / "other.zip"), *game], "other.zip"),
+        ([*run[1:], "--env", "Darkroom-v0"], "is for its file alone, got Darkroom-v0"),
+        ([*run[1:], *settings], "--env_kwargs goes with the file of a model"),
+        ([str(tmp_path / "none.zip")], "no run in"),
+    ):
+        assert main(["record", *arguments]) == 2, arguments
+        assert message in capsys.readouterr().err
 
 
 def test_small_frames_are_enlarged_below_the_text() -> None:

@@ -85,7 +85,7 @@ def test_list(capsys):
 
 
 def test_list_of_one_id(capsys):
-    """What its page says, with the settings of the id."""
+    """The facts of its page, with the settings of the id."""
     text = call(capsys, "list", "Darkroom-Gap-v0")
     for line in (
         "To remember: the cell that gave reward in earlier episodes, over a blank gap",

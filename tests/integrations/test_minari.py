@@ -271,7 +271,13 @@ def printed(capsys, name: str) -> str:
 @pytest.mark.parametrize("spec", SOME_OR_NIGHTLY, ids=lambda spec: spec.name)
 @pytest.mark.slow
 def test_dataset_of_every_id_is_rebuilt_and_extended_bit_by_bit(capsys, root: Path, spec: EnvironmentSpec) -> None:
-    arguments = [spec.id, "--env_kwargs", json.dumps({"max_episode_steps": 3, "trial_episodes": 2}), "--seed", str(2**62)]
+    arguments = [
+        spec.id,
+        "--env_kwargs",
+        json.dumps({"max_episode_steps": 3, "trial_episodes": 2}),
+        "--seed",
+        str(2**62),
+    ]
     call(capsys, *arguments, "--episodes", "4", "--out", "test/once-v0")
     call(capsys, "--rebuild", str(root / "test/once-v0"), "--out", "test/again-v0")  # the folder of its card
     call(capsys, *arguments, "--episodes", "1", "--out", "test/twice-v0")

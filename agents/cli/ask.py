@@ -40,16 +40,19 @@ def ask(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, An
         raise UserError("--json needs --question, or questions on standard input")
 
     conversation = _begin(options)
-    if is_typed:
-        _converse(conversation, options)
-        return None
-    texts = options.question or [line.strip() for line in sys.stdin if line.strip()]
-    records = list(_answer_all(conversation, texts, options))
+    lines = options.question or (_typed() if is_typed else filter(None, map(str.strip, sys.stdin)))
     if options.json:
+        records = [_answer(conversation, text, options) for text in lines]
         print_json({"model": str(options.model), "life": _life_record(conversation, options), "answers": records})
-    failed = [record["error"] for record in records if "error" in record]
-    if failed:
-        raise UserError(f"{len(failed)} of {len(texts)} questions have no answer; the first: {failed[0]}")
+        errors = [record.get("error") for record in records]
+    else:
+        _print_life(conversation, options)
+        if is_typed:
+            _print_hints(conversation, options)
+        errors = _converse(conversation, options, lines, is_echoed=not is_typed)
+    failed = [error for error in errors if error]
+    if failed and not is_typed:
+        raise UserError(f"{len(failed)} of {len(errors)} questions have no answer; the first: {failed[0]}")
     return None
 
 
@@ -96,44 +99,41 @@ def _write_page(options: argparse.Namespace) -> dict[str, Any]:
     return {"page": str(page.resolve())}
 
 
-def _answer_all(
-    conversation: Conversation, texts: Iterable[str], options: argparse.Namespace
-) -> Iterator[dict[str, Any]]:
-    """Answer questions one by one, and print the answers unless one document is wanted."""
-    for text in texts:
-        try:
-            reply = conversation.ask(text)
-        except ValueError as error:
-            if not options.json:
-                print(f"{text}\n  no answer: {error}")
-            yield {"question": text, "error": str(error), "unknown_words": list(getattr(error, "words", ()))}
-            continue
-        if not options.json:
-            print(f"{text}\n{reply.answer}")
-            _print_details(conversation, reply, options.gold)
-        yield _record(conversation, text, reply, options.gold)
+def _answer(conversation: Conversation, text: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Return an answer, or why there is none, as JSON."""
+    try:
+        return _record(conversation, text, conversation.ask(text), options.gold)
+    except ValueError as error:
+        return {"question": text, "error": str(error), "unknown_words": list(getattr(error, "words", ()))}
 
 
 # ---------------------------------------------------------------------- a conversation
 
 
-def _converse(conversation: Conversation, options: argparse.Namespace) -> None:
-    """Answer what a person types, until the end of the input."""
+def _typed() -> Iterator[str]:
+    """Yield what a person types, until the end of the input."""
     with suppress(ImportError):  # it is not there on Windows
         import_module("readline")  # lines can be edited, and earlier ones called up
-    _print_life(conversation, options)
+    with suppress(EOFError):
+        while True:
+            yield input("> ").strip()
+    print()
+
+
+def _converse(
+    conversation: Conversation, options: argparse.Namespace, lines: Iterable[str], *, is_echoed: bool
+) -> list[str | None]:
+    """Answer lines, which are questions or `COMMANDS`; return for each question why it has no answer, or None."""
     last: Reply | None = None
-    while True:
-        try:
-            text = input("> ").strip()
-        except EOFError:
-            print()
-            return
+    errors: list[str | None] = []
+    for text in lines:
+        if is_echoed:
+            print(text)
         word, *rest = text.lower().split() or [""]
         if not word:
             continue
         if text.lower() in ("quit", "exit"):
-            return
+            break
         if word == "life" and rest:
             changed = _other_life(conversation, options, rest)
             last, conversation = (None, changed) if changed else (last, conversation)
@@ -150,22 +150,27 @@ def _converse(conversation: Conversation, options: argparse.Namespace) -> None:
         elif text.lower() in ("help", "?"):
             print("\n".join(f"  {name:18} {about}" for name, about in COMMANDS.items()))
         else:
-            last = _reply_to(conversation, text, options) or last
+            try:
+                last = conversation.ask(text)
+            except ValueError as error:
+                errors.append(str(error))
+                _print_error(conversation, error)
+                continue
+            errors.append(None)
+            print(last.answer)
+            _print_details(conversation, last, options.gold)
+    return errors
 
 
-def _reply_to(conversation: Conversation, text: str, options: argparse.Namespace) -> Reply | None:
-    try:
-        reply = conversation.ask(text)
-    except ValueError as error:
-        words = getattr(error, "words", ())
-        if words:
-            print(f"I do not know: {', '.join(words)}. `examples` and `grammar` show what I know.")
-        else:
-            print(f"{error}")
-        return None
-    print(reply.answer)
-    _print_details(conversation, reply, options.gold)
-    return reply
+def _print_error(conversation: Conversation, error: ValueError) -> None:
+    from memenvs.verbalization.language.times import FutureTimeError
+
+    words = getattr(error, "words", ())
+    is_of_time = isinstance(error, FutureTimeError) or error.__cause__ is not None
+    if words:
+        print(f"I do not know: {', '.join(words)}. `examples` and `grammar` show what I know.")
+    else:
+        print(f"{error}{f'; this life is {_dates(conversation)}' * is_of_time}")
 
 
 def _other_life(conversation: Conversation, options: argparse.Namespace, rest: list[str]) -> Conversation | None:
@@ -181,19 +186,33 @@ def _other_life(conversation: Conversation, options: argparse.Namespace, rest: l
         return None
     options.life, options.episodes, options.example = numbers[0], len(changed.history), 0
     _print_life(changed, options)
+    _print_hints(changed, options)
     return changed
+
+
+def _dates(conversation: Conversation) -> str:
+    """Say when the life was, such as "from Sat 05 Sep 2020 10:26 to Sun 06 Sep 2020 18:40"."""
+    from memenvs.verbalization.diary import date_text
+
+    return f"from {date_text(conversation.history.starts[0])} to {date_text(conversation.history.ends[-1])}"
 
 
 def _print_life(conversation: Conversation, options: argparse.Namespace) -> None:
     from memenvs.verbalization.diary import date_text
 
-    history, memory = conversation.history, conversation.model.settings.memory
+    history = conversation.history
     count = len(history)
     print(
         f"Life {options.life} of a household robot: {count} episode{'s' * (count != 1)}, {history.num_frames} key "
-        f"frames, from {date_text(history.starts[0])} to {date_text(history.ends[-1])}.\n"
-        f"It is now {date_text(history.question_time)}. {_describe(options)} has read the key frames once, into its "
-        f"memory ({memory}), and knows nothing else.\nType a question, such as:"
+        f"frames, {_dates(conversation)}.\nIt is now {date_text(history.question_time)}."
+    )
+
+
+def _print_hints(conversation: Conversation, options: argparse.Namespace) -> None:
+    memory = conversation.model.settings.memory
+    print(
+        f"{_describe(options)} has read the key frames once, into its memory ({memory}), and knows nothing else.\n"
+        "Type a question, such as:"
     )
     _print_examples(conversation, options.example)
     print("Or: gold, life, examples, grammar, help, quit.")
@@ -233,6 +252,8 @@ def _print_details(conversation: Conversation, reply: Reply, gold: bool) -> None
     """Print the key frames that count most, and the gold answer if it is wanted."""
     from memenvs.verbalization.diary import date_text
 
+    if reply.is_outside:
+        print(f"  nothing happened then: this life is {_dates(conversation)}")
     record = _record(conversation, reply.question, reply, gold)
     if sum(record.get("episodes", ())):
         shares = [(share, number) for number, share in enumerate(record["episodes"], 1)]

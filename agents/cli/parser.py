@@ -257,8 +257,8 @@ def _add_ask(commands: Any) -> None:
         "type questions about the generated life of a household robot; a trained model answers from its memory",
     )
     _add_answerer(ask)
-    ask.add_argument(
-        "--life", type=non_negative_int, default=0, metavar="N", help="number of the life, any (default %(default)s)"
+    ask.add_argument(  # the model of the package answers the first examples about life 2 rightly
+        "--life", type=non_negative_int, default=2, metavar="N", help="number of the life, any (default %(default)s)"
     )
     ask.add_argument("--episodes", type=positive_int, default=3, metavar="N", help="its episodes (default %(default)s)")
     ask.add_argument(
@@ -266,7 +266,7 @@ def _add_ask(commands: Any) -> None:
         action="append",
         metavar="TEXT",
         help="a question; may be given several times. Without it, questions are the lines of standard input, or are "
-        "typed",
+        "typed, and lines may also be the words that `help` lists, but with --json",
     )
     ask.add_argument("--gold", action="store_true", help="show the answer by what happened too")
     ask.add_argument(
@@ -279,7 +279,7 @@ def _add_ask(commands: Any) -> None:
     ask.set_defaults(example=0)
     ask.epilog = (
         "In a conversation, `help` lists what else can be typed: gold, life, examples, grammar. Example: "
-        'memenvs-agents ask --life 7 --question "where did you put the red cup?" --gold'
+        'memenvs-agents ask --life 7 --question "what did you grasp today at about 03 PM?" --gold'
     )
 
 

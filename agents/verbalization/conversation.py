@@ -29,6 +29,7 @@ class Reply:
         gold: Answer by what happened.
         category: Category of the answer; see `memenvs.verbalization.language.score.CATEGORIES`.
         episodes: Indices of the episodes that the question means.
+        is_outside: True if the time in the question is before or after all episodes.
         shares: float64, (T,); how much the answer depends on each key frame; see `AnswerSources.frames`. None for a
             model without a memory.
         vectors: float64, (M,); attention to each vector of the memory; see `AnswerSources.vectors`. None as above.
@@ -39,6 +40,7 @@ class Reply:
     gold: str
     category: str
     episodes: tuple[int, ...]
+    is_outside: bool
     shares: np.ndarray | None
     vectors: np.ndarray | None
 
@@ -94,6 +96,7 @@ class Conversation:
             ambiguous=len(meant) > 1,
             false_presupposition=False,
         )
+        time, history = question.time, self.history
         arrays = make_arrays(GivenQuestions(self._config, self._data, {0: [qa]}))
         batch = QuestionBatch(arrays, np.array([0]), np.array([[0]]))
         (((answer, clauses),),) = answer_in_words(self.model, batch)
@@ -105,6 +108,7 @@ class Conversation:
             gold=gold.text,
             category=CATEGORIES[score.category - 1],
             episodes=qa.episodes,
+            is_outside=time is not None and (time.high < history.starts[0] or time.low > history.ends[-1]),
             shares=None if sources is None else sources.frames,
             vectors=None if sources is None else sources.vectors,
         )

@@ -96,9 +96,12 @@ def load_answering(path: str | PathLike[str]) -> AnsweringModel:
         ValueError: The file is not whole, of another version, or of another kind of model.
     """
     file = Path(path) / CHECKPOINT if Path(path).is_dir() else Path(path)
-    members = archive.read(file, ANSWERING_MEMBERS)
-    saved = archive.parse_json(file, members, "config.json", ("env", "env_kwargs", "policy"))
+    if Path(path).is_dir() and not file.is_file():
+        raise FileNotFoundError(f"{path} is no folder of a run that answers questions: it has no {CHECKPOINT}")
+    members = archive.read(file, ("config.json",), set(ANSWERING_MEMBERS).__contains__)
     try:
+        saved = archive.parse_json(file, members, "config.json", ("env", "env_kwargs", "policy"))
+        archive.require(file, members, ANSWERING_MEMBERS)
         with torch.random.fork_rng(devices=[]):  # the first weights are drawn, and replaced
             model = make_question_answering(saved["env"], saved["env_kwargs"], saved["policy"])
     except (TypeError, ValueError, KeyError) as error:

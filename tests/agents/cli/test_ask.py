@@ -23,6 +23,7 @@ from memenvs.verbalization.language.question_sets import QuestionSet, score_file
 from memenvs.verbalization.language.score import CATEGORIES, CORRECT
 from memenvs.verbalization.language.wordings import FAMILIES, KINDS
 from memenvs.verbalization.splits import load_data
+from tests.agents.learners import learner
 from tests.agents.verbalization.small_runs import POLICY, save_untrained
 
 TEXT = {"answers": "text", "text": {"sizes": {"d_model": 16, "num_layers": 1, "num_heads": 2}}, "dim": 8}
@@ -71,14 +72,33 @@ def test_answers_as_one_document(models, capsys):
 
 def test_standard_input(models, capsys, monkeypatch):
     """Each line is a question; blank lines are none; the gold answer is shown when it is wanted."""
-    lines = "what time is it?\n\n when did you grasp the red cup on December 31 at 23:59?\n"
+    lines = "what time is it?\n\n what did you do in three days?\n"
     for more in ([], ["--gold"]):
         monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
         status = main(["ask", str(models["structured"]), *more])
         printed = capsys.readouterr()
         assert status == 2 and "1 of 2 questions" in printed.err
-        assert printed.out.count("depends on episode") == 1 and printed.out.count("  no answer:") == 1
+        assert printed.out.count("depends on episode") == 1 and "lies in the future; this life is from " in printed.out
         assert ("gold: It is " in printed.out) == bool(more)
+
+
+def test_lines_of_standard_input_may_be_the_words_of_a_conversation(models, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("help\nlife 3 2\nlife\nwhat time is it?\ngold\nquit\nwhere is it\n"))
+    assert main(["ask", str(models["structured"]), "--life", "7"]) == 0
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in COMMANDS) and "where is it" not in printed
+    assert "Life 7 of a household robot: 3 episodes, " in printed and "Life 3 of a household robot: 2 ep" in printed
+    assert "(the answer is " in printed
+
+
+@pytest.mark.parametrize(("time", "is_outside"), [("on May 1", True), ("today", False)])
+def test_the_dates_of_the_life_are_shown(models, capsys, time, is_outside):
+    """Beside questions as arguments, and once more where a question is about a time outside of them."""
+    assert main(["ask", str(models["structured"]), "--life", "0", "--question", f"what did you do {time}?"]) == 0
+    printed = capsys.readouterr().out
+    dates = "from Sat 05 Sep 2020 10:26 to Sun 06 Sep 2020 18:40"
+    assert printed.startswith(f"Life 0 of a household robot: 3 episodes, 26 key frames, {dates}.\nIt is now Sun 06 Sep")
+    assert (f"nothing happened then: this life is {dates}" in printed) == is_outside
 
 
 @pytest.mark.slow
@@ -130,10 +150,12 @@ def test_a_right_answer_is_recognised(models):
 def test_wrong_arguments(models, tmp_path, capsys, monkeypatch):
     (tmp_path / "run").mkdir()
     (tmp_path / "broken.zip").write_bytes(b"PK")
+    learner("none").save(tmp_path / "other.zip")  # an agent that acts
     question = ["--question", "what time is it?"]
     for arguments, message in (
         (["nowhere", *question], "no folder of a run and no checkpoint at nowhere"),
-        ([str(tmp_path / "run"), *question], "no checkpoint at"),
+        ([str(tmp_path / "run"), *question], "is no folder of a run that answers questions: it has no checkpoint.zip"),
+        ([str(tmp_path / "other.zip"), *question], "is no model that answers questions about a robot's history"),
         ([str(tmp_path / "broken.zip"), *question], "not a whole checkpoint"),
         (
             [str(models["text"]), "--episodes", "1001", *question],

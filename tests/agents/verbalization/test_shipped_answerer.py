@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,10 +10,13 @@ import numpy as np
 import pytest
 import torch
 
+from memenvs.agents.__main__ import main
+from memenvs.agents.cli.ask import EXAMPLES
 from memenvs.agents.cli.parser import ANSWERER
 from memenvs.agents.presets import find_preset
 from memenvs.agents.studies.study_results import read_result
 from memenvs.agents.verbalization.arrays import load_arrays
+from memenvs.agents.verbalization.conversation import Conversation
 from memenvs.agents.verbalization.experiment import load_answering
 from memenvs.agents.verbalization.prediction import QuestionBatch
 from memenvs.verbalization.language.score import CORRECT
@@ -26,6 +30,22 @@ def test_it_is_small_and_of_its_preset():
     assert model.settings.memory == "ct-lt" == find_preset(PRESET).policy["memory"]
     assert all(each.dtype == torch.float32 for each in model.parameters())
     assert model.config.scale == find_preset(PRESET).env_kwargs["scale"]
+
+
+def test_examples_are_answered_rightly(capsys):
+    """Those that a conversation begins with, and that of `--help`."""
+    with pytest.raises(SystemExit):
+        main(["ask", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    life, question = re.findall(r'memenvs-agents ask --life (\d+) --question "(.*?)" --gold', text)[0]
+    default = int(re.findall(r"number of the life, any \(default (\d+)\)", text)[0])
+    model = load_answering(ANSWERER)
+    for conversation, questions in (
+        (Conversation(model, int(life)), [question]),
+        (first := Conversation(model, default), first.examples(EXAMPLES)),
+    ):
+        for each in questions:
+            assert conversation.ask(each).category == "correct", each
 
 
 @pytest.mark.nightly

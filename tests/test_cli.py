@@ -93,6 +93,7 @@ def test_list_of_one_id(capsys):
         "Settings of the id: `gap=20`, `size=5`, `max_episode_steps=40`",
         "Score: `return` in the `info` of the last step of an episode",
         "Random policy: below 3; a test checks it",
+        "To report: test set `v0`: 200 trials, split `test`, actions drawn as in training (`evaluate`)",
         "  position = Box(0.0, 4.0, (2,), float32): float32, (2,); the cell (x, y), 0 ... size - 1.",
         "  Discrete(5): `Discrete(5)`: +x, -x, +y, -y, stay. Moves are clipped to the grid.",
         "  size = 5: Cells along each side; 2 to 1000.",

@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium as gym
 
 from memenvs.certificate import Verdict
+from memenvs.certificates.test_sets import find_test_set
 from memenvs.cli.certify import certificate_lines
 from memenvs.cli.common import UserError, environment_spec, print_json, settings_as_user_error
 from memenvs.core import TrialEnv, TrialVectorEnv
@@ -71,6 +72,7 @@ def environment_facts(spec: EnvironmentSpec) -> list[tuple[str, str]]:
         ("Score", f"`{spec.score_key}` in the `info` of the last step of an episode"),
         ("Oracle", f"at least {spec.oracle_at_least:g}; a test checks it" if spec.oracle_at_least is not None else ""),
         ("Random policy", f"below {spec.random_below:g}; a test checks it" if spec.random_below is not None else ""),
+        ("To report", _protocol(spec)),
         *((f"Scripted policy `{name}`", _rule(spec, name)) for name in spec.policies),
         ("Agents", f"{PICTURE}, which plain PPO does not learn to draw" if spec.answers_picture else ""),
         ("Speed", " ".join(sections.get("Speed", "").split())),
@@ -127,6 +129,16 @@ def _print_rows(title: str, rows: dict[str, tuple[str, str]]) -> None:
     for name, (value, text) in rows.items():
         line = ": ".join(filter(None, [" = ".join(filter(None, [name, value])), " ".join(text.split())]))
         print(textwrap.fill(line, WIDTH, initial_indent="  " * bool(title), subsequent_indent="    "))
+
+
+def _protocol(spec: EnvironmentSpec) -> str:
+    """Say which trials a score is of; "" where trials never end."""
+    try:
+        trials = find_test_set(spec.id)
+    except ValueError:
+        return ""
+    split = "" if trials.split is None else f", split `{trials.split}`"
+    return f"test set `{trials.name}`: {trials.trials} trials{split}, actions drawn as in training (`evaluate`)"
 
 
 def _rule(spec: EnvironmentSpec, name: str) -> str:

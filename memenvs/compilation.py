@@ -64,10 +64,11 @@ def need_compiler() -> None:
     """
     from numba import config
 
-    if config.DISABLE_JIT:
+    disabled: int = config.DISABLE_JIT  # type: ignore[attr-defined]
+    if disabled:
         raise ImportError(
             "environments in homes and 3D rooms need numba's compiler for the renderer and for distances: "
-            f"NUMBA_DISABLE_JIT must be 0 or unset, got {config.DISABLE_JIT}"
+            f"NUMBA_DISABLE_JIT must be 0 or unset, got {disabled}"
         )
 
 

@@ -30,6 +30,7 @@ docs: $(VENV)/docs
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/zizmor --offline --quiet .github/workflows
 	@! git grep -nE '^(<{7}|>{7}) ' || { echo 'a merge was left half done' >&2; exit 1; }
 	$(MAKE) --no-print-directory words mapped
 	cd build/mapped && ../../$(BIN)/mypy --config-file ../../pyproject.toml

@@ -13,6 +13,7 @@ import socket
 import sys
 import tempfile
 from dataclasses import dataclass
+from inspect import signature
 from multiprocessing import forkserver
 from multiprocessing.connection import arbitrary_address
 from pathlib import Path
@@ -110,19 +111,26 @@ def _fork_server() -> None:
 
     Each process would start a server of its own, which imports all packages again.
     """
+    key, given = os.urandom(32), {}
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(arbitrary_address("AF_UNIX"))
         listener.listen()
         alive, kept = os.pipe()  # the server ends when no process keeps the pipe open
+        if "authkey_r" in signature(forkserver.main).parameters:  # from Python 3.14 on it knows its clients by a key
+            given["authkey_r"], end = os.pipe()
+            os.write(end, key)
+            os.close(end)
         pid = os.fork()
         if pid == 0:
             os.close(kept)
             try:
-                forkserver.main(os.dup(listener.fileno()), alive, [])
+                forkserver.main(os.dup(listener.fileno()), alive, [], **given)
             finally:
                 os._exit(0)
-        os.close(alive)
+        for each in (alive, *given.values()):
+            os.close(each)
         server: Any = forkserver._forkserver  # type: ignore[attr-defined]
         server._forkserver_address, server._forkserver_alive_fd, server._forkserver_pid = (
             listener.getsockname(), kept, pid,
         )  # fmt: skip
+        server._forkserver_authkey = key

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -190,6 +191,9 @@ def test_the_code_of_a_page_runs(page, tmp_path):
     folder.mkdir()
     done = run_python(str(file), folder=folder)
     assert done.returncode == 0, f"{page}, the lines are those of the page:\n{done.stderr}"
+    # a comment that begins with a number or a bracket is what is printed, up to a colon
+    comments = re.findall(r"^print\(.*\)  # ((?:-?\d|[\[(]).*?)(?::|$)", code, re.MULTILINE)
+    assert set(comments) <= set(done.stdout.splitlines()), f"{page} prints\n{done.stdout}"
 
 
 @pytest.mark.programs
@@ -296,6 +300,21 @@ def test_the_table_of_environments_is_that_of_the_registry():
     assert lines[begin + len(table)] == ""  # nor rows of environments that are gone
 
 
-def test_the_citation_is_of_this_version():
-    versions = re.findall(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
-    assert versions == [memenvs.__version__]
+def test_the_citation_is_of_this_version_and_has_the_date_of_the_changelog():
+    citation = (ROOT / "CITATION.cff").read_text()
+    date = re.search(rf"^## {memenvs.__version__} \((.+)\)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[1]
+    assert re.findall(r"^version: (.+)$", citation, re.MULTILINE) == [memenvs.__version__]
+    assert re.findall(r"^date-released: (.+)$", citation, re.MULTILINE) == [date] * (date != "unreleased")
+
+
+def test_the_same_pythons_are_supported_everywhere():
+    texts = {name: (ROOT / name).read_text() for name in ("pyproject.toml", "README.md", ".ci/matrix", "Makefile")}
+    pythons = re.findall(r"Programming Language :: Python :: (3\.\d+)", texts["pyproject.toml"])
+    assert f'requires-python = ">={pythons[0]}"' in texts["pyproject.toml"]
+    assert f"${{PYTHONS:-{' '.join(pythons)}}}" in texts[".ci/matrix"]
+    assert f"memenvs needs Python {pythons[0]} or newer" in texts["Makefile"]
+    for page in (texts["README.md"], (ROOT / "docs" / "getting_started.md").read_text()):
+        assert f"You need Python {pythons[0]} to {pythons[-1]} on" in page
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    assert f"python: [{', '.join(map(json.dumps, pythons))}]" in workflow
+    assert re.findall(r"^ {12}(3\.\d+)$", workflow, re.MULTILINE) == pythons[::-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import subprocess
 import sys
 import types
 import warnings
@@ -135,6 +136,20 @@ def test_wrappers_of_the_vector_form(spec):
     assert num_ends >= 4
     record.close()
     lists.close()
+
+
+@pytest.mark.slow
+def test_processes_that_are_not_forked_find_an_id_by_its_module() -> None:
+    """As in a notebook, whose functions no new process can import: the default from Python 3.14 on."""
+    code = (
+        "import gymnasium as gym, memenvs\n"
+        "make = lambda: gym.make('memenvs:memenvs/Darkroom-v0')\n"
+        "env = gym.vector.AsyncVectorEnv([make] * 2, context='forkserver')\n"
+        "print(env.reset(seed=3)[1]['seed'].tolist())\n"
+        "env.close()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "[3, 4]\n"), done.stderr
 
 
 @pytest.mark.slow

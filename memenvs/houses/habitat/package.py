@@ -15,8 +15,8 @@ from memenvs.houses.navigation.navmap import CLIMB
 
 #: How to get the package; ends the message about a missing one.
 INSTALL_HABITAT = (
-    "it is not on PyPI; get it with `conda install habitat-sim withbullet headless -c conda-forge -c aihabitat`, or as "
-    "its page says: https://github.com/facebookresearch/habitat-sim (MIT licence)"
+    "it is not on PyPI; with Python 3.11 get it by `conda install habitat-sim withbullet headless -c conda-forge -c "
+    "aihabitat-nightly`, else from source: https://github.com/facebookresearch/habitat-sim (MIT licence)"
 )
 #: What a process without a GPU has to set before the package is imported, and what keeps its log short.
 _SOFTWARE = {"EGL_PLATFORM": "surfaceless", "LIBGL_ALWAYS_SOFTWARE": "1"}

@@ -1,4 +1,4 @@
-"""Compilation by numba, which takes a minute at the first use of homes: where the result is kept, and messages."""
+"""Compilation by numba, which takes a minute at the first use of homes: cache and messages."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _FIRST_MESSAGE = (
 def choose_cache_folder() -> None:
     """Let numba keep compiled code in a folder of temporary files where it finds no other.
 
-    It looks in `NUMBA_CACHE_DIR`, beside each module and in the user's cache, and raises an error without them, as in a
-    container whose installation is read-only and whose user has neither a home nor a name.
+    numba tries `NUMBA_CACHE_DIR`, the folder of each module and the user's cache. Without them it raises an error, as
+    in a container whose installation is read-only and whose user has neither a home nor a name.
     """
     in_home = "Library/Caches" if sys.platform == "darwin" else ".cache"
     caches = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser(f"~/{in_home}"))
@@ -47,7 +47,7 @@ def choose_cache_folder() -> None:
             return
     from numba.core.dispatcher import Dispatcher
 
-    Dispatcher.enable_caching = lambda self: None
+    Dispatcher.enable_caching = lambda self: None  # type: ignore[method-assign]
     warnings.warn(
         "no folder for compiled code can be written, so that each process compiles anew, which may take a minute; "
         f"name one by the environment variable {CACHE_VARIABLE}",
@@ -73,7 +73,7 @@ def need_compiler() -> None:
 
 
 def _can_write(folder: Path) -> bool:
-    """Return True if a file can be made in a folder, which is made if it is missing."""
+    """Return True if a file can be made in a folder; make the folder if it is missing."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()

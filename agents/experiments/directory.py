@@ -68,7 +68,7 @@ class RunDirectory:
         config: Settings of the run.
         written_steps: `total_steps` in `config.json`; after `extend` it differs from the config's until the next
             checkpoint.
-        stop_signal: Signal by which a training was asked to stop, see `train_run`; None: none.
+        stop_signal: Signal that stops a training, see `train_run`; None before one.
         can_stop: Whether a training can be interrupted at any point without loss of what it could save.
 
     Raises:
@@ -178,11 +178,11 @@ class RunDirectory:
 
     @property
     def kept(self) -> str:
-        """What of a training that has stopped is kept, for messages."""
+        """State of the checkpoint of a training that has stopped, for messages."""
         return "the last checkpoint is kept" if self.has_checkpoint else "there is no checkpoint yet"
 
     def how_to_resume(self) -> str:
-        """Say, for a person, that the run was stopped and how it goes on."""
+        """Return a message: that the run was stopped, and how it goes on."""
         return f"memenvs: stopped {self.path}: {self.kept}; the same command with --resume goes on, a sweep without it"
 
     def checkpoint_path(self, name: str | None = None) -> Path:

@@ -242,8 +242,8 @@ def evaluate_predictions(
 def _train_to_checkpoint(run: RunDirectory, learner: SupervisedLearner, logger: Logger) -> float:
     """Learn, log, validate and write the next checkpoint; return the score in validation.
 
-    A run that is to stop writes its checkpoint after the running batch and raises a KeyboardInterrupt. The means that it
-    logs next are over the batches since.
+    A run that is to stop writes its checkpoint after the running batch and raises a KeyboardInterrupt. The means that
+    it logs next are over the batches since.
     """
     config = learner.config
     start = learner.num_timesteps

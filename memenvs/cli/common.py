@@ -118,7 +118,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class LossyStream:
-    """A standard stream that a command may write to whatever becomes of it: what cannot be written is dropped.
+    """A standard stream that drops what cannot be written, so that no command depends on it.
 
     Args:
         stream: Text stream of the process.
@@ -155,7 +155,7 @@ class LossyStream:
 
 @contextmanager
 def lossy_streams(name: str) -> Iterator[None]:
-    """Let the work of a program not depend on its streams, which may be closed, a full disk or a closed pipe.
+    """Make a program independent of its streams: closed ones, full disks, closed pipes.
 
     Args:
         name: Of the program, for the message.

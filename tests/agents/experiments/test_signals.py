@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM in a training: a checkpoint at once, from which the run goes on with the same bits."""
+"""Ctrl-C and SIGTERM in a training: a checkpoint at once, to go on with the same bits."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def steps_of(folder: Path) -> int:
 
 
 def content(folder: Path) -> dict[str, object]:
-    """Checkpoints by name, and the logged numbers that neither a clock nor the start of a mean over batches changes."""
+    """Checkpoints by name, and the logged numbers that no clock and no start of a mean changes."""
     with RunDirectory(folder) as run:
         changing = ("time/",) if run.config.kind.acts else ("time/", "train/")
         logged = {name: points for name, points in run.metrics().items() if not name.startswith(changing)}

@@ -187,8 +187,8 @@ def test_a_stopped_command_stops_its_runs_and_starts_no_other(tmp_path, how):
     if how == "kill":
         assert process.returncode == -signal.SIGKILL
     else:
-        told = b"stopped; the same command goes on with the runs that are not done\n"
-        assert (process.returncode, printed) == (130, told)
+        message = b"stopped; the same command goes on with the runs that are not done\n"
+        assert (process.returncode, printed) == (130, message)
     folder = tmp_path / "runs" / "0"
     for _ in range(100):  # a process that is terminated takes its time
         if find_conflict({folder: CONFIG}) is None:

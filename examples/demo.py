@@ -25,6 +25,7 @@ from memenvs.agents.experiments.train import train_run
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator
 from memenvs.agents.presets import find_preset
 from memenvs.agents.presets.pretrained import load_pretrained
+from memenvs.cli.common import run_command
 
 AGENT = "extobjnav-small"
 #: It has learned from pictures, which a small encoder reads.
@@ -63,7 +64,7 @@ def play(report: Report, name: str, title: str, trials: int, agent: str = AGENT,
         report.picture(stem, image_png(house_map), f"the path in {episode} of one trial")
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--out",
@@ -108,8 +109,7 @@ def main() -> int:
     curve = results["agent"]["metrics"]["return"]["mean"]
     print(f"return in a new place, episode 1 to {len(curve)}: " + " ".join(f"{value:.1f}" for value in curve))
     print(f"report: {path.resolve()}")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_command("demo", main))  # Ctrl-C prints no traceback

@@ -194,7 +194,9 @@ class RunDirectory:
         return self.path / f"replay_{step}.safetensors"
 
     def check_space(self, model: nn.Module) -> None:
-        """Write as much as a checkpoint of a model takes, and delete it; every process must call this.
+        """Write as much as a checkpoint of a model takes, and delete it.
+
+        Every process must call this.
 
         Raises:
             OSError: The disk is too full, or a quota is used up. In processes other than the first a RuntimeError.

@@ -318,7 +318,14 @@ def test_entry_points_and_broken_ones(tmp_path: Path) -> None:
     )
     rows, preset = map(json.loads, done.stdout.splitlines())
     assert done.returncode == 0, done.stderr
-    row = {"id": "plugged/Small-v0", "family": "plugged", "remembers": "a goal", "needs": "", "policies": []}
+    row = {
+        "id": "plugged/Small-v0",
+        "family": "plugged",
+        "remembers": "a goal",
+        "needs": "",
+        "policies": [],
+        "answers_picture": False,
+    }
     assert rows[-1] == row | {"verdict": None}
     assert preset["env"] == "plugged/Small-v0"
     warned = [line.partition("Warning: ")[2] for line in done.stderr.splitlines() if "Warning: " in line]

@@ -57,8 +57,8 @@ def test_import_has_no_other_effect():
 
 def test_find_environment():
     assert find_environment("Darkroom-v0") is find_environment("memenvs/Darkroom-v0")
-    with pytest.raises(ValueError, match=r"unknown id 'Lightroom-v0'; choose from \['memenvs/ExtObjNav-v0'"):
-        find_environment("Lightroom-v0")
+    with pytest.raises(ValueError, match=r"unknown id 'Kitchen'; choose from \['memenvs/ExtObjNav-v0'"):
+        find_environment("Kitchen")
     for similar in ("Darkrom-v0", "memenvs/darkroom-v0"):
         with pytest.raises(ValueError, match=r"; did you mean 'memenvs/Darkroom-v0'\?"):
             find_environment(similar)

@@ -378,7 +378,7 @@ def test_the_dancers_own_dance_is_learned_along_and_does_not_count():
 def test_command_line(tmp_path, capsys):
     changes = ["--total_steps", "4", "--eval_trials", "20", "--supervised.validation_episodes", "10"]
     assert main(["train", "ballet-smoke", "--out", str(tmp_path / "run"), *changes]) == 0
-    assert "agent    accuracy: " in capsys.readouterr().out
+    assert "agent      accuracy: " in capsys.readouterr().out
     for extended in ("6", "6"):  # the second has nothing to do
         command = ["train", "ballet-smoke", "--out", str(tmp_path / "run"), *changes, "--total_steps", extended]
         assert main([*command, "--resume", "--no-evaluate", "--json"]) == 0

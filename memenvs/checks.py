@@ -131,7 +131,7 @@ def choices_for(name: object, choices: Iterable[str]) -> str:
     choices = list(choices)
     same = [choice for choice in choices if choice.casefold() == str(name).casefold()]
     begun = [choice for choice in choices if str(name) and choice.startswith(str(name))]
-    near = same or begun or get_close_matches(str(name), choices, 3)
+    near = same or begun or get_close_matches(str(name), choices, 3, cutoff=0.7)  # ids share a prefix and a suffix
     if len(choices) > MAX_LISTED:
         return f"did you mean {' or '.join(map(repr, near[:3]))}?" if near else f"none of {len(choices)} is similar"
     return f"did you mean {near[0]!r}? Choose from {choices}" if near else f"choose from {choices}"

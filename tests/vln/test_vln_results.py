@@ -88,8 +88,8 @@ def test_the_command_scores(toy_data, tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "r2r train"
     assert [line.endswith(" m") for line in lines[1:]] == [name in ("ne", "tl") for name in METRICS]
-    with pytest.raises(ValueError, match=r"unknown task 'cvdn'; choose from \['r2r', 'ndh'\]"):
-        score_file("cvdn", file, "train", toy_data)
+    with pytest.raises(ValueError, match=r"unknown task 'rxr'; choose from \['r2r', 'ndh'\]"):
+        score_file("rxr", file, "train", toy_data)
 
 
 def test_task_cvdn_is_task_ndh(toy_data, tmp_path, capsys):

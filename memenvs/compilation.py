@@ -57,7 +57,9 @@ def choose_cache_folder() -> None:
 
 
 def need_compiler() -> None:
-    """Raise an ImportError if numba does not compile; modules with `intrinsic` functions call it, which are LLVM code.
+    """Refuse to go on if numba does not compile.
+
+    Modules with `intrinsic` functions call it, as those are LLVM code.
 
     Raises:
         ImportError: `NUMBA_DISABLE_JIT` is set.

@@ -94,6 +94,9 @@ def field_default(field: Field[Any]) -> str:
 
 
 def setting_rows(config_type: type) -> list[tuple[str, str, str]]:
-    """Name, default and meaning of each field of a settings dataclass; "" where `Attributes` has no meaning."""
+    """Name, default and meaning of each field of a settings dataclass.
+
+    The meaning is "" where the section `Attributes` has none.
+    """
     meanings = attributes(config_type)
     return [(field.name, field_default(field), meanings.get(field.name, "")) for field in fields(config_type)]

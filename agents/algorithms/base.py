@@ -131,7 +131,7 @@ class MemoryAlgorithm(SavableAlgorithm):
         if isinstance(space, spaces.Box) and math.prod(space.shape) > MAX_ACTION_NUMBERS:
             raise ValueError(
                 f"the action space must have at most {MAX_ACTION_NUMBERS} numbers, got {math.prod(space.shape):,}: an "
-                "action of so many is a picture, and reinforcement, which tries out noise in each number, does not "
+                "action of that size is a picture, and reinforcement, which tries out noise in each number, does not "
                 "learn to draw it; learn to predict it, as `memenvs-agents train sat-pictures` does"
             )
         if isinstance(space, spaces.Box) and not space.is_bounded():

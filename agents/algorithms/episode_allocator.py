@@ -131,7 +131,11 @@ class EpisodeLimits(NamedTuple):
         return min((each for each in (of_episodes, self.steps_of_trials) if each is not None), default=None)
 
     def check_rollout(self, allocates_trials: bool, n_steps: int) -> int:
-        """Return the most steps of a stay; a ValueError unless a rollout that begins with new trials can finish it."""
+        """Return the most steps of a stay.
+
+        Raises:
+            ValueError: A rollout that begins with new trials cannot finish such a stay.
+        """
         unit, steps = ("trial", self.trial_steps) if allocates_trials else ("episode", self.episode_steps)
         if steps is None:
             limits = "trial_episodes or trial_steps" if allocates_trials else "max_episode_steps"

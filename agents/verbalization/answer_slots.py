@@ -109,7 +109,7 @@ def _whole_minute(start: int, before: int | None, later: Later | None) -> int:
 
 
 def _later(before: int, start: int) -> Later:
-    """How much later than the episode before one starts, in words of a summary."""
+    """Words of a summary for the time from the start of the episode before to that of this one."""
     return later_than(max(0, start - before), max(0, start // DAY - before // DAY))
 
 

@@ -1,4 +1,4 @@
-"""Tables of the README and of docs/choosing.md: ids by verdict, by memory, and what memory is worth."""
+"""Tables of the README and of docs/choosing.md."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ CHOICES = (
 
 
 def print_choices() -> None:
-    """For each kind of memory an id to start with, what is known of it, and the scores of its certificate."""
+    """For each kind of memory an id to start with, and the scores of its certificate."""
     rows = []
     for subject, name, learning, observation, agent in CHOICES:
         spec = find_environment(name)

@@ -334,7 +334,10 @@ def environment_spec(id: str) -> EnvironmentSpec:
 
 
 def add_settings_argument(command: argparse.ArgumentParser, help: str, alias: str = "--kwargs") -> None:
-    """Declare the settings of environments, as JSON or one by one: `--env_kwargs.NAME VALUE`, as in `train`."""
+    """Declare the settings of environments.
+
+    They are JSON, or one by one `--env_kwargs.NAME VALUE`, as in `train`.
+    """
     command.add_argument(
         "--env_kwargs",
         alias,

@@ -25,8 +25,8 @@ from tests.agents.learners import Noise
 
 ROOT = Path(__file__).parents[2]
 MEMORY_TITLES = [
-    "Idea", "Equations", "State", "Cost", "When to use", "When not to use", "Settings", "Small size", "How to use", "Results",
-    "Difference from the paper", "Citation",
+    "Idea", "Equations", "State", "Cost", "When to use", "When not to use", "Settings", "Small size", "How to use",
+    "Results", "Difference from the paper", "Citation",
 ]  # fmt: skip
 ALGORITHM_TITLES = ["Notes", "Can I use?", "Example", "Results", "How to replicate", "Parameters"]
 

@@ -139,7 +139,7 @@ def test_an_episode_needs_a_position_for_each_step() -> None:
 
 def test_pictures_as_actions_are_refused_with_the_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The registry marks exactly the ids with such actions, in Python and for `train`."""
-    message = r"at most 512 numbers, got 768: an action of so many is a picture, and .* learn to predict it, as"
+    message = r"at most 512 numbers, got 768: an action of that size is a picture, and .* learn to predict it, as"
     for spec in ENVIRONMENTS:
         env = TrialEnv(spec.task, **spec.defaults)  # type: ignore[arg-type]
         assert spec.answers_picture == isinstance(env.action_space, spaces.Box), spec.id
@@ -158,5 +158,5 @@ def test_pictures_as_actions_are_refused_with_the_reason(tmp_path: Path, capsys:
         str(tmp_path / "run"),
     ]
     assert main(["train", "ci-smoke", *changes]) == 2
-    assert "got 127,008: an action of so many is a picture" in capsys.readouterr().err
+    assert "got 127,008: an action of that size is a picture" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()

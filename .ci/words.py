@@ -63,6 +63,8 @@ def find_old_words(text: str) -> list[tuple[int, str, str]]:
     for number, line in enumerate(text.splitlines(), 1):
         if "word: ok" in line:
             continue
+        if re.match(r"\s*# ?[-=]{8,}", line):
+            found.append((number, "banner", "a module of its own, or nothing"))
         for hit in _PATTERN.finditer(ALLOWED.sub("", line)):
             found.append((number, hit[0], _TERMS[int(hit.lastgroup[1:])]))
     return found

@@ -99,8 +99,6 @@ SIZES = {
     "small": Size(4, 8, 256, 1024, features=768, previous=256),
 }
 
-# ------------------------------------------------------------------ closed forms
-
 
 def attention_pairs(queries: int, keys: int) -> float:
     """Query-key pairs that causal attention computes on a CPU.
@@ -223,9 +221,6 @@ def reference(size: Size, steps: int, updates: int, *, matrices: float | None = 
         "detached": float(EPOCHS * segment_only.sum() + refill),
         "full": float(EPOCHS * whole_prefix[-1]),
     }
-
-
-# ------------------------------------------------------------------ the learner
 
 
 class RandomFeatures(gym.Env):
@@ -394,9 +389,6 @@ def count_rollout(name: str, steps: int, updates: int, scheme: str) -> dict[str,
         "reference_gflop_per_step": round(theirs / 1e9, 2),
         "reference_over_ours": round(theirs / total, 2),
     }
-
-
-# ------------------------------------------------------------------ command
 
 
 def default_updates(steps: int) -> list[int]:

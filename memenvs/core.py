@@ -171,8 +171,6 @@ class TrialVectorEnv(VectorEnv):
         self._is_reset = False
         self._motion_rngs: list[np.random.Generator] = [np.random.default_rng(0)] * num_envs  # set at each reset
 
-    # ------------------------------------------------------------------ Gymnasium's interface
-
     def reset(
         self,
         *,
@@ -271,8 +269,6 @@ class TrialVectorEnv(VectorEnv):
         if hasattr(self, "task"):  # Gymnasium 1.1 also closes an environment whose constructor has raised
             self.task.close()
 
-    # ------------------------------------------------------------------ beyond Gymnasium's interface
-
     @property
     def certificate(self) -> Certificate | None:
         """The certificate of the id with this task and these settings, whatever the split.
@@ -334,8 +330,6 @@ class TrialVectorEnv(VectorEnv):
         if not self._is_reset:
             raise RuntimeError("oracle_actions was called before reset")
         return self.task.oracle_actions()
-
-    # ------------------------------------------------------------------ private
 
     def _begin_episode(self, i: int, options: Options) -> None:
         """Start the next episode of environment `i`, and a new trial if it is due.

@@ -67,9 +67,6 @@ def refuse(capsys, *argv: str) -> str:
     return err
 
 
-# ---------------------------------------------------------------- list, rollout, bench
-
-
 def test_list(capsys):
     rows = document(capsys, "list")
     assert [row["id"] for row in rows] == [spec.id for spec in ENVIRONMENTS]
@@ -178,9 +175,6 @@ def test_bench(capsys):
     assert "steps/s" in call(capsys, "bench", "Darkroom-v0", "--seconds", "0.1")
 
 
-# ---------------------------------------------------------------- house
-
-
 FACTS = {"rooms", "reachable_rooms", "doors", "furniture", "objects", "shapes", "area_m2", "navigable_m2"}
 
 
@@ -247,9 +241,6 @@ def test_bad_house_files(capsys, tmp_path):
         assert "argument --file: " in err
         assert list(tmp_path.iterdir()) == [file]
         file.unlink()
-
-
-# ---------------------------------------------------------------- record and play
 
 
 def test_record_gif(capsys, tmp_path):
@@ -441,9 +432,6 @@ def test_play_without_a_screen():
     done = process("play", "Darkroom-v0", SDL_VIDEODRIVER="none-such")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith("memenvs play: error: no window could be opened")
-
-
-# ---------------------------------------------------------------- wrong arguments
 
 
 def test_wrong_arguments(capsys):

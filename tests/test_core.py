@@ -82,9 +82,6 @@ def cells(env, actions):
     return rows
 
 
-# ---------------------------------------------------------------- episodes
-
-
 def test_episode_by_hand():
     env = TrialEnv(Corridor)
     observation, info = env.reset(seed=3)
@@ -128,9 +125,6 @@ def test_without_a_seed_a_new_one_is_drawn():
     assert infos[0]["seed"] != infos[1]["seed"]
     rebuilt = TrialEnv(Corridor).reset(seed=infos[0]["seed"])[1]
     assert rebuilt["draws"].tolist() == infos[0]["draws"].tolist()
-
-
-# ---------------------------------------------------------------- trials
 
 
 def trial_numbers(env, resets):
@@ -235,9 +229,6 @@ def test_time_limit_of_gymnasium_counts_episodes_too():
             pass
         seen.append(env.reset()[1])
     assert [(each["trial_id"], each["episode_index"]) for each in seen] == [(0, 1), (1, 0), (1, 1), (2, 0)]
-
-
-# ---------------------------------------------------------------- the vector form
 
 
 def test_next_step_by_hand():
@@ -354,9 +345,6 @@ def test_render_and_oracle():
     single.reset(seed=0)
     assert single.render().shape == (2, 2, 3)
     assert single.oracle_action() == 1
-
-
-# ---------------------------------------------------------------- bad input
 
 
 def test_close():

@@ -201,8 +201,6 @@ def test_a_preset_is_registered_once() -> None:
         register_preset("x", preset.config, "Mine")  # type: ignore[arg-type]
 
 
-# ------------------------------------------------------------------ entry points
-
 PLUGIN = """
 import time
 
@@ -346,9 +344,6 @@ def test_entry_points_and_broken_ones(tmp_path: Path) -> None:
         assert len([line for line in warned if line.startswith(f"{group}: {start}")]) == 1, (start, warned)
     assert len(warned) == 5
     assert "is registered twice: at memenvs.registry and at" in done.stderr
-
-
-# ------------------------------------------------------------------ command lines
 
 
 def test_modules_of_the_working_folder(tmp_path: Path, monkeypatch, capsys) -> None:

@@ -121,8 +121,6 @@ class MemoryAlgorithm(SavableAlgorithm):
         if _init_setup_model:
             self._setup_model()
 
-    # ------------------------------------------------------------------ set-up
-
     def _check_action_space(self, space: spaces.Space) -> None:
         """Raise a ValueError if the learner cannot act in a space; Stable-Baselines3 has bare assertions for it."""
         if not isinstance(space, self.action_spaces):
@@ -306,8 +304,6 @@ class MemoryAlgorithm(SavableAlgorithm):
         assert isinstance(self.policy, MemoryPolicy)
         checkpoint.load_features(self.policy, path)
 
-    # ------------------------------------------------------------------ acting
-
     def _start_trials(self, env: VecEnv) -> None:
         """Bring every environment to the start of a trial (of an episode if there are no trials)."""
         if not self._is_reset and not self._all_at_trial_start():
@@ -369,8 +365,6 @@ class MemoryAlgorithm(SavableAlgorithm):
         self._episode_start = torch.as_tensor(dones, device=self.device)
         self._trial_start = torch.as_tensor(trial_start, device=self.device)
 
-    # ------------------------------------------------------------------ messages and logs
-
     def _progress(self) -> str:
         """Return the progress of learning, for messages."""
         return f"after {self.num_timesteps} environment steps and {self._n_updates} updates"
@@ -411,8 +405,6 @@ class MemoryAlgorithm(SavableAlgorithm):
             self.logger.record("rollout/ep_len_mean", safe_mean([info["l"] for info in self.ep_info_buffer]))
         if self.ep_success_buffer:
             self.logger.record("rollout/success_rate", safe_mean(self.ep_success_buffer))
-
-    # ------------------------------------------------------------------ public interface
 
     @property
     def is_between_rollouts(self) -> bool:

@@ -69,8 +69,6 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
     rng_names = ("replay",)
     update_statistics = (*STATISTICS, "n_updates")
 
-    # ------------------------------------------------------------------ set-up
-
     def _setup_model(self) -> None:
         super()._setup_model()
         target = self._new_policy(0).requires_grad_(False)  # any seed: the weights are overwritten below
@@ -107,8 +105,6 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         super().set_parameters(load_path_or_dict, exact_match, device)
         if isinstance(load_path_or_dict, dict) and "policy" in load_path_or_dict and "target" not in load_path_or_dict:
             self._polyak_update(1.0)
-
-    # ------------------------------------------------------------------ learning
 
     def learn(
         self,
@@ -304,8 +300,6 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
                 target.lerp_(source, rate)
         for target_buffer, buffer in zip(self.target.buffers(), self.policy.buffers(), strict=True):
             target_buffer.copy_(buffer)
-
-    # ------------------------------------------------------------------ logs and checkpoints
 
     def dump_logs(self, iteration: int = 0) -> None:
         """Write a log of the latest episodes, epsilon and speed."""

@@ -38,8 +38,6 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
     saved_attributes = ("filled_at",)
     policy: MemoryPolicy
 
-    # ------------------------------------------------------------------ set-up
-
     def _setup_model(self) -> None:
         super()._setup_model()
         self.filled_at = -1
@@ -81,8 +79,6 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
     def replay_buffer(self) -> EpisodeReplayBuffer:
         """`replay`, by the name that Stable-Baselines3's `CheckpointCallback` reads."""
         return self.replay
-
-    # ------------------------------------------------------------------ collecting
 
     @property
     def epsilon(self) -> float:
@@ -203,8 +199,6 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
         """Return observations as the replay stores them (embeddings if frozen), and the memory's other inputs."""
         stored = self.policy.features(observations) if self.policy.freeze_features else observations
         return stored, self.policy.extra_inputs(observations)
-
-    # ------------------------------------------------------------------ use
 
     def _restore(self, saved: Checkpoint, rank: int) -> None:
         super()._restore(saved, rank)

@@ -45,8 +45,6 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
     policy: MemoryPolicy  # type: ignore[assignment]
     rollout_buffer: TrialRolloutBuffer  # type: ignore[assignment]
 
-    # ------------------------------------------------------------------ set-up
-
     def _sb3_arguments(self) -> dict[str, Any]:
         names = ("n_steps", "gamma", "gae_lambda", "ent_coef", "vf_coef", "max_grad_norm")
         return {
@@ -134,8 +132,6 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
     def _discard_rollout(self) -> None:
         self._state = None
         self.rollout_buffer.reset()
-
-    # ------------------------------------------------------------------ collecting
 
     def collect_rollouts(self, env: VecEnv, callback: BaseCallback, rollout_buffer: Any, n_rollout_steps: int) -> bool:
         """Act for one segment, T / K steps.

@@ -80,8 +80,6 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
         "n_updates",
     )
 
-    # ------------------------------------------------------------------ learning
-
     def train(self) -> None:
         """Make one update: partial on the last segment, or full at the end of the rollout.
 
@@ -290,8 +288,6 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
             action_mask = action_mask[:, -latent.shape[1] :]  # (B, S, A) -> (B, steps, A)
         return self.policy.heads(latent.to(self.policy.critic.weight.dtype), action_mask)
 
-    # ------------------------------------------------------------------ the memory's strategy
-
     def _train_allocator(self, finished: list[tuple[int, float]], begun: Counter[int]) -> None:
         """Let the allocator learn from the returns of this segment, and log its choices.
 
@@ -317,8 +313,6 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
             if counts:
                 self.logger.record(f"allocator/share_{name}", counts[number] / counts.total())
             self.logger.record(f"allocator/q_{name}", value)
-
-    # ------------------------------------------------------------------ memory within a rollout
 
     def _carried_state(self, rows: Tensor) -> State | None:
         """Return the memory that was carried over from the previous rollout; None if this one started empty.
@@ -377,8 +371,6 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
                 if self.config.refresh_log_probs:
                     buffer.write(buffer.log_probs, rows, begin, distribution.log_prob(sequences.actions))
         return state
-
-    # ------------------------------------------------------------------ logs
 
     def dump_logs(self, iteration: int = 0) -> None:
         """Request a log: `learn` calls this before the update, and `train` writes the log after it."""

@@ -150,8 +150,6 @@ class EpisodeReplayBuffer:
         """True if every row has an episode."""
         return self.count == self.capacity
 
-    # ------------------------------------------------------------------ writing
-
     def start_episodes(self, count: int) -> Tensor:
         """Reserve rows for new episodes, in place of the oldest ones.
 
@@ -253,8 +251,6 @@ class EpisodeReplayBuffer:
         for key in self._required_inputs:
             self._stores[key][rows, t] = extra_inputs[key]
 
-    # ------------------------------------------------------------------ reading
-
     def sample(self, episodes: int, steps: int, rng: np.random.Generator) -> StepSample:
         """Draw distinct episodes, and distinct steps of each.
 
@@ -343,8 +339,6 @@ class EpisodeReplayBuffer:
         bootstrap = torch.minimum(steps + n_step, length)
         is_over = (bootstrap == length) & self.terminated[rows].to(self.device)[:, None]
         return total, bootstrap, torch.where(is_over, 0.0, gamma ** (bootstrap - steps).float())
-
-    # ------------------------------------------------------------------ files
 
     def save(self, path: str | PathLike[str], stamp: int) -> None:
         """Write the episodes to a file, which is complete or not there.

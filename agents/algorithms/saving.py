@@ -68,8 +68,6 @@ class SavableAlgorithm(BaseAlgorithm):
         """Return tensors besides the policy's that a checkpoint stores; restored in place."""
         return {}
 
-    # ------------------------------------------------------------------ parameters, as Stable-Baselines3 has them
-
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         return ["policy", "policy.optimizer"], []
 
@@ -107,8 +105,6 @@ class SavableAlgorithm(BaseAlgorithm):
                 f"parameters must have {known} with exact_match, {missing} missing; get_parameters returns all"
             )
         super().set_parameters(given, exact_match)
-
-    # ------------------------------------------------------------------ files
 
     def save(  # type: ignore[override]
         self, path: archive.File, exclude: Iterable[str] | None = None, include: Iterable[str] | None = None

@@ -107,9 +107,6 @@ def _answer(conversation: Conversation, text: str, options: argparse.Namespace) 
         return {"question": text, "error": str(error), "unknown_words": list(getattr(error, "words", ()))}
 
 
-# ---------------------------------------------------------------------- a conversation
-
-
 def _typed() -> Iterator[str]:
     """Yield what a person types, until the end of the input."""
     with suppress(ImportError):  # it is not there on Windows
@@ -243,9 +240,6 @@ def _print_grammar() -> None:
     print("{time} is such as: yesterday at 10:36, three days ago, on June 4 at 02 PM, in the last two hours")
     for family, wording in grammar_forms():
         print(f"  {wording}  ({len(family.wordings)} wordings)")
-
-
-# ---------------------------------------------------------------------- answers
 
 
 def _print_details(conversation: Conversation, reply: Reply, gold: bool) -> None:

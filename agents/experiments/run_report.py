@@ -73,9 +73,6 @@ def write_report(runs: Runs, folder: Path) -> Path:
     return report.write(folder / "report.html")
 
 
-# ---------------------------------------------------------------------- agents that act
-
-
 def add_runs(report: Report, runs: Runs) -> None:
     """Add scores of runs that act, where there is an evaluation, and their learning curves.
 
@@ -308,9 +305,6 @@ def add_maps(report: Report, runs: Runs) -> None:
             report.picture(f"{prefix}{file.stem}", file.read_bytes(), caption, columns=2)
 
 
-# ---------------------------------------------------------------------- learners that predict
-
-
 def add_predictions(report: Report, runs: Runs) -> None:
     """Add learning curves of runs that learn to predict, and their scores if evaluated.
 
@@ -352,9 +346,6 @@ def add_predictions(report: Report, runs: Runs) -> None:
     figure = learning_figure(metrics, f"validation/{score}", "batches", f"{label}, validation")
     caption = f"{_capital(label)} in validation during training." + f" {INTERVALS}" * (len(runs) > 1 and not rows)
     report.picture("predictions", figure_png(figure), caption)
-
-
-# ---------------------------------------------------------------------- all runs
 
 
 def _descriptions(runs: Runs) -> list[str]:

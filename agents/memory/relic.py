@@ -203,8 +203,6 @@ class RelicMemory(Memory):
         self.generator = torch.Generator()
         self._rotations = self._rotation_table(2)  # grows with the episodes of a trial
 
-    # ------------------------------------------------------------------ methods of Memory
-
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
         """Return counters at zero and a cache that holds the sink only; see `Memory.initial_state`."""
         config, weight = self.config, self.positions
@@ -250,8 +248,6 @@ class RelicMemory(Memory):
             return self._continue(x, state, keep, last)
         clock = StepClock.count(x.episode_start, x.trial_start)
         return self._run_layers(x, clock, self._layout(clock), keep, None, last), None
-
-    # ------------------------------------------------------------------ layers and cache
 
     def _continue(self, x: StepInputs, state: State, keep: Tensor | None, last: int | None) -> tuple[Tensor, State]:
         """Run steps that follow the cached ones, and add them to the cache."""
@@ -365,8 +361,6 @@ class RelicMemory(Memory):
         exponent = torch.arange(0, width, 2, device=device, dtype=exact) / width
         episode = torch.arange(count, device=device, dtype=exact)
         return torch.cat(rotation_factors(episode[:, None] * self.config.rope_base**-exponent), -1).to(dtype)
-
-    # ------------------------------------------------------------------ sinks
 
     def _sinks(self, keep: Tensor | None) -> list[Tensor] | None:
         """Key and value of the sink of each layer, float (B or 1, 2, heads, 1, width); None without sinks.

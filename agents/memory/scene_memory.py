@@ -166,8 +166,6 @@ class SceneMemory(Memory):
             float, (G, D); features.
         """
 
-    # ------------------------------------------------------------------ elements
-
     def static_parts(self, embedding: Tensor) -> Tensor:
         """Static parts of elements, float (..., W): u and, without a ReLU, A u of each projection."""
         width, weight = self.input_dim, self.fusion.weight
@@ -193,8 +191,6 @@ class SceneMemory(Memory):
 
     def _stored_projections(self) -> tuple[nn.Linear, ...]:
         return () if self.config.rectified else self.projections()
-
-    # ------------------------------------------------------------------ methods of Memory
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
         """Return an empty log of static parts and poses; see `Memory.initial_state`."""
@@ -253,8 +249,6 @@ class SceneMemory(Memory):
         """
         now = torch.arange(resets.shape[1], device=resets.device)
         return torch.maximum(last_reset(resets, n_valid), now - self.config.capacity + 1)
-
-    # ------------------------------------------------------------------ reading
 
     def _decisions(self, elements: State, oldest: Tensor, at: Tensor, past: int) -> Tensor:
         """Compute the features of S steps of B sequences.

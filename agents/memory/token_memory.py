@@ -146,8 +146,6 @@ class TokenMemory(Memory):
             self.register_buffer("is_standardized", torch.zeros((), dtype=torch.int64))
         self._time_codes = sinusoid(torch.arange(INITIAL_STEPS).double(), config.dim)
 
-    # ------------------------------------------------------------------ methods of Memory
-
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
         """Return a state with an empty log; see `Memory.initial_state`.
 
@@ -241,8 +239,6 @@ class TokenMemory(Memory):
         self.is_standardized.fill_(1)
         return True
 
-    # ------------------------------------------------------------------ the log
-
     def _strategy(self) -> str:
         """Return the name of the eviction strategy."""
         return "fifo"
@@ -284,8 +280,6 @@ class TokenMemory(Memory):
         return join_steps(
             new, resets, strategy, strategies, state, capacity=self.config.capacity, n_places=self._n_places()
         )
-
-    # ------------------------------------------------------------------ reading
 
     def _read(self, timeline: Timeline, at: Tensor) -> Tensor:
         """Compute the features of some of the T steps, in parts whose intermediate tensors fit into memory.

@@ -58,8 +58,6 @@ class ImitationA2C(ImitationRolloutAlgorithm):
 
     saved_attributes = ("decisions",)
 
-    # ------------------------------------------------------------------ set-up
-
     def _complete_policy_kwargs(self, policy_kwargs: dict[str, Any]) -> dict[str, Any]:
         weight_decay = policy_kwargs.get("weight_decay", self.config.weight_decay)
         if weight_decay != self.config.weight_decay:
@@ -108,8 +106,6 @@ class ImitationA2C(ImitationRolloutAlgorithm):
             checkpoint.load_policy(self.policy, path)
         else:
             load_prevalent(self.policy.network, Path(path))
-
-    # ------------------------------------------------------------------ learning
 
     def learn(
         self,
@@ -228,8 +224,6 @@ class ImitationA2C(ImitationRolloutAlgorithm):
             terms["text_consistency"] = config.text_consistency * rollout.text_inconsistency.mean()
             terms["cross_consistency"] = config.cross_consistency * cross_inconsistency.mean()
         return terms
-
-    # ------------------------------------------------------------------ logs and checkpoints
 
     def _progress(self) -> str:
         return f"after {self.num_timesteps} updates"

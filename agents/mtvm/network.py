@@ -141,8 +141,6 @@ class MTVM(nn.Module):
             # a sinusoid has a root mean square of 1 / sqrt(2)
             positions.weight.copy_(rms * math.sqrt(2.0) * sinusoid(torch.arange(count), dim))
 
-    # ------------------------------------------------------------------ text
-
     def instruction_tokens(self, observations: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Return the tokens of the texts of observations, without padding that all rows share.
 
@@ -188,8 +186,6 @@ class MTVM(nn.Module):
         if self.config.two_way:
             return []
         return [layer.cross.keys_values(text) for layer in self.cross_layers if isinstance(layer, CrossLayer)]
-
-    # ------------------------------------------------------------------ history
 
     def initial_state(self, batch_size: int) -> State:
         """Make a state without text and without past actions."""
@@ -265,8 +261,6 @@ class MTVM(nn.Module):
             image = option[:, : self.image_dim]
         token = torch.cat([image, option[:, self.image_dim :].to(image.dtype)], 1)  # (B, image_dim + 128)
         return state | {"pending_token": token.detach() if self.config.detach_memory else token}
-
-    # ------------------------------------------------------------------ decisions
 
     def encode_views(self, observations: dict[str, Tensor], state: State) -> EncodedViews:
         """Embed the tokens of the memory bank (or the recurrent state) and the candidates.

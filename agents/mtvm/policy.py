@@ -85,8 +85,6 @@ class MTVMPolicy(ActingPolicy):
         network = asdict(mtvm_config(kwargs.get("size", "small"), **(kwargs.get("network") or {})))
         return {**kwargs, "size": None, "network": network}
 
-    # ------------------------------------------------------------------ acting
-
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
         """Make the state before the first decision; it grows as needed, whatever `max_steps`."""
         return self.network.initial_state(batch_size)

@@ -219,8 +219,6 @@ class MemoryPolicy(ActingPolicy):
         of_memory = getattr(self.memory, "generator", None)
         return super().generators | ({} if of_memory is None else {"memory": of_memory})
 
-    # ------------------------------------------------------------------ parts of the network
-
     def features(self, observations: PyTorchObs) -> Tensor:
         """Encode observations, without the keys that the memory reads directly.
 
@@ -303,8 +301,6 @@ class MemoryPolicy(ActingPolicy):
         """
         pi, vf = self.mlp_extractor(latent)
         return self.actor(pi, action_mask), self.critic(vf).squeeze(-1)
-
-    # ------------------------------------------------------------------ acting
 
     @property
     def max_episode_steps(self) -> int | None:

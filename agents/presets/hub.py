@@ -281,9 +281,6 @@ class _NamedBytes(io.BytesIO):
         return self._name
 
 
-# ---------------------------------------------------------------------- writing
-
-
 def _files(run: RunDirectory, checkpoint: str | None) -> dict[str, bytes]:
     """Content of the folder, the index last."""
     if not run.config.kind.acts:

@@ -150,8 +150,6 @@ class BalletModel(nn.Module):
         late = self.reader(early, tokens, chunks, top_k, layers=slice(split, None))  # (B, 1, D)
         return self.head(late[:, 0]), self.own_head(early[:, 0])
 
-    # ------------------------------------------------------------------ tokens
-
     def reader_inputs(self, episodes: BalletEpisodes, strategies: np.ndarray | None = None) -> ReaderInputs:
         """Make query, tokens and chunks of each episode; args as in `forward`.
 

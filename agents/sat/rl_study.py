@@ -104,9 +104,6 @@ def memory_contents(run: RunDirectory) -> dict[str, Any]:
     return contents
 
 
-# ---------------------------------------------------------------------- tables and figures
-
-
 def add_task(report: Report, task: str, runs: Runs) -> None:
     """Add the table of a task, its learning curves, and what its memories hold."""
     rows = []

@@ -146,9 +146,6 @@ def _hide_long_term(model: AnsweringModel) -> None:
     model.model.encode = encode_shown  # type: ignore[method-assign]
 
 
-# ---------------------------------------------------------------------- numbers of one run
-
-
 def _over_kinds(correct: np.ndarray, count: np.ndarray) -> float:
     """Mean over kinds of the share of right answers, each kind alike; arrays (..., kinds) are added up first."""
     right, all_answers = (each.reshape(-1, len(KINDS)).sum(0) for each in (correct, count))
@@ -198,9 +195,6 @@ def paired_difference(
     if len(pairs) > 1:
         variance += whole.var(ddof=1) / len(pairs)
     return float(whole.mean()), float(variance**0.5)
-
-
-# ---------------------------------------------------------------------- tables
 
 
 def add_tables(report: Report, runs: Runs) -> None:

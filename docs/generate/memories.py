@@ -88,9 +88,6 @@ def _memory(spec: MemorySpec) -> str:
     )
 
 
-# ---------------------------------------------------------------------- text
-
-
 def _markdown(text: str) -> str:
     """Turn a section of a docstring into MyST: equations as directives, squares, links to other memories."""
     parts = re.split(r"(^\.\. math::\n\n(?:(?: +.*)?\n)*(?: +.*)?$)", text, flags=re.MULTILINE)
@@ -100,9 +97,6 @@ def _markdown(text: str) -> str:
 def _equation(part: str) -> str:
     lines = [line.strip() for line in part.splitlines()[1:] if line.strip()]
     return "\n".join(["$$", *lines, "$$", "", ""])
-
-
-# ---------------------------------------------------------------------- numbers
 
 
 def _state(name: str) -> str:
@@ -141,9 +135,6 @@ def _small(name: str) -> str:
     weights = sum(each.numel() for each in make_memory(name, WIDTH, **SMALL[name]).parameters())
     text = f'`"size": "small"` stands for `{json.dumps(SMALL[name])}`, {weights:,} weights.'
     return text if SMALL[name] else ""
-
-
-# ---------------------------------------------------------------------- settings
 
 
 def _settings(spec: MemorySpec) -> str:
@@ -185,9 +176,6 @@ def setting_range(name: str, hint: Any, meaning: str) -> str:
     if not found:
         raise ValueError(f"the description of {name} must give its range, got {meaning!r}")
     return found[1] + none
-
-
-# ---------------------------------------------------------------------- use and results
 
 
 def example(name: str) -> str:

@@ -114,8 +114,6 @@ class Ballet3D(BatchTask):
         self._return = np.zeros(num_envs)
         self._answer: list[np.ndarray | None] = [None] * num_envs  # uint8, (84, 84, 18), for `render`
 
-    # ------------------------------------------------------------------ methods of BatchTask
-
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Do nothing; episodes of a trial have nothing in common."""
 
@@ -191,8 +189,6 @@ class Ballet3D(BatchTask):
             actions[i] = np.clip(self._true_answer(i) / 127.5 - 1.0, -1.0, 1.0)
         return actions
 
-    # ------------------------------------------------------------------ images for people
-
     def render(self, i: int) -> np.ndarray:
         """Render the view and a map; uint8, (384, 768, 3).
 
@@ -227,8 +223,6 @@ class Ballet3D(BatchTask):
     def close(self) -> None:
         """Stop the rendering threads, or close the Miniworld environment."""
         self.world.room.close()
-
-    # ------------------------------------------------------------------ private
 
     def _house(self, i: int) -> House:
         """Make the room with the dancers of the current step."""

@@ -90,8 +90,6 @@ class DanceWorld:
         }
         return np.stack([by_task[name] for name in STRATEGIES])
 
-    # ------------------------------------------------------------------ episodes
-
     def sample_batch(self, batch: int, rng: np.random.Generator) -> DanceEpisodes:
         """Sample episodes, for instance for supervised training.
 
@@ -174,8 +172,6 @@ class DanceWorld:
             "answer": answer.astype(np.int16),
         }
         return DanceEpisodes(**fields)
-
-    # ------------------------------------------------------------------ pictures
 
     def draw(self, episodes: DanceEpisodes, steps: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Draw what steps show, each picture once.

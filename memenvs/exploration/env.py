@@ -190,8 +190,6 @@ class Exploration(BatchTask):
         # The oracle's cache for each environment: a key that identifies the goals, and the cost map towards them.
         self._cost_maps: list[tuple[tuple, np.ndarray] | None] = [None] * num_envs
 
-    # ------------------------------------------------------------------ methods of BatchTask
-
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Move the robot into a home."""
         self._home[i] = home = self._load_home(layout)
@@ -335,8 +333,6 @@ class Exploration(BatchTask):
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_task_homes": OrderedDict()}  # a cache: homes are loaded again when needed
 
-    # ------------------------------------------------------------------ beyond BatchTask
-
     @property
     def num_places(self) -> int | None:
         """Largest number of rooms in a home of this world; None if the world does not bound it."""
@@ -352,8 +348,6 @@ class Exploration(BatchTask):
         if found is None:
             raise RuntimeError("home was called before reset")
         return found
-
-    # ------------------------------------------------------------------ hooks for subclasses
 
     def _find_targets(self, active: np.ndarray) -> np.ndarray:
         """Count the object classes that each active robot finds for the first time, int64 (N,). Search overrides it."""
@@ -397,8 +391,6 @@ class Exploration(BatchTask):
     def _legend(self) -> Legend:
         """Entries of the legend below maps."""
         return [*LEGEND, *LEGEND_OF_CELLS] if self.reward_weights.cell else LEGEND
-
-    # ------------------------------------------------------------------ private
 
     def _make_space(self) -> gym.spaces.Dict:
         box = gym.spaces.Box

@@ -113,8 +113,6 @@ class Search(Exploration):
             "success": num_found == num_present,
         }
 
-    # ------------------------------------------------------------------ private
-
     def _find_targets(self, active: np.ndarray) -> np.ndarray:
         """Count the classes that each active robot finds for the first time, int64 (N,)."""
         if self._renders_for_detection:

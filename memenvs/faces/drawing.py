@@ -79,8 +79,6 @@ class _Portrait:
         self._light()
         return self.canvas.to_bytes()
 
-    # ------------------------------------------------------------------ colours
-
     def _any_colour(self, saturation: float, value: float) -> Colour:
         """A colour of any hue."""
         rng = self.rng
@@ -113,8 +111,6 @@ class _Portrait:
         side = rng.uniform(6, 11)
         cover = np.clip(0.5 - frame.dots(side, side * rng.uniform(0.2, 0.36)), 0, 1)[..., None]
         return first + cover * (second - first)
-
-    # ------------------------------------------------------------------ behind the head
 
     def _hair_behind(self) -> None:
         rng, head, width, height = self.rng, self.head, self.width, self.height
@@ -177,8 +173,6 @@ class _Portrait:
             beads = self._any_colour(0.7, 1.1)
             for angle in np.linspace(0.3, math.pi - 0.3, 9).tolist():
                 canvas.ellipse(frame, neck * 1.4 * math.cos(angle), 10 * math.sin(angle) - 1, 1.6, 1.6, beads)
-
-    # ------------------------------------------------------------------ the head
 
     def _ears(self) -> None:
         size, lobe = self.rng.uniform(3.0, 5.0), self.rng.random()
@@ -292,8 +286,6 @@ class _Portrait:
             canvas.line(head, (u + side * size, self.eye_height), (ear, self.eye_height - 1), thick, frame)
         gap = self.eye_distance - size
         canvas.line(head, (self.turn - gap, self.eye_height), (self.turn + gap, self.eye_height), thick, frame)
-
-    # ------------------------------------------------------------------ in front of the head
 
     def _hair_in_front(self) -> None:
         rng, head, width, height = self.rng, self.head, self.width, self.height

@@ -115,8 +115,6 @@ class FFHQWorld(BatchTask):
         self._step = np.zeros(num_envs, np.int64)
         self._return = np.zeros(num_envs)
 
-    # ------------------------------------------------------------------ methods of BatchTask
-
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Do nothing; episodes of a trial have nothing in common."""
 
@@ -195,8 +193,6 @@ class FFHQWorld(BatchTask):
         patches = self._patches[self._rows, cell].reshape(self.num_envs, -1)
         return np.clip(patches / 127.5 - 1.0, -1.0, 1.0).astype(np.float32)
 
-    # ------------------------------------------------------------------ images for people
-
     def render(self, i: int) -> np.ndarray:
         """Render picture, current cell and patches of the query; uint8, (352, 782, 3).
 
@@ -222,8 +218,6 @@ class FFHQWorld(BatchTask):
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
         """Convert poses to pixels of the map, the centres of the patches."""
         return path_pixels(poses)
-
-    # ------------------------------------------------------------------ private
 
     def _in_query(self) -> np.ndarray:
         """True in the query phase, bool, (N,)."""

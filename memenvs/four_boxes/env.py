@@ -133,8 +133,6 @@ class FourBoxes(BatchTask):
         self._return = np.zeros(num_envs)
         self._trail: list[list[np.ndarray]] = [[] for _ in range(num_envs)]  # poses, for `render`
 
-    # ------------------------------------------------------------------ methods of BatchTask
-
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Set arrangement and goal box of this layout."""
         number, self._layout_goal[i] = divmod(layout, len(COLOURS))
@@ -226,8 +224,6 @@ class FourBoxes(BatchTask):
     def close(self) -> None:
         """Stop the rendering threads, or close the Miniworld environment."""
         self._room.close()
-
-    # ------------------------------------------------------------------ private
 
     def _goal_positions(self) -> np.ndarray:
         """float64, (N, 2); centres of the goal boxes, m."""

@@ -175,8 +175,6 @@ class ExtObjNav(BatchTask):
         if MAX_OBJECTS * len(goals) <= config.num_objects[0]:
             self._cached_layout(0)  # categories may all have too many objects to be goals: fail now, not at a reset
 
-    # ------------------------------------------------------------------ methods of BatchTask
-
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Move into the home of the layout; draw what is fixed for the trial."""
         self._layout[i] = loaded = self._cached_layout(layout)
@@ -340,8 +338,6 @@ class ExtObjNav(BatchTask):
         self._sim.close()
         self._background.close()
 
-    # ------------------------------------------------------------------ beyond BatchTask
-
     @property
     def num_places(self) -> int | None:
         """Largest number of rooms in a home of this world; None if the world does not bound it."""
@@ -357,8 +353,6 @@ class ExtObjNav(BatchTask):
         if layout is None:
             raise RuntimeError("layout was called before reset")
         return layout
-
-    # ------------------------------------------------------------------ private
 
     def _make_space(self) -> gym.spaces.Dict:
         box = gym.spaces.Box

@@ -159,8 +159,6 @@ class ColorRecall(Recall):
         """Stop the rendering threads."""
         self._cameras.close()
 
-    # ------------------------------------------------------------------ private
-
     def _draw(self, env_mask: np.ndarray) -> None:
         """Draw the images of some environments; in the query phase the first view."""
         step = np.where(self._is_query_phase(), 0, self._step)

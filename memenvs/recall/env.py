@@ -129,8 +129,6 @@ class Recall(BatchTask):
         """Convert poses to pixels of the map."""
         return house_map_pixels(self.home(i).house, poses, pixels_per_metre=MAP_SCALE)
 
-    # ------------------------------------------------------------------ for subclasses
-
     @abstractmethod
     def _picture(self, i: int) -> np.ndarray:
         """Image that environment `i` observes, for people; uint8, (H, W, 3)."""

@@ -176,8 +176,6 @@ class ViewRecall(Recall):
         """Stop the rendering threads."""
         self._cameras.close()
 
-    # ------------------------------------------------------------------ private
-
     def _target(self, i: int) -> np.ndarray:
         """Picture to draw in environment `i`, uint8, (H, W, 3)."""
         return self._pictures[i, NUM_HEADINGS + self._query[i]]

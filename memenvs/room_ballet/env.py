@@ -118,8 +118,6 @@ class RoomBallet(BatchTask):
         self._step = np.zeros(num_envs, np.int64)
         self._success = np.zeros(num_envs, bool)
 
-    # ------------------------------------------------------------------ methods of BatchTask
-
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Do nothing; episodes of a trial have nothing in common."""
 
@@ -197,8 +195,6 @@ class RoomBallet(BatchTask):
         """Return the correct dances."""
         return self._episodes.label.astype(np.int64)
 
-    # ------------------------------------------------------------------ images for people
-
     def render(self, i: int) -> np.ndarray:
         """Render the room, the queried dancer, and the map with the path so far; 360 x 1080."""
         t = int(self._path_step()[i])
@@ -222,8 +218,6 @@ class RoomBallet(BatchTask):
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
         """Convert poses to pixels of the map, the centres of the rooms."""
         return grid_pixels(self.ballet.side, poses, FRAME_PIXELS * _RENDER_SCALE)
-
-    # ------------------------------------------------------------------ private
 
     def _task_space(self) -> dict[str, gym.Space]:
         """Space of the observation `task`, if there is one."""

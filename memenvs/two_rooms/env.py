@@ -136,8 +136,6 @@ class TwoRooms(BatchTask):
         self._return = np.zeros(num_envs)
         self._path: list[list[np.ndarray]] = [[] for _ in range(num_envs)]  # poses, for `render`
 
-    # ------------------------------------------------------------------ methods of BatchTask
-
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Do nothing; episodes of a trial have nothing in common."""
 
@@ -226,8 +224,6 @@ class TwoRooms(BatchTask):
         watch = np.where(self._step % 2 == 0, LEFT, RIGHT)  # the cue stays in view
         return np.where((phase == CUE) & (towards == FORWARD), watch, towards).astype(np.int64)
 
-    # ------------------------------------------------------------------ images for people
-
     def render(self, i: int) -> np.ndarray:
         """Render the view of the robot, and a map with its path; 384 x 768."""
         image = np.full((VIEW_SIDE, 2 * VIEW_SIDE, 3), 250, np.uint8)
@@ -262,8 +258,6 @@ class TwoRooms(BatchTask):
     def close(self) -> None:
         """Stop the rendering threads, or close the Miniworld environment."""
         self._rooms.close()
-
-    # ------------------------------------------------------------------ private
 
     def _phase(self) -> np.ndarray:
         """Phase of each environment, int64, (N,)."""

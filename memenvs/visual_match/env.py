@@ -136,8 +136,6 @@ class VisualMatch(BatchTask):
         self._rows = np.arange(num_envs)
         self._path = np.zeros((num_envs, self.max_episode_steps + 1, 3), np.float32)  # poses on the map, for `render`
 
-    # ------------------------------------------------------------------ methods of BatchTask
-
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Do nothing; episodes of a trial have nothing in common."""
 
@@ -236,8 +234,6 @@ class VisualMatch(BatchTask):
         wanted = np.where(is_vertical, np.where(down > 0, 1, 3), np.where(right > 0, 0, 2))
         return np.array([FORWARD, RIGHT, RIGHT, LEFT])[(wanted - heading) % len(MOVES)]
 
-    # ------------------------------------------------------------------ images for people
-
     def render(self, i: int) -> np.ndarray:
         """Render the view, and the map with the path so far; 300 x 700."""
         one = np.arange(self.num_envs) == i
@@ -258,8 +254,6 @@ class VisualMatch(BatchTask):
     def close(self) -> None:
         """Close the Minigrid environments, if there are any."""
         self._rooms.close()
-
-    # ------------------------------------------------------------------ private
 
     def _phase(self) -> np.ndarray:
         """int64, (N,); 0, 1 or 2."""

@@ -138,8 +138,6 @@ class GraphNavigation(BatchTask):
     def _cut(self) -> str:
         """The end that is cut off from a text that is too long: "cut_end" or "cut_start"."""
 
-    # ------------------------------------------------------------------ methods of BatchTask
-
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Choose the episode of the trial; a layout is an episode number."""
         self._layout_number[i] = layout
@@ -269,8 +267,6 @@ class GraphNavigation(BatchTask):
             for node, view in self._trajectories[i]
         ]
 
-    # ------------------------------------------------------------------ images for people
-
     def render(self, i: int) -> np.ndarray:
         """Draw the map with annotated and own path, and the text; uint8, (640, 512, 3)."""
         positions = self.graphs.position[[node for node, _ in self._trajectories[i]]]
@@ -286,8 +282,6 @@ class GraphNavigation(BatchTask):
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
         """Convert positions to pixels of the map; see `BatchTask.map_pixels`."""
         return map_pixels(self.world.graphs[self._prepared[int(self._episode_number[i])].episode.house], poses)
-
-    # ------------------------------------------------------------------ private
 
     def _make_tokenizer(self) -> Tokenizer:
         if self.config.tokenizer == "words":

@@ -113,8 +113,6 @@ class IdealReader(TextReader):
         """
         return self._steps_back.copy()
 
-    # ------------------------------------------------------------------ private
-
     def _action(self, i: int) -> int:
         """Choose the neighbour that fits the belief best, or stop where all is most likely done."""
         view, belief = self._views[i], self._beliefs[i]

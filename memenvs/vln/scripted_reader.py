@@ -98,8 +98,6 @@ class TextReader(Rule):
         seen = view.weights[:, view.target]
         return int(view.candidates[np.argmax((seen > _THERE[1]) * 10.0 * seen - np.abs(view.angle))])
 
-    # ------------------------------------------------------------------ private
-
     def _view_of_bytes(self, mask: bytes, rows: bytes, instruction: bytes) -> ReaderView:
         """See the view of a mask of candidates, their features with sine and cosine of their directions, and a text."""
         features = np.frombuffer(rows, np.float32).reshape(-1, self._size + 2)
@@ -134,8 +132,6 @@ class Reader(TextReader):
         """Choose the next actions; see `Rule`."""
         views = self.views(observation)
         return np.array([self._follow(each) if each.clauses else self.seek(each) for each in views], np.int64)
-
-    # ------------------------------------------------------------------ private
 
     def _follow(self, view: ReaderView) -> int:
         """Choose the neighbour that most likely comes next, or stop."""

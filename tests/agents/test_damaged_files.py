@@ -245,9 +245,6 @@ def test_many_damaged_files_are_refused_by_name(name: str, tmp_path: Path) -> No
     assert not found, "\n".join(found)
 
 
-# ------------------------------------------------------------------ kinds of damage by hand
-
-
 def test_unknown_members_are_left_in_the_file(tmp_path: Path) -> None:
     """A member of 20 MB that packs to a few bytes is neither read nor does it hinder."""
     path = tmp_path / "model.zip"

@@ -246,9 +246,6 @@ def test_without_a_seed_no_global_generator_is_read() -> None:
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
-# ------------------------------------------------------------------ places and encoders
-
-
 class Doubled:
     """A stand-in for a frozen encoder: twice the position."""
 

@@ -185,9 +185,6 @@ def test_shipped_scores_are_played_again(spec: EnvironmentSpec) -> None:
         assert scores.stderr == pytest.approx(made.row(name).stderr, rel=1e-6, abs=1e-12), name
 
 
-# ---------------------------------------------------------------------- commands
-
-
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert main(list(arguments)) == 0
     return capsys.readouterr().out

@@ -41,9 +41,6 @@ def take_actions(env: TrialEnv, *actions: int) -> tuple:
     return result
 
 
-# ---------------------------------------------------------------- by hand
-
-
 def test_path_by_hand():
     env = make_toy()
     observation, info = env.reset(seed=0, options={"start": (1.0, 2.0, 0.0)})
@@ -205,9 +202,6 @@ def test_homes_used_last_are_kept(monkeypatch):
     assert list(many.task._task_homes) == [2, 1, 3]  # one for each environment at least
 
 
-# ---------------------------------------------------------------- identities
-
-
 def finished_episodes(task, policy: str, seed: int, **kwargs) -> list[tuple[dict, float, np.ndarray]]:
     """Final info, sum of rewards and sums of the four terms of the first episodes."""
     defaults = {"world": "procedural", "rooms": (3, 5), "obs_mode": "scan", "modalities": ["pose"]}
@@ -277,9 +271,6 @@ def test_one_recording_serves_all_tasks(actions, seed, noise):
             if terminated:
                 break
     assert paths[0] == paths[1] == paths[2]
-
-
-# ---------------------------------------------------------------- randomness and sensors
 
 
 def rollout(task, **kwargs) -> tuple[list, list]:
@@ -393,9 +384,6 @@ def test_dead_reckoning_with_and_without_collisions():
         observation, *_, info = take_actions(env, FORWARD, FORWARD)
         assert info["collisions"] == 2
         np.testing.assert_allclose(observation["pose"], [x, 0.0, 0.0], atol=1e-6)
-
-
-# ---------------------------------------------------------------- worlds, images, bad input
 
 
 @pytest.mark.skipif(DATA is None, reason="MEMENVS_DATA is not set")

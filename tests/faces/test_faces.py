@@ -38,9 +38,6 @@ def neighbours(cell: int) -> list[int]:
     return [r * GRID + c if 0 <= r < GRID and 0 <= c < GRID else -1 for r, c in moved]
 
 
-# ---------------------------------------------------------------- paths
-
-
 def test_paths_go_to_the_neighbours_visited_least():
     """Each move of both paths, against visits counted here; choices between equals are uniform."""
     world = LongStayConfig(steps=(30, 20, 40)).make_world()
@@ -111,9 +108,6 @@ def test_a_batch_is_made_of_batches_of_one():
         worlds()[0].sample_batch(1, 0)
 
 
-# ---------------------------------------------------------------- places
-
-
 def test_places_are_clusters_of_cells():
     cells = np.arange(GRID**2)
     positions = np.column_stack([cells % GRID, cells // GRID])
@@ -134,9 +128,6 @@ def test_places_are_clusters_of_cells():
     np.testing.assert_array_equal(episodes.place, place_table(8)[episodes.cell])
     for places, count in ((32, 32), (100, 100), ("cells", 100)):
         assert PlaceWrapper(make(places=places)).observation_space["place"].n == count
-
-
-# ---------------------------------------------------------------- environments
 
 
 def test_an_episode_by_hand():
@@ -252,9 +243,6 @@ def test_pictures_for_people():
     drawn = task.draw_map(0, np.array(poses[:30]))
     x, y = task.map_pixels(0, np.array(poses[29:30]))[0].astype(int)
     assert drawn.shape == (352, 352, 3) and drawn[y, x].tolist() == [255, 70, 60]
-
-
-# ---------------------------------------------------------------- what memory is worth
 
 
 @pytest.mark.slow

@@ -15,8 +15,6 @@ from memenvs.four_boxes.room import BOX_POSITIONS, BoxRoom, make_room
 from memenvs.houses.classes import CLASS_INDEX, MATERIAL_INDEX
 from tests.four_boxes.rooms import CEILINGS, FORWARD, LEFT, RIGHT, STAY, one_for_each_goal, returns
 
-# ---------------------------------------------------------------- rules
-
 
 def first_rewarded_step(goal: int, slack: float) -> int:
     """Fewest steps to a rewarded one, by breadth-first search, in Miniworld's (x, z)."""
@@ -269,9 +267,6 @@ def test_bad_options():
     ):
         with pytest.raises(ValueError, match=message):
             TrialEnv(FourBoxes).reset(seed=0, options=options)
-
-
-# ---------------------------------------------------------------- images
 
 
 def test_images_of_another_size_are_of_the_same_view():

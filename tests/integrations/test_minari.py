@@ -167,8 +167,6 @@ def test_trials_go_on_without_seeds_of_minari(collector) -> None:
         assert {info["seed"] for info in begins} == {3}
 
 
-# ---------------------------------------------------------------- memenvs dataset
-
 #: Every id; those in homes, whose layouts take long, and variants of a ballet nightly.
 SOME = ("Darkroom-v0", "FourBoxes-v0", "VLN-R2R-v0", "RoomBallet-MultiTask-v0", "RoomBallet-ABA-v0")
 SOME_OR_NIGHTLY = [

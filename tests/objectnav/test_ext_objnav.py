@@ -14,8 +14,6 @@ from tests.objectnav.table_world import APPLE, BOWL, TableWorld, make_table_env,
 
 DATA = os.environ.get("MEMENVS_DATA")
 
-# ---------------------------------------------------------------- a toy world by hand
-
 
 def test_episode_by_hand():
     env = make_table_env(gps_frame="layout")
@@ -151,9 +149,6 @@ def test_walls_deflect_and_are_counted():
     assert info["pose"][1] == pytest.approx(2.0 + 4 * 0.25 * math.sqrt(0.5), abs=1e-3)
 
 
-# ---------------------------------------------------------------- tilt
-
-
 def test_ladder_has_the_published_pitches():
     angles = np.array([20, 36.87, 40, 50, 66.87, 70, 80, 96.87, 100])
     expected = [-8.1, -21.8, -23.7, -29.3, -38.2, -39.9, -45.1, -53.7, -55.3]
@@ -171,9 +166,6 @@ def test_tilting_up_twice_down_four_times_and_up():
             state = tilt(mode, state, np.array([steps]))
             pitches.append(np.degrees(pitch_of(mode, state))[0].round(1))
         assert pitches == expected
-
-
-# ---------------------------------------------------------------- oracle and images
 
 
 def play_oracle(env: TrialVectorEnv, episodes: int) -> np.ndarray:

@@ -23,8 +23,6 @@ from memenvs.objectnav.layout import (
 from memenvs.objectnav.robot import FORWARD, STOP, pitch_of, start_tilt
 from tests.objectnav.table_world import APPLE, BOWL, MUG, TableWorld, make_table_env
 
-# ---------------------------------------------------------------- rules on random play
-
 
 @pytest.fixture(scope="module")
 def small() -> TrialVectorEnv:
@@ -146,9 +144,6 @@ def test_failed_path_query_keeps_the_distance(monkeypatch):
     _, reward, _, _, info = env.step(FORWARD)
     assert reward == pytest.approx(-0.001)
     assert (info["geodesic"], info["path_failures"]) == (before["geodesic"], 1)
-
-
-# ---------------------------------------------------------------- layouts
 
 
 def test_categories_with_ten_objects_are_no_goals():

@@ -46,9 +46,6 @@ def last_visits(place: np.ndarray) -> np.ndarray:
     return out
 
 
-# ---------------------------------------------------------------- random numbers
-
-
 def test_numbers_are_those_of_splitmix64():
     """Published outputs for seed 0 are 0xE220A8397B1DCDAF and 0x6E789E6AA1B965F4."""
     state = np.zeros(1, np.uint64)
@@ -103,9 +100,6 @@ def test_a_key_gives_the_same_episode_in_every_version():
         episodes = make_ballet(name, **kwargs).make_episodes(np.arange(50) ** 11)  # keys up to 2^62
         content = b"".join(getattr(episodes, field).astype("<i8").tobytes() for field in SHOWN)
         assert hashlib.sha256(content).hexdigest()[:16] == expected, (name, kwargs)
-
-
-# ---------------------------------------------------------------- every episode
 
 
 def test_steps_show_the_visits():
@@ -171,9 +165,6 @@ def test_moves_lead_from_place_to_place():
     np.testing.assert_array_equal(cells[:, 1:], np.clip(target, 0, 3))
     is_blocked = ((target < 0) | (target >= 4)).any(-1)
     assert 0.2 < is_blocked.mean() < 0.3  # of 16 rooms 4 have two walls and 8 have one: (4 * 2 + 8) / 16 / 4
-
-
-# ---------------------------------------------------------------- single tasks
 
 
 @pytest.mark.slow
@@ -294,9 +285,6 @@ def test_queries_after_a_grid_walk_are_about_retained_visits():
     assert 0.2 < is_first < 0.8  # not always the lowest number
 
 
-# ---------------------------------------------------------------- other queries
-
-
 def test_other_queries_in_the_same_episodes():
     task, episodes = sample("LIFO", 18)
     queried = task.with_query(episodes, np.arange(18))
@@ -328,9 +316,6 @@ def test_invalid_queries():
             ValueError, match=r"query must be the number of a room, 0 \.\.\. 8, for each of 1 episodes, got"
         ):
             task.with_query(one, np.array(query))
-
-
-# ---------------------------------------------------------------- settings
 
 
 def test_rooms_on_the_map():

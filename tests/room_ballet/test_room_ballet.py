@@ -161,9 +161,6 @@ def test_poses_lie_in_the_rooms():
     assert (x, 2 - y, heading) == (info["place"] % 3, info["place"] // 3, 0)
 
 
-# ---------------------------------------------------------------- observation of the task
-
-
 def test_task_as_one_hot():
     env = make("MultiTask")
     seen = set()
@@ -203,9 +200,6 @@ def test_task_as_language():
         assert truncated.all()
         assert [final["task"] for final in info["final_obs"]] == before
         assert list(observation["task"]) != before
-
-
-# ---------------------------------------------------------------- options and settings
 
 
 def test_another_query_in_the_same_episode():
@@ -256,9 +250,6 @@ def test_invalid_settings_of_environments():
     ):
         with pytest.raises(error, match=message):
             make(name, **settings)
-
-
-# ---------------------------------------------------------------- commands
 
 
 @pytest.mark.slow

@@ -270,9 +270,6 @@ def test_an_environment_observes_the_features_of_a_file(tmp_path, views, toy_dat
     assert not observation["candidates"][2:].any()
 
 
-# ---------------------------------------------------------------------- synthetic features
-
-
 def toy_graph() -> Graph:
     """Four viewpoints: from a, b lies 2 m to the north and c 3 m to the east; d is beside b."""
     position = np.array([[0, 0, 1.5], [0, 2, 1.5], [3, 0, 1.5], [0.5, 2, 1.5]])

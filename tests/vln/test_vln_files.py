@@ -300,9 +300,6 @@ def test_val_train_seen_is_the_listed_part_of_train(tmp_path):
         load_r2r(folder, "val_train_seen")
 
 
-# ---------------------------------------------------------------------- the real data
-
-
 @needs_data
 def test_real_graphs():
     scans = read_scans(find_vln_folder(None)).values()

@@ -30,8 +30,6 @@ from memenvs.vln.worlds.procedural.texts import (
 from memenvs.vln.worlds.procedural.world import HOUSES, Tours, load_tours, repeated_moves
 from tests.vln.toys import dijkstra
 
-# ---------------------------------------------------------------------- parser of English, independent of the writer
-
 _TURN_WORDS = {
     AHEAD: r"go straight|walk forward|head straight ahead|proceed ahead|move forward|advance|keep walking|stride on",
     RIGHT: r"turn right|go right|take a right|make a right turn|head to your right|bear right|veer right|swing right",
@@ -163,9 +161,6 @@ def test_longest_run_of_repeated_moves():
     assert repeated_moves(before, (9, 3, 8, 4)) == (0, 0)  # a node alone is no move
 
 
-# ---------------------------------------------------------------------- houses
-
-
 def test_houses_are_like_the_real_ones():
     """Statistics of the houses, with those that were aimed at and those of real graphs.
 
@@ -207,9 +202,6 @@ def test_next_nodes_lead_along_shortest_paths():
         assert math.isclose(sum(steps), distance[goal], abs_tol=1e-9)
         assert house.num_edges[5, goal] == min(len(path) - 1, 7)
     assert len(house.path(5, int(np.argmax(distance)), 2)) == 3
-
-
-# ---------------------------------------------------------------------- episodes
 
 
 def test_legs_obey_the_rule_of_r2r():

@@ -122,9 +122,6 @@ def test_the_command_refuses(toy_data, tmp_path, capsys):
         assert error.count("\n") == 1
 
 
-# ---------------------------------------------------------------------- the random agent
-
-
 def reference_path(graph: Graph, node: int, column: int, turns: int) -> list[int]:
     """Path of the baseline's agent, one low-level action after another.
 

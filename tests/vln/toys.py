@@ -105,9 +105,6 @@ def write_data(folder: Path) -> Path:
     return folder
 
 
-# ---------------------------------------------------------------------- references
-
-
 def angle_between(left: float, right: float) -> float:
     """Angle between two headings, rad."""
     return abs(math.remainder(left - right, 2 * math.pi))

@@ -108,8 +108,6 @@ class CompressiveMemory(Memory):
         self.norm = nn.LayerNorm(config.dim) if config.style == "modern" else nn.Identity()
         self._losses: list[Tensor] = []
 
-    # ------------------------------------------------------------------ methods of Memory
-
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
         """Return empty queues and an empty block; see `Memory.initial_state`."""
         zeros = self.input.weight.new_zeros(batch_size, self.config.block_length, self.config.dim)
@@ -174,8 +172,6 @@ class CompressiveMemory(Memory):
         """Take the reconstruction loss of the last `forward`; see `Memory.auxiliary_loss`."""
         return self._losses.pop() if self._losses else None
 
-    # ------------------------------------------------------------------ content
-
     def vectors(self, state: State) -> tuple[Tensor, Tensor]:
         """Return the content of the memory, for a reader of its own.
 
@@ -198,8 +194,6 @@ class CompressiveMemory(Memory):
         """Part of the state of each of `vectors`: "long_term", "compressed1", "memory", "outputs"."""
         of_layer = [name for name in self.queues.names for _ in range(self.queues.lengths[name])]
         return of_layer * len(self.with_memory) + ["outputs"] * self.config.block_length
-
-    # ------------------------------------------------------------------ blocks
 
     def _layer(self, index: int) -> CompressiveLayer:
         layer = self.layers[index]

@@ -237,8 +237,6 @@ class Simulation:
         self._cameras = {}
         self._agents = []
 
-    # ------------------------------------------------------------------ private
-
     def _configuration(self, name: SceneName) -> Any:
         scene = self._package.SimulatorConfiguration()
         scene.scene_dataset_config_file = name.dataset

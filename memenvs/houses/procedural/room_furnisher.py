@@ -42,8 +42,6 @@ class RoomFurnisher:
         self.style = style
         self.is_crowded = is_crowded
 
-    # ------------------------------------------------------------------ any room
-
     def bernoulli(self, probability: float) -> bool:
         """Return True with this probability."""
         return bool(self.rng.random() < probability)
@@ -60,8 +58,6 @@ class RoomFurnisher:
             True if it was placed.
         """
         return self.placer.try_on_wall(self.rng, FurnitureGroup.of(model, front), where=where)
-
-    # ------------------------------------------------------------------ bedrooms and studies
 
     def place_bed(self) -> None:
         """Place a bed with nightstands on both sides, on one side, or without; the first that fits."""
@@ -91,8 +87,6 @@ class RoomFurnisher:
         desk = furniture.desk(self.rng, self.style, has_computer=self.bernoulli(0.75))
         chair = furniture.office_chair(self.style)
         return self.placer.try_on_wall(self.rng, desk_group(desk, chair))
-
-    # ------------------------------------------------------------------ living and dining rooms
 
     def place_seating(self) -> None:
         """Place a television at a wall, and a sofa with a coffee table that face it."""
@@ -196,8 +190,6 @@ class RoomFurnisher:
                     return True
         return False
 
-    # ------------------------------------------------------------------ kitchens and bathrooms
-
     def place_extra_counter(self) -> bool:
         """Place a counter without a sink in a corner."""
         width = self.rng.uniform(0.9, 1.5)
@@ -255,8 +247,6 @@ class RoomFurnisher:
                 x, y = _ahead_of(item, item.model.depth / 2 + 0.4)
                 self.placer.lay_rug(fixtures.rug(self.rng, width=0.8, depth=0.55), x, y, item.yaw)
                 return
-
-    # ------------------------------------------------------------------ decoration
 
     def lay_middle_rug(self) -> bool:
         """Lay a rug in the centre of the room."""

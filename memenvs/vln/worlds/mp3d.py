@@ -61,9 +61,6 @@ def _find_split(folder: Path, split: str, splits: Sequence[str], *forms: str) ->
     return path
 
 
-# ---------------------------------------------------------------------- regions and objects
-
-
 @cached_until_changed(4)
 def read_regions(folder: Path) -> dict[str, dict[str, tuple[str, ...]]]:
     """Read region and objects of each viewpoint, by scan and viewpoint.
@@ -103,9 +100,6 @@ def _keys(field: Field) -> list[str]:
     if not isinstance(field.value, dict):
         raise field.error("a JSON object")
     return list(field.value)
-
-
-# ---------------------------------------------------------------------- episodes
 
 
 class Mp3dGraphWorld(GraphWorld):

@@ -61,9 +61,6 @@ def saved(tmp_path: Path) -> Path:
     return tmp_path / "model.zip"
 
 
-# ------------------------------------------------------------------ resuming
-
-
 @pytest.mark.slow
 def test_resuming_in_a_new_process_gives_the_same_bits(tmp_path: Path) -> None:
     names = ("lstm", "relic")
@@ -155,9 +152,6 @@ def test_acts_the_same_without_an_environment(memory: str, tmp_path: Path) -> No
         assert torch.equal(value, states[1][key])
 
 
-# ------------------------------------------------------------------ the file
-
-
 def test_the_file_has_json_and_safetensors_only(saved: Path) -> None:
     with zipfile.ZipFile(saved) as archive:
         assert archive.namelist() == list(MEMBERS)
@@ -191,9 +185,6 @@ def test_an_interrupted_save_leaves_the_old_file(saved: Path, monkeypatch: pytes
 def test_folders_are_made(tmp_path: Path) -> None:
     learner("none").save(str(tmp_path / "a" / "b" / "model.zip"))
     assert (tmp_path / "a" / "b" / "model.zip").is_file()
-
-
-# ------------------------------------------------------------------ files that cannot be loaded
 
 
 def test_no_file(tmp_path: Path) -> None:

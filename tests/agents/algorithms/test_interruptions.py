@@ -86,9 +86,6 @@ def test_a_replay_that_is_saved_while_episodes_run_goes_on(tmp_path: Path) -> No
     assert loaded.replay.is_full and loaded._n_updates == 6 + 3
 
 
-# ------------------------------------------------------------------ where a checkpoint resumes exactly
-
-
 class SaveAtBoundaries(BaseCallback):
     """Save a learner wherever it says that it would resume exactly."""
 

@@ -88,9 +88,6 @@ def step_gradients(model: PartialUpdatePPO, rows: Tensor, begin: int, end: int) 
     return gradients(model)
 
 
-# ------------------------------------------------------------------ the loss
-
-
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_ratio_is_one_before_the_first_step(memory: str) -> None:
     model = learner(memory)
@@ -242,9 +239,6 @@ def test_normalized_advantages() -> None:
     model.train()
     assert float(seen[0][..., 2].mean()) == pytest.approx(0.0, abs=1e-5)
     assert float(seen[0][..., 2].std(correction=0)) == pytest.approx(1.0, abs=1e-4)
-
-
-# ------------------------------------------------------------------ prefix, shuffle, refill
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
@@ -464,9 +458,6 @@ def test_dropout_is_on_in_the_update_only() -> None:
     disable_clip_and_step(model)
     step_gradients(model, ROWS, 0, SEGMENT)
     assert all(parameter.grad is not None for parameter in model.policy.parameters())
-
-
-# ------------------------------------------------------------------ determinism
 
 
 @pytest.mark.parametrize("memory", MEMORIES)

@@ -28,9 +28,6 @@ from tests.agents.learners import (
     weights,
 )
 
-# ------------------------------------------------------------------ spaces
-
-
 VECTOR = spaces.Box(-1.0, 1.0, (3,), np.float32)
 IMAGE = spaces.Box(0, 255, (36, 36, 3), np.uint8)
 DICT = spaces.Dict({"image": IMAGE, "vector": VECTOR, "kind": spaces.Discrete(4), "flags": spaces.MultiBinary(2)})
@@ -92,9 +89,6 @@ def test_spaces_that_are_not_supported() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             learner("none", env=Noise(VECTOR, space))
-
-
-# ------------------------------------------------------------------ Stable-Baselines3 around it
 
 
 class StopAt(BaseCallback):

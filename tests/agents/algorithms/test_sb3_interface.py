@@ -53,9 +53,6 @@ def trained_replay_learner(seed: int = 0) -> EpisodeDQN:
     return replay_learner(seed=seed, target_rate=0.01, learning_rate=1e-2).learn(60)
 
 
-# ------------------------------------------------------------------ files
-
-
 def test_files_have_the_suffix_of_stable_baselines(tmp_path: Path) -> None:
     model = learner("gru").learn(N * STEPS)
     for name, written in (("abc", "abc.zip"), ("abc.zip", "abc.zip"), ("a/b.v1", "a/b.v1")):
@@ -123,9 +120,6 @@ def test_a_full_disk_names_the_file(tmp_path: Path, monkeypatch: Any) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-# ------------------------------------------------------------------ parameters
-
-
 @pytest.mark.slow
 def test_parameters_are_weights_optimizer_and_target(tmp_path: Path) -> None:
     def next_update(model: EpisodeDQN) -> torch.Tensor:
@@ -166,9 +160,6 @@ def test_checkpoint_callback_saves_the_replay(tmp_path: Path) -> None:
     assert loaded.replay_buffer.count >= 2
     loaded.learn(60)
     assert loaded._n_updates > 0
-
-
-# ------------------------------------------------------------------ settings
 
 
 def refused(error: type[Exception], message: str, make: Callable[[], Any]) -> None:
@@ -229,9 +220,6 @@ def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
     )
     refused(TypeError, message, lambda: learner("none", env=noise(VECTOR), policy_kwargs=reader))
     del FEATURES_EXTRACTORS["Reader"]
-
-
-# ------------------------------------------------------------------ observations
 
 
 @pytest.mark.slow
@@ -320,9 +308,6 @@ def test_images_that_are_too_small_for_nature_cnn() -> None:
     ):
         refused(ValueError, message.format(extractor, key, use), lambda e=env, x=extractor: make(e, x))
         make(env, use)
-
-
-# ------------------------------------------------------------------ logs
 
 
 class Logged(BaseCallback):

@@ -138,9 +138,6 @@ def test_it_sees_small_objects_in_unseen_homes() -> None:
     assert abs(seen[:, 20:] - data.rays).mean() < 0.08
 
 
-# ---------------------------------------------------------------------- in place of exact observations
-
-
 def test_it_stands_in_for_symbolic_observations() -> None:
     config = find_preset("extobjnav-small:pictures")
     env = make_vec_env(config.env, 3, seed=2, **config.env_kwargs)

@@ -34,9 +34,6 @@ def network() -> VisualEncoder:
     return encoder.eval()
 
 
-# ---------------------------------------------------------------------- network
-
-
 def test_shapes_and_size(network):
     features = network(noise(3))
     assert features.shape == (3, VisualEncoder.features_dim) == (3, 256)
@@ -75,9 +72,6 @@ def test_wrong_images_are_named(network):
     for wrong in (noise(1).float(), noise(1)[0], noise(1).permute(0, 3, 1, 2)):
         with pytest.raises(ValueError, match=r"images must be uint8 \(B, H, W, 3\), got"):
             network(wrong)
-
-
-# ---------------------------------------------------------------------- weights
 
 
 def test_saved_and_loaded(tmp_path, network):
@@ -121,9 +115,6 @@ def test_micro_f1_in_unseen_homes():
     predicted, present = predict_presence(load_encoder(), data.images), data.present
     assert present.sum() > 200
     assert 2 * (predicted & present).sum() / (predicted.sum() + present.sum()) > 0.75  # guesses without the image: 0.2
-
-
-# ---------------------------------------------------------------------- features in place of images
 
 
 def test_frozen_encoder(network):

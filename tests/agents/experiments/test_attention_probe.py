@@ -118,9 +118,6 @@ def test_a_trial_that_begins_has_no_past() -> None:
     torch.testing.assert_close(attention_weights(memory, again, state), fresh, atol=1e-15, rtol=0)
 
 
-# ------------------------------------------------------------------ patterns
-
-
 EPISODES = np.repeat([0, 1, 2], 4)
 
 
@@ -231,9 +228,6 @@ def test_invariance_by_hand() -> None:
     assert of([0.04, 0.04], [0.5, 0.5, 0.0, 0.0], [0, 0, 1, 1]) == 0.0  # nearly everything is on the sink
     with pytest.raises(ValueError, match="at least one step"):
         describe_heads(Recording(1, np.array([0]), np.zeros((1, 3)), {}, {}))
-
-
-# ------------------------------------------------------------------ trials
 
 
 def test_recording_does_not_change_the_actions() -> None:

@@ -224,9 +224,6 @@ def test_an_older_state_stays_what_it_was() -> None:
     torch.testing.assert_close(again, expected[:, 12:], atol=1e-10, rtol=0)
 
 
-# ------------------------------------------------------------------ codes
-
-
 def test_sinusoid_by_hand() -> None:
     got = sinusoid(torch.tensor([0, 3]).double(), 4)
     expected = [[0, 0, 1, 1], [math.sin(3), math.sin(0.03), math.cos(3), math.cos(0.03)]]
@@ -269,9 +266,6 @@ def test_times_by_hand() -> None:
     assert found == [[[4, 70]], [[0, 0]], [[0, 0]], [[4, 6]]]
     with pytest.raises(ValueError, match=r"unknown time_index 'rank'; choose from \['step', 'age', 'slot', 'mod32'\]"):
         time_indices("rank", number, newest, in_memory)  # type: ignore[arg-type]
-
-
-# ------------------------------------------------------------------ bad input
 
 
 def test_wrong_settings_are_named() -> None:

@@ -53,9 +53,6 @@ def inputs(dtype: torch.dtype = torch.float64, steps: int = T, batch: int = B) -
     return StepInputs(embedding, start, start.clone(), 3.0 * pose)
 
 
-# ------------------------------------------------------------------ a plain loop
-
-
 def plain_block(block: AttentionBlock, x: Tensor, y: Tensor) -> Tensor:
     """AttentionBlock(X, Y) for X, (T, D), and Y, (L, D), with torch's own attention."""
     dim = x.shape[-1]
@@ -174,9 +171,6 @@ def test_gradients_equal_those_of_a_plain_loop() -> None:
             torch.testing.assert_close(one, other, atol=1e-9, rtol=0, msg=f"{name} {key}")
 
 
-# ------------------------------------------------------------------ poses and ages
-
-
 def test_relative_poses_by_hand() -> None:
     """For a robot at (1, 2) that faces +y, (1, 7) is 5 m ahead and (-4, 2) is 5 m to the left."""
     now = torch.tensor([1.0, 2.0, math.pi / 2])
@@ -262,9 +256,6 @@ def test_pooling_begins_with_the_present_in_half_of_its_features(poses: bool) ->
     assert changed[32:].mean() < 0.15
 
 
-# ------------------------------------------------------------------ attention
-
-
 def test_a_single_element_needs_no_queries_and_keys() -> None:
     memory, x = make("smt", capacity=1), inputs()
     assert isinstance(memory, SMTMemory)
@@ -335,9 +326,6 @@ def test_groups_have_few_elements_and_little_padding() -> None:
     ends = torch.tensor(sizes).cumsum(0)
     padded = sum(size * lengths[end - 1] for size, end in zip(sizes, ends.tolist(), strict=True))
     assert padded < 1.02 * sum(lengths)
-
-
-# ------------------------------------------------------------------ settings
 
 
 def test_settings_are_checked() -> None:

@@ -30,9 +30,6 @@ def decisions(rows: list[int], rewards: list[float], **values: list[float]) -> R
     )
 
 
-# ---------------------------------------------------------------------- losses by hand
-
-
 def test_returns_by_hand() -> None:
     """Row 0 stops after its second decision; row 1 is truncated after its third, with a bootstrap value of 8."""
     steps = [decisions([0, 1], [1.0, 2.0]), decisions([0, 1], [4.0, 0.0]), decisions([1], [6.0])]
@@ -76,9 +73,6 @@ def test_losses_by_hand(make_learner) -> None:
     assert set(make_learner(2, text_consistency=0.0, cross_consistency=0.0).losses(rollout, teacher_forcing=True)) == {
         "error"
     }
-
-
-# ---------------------------------------------------------------------- rollouts
 
 
 def test_teacher_forcing_follows_the_teacher(make_learner) -> None:
@@ -231,9 +225,6 @@ def test_acting_drops_no_words(make_learner) -> None:
     before = torch.random.get_rng_state()
     model.predict(model.env.reset(), deterministic=True)
     assert torch.equal(before, torch.random.get_rng_state())
-
-
-# ---------------------------------------------------------------------- updates
 
 
 def test_all_gradients_are_clipped_together(make_learner) -> None:

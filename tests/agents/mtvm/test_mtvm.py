@@ -94,9 +94,6 @@ def play(net: MTVM, batch: int, steps: int, which: Any = slice(None)) -> tuple[l
     return outputs, state
 
 
-# ---------------------------------------------------------------------- layers
-
-
 def pytorch_layer(own: TextLayer) -> nn.TransformerEncoderLayer:
     """PyTorch's transformer layer with the same weights."""
     layer = nn.TransformerEncoderLayer(8, 2, 12, 0.0, "gelu", 1e-12, batch_first=True).double()
@@ -234,9 +231,6 @@ def test_published_numbers_of_parameters() -> None:
     assert [round(sum(p.numel() for p in each.parameters()) / 1e6, 1) for each in (small, tiny)] == [6.5, 0.2]
 
 
-# ---------------------------------------------------------------------- rows
-
-
 def test_rows_do_not_depend_on_their_batch() -> None:
     for changes in ({}, {"history": "observation"}, {"history": "state"}, {"bank": 1}, {"two_way": False}):
         net = network(**changes)
@@ -272,9 +266,6 @@ def test_padding_of_texts_and_candidates_changes_nothing() -> None:
     seen["instruction"] = torch.where(seen["instruction_mask"] > 0, seen["instruction"], 7)
     seen["candidates"] = torch.where((seen["candidate_mask"] > 0)[..., None], seen["candidates"], 9.0)
     torch.testing.assert_close(decision(net, seen, started(net, seen)).value, expected)
-
-
-# ---------------------------------------------------------------------- memory
 
 
 @settings(max_examples=30, deadline=None)
@@ -381,9 +372,6 @@ def test_a_recurrent_state_begins_with_the_text() -> None:
 def test_too_long_a_memory_is_refused() -> None:
     with pytest.raises(ValueError, match=r"vision_positions must be at least 6, .* the memory bank .*, got 5"):
         play(network(vision_positions=5), 1, 3)
-
-
-# ---------------------------------------------------------------------- consistency
 
 
 def test_inconsistency_by_hand() -> None:

@@ -218,9 +218,6 @@ def test_a_frozen_extractor_gives_what_the_buffers_store() -> None:
     assert torch.equal(rounded, exact.bfloat16().float()) and not torch.equal(rounded, exact)
 
 
-# ------------------------------------------------------------------ distributions
-
-
 def test_categorical() -> None:
     logits = torch.tensor([[0.0, 1.0, 2.0], [0.0, 0.0, -1e9]])
     made = Categorical(logits)
@@ -296,9 +293,6 @@ def test_the_first_policy_is_nearly_uniform() -> None:
             ActionHead(8, space)
 
 
-# ------------------------------------------------------------------ encoders
-
-
 def test_dict_encoder_by_hand() -> None:
     space = spaces.Dict(
         {
@@ -361,9 +355,6 @@ def test_actions_for_the_environment() -> None:
     shifted = policy("none", actions=spaces.Discrete(3, start=-1))
     assert shifted.environment_actions(torch.tensor([0, 2])).tolist() == [-1, 1]
     assert darkroom().action_space.contains(int(policy("none").environment_actions(torch.tensor([3]))[0]))
-
-
-# ------------------------------------------------------------------ action masks
 
 
 MASKED = spaces.Dict({"position": spaces.Box(0.0, 2.0, (2,), np.float32), "candidate_mask": spaces.MultiBinary(4)})

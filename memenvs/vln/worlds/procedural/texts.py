@@ -41,9 +41,6 @@ class SubInstruction:
     last: Landmark
 
 
-# ---------------------------------------------------------------------- following and compiling
-
-
 def follow(house: ProceduralHouse, start: int, column: int, clauses: Sequence[SubInstruction]) -> list[int]:
     """Follow clauses, using only them and the visible viewpoints.
 
@@ -165,8 +162,6 @@ def _common_moves(one: Sequence[int], other: Sequence[int]) -> int:
     same = [left == right for left, right in zip(one, other, strict=False)]
     return (same.index(False) if False in same else len(same)) - 1
 
-
-# ---------------------------------------------------------------------- English
 
 _TURNS = {
     AHEAD: (

@@ -222,6 +222,17 @@ RELIC_PRESETS: dict[str, Preset] = {
         "a 5 x 5 Darkroom in minutes on a laptop: goes straight to the goal from the second episode on",
         _DEMO,
         {
+            "gap": Variant(
+                "Darkroom-Gap-v0: blank steps before each episode, so that the last frames do not show the goal",
+                {
+                    "env": "memenvs/Darkroom-Gap-v0",
+                    "env_kwargs.max_episode_steps": 40,
+                    "ppo.n_steps": 5 * 40,
+                    "eval_steps": 10 * 40,
+                },
+            ),
+        }
+        | {
             name: Variant(about, {"policy.memory": name, "policy.memory_kwargs": settings})
             for name, about, settings in (
                 ("lstm", "an LSTM of 64 numbers in place of ReLIC", SMALL["lstm"]),

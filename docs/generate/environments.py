@@ -6,7 +6,7 @@ from pathlib import Path
 
 from generate.markdown import code, page, section, settings_table, table
 from memenvs.cli.certify import facts, horizon_cells, table_cells, verdict_text
-from memenvs.cli.listing import environment_facts, observation_rows, verdict_of
+from memenvs.cli.listing import environment_facts, observation_rows, verdict_cell
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.docstrings import docstring_sections, items, task_sections
 from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
@@ -68,7 +68,7 @@ def _index() -> str:
     rows = [
         (
             f"[{_title(spec)}]({page_name(spec)}): remember {spec.remembers}",
-            verdict_of(spec) or "-",
+            verdict_cell(spec),
             f"![{spec.name}]({_picture(spec)})",
         )
         for spec in ENVIRONMENTS
@@ -76,9 +76,9 @@ def _index() -> str:
     toctree = "\n".join(["```{toctree}", ":hidden:", "", *(page_name(spec) for spec in ENVIRONMENTS), "```"])
     text = (
         f"How much of an environment needs a memory is measured in its [certificate](../certificates.md). Its verdict "
-        f"is long, short or none. The id is `{ENVIRONMENTS[0].id}` and so on. All of them have trials: sequences of "
-        f"episodes in one layout. `reset()` goes on with the trial until it is over; its options choose trial, episode "
-        f"and layout."
+        f"is long, short or none; * where it is close. The id is `{ENVIRONMENTS[0].id}` and so on. All of them have "
+        f"trials: sequences of episodes in one layout. `reset()` goes on with the trial until it is over; its options "
+        f"choose trial, episode and layout."
     )
     return page("Environments", text, table(("environment", "verdict", "the oracle plays"), rows), toctree)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from memenvs.agents.experiments.statistics import format_percent
 from memenvs.agents.studies.study_results import metric_means
-from memenvs.cli.listing import verdict_of
+from memenvs.cli.listing import verdict_cell
 from memenvs.registry import ENVIRONMENTS, find_environment
 from result_pages.room_ballet import ballet
 from result_pages.shared import folders, format_fixed, print_table
@@ -17,10 +17,9 @@ from result_pages.shared import folders, format_fixed, print_table
 STUDY = Path(__file__).parents[2] / "studies" / "needs_memory" / "rows.jsonl"
 #: Verdict -> what was found, in the words of the table.
 VERDICTS = {
-    "long": "no policy that we scripted with the last 16 steps gets a quarter of the way from the best memoryless "
-    "policy to an ideal memory",
-    "short": "a window of at most 16 steps, or a note in the world, gets that far",
-    "none": "the present view is nearly enough",
+    "long": "with the last 16 steps, policies that we tried gain less than a quarter of what a perfect memory gains",
+    "short": "with the last 16 steps, or a note left in the world, one gains a quarter or more",
+    "none": "the present view is nearly as good as the best play",
 }
 
 
@@ -28,9 +27,13 @@ def print_verdicts() -> None:
     """List the ids of this package by the verdict of their certificates; one row a verdict."""
     rows = []
     for verdict, text in VERDICTS.items():
-        names = [f"`{spec.name}`" for spec in ENVIRONMENTS if verdict_of(spec) == verdict]
+        names = [
+            f"`{spec.name}`" + "*" * verdict_cell(spec).endswith("*")
+            for spec in ENVIRONMENTS
+            if verdict_cell(spec).rstrip("*") == verdict
+        ]
         rows.append([f"**{verdict}** ({len(names)})", text, ", ".join(names) or "-"])
-    open_ids = [f"`{spec.name}`" for spec in ENVIRONMENTS if verdict_of(spec) is None]
+    open_ids = [f"`{spec.name}`" for spec in ENVIRONMENTS if verdict_cell(spec) == "-"]
     if open_ids:
         rows.append([f"open ({len(open_ids)})", "not certified yet", ", ".join(open_ids)])
     print_table("Ids by verdict", ["verdict", "what was found", "ids"], rows)
@@ -83,22 +86,34 @@ def _study(task: str, memory: str, factor: float = 1.0) -> str:
     return f"{format_fixed(factor * np.array(scores), 1)} (`{memory}`)"
 
 
-#: What is studied, id to start with, how agents learn it, what to observe, and an agent of the results with its cost.
+#: What is studied, id to start with, how agents learn it, settings of what is observed, a preset and its minutes.
 CHOICES = (
-    ("a place, over episodes", "Darkroom-Gap-v0", "reinforcement", "default", "`relic`, 3 min"),
-    ("a colour, over episodes", "FourBoxes-Gap-v0", "reinforcement", "default", "`fourboxes` without the gap, 15 min"),
-    ("objects in a home, over episodes", "ExtObjNav-Small-v0", "reinforcement", "default", "`extobjnav-small`, 60 min"),
-    ("where one has been", "Coverage-Small-v0", "reinforcement", "default", "`coverage-laptop:smt-causal`, 16 min"),
-    ("what one has seen in a home", "Search-v0", "reinforcement", "scan", "`search-laptop:smt-causal`, 16 min"),
-    ("a colour, over a stay", "VisualMatch-Led-v0", "reinforcement", "one_hot, place", "`sat-visual-match`, 2 min"),
-    ("a colour, over a stay in a home", "TwoRooms-Led-v0", "reinforcement", "default", "without the lead, 4 min"),
-    ("a colour, over a tour", "ColorRecall-v0", "prediction", "default", "`sat-pictures:colour-mvfo`, 2 min"),
-    ("dances, by place and time", "RoomBallet-MVFO-v0", "prediction", "default", "`ballet-mvfo`, 3 to 10 min"),
-    ("dances, over a stay", "RoomBallet-ABA-v0", "prediction", "default", "`ballet-aba:sat-pm`, 20 min"),
-    ("pictures", "FFHQWorld-v0", "prediction of pictures", "default", "`sat-pictures`, 3 min of a GPU"),
-    ("moving pictures", "Ballet3D-v0", "prediction of pictures", "default", "`sat-pictures`, 14 min"),
-    ("a life of days to months", "EpisodicQA-Long-v0", "prediction", "default", "`episodic-qa:wide-head`, 25 min"),
-    ("progress in a text", "VLN-R2R-Long-v0", "imitation", "default", "three legs: `vln-laptop`, 4 to 39 min"),
+    ("a place, over episodes", "Darkroom-Gap-v0", "reinforcement", "", "`demo:gap`, 3 min"),
+    ("a colour, over episodes", "FourBoxes-Gap-v0", "reinforcement", "", "none yet (`fourboxes`: without the gap)"),
+    ("objects in a home, over episodes", "ExtObjNav-Small-v0", "reinforcement", "", "`extobjnav-small`, 60 min"),
+    ("where one has been", "Coverage-Small-v0", "reinforcement", "", "`coverage-laptop:smt-causal`, 16 min"),
+    ("where one has searched", "Search-v0", "reinforcement", "", "none yet (`search-laptop`: `Search-Small-v0`)"),
+    (
+        "a colour, over a stay",
+        "VisualMatch-Led-v0",
+        "reinforcement",
+        '`obs="one_hot"`, `place=True`',
+        "`sat-visual-match:mvfo --env memenvs/VisualMatch-Led-v0`, 2 min",
+    ),
+    (
+        "a colour, over a stay in a room",
+        "TwoRooms-Led-v0",
+        "reinforcement",
+        "",
+        "none yet (`sat-visual-match:two-rooms-mvfo`: `TwoRooms-v0`)",
+    ),
+    ("a colour, over a tour", "ColorRecall-v0", "prediction", "", "`sat-pictures:colour-mvfo`, 2 min"),
+    ("dances, by place and time", "RoomBallet-MVFO-v0", "prediction", "", "`ballet-mvfo`, 3 to 10 min"),
+    ("dances, over a stay", "RoomBallet-ABA-v0", "prediction", "", "`ballet-aba:sat-pm`, 20 min"),
+    ("pictures", "FFHQWorld-v0", "prediction of pictures", "", "`sat-pictures`, 3 min of a GPU"),
+    ("moving pictures", "Ballet3D-v0", "prediction of pictures", "", "`sat-pictures:ballet3d-mvfo`, 14 min"),
+    ("a life of weeks", "EpisodicQA-Long-v0", "prediction", "", "none yet (`episodic-qa:wide-head`: `EpisodicQA-v0`)"),
+    ("progress in a text", "VLN-R2R-Long-v0", "imitation", "", "none yet (`vln-laptop`: one leg)"),
 )
 
 
@@ -112,8 +127,8 @@ def print_choices() -> None:
         if certificate is not None:
             means = (certificate.best_memoryless.mean, certificate.row("ideal").mean)
             low, high = (f"{round(mean, 4) + 0.0:.3g}" for mean in means)  # + 0.0: not "-0"
-            scores, verdict = f"{low} → {high} (`{spec.score_key}`)", certificate.verdict
-        rows.append([subject, f"`{name}`", verdict, learning, observation, scores, agent])
+            scores, verdict = f"{low} → {high} (`{spec.score_key}`)", verdict_cell(spec)
+        rows.append([subject, f"`{name}`", verdict, learning, observation or "as it is", scores, agent])
     header = [
         "to be remembered",
         "start with",

@@ -103,6 +103,8 @@ def test_every_run_can_be_made(names: list[str], tmp_path: Path, monkeypatch: py
             for name_of_setting in ("freeze_features", "freeze_memory"):
                 if config.policy.get(name_of_setting):
                     config = with_overrides(config, [(f"policy.{name_of_setting}", False)])
+            if config.policy.get("text"):  # it retrieves through a memory that is frozen
+                config = with_overrides(config, [("policy.text.retrieval", False)])
         if config.env_kwargs.get("features", "").endswith(".tsv"):  # of images, which are not there
             config = with_overrides(config, [("env_kwargs.features", "none")])
         if config.env in DRAWN and not config.kind.acts:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.programs
 
 ROOT = Path(__file__).parents[1]
 #: With tests of their own below.
-KNOWN = ("cleanrl_ppo.py", "demo.py", "gallery.py", "pretrain_encoder.py", "rllib_darkroom.py")
+KNOWN = ("ppo_memory.py", "demo.py", "gallery.py", "pretrain_encoder.py", "rllib_darkroom.py")
 BENCHMARKS = {
     "all.py": ["--only", "import_time"],
     "answers.py": [],

@@ -19,9 +19,12 @@ from stable_baselines3.common.vec_env import VecEnv
 from memenvs.agents.encoders import FrozenEncoder, make_encoder
 from memenvs.checks import check_int
 from memenvs.core import TrialEnv, TrialVectorEnv
-from memenvs.registry import SINGLE, check_registered, entry_path, full_id
+from memenvs.registry import SINGLE, entry_path, find_environment
 from memenvs.resets import stream_seed
 from memenvs.wrappers import PlaceWrapper, TrialWrapper
+
+#: Arguments of `make_vec_env` that only change what is observed.
+OBSERVATION_ARGUMENTS = ("encoder", "encoder_kwargs", "place")
 
 
 class TrialVecEnv(VecEnv):
@@ -50,7 +53,7 @@ class TrialVecEnv(VecEnv):
         self.env = env
         self.render_mode = env.render_mode
         self.encoder = encoder
-        self._shows_place = place
+        self.shows_place = place
         space = env.single_observation_space if encoder is None else encoder.encoded_space(env.single_observation_space)
         if place:
             count = env.task.num_places
@@ -88,7 +91,7 @@ class TrialVecEnv(VecEnv):
         if ended:
             for i, observation in zip(ended, last, strict=True):
                 info = self._info_of(infos["final_info"], i)
-                place = {"place": np.int64(info["place"])} if self._shows_place else {}
+                place = {"place": np.int64(info["place"])} if self.shows_place else {}
                 info["terminal_observation"] = {**observation, **place} if place else observation
                 info["TimeLimit.truncated"] = bool(truncated[i] and not terminated[i])
                 info["episode"] = {"r": float(self._returns[i]), "l": info["num_steps"]}
@@ -159,7 +162,7 @@ class TrialVecEnv(VecEnv):
 
     def _with_places(self, observations: Any, infos: dict[str, Any]) -> Any:
         """Add places to the observations, if they have them."""
-        return {**observations, "place": infos["place"].astype(np.int64)} if self._shows_place else observations
+        return {**observations, "place": infos["place"].astype(np.int64)} if self.shows_place else observations
 
     @staticmethod
     def _info_of(infos: dict[str, Any], i: int) -> dict[str, Any]:
@@ -272,7 +275,7 @@ def make_vec_env(
     `TrialVectorEnv`, are batch-native: one object steps all copies. Other ids get one object per copy.
 
     Args:
-        id: Gymnasium id; "module:id" imports the module that registers it.
+        id: Gymnasium id; "module:id" imports the module that registers it. The namespace may be left out.
         num_envs: N, >= 1.
         seed: Environment i gets `memenvs.resets.stream_seed(seed)` + i, so that batches of different seeds share no
             trial; None draws one.
@@ -287,9 +290,9 @@ def make_vec_env(
             observations have no images of its size, a place in an environment without places, or observations that are
             no numbers.
     """
-    check_registered(id)
+    id = find_environment(id).id
     check_int("num_envs", num_envs)
-    spec = gym.registry[full_id(id)]
+    spec = gym.registry[id]
     batch = _make_batch(spec, num_envs, {"autoreset_mode": "SameStep", "copy": False, **kwargs})
     if batch is not None:
         frozen = None if encoder is None else make_encoder(encoder, **(encoder_kwargs or {}))

@@ -79,6 +79,8 @@ class BatchTask(ABC):
         goal_names: Name of each possible goal, by its index in the one-hot observation `goal`. Empty without this
             observation.
         config_type: Frozen dataclass of the task's settings; None if it has none.
+        observation_settings: Names of settings that only change what is observed: episodes, rewards and ends stay the
+            same, so they are free in a test set.
     """
 
     num_envs: int
@@ -90,6 +92,7 @@ class BatchTask(ABC):
     option_names: ClassVar[tuple[str, ...]] = ()
     action_names: tuple[str, ...] = ()
     config_type: ClassVar[type | None] = None
+    observation_settings: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def __init__(self, num_envs: int, **kwargs: Any) -> None:
@@ -337,7 +340,7 @@ def check_task(task: BatchTask, num_envs: int) -> None:
         ValueError: An attribute has a value that is not allowed.
     """
     name = type(task).__name__
-    types = {"observation_space": gym.spaces.Dict, "option_names": tuple}
+    types = {"observation_space": gym.spaces.Dict, "option_names": tuple, "observation_settings": tuple}
     for attribute, kind in types.items():
         if not isinstance(getattr(task, attribute, None), kind):
             raise TypeError(f"{name}.{attribute} must be a {kind.__name__}, got {getattr(task, attribute, 'none')!r}")

@@ -124,8 +124,8 @@ def _add_evaluate(commands: Any) -> None:
     evaluate.add_argument(
         "--test_set",
         metavar="NAME",
-        help="play the test set of this name, such as v0, in place of the evaluation trials (memenvs test-set ID); "
-        "test_set_NAME.json is written, which the report shows",
+        help="play the test set of this name, such as v0, in place of the evaluation trials (memenvs test-set ID), "
+        "with its settings but for what the run observes; test_set_NAME.json is written, which the report shows",
     )
     add_settings_argument(evaluate, "changes to the run's eval_kwargs, with --name", "--eval_kwargs")
     evaluate.epilog = (

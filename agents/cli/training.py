@@ -17,6 +17,7 @@ from memenvs.agents.experiments.config import (
     with_overrides,
 )
 from memenvs.agents.presets import find_preset, folder_name
+from memenvs.certificates.test_sets import find_test_set
 from memenvs.cli.common import json_or_text, merge_settings, parse_settings
 from memenvs.registry import check_registered
 
@@ -101,6 +102,14 @@ def evaluate(options: argparse.Namespace, extra_arguments: list[str]) -> dict[st
         raise ValueError(
             f"{OWN_EVALUATION}.json has no demonstrations and no test set; leave out --name, or choose another"
         )
+    if options.test_set is not None:
+        from memenvs.agents.experiments.evaluate import replaced_settings
+        from memenvs.agents.experiments.trial_evaluator import free_settings
+
+        free = free_settings(find_test_set(config.env, options.test_set))
+        for setting in changed:
+            if setting not in free:
+                raise ValueError(f"--eval_kwargs.{setting}: test set {options.test_set} of {config.env} sets it")
     if options.checkpoint is not None and not (options.folder / options.checkpoint).is_file():
         raise FileNotFoundError(f"no checkpoint at {options.folder / options.checkpoint}")
     if eval_kwargs is not None:
@@ -115,6 +124,11 @@ def evaluate(options: argparse.Namespace, extra_arguments: list[str]) -> dict[st
         raise ValueError(f"{name}.json is for {best}, got --checkpoint {options.checkpoint}; choose a --name")
     if config.kind.acts:
         changes |= {name: getattr(options, name) for name in ("checkpoint", "demonstrations", "test_set")}
+    if options.test_set is not None:
+        replaced = replaced_settings(config, options.test_set).items()
+        if replaced:
+            texts = ", ".join(f"{setting}={ours!r} by {its!r}" for setting, (ours, its) in replaced)
+            print(f"test set {options.test_set} replaces settings of the run: {texts}", file=sys.stderr)
     with RunDirectory(options.folder) as run:
         experiment = config.kind.make_experiment()
         result = experiment.evaluate(run, name, seed=options.seed, quiet=options.json, **changes)

@@ -198,6 +198,11 @@ def read_config(path: Path) -> RunConfig:
         ValueError: The file cannot be read.
     """
     file = path / CONFIG
+    if path.is_file():
+        raise FileNotFoundError(
+            f"{path} is a file, not the folder of a run; memenvs.agents.evaluate(ID, model) scores a model in Python, "
+            "loaded by the class that saved it"
+        )
     if not file.is_file():
         raise FileNotFoundError(f"no run in {path}: {CONFIG} is missing")
     try:

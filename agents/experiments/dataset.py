@@ -12,9 +12,8 @@ import numpy as np
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import EVALUATION_SEED, evaluation_env, trained_policy
 from memenvs.agents.experiments.play import play_trials
-from memenvs.agents.vec_env import full_id
 from memenvs.dataset import Source, make_spec_env
-from memenvs.registry import find_environment
+from memenvs.registry import find_environment, full_id
 
 AGENT = "agent"
 """Name of the policy in the card."""

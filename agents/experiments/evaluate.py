@@ -13,12 +13,13 @@ from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.play import OraclePolicy, Policy, RandomPolicy, RulePolicy
 from memenvs.agents.experiments.report import image_png
-from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
+from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults, free_settings
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
 from memenvs.certificates.test_sets import find_test_set
 from memenvs.checks import check_int
 from memenvs.files import write_file
+from memenvs.identity import changed_settings
 from memenvs.json_records import format_json
 from memenvs.progress import progress_bar
 from memenvs.registry import find_environment
@@ -89,11 +90,28 @@ def evaluation_env(config: RunConfig, count: int, seed: int, test_set: str | Non
         config: Settings of the run.
         count: Number of copies.
         seed: Seed of the evaluation.
-        test_set: Name of a test set, whose split it has then.
+        test_set: Name of a test set, whose settings it has then, but for those of the run of what is observed.
     """
-    split = None if test_set is None else find_test_set(config.env, test_set).split
-    settings = {**config.env_kwargs, **config.eval_kwargs, **({} if split is None else {"split": split})}
+    settings = {**config.env_kwargs, **config.eval_kwargs}
+    if test_set is not None:
+        trials = find_test_set(config.env, test_set)
+        free = free_settings(trials)
+        settings = {**trials.settings, **{name: value for name, value in settings.items() if name in free}}
     return make_vec_env(config.env, count, seed=EVALUATION_SEED + seed, **settings)
+
+
+def replaced_settings(config: RunConfig, test_set: str) -> dict[str, tuple[Any, Any]]:
+    """List the settings of a run that a test set replaces.
+
+    Returns:
+        Name -> (value of the run, value of the test set).
+    """
+    trials = find_test_set(config.env, test_set)
+    env = evaluation_env(config, 1, 0)
+    try:
+        return changed_settings(env.env, trials.settings, trials.free_settings) if isinstance(env, TrialVecEnv) else {}
+    finally:
+        env.close()
 
 
 def make_evaluator(
@@ -120,7 +138,8 @@ def make_evaluator(
     """
     deterministic = config.kind.deterministic
     if test_set is not None:
-        return TrialEvaluator(env, deterministic=deterministic, maps=maps, test_set=test_set)
+        trials = find_test_set(config.env, test_set)
+        return TrialEvaluator(env, deterministic=deterministic, maps=maps, test_set=trials)
     layouts = None
     if config.eval_all_layouts:
         count = count_layouts(env)

@@ -23,11 +23,10 @@ from memenvs.agents.experiments.report import (
 )
 from memenvs.agents.experiments.seed_groups import check_same_task, group_by_settings
 from memenvs.agents.experiments.statistics import MIN_RUNS, interquartile_mean, seed_interval
-from memenvs.agents.vec_env import full_id
 from memenvs.checks import choices_for
 from memenvs.files import numbered_files
 from memenvs.json_records import parse_json
-from memenvs.registry import ENVIRONMENTS
+from memenvs.registry import ENVIRONMENTS, full_id
 
 MAX_EPISODES = 40
 """Most episodes that are shown one by one; longer trials are shown by means of neighbouring episodes."""

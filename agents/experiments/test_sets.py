@@ -9,6 +9,7 @@ from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluation_files import read_evaluation
 from memenvs.agents.experiments.metric_labels import metric_label
 from memenvs.agents.experiments.report import Report
+from memenvs.agents.experiments.trial_evaluator import observed_text
 from memenvs.certificates.test_sets import TEST_SETS
 
 
@@ -27,7 +28,9 @@ def add_test_sets(report: Report, runs: Sequence[RunDirectory]) -> None:
                 if scored and data.get("test_set"):
                     known = data["test_set"]
                     score = float(sum(scored) / len(scored))
-                    rows.append([run.path.name, policy, known["name"], data["trials"], score, known["hash"]])
+                    observed = data.get("observed")
+                    title = known["name"] + (f", {observed_text(observed)}" if observed else "")
+                    rows.append([run.path.name, policy, title, data["trials"], score, known["hash"]])
     if rows:
         report.heading("Test sets")
         report.text(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,10 +15,11 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor, is
 
 from memenvs.agents.experiments.play import DemonstratedPolicy, Policy, play_trials, trial_options
 from memenvs.agents.policies.acting import ActingPolicy
-from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
+from memenvs.agents.vec_env import OBSERVATION_ARGUMENTS, TrialVecEnv, make_vec_env
 from memenvs.certificates.test_sets import TrialSet, find_test_set, playable_test_set
 from memenvs.checks import check_int, choices_for
 from memenvs.core import TrialVectorEnv
+from memenvs.identity import changed_settings
 from memenvs.registry import find_environment
 from memenvs.resets import below_limit, stream_seed
 from memenvs.task import metric_values
@@ -47,7 +48,7 @@ class Curve:
     count: np.ndarray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # arrays have no truth of being equal
 class TrialResults:
     """Every metric of every finished episode of every trial.
 
@@ -61,6 +62,7 @@ class TrialResults:
         demonstrated: As `metrics`, of the demonstrations, (trials, demonstrations); empty without demonstrations.
         homes: (trials,); name of the home of each trial, which several layouts may share; None without homes.
         test_set: Test set of the trials; None for others.
+        observed: Settings of what is observed that differ from those of the test set, name -> value.
     """
 
     metrics: dict[str, np.ndarray]
@@ -69,6 +71,7 @@ class TrialResults:
     demonstrated: dict[str, np.ndarray] = field(default_factory=dict)
     homes: np.ndarray | None = None
     test_set: TrialSet | None = None
+    observed: Mapping[str, Any] = field(default_factory=dict)
 
     def trial_means(self, metric: str) -> np.ndarray:
         """Mean of a metric over the finished episodes of each trial with one, float64, (trials,)."""
@@ -109,13 +112,19 @@ class TrialResults:
         )
 
     def __str__(self) -> str:
-        """A table of means with their standard errors over trials: of the first episode, and of those after it."""
+        """A table of means with their standard errors over trials: of the first episode, and of those after it.
+
+        Of a test set the score is marked, and the hash and what is observed otherwise are named.
+        """
         title = f"{len(self.layouts)} trials"
-        names = sorted(self.metrics)
+        names, score, notes = sorted(self.metrics), None, []
         if self.test_set is not None:
             title = f"{self.test_set.id}, test set {self.test_set.name}: {title}"
             score = find_environment(self.test_set.id).score_key
             names.sort(key=lambda name: name != score)  # the score first
+            notes = [f"hash: {self.test_set.hash}"]
+        if self.observed:
+            notes.insert(0, observed_text(self.observed))
         episodes = max((len(self.curve(name).mean) for name in names), default=0)
         if episodes == 0:
             return f"{title}, no episode has ended in all of them"
@@ -123,10 +132,12 @@ class TrialResults:
         for name in names:
             values = self.metrics[name][:, :episodes]
             parts = values[:, 0], np.array([_mean(later) for later in values[:, 1:]])
-            rows.append([name, *(f"{_mean(part):.4g} +- {_stderr(part):.2g}" for part in parts)])
-        width, columns = max(map(len, names)), 3 if episodes > 1 else 2
+            rows.append(
+                [name + " (score)" * (name == score), *(f"{_mean(part):.4g} +- {_stderr(part):.2g}" for part in parts)]
+            )
+        width, columns = max(len(row[0]) for row in rows), 3 if episodes > 1 else 2
         lines = [f"{row[0]:{width}}" + "".join(f"{cell:>20}" for cell in row[1:columns]) for row in rows]
-        return "\n".join([title, *lines])
+        return "\n".join([title, *lines, *notes])
 
     def to_json(self) -> dict[str, Any]:
         """Convert to JSON data: each metric's complete curve and means of demonstrations."""
@@ -135,6 +146,7 @@ class TrialResults:
             "trials": len(self.layouts),
             "layouts": len(np.unique(self.layouts)),
             "test_set": None if self.test_set is None else self.test_set.to_json(),
+            "observed": dict(self.observed),
             "demonstrations": {
                 name: [_mean(values[:, e]) for e in range(values.shape[1])]
                 for name, values in sorted(self.demonstrated.items())
@@ -178,7 +190,8 @@ class TrialEvaluator:
             `memenvs.resets.stream_seed(seed)` + k; >= 0. The trials of others follow from the seeds of the
             environments.
         test_set: Name of a test set of the id (`memenvs test-set ID`), such as "v0", or the set: its trials are played,
-            to their ends. The settings of the environments must be those of the test set.
+            to their ends. The settings of the environments must be those of the test set, but for those that only
+            change what is observed (`TrialSet.free_settings`).
 
     Raises:
         ValueError: A number is too small, the environment has no oracle to demonstrate, or it cannot play the test set.
@@ -280,6 +293,7 @@ class TrialEvaluator:
             _metric_tables([trial[:demonstrations] for trial in episodes]),
             None if None in homes else np.array(homes, str),
             self.test_set,
+            {} if self.test_set is None else _observed(self.env, self.test_set),
         )
 
     def _has_trials(self) -> bool:
@@ -352,6 +366,7 @@ def evaluate(
     trials: int | None = None,
     deterministic: bool = False,
     seed: int = 0,
+    env_kwargs: Mapping[str, Any] | None = None,
 ) -> TrialResults:
     """Play the trials of a test set with anything that has `predict`; `print` shows the scores.
 
@@ -360,31 +375,51 @@ def evaluate(
 
     Args:
         env: Id. Or an environment that plays the test set, single or N copies, wrapped as the policy needs it; its
-            settings must be those of the test set (`find_test_set(id).settings`), and it is not closed.
+            settings must be those of the test set (`find_test_set(id).settings`), but for what is observed
+            (`find_test_set(id).free_settings`), and it is not closed.
         policy: A model of this package or of Stable-Baselines3, or any object with such a `predict`. If its `predict`
             has no `trial_start`, its memory lasts an episode; around a `TrialWrapper` that is a trial.
         test_set: Name of a test set of the id (`memenvs test-set ID`), or the set.
         trials: Play only the first trials, for a first estimate; >= 1. None: all.
         deterministic: Take the most likely actions.
         seed: Seed of the actions that are drawn; >= 0. The trials do not depend on it.
+        env_kwargs: With an id: settings of what is observed that the policy has learned with, such as
+            {"obs": "one_hot", "place": True}.
 
     Returns:
         Metrics of each episode of each trial.
 
     Raises:
+        TypeError: `env` or `policy` is of another kind.
         ValueError: No such id or test set, the environment does not play it, or the policy does not fit.
 
     Example:
         >>> print(evaluate("memenvs/Darkroom-Gap-v0", model))
     """
+    if not isinstance(env, str | gym.Env | VecEnv):
+        raise TypeError(f"env must be an id, a gymnasium.Env or a VecEnv, got {env!r}; call evaluate(env, policy)")
+    if not callable(getattr(policy, "predict", None)):
+        raise TypeError(
+            f"policy must be a model or have predict, got {policy!r}; "
+            "load a file by the class that saved it, such as PartialUpdatePPO.load"
+        )
     check_int("seed", seed, 0)
     if isinstance(env, str):
         played = find_test_set(env, test_set) if isinstance(test_set, str) else test_set
-        copies = make_vec_env(find_environment(env).id, min(NUM_ENVS, trials or played.trials), **played.settings)
+        for name in env_kwargs or ():
+            if name not in free_settings(played):
+                raise ValueError(
+                    f"env_kwargs must be of what is observed, got {name!r}, which test_set {played.name!r} of "
+                    f"{played.id} sets; choose from {list(free_settings(played))}"
+                )
+        settings = {**played.settings, **(env_kwargs or {})}
+        copies = make_vec_env(find_environment(env).id, min(NUM_ENVS, trials or played.trials), **settings)
         try:
             return evaluate(copies, policy, played, trials=trials, deterministic=deterministic, seed=seed)
         finally:
             copies.close()
+    if env_kwargs is not None:
+        raise ValueError(f"env_kwargs must be None with an environment, which has its settings, got {env_kwargs}")
     env = with_records(env)
     played = _check_test_set(env, test_set)
     if trials is not None:
@@ -422,6 +457,29 @@ def seeded_actions(policy: Any, seed: int) -> Iterator[None]:
     finally:
         for name, generator in generators.items():
             generator.set_state(before[name])
+
+
+def free_settings(test_set: TrialSet) -> tuple[str, ...]:
+    """Arguments of `make_vec_env` that an environment may have otherwise than a test set."""
+    return (*test_set.free_settings, *OBSERVATION_ARGUMENTS)
+
+
+def observed_text(observed: Mapping[str, Any]) -> str:
+    """Name the settings of what is observed that differ from those of a test set."""
+    return "observed with " + ", ".join(f"{name}={value!r}" for name, value in observed.items())
+
+
+def _observed(env: VecEnv, test_set: TrialSet) -> dict[str, Any]:
+    """Settings of what is observed that differ from those of a test set, name -> value."""
+    batch, bare = _batch_of(env), env.unwrapped
+    assert batch is not None
+    changed = changed_settings(batch, test_set.settings, ("threads",))
+    observed = {name: value for name, (value, _) in changed.items()}
+    if isinstance(bare, TrialVecEnv) and bare.encoder is not None:
+        observed["encoder"] = bare.encoder.fingerprint
+    if isinstance(bare, TrialVecEnv) and bare.shows_place:
+        observed["place"] = True
+    return observed
 
 
 def _batch_of(env: VecEnv) -> TrialVectorEnv | None:

@@ -101,8 +101,13 @@ class ActingPolicy(BasePolicy):
         own_keys = own_space.spaces if isinstance(own_space, spaces.Dict) else {"observation": own_space}
         env_keys = env_space.spaces if isinstance(env_space, spaces.Dict) else {"observation": env_space}
         for key, space in own_keys.items():
-            got = env_keys[key].shape if key in env_keys else None
-            if got is None or sorted(space.shape or ()) != sorted(got):  # sorted: channels first or last
+            if key not in env_keys:
+                raise ValueError(
+                    f"the model has learned with {key!r}, which the environment does not observe: "
+                    f"it has {sorted(env_keys)}"
+                )
+            got = env_keys[key].shape
+            if sorted(space.shape or ()) != sorted(got or ()):  # sorted: channels first or last
                 raise ValueError(
                     f"observation {key!r} must be of shape {space.shape}, as it was learned with, got {got}"
                 )

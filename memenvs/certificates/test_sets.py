@@ -12,7 +12,7 @@ from memenvs.core import TrialVectorEnv
 from memenvs.identity import changed_settings, is_task_of
 from memenvs.json_records import format_json
 from memenvs.registry import EnvironmentSpec, environments, find_environment
-from memenvs.task import setting_names
+from memenvs.task import load_task, setting_names
 
 #: Names of the test sets of every id.
 TEST_SETS = ("v0",)
@@ -59,29 +59,38 @@ class TrialSet:
 
     @property
     def hash(self) -> str:
-        """Hash of all attributes, so that equal ones stand for the same trials."""
+        """Hash of all attributes but `episode_hash`: equal ones stand for the same trials.
+
+        A certificate that is made later leaves it as it is.
+        """
         return f"sha256:{hashlib.sha256(format_json(self._parts()).encode()).hexdigest()}"
 
     def to_json(self) -> dict[str, Any]:
         """Convert to JSON data."""
-        return {**self._parts(), "hash": self.hash}
+        return {**self._parts(), "episode_hash": self.episode_hash, "hash": self.hash}
+
+    @property
+    def free_settings(self) -> tuple[str, ...]:
+        """Settings that an environment may change: speed, and what is observed alone."""
+        task = find_environment(self.id).task
+        return ("threads",) if task is None else ("threads", *load_task(task).observation_settings)
 
     def check_env(self, env: TrialVectorEnv) -> None:
         """Check that an environment plays these trials.
 
         Raises:
-            ValueError: It is of another task, or a setting differs.
+            ValueError: It is of another task, or a setting differs that is not one of `free_settings`.
         """
         row = find_environment(self.id)
         if not is_task_of(row, type(env.task)):
             raise ValueError(f"test_set {self.name!r} is of {self.id}, got an environment of {type(env.task).__name__}")
-        for name, (value, expected) in changed_settings(env, self.settings, free=("threads",)).items():
+        for name, (value, expected) in changed_settings(env, self.settings, self.free_settings).items():
             raise ValueError(
                 f"test_set {self.name!r} of {self.id} has {name}={expected!r}, got an environment with {value!r}"
             )
 
     def _parts(self) -> dict[str, Any]:
-        names = ("id", "name", "split", "first_seed", "trials", "episodes", "trial_steps", "episode_hash")
+        names = ("id", "name", "split", "first_seed", "trials", "episodes", "trial_steps")
         return {name: getattr(self, name) for name in names} | {"settings": dict(sorted(self.settings.items()))}
 
 
@@ -124,11 +133,16 @@ def playable_test_set(env: TrialVectorEnv, name: str) -> TrialSet:
 
     Raises:
         ValueError: Its settings are those of the test set of no id; the message says what differs for the nearest one.
+            What is observed decides only between ids that are equally near.
     """
     sets = [find_test_set(row.id, name) for row in environments() if is_task_of(row, type(env.task))]
     if not sets:
         raise ValueError(f"test_set must be None for {type(env.task).__name__}, which has no id, got {name!r}")
-    nearest = min(sets, key=lambda each: len(changed_settings(env, each.settings, free=("threads",))))
+
+    def distance(each: TrialSet) -> tuple[int, ...]:
+        return tuple(len(changed_settings(env, each.settings, free)) for free in (each.free_settings, ("threads",)))
+
+    nearest = min(sets, key=distance)
     nearest.check_env(env)
     return nearest
 

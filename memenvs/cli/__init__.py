@@ -130,7 +130,8 @@ def make_parser() -> argparse.ArgumentParser:
         type=positive_int,
         metavar="STEPS",
         help="also train attacks, by one recipe for every id, for this many environment steps each: a policy of the "
-        "present alone, and one with a window of 16 steps (needs memenvs[agents])",
+        "present alone, and one with a window of 16 steps; at least one rollout of 64 environments: "
+        "16,384 to 65,536 steps by id (needs memenvs[agents])",
     )
     certify.add_argument(
         "--runs", metavar="FOLDER", help="folder of the trained attacks, which resume there (default: runs/certify-ID)"

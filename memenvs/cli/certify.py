@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from memenvs.certificate import DATA, Certificate, PolicyRow, read_certificate, write_certificate
 from memenvs.certificates.engine import certify, check_hash, read_rows
@@ -37,7 +38,9 @@ def run(arguments: argparse.Namespace) -> None:
             if certificate.id != spec.id:
                 raise ValueError(f"{arguments.certificate}: id must be {spec.id!r}, got {certificate.id!r}")
             check_hash(certificate)
-    else:
+    if arguments.train is not None:
+        _check_training(arguments.train, spec)
+    if arguments.certificate is None:
         with as_user_error("ID", ValueError), progress_bar("certifying", quiet=arguments.json) as progress:
             certificate = certify(spec.id, quick=arguments.quick, progress=progress)
     if arguments.train is not None:
@@ -54,12 +57,24 @@ def run(arguments: argparse.Namespace) -> None:
         print("\n".join(certificate_lines(certificate)))
 
 
-def _trained_rows(arguments: argparse.Namespace, spec: EnvironmentSpec) -> list[PolicyRow]:
-    """Train the attacks: a policy of the present alone, and one with a window of 16 steps."""
+def _attacks() -> ModuleType:
     try:
-        attacks = import_module("memenvs.agents.attacks")  # by name, since this package does without PyTorch
+        return import_module("memenvs.agents.attacks")  # by name, since this package does without PyTorch
     except ImportError as error:
         raise UserError(f"argument --train: needs PyTorch: pip install 'memenvs[agents]' ({error})") from None
+
+
+def _check_training(steps: int, spec: EnvironmentSpec) -> None:
+    """Check --train before anything is played."""
+    attacks = _attacks()
+    with as_user_error("--train", ValueError, TypeError):
+        for window in attacks.WINDOWS:
+            attacks.check_config(attacks.attack_config(spec.id, window, steps=steps))
+
+
+def _trained_rows(arguments: argparse.Namespace, spec: EnvironmentSpec) -> list[PolicyRow]:
+    """Train the attacks: a policy of the present alone, and one with a window of 16 steps."""
+    attacks = _attacks()
     folder = Path(arguments.runs or f"runs/certify-{spec.name}")
     with as_user_error("--train", ValueError, TypeError):
         return [
@@ -75,9 +90,10 @@ def certificate_lines(certificate: Certificate) -> Iterator[str]:
     played = f"{certificate.trials} trials{quick} of test set {certificate.test_set}{split}"
     yield f"{certificate.id}: {verdict_text(certificate)}"
     yield f"{played}; score: {certificate.score_key}"
-    width = max(len(row.name) for row in certificate.rows)
+    cells = table_cells(certificate)
+    width = max(len(row[0]) for row in cells)
     yield f"{'policy':{width}}  {'way':8}  {'window':>6}  {'score':>18}  {'shown':>6}"
-    for name, way, window, score, shown in table_cells(certificate):
+    for name, way, window, score, shown in cells:
         yield f"{name:{width}}  {way:8}  {window:>6}  {score:>18}  {shown:>6}"
     yield "ideal policy, memory wiped every k steps: " + ", ".join(
         f"{k}: {shown}" for k, shown in horizon_cells(certificate)
@@ -92,7 +108,7 @@ def table_cells(certificate: Certificate) -> list[tuple[str, str, str, str, str]
     """
     return [
         (
-            row.name + (f" (trained, {row.training.budget:,} steps)" if row.training is not None else ""),
+            row.name + (f" ({row.training.budget:,} steps)" if row.training is not None else ""),
             row.way,
             "all" if row.window is None else str(row.window),
             f"{row.mean:.4g} +- {row.stderr:.2g}",

@@ -139,6 +139,7 @@ class Exploration(BatchTask):
     option_names = ("start",)
     action_names = ACTION_NAMES
     config_type: ClassVar[type] = ExplorationConfig
+    observation_settings = ("obs_mode", "modalities", "image_size", "pose_source", "collision_known")
     reward_weights: ClassVar[RewardWeights]
 
     def __init__(self, num_envs: int, **kwargs: object) -> None:

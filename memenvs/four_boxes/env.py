@@ -107,6 +107,7 @@ class FourBoxes(BatchTask):
     option_names = ("goal", "start")
     action_names = ("turn left", "turn right", "forward", "stay")
     config_type = FourBoxesConfig
+    observation_settings = ("image_size",)
 
     def __init__(self, num_envs: int, **kwargs: object) -> None:
         self.config = config = FourBoxesConfig(**kwargs)  # type: ignore[arg-type]

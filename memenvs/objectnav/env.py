@@ -121,6 +121,7 @@ class ExtObjNav(BatchTask):
     option_names = ("goal", "start")
     action_names = ("stop", "forward", "turn left", "turn right", "look up", "look down")
     config_type = ExtObjNavConfig
+    observation_settings = ("obs_mode", "sensors", "image_size", "compass")  # gps_frame changes what a trial draws
 
     def __init__(self, num_envs: int, **kwargs: object) -> None:
         self.config = config = ExtObjNavConfig(**kwargs)  # type: ignore[arg-type]

@@ -97,6 +97,7 @@ class RoomBallet(BatchTask):
     option_names = ("key", "query")
     action_names = DANCES
     config_type: ClassVar[type[BalletConfig]] = BalletConfig
+    observation_settings: ClassVar[tuple[str, ...]] = ("obs",)
 
     def __init__(self, num_envs: int, **kwargs: object) -> None:
         self.config = self.config_type(**kwargs)  # type: ignore[arg-type]
@@ -341,6 +342,7 @@ class MultiTaskBallet(RoomBallet):
     config: MultiTaskConfig
     ballet_name = "MultiTask"
     config_type = MultiTaskConfig
+    observation_settings = ("obs", "task_as", "split", "part")
 
     def __init__(self, num_envs: int, **kwargs: object) -> None:
         super().__init__(num_envs, **kwargs)

@@ -118,6 +118,7 @@ class TwoRooms(BatchTask):
     option_names = ("goal",)
     action_names = ("turn left", "turn right", "forward")
     config_type = TwoRoomsConfig
+    observation_settings = ("image_size",)
 
     def __init__(self, num_envs: int, **kwargs: object) -> None:
         self.config = config = TwoRoomsConfig(**kwargs)  # type: ignore[arg-type]

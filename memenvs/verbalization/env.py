@@ -105,6 +105,7 @@ class EpisodicQA(BatchTask):
 
     option_names = ("question",)
     config_type = EpisodicQAConfig
+    observation_settings = ("modalities",)
 
     def __init__(self, num_envs: int, **kwargs: object) -> None:
         self.config = EpisodicQAConfig(**kwargs)  # type: ignore[arg-type]

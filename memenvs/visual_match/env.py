@@ -112,6 +112,7 @@ class VisualMatch(BatchTask):
     option_names = ("goal",)
     action_names = ("turn left", "turn right", "forward")
     config_type = VisualMatchConfig
+    observation_settings = ("obs",)
 
     def __init__(self, num_envs: int, **kwargs: object) -> None:
         self.config = config = VisualMatchConfig(**kwargs)  # type: ignore[arg-type]

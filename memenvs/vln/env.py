@@ -98,6 +98,7 @@ class GraphNavigation(BatchTask):
     """
 
     option_names = ("episode_number", "instr_id")
+    observation_settings = ("features", "feature_size", "panorama", "tokenizer", "data_dir", "max_tokens", "too_long")
     config: VLNConfig
 
     def __init__(self, num_envs: int, **kwargs: Any) -> None:

@@ -21,11 +21,11 @@ from memenvs.agents.vec_env import (
     check_vocabulary,
     encoder_fingerprint,
     episode_is_trial,
-    full_id,
     vocabulary_fingerprint,
 )
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.darkroom.env import Darkroom
+from memenvs.registry import full_id
 from memenvs.resets import stream_seed
 from memenvs.wrappers import PlaceWrapper, TrialWrapper
 from tests.agents.learners import darkroom
@@ -178,6 +178,9 @@ def test_ids_without_version_or_with_their_module_are_the_same_environments() ->
         assert isinstance(env, TrialVecEnv), id
         env.close()
     assert full_id("CartPole-v0") == "CartPole-v0"
+    env = make_vec_env("Darkroom-v0", 2)  # as `evaluate` and the commands
+    assert isinstance(env, TrialVecEnv) and env.env.trial_episodes == 10
+    env.close()
 
 
 class Subclass(TrialEnv):

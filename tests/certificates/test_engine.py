@@ -112,6 +112,7 @@ def test_test_sets() -> None:
     assert first.hash == find_test_set("memenvs/Darkroom-v0", "v0").hash != find_test_set("Darkroom-Gap-v0").hash
     assert max(stream_seed(seed) for seed in range(10_000)) < FIRST_SEED and first.seeds[-1] < 2**31
     assert replace(first, trials=199).hash != first.hash
+    assert replace(first, episode_hash="sha256:" + 64 * "0").hash == first.hash  # of a certificate that is made later
     expected = {"VisualMatch-v0": None, "VLN-R2R-v0": "val_unseen", "RoomBallet-MultiTask-v0": None}
     assert {name: find_split(find_environment(name)) for name in expected} == expected
     with pytest.raises(ValueError, match=r"unknown test_set 'v1' of memenvs/Darkroom-v0; choose from \['v0'\]"):
@@ -209,7 +210,9 @@ def test_commands(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         listed = made.with_rows([row]).to_json()["rows"][-1:]
         rows.write_text(json.dumps({"id": spec.id, "test_set": "v0", "episode_hash": None, "rows": listed}))
         text = call(capsys, "certify", spec.id, "--rows", str(rows), "--certificate", str(out))
-        assert "toy/Cue-v0: short" in text and "trained, window 16 (trained, 1,000 steps)" in text
+        assert "toy/Cue-v0: short" in text and "trained, window 16 (1,000 steps)" in text
+        table = text.splitlines()[2 : 3 + len(made.rows) + 1]
+        assert len({len(line) for line in table}) == 1  # columns
         sets = json.loads(call(capsys, "test-set", spec.id, "--json"))
         assert sets["test_sets"] == [find_test_set(spec.id).to_json()]
         assert "200 trials of 1 episodes" in call(capsys, "test-set", spec.id)

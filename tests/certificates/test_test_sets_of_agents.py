@@ -82,7 +82,51 @@ def test_a_run_is_evaluated_on_a_test_set(tmp_path: Path, capsys: pytest.Capture
         (["--test_set", "v2"], "unknown test_set 'v2' of memenvs/Darkroom-Gap-v0"),
         (["--test_set", "v0", "--trials", "3"], "--test_set has its own trials"),
         (["--test_set", "v0", "--name", "evaluation"], "evaluation.json has no demonstrations and no test set"),
-        (["--test_set", "v0", "--name", "x", "--eval_kwargs.gap", "3"], "has gap=20, got an environment with 3"),
+        (
+            ["--test_set", "v0", "--name", "x", "--eval_kwargs.gap", "3"],
+            "--eval_kwargs.gap: test set v0 of memenvs/Darkroom-Gap-v0 sets it",
+        ),
     ):
         assert main(["evaluate", str(folder), *extra]) == 2
         assert message in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_test_set_replaces_the_settings_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "run"
+    small = ["--total_steps", "512", "--n_envs", "1", "--no-evaluate", "--json", "--out", str(folder)]
+    assert main(["train", "demo", *small]) == 0
+    capsys.readouterr()
+    assert main(["evaluate", str(folder), "--test_set", "v0"]) == 0
+    lines = capsys.readouterr()
+    (line,) = [each for each in lines.err.splitlines() if each.startswith("test set v0 replaces settings of the run: ")]
+    assert line.endswith(": trial_episodes=None by 10, size=5 by 10, max_episode_steps=25 by 100")
+    data = json.loads((folder / "test_set_v0.json").read_text())
+    assert data["agent"]["test_set"] == json.loads(json.dumps(find_test_set("Darkroom-v0").to_json()))
+
+
+@pytest.mark.slow
+def test_a_run_keeps_what_it_observes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, observed = tmp_path / "run", {"obs": "one_hot", "place": True}
+    small = ["--total_steps", "1024", "--eval_steps", "200", "--no-evaluate", "--json", "--out", str(folder)]
+    settings = [
+        "--eval_kwargs",
+        "{}",
+        "--env",
+        "memenvs/VisualMatch-Led-v0",
+        "--env_kwargs",
+        json.dumps(observed | {"fruit_reward": 0.5}),
+    ]
+    assert main(["train", "ci-smoke", *small, *settings]) == 0
+    assert main(["evaluate", str(folder), "--test_set", "v0"]) == 0
+    assert "test set v0 replaces settings of the run: fruit_reward=0.5 by 0.01\n" in capsys.readouterr().err
+    assert json.loads((folder / "test_set_v0.json").read_text())["agent"]["observed"] == observed
+    assert main(["report", str(folder)]) == 0
+    assert "v0, observed with obs=&#x27;one_hot&#x27;, place=True" in (folder / "report.html").read_text()
+
+
+def test_a_model_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "gru.zip"
+    file.touch()
+    assert main(["evaluate", str(file)]) == 2
+    assert "is a file, not the folder of a run; memenvs.agents.evaluate(ID, model) scores" in capsys.readouterr().err

@@ -93,8 +93,11 @@ def test_trials_of_a_run_do_not_depend_on_its_copies_in_training() -> None:
 
 def test_results_print_as_a_short_table(model: PartialUpdatePPO) -> None:
     lines = str(evaluate(GAP, model, trials=2)).splitlines()
-    assert lines[0] == f"{GAP}, test set v0: 2 trials"
+    score = find_environment(GAP).score_key
+    assert lines[0] == f"{GAP}, test set v0: 2 trials" and lines[-1] == f"hash: {replace(TEST, trials=2).hash}"
     assert lines[1].split("  ")[-1] == "episodes 2 to 10" and len(lines) < 10
+    assert lines[2].startswith(f"{score} (score)  ") and "(score)" not in "".join(lines[3:])
+    assert len({len(line) for line in lines[1:-1]}) == 1
     by_hand = TrialResults({"b": np.array([[1.0, 2.0, 4.0], [3.0, 6.0, 8.0]]), "a": np.ones((2, 3))}, np.arange(2), {})
     assert str(by_hand).splitlines() == [
         "2 trials",
@@ -102,6 +105,7 @@ def test_results_print_as_a_short_table(model: PartialUpdatePPO) -> None:
         "a              1 +- 0              1 +- 0",
         "b              2 +- 1              5 +- 2",
     ]
+    assert by_hand == by_hand and by_hand != replace(by_hand)  # no error of arrays
     one = TrialResults({"b": np.ones((2, 1))}, np.arange(2), {})
     assert str(one).splitlines()[1:] == ["            episode 1", "b              1 +- 0"]
     unfinished = TrialResults({"b": np.array([[np.nan], [1.0]])}, np.arange(2), {})
@@ -117,7 +121,40 @@ def test_what_is_refused(model: PartialUpdatePPO) -> None:
         (GAP, {"test_set": find_test_set("FourBoxes-v0")}, "unexpected keyword|test_set 'v0' is of memenvs/FourBoxes"),
         (GAP, {"trials": 0}, "trials must be an integer of at least 1 and at most 200, got 0"),
         (GAP, {"trials": 201}, "trials must be an integer of at least 1 and at most 200, got 201"),
-        ("FourBoxes-v0", {"trials": 1}, "observation 'phase' must be of shape"),
+        ("FourBoxes-v0", {"trials": 1}, r"has learned with 'phase', which the environment does not observe: it has \["),
+        (GAP, {"env_kwargs": {"gap": 3}}, "env_kwargs must be of what is observed, got 'gap', which test_set 'v0' of"),
+        (gym.make(GAP), {"env_kwargs": {"place": True}}, "env_kwargs must be None with an environment"),
     ):
         with pytest.raises(ValueError, match=message):
             evaluate(env, model, **arguments)  # type: ignore[arg-type]
+    for env, policy, message in (
+        (model, GAP, r"env must be an id, .*, got <.*PartialUpdatePPO.*>; call evaluate\(env, policy\)"),
+        (
+            GAP,
+            "gru.zip",
+            "policy must be a model or have predict, got 'gru.zip'; load a file by the class that saved it",
+        ),
+    ):
+        with pytest.raises(TypeError, match=message):
+            evaluate(env, policy)  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+def test_what_a_model_observes_is_free() -> None:
+    """The trials are the same, and the results name the difference."""
+    id, settings = "memenvs/VisualMatch-Led-v0", {"obs": "one_hot", "place": True}
+    env = make_vec_env(id, 2, seed=0, **settings)
+    assert {"place", "image"} <= set(env.observation_space.spaces)  # type: ignore[attr-defined]
+    own = learner("gru", env=env)
+    results = [evaluate(id, own, trials=2, env_kwargs=settings), evaluate(env, own, trials=2)]
+    assert same(*results) and results[0].to_json()["observed"] == settings
+    assert "observed with obs='one_hot', place=True" in str(results[0]).splitlines()
+    plain = evaluate(id, learner("gru", env=make_vec_env(id, 2, seed=0)), trials=2)
+    assert results[0].test_set == plain.test_set and not plain.observed and "observed" not in str(plain)
+
+
+@pytest.mark.slow
+def test_an_environment_of_other_observations_keeps_its_id() -> None:
+    env = make_vec_env("Search-v0", 1, obs_mode="scan", split="test", max_episode_steps=500)
+    assert TrialEvaluator(env, test_set="v0").test_set == find_test_set("memenvs/Search-v0")
+    env.close()

@@ -102,8 +102,12 @@ def test_environments_that_fit() -> None:
             env(spaces.Box(-1.0, 1.0, (4,), np.float32)),
             r"observation 'observation' must be of shape \(3,\), .*got \(4,\)",
         ),
-        (plain, env(spaces.Dict({"vector": vector})), r"observation 'observation' must be of shape \(3,\), .*got None"),
-        (both, env(spaces.Dict({"image": image})), r"observation 'vector' must be of shape \(3,\), .*got None"),
+        (
+            plain,
+            env(spaces.Dict({"vector": vector})),
+            r"has learned with 'observation', .* not observe: it has \['vector'\]",
+        ),
+        (both, env(spaces.Dict({"image": image})), r"has learned with 'vector', .* not observe: it has \['image'\]"),
         (plain, env(vector, spaces.Discrete(3)), r"action_space must be Discrete\(2\), .*got Discrete\(3\)"),
     ):
         with pytest.raises(ValueError, match=message):

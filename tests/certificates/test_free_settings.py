@@ -1,0 +1,113 @@
+"""Settings that only change what is observed: they leave episodes, rewards and ends as they are."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memenvs.certificates.test_sets import find_test_set, playable_test_set
+from memenvs.core import TrialVectorEnv
+from memenvs.registry import ENVIRONMENTS, EnvironmentSpec, find_environment
+from memenvs.task import load_task
+
+STEPS = 70
+#: Id -> changes of what is observed; all of them together have every such setting of the task.
+CHANGES: dict[str, list[dict[str, Any]]] = {
+    "VisualMatch-Led-v0": [{"obs": "one_hot"}],
+    "Search-Small-v0": [
+        {"obs_mode": "frames"},
+        {"obs_mode": "frames", "image_size": (96, 128), "modalities": ["depth"]},
+        {"modalities": ["pose"], "pose_source": "dead_reckoning", "collision_known": True},
+    ],
+    "ExtObjNav-Small-v0": [
+        {"compass": False},
+        {"obs_mode": "rgb", "image_size": (24, 32), "sensors": ["depth", "semantic"]},
+    ],
+    "TwoRooms-v0": [{"image_size": (20, 30)}],
+    "FourBoxes-Gap-v0": [{"image_size": (36, 36)}],
+    "RoomBallet-FIFO-v0": [{"obs": "symbols"}],
+    "RoomBallet-MultiTask-v0": [
+        {"obs": "symbols"},
+        {"task_as": "language"},
+        {"task_as": "language", "split": 1, "part": "held_out"},
+    ],
+    "EpisodicQA-Tiny-v0": [{"modalities": ["symbols"]}],
+    "VLN-R2R-v0": [
+        {"features": "none", "panorama": True},
+        {"feature_size": 5, "max_tokens": 9},
+        {"max_tokens": 4000, "too_long": "error"},
+        {"tokenizer": "wordpiece", "data_dir": "vocabulary"},
+    ],
+}
+
+
+def play(env: TrialVectorEnv, seed: int) -> list[Any]:
+    """Rewards, ends and the truth about every step of random possible actions."""
+    rng = np.random.default_rng(seed)
+    infos = env.reset(seed=seed)[1]
+    steps: list[Any] = [infos]
+    for _ in range(STEPS):
+        masks = env.task.action_masks()
+        masks = np.ones((env.num_envs, env.single_action_space.n)) if masks is None else masks  # type: ignore[attr-defined]
+        actions = np.argmax(masks * (1.0 + rng.random(masks.shape)), axis=1)
+        _, rewards, terminated, truncated, infos = env.step(actions)
+        for info in (infos, infos.get("final_info", {})):
+            info.pop("final_obs", None)
+        steps.append((rewards.copy(), terminated.copy(), truncated.copy(), infos))
+    env.close()
+    return steps
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CHANGES)
+def test_episodes_rewards_and_ends_stay(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "vocabulary"
+    folder.mkdir()
+    (folder / "vocab.txt").write_text("[PAD]\n[UNK]\n[SEP]\ngo\n.\n")
+    monkeypatch.chdir(tmp_path)
+    trials = find_test_set(name)
+    task = find_environment(name).task
+    assert task is not None
+    first = play(TrialVectorEnv(task, 3, **trials.settings), 7)
+    for change in CHANGES[name]:
+        env = TrialVectorEnv(task, 3, **{**trials.settings, **change})
+        trials.check_env(env)
+        assert playable_test_set(env, "v0").id == trials.id
+        np.testing.assert_equal(play(env, 7), first)
+
+
+@pytest.mark.parametrize("spec", [each for each in ENVIRONMENTS if each.task is not None], ids=lambda spec: spec.name)
+def test_every_free_setting_is_tried(spec: EnvironmentSpec) -> None:
+    task = load_task(spec.task or "")
+    assert task.config_type is None or set(task.observation_settings) <= {
+        each.name for each in fields(task.config_type)
+    }
+    relatives = [name for name in CHANGES if _declares(find_environment(name)) is _declares(spec)]
+    assert set(task.observation_settings) <= {each for name in relatives for change in CHANGES[name] for each in change}
+
+
+def _declares(spec: EnvironmentSpec) -> type:
+    """The class that declares what the task of an id observes."""
+    return next(each for each in load_task(spec.task or "").__mro__ if "observation_settings" in vars(each))
+
+
+def test_other_settings_are_not_free() -> None:
+    trials = find_test_set("VisualMatch-Led-v0")
+    env = TrialVectorEnv(load_task(find_environment(trials.id).task or ""), 1, **{**trials.settings, "obs": "one_hot"})
+    trials.check_env(env)
+    longer = {**trials.settings, "obs": "one_hot", "phases": (4, 10, 16)}
+    with pytest.raises(ValueError, match=r"has phases=\(4, 80, 16\), got an environment with \(4, 10, 16\)"):
+        trials.check_env(TrialVectorEnv(type(env.task), 1, **longer))
+
+
+@pytest.mark.parametrize("name", ["Search-v0", "Search-Small-v0"])
+@pytest.mark.parametrize("obs_mode", ["scan", "frames"])
+def test_what_is_observed_does_not_decide_the_id(name: str, obs_mode: str) -> None:
+    trials = find_test_set(name)
+    env = TrialVectorEnv(find_environment(name).task or "", 1, **{**trials.settings, "obs_mode": obs_mode})
+    assert playable_test_set(env, "v0").id == f"memenvs/{name}"
+    env.close()

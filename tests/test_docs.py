@@ -6,9 +6,12 @@ import ast
 import json
 import re
 import shlex
+import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -117,7 +120,8 @@ def check_command(words: list[str]) -> None:
     """Raise or exit where a command line is wrong; nothing is run."""
     if words[0] == "memenvs":
         options = make_parser().parse_args(words[1:])
-        if getattr(options, "id", None) and ":" not in options.id:  # else no id, or one of a package of the reader's
+        # else no id, or one of a package of the reader's, such as the template
+        if getattr(options, "id", None) and ":" not in options.id and not options.id.startswith("corridor/"):
             spec = find_environment(options.id)
             known = {*setting_names(spec.task), "trial_episodes", "trial_steps", "max_episode_steps"}
             assert parse_settings(getattr(options, "env_kwargs", None)).keys() <= known
@@ -194,6 +198,18 @@ def test_the_code_of_a_page_runs(page, tmp_path):
     # a comment that begins with a number or a bracket is what is printed, up to a colon
     comments = re.findall(r"^print\(.*\)  # ((?:-?\d|[\[(]).*?)(?::|$)", code, re.MULTILINE)
     assert set(comments) <= set(done.stdout.splitlines()), f"{page} prints\n{done.stdout}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_packages_of_no_extra_are_named_above_the_code(page):
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    brought = {re.match(r"[\w-]+", each)[0] for name, needed in extras.items() if name != "dev" for each in needed}
+    text = page.read_text()
+    for module in {found[1] for found in re.finditer(r"^(?:import|from) (\w+)", script(text), re.MULTILINE)} - REQUIRED:
+        names = {name.replace("_", "-").lower() for name in packages_distributions().get(module, [module])}
+        if module not in sys.stdlib_module_names and not names & brought:
+            before = re.split(rf"^(?:import|from) {module}\b", text, flags=re.MULTILINE)[0]
+            assert re.search(rf"(?:needs|pip install) .*\b({'|'.join(names)})\b", before), f"{page} imports {module}"
 
 
 @pytest.mark.programs

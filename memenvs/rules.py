@@ -18,7 +18,7 @@ PREVIOUS_ACTION = "previous_action"
 
 
 class RuleError(ValueError):
-    """The settings of a task leave out what a rule has to observe."""
+    """The settings of a task leave out what a rule has to observe, or a class is no whole rule."""
 
 
 class Rule(ABC):
@@ -27,7 +27,8 @@ class Rule(ABC):
     It reads the settings of the task and nothing of its state: all that it knows is what it observes. The registry
     names the rules of each id (`EnvironmentSpec.policies`), and certificates play them (`memenvs.certificates`).
 
-    A subclass defines `choose`, and `see` and `forget` if it remembers anything.
+    A subclass defines `choose`, and `see` and `forget` if it remembers anything. The folder
+    `examples/own_task_and_memory` has two as an example.
 
     Args:
         task: The task.
@@ -48,8 +49,8 @@ class Rule(ABC):
     bits: float | None = None
     _previous: np.ndarray | None = None  # own actions at the last step, as `PREVIOUS_ACTION` has them
 
-    @abstractmethod
-    def __init__(self, task: BatchTask) -> None: ...
+    def __init__(self, task: BatchTask) -> None:  # noqa: B027  (a rule without memory keeps nothing of the task)
+        pass
 
     def forget(self, env_mask: np.ndarray) -> None:  # noqa: B027  (a rule without memory has nothing to forget)
         """Forget everything: a trial begins, or a certificate wipes the memory.
@@ -231,8 +232,13 @@ def make_rule(path: str, task: BatchTask) -> Rule:
     """Make the rule of a "module:Class" string for a task.
 
     Raises:
-        RuleError: The settings of the task leave out what the rule has to observe.
+        RuleError: The settings of the task leave out what the rule has to observe. Or the class is no `Rule`, or leaves
+            out a method that a rule must define.
     """
-    made = load_class(path)(task)
-    assert isinstance(made, Rule), "rows of the registry name rules"
+    rule = load_class(path)
+    if not (isinstance(rule, type) and issubclass(rule, Rule)):
+        raise RuleError(f"{path} must be a subclass of memenvs.rules.Rule")
+    if rule.__abstractmethods__:
+        raise RuleError(f"{path} must define {' and '.join(sorted(rule.__abstractmethods__))} (memenvs.rules.Rule)")
+    made: Rule = rule(task)
     return made

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.test_docs import blocks, commands, script
 from tests.virtual_environment import Environment
 
 pytestmark = pytest.mark.programs
@@ -45,6 +46,14 @@ def test_the_template_is_installed_and_runs(tmp_path: Path) -> None:
     assert config == "CorridorConfig(length=3, max_episode_steps=20)"
     assert json.loads(played)["metrics"]["success"]["mean"] == 1.0
     assert (tmp_path / "a.gif").stat().st_size > 0
+    page = (TEMPLATE.parents[1] / "docs" / "certificates.md").read_text().partition("## Certify your own id")[2]
+    (rows,) = (block.text for block in blocks(page) if block.language == "json")
+    (tmp_path / "trained.json").write_text(rows)
+    lines = [f"assert main({words[1:]}) == 0" for words in commands(page)]
+    # an id that is registered again must have an equal row
+    certified = run("-c", "\n".join([script(page), "from memenvs.cli import main", *lines]))
+    assert len(lines) == 3 and certified.count("corridor/Corridor-v0: short") == 3
+    assert "trained, window 4" in (tmp_path / "new.json").read_text()
     code = (  # in one process, as importing torch takes longest
         "from memenvs.agents import make_vec_env, presets\n"
         "from memenvs.agents.cli import main\n"
@@ -54,5 +63,5 @@ def test_the_template_is_installed_and_runs(tmp_path: Path) -> None:
     trained, rest = run("-c", code).splitlines()
     result = json.loads(trained)
     assert result["steps"] == 2048 and "success" in result["evaluation"]["agent"]["metrics"]
-    assert set(result["evaluation"]) == {"agent", "random", "oracle"}
+    assert set(result["evaluation"]) == {"agent", "random", "memoryless", "oracle"}
     assert rest == "TrialVecEnv True"

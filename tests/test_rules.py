@@ -129,6 +129,30 @@ def test_other_ids_and_settings_are_refused(capsys: pytest.CaptureFixture[str]) 
         make_rule(spec.policies["memoryless"], env.task)
 
 
+class OfOneMethod(Rule):
+    way, window = "window", 2
+
+    def choose(self, observation: Observation) -> np.ndarray:
+        return np.zeros(len(observation["position"]), np.int64)
+
+
+class WithoutChoose(Rule):
+    """Defines nothing."""
+
+
+def test_a_rule_needs_choose_alone() -> None:
+    task = make("Darkroom-v0", 3)[0].task
+    rule = make_rule(f"{__name__}:OfOneMethod", task)
+    rule.start(*np.ones((2, 3), bool))
+    assert rule.actions({"position": np.zeros((3, 2))}).tolist() == [0, 0, 0]
+    for name, message in (
+        ("WithoutChoose", "WithoutChoose must define choose"),
+        ("make", "make must be a subclass of memenvs.rules.Rule"),
+    ):
+        with pytest.raises(RuleError, match=f"^{__name__}:{message}"):
+            make_rule(f"{__name__}:{name}", task)
+
+
 def test_images_and_scans_show_the_same_row() -> None:
     """The rule takes the row of the scan from images of any size."""
     chosen = []

@@ -117,7 +117,7 @@ def check_declared(spec: EnvironmentSpec) -> None:
     if not defines(load_task(spec.task), "oracle_actions"):
         missing.append("an oracle (oracle_actions of its task)")
     if IDEAL not in spec.policies:
-        missing.append("a rule 'ideal' (policies={'ideal': 'module:Class'} where it is registered)")
+        missing.append('a rule \'ideal\' (policies={"ideal": "module:Class"} in `register`, see memenvs.rules.Rule)')
     if missing:
         raise ValueError(
             f"{spec.id} cannot be certified: its scores are not declared, it lacks {' and '.join(missing)}"

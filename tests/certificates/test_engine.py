@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from memenvs.certificate import DATA, PolicyRow, Training, read_certificate, write_certificate
-from memenvs.certificates.engine import certify, check_hash, played_again
+from memenvs.certificates.engine import certify, check_hash, played_again, read_rows
 from memenvs.certificates.episodes import ACTIONS, hash_episodes, ignored_actions
 from memenvs.certificates.test_sets import FIRST_SEED, find_split, find_test_set, playable_test_set
 from memenvs.cli import main
@@ -219,6 +219,16 @@ def test_commands(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert {row["verdict"] for row in json.loads(call(capsys, "list", "--json"))} <= {"long", "short", "none", None}
 
 
+def test_the_page_shows_a_file_of_rows(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "certificates.md").read_text()
+    (tmp_path / "trained.json").write_text(page.partition("```json\n")[2].partition("```")[0])
+    with registered() as spec:
+        made = replace(certify(spec.id, quick=True), id="corridor/Corridor-v0")
+    (row,) = read_rows(tmp_path / "trained.json", made)
+    assert row.training is not None and (row.name, row.way, row.window) == ("trained, window 4", "window", 4)
+    assert row in made.with_rows([row]).rows
+
+
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert main(list(arguments)) == 2
     return capsys.readouterr().err
@@ -234,6 +244,12 @@ def test_refusals(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     with registered(policies={}) as spec:
         text = refused(capsys, "certify", spec.id)
         assert "toy/Cue-v0 cannot be certified: its scores are not declared, it lacks a rule 'ideal'" in text
+        assert '(policies={"ideal": "module:Class"} in `register`, see memenvs.rules.Rule)' in text
+    incomplete = {"ideal": "tests.test_rules:WithoutChoose"}
+    with registered(policies=incomplete) as spec:
+        text = refused(capsys, "certify", spec.id, "--quick")
+        assert text.endswith("argument ID: tests.test_rules:WithoutChoose must define choose (memenvs.rules.Rule)\n")
+        assert text.count("\n") == 1
     with registered(task="tests.bare_task:Bare", policies={}) as spec:
         text = refused(capsys, "certify", spec.id)
         assert "it lacks an oracle (oracle_actions of its task) and a rule 'ideal'" in text

@@ -17,6 +17,7 @@ def register_environments() -> None:
         remembers="the signal at the entrance, until the junction",
         score_key="success",
         defaults={"trial_episodes": 1},
+        policies={"ideal": "memenvs_corridor.rules:Ideal", "memoryless": "memenvs_corridor.rules:Blind"},
     )
 
 

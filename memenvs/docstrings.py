@@ -20,7 +20,7 @@ def docstring_sections(of: object) -> dict[str, str]:
     """Split a docstring into its sections.
 
     Args:
-        of: A class, function or module.
+        of: A class, function or module; a class without a docstring does not have that of its base.
 
     Returns:
         Title -> text, dedented. What is outside of all sections has the title "". A section begins with a line such as
@@ -28,7 +28,7 @@ def docstring_sections(of: object) -> dict[str, str]:
     """
     found: dict[str, list[str]] = {"": []}
     title = ""
-    for line in (inspect.getdoc(of) or "").splitlines():
+    for line in inspect.cleandoc(of.__doc__ or "").splitlines():
         begin = re.fullmatch(r"([A-Z]\w+(?: \w+){0,3}):", line)
         if begin:
             title = begin[1]
@@ -78,9 +78,8 @@ def attributes(config_type: type) -> Mapping[str, str]:
     """Meaning of each attribute; a subclass replaces those of its bases, unless by "See ..."."""
     found: dict[str, str] = {}
     for each in reversed(config_type.__mro__):
-        if each.__dict__.get("__doc__"):
-            own = items(docstring_sections(each).get("Attributes", ""))
-            found |= {name: text for name, text in own.items() if name not in found or not text.startswith("See ")}
+        own = items(docstring_sections(each).get("Attributes", ""))
+        found |= {name: text for name, text in own.items() if name not in found or not text.startswith("See ")}
     return found
 
 

@@ -376,6 +376,50 @@ def test_modules_of_the_working_folder(tmp_path: Path, monkeypatch, capsys) -> N
         sys.modules.pop("own_tasks_here", None)
 
 
+SIGNAL = """
+import memenvs
+from memenvs.rules import Rule
+from tests.certificates.cue import Cue, CueIdeal
+
+class Plain(Cue):
+    pass
+
+class Undescribed(Rule):
+    def choose(self, observation):
+        return 0 * observation["cue"]
+
+memenvs.register(
+    "here/Cue-v0",
+    Plain,
+    policies={"ideal": "tests.certificates.cue:CueIdeal", "blind": __name__ + ":Undescribed"},
+    defaults={"trial_episodes": 1},
+)
+"""
+
+
+def test_list_prints_a_command_that_plays_a_rule_of_others(tmp_path: Path, monkeypatch, capsys) -> None:
+    from memenvs.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "own_signal_here.py").write_text(SIGNAL)
+    try:
+        for command, expected in (
+            (["own_signal_here:Cue-v0"], "own_signal_here:here/Cue-v0"),
+            (["here/Cue-v0", "--import", "own_signal_here"], "here/Cue-v0 --import own_signal_here"),
+        ):
+            assert main(["list", *command]) == 0
+            text = capsys.readouterr().out
+            assert f"\nScripted policy `blind`: `memenvs rollout {expected} --policy blind` plays it\n" in text
+            registry._ROWS.pop("here/Cue-v0")  # as in another process
+            gym.registry.pop("here/Cue-v0")
+            sys.modules.pop("own_signal_here")
+            assert main(["rollout", *expected.split(), "--policy", "blind", "--episodes", "1"]) == 0
+            capsys.readouterr()
+    finally:
+        sys.modules.pop("own_signal_here", None)
+
+
 def test_each_program_names_the_commands_of_the_other(capsys) -> None:
     from memenvs.agents.cli import main as agents_main
     from memenvs.cli import main

@@ -251,7 +251,7 @@ def _add_dataset_arguments(dataset: argparse.ArgumentParser) -> None:
     add_settings_argument(dataset, "settings of the environment")
     dataset.add_argument(
         "--policy",
-        choices=(*POLICIES, *policy_help()),
+        metavar="NAME",
         help="who plays, as in `memenvs rollout` (default: random); `memenvs-agents dataset RUN` writes trials of a "
         "trained agent",
     )
@@ -303,11 +303,10 @@ def _add_environment(command: argparse.ArgumentParser) -> None:
 
 
 def _add_policy(command: argparse.ArgumentParser, seed: int | None = 0) -> None:
-    added = policy_help()
-    who = "; ".join(["who plays", *(f"{name}, {text}" for name, text in added.items())])
-    command.add_argument(
-        "--policy", choices=(*POLICIES, *added), default="random", help=f"{who} (default: %(default)s)"
+    who = "; ".join(
+        [f"who plays: {' or '.join(POLICIES)}", *(f"{name}, {text}" for name, text in policy_help().items())]
     )
+    command.add_argument("--policy", metavar="NAME", default="random", help=f"{who} (default: %(default)s)")
     command.add_argument(
         "--seed", type=non_negative_int, default=seed, metavar="S", help="seed of environment and policy (default: 0)"
     )

@@ -15,11 +15,13 @@ from memenvs.cli.common import UserError, environment_spec, print_json, settings
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.docstrings import docstring_sections, items, setting_rows, task_sections
 from memenvs.plugins import load_class
-from memenvs.registry import ENVIRONMENTS, EnvironmentSpec, environments
+from memenvs.registry import ENVIRONMENTS, NAMESPACE, EnvironmentSpec, environments
 from memenvs.task import PHASE, load_task
 
 #: What `list` says of ids whose answer is a picture.
 PICTURE = "learn by prediction: the answer is a picture"
+#: Last line of `list`.
+CLOSE = "*: close, a threshold of the verdict lies within two standard errors"
 #: Columns of a line of `list ID`.
 WIDTH = 110
 
@@ -31,7 +33,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.id is not None:
         if arguments.markdown:
             raise UserError("argument --markdown: not allowed with argument ID")
-        _print_environment(environment_spec(arguments.id), arguments.json)
+        spec = environment_spec(arguments.id)
+        _print_environment(spec, _played_as(arguments, spec), arguments.json)
         return
     if arguments.markdown:
         print(markdown_table())
@@ -49,7 +52,8 @@ def run(arguments: argparse.Namespace) -> None:
         needs = f" (needs {spec.needs})" if spec.needs else ""
         needs += f" ({PICTURE})" if spec.answers_picture else ""
         remembers = f"remember {spec.remembers}" if spec.remembers else ""
-        print(f"{spec.id:{width}}  {verdict_of(spec) or '-':5}  {remembers}{needs}".rstrip())
+        print(f"{spec.id:{width}}  {verdict_cell(spec):6}  {remembers}{needs}".rstrip())
+    print(CLOSE)
 
 
 def verdict_of(spec: EnvironmentSpec) -> Verdict | None:
@@ -58,8 +62,19 @@ def verdict_of(spec: EnvironmentSpec) -> Verdict | None:
     return None if certificate is None else certificate.verdict
 
 
-def environment_facts(spec: EnvironmentSpec) -> list[tuple[str, str]]:
-    """Facts of the page of an id, name and text, in Markdown."""
+def verdict_cell(spec: EnvironmentSpec) -> str:
+    """Cell of a table: the verdict of an id, with "*" where it is close; "-" without one."""
+    certificate = spec.load_certificate()
+    return "-" if certificate is None else certificate.verdict + "*" * certificate.is_close
+
+
+def environment_facts(spec: EnvironmentSpec, played_as: str = "") -> list[tuple[str, str]]:
+    """Facts of the page of an id, name and text, in Markdown.
+
+    Args:
+        spec: Row of the id.
+        played_as: The id in commands; "" for its name.
+    """
     assert spec.task is not None
     sections = task_sections(load_task(spec.task))
     limits = {name: value for name, value in spec.defaults.items() if name in ("trial_episodes", "trial_steps")}
@@ -73,7 +88,7 @@ def environment_facts(spec: EnvironmentSpec) -> list[tuple[str, str]]:
         ("Oracle", f"at least {spec.oracle_at_least:g}; a test checks it" if spec.oracle_at_least is not None else ""),
         ("Random policy", f"below {spec.random_below:g}; a test checks it" if spec.random_below is not None else ""),
         ("To report", _protocol(spec)),
-        *((f"Scripted policy `{name}`", _rule(spec, name)) for name in spec.policies),
+        *((f"Scripted policy `{name}`", _rule(spec, name, played_as or spec.name)) for name in spec.policies),
         ("Agents", f"{PICTURE}, which plain PPO does not learn to draw" if spec.answers_picture else ""),
         ("Speed", " ".join(sections.get("Speed", "").split())),
         ("Needs", spec.needs),
@@ -92,7 +107,14 @@ def observation_rows(env: TrialEnv) -> list[tuple[str, str, str]]:
     return [(key, str(known.get(key, "")), text) for key, text in meanings.items()]
 
 
-def _print_environment(spec: EnvironmentSpec, as_json: bool) -> None:
+def _played_as(arguments: argparse.Namespace, spec: EnvironmentSpec) -> str:
+    """The id as commands take it: with the modules that register it, and the namespace if it is of others."""
+    module, colon, _ = arguments.id.rpartition(":")
+    id = spec.name if spec.namespace == NAMESPACE else spec.id
+    return " ".join([f"{module}{colon}{id}", *(f"--import {name}" for name in arguments.imports)])
+
+
+def _print_environment(spec: EnvironmentSpec, played_as: str, as_json: bool) -> None:
     """Print what the page of an id says: facts, spaces, settings, certificate."""
     if spec.task is None:
         raise UserError(f"argument ID: must be a task of memenvs, got {spec.id}")
@@ -105,7 +127,7 @@ def _print_environment(spec: EnvironmentSpec, as_json: bool) -> None:
         name: (repr(spec.defaults[name]) if name in spec.defaults else default, text)
         for name, default, text in (setting_rows(task.config_type) if task.config_type else ())
     }
-    facts = environment_facts(spec)
+    facts = environment_facts(spec, played_as)
     certificate = spec.load_certificate()
     if as_json:
         document: dict[str, Any] = {"id": spec.id, "facts": dict(facts), "verdict": verdict_of(spec)}
@@ -141,10 +163,10 @@ def _protocol(spec: EnvironmentSpec) -> str:
     return f"test set `{trials.name}`: {trials.trials} trials{split}, actions drawn as in training (`evaluate`)"
 
 
-def _rule(spec: EnvironmentSpec, name: str) -> str:
+def _rule(spec: EnvironmentSpec, name: str, played_as: str) -> str:
     """Describe a scripted policy, with the command that plays it."""
     text = docstring_sections(load_class(spec.policies[name]))[""]
-    return f"{' '.join(text.split())} `memenvs rollout {spec.name} --policy {name}` plays it"
+    return f"{' '.join(text.split())} `memenvs rollout {played_as} --policy {name}` plays it".lstrip()
 
 
 def _amount(number: int, unit: str) -> str:
@@ -168,7 +190,7 @@ def markdown_table() -> str:
         cells = (
             f"`{spec.id}`",
             spec.remembers,
-            verdict_of(spec) or "-",
+            verdict_cell(spec),
             f"`{spec.score_key}`",
             f"{spec.oracle_at_least:g}",
             f"{spec.random_below:g}",

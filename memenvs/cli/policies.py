@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 
 from memenvs.actions import draw_actions
+from memenvs.checks import choices_for
 from memenvs.cli.common import UserError, as_user_error
 from memenvs.cli.extensions import EnvPolicy, load_extensions
 from memenvs.core import TrialEnv
@@ -118,8 +119,8 @@ def make_policy(name: str, env: gym.Env, spec: EnvironmentSpec, rng: np.random.G
         rng: Source of what the policy draws.
 
     Raises:
-        UserError: The policy belongs to other environments, the settings of this one leave out what it has to observe,
-            or there is no oracle.
+        UserError: There is no such policy, or it belongs to other environments, the settings of this one leave out what
+            it has to observe, or there is no oracle.
     """
     if name == "random":
         return RandomEnvPolicy(env, rng)
@@ -134,7 +135,9 @@ def make_policy(name: str, env: gym.Env, spec: EnvironmentSpec, rng: np.random.G
     if rows is not None:
         having = ", ".join(row.id for row in rows)
         raise UserError(f"argument --policy {name}: is for {having} only, got {spec.id}")
-    extension = next(each for each in load_extensions() if name in each.policies)
+    extension = next((each for each in load_extensions() if name in each.policies), None)
+    if extension is None:
+        raise UserError(f"argument --policy: unknown {name!r}; {choices_for(name, (*POLICIES, *policy_help()))}")
     if extension.family != spec.family:
         raise UserError(
             f"argument --policy {name}: is for environments of family {extension.family} only, got {spec.id}"

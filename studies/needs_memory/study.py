@@ -186,13 +186,16 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/needs_memory"), help="folder of the runs")
     parser.add_argument("--rows", type=Path, default=Path(__file__).with_name("rows.jsonl"), help="file of the rows")
     parser.add_argument("--figure", type=Path, default=FIGURE, help="file of the figure")
-    parser.add_argument("--show", action="store_true", help="train nothing: print the tables and draw the figure")
-    parser.add_argument("--smoke", action="store_true", help="a rollout of some runs, to see that everything works")
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--show", action="store_true", help="train nothing: print the tables and draw the figure")
+    mode.add_argument("--smoke", action="store_true", help="a rollout of some runs, to see that everything works")
     options = parser.parse_args()
     if options.smoke:
         options.out, options.seeds = Path(tempfile.mkdtemp()), [0]
         options.rows, options.tasks = options.out / "rows.jsonl", ["darkroom-gap-20", "visual-match-led"]
     rows = [json.loads(line) for line in options.rows.read_text().splitlines()] if options.rows.exists() else []
+    if options.show and not rows:
+        parser.error(f"argument --rows: must have rows to show, got none in {options.rows}")
     show(rows, options.figure) if options.show else run_missing(options, rows)
 
 

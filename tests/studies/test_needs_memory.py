@@ -65,6 +65,18 @@ def test_an_interval_needs_three_seeds(study):
     assert format_scores(np.array([])) == "-"
 
 
+def test_no_figure_is_drawn_without_rows(study, tmp_path, monkeypatch, capsys):
+    figure = tmp_path / "figure.png"
+    for arguments, message in (
+        (["--smoke"], "argument --smoke: not allowed with argument --show"),
+        (["--rows", str(tmp_path / "none.jsonl")], "argument --rows: must have rows to show, got none in"),
+    ):
+        monkeypatch.setattr("sys.argv", ["study.py", "--show", "--figure", str(figure), *arguments])
+        with pytest.raises(SystemExit):
+            study["main"]()
+        assert message in capsys.readouterr().err and not figure.exists()
+
+
 def test_the_page_is_short():
     text = (FOLDER / "page.md").read_text()
     assert words(text) <= 600

@@ -62,7 +62,9 @@ def read(path: File, required: Iterable[str], is_known: Callable[[str], bool] | 
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = [name for name in archive.namelist() if known(name)]
             unpacked = sum(archive.getinfo(name).file_size for name in names)
-            if len(names) > len(set(names)):
+            if "_stable_baselines3_version" in archive.namelist():
+                problem = "is a model of Stable-Baselines3 and must be one of this package (memenvs.agents)"
+            elif len(names) > len(set(names)):
                 problem = "has two members of one name, so it is no checkpoint"
             elif unpacked > max(MIN_UNPACKED, MAX_RATIO * len(data)):
                 problem = f"unpacks to more than {MAX_RATIO} times its size, so it is no checkpoint"

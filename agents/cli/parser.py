@@ -216,7 +216,8 @@ def _add_record(commands: Any) -> None:
     record.add_argument(
         "--out",
         type=output_file,
-        help="the video, .gif or .mp4, which needs memenvs[video]; default video.gif in the folder",
+        help="the video, .gif or .mp4, which needs memenvs[video]; default video.gif in the folder of a run, gru.gif "
+        "beside a file gru.zip",
     )
 
 

@@ -86,14 +86,22 @@ def trajectories(options: argparse.Namespace, extra_arguments: list[str]) -> dic
 
 def record(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, Any]:
     """Record a video of a run's agent, or of a model that was saved in Python, over a trial."""
+    if not options.folder.exists():
+        raise ValueError(f"folder must be that of a run, or the file of a model, got {options.folder}: no such file")
     is_model = options.folder.is_file()
-    if is_model != (options.env is not None):
-        raise ValueError(f"--env must be the id that a model plays, and is for its file alone, got {options.env}")
     settings = parse_settings(options.env_kwargs)
-    if is_model and options.checkpoint is not None:
-        raise ValueError(f"--checkpoint must be left out with the file of a model, got {options.checkpoint}")
-    if not is_model:
+    if is_model:
+        from memenvs.agents.algorithms.checkpoint import Checkpoint
+
+        Checkpoint.read(options.folder)  # refuses other files before an option that is missing
+        if options.env is None:
+            raise ValueError(f"{options.folder}: the file of a model needs --env ID, as in --env Darkroom-v0")
+        if options.checkpoint is not None:
+            raise ValueError(f"--checkpoint must be left out with the file of a model, got {options.checkpoint}")
+    else:
         config = read_config(options.folder)
+        if options.env:
+            raise ValueError(f"--env goes with the file of a model, got {options.env} and the run {options.folder}")
         if not config.kind.acts:
             raise ValueError(f"run must be of an agent that acts, got one that learns to predict in {options.folder}")
         if settings:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from stable_baselines3 import PPO
 
 from memenvs.agents import make_vec_env
 from memenvs.agents.__main__ import main
@@ -84,15 +85,18 @@ def test_a_model_that_was_saved_in_python_is_recorded(tmp_path: Path, capsys: py
     assert (tmp_path / "model.gif").is_file() and result["file"] == str(tmp_path / "model.gif")
     run = ["record", str(make_run(tmp_path / "run", replace(find_preset("ci-smoke"), total_steps=8)))]
     (tmp_path / "other.zip").write_bytes(b"PK")
+    PPO("MlpPolicy", "CartPole-v1", device="cpu").save(tmp_path / "sb3.zip")
     for arguments, message in (
-        ([str(model)], "--env must be the id that a model plays, and is for its file alone, got None"),
+        ([str(model)], "model.zip: the file of a model needs --env ID, as in --env Darkroom-v0"),
         ([str(model), *game, "--checkpoint", "x.zip"], "--checkpoint must be left out with the file of a model"),
-        ([str(model), "--env", "FourBoxes-v0"], "observation 'position' must be of shape"),
+        ([str(model), "--env", "FourBoxes-v0"], "the model has learned with 'position', which the environment does not"),
         ([str(model), "--env", "Darkrom-v0"], "unknown id 'Darkrom-v0'; did you mean 'memenvs/Darkroom-v0'"),
-        ([str(tmp_path / "other.zip"), *game], "other.zip"),
-        ([*run[1:], "--env", "Darkroom-v0"], "is for its file alone, got Darkroom-v0"),
+        ([str(tmp_path / "other.zip")], "other.zip: not a whole checkpoint"),
+        ([str(tmp_path / "sb3.zip")], "sb3.zip: is a model of Stable-Baselines3 and must be one of this package"),
+        ([*run[1:], "--env", "Darkroom-v0"], "--env goes with the file of a model, got Darkroom-v0 and the run"),
         ([*run[1:], *settings], "--env_kwargs goes with the file of a model"),
-        ([str(tmp_path / "none.zip")], "no run in"),
+        ([str(tmp_path / "none.zip"), *game], "none.zip: no such file"),
+        ([str(tmp_path / "none.zip")], "none.zip: no such file"),
     ):
         assert main(["record", *arguments]) == 2, arguments
         assert message in capsys.readouterr().err

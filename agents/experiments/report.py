@@ -55,9 +55,13 @@ _STYLE = (
 )
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c564b", "#7f3c8d")
 """Colours of lines in turn, safe for colour blindness (after Okabe and Ito)."""
-BASELINES = {"random": "#777777", "oracle": "#222222"} | dict.fromkeys(("memoryless", "window4"), "#555555")
-"""Policies that are not trained -> their colours; all but random and oracle are scripted rules of some ids."""
-DASHES = {"random": ":", "oracle": "--"} | dict.fromkeys(("memoryless", "window4"), "-.")
+BASELINES: dict[str, tuple[str, Any]] = {
+    "random": ("#777777", ":"),
+    "oracle": ("#222222", "--"),
+    "memoryless": ("#555555", "-."),
+    "window4": ("#999999", (0, (5, 1, 1, 1, 1, 1))),
+}
+"""Policies that are not trained -> colour and dashes; all but random and oracle are scripted rules of some ids."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +95,8 @@ def interval_figure(curves: Mapping[str, IntervalCurve], x_label: str, y_label: 
     styles = itertools.cycle(zip(COLOURS, MARKERS, strict=True))
     for name, curve in curves.items():
         if name in BASELINES:
-            colour, style = BASELINES[name], dict[str, Any](linestyle=DASHES[name], linewidth=2.0)
+            colour, dashes = BASELINES[name]
+            style: dict[str, Any] = {"linestyle": dashes, "linewidth": 2.0}
         else:
             colour, marker = next(styles)
             every = max(1, -(-len(curve.x) // NUM_MARKERS))

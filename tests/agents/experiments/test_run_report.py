@@ -15,6 +15,7 @@ from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import METRICS, RunDirectory
 from memenvs.agents.experiments.evaluation_files import read_demonstrated, read_evaluation
+from memenvs.agents.experiments.report import BASELINES, in_context_figure
 from memenvs.agents.experiments.seed_groups import check_same_task, group_by_settings
 from memenvs.agents.presets import find_preset
 from memenvs.agents.studies.study_results import result_names
@@ -228,3 +229,10 @@ def test_predictions_of_several_seeds_are_shown_together(tmp_path: Path) -> None
     assert row == ["ballet", "agent", "accuracy", "2", "0.5, 0.75", "0.625", "100"]
     _, row = table(report(folders[:1], tmp_path / "out"))
     assert row == ["agent", "agent", "accuracy", "1", "0.5 (0.304 to 0.696)", "0.5", "50"]
+
+
+def test_lines_of_different_policies_differ_without_colours() -> None:
+    curve = {"mean": [1.0, 2.0], "stderr": [0.1, 0.1]}
+    names = ("agent", *BASELINES)
+    (axes,) = in_context_figure(dict.fromkeys(names, curve), "return").axes
+    assert len({str(line._dash_pattern) for line in axes.lines}) == len(names) == 5  # type: ignore[attr-defined]

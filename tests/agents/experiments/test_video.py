@@ -89,7 +89,7 @@ def test_a_model_that_was_saved_in_python_is_recorded(tmp_path: Path, capsys: py
     for arguments, message in (
         ([str(model)], "model.zip: the file of a model needs --env ID, as in --env Darkroom-v0"),
         ([str(model), *game, "--checkpoint", "x.zip"], "--checkpoint must be left out with the file of a model"),
-        ([str(model), "--env", "FourBoxes-v0"], "the model has learned with 'position', which the environment does not"),
+        ([str(model), "--env", "FourBoxes-v0"], "the model has learned with 'position', which the environment does"),
         ([str(model), "--env", "Darkrom-v0"], "unknown id 'Darkrom-v0'; did you mean 'memenvs/Darkroom-v0'"),
         ([str(tmp_path / "other.zip")], "other.zip: not a whole checkpoint"),
         ([str(tmp_path / "sb3.zip")], "sb3.zip: is a model of Stable-Baselines3 and must be one of this package"),

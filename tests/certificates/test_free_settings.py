@@ -1,4 +1,4 @@
-"""Settings that only change what is observed: they leave episodes, rewards and ends as they are."""
+"""Settings of what is observed leave episodes, rewards and ends as they are."""
 
 from __future__ import annotations
 

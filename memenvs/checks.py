@@ -118,12 +118,13 @@ def check_start(value: Any) -> tuple[float, float, float]:
     return float(start[0]), float(start[1]), float(start[2])
 
 
-def choices_for(name: object, choices: Iterable[str]) -> str:
+def choices_for(name: object, choices: Iterable[str], cutoff: float = 0.6) -> str:
     """Format the end of a message about an unknown name: similar and possible choices.
 
     Args:
         name: The unknown name.
         choices: The names that are allowed.
+        cutoff: Least similarity, 0 to 1.
 
     Returns:
         Such as "did you mean 'a'? Choose from ['a', 'b']"; of many choices "did you mean 'a' or 'b'?".
@@ -131,7 +132,7 @@ def choices_for(name: object, choices: Iterable[str]) -> str:
     choices = list(choices)
     same = [choice for choice in choices if choice.casefold() == str(name).casefold()]
     begun = [choice for choice in choices if str(name) and choice.startswith(str(name))]
-    near = same or begun or get_close_matches(str(name), choices, 3, cutoff=0.7)  # ids share a prefix and a suffix
+    near = same or begun or get_close_matches(str(name), choices, 3, cutoff)
     if len(choices) > MAX_LISTED:
         return f"did you mean {' or '.join(map(repr, near[:3]))}?" if near else f"none of {len(choices)} is similar"
     return f"did you mean {near[0]!r}? Choose from {choices}" if near else f"choose from {choices}"

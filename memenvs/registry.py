@@ -23,6 +23,8 @@ NAMESPACE = "memenvs"
 #: Group of entry points in which an installed package names functions that call `register`.
 PLUGINS = "memenvs.environments"
 IMPORT_HINT = "`memenvs list` lists the tasks; 'MODULE:ID' imports the module that registers it"
+#: Least similarity of an id that is suggested, as ids share a prefix and a suffix.
+SIMILAR = 0.7
 SINGLE, VECTOR = "memenvs.core:TrialEnv", "memenvs.core:TrialVectorEnv"
 
 
@@ -610,7 +612,7 @@ def find_environment(id: str) -> EnvironmentSpec:
     if not _is_registered(name):
         full = name if "/" in name else f"{NAMESPACE}/{name}"
         hint = "" if full.startswith(f"{NAMESPACE}/") else f"; {IMPORT_HINT}"
-        raise ValueError(f"unknown id {id!r}; {choices_for(full, (row.id for row in rows))}{hint}")
+        raise ValueError(f"unknown id {id!r}; {choices_for(full, (row.id for row in rows), SIMILAR)}{hint}")
     if full_id(name) in _ROWS:  # the version was left out
         return _ROWS[full_id(name)]
     spec = gym.registry[full_id(name)]

@@ -162,14 +162,14 @@ _WIDE_HEAD: dict[str, Any] = {"total_steps": 3200, "policy.head_dim": 384, "poli
 def _wide(name: str) -> Variant:
     """Structured answers from wide vectors."""
     memory = _WIDE_MEMORIES[name]
-    about = f"vectors of 128 numbers, more long histories; memory {memory['policy.memory']}"
+    about = f"vectors of 128 dimensions, more long histories; memory {memory['policy.memory']}"
     return Variant(about, {**_WIDE, **memory})
 
 
 def _wide_head(name: str) -> Variant:
     """Structured answers from wide vectors with a wide head."""
     known = _wide(name)
-    return Variant(f"a head of 384 numbers, 3,200 batches; {known.about}", {**known.overrides, **_WIDE_HEAD})
+    return Variant(f"a head of 384 dimensions, 3,200 batches; {known.about}", {**known.overrides, **_WIDE_HEAD})
 
 
 def _wide_text(name: str) -> Variant:

@@ -17,7 +17,7 @@ from result_pages.shared import FONT, MARKERS, folders, label_axes, new_figure, 
 
 #: Memory that answers questions -> its name, and the vectors that it keeps.
 EPISODIC_QA = {
-    "episodic-qa-wide": ("128 numbers in a vector: with a long-term state (`wide`)", "21"),
+    "episodic-qa-wide": ("128 dimensions: with a long-term state (`wide`)", "21"),
     "episodic-qa-wide-ct": ("compressive transformer (`wide-ct`)", "20"),
     "episodic-qa-wide-lstm-o1": ("newest LSTM outputs (`wide-lstm-o1`)", "21"),
     "episodic-qa-wide-head": ("the same and a head of 384: with a long-term state (`wide-head`)", "21"),

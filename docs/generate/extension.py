@@ -23,7 +23,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", _read_docstring, priority=100)  # before napoleon, at 500
     app.connect("html-page-context", _shorten_navigation, priority=400)  # before furo's own, at 500
     app.add_html_math_renderer("mathml", (_inline_equation, None), (_equation, None))
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+    # Another `env_version` makes Sphinx read all pages again: for changes of how a page is read.
+    return {"version": "1", "env_version": 2, "parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def _read_source(app: Sphinx, page: str, source: list[str]) -> None:

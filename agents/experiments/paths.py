@@ -212,9 +212,7 @@ def compare_paths(
     maps = min(maps, episodes)
     names = _check_players(runs, policies)
     metric = runs[0].config.score if metric is None else metric
-    copies = min(
-        runs[0].config.eval_envs, episodes
-    )  # as in `evaluate`: the number of copies decides which episodes come
+    copies = min(runs[0].config.eval_envs, episodes)  # as in `evaluate`: their number decides which episodes come
     players = [
         (label, policy, run)
         for policy in policies

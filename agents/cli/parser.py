@@ -51,6 +51,7 @@ def make_parser() -> Parser:
         _add_ask,
         _add_answer,
         _add_report,
+        _add_study,
         _add_pack,
         _add_push,
         _add_pull,
@@ -307,6 +308,26 @@ def _add_report(commands: Any) -> None:
     report.add_argument(
         "--out", type=output_folder, help="folder of the report; default the run's, needed with several runs"
     )
+
+
+def _add_study(commands: Any) -> None:
+    study = _command(
+        commands, "study", "studies", "train the runs of a study that have no row yet, and print its tables"
+    )
+    study.add_argument(
+        "study", nargs="?", help="name of a folder of studies/, or a file with a `Study`; without it, list the names"
+    )
+    study.add_argument("--show", action="store_true", help="train nothing: print the tables of the rows that are there")
+    study.add_argument(
+        "--smoke", action="store_true", help="train for seconds, in OUT/smoke, to see that everything runs"
+    )
+    for name in ("tasks", "methods"):
+        study.add_argument(f"--{name}", nargs="+", default=[], help="(default all)")
+    study.add_argument("--seeds", nargs="+", type=non_negative_int, help="(default those of the study)")
+    study.add_argument("--jobs", type=positive_int, default=1, help="runs at the same time (default 1)")
+    study.add_argument("--out", type=output_folder, help="folder; runs in it are resumed (default runs/NAME)")
+    study.add_argument("--rows", type=Path, help="file of the rows (default rows.jsonl beside the study)")
+    study.add_argument("--draw", type=output_folder, metavar="FOLDER", help="draw the figures into this folder")
 
 
 def _add_pack(commands: Any) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 
 from generate.markdown import code, page, section, settings_table, table
-from generate.results import Result, all_results, linked, results_table, study_page
+from generate.results import Result, all_results, linked, results_table
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.experiments.registry import find_learner_by_name
 from memenvs.agents.vec_env import check_observation_space
@@ -370,17 +370,16 @@ def _mark(yes: bool) -> str:
 def _results(algorithm: Algorithm) -> list[Result]:
     if algorithm.name == "AdaptiveAllocator":
         return [
-            each
-            for each in all_results()
-            if "allocation" in each.config.policy or getattr(each.config.learner, "allocator", None) is not None
+            result
+            for result in all_results()
+            if "allocation" in result.config.policy or getattr(result.config.learner, "allocator", None) is not None
         ]
-    return [each for each in all_results() if each.config.kind.name == algorithm.learner]
+    return [result for result in all_results() if result.config.kind.name == algorithm.learner]
 
 
 def _commands(algorithm: Algorithm, results: list[Result]) -> str:
-    studies = dict.fromkeys(study_page(each.study)[1] for each in results)
-    presets = [f"memenvs-agents train {each.preset}" for each in results[:1]]
-    return code("\n".join([*presets, *studies, *algorithm.commands]), "bash") if results or algorithm.commands else ""
+    studies = dict.fromkeys(result.command for result in results)
+    return code("\n".join([*studies, *algorithm.commands]), "bash") if results or algorithm.commands else ""
 
 
 def _parameters(algorithm: Algorithm) -> str:

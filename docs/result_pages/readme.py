@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from memenvs.agents.experiments.statistics import format_percent
 from memenvs.agents.studies.study_results import metric_means
 from memenvs.agents.study import read_rows
@@ -81,8 +79,9 @@ def print_memory() -> None:
 
 def _study(task: str, memory: str, factor: float = 1.0) -> str:
     """Score of a memory in the last episode, over the seeds of the study "Does your task need memory?"."""
-    scores = [result["scores"][-1] for result in read_rows(STUDY).results(task, memory)]
-    return f"{format_fixed(factor * np.array(scores), 1)} (`{memory}`)"
+    metric = "return" if task.startswith("darkroom") else "success"
+    scores = read_rows(STUDY).means(task, memory, metric)[:, -1]
+    return f"{format_fixed(factor * scores, 1)} (`{memory}`)"
 
 
 #: What is studied, id to start with, how agents learn it, settings of what is observed, a preset and its minutes.

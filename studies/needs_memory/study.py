@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.statistics import mean_and_margin
 from memenvs.agents.presets import find_preset
-from memenvs.agents.study import Played, Rows, Study, Table, changed
+from memenvs.agents.study import Rows, Study, Table, changed, play_trials
 
 #: Steps that a run learns from in VisualMatch, and episodes in the Darkroom: 25 x 64 trials of 5, 25 steps each.
 VISUAL_MATCH_STEPS, DARKROOM_EPISODES, TRIAL, EPISODE = 1_024_000, 8_000, 5, 25
@@ -74,15 +74,11 @@ def with_memories(config: RunConfig, memories: dict[str, tuple[str, dict[str, An
     }
 
 
-def last_episode(played: Played) -> dict[str, Any]:
-    """Mean score by episode of the trial."""
-    results = played.play()
-    return {"trials": len(results.layouts), "scores": results.curve(played.config.score).mean.round(4).tolist()}
-
-
 def scores_of(rows: Rows, task: str, method: str) -> np.ndarray:
     """Scores in the last episode, one per seed."""
-    return np.array([result["scores"][-1] for result in rows.results(task, method)])
+    metric = next(iter(STUDY.configs[task].values())).score
+    scores = rows.means(task, method, metric)
+    return scores[:, -1] if len(scores) else scores
 
 
 def format_scores(scores: np.ndarray) -> str:
@@ -170,7 +166,7 @@ STUDY = Study(
         **{f"darkroom-gap-{gap}": _gap_configs(gap) for gap in (8, 32, 128)},
     },
     scripted=("memoryless", "window4", "window16", "notebook", "ideal", "oracle"),
-    evaluations={"evaluation": last_episode},
+    evaluations={"evaluation": lambda played: play_trials(played, played.config.score)},
     tables=make_tables,
     figures={"needs_memory": draw},
 )

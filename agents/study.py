@@ -180,7 +180,7 @@ def play_trials(played: Played, *metrics: str, seed: int = 1, **changes: Any) ->
 
 
 def compact(content: Any, metrics: Sequence[str] = ()) -> Any:
-    """Drop the keys in `DROPPED` from results and, beside a key that is in `metrics`, all others."""
+    """Drop what no table shows: the keys in `DROPPED`, and metrics that are not named."""
     if not isinstance(content, dict):
         return content
     if any(name in content for name in metrics):
@@ -237,7 +237,7 @@ def shorten(config: RunConfig) -> RunConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """Runs that are compared: their settings, how they are evaluated, and what is made of their rows.
+    """Runs that are compared: settings, evaluations, tables and figures.
 
     Attributes:
         title: Title of the report.
@@ -372,7 +372,9 @@ def _check(kind: str, name: str, names: Iterable[str]) -> None:
 
 
 def load_study(file: Path) -> Study:
-    """Import the `STUDY` of a file. Modules in its folder can be imported relatively, as `from .tables import ...`.
+    """Import the `STUDY` of a file.
+
+    The file can import modules of its folder relatively, as `from .tables import ...`.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -392,7 +394,7 @@ def load_study(file: Path) -> Study:
 
 
 def find_studies() -> dict[str, Path]:
-    """Name -> file of the studies of this repository; empty where the package was installed without it."""
+    """Name -> file of each study of this repository; none in an installed package."""
     folder = Path(__file__).resolve().parents[1] / "studies"
     return {file.parent.name: file for file in list_files(folder, f"*/{STUDY}")}
 

@@ -103,7 +103,7 @@ def memory_of(config: RunConfig) -> str | None:
 
 
 def results_table(results: Iterable[Result]) -> str:
-    """Tabulate results, one row a method in a task, with links to their studies; empty without any."""
+    """Tabulate results with links to their studies; empty without any."""
     rows = [
         (
             f"[{result.study}](../studies/{result.study}.md)",

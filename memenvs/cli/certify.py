@@ -7,21 +7,42 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from memenvs.certificate import DATA, Certificate, PolicyRow, read_certificate, write_certificate
 from memenvs.certificates.engine import certify, check_hash, read_rows
-from memenvs.cli.common import (
-    UserError,
-    as_user_error,
-    check_output,
-    environment_spec,
-    print_json,
-)
+from memenvs.cli.common import UserError, add_id, as_user_error, check_output, environment_spec, positive_int
 from memenvs.progress import progress_bar
 from memenvs.registry import EnvironmentSpec
 
 
-def run(arguments: argparse.Namespace) -> None:
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_id(command)
+    command.add_argument("--quick", action="store_true", help="play 40 trials in place of 200, for a first estimate")
+    command.add_argument("--out", metavar="FILE", help="write the certificate into this .json file")
+    command.add_argument(
+        "--rows", metavar="FILE", help="a .json file of rows that were measured elsewhere, such as trained attacks"
+    )
+    command.add_argument(
+        "--certificate",
+        metavar="FILE",
+        help="add --rows or --train to this certificate and play nothing, if the hash of the episodes still fits",
+    )
+    command.add_argument(
+        "--train",
+        type=positive_int,
+        metavar="STEPS",
+        help="also train attacks, by one recipe for every id, for this many environment steps each: a policy of the "
+        "present alone, and one with a window of 16 steps; at least one rollout of 64 environments: "
+        "16,384 to 65,536 steps by id (needs memenvs[agents])",
+    )
+    command.add_argument(
+        "--runs", metavar="FOLDER", help="folder of the trained attacks, which resume there (default: runs/certify-ID)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """Make a certificate, print it, and write it into a file."""
     spec = environment_spec(arguments.id)
     out = None if arguments.out is None else check_output("--out", arguments.out, ".json")
@@ -51,17 +72,13 @@ def run(arguments: argparse.Namespace) -> None:
     if out is not None:
         with as_user_error("--out", ValueError):
             write_certificate(certificate, out)
-    if arguments.json:
-        print_json(certificate.to_json())
-    else:
+    if not arguments.json:
         print("\n".join(certificate_lines(certificate)))
+    return certificate.to_json()
 
 
 def _attacks() -> ModuleType:
-    try:
-        return import_module("memenvs.agents.attacks")  # by name, since this package does without PyTorch
-    except ImportError as error:
-        raise UserError(f"argument --train: needs PyTorch: pip install 'memenvs[agents]' ({error})") from None
+    return import_module("memenvs.agents.attacks")  # by name, since this package does without PyTorch
 
 
 def _check_training(steps: int, spec: EnvironmentSpec) -> None:

@@ -11,7 +11,7 @@ import gymnasium as gym
 from memenvs.certificate import Verdict
 from memenvs.certificates.test_sets import find_test_set
 from memenvs.cli.certify import certificate_lines
-from memenvs.cli.common import UserError, environment_spec, print_json, settings_as_user_error
+from memenvs.cli.common import UserError, environment_spec, settings_as_user_error
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.docstrings import docstring_sections, items, setting_rows, task_sections
 from memenvs.plugins import load_class
@@ -26,7 +26,14 @@ CLOSE = "*: close, a threshold of the verdict lies within two standard errors"
 WIDTH = 110
 
 
-def run(arguments: argparse.Namespace) -> None:
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    text = "print a Markdown table, also with the scores of oracle and random policy; not with --json"
+    command.add_argument("id", nargs="?", metavar="ID", help="show this one: spaces, settings, scores, certificate")
+    command.add_argument("--markdown", action="store_true", help=text)
+
+
+def run(arguments: argparse.Namespace) -> Any:
     """Print the registry; as Markdown the rows of this package only."""
     if arguments.json and arguments.markdown:
         raise UserError("argument --markdown: not allowed with argument --json")
@@ -34,19 +41,16 @@ def run(arguments: argparse.Namespace) -> None:
         if arguments.markdown:
             raise UserError("argument --markdown: not allowed with argument ID")
         spec = environment_spec(arguments.id)
-        _print_environment(spec, _played_as(arguments, spec), arguments.json)
-        return
+        return _print_environment(spec, _played_as(arguments, spec), arguments.json)
     if arguments.markdown:
         print(markdown_table())
-        return
+        return None
     if arguments.json:
         names = ("id", "family", "remembers", "needs", "answers_picture")
-        rows = (
+        return [
             {name: getattr(spec, name) for name in names} | {"policies": [*spec.policies], "verdict": verdict_of(spec)}
             for spec in environments()
-        )
-        print_json([*rows])
-        return
+        ]
     width = max(len(spec.id) for spec in environments())
     for spec in environments():
         needs = f" (needs {spec.needs})" if spec.needs else ""
@@ -54,6 +58,7 @@ def run(arguments: argparse.Namespace) -> None:
         remembers = f"remember {spec.remembers}" if spec.remembers else ""
         print(f"{spec.id:{width}}  {verdict_cell(spec):6}  {remembers}{needs}".rstrip())
     print(CLOSE)
+    return None
 
 
 def verdict_of(spec: EnvironmentSpec) -> Verdict | None:
@@ -114,7 +119,7 @@ def _played_as(arguments: argparse.Namespace, spec: EnvironmentSpec) -> str:
     return " ".join([f"{module}{colon}{id}", *(f"--import {name}" for name in arguments.imports)])
 
 
-def _print_environment(spec: EnvironmentSpec, played_as: str, as_json: bool) -> None:
+def _print_environment(spec: EnvironmentSpec, played_as: str, as_json: bool) -> dict[str, Any] | None:
     """Print what the page of an id says: facts, spaces, settings, certificate."""
     if spec.task is None:
         raise UserError(f"argument ID: must be a task of memenvs, got {spec.id}")
@@ -134,8 +139,7 @@ def _print_environment(spec: EnvironmentSpec, played_as: str, as_json: bool) -> 
         document["observation"] = {key: {"space": space, "meaning": text} for key, (space, text) in observed.items()}
         document["action"] = str(env.action_space)
         document["settings"] = {name: {"value": value, "meaning": text} for name, (value, text) in settings.items()}
-        print_json(document)
-        return
+        return document
     sections = task_sections(task)
     print(textwrap.fill(f"{spec.id}: {sections['']}", WIDTH))
     _print_rows("", {name: ("", text) for name, text in facts})
@@ -143,6 +147,7 @@ def _print_environment(spec: EnvironmentSpec, played_as: str, as_json: bool) -> 
     _print_rows("Action", {str(env.action_space): ("", " ".join(sections.get("Action", "").split()))})
     _print_rows("Settings", settings)
     print("\nVerdict: not certified yet" if certificate is None else "\n" + "\n".join(certificate_lines(certificate)))
+    return None
 
 
 def _print_rows(title: str, rows: dict[str, tuple[str, str]]) -> None:

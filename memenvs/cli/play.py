@@ -11,7 +11,15 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from memenvs.cli.common import UserError, as_user_error, environment_spec, make_env, print_json, reset_env
+from memenvs.cli.common import (
+    UserError,
+    add_environment,
+    as_user_error,
+    environment_spec,
+    make_env,
+    non_negative_int,
+    reset_env,
+)
 from memenvs.core import TrialEnv
 
 #: Action name -> key, as pygame names it. An action that is not listed has its number as key.
@@ -34,11 +42,17 @@ FPS = 30
 OFFSCREEN_DRIVERS = ("dummy", "offscreen", "evdev")
 
 
-def run(arguments: argparse.Namespace) -> None:
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_environment(command)
+    command.add_argument("--seed", type=non_negative_int, default=0, metavar="S", help="seed (default: %(default)s)")
+
+
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """Open a window and play by keyboard until it is closed."""
     spec = environment_spec(arguments.id)
     pygame = _import_pygame()
-    env = make_env(arguments, render_mode="rgb_array")
+    env = make_env(spec, arguments, render_mode="rgb_array")
     if not isinstance(env.action_space, gym.spaces.Discrete):
         raise UserError(f"argument ID: must have Discrete actions, one for each key, got {env.action_space}")
     keys = action_keys(env)
@@ -52,11 +66,9 @@ def run(arguments: argparse.Namespace) -> None:
     finally:
         pygame.quit()
         env.close()
-    document = {"id": spec.id, **result}
-    if arguments.json:
-        print_json(document)
-        return
-    print(f"{result['episodes']} episodes, {result['steps']} steps, return {result['return']:.3f}")
+    if not arguments.json:
+        print(f"{result['episodes']} episodes, {result['steps']} steps, return {result['return']:.3f}")
+    return {"id": spec.id, **result}
 
 
 def action_keys(env: gym.Env) -> list[tuple[str, ...]]:

@@ -9,7 +9,7 @@ from memenvs.agents import PartialUpdatePPO, make_vec_env
 
 def learn() -> None:
     """Compile what learners need, by a few steps of learning."""
-    env = make_vec_env("memenvs/Darkroom-v0", 2, seed=0)
+    env = make_vec_env("memenvs/Darkroom-v0", 2, seed=0, max_episode_steps=4)
     sizes: dict[str, Any] = {"n_steps": 8, "n_updates": 2, "batch_size": 2, "n_epochs": 1}
     # With the advantages of PPO and the memory of FRMQN this runs every compiled function of the agents.
     policy = {"memory": "frmqn"}

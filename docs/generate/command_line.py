@@ -1,64 +1,71 @@
-"""One page for each command of `memenvs` and `memenvs-agents`, from their parsers."""
+"""One page for each command of `memenvs`, from its parser."""
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator
+from importlib import import_module
 from textwrap import fill
 
 from generate.examples import EXAMPLES
 from generate.markdown import code, page, section, table
-from memenvs.agents.cli.parser import make_parser as make_agents_parser
-from memenvs.cli import make_parser
+from memenvs.cli import TABLES, make_parser
+from memenvs.cli.common import Parser
 
-PROGRAMS = {"memenvs": make_parser, "memenvs-agents": make_agents_parser}
+#: Module with a table of commands -> title of its table.
+TITLES = {"memenvs.cli.commands": "Environments", "memenvs.agents.cli": "Agents"}
 
 #: A default at the end of a help text, in either form that the parsers use.
 _DEFAULT = re.compile(r" ?\(default:? ([^()]*)\)|[;,] default (.*)$")
 _INTRODUCTION = """
-`pip install .` installs `memenvs`, and `pip install ".[agents]"` also `memenvs-agents`, which is the same as
-`python -m memenvs.agents`. Every command has `--help`, and with `--json` it prints one JSON document.
+`memenvs`, or `python -m memenvs`, has all commands. Those about agents need `pip install ".[agents]"`, and say so where
+it is missing. Every command has `--help`, and with `--json` it prints one JSON document.
 """
 
 
 def make_pages() -> dict[str, str]:
     """Make the index and a page a command."""
-    found = list(commands())
-    pages = {page_name(program, name): _command(program, name, parser) for program, name, parser in found}
-    tables = []
-    for program in PROGRAMS:
-        rows = [
-            (f"[`{name}`]({page_name(program, name)})", parser.description)
-            for each, name, parser in found
-            if each == program
-        ]
-        tables.append(section(f"`{program}`", table(("command", "does"), rows)))
+    parsers = commands()
+    pages = {page_name(name): _command(name, parser) for name, parser in parsers.items()}
+    tables = [
+        section(
+            TITLES[module],
+            table(
+                ("command", "does"),
+                [
+                    (f"[`{name}`]({page_name(name)})", parsers[name].description)
+                    for name in import_module(module).COMMANDS
+                ],
+            ),
+        )
+        for module in TABLES
+    ]
     toctree = "\n".join(["```{toctree}", ":hidden:", "", *pages, "```"])
     return {"index.md": page("Command line", _INTRODUCTION, *tables, toctree), **pages}
 
 
-def commands() -> Iterator[tuple[str, str, argparse.ArgumentParser]]:
-    """Yield program, name and parser of each command."""
-    for program, make in PROGRAMS.items():
-        (group,) = (each for each in make()._actions if isinstance(each, argparse._SubParsersAction))
-        for name, parser in group.choices.items():
-            yield program, name, parser
+def commands() -> dict[str, Parser]:
+    """Return the parser of each command, with its arguments."""
+    (group,) = (action for action in make_parser()._actions if isinstance(action, argparse._SubParsersAction))
+    parsers: dict[str, Parser] = dict(group.choices)
+    for parser in parsers.values():
+        parser.declare()
+    return parsers
 
 
-def page_name(program: str, name: str) -> str:
-    """File of a command's page, such as memenvs_agents_train.md."""
-    return f"{program}_{name}.md".replace("-", "_")
+def page_name(name: str) -> str:
+    """File of a command's page, such as memenvs_train.md."""
+    return f"memenvs_{name}.md".replace("-", "_")
 
 
-def _command(program: str, name: str, parser: argparse.ArgumentParser) -> str:
+def _command(name: str, parser: argparse.ArgumentParser) -> str:
     arguments = [each for each in parser._actions if each.dest != "help"]
     required = [each for each in arguments if not each.option_strings]
     options = [each for each in arguments if each.option_strings]
     return page(
-        f"{program} {name}",
+        f"memenvs {name}",
         parser.description or "",
-        section("Usage", code(_usage(f"{program} {name}", required, options), "text")),
+        section("Usage", code(_usage(f"memenvs {name}", required, options), "text")),
         section(
             "Arguments",
             table(
@@ -69,7 +76,7 @@ def _command(program: str, name: str, parser: argparse.ArgumentParser) -> str:
         else "",
         section("Options", table(("option", "default", "meaning"), [_option(each, parser) for each in options])),
         _code_options(parser.epilog or ""),
-        section("Examples", code("\n".join(EXAMPLES[program][name]), "bash") if name in EXAMPLES[program] else ""),
+        section("Examples", code("\n".join(EXAMPLES[name]), "bash") if name in EXAMPLES else ""),
     )
 
 

@@ -18,7 +18,7 @@ def make_pages() -> dict[str, str]:
 
 def _index() -> str:
     intro = (
-        "A preset has all settings of a run. `memenvs-agents train NAME` trains it, and `memenvs-agents train "
+        "A preset has all settings of a run. `memenvs train NAME` trains it, and `memenvs train "
         "NAME:VARIANT` one of its variants. Steps are environment steps if nothing else is given. Times are of "
         "learning on one core, where they were measured. Results are means over seeds, with 95 % intervals."
     )
@@ -87,7 +87,7 @@ def _preset(name: str, preset: Preset) -> str:
         f"`{name}`",
         f"{preset.about[0].upper()}{preset.about[1:]}.",
         about,
-        code(f"memenvs-agents train {name}", "bash"),
+        code(f"memenvs train {name}", "bash"),
         section("Results", results_table(results)),
         section("Settings", f"Those that differ from the defaults.\n\n{_settings(preset.config)}"),
         section(

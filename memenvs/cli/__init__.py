@@ -1,22 +1,21 @@
 """The command line `memenvs`.
 
-Each command is a row of a table of `Command`s and a module that is imported only when the command is called. So no
+Each command is a row of a table of `TABLES` and a module that is imported only when the command is called. So no
 command waits for the packages of another, and `memenvs list` imports no PyTorch.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 
 import memenvs
-from memenvs.cli.commands import Command
 from memenvs.cli.common import Parser, import_modules, lossy_streams, print_json, run_command
 from memenvs.compilation import COMPILATION
 
-#: Title of a table of commands -> "module:name"; found by name, since environments know no agents.
-TABLES = {"Environments": "memenvs.cli.commands:COMMANDS", "Agents": "memenvs.agents.cli:COMMANDS"}
+#: Modules with a table of commands; imported by name, since environments know no agents.
+TABLES = ("memenvs.cli.commands", "memenvs.agents.cli")
 
 
 @lossy_streams("memenvs")
@@ -50,14 +49,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"memenvs {memenvs.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for title in TABLES:
-        for row in find_commands(title):
-            description = row.help[0].upper() + row.help[1:] + "."
-            commands.add_parser(row.name, help=row.help, description=description, module=row.module)
+    for module in TABLES:
+        for name, (path, text) in import_module(module).COMMANDS.items():
+            commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", module=path)
     return parser
-
-
-def find_commands(title: str) -> Iterator[Command]:
-    """Yield the rows of one of `TABLES`."""
-    module, _, name = TABLES[title].partition(":")
-    yield from getattr(import_module(module), name)

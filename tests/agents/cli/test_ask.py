@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memenvs.agents.__main__ import main
 from memenvs.agents.cli.ask import COMMANDS, EXAMPLES
 from memenvs.agents.verbalization.answer_files import fill_in_answers
 from memenvs.agents.verbalization.conversation import Conversation
 from memenvs.agents.verbalization.experiment import load_answering
+from memenvs.cli import main
 from memenvs.verbalization.dialogs import load_dialogs
 from memenvs.verbalization.language.question_sets import QuestionSet, score_file, write_questions
 from memenvs.verbalization.language.score import CATEGORIES, CORRECT

@@ -297,14 +297,14 @@ class Study:
             _check("task", name, self.configs)
         for name in methods:
             _check("method", name, every)
-        wanted = methods or every
+        chosen = methods or every
         cells: list[Cell] = []
         for task in tasks or self.configs:
             rules = (*find_environment(self.config((task, "", None)).env).policies, "random", "oracle")
-            cells += [(task, name, None) for name in self.scripted if name in wanted and name in rules]
+            cells += [(task, name, None) for name in self.scripted if name in chosen and name in rules]
         for seed in seeds:
             for task in tasks or self.configs:
-                cells += [(task, name, seed) for name in self.configs[task] if name in wanted]
+                cells += [(task, name, seed) for name in self.configs[task] if name in chosen]
         return cells
 
     def name(self, cell: Cell) -> str:

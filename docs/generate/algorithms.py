@@ -138,7 +138,7 @@ learner = SupervisedLearner(model, QuestionConfig(batch_size=4), total_steps=3, 
 learner.learn(3, on_step=lambda log: print(log["answer_loss"], log["auxiliary_loss"], log["accuracy"]))
 """,
         "questions",
-        commands=("memenvs-agents train episodic-qa", "python examples/episodic_qa.py"),
+        commands=("memenvs train episodic-qa", "python examples/episodic_qa.py"),
     ),
     Algorithm(
         "memory.allocator",
@@ -202,7 +202,7 @@ results = TrialEvaluator(env, n_steps=500, n_trials=8).run(OraclePolicy(env))
 curve = results.curve("return")
 print(curve.mean, curve.stderr)  # by episode of the trial
 """,
-        commands=("memenvs-agents evaluate runs/darkroom-0", "memenvs-agents report runs/darkroom-0"),
+        commands=("memenvs evaluate runs/darkroom-0", "memenvs report runs/darkroom-0"),
     ),
     Algorithm(
         "algorithms.distributed",
@@ -220,8 +220,8 @@ model = PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy_kwargs, proce
 model.learn(256)
 """,
         commands=(
-            "torchrun --nproc_per_node 4 -m memenvs.agents train extobjnav --out runs/nav",
-            "accelerate launch --multi_gpu --num_processes 4 -m memenvs.agents train extobjnav --out runs/nav",
+            "torchrun --nproc_per_node 4 -m memenvs train extobjnav --out runs/nav",
+            "accelerate launch --multi_gpu --num_processes 4 -m memenvs train extobjnav --out runs/nav",
         ),
     ),
 )

@@ -17,7 +17,7 @@ def make_pages() -> dict[str, str]:
 
 def _index() -> str:
     intro = (
-        "A preset has all settings of a run. `memenvs-agents train NAME` trains it. Any setting can be changed, such "
+        "A preset has all settings of a run. `memenvs train NAME` trains it. Any setting can be changed, such "
         "as the memory with `--policy.memory lstm`. Steps are environment steps if nothing else is given. Times are "
         "of learning on one core. Results are means over seeds, with 95 % intervals; studies compare methods."
     )
@@ -71,7 +71,7 @@ def _preset(name: str, preset: Preset) -> str:
         f"`{name}`",
         f"{preset.about[0].upper()}{preset.about[1:]}.",
         about,
-        code(f"memenvs-agents train {name}", "bash"),
+        code(f"memenvs train {name}", "bash"),
         section("Results", results_table(results_of_preset(name))),
         section("Settings", f"Those that differ from the defaults.\n\n{_settings(preset.config)}"),
     )

@@ -52,7 +52,7 @@ class Result:
     @property
     def command(self) -> str:
         """Command that makes all runs of the study."""
-        return f"memenvs-agents study {self.study}"
+        return f"memenvs study {self.study}"
 
 
 @cache
@@ -66,8 +66,8 @@ def all_results() -> tuple[Result, ...]:
                 scores = _scores(rows, task, method, config.score)
                 if len(scores):
                     seconds = [row.get("cpu_seconds") for row in rows.of(task, method)]
-                    known = [second for second in seconds if second is not None]
-                    mean = float(np.mean(known)) if known else None
+                    measured = [second for second in seconds if second is not None]
+                    mean = float(np.mean(measured)) if measured else None
                     results.append(Result(name, task, method, config, scores, mean))
     return tuple(results)
 

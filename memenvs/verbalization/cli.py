@@ -1,15 +1,18 @@
 """Commands about a robot's life: `score emv`, `verbalization questions | rate | gate`.
 
-This module is imported with the command line. Each function therefore imports what it needs when it is called.
+Every command that names policies imports this module. Each function therefore imports what it needs when it is called.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from memenvs.cli.common import UserError, as_user_error, check_output, non_negative_int, positive_int, print_json
-from memenvs.cli.extensions import Command, Extension, Scorer
+from memenvs.cli.common import UserError, as_user_error, check_output, print_json
+from memenvs.cli.extensions import Extension, Scorer
+from memenvs.cli.parser import non_negative_int, positive_int
 from memenvs.progress import progress_bar
 
 _PRESETS = ("faithful", "debiased")
@@ -46,38 +49,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         command.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
     """Run one of the actions."""
-    {"questions": _write_questions, "rate": _rate, "gate": _gate}[arguments.action](arguments)
+    actions: dict[str, Callable[[argparse.Namespace], dict[str, Any] | None]]
+    actions = {"questions": _write_questions, "rate": _rate, "gate": _gate}
+    return actions[arguments.action](arguments)
 
 
-def _write_questions(arguments: argparse.Namespace) -> None:
+def _write_questions(arguments: argparse.Namespace) -> dict[str, Any]:
     from memenvs.verbalization.language.question_sets import QuestionSet, write_questions
 
     out = check_output("OUT.json", arguments.out, ".json")
     names = ("preset", "split", "scale", "data_seed", "lengths", "questions", "paraphrases")
     with as_user_error("OUT.json", ValueError, OSError):
         count = write_questions(out, QuestionSet(**{name: getattr(arguments, name) for name in names}))
-    if arguments.json:
-        print_json({"file": str(out), "questions": count})
-    else:
+    if not arguments.json:
         print(f"{count} questions in {out}; fill in the answers, then: memenvs score emv {out}")
+    return {"file": str(out), "questions": count}
 
 
-def _rate(arguments: argparse.Namespace) -> None:
+def _rate(arguments: argparse.Namespace) -> dict[str, Any]:
     from memenvs.verbalization.language.rating import rate, ratings_path
     from memenvs.verbalization.language.score import CATEGORIES
 
     path = Path(arguments.file)
     with as_user_error("FILE", ValueError, OSError):
-        found = rate(path, arguments.count)
-    if arguments.json:
-        counts = dict(zip(CATEGORIES, found.by_category, strict=True))
-        print_json({"rated": found.rated, "as_the_scorer": found.equal, "categories": counts})
-        return
-    print(f"\n{found.rated} ratings in {ratings_path(path)}; {found.equal} of them as the scorer")
-    for name, count in zip(CATEGORIES, found.by_category, strict=True):
-        print(f"{name:34}  {count}")
+        ratings = rate(path, arguments.count)
+    counts = dict(zip(CATEGORIES, ratings.by_category, strict=True))
+    if not arguments.json:
+        print(f"\n{ratings.rated} ratings in {ratings_path(path)}; {ratings.equal} of them as the scorer")
+        for name, count in counts.items():
+            print(f"{name:34}  {count}")
+    return {"rated": ratings.rated, "as_the_scorer": ratings.equal, "categories": counts}
 
 
 def _gate(arguments: argparse.Namespace) -> None:
@@ -98,7 +101,7 @@ def _gate(arguments: argparse.Namespace) -> None:
         raise UserError("; ".join(wrong))
 
 
-def _score(arguments: argparse.Namespace) -> None:
+def _score(arguments: argparse.Namespace) -> dict[str, Any]:
     from memenvs.verbalization.language.plots import check_plots, draw_tables
     from memenvs.verbalization.language.question_sets import score_file
     from memenvs.verbalization.language.tables import make_tables
@@ -111,22 +114,13 @@ def _score(arguments: argparse.Namespace) -> None:
         tables = make_tables(score_file(Path(arguments.file)))
     if folder is not None:
         draw_tables(tables, folder)
-    if arguments.json:
-        print_json({name: table.data() for name, table in tables.items()})
-    else:
+    if not arguments.json:
         print("\n\n".join(table.text() for table in tables.values()))
+    return {name: table.data() for name, table in tables.items()}
 
 
 EXTENSION = Extension(
     family="verbalization",
-    commands=(
-        Command(
-            name="verbalization",
-            help="questions about a robot's life: write them, rate answers, or gate a build of the data",
-            add_arguments=add_arguments,
-            run=run,
-        ),
-    ),
     scorers={
         "emv": Scorer(help="a file of `memenvs verbalization questions` with answers", run=_score, has_plots=True)
     },

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from memenvs.agents.cli import main
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.presets import find_preset
 from memenvs.agents.study import (
@@ -26,6 +25,7 @@ from memenvs.agents.study import (
     settings_hash,
     shorten,
 )
+from memenvs.cli import main
 from tests.processes import SERVER
 
 #: A study of three runs of seconds: the second begins with the weights of the first.

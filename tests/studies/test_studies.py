@@ -48,10 +48,10 @@ def test_the_page_shows_what_the_study_prints(study):
     name, own = study
     page = STUDIES[name].with_name("page.md").read_text()
     tables = own.tables(read_rows(STUDIES[name].with_name(ROWS)))
-    assert f"<!-- made by: memenvs-agents study {name} --show -->" in page
-    shown = [table.markdown().rpartition("\n\n")[2] in page for table in tables]
-    assert any(shown), f"{name}: the page must have a table of the study"
-    for table in re.findall(r"made by: memenvs-agents study.*\n(?:(?!\|).*\n)*((?:\|.*\n)+)", page):
+    assert f"<!-- made by: memenvs study {name} --show -->" in page
+    on_page = [table.markdown().rpartition("\n\n")[2] in page for table in tables]
+    assert any(on_page), f"{name}: the page must have a table of the study"
+    for table in re.findall(r"made by: memenvs study.*\n(?:(?!\|).*\n)*((?:\|.*\n)+)", page):
         assert any(table == each.markdown().rpartition("\n\n")[2] for each in tables), table
 
 

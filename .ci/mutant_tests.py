@@ -12,7 +12,9 @@ ON_POLICY = [
     f"{LEARNERS}/test_{name}.py" for name in ("ppo", "ppo_rollouts", "ppo_errors", "action_mask", "interruptions")
 ]
 BASELINES = "tests/agents/memory/test_baselines.py"
-PICTURE_TASKS = "tests/agents/sat/test_picture_tasks.py"
+SAT = "tests/agents/papers/sat"
+MTVM = "tests/agents/papers/mtvm"
+PICTURE_TASKS = f"{SAT}/test_picture_tasks.py"
 OFF_POLICY = [f"{LEARNERS}/test_{name}.py" for name in ("q_targets", "episode_dqn", "action_mask")]
 SETTINGS, COMPILED = "tests/test_settings.py", "tests/test_compilation.py"
 BOXES_SETTINGS = "bad_settings or spaces or configs or FourBoxesConfig"
@@ -107,7 +109,7 @@ TESTS = {
     "agents/memory/base": [f"{MEMORY}/test_base.py"],
     "agents/memory/clock": [f"{MEMORY}/test_clock.py"],
     "agents/memory/chunking": [f"{MEMORY}/test_reader.py"],
-    "agents/memory/sizes": [f"{MEMORY}/test_sizes.py"],
+    "agents/sizes": ["tests/agents/test_sizes.py"],
     "agents/memory/step_log": [f"{MEMORY}/test_step_log.py"],
     "agents/memory/tokens": [f"{MEMORY}/test_reader.py"],
     "agents/memory/timeline": [
@@ -136,24 +138,15 @@ TESTS = {
     "agents/memory/dnc": [f"{MEMORY}/test_dnc.py", MEMORIES, "-k", "test_dnc or defaults"],
     "agents/memory/none": [MEMORIES, "-k", "none or table"],
     "agents/memory/__init__": [MEMORIES, "-k", "registry or table"],
-    "agents/sat": ["tests/agents/sat"],
-    "agents/sat/allocator": [
-        *("tests/agents/sat/test_allocator.py", "tests/agents/sat/test_config.py"),
-        *("-k", "not are_learned and not held_out and not better and not cue"),  # quick ones
-    ],
-    "agents/sat/allocation": [
-        *("tests/agents/sat/test_picture_prediction.py", "tests/agents/sat/test_config.py"),
-        *("-k", "hundred or defaults"),
-    ],
-    "agents/sat/config": ["tests/agents/sat/test_config.py"],
-    "agents/sat/face_task": [PICTURE_TASKS],
-    "agents/sat/ballet3d_task": [PICTURE_TASKS],
-    "agents/sat/recall_tasks": [PICTURE_TASKS],
-    "agents/sat/picture_task": [PICTURE_TASKS, "tests/agents/sat/test_picture_prediction.py"],
-    "agents/sat/picture_prediction": ["tests/agents/sat/test_picture_prediction.py"],
-    "agents/sat/prediction": ["tests/agents/sat/test_prediction.py", "tests/agents/sat/test_config.py"],
-    "agents/sat/model": ["tests/agents/sat/test_ballet_model.py"],
-    "agents/sat/tables": ["tests/agents/sat/test_tables.py"],
+    "agents/papers/sat": [SAT],
+    "agents/papers/sat/config": [f"{SAT}/test_config.py"],
+    "agents/papers/sat/face_task": [PICTURE_TASKS],
+    "agents/papers/sat/ballet3d_task": [PICTURE_TASKS],
+    "agents/papers/sat/recall_tasks": [PICTURE_TASKS],
+    "agents/papers/sat/picture_task": [PICTURE_TASKS, f"{SAT}/test_picture_prediction.py"],
+    "agents/papers/sat/picture_learner": [f"{SAT}/test_picture_prediction.py"],
+    "agents/papers/sat/learner": [f"{SAT}/test_prediction.py", f"{SAT}/test_config.py"],
+    "agents/papers/sat/model": [f"{SAT}/test_ballet_model.py"],
     "agents/algorithms": [LEARNERS, BASELINES],
     "agents/algorithms/ppo.": [*ON_POLICY[:2], BASELINES, "-k", "not trxl and not whole_rollouts and not chunk"],
     "agents/algorithms/ppo_config": [f"{LEARNERS}/test_learner_settings.py", f"{LEARNERS}/test_schedules.py"],
@@ -213,6 +206,6 @@ TESTS = {
         "not learning",
     ],
     "agents/policies/distributions": ["tests/agents/policies", "-k", "not episode and not one_"],
-    "agents/mtvm/imitation": ["tests/agents/mtvm/test_imitation.py", "tests/agents/mtvm/test_repeated_actions.py"],
-    "agents/mtvm/memory_bank": ["tests/agents/mtvm/test_mtvm.py", "tests/agents/mtvm/test_mtvm_reference.py"],
+    "agents/papers/mtvm/learner": [f"{MTVM}/test_imitation.py", f"{MTVM}/test_repeated_actions.py"],
+    "agents/papers/mtvm/memory_bank": [f"{MTVM}/test_mtvm.py", f"{MTVM}/test_mtvm_reference.py"],
 }

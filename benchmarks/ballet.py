@@ -32,7 +32,7 @@ from torch.profiler import ProfilerActivity, profile
 from memenvs.agents.memory.chunking import Chunks
 from memenvs.agents.memory.reader import MemoryLayer
 from memenvs.agents.memory.tokens import SUMMARY_EPS, ChunkedTokens, Tokens
-from memenvs.agents.sat.model import BalletModel
+from memenvs.agents.papers.sat.model import BalletModel
 from memenvs.room_ballet.episodes import BalletEpisodes
 from memenvs.room_ballet.frames import frame_table
 from memenvs.room_ballet.tasks import make_ballet

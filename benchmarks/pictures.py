@@ -27,10 +27,10 @@ from memenvs.agents.encoders.pictures import PatchDecoder, PatchEncoder, as_chan
 from memenvs.agents.memory.chunking import chunks_by_place
 from memenvs.agents.memory.reader import MemoryLayer
 from memenvs.agents.memory.tokens import SUMMARY_EPS
-from memenvs.agents.sat.picture_model import PictureModel
-from memenvs.agents.sat.picture_prediction import make_picture_prediction
-from memenvs.agents.sat.picture_task import PictureBatch
-from memenvs.agents.sat.picture_tasks import make_picture_task
+from memenvs.agents.papers.sat.picture_learner import make_picture_prediction
+from memenvs.agents.papers.sat.picture_model import PictureModel
+from memenvs.agents.papers.sat.picture_task import PictureBatch
+from memenvs.agents.papers.sat.picture_tasks import make_picture_task
 from memenvs.faces.world import cut_patches
 from memenvs.retention import strategy_numbers
 

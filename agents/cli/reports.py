@@ -74,7 +74,7 @@ def trajectories(options: argparse.Namespace, extra_arguments: list[str]) -> dic
     config = read_config(options.folder)
 
     from memenvs.agents.experiments.directory import RunDirectory
-    from memenvs.agents.mtvm.trajectories import check_trajectories, write_trajectories
+    from memenvs.agents.papers.mtvm.trajectories import check_trajectories, write_trajectories
 
     check_trajectories(config)
     with RunDirectory(options.folder) as run:

@@ -70,7 +70,7 @@ def train(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, 
         result: dict[str, Any] = {"run": str(folder), "steps": model.num_timesteps}
         if not options.no_evaluate:
             try:
-                result["evaluation"] = config.kind.make_experiment().evaluate(run, OWN_EVALUATION, quiet=options.json)
+                result["evaluation"] = config.make_experiment().evaluate(run, OWN_EVALUATION, quiet=options.json)
             except KeyboardInterrupt:
                 print(run.how_to_resume(), file=sys.stderr)
                 raise
@@ -113,7 +113,7 @@ def evaluate(options: argparse.Namespace, extra_arguments: list[str]) -> dict[st
     if options.checkpoint is not None and not (options.folder / options.checkpoint).is_file():
         raise FileNotFoundError(f"no checkpoint at {options.folder / options.checkpoint}")
     if eval_kwargs is not None:
-        config.kind.make_experiment().check_eval_kwargs(replace(config, eval_kwargs=eval_kwargs))
+        config.make_experiment().check_eval_kwargs(replace(config, eval_kwargs=eval_kwargs))
     if name == shown:
         _check_own_settings(name, config, changes)
 
@@ -130,7 +130,7 @@ def evaluate(options: argparse.Namespace, extra_arguments: list[str]) -> dict[st
             texts = ", ".join(f"{setting}={ours!r} by {its!r}" for setting, (ours, its) in replaced)
             print(f"test set {options.test_set} replaces settings of the run: {texts}", file=sys.stderr)
     with RunDirectory(options.folder) as run:
-        experiment = config.kind.make_experiment()
+        experiment = config.make_experiment()
         result = experiment.evaluate(run, name, seed=options.seed, quiet=options.json, **changes)
     if not options.json:
         if options.test_set is not None:

@@ -105,8 +105,8 @@ import numpy as np
 import torch
 
 from memenvs.agents import SupervisedConfig, SupervisedLearner
-from memenvs.agents.sat.model import BalletModel
-from memenvs.agents.sat.prediction import BalletPrediction
+from memenvs.agents.papers.sat.model import BalletModel
+from memenvs.agents.papers.sat.learner import BalletPrediction
 from memenvs.room_ballet.tasks import make_ballet
 
 model = BalletPrediction(BalletModel(make_ballet("ABA"), memory="sat-pm", dim=32, heads=1, layers=2, mlp_dim=32))

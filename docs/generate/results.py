@@ -16,9 +16,9 @@ from generate.markdown import table
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.statistics import format_digits
 from memenvs.agents.memory import MEMORIES
+from memenvs.agents.papers.sat.config import BalletModelConfig
 from memenvs.agents.presets import PRESETS, find_preset
 from memenvs.agents.presets.preset import SEPARATOR
-from memenvs.agents.sat.config import BalletModelConfig
 from memenvs.agents.studies.in_context_tables import LAST_EPISODE
 from memenvs.agents.studies.layout_evaluation import layout_scores
 from memenvs.agents.studies.study_results import has_results, metric_means, read_result

@@ -28,7 +28,7 @@ from memenvs.agents.experiments.prediction_experiment import (
     trained_model,
 )
 from memenvs.agents.experiments.train import check_config, train_run
-from memenvs.agents.sat.prediction import AllocatedBallet, BalletPrediction, make_prediction_model
+from memenvs.agents.papers.sat.learner import AllocatedBallet, BalletPrediction, make_prediction_model
 from memenvs.retention import STRATEGIES, retained
 from tests.agents.algorithms.supervised_processes import ALLOCATED, SMALL
 from tests.processes import Python

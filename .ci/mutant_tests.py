@@ -14,7 +14,6 @@ ON_POLICY = [
 BASELINES = "tests/agents/memory/test_baselines.py"
 SAT = "tests/agents/papers/sat"
 MTVM = "tests/agents/papers/mtvm"
-PICTURE_TASKS = f"{SAT}/test_picture_tasks.py"
 OFF_POLICY = [f"{LEARNERS}/test_{name}.py" for name in ("q_targets", "episode_dqn", "action_mask")]
 SETTINGS, COMPILED = "tests/test_settings.py", "tests/test_compilation.py"
 BOXES_SETTINGS = "bad_settings or spaces or configs or FourBoxesConfig"
@@ -140,12 +139,7 @@ TESTS = {
     "agents/memory/__init__": [MEMORIES, "-k", "registry or table"],
     "agents/papers/sat": [SAT],
     "agents/papers/sat/config": [f"{SAT}/test_config.py"],
-    "agents/papers/sat/face_task": [PICTURE_TASKS],
-    "agents/papers/sat/ballet3d_task": [PICTURE_TASKS],
-    "agents/papers/sat/recall_tasks": [PICTURE_TASKS],
-    "agents/papers/sat/picture_task": [PICTURE_TASKS, f"{SAT}/test_picture_prediction.py"],
-    "agents/papers/sat/picture_learner": [f"{SAT}/test_picture_prediction.py"],
-    "agents/papers/sat/learner": [f"{SAT}/test_prediction.py", f"{SAT}/test_config.py"],
+    "agents/papers/sat/learner": [f"{SAT}/test_prediction.py", f"{SAT}/test_picture_prediction.py"],
     "agents/papers/sat/model": [f"{SAT}/test_ballet_model.py"],
     "agents/algorithms": [LEARNERS, BASELINES],
     "agents/algorithms/ppo.": [*ON_POLICY[:2], BASELINES, "-k", "not trxl and not whole_rollouts and not chunk"],

@@ -150,7 +150,7 @@ def register_prediction(env: str, experiment: str) -> None:
 
 
 def _find_prediction(env: str) -> str:
-    """Return what `register_prediction` was told of an environment."""
+    """Return the class that is registered for an environment."""
     if env not in _PREDICTIONS:
         choices = choices_for(env, _PREDICTIONS)
         raise ValueError(f"env must be one that can be learned by prediction, got {env!r}; {choices}")

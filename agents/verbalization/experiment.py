@@ -49,7 +49,7 @@ class QuestionExperiment(PredictionExperiment):
         return make_question_answering(config.env, env_kwargs, config.policy)
 
     def check(self, config: RunConfig, processes: Processes) -> None:
-        """Make model and learner, and check the length of their first stage; see `PredictionExperiment.check`."""
+        """Check the length of the first stage too; see `PredictionExperiment.check`."""
         super().check(config, processes)
         pretraining = config.policy.get("pretraining_steps", 0)
         if pretraining >= config.total_steps:

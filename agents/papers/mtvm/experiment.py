@@ -21,7 +21,10 @@ EPISODES = 3
 
 
 class ImitationExperiment(AgentExperiment):
-    """Runs of `ImitationA2C`; `encoder_from` gives them all weights, or PREVALENT's if it is a file of these."""
+    """Runs of `ImitationA2C`.
+
+    `encoder_from` gives them all weights, or PREVALENT's if it is a file of these.
+    """
 
     algorithm = ImitationA2C
     encoder_source = f"{AgentExperiment.encoder_source}, or file of PREVALENT's weights"

@@ -1,6 +1,7 @@
-"""SAT, the Spatially-Aware Transformer: models that watch, then answer, and adaptive allocation.
+"""SAT, the Spatially-Aware Transformer.
 
-Its memory is in `memenvs.agents.memory.sat`, the eviction rules of a full memory are in `memenvs.retention`.
+Its models watch, then answer; an allocator chooses what they keep. Its memory is in `memenvs.agents.memory.sat`, the
+eviction rules of a full memory are in `memenvs.retention`.
 """
 
 from memenvs.agents.experiments.registry import register_prediction

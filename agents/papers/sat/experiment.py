@@ -1,4 +1,4 @@
-"""Runs that learn Room Ballet, or tasks of pictures, by prediction."""
+"""Runs that learn to answer queries about what they have watched."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.prediction_experiment import PredictionExperiment, trained_model
 from memenvs.agents.experiments.report import Report, figure_png
 from memenvs.agents.papers.sat.figures import episode_memory_figure, sample_answers, strip_figure
-from memenvs.agents.papers.sat.learner import make_prediction_model
-from memenvs.agents.papers.sat.picture_learner import PicturePrediction, make_picture_prediction
-from memenvs.agents.papers.sat.picture_tasks import PICTURE_TASKS, make_picture_task
+from memenvs.agents.papers.sat.learner import SATPrediction, make_prediction
 from memenvs.files import write_file
+from memenvs.query_task import make_query_task
 
 FIGURES = {
     "answers": "The right pictures, and those of the model.",
@@ -24,13 +23,11 @@ FIGURES = {
 
 
 class SATExperiment(PredictionExperiment):
-    """Runs of a `SupervisedLearner` in Room Ballet or a task of pictures."""
+    """Runs of a `SupervisedLearner` in a `QueryTask`."""
 
     def make_model(self, config: RunConfig, env_kwargs: Mapping[str, Any]) -> PredictionModel:
         """Make the model of a run by its environment; see `PredictionExperiment.make_model`."""
-        if config.env in PICTURE_TASKS:
-            return make_picture_prediction(make_picture_task(config.env, env_kwargs), config.policy)
-        return make_prediction_model(config.env, env_kwargs, config.policy)
+        return make_prediction(make_query_task(config.env, env_kwargs), config.policy)
 
     def evaluate(
         self, run: RunDirectory, name: str = "evaluation", *, seed: int = 1, quiet: bool = False, **changes: Any
@@ -55,7 +52,7 @@ class SATExperiment(PredictionExperiment):
 def draw_answers(run: RunDirectory, seed: int = 1) -> None:
     """Draw answers and memory of a run of a picture task into its folder."""
     model = trained_model(run)
-    if not isinstance(model, PicturePrediction):
+    if not isinstance(model, SATPrediction) or model.model.task.pictures == "frames":
         return
     if not model.model.task.classes:
         truth, answers = sample_answers(model, seed)

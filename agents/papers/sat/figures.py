@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
-from memenvs.agents.papers.sat.picture_learner import PicturePrediction
+from memenvs.agents.papers.sat.learner import SATPrediction
 from memenvs.retention import STRATEGY_NAMES, eviction_times
 
 GAP = 2
@@ -99,7 +99,7 @@ def memory_figure(regions: np.ndarray, capacity: int, strategies: Sequence[str],
 
 
 @torch.no_grad()
-def sample_answers(prediction: PicturePrediction, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def sample_answers(prediction: SATPrediction, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Answer a few episodes, as many as a figure shows.
 
     Args:
@@ -117,7 +117,7 @@ def sample_answers(prediction: PicturePrediction, seed: int) -> tuple[np.ndarray
     return truth, (answers * 255).round().astype(np.uint8)
 
 
-def episode_memory_figure(prediction: PicturePrediction, seed: int) -> Figure:
+def episode_memory_figure(prediction: SATPrediction, seed: int) -> Figure:
     """Draw what each strategy of the task would hold along one episode; see `memory_figure`.
 
     Args:
@@ -126,7 +126,7 @@ def episode_memory_figure(prediction: PicturePrediction, seed: int) -> Figure:
     """
     task, capacity = prediction.model.task, prediction.model.capacity
     assert capacity is not None
-    regions = task.sample(1, np.random.default_rng(seed), "test").regions[0]
-    strategies = task.strategies if prediction.allocator is not None else (prediction.model.config.strategy,)
+    regions = task.sample_batch(1, np.random.default_rng(seed), "test").regions[0]
+    strategies = task.strategies if prediction.allocator is not None else (prediction.model.config.strategy_name,)
     assert set(strategies) <= set(STRATEGY_NAMES)
     return memory_figure(regions, capacity, strategies, task.n_regions)

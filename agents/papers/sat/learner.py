@@ -1,10 +1,10 @@
-"""Room Ballet as a prediction task: batches, retention strategies, loss and scores."""
+"""Losses and scores of SAT's answers, and an allocator that learns a retention strategy."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,21 +12,29 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from memenvs.agents.algorithms.supervised import PredictionModel
-from memenvs.agents.algorithms.supervised_config import Split
+from memenvs.agents.encoders.patch_components import start_with_components
+from memenvs.agents.encoders.pictures import PatchDecoder, PatchEncoder, ViewDecoder
 from memenvs.agents.encoders.text import TextEncoder, check_text_encoder, make_text_encoder
 from memenvs.agents.memory.allocator import AdaptiveAllocator
-from memenvs.agents.papers.sat.allocation import SupervisedAllocation
-from memenvs.agents.papers.sat.model import BalletModel
+from memenvs.agents.papers.sat.config import AllocationConfig
+from memenvs.agents.papers.sat.model import BalletModel, QueryModel
+from memenvs.agents.papers.sat.picture_model import PictureModel
 from memenvs.checks import choices_for
-from memenvs.retention import STRATEGIES, strategy_numbers
-from memenvs.room_ballet.descriptions import STRATEGY_TASKS, load_descriptions
-from memenvs.room_ballet.episodes import BalletEpisodes
-from memenvs.room_ballet.observer import ideal_observer, ideal_without_places
-from memenvs.room_ballet.tasks import BALLET_NAMES, make_ballet
+from memenvs.query_task import Episodes, QueryBatch, QueryTask, Split
+from memenvs.retention import strategy_numbers
+
+REWARD_SCALE = 100.0
+"""Factor on mean squared errors, so that rewards of the allocator are of the order of 1."""
+CALIBRATION_EPISODES = 16
+"""Episodes whose pictures the encoder is calibrated with."""
+COMPONENT_EPISODES = 160
+"""The same for principal components, of which there are more than pictures of 16 episodes."""
+CALIBRATION_STRIDE = 8
+"""Steps between two of these pictures."""
 
 
-@dataclass(frozen=True)
-class BalletBatch:
+@dataclass(frozen=True, eq=False)
+class StrategyBatch(Episodes):
     """Episodes with the retention strategy of each.
 
     Attributes:
@@ -35,139 +43,27 @@ class BalletBatch:
         task_vectors: float32, (B, G); inputs of the allocator; None without one.
     """
 
-    episodes: BalletEpisodes
+    episodes: QueryBatch
     strategies: np.ndarray
     task_vectors: Tensor | None = None
 
 
-class BalletPrediction(PredictionModel):
-    """A `BalletModel` to be trained, with one retention strategy for all episodes.
+class SATPrediction(PredictionModel):
+    """A model to be trained, with one retention strategy or an allocator that chooses it.
+
+    Model and allocator learn at the same time. The allocator is a contextual bandit: its context is a vector of the
+    task, one-hot or a description in words, its action a strategy. Its reward is minus the loss of the answer: the
+    cross-entropy of a class, or 100 times the mean squared error of pictures. Evaluation takes the best strategy.
 
     Args:
         model: The model.
-    """
-
-    def __init__(self, model: BalletModel) -> None:
-        super().__init__()
-        self.model = model
-
-    def sample(self, count: int, rng: np.random.Generator, split: Split = "train", step: int = 0) -> BalletBatch:
-        """Draw episodes of the task; see `PredictionModel.sample`."""
-        return BalletBatch(
-            self.model.task.sample_batch(count, rng), strategy_numbers(self.model.config.strategy_name, count)
-        )
-
-    def shard(self, batch: BalletBatch, rank: int, count: int) -> BalletBatch:
-        """Take every `count`-th episode; see `PredictionModel.shard`."""
-        return BalletBatch(select_episodes(batch.episodes, slice(rank, None, count)), batch.strategies[rank::count])
-
-    def loss(self, batch: BalletBatch) -> tuple[Tensor, dict[str, float]]:
-        """Compute the mean cross-entropy of the answers; see `PredictionModel.loss`.
-
-        With `own_layers` an auxiliary loss is added: the cross-entropy of a second head. It predicts the dance of the
-        queried dancer itself ("own"), not that of the dancer in the next or opposite room.
-        """
-        logits, own_logits = self.model.logits(batch.episodes, batch.strategies)
-        losses, is_correct = _cross_entropy_and_correct(logits, batch.episodes.label)
-        if own_logits is None:
-            return losses.mean(), {"accuracy": float(is_correct.mean())}
-        own_dance = batch.episodes.room_dance[np.arange(len(is_correct)), batch.episodes.query_place]
-        own_losses, own_is_correct = _cross_entropy_and_correct(own_logits, own_dance)
-        log = {
-            "accuracy": float(is_correct.mean()),
-            "answer_loss": losses.mean().item(),
-            "own_accuracy": float(own_is_correct.mean()),
-        }
-        return losses.mean() + own_losses.mean(), log
-
-    def _losses_and_correct(self, batch: BalletBatch) -> tuple[Tensor, np.ndarray]:
-        """Answer each query; return cross-entropies, float (B,), and a mask of correct answers, bool (B,)."""
-        return _cross_entropy_and_correct(self.model(batch.episodes, batch.strategies), batch.episodes.label)
-
-    def scores(self, batch: BalletBatch) -> dict[str, np.ndarray]:
-        """Score each episode; see `PredictionModel.scores`.
-
-        Metrics are "accuracy" and "loss". If queries are about visits, also "kept" (1 if the visit is in memory) and
-        "accuracy_kept" (accuracy where it is). If there are several tasks, also "accuracy_TASK" for each.
-        """
-        losses, is_correct = self._losses_and_correct(batch)
-        scores = {"accuracy": is_correct.astype(float), "loss": losses.cpu().double().numpy()}
-        episodes = batch.episodes
-        if (episodes.query_visit >= 0).all():  # queries are about visits, not rooms
-            kept = self.query_is_kept(batch)
-            scores |= {"kept": kept.astype(float), "accuracy_kept": scores["accuracy"][kept]}
-        if len(self.model.task.query_rules) > 1:
-            for number, task in enumerate(STRATEGY_TASKS):
-                scores[f"accuracy_{task}"] = scores["accuracy"][episodes.task_id == number]
-        return scores
-
-    def query_is_kept(self, batch: BalletBatch) -> np.ndarray:
-        """Mark episodes whose queried visit is in memory, bool, (B,)."""
-        visits = self.model.retained_visits(batch.episodes, batch.strategies)
-        return visits[np.arange(len(visits)), batch.episodes.query_visit]
-
-    def ideal(self, batch: BalletBatch) -> dict[str, np.ndarray]:
-        """Compute the accuracy of the best answer from the same memory; see `PredictionModel.ideal`.
-
-        The ideal observer knows the place of each visit. There is one exception: if the model has all visits but no
-        places, and the query is about the next or the opposite room, it infers places from the rules of the walk.
-        """
-        task = self.model.task
-        capacity = self.model.capacity
-        config = self.model.config
-        if not config.uses_place and task.query_rules[0] in ("next", "opposite") and capacity is None:
-            return {"accuracy": ideal_without_places(task, batch.episodes, moves_known=config.uses_action)}
-        limit = task.visits if capacity is None else capacity  # None: all visits
-        return {"accuracy": ideal_observer(task, batch.episodes, batch.strategies, limit).accuracy}
-
-
-@dataclass(frozen=True, kw_only=True)
-class AllocationConfig(SupervisedAllocation):
-    """Settings of `AllocatedBallet`, beside those of `SupervisedAllocation`.
-
-    Attributes:
-        task_input: Input of the allocator: "task" is the task's number, one-hot; "text" is the embedding of one of its
-            descriptions.
-        split: Split of the descriptions, 0, 1 or 2; it decides which are held out for evaluation. With "text".
-        encoder: Settings of `make_text_encoder`. With "text".
-        only_kept: If True, the model learns only from episodes whose queried visit is in memory; False learns from
-            all, as the release does. The allocator always learns from all, and evaluation is not affected. For tasks
-            whose queries are about visits.
-
-    Raises:
-        TypeError: A value of another type.
-        ValueError: A value out of range.
-    """
-
-    task_input: Literal["task", "text"] = "task"
-    split: int = 0
-    encoder: dict[str, Any] = field(default_factory=dict)
-    only_kept: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("split", "encoder"):
-            if getattr(self, name) and self.task_input != "text":
-                raise ValueError(
-                    f"{name} must be left out where task_input is {self.task_input!r}, got {getattr(self, name)}"
-                )
-
-
-class AllocatedBallet(BalletPrediction):
-    """A `BalletModel` with an allocator that learns which strategy suits each task.
-
-    Model and allocator learn at the same time. The allocator is a contextual bandit: its context is a task vector, its
-    action a strategy, and its reward minus the loss of the answer. Evaluation takes the best strategy of each task.
-
-    Args:
-        model: The model.
-        config: Settings of the allocator.
+        allocation: Settings of the allocator; None for the strategy of the model's config.
 
     Attributes:
         train_vectors: float32, (tasks, descriptions, G); task vectors of training batches.
         held_out_vectors: As `train_vectors`, for evaluation batches: of the descriptions that are held out.
         encoder: Encoder of the descriptions; None with one-hot task vectors.
-        allocator: Network that values each strategy for a task vector.
+        allocator: Network that values each strategy for a task vector; None without one.
 
     Source:
         SAT, section 3.3 and its release.
@@ -177,67 +73,160 @@ class AllocatedBallet(BalletPrediction):
     held_out_vectors: Tensor
     encoder: TextEncoder | None
 
-    def __init__(self, model: BalletModel, config: AllocationConfig) -> None:
-        super().__init__(model)
-        self.config = config
+    def __init__(self, model: QueryModel, allocation: AllocationConfig | None = None) -> None:
+        super().__init__()
+        self.model = model
+        self.allocation = allocation
+        self.score = "accuracy" if model.task.classes else "mse"
         self.encoder = None
-        train_vectors = held_out_vectors = torch.eye(len(STRATEGY_TASKS))[:, None]  # (tasks, 1, G), one-hot
-        if config.task_input == "text":
-            self.encoder = make_text_encoder(**config.encoder)
-            train_vectors = _encode_descriptions(self.encoder, config.split, "train")
-            held_out_vectors = _encode_descriptions(self.encoder, config.split, "held_out")
+        self.allocator: AdaptiveAllocator | None = None
+        if allocation is None:
+            return
+        train_vectors = held_out_vectors = torch.eye(len(model.task.tasks))[:, None]  # (tasks, 1, G), one-hot
+        if allocation.task_input == "text":
+            self.encoder = make_text_encoder(**allocation.encoder)
+            train_texts = model.task.descriptions(allocation.split, "train")
+            held_out_texts = model.task.descriptions(allocation.split, "held_out")
+            train_vectors, held_out_vectors = (
+                torch.from_numpy(np.stack([self.encoder(texts) for texts in tasks]))
+                for tasks in (train_texts, held_out_texts)
+            )
         self.register_buffer("train_vectors", train_vectors, persistent=False)
         self.register_buffer("held_out_vectors", held_out_vectors, persistent=False)
-        self.allocator = AdaptiveAllocator(train_vectors.shape[2])
+        self.allocator = AdaptiveAllocator(train_vectors.shape[2], model.task.strategies)
 
-    def sample(self, count: int, rng: np.random.Generator, split: Split = "train", step: int = 0) -> BalletBatch:
-        """Draw episodes and task vectors, and choose strategies; see `PredictionModel.sample`."""
-        episodes = self.model.task.sample_batch(count, rng)
+    def sample(self, count: int, rng: np.random.Generator, split: Split = "train", step: int = 0) -> StrategyBatch:
+        """Draw episodes, and choose their strategies; see `PredictionModel.sample`."""
+        batch = self.model.task.sample_batch(count, rng, split)
+        if self.allocator is None or self.allocation is None:
+            return StrategyBatch(batch, strategy_numbers(self.model.config.strategy_name, count))
         vectors = self.train_vectors if split == "train" else self.held_out_vectors
         description = rng.integers(vectors.shape[1], size=count)
-        task_vectors = vectors[  # (B, G)
-            torch.from_numpy(episodes.task_id.astype(np.int64)), torch.from_numpy(description)
-        ]
-        epsilon = self.config.epsilon_at(step) if split == "train" else 0.0
+        task_vectors = vectors[torch.from_numpy(batch.tasks), torch.from_numpy(description)]  # (B, G)
+        epsilon = self.allocation.epsilon_at(step) if split == "train" else 0.0
         strategies = self.allocator.choose(task_vectors, epsilon, rng)
-        return BalletBatch(episodes, strategies.cpu().numpy(), task_vectors)
+        return StrategyBatch(batch, strategies.cpu().numpy(), task_vectors)
 
-    def shard(self, batch: BalletBatch, rank: int, count: int) -> BalletBatch:
+    def shard(self, batch: StrategyBatch, rank: int, count: int) -> StrategyBatch:
         """Take every `count`-th episode; see `PredictionModel.shard`."""
-        assert batch.task_vectors is not None
-        return replace(super().shard(batch, rank, count), task_vectors=batch.task_vectors[rank::count])
+        return batch.select(slice(rank, None, count))
 
-    def loss(self, batch: BalletBatch) -> tuple[Tensor, dict[str, float]]:
-        """Sum the losses of the model and of the allocator; see `PredictionModel.loss`."""
-        assert batch.task_vectors is not None
-        losses, is_correct = self._losses_and_correct(batch)
-        strategies = torch.from_numpy(batch.strategies).to(losses.device)
-        with torch.autocast(losses.device.type, enabled=False):  # Q values and rewards in float32
-            q_loss = self.allocator.loss(batch.task_vectors, strategies, -losses)
-        weights = torch.ones_like(losses)
-        if self.config.only_kept:
-            weights = torch.from_numpy(self.query_is_kept(batch)).to(losses)
-        # The mean is over all B episodes: those of weight 0 count in its denominator.
-        total = (weights * losses).mean() + self.config.loss_weight * q_loss
-        return total, {
-            "accuracy": float(is_correct.mean()),
-            "answer_loss": losses.mean().item(),
-            "q_loss": q_loss.item(),
-        }
+    def answer(self, batch: StrategyBatch) -> tuple[Tensor, Tensor]:
+        """Answer each query.
 
-    def scores(self, batch: BalletBatch) -> dict[str, np.ndarray]:
-        """Add the softmax of Q over strategies, "q_TASK_STRATEGY"; see `BalletPrediction.scores`."""
-        assert batch.task_vectors is not None
-        scores = super().scores(batch)
-        distribution = self.allocator.distribution(batch.task_vectors).cpu().double().numpy()  # (B, strategies)
-        for number, task in enumerate(STRATEGY_TASKS):
-            is_task = batch.episodes.task_id == number
-            scores |= {f"q_{task}_{name}": distribution[is_task, i] for i, name in enumerate(STRATEGIES)}
+        Returns:
+            Answers, as `Prediction.answers`, and the loss of each, float32, (B,), with gradient.
+        """
+        answers = self.model(batch.episodes, batch.strategies)
+        return answers, self._losses(answers, batch.episodes)
+
+    def loss(self, batch: StrategyBatch) -> tuple[Tensor, dict[str, float]]:
+        """Compute the mean loss of the answers; see `PredictionModel.loss`.
+
+        The error of the picture at the start of a query with moves is added, and the cross-entropy of a second head.
+        With an allocator its own loss is added, weighted.
+        """
+        episodes = batch.episodes
+        prediction = self.model.predict(episodes, batch.strategies)
+        answers, hints = prediction.answers, prediction.hints
+        classes = self.model.task.classes
+        with torch.autocast(answers.device.type, enabled=False):  # losses, Q values and rewards in float32
+            total = torch.zeros((), device=answers.device)
+            log = {}
+            if prediction.start is not None:
+                truth = torch.from_numpy(episodes.answers[:, 0]).to(answers.device)
+                total = total + _squared_errors(prediction.start, truth).mean()
+            if hints is not None:
+                known = episodes.query_classes if classes else episodes.query_places
+                assert known is not None
+                labels = torch.from_numpy(known).to(hints.device)
+                hint_loss = functional.cross_entropy(hints.float().flatten(0, -2), labels.flatten())
+                total = total + self.model.hint_weight * hint_loss
+                log[f"{self.model.hint}_accuracy"] = (hints.argmax(-1) == labels).double().mean().item()
+            losses = self._losses(answers, episodes)
+            learned = losses
+            if self.allocation is not None and self.allocation.only_kept:
+                # the mean is over all B episodes: those of weight 0 count in its denominator
+                learned = losses * torch.from_numpy(self.answers_kept(batch).all(1)).to(losses)
+            total = total + learned.mean()
+            log[self.score] = self._scores(answers.detach(), losses.detach(), episodes).mean().item()
+            if self.allocator is not None and self.allocation is not None:
+                assert batch.task_vectors is not None
+                strategies = torch.from_numpy(batch.strategies).to(losses.device)
+                rewards = -losses if classes else -REWARD_SCALE * losses
+                q_loss = self.allocator.loss(batch.task_vectors, strategies, rewards)
+                total = total + self.allocation.loss_weight * q_loss
+                log["q_loss"] = q_loss.item()
+            if self.allocator is not None or (hints is not None and classes):
+                log["answer_loss"] = losses.mean().item()
+        return total, log
+
+    def _losses(self, answers: Tensor, episodes: QueryBatch) -> Tensor:
+        """Cross-entropies or mean squared errors, float32, (B,)."""
+        truth = torch.from_numpy(episodes.answers).to(answers.device)
+        if self.model.task.classes:
+            return functional.cross_entropy(answers.float(), truth, reduction="none")
+        return _squared_errors(answers, truth if episodes.query_moves is None else truth[:, 1:])
+
+    def _scores(self, answers: Tensor, losses: Tensor, episodes: QueryBatch) -> Tensor:
+        """Values of `score`: float64 of classes, float32 of pictures, (B,)."""
+        if self.model.task.classes:
+            return (answers.argmax(1) == torch.from_numpy(episodes.answers).to(answers.device)).double()
+        return losses
+
+    def scores(self, batch: StrategyBatch) -> dict[str, np.ndarray]:
+        """Score each episode; see `PredictionModel.scores`.
+
+        Metrics are "mse", or "accuracy" and "loss" of classes. Where steps show the answers also "kept", the share of
+        them in memory, and of classes "accuracy_kept", the accuracy where it is. With several tasks also "mse_TASK" or
+        "accuracy_TASK". With an allocator also the softmax of Q over strategies, "q_TASK_STRATEGY".
+        """
+        answers, losses = self.answer(batch)
+        task = self.model.task
+        scores = {self.score: self._scores(answers, losses, batch.episodes).cpu().double().numpy()}
+        if task.classes:
+            scores["loss"] = losses.cpu().double().numpy()
+        if batch.episodes.answer_rows is not None:
+            kept = self.answers_kept(batch)
+            scores["kept"] = kept.mean(1)
+            if task.classes:
+                scores["accuracy_kept"] = scores["accuracy"][kept.all(1)]
+        is_task = batch.episodes.tasks == np.arange(len(task.tasks))[:, None]  # (tasks, B)
+        if task.is_mixed:
+            scores |= {f"{self.score}_{name}": scores[self.score][is_task[i]] for i, name in enumerate(task.tasks)}
+        if self.allocator is not None:
+            assert batch.task_vectors is not None
+            shares = self.allocator.distribution(batch.task_vectors).cpu().double().numpy()  # (B, strategies)
+            for i, name in enumerate(task.tasks):
+                for j, strategy in enumerate(self.allocator.strategies):
+                    scores[f"q_{name}_{strategy}"] = shares[is_task[i], j]
         return scores
+
+    def ideal(self, batch: StrategyBatch) -> dict[str, np.ndarray]:
+        """Compute the score of the best answer from the same memory; see `PredictionModel.ideal`."""
+        config = self.model.config
+        known = self.model.task.ideal(
+            batch.episodes,
+            batch.strategies,
+            self.model.capacity,
+            uses_places=config.uses_place,
+            uses_moves=config.uses_moves,
+        )
+        return {} if known is None else {self.score: known}
+
+    def answers_kept(self, batch: StrategyBatch) -> np.ndarray:
+        """Mark the answers that a step in memory shows, bool, (B, A)."""
+        episodes = batch.episodes
+        assert episodes.answer_rows is not None
+        rows = np.where(self.model.retained_steps(episodes, batch.strategies), episodes.rows, -2)  # (B, T)
+        return (rows[:, None] == episodes.answer_rows[:, :, None]).any(2)
 
     def parameter_groups(self) -> list[tuple[list[nn.Parameter], float]]:
         """Return the parameters of model and allocator, each with its factor of the learning rate."""
-        return [(list(self.model.parameters()), 1.0), (list(self.allocator.parameters()), self.config.rate)]
+        groups = [([each for each in self.model.parameters() if each.requires_grad], 1.0)]
+        if self.allocator is not None and self.allocation is not None:
+            groups.append((list(self.allocator.parameters()), self.allocation.rate))
+        return groups
 
     def inputs(self) -> dict[str, Any]:
         """Return width and fingerprint of the text encoder; see `PredictionModel.inputs`."""
@@ -251,43 +240,42 @@ class AllocatedBallet(BalletPrediction):
             check_text_encoder(self.encoder, saved["features_dim"], saved["fingerprint"], where)
 
 
-def _encode_descriptions(encoder: TextEncoder, split: int, part: Literal["train", "held_out"]) -> Tensor:
-    """Encode the descriptions of each task; float32, (tasks, descriptions, G)."""
-    texts = load_descriptions().select(split, part)
-    return torch.from_numpy(np.stack([encoder(each) for each in texts]))
-
-
-def make_prediction_model(env: str, env_kwargs: Mapping[str, Any], settings: Mapping[str, Any]) -> PredictionModel:
-    """Make the prediction model of a Room Ballet, with an allocator or a fixed strategy.
+def make_prediction(task: QueryTask, settings: Mapping[str, Any]) -> SATPrediction:
+    """Make the prediction model of a task: a `BalletModel` for frames, else a `PictureModel`.
 
     Args:
-        env: Id of the environment.
-        env_kwargs: Settings of the environment, those of `make_ballet`.
-        settings: Fields of `BalletModelConfig`. With `allocation`, a dict of fields of `AllocationConfig`, an allocator
-            chooses the strategies.
+        task: The task.
+        settings: Fields of `BalletModelConfig` or `PictureModelConfig`. With `allocation`, a dict of fields of
+            `AllocationConfig`, an allocator chooses the strategies.
 
     Raises:
-        ValueError: The environment is not a Room Ballet, or a setting is not allowed.
-        TypeError: A setting does not exist.
+        ValueError: A setting is not allowed.
+        TypeError: A setting has another type.
     """
-    ids = {f"memenvs/RoomBallet-{name}-v0": name for name in BALLET_NAMES}
-    if env not in ids:
-        raise ValueError(f"env must be one that can be learned by prediction, got {env!r}; {choices_for(env, ids)}")
     model_settings = dict(settings)
     allocation = model_settings.pop("allocation", None)
-    model = BalletModel(make_ballet(ids[env], **env_kwargs), **model_settings)
+    model: QueryModel
+    if task.pictures == "frames":
+        model = BalletModel(task, **model_settings)
+    else:
+        model = PictureModel(task, **model_settings)
+        calibrate(model)
     if allocation is None:
-        return BalletPrediction(model)
+        return SATPrediction(model)
     if model_settings.get("strategy") is not None:
         raise ValueError(
             f"strategy must be left out where it is chosen (allocation), got {model_settings['strategy']!r}"
         )
+    if not model.config.uses_place:
+        raise ValueError(
+            f"allocation must be left out with memory {model.config.memory!r}, which knows no places, got {allocation}"
+        )
     if model.capacity is None:
         raise ValueError(
-            f"allocation must be left out where all visits are kept, got {allocation} with memory "
-            f"{model.config.memory!r} and capacity {model.config.capacity!r}"
+            f"allocation must be left out where all is kept, got {allocation} with memory {model.config.memory!r} and "
+            f"capacity {model.config.capacity!r}"
         )
-    if model.own_head is not None:
+    if isinstance(model, BalletModel) and model.own_head is not None:
         raise ValueError(
             f"own_layers must be 0 where strategies are chosen (allocation), got {model_settings['own_layers']}"
         )
@@ -296,22 +284,31 @@ def make_prediction_model(env: str, env_kwargs: Mapping[str, Any], settings: Map
         if name not in known:
             raise ValueError(f"unknown setting {name!r} of allocation; {choices_for(name, known)}")
     config = AllocationConfig(**allocation)
-    if config.only_kept and model.task.queries_rooms:
-        raise ValueError("only_kept must be False in a task with questions about rooms, not visits, got True")
-    return AllocatedBallet(model, config)
+    if config.only_kept and not (task.classes and task.shows_answers):
+        raise ValueError("only_kept must be False in a task whose answers are no classes that a step shows, got True")
+    return SATPrediction(model, config)
 
 
-def _cross_entropy_and_correct(logits: Tensor, dances: np.ndarray) -> tuple[Tensor, np.ndarray]:
-    """Compare logits, float (B, 8), with dances, int (B,).
+def calibrate(model: PictureModel) -> None:
+    """Fit encoder and decoder to a few pictures, if the initialisation is "calibrated"."""
+    if model.config.initialisation != "calibrated":
+        return
+    has_components = model.config.convolutions == "components"
+    count = COMPONENT_EPISODES if has_components else CALIBRATION_EPISODES
+    batch = model.task.sample_batch(count, np.random.default_rng(0))
+    numbers = np.unique(batch.rows[:, ::CALIBRATION_STRIDE] // model.encoder.rows_per_picture)
+    pictures = torch.from_numpy(batch.pictures(numbers))
+    if isinstance(model.encoder, PatchEncoder) and isinstance(model.head, PatchDecoder) and has_components:
+        start_with_components(model.encoder, model.head, pictures, model.added_moments())
+    else:
+        model.encoder.calibrate(pictures)
+    if isinstance(model.head, ViewDecoder):
+        model.head.calibrate(pictures)
 
-    Returns:
-        Cross-entropies, float32 (B,), with gradient; and a mask of correct answers, bool (B,).
-    """
-    labels = torch.from_numpy(dances.astype(np.int64)).to(logits.device)
-    is_correct = (logits.detach().argmax(1) == labels).cpu().numpy()
-    return functional.cross_entropy(logits.float(), labels, reduction="none"), is_correct
 
-
-def select_episodes(episodes: BalletEpisodes, index: slice | np.ndarray) -> BalletEpisodes:
-    """Select some of the episodes, by a slice or an index, int or bool (B,)."""
-    return replace(episodes, **{each.name: getattr(episodes, each.name)[index] for each in fields(episodes)})
+def _squared_errors(pictures: Tensor, truth: Tensor) -> Tensor:
+    """Mean squared error of pictures, float, (B, ...), 0 to 1, and uint8, (B, ...); float32, (B,)."""
+    pictures = pictures.float()
+    wanted = torch.empty_like(pictures).copy_(truth).div_(255)  # in the order of the decoder's pixels, which is faster
+    errors = functional.mse_loss(pictures, wanted, reduction="none")
+    return errors.mean(tuple(range(1, errors.ndim)))

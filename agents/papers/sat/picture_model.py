@@ -6,8 +6,7 @@ It shares codes, chunks, retention and `MemoryReader` with `BalletModel`. The un
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -20,15 +19,13 @@ from memenvs.agents.encoders.pictures import (
     ViewDecoder,
     ViewEncoder,
 )
-from memenvs.agents.memory.chunking import Chunks, chunks_by_place
+from memenvs.agents.memory.chunking import chunks_by_place
 from memenvs.agents.memory.place_codes import PlaceCode, PlaceCodeKind, sinusoid
 from memenvs.agents.memory.reader import MemoryReader
 from memenvs.agents.memory.tokens import Tokens
-from memenvs.agents.papers.sat.model import SHARPNESS
-from memenvs.agents.papers.sat.picture_config import PictureModelConfig
-from memenvs.agents.papers.sat.picture_task import PictureBatch, PictureTask
-from memenvs.checks import choices_for
-from memenvs.retention import retained
+from memenvs.agents.papers.sat.config import PictureModelConfig
+from memenvs.agents.papers.sat.model import SHARPNESS, Prediction, QueryModel, ReaderInputs
+from memenvs.query_task import QueryBatch, QueryTask
 
 CONVOLVED_AT_ONCE = 256
 """Views that are convolved at once where a task has drawn many."""
@@ -36,6 +33,13 @@ COMPONENTS = 512
 """Principal components of views, with `convolutions="components"`."""
 LEAST_COMPONENTS_DIM = 8
 """Least width of principal components of patches: one component and one constant channel in the last convolution."""
+PLACE_WEIGHT = 0.01
+"""Weight of the cross-entropy of places beside squared errors of pixels, which are far smaller.
+
+With 1 the encoder learned what separates places and little of what a picture needs.
+"""
+FROZEN_PLACE_WEIGHT = 0.3
+"""The same where the encoder does not learn, so that places take nothing from what a picture needs."""
 TIME_SCALE = 0.25
 """Root mean square of a calibrated time code; that of pictures and places is 1."""
 PLACE_RELEVANCE = 20.0
@@ -46,21 +50,7 @@ relevance of a full chunk with such a token.
 """
 
 
-class PictureInputs(NamedTuple):
-    """Inputs of the reader for B episodes.
-
-    Attributes:
-        query: float, (B, Q, D).
-        tokens: N tokens of each episode.
-        chunks: Tokens that belong together; None where all are read at once.
-    """
-
-    query: Tensor
-    tokens: Tokens
-    chunks: Chunks | None
-
-
-class PictureModel(nn.Module):
+class PictureModel(QueryModel[PictureModelConfig]):
     """Answers a query from the steps that a memory has kept.
 
     Args:
@@ -75,27 +65,20 @@ class PictureModel(nn.Module):
         ValueError: A setting does not fit the task, such as moves or a grid that it does not have.
     """
 
+    config_type = PictureModelConfig
+    name = "picture"
+    hint = "place"
     times: Tensor
 
-    def __init__(self, task: PictureTask, config: PictureModelConfig | None = None, **settings: Any) -> None:
-        super().__init__()
-        known = [each.name for each in fields(PictureModelConfig)]
-        for name in settings:
-            if name not in known:
-                raise ValueError(f"unknown setting {name!r} of a picture model; {choices_for(name, known)}")
-        values = {} if config is None else {name: getattr(config, name) for name in known}
-        config = PictureModelConfig(**{**values, **settings})
+    def __init__(self, task: QueryTask, config: PictureModelConfig | None = None, **settings: Any) -> None:
+        super().__init__(task, config, **settings)
+        config = self.config
         if config.uses_moves and task.move_vectors is None:
             raise ValueError(f"memory must be one without moves in a task that has none, got {config.memory!r}")
         if config.place_layers and task.move_vectors is None:
             raise ValueError(f"place_layers must be 0 in a task without moves, got {config.place_layers}")
         if config.move_query == "displacement" and task.move_vectors is not None and task.columns is None:
             raise ValueError("move_query must be 'moves' in a task whose places are no grid, got 'displacement'")
-        self.task = task
-        self.config = config
-        self.capacity = task.capacity if isinstance(config.capacity, str) else config.capacity
-        retained(np.zeros((1, task.steps), np.int64), config.strategy, self.capacity, n_places=task.n_regions)
-
         dim, calibrated = config.dim, config.initialisation == "calibrated"
         has_components = config.convolutions == "components"
         if has_components and task.pictures == "patches" and (task.classes or task.move_vectors is None):
@@ -177,25 +160,15 @@ class PictureModel(nn.Module):
                 chunk = self.config.chunk if self.config.is_chunked else 1
                 self.reader.start_by_comparing(reading, directions.T[spread > 1].flip(0), PLACE_RELEVANCE, chunk)
 
-    def forward(self, batch: PictureBatch, strategies: np.ndarray) -> Tensor:
-        """Answer the query of each episode.
+    @property
+    def hint_weight(self) -> float:
+        """Weight of the loss of places, beside squared errors of pixels."""
+        return FROZEN_PLACE_WEIGHT if self.has_fixed_codes else PLACE_WEIGHT
 
-        Args:
-            batch: B episodes.
-            strategies: int, (B,); number of the retention strategy of each.
+    def predict(self, batch: QueryBatch, strategies: np.ndarray | None = None) -> Prediction:
+        """Answer each query; see `QueryModel.predict`.
 
-        Returns:
-            Pictures, float, (B, A, h, w, 3), 0 to 1; or logits of the classes, float, (B, classes).
-        """
-        answers, _ = self.predict(batch, strategies)
-        return answers if batch.query_moves is None else answers[:, 1:]
-
-    def predict(self, batch: PictureBatch, strategies: np.ndarray) -> tuple[Tensor, Tensor | None]:
-        """Answer, with what only training needs; args as in `forward`.
-
-        Returns:
-            As `forward`; in a task with moves, float, (B, 1 + A, h, w, 3), the picture at the start before the others.
-            Logits of the place of each query, float, (B, 1 + A, places), with `place_layers`.
+        With `place_layers` the hints are logits of places.
         """
         query, tokens, chunks = self.reader_inputs(batch, strategies)
         top_k, split = self.config.top_k, self.config.place_layers
@@ -214,18 +187,19 @@ class PictureModel(nn.Module):
         if self.has_fixed_codes:
             read = read - query  # the decoder knows codes of patches, not queries
         if batch.query_moves is None:
-            return self.head(read[:, 0]), None
-        return self.head(read.flatten(0, 1)).unflatten(0, read.shape[:2]), places
+            return Prediction(self.head(read[:, 0]))
+        pictures = self.head(read.flatten(0, 1)).unflatten(0, read.shape[:2])
+        return Prediction(pictures[:, 1:], pictures[:, 0], places)
 
-    def reader_inputs(self, batch: PictureBatch, strategies: np.ndarray) -> PictureInputs:
-        """Make query, tokens and chunks; args as in `forward`. Each picture is encoded once."""
+    def reader_inputs(self, batch: QueryBatch, strategies: np.ndarray | None = None) -> ReaderInputs:
+        """Make query, tokens and chunks; args as in `predict`. Each picture is encoded once."""
         device = self.times.device
         is_kept = self.retained_steps(batch, strategies)  # (B, T)
         steps = np.argsort(~is_kept, axis=1, kind="stable")[:, : int(is_kept.sum(1).max())]  # kept ones first, in order
         in_memory = torch.from_numpy(np.take_along_axis(is_kept, steps, 1)).to(device)
 
         def at_steps(values: np.ndarray) -> Tensor:
-            return torch.from_numpy(np.take_along_axis(values, steps, 1).astype(np.int64)).to(device)
+            return torch.from_numpy(np.take_along_axis(values, steps, 1)).to(device)
 
         rows = [np.take_along_axis(batch.rows, steps, 1)]  # (B, N)
         if batch.query_rows is not None:
@@ -245,19 +219,19 @@ class PictureModel(nn.Module):
         chunks = None
         if self.config.is_chunked:
             chunks = chunks_by_place(at_steps(batch.regions), in_memory, self.config.chunk)
-        return PictureInputs(self.queries(batch, first[0] if first else None), Tokens(values, mask=mask), chunks)
+        return ReaderInputs(self.queries(batch, first[0] if first else None), Tokens(values, mask=mask), chunks)
 
     def added_moments(self) -> Tensor:
         """Second moments of what tokens add to codes of pictures: time and place; float, (D, D)."""
         moments = _second_moments(self.times)
         return moments if self.places is None else moments + _second_moments(self.places.table())
 
-    def encode(self, batch: PictureBatch, rows: Sequence[np.ndarray]) -> list[Tensor]:
+    def encode(self, batch: QueryBatch, rows: Sequence[np.ndarray]) -> list[Tensor]:
         """Encode what steps show; each picture that occurs is encoded once.
 
         Args:
             batch: Episodes that hold the pictures.
-            rows: int64, (...); as `PictureBatch.rows`.
+            rows: int64, (...); as `QueryBatch.rows`.
 
         Returns:
             float, (..., D); one for each of `rows`.
@@ -273,7 +247,7 @@ class PictureModel(nn.Module):
             shown.append(table.index_select(0, at.flatten()).unflatten(0, at.shape))
         return shown
 
-    def _features(self, batch: PictureBatch, numbers: np.ndarray) -> Tensor:
+    def _features(self, batch: QueryBatch, numbers: np.ndarray) -> Tensor:
         """Convolve pictures, int64, (P,), ascending; if they are not learned, those of all batches only once."""
         device = self.times.device
         if self.config.convolutions == "learned" or batch.drawn is None:
@@ -297,7 +271,7 @@ class PictureModel(nn.Module):
             self._drawn_features[id(drawn)] = drawn, torch.cat(blocks)
         return self._drawn_features[id(drawn)][1].to(device)
 
-    def queries(self, batch: PictureBatch, first: Tensor | None) -> Tensor:
+    def queries(self, batch: QueryBatch, first: Tensor | None) -> Tensor:
         """Make the queries.
 
         Args:
@@ -325,10 +299,6 @@ class PictureModel(nn.Module):
         moves = self.moves[torch.from_numpy(batch.query_moves).to(device)].to(first.dtype)  # (B, A, D)
         queries = torch.cat([first, moves], 1)
         return queries + self.times[-queries.shape[1] :].to(first.dtype)
-
-    def retained_steps(self, batch: PictureBatch, strategies: np.ndarray) -> np.ndarray:
-        """Mark the steps that are in memory at the query; bool, (B, T). Args as in `forward`."""
-        return retained(batch.regions, strategies, self.capacity, n_places=self.task.n_regions)
 
 
 def _second_moments(vectors: Tensor) -> Tensor:

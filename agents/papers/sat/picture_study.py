@@ -14,7 +14,7 @@ from memenvs.agents.experiments.report import Report, add_table, figure_png
 from memenvs.agents.experiments.statistics import format_digits
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.papers.sat.figures import matrix_figure, sample_answers, strip_figure
-from memenvs.agents.papers.sat.picture_learner import PicturePrediction
+from memenvs.agents.papers.sat.learner import SATPrediction
 from memenvs.agents.studies.study_results import has_results, metric_means
 from memenvs.retention import STRATEGIES
 
@@ -118,7 +118,7 @@ def _add_strips(report: Report, table: str, runs: Runs) -> None:
             continue
         with RunDirectory(folders[0]) as run:
             model = trained_model(run)
-        assert isinstance(model, PicturePrediction)
+        assert isinstance(model, SATPrediction)
         truth, answers[short_name(name)] = sample_answers(model, STRIP_SEED)
     if truth is not None:
         figure = strip_figure(truth, answers)

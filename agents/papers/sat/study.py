@@ -11,7 +11,8 @@ from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.prediction_experiment import evaluate_predictions, trained_model
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.memory.reader import MemoryReader
-from memenvs.agents.papers.sat.learner import BalletPrediction
+from memenvs.agents.papers.sat.learner import SATPrediction
+from memenvs.agents.papers.sat.model import BalletModel
 from memenvs.agents.studies.study_results import has_results, write_result
 
 ROOMS = (4, 6, 8, 10, 12)
@@ -67,16 +68,16 @@ def attention_by_room(run: RunDirectory, episodes: int = 500) -> np.ndarray:
         float64, (layers, queried rooms, attended rooms); rows sum to 1.
     """
     prediction = trained_model(run)
-    assert isinstance(prediction, BalletPrediction)
+    assert isinstance(prediction, SATPrediction)
     model = prediction.model
-    assert isinstance(model.reader, MemoryReader)
+    assert isinstance(model, BalletModel) and isinstance(model.reader, MemoryReader)
     batch = model.task.sample_batch(episodes, np.random.default_rng(1))
     query, tokens, _ = model.reader_inputs(batch)
     weights = model.reader.attention(query, tokens)[:, :, 0].cpu()  # (layers, B, T)
-    steps, _ = model.retained_steps(batch)
-    places = torch.from_numpy(np.take_along_axis(batch.place, steps, 1).astype(np.int64))  # (B, T)
-    by_room = torch.zeros(*weights.shape[:2], model.task.rooms)
+    steps, _ = model.steps_read(batch)
+    places = torch.from_numpy(np.take_along_axis(batch.places, steps, 1))  # (B, T)
+    by_room = torch.zeros(*weights.shape[:2], model.task.n_places)
     by_room.scatter_add_(2, places.expand(len(weights), -1, -1), weights)  # (layers, B, rooms)
-    queried = torch.from_numpy(batch.query_place.astype(np.int64))  # (B,)
-    means = [[layer[queried == room].mean(0).tolist() for room in range(model.task.rooms)] for layer in by_room]
+    queried = torch.from_numpy(batch.episodes.query_place.astype(np.int64))  # (B,)
+    means = [[layer[queried == room].mean(0).tolist() for room in range(model.task.n_places)] for layer in by_room]
     return np.array(means)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from memenvs.agents.algorithms.supervised_config import SPLITS, Split
-from memenvs.agents.papers.sat.picture_task import PictureBatch, PictureTask
+from memenvs.query_task import SPLITS, QueryBatch, QueryTask, Split
 
 MOVES = np.array([[1, 0], [-1, 0], [0, -1], [0, 1]])
 
 
-class RandomPictures(PictureTask):
+class RandomPictures(QueryTask):
     """Patches of random pictures at random cells; with `classes` no moves."""
 
     pictures = "patches"
@@ -29,28 +28,28 @@ class RandomPictures(PictureTask):
         if classes:
             self.move_vectors = None
 
-    def sample(self, count: int, rng: np.random.Generator, split: Split = "train") -> PictureBatch:
-        shown = rng.integers(256, size=(count + SPLITS.index(split), 88, 88, 3)).astype(np.uint8)
-        cells = rng.integers(100, size=(count, self.steps))
+    def sample_batch(self, batch: int, rng: np.random.Generator, split: Split = "train") -> QueryBatch:
+        shown = rng.integers(256, size=(batch + SPLITS.index(split), 88, 88, 3)).astype(np.uint8)
+        cells = rng.integers(100, size=(batch, self.steps))
         cells[:, 1] = cells[:, 0]  # a place that is seen twice
-        queries = rng.integers(100, size=(count, 1 + self.answers))
+        queries = rng.integers(100, size=(batch, 1 + self.answers))
         queries[:, 1] = cells[:, -1]
-        first_row = 100 * np.arange(count)[:, None]
-        batch = {
+        first_row = 100 * np.arange(batch)[:, None]
+        parts = {
             "pictures": lambda numbers: shown[numbers],
             "rows": first_row + cells,
             "places": cells,
             "regions": cells % 4,
-            "tasks": np.arange(count) % 2,
+            "tasks": np.arange(batch) % 2,
             "query_rows": first_row[:, 0] + queries[:, 0],
         }
         if self.classes:
-            return PictureBatch(**batch, answers=rng.integers(self.classes, size=count))
-        return PictureBatch(
-            **batch,
-            answers=rng.integers(256, size=(count, 1 + self.answers, 16, 16, 3)).astype(np.uint8),
+            return QueryBatch(**parts, answers=rng.integers(self.classes, size=batch))
+        return QueryBatch(
+            **parts,
+            answers=rng.integers(256, size=(batch, 1 + self.answers, 16, 16, 3)).astype(np.uint8),
             answer_rows=first_row + queries[:, 1:],
-            moves=np.concatenate([np.full((count, 1), -1), rng.integers(4, size=(count, self.steps - 1))], 1),
-            query_moves=rng.integers(4, size=(count, self.answers)),
+            moves=np.concatenate([np.full((batch, 1), -1), rng.integers(4, size=(batch, self.steps - 1))], 1),
+            query_moves=rng.integers(4, size=(batch, self.answers)),
             query_places=queries,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,32 +14,35 @@ from torch.nn import functional
 from memenvs.agents.memory.place_codes import PlaceCode, sinusoid
 from memenvs.agents.memory.reader import MemoryLayer
 from memenvs.agents.papers.sat.model import BalletModel, slots_by_place
+from memenvs.query_task import QueryBatch, QueryTask, make_query_task
 from memenvs.retention import STRATEGIES, retained
 from memenvs.room_ballet.dances import PERFORMANCE_CELLS
-from memenvs.room_ballet.episodes import BalletEpisodes
 from memenvs.room_ballet.frames import frame_table
-from memenvs.room_ballet.tasks import make_ballet
+
+
+def task(name: str, **settings: Any) -> QueryTask:
+    return make_query_task(f"memenvs/RoomBallet-{name}-v0", settings)
 
 
 def model(name: str = "MVFO", seed: int = 0, **settings: Any) -> BalletModel:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        return BalletModel(make_ballet(name), **settings)
+        return BalletModel(task(name), **settings)
 
 
-def episodes(name: str, count: int, seed: int = 0) -> BalletEpisodes:
-    return make_ballet(name).sample_batch(count, np.random.default_rng(seed))
+def episodes(name: str, count: int, seed: int = 0) -> QueryBatch:
+    return task(name).sample_batch(count, np.random.default_rng(seed))
 
 
-def plain_queries(own: BalletModel, batch: BalletEpisodes, strategies: np.ndarray) -> list[Tensor]:
+def plain_queries(own: BalletModel, batch: QueryBatch, strategies: np.ndarray) -> list[Tensor]:
     """Queries after each layer, where every frame is convolved and every token projected."""
-    images = torch.from_numpy(frame_table()[batch.frame])
-    encoded = own.encoder(images.flatten(0, 1)).unflatten(0, batch.frame.shape)
-    tokens = encoded + sinusoid(torch.arange(batch.frame.shape[1]).double(), 128)
-    tokens = tokens + sinusoid(torch.arange(own.task.rooms).double(), 128)[batch.place.astype(int)]
-    kept = retained(batch.visit_place, strategies, own.capacity)
-    in_memory = torch.from_numpy(np.take_along_axis(kept, batch.visit.astype(int), 1))
-    queries = [own.encoder(torch.from_numpy(frame_table()[batch.query]))]
+    images = torch.from_numpy(frame_table()[batch.rows])
+    encoded = own.encoder(images.flatten(0, 1)).unflatten(0, batch.rows.shape)
+    tokens = encoded + sinusoid(torch.arange(batch.rows.shape[1]).double(), 128)
+    tokens = tokens + sinusoid(torch.arange(own.task.n_places).double(), 128)[batch.places]
+    kept = retained(batch.episodes.visit_place, strategies, own.capacity)
+    in_memory = torch.from_numpy(np.take_along_axis(kept, batch.episodes.visit.astype(int), 1))
+    queries = [own.encoder(torch.from_numpy(frame_table()[batch.query_rows]))]
     for layer in own.reader.layers:
         queries.append(plain_layer(layer, queries[-1], tokens, in_memory))
     return queries[1:]
@@ -59,11 +63,9 @@ def test_calibrated_attention_is_not_uniform_at_the_start():
     batch = episodes("LVFO", 8)
     for initialisation, low, high in (("calibrated", 1.3, 2.0), ("release", 0.1, 0.3)):
         own = model("LVFO", strategy="lvfo", initialisation=initialisation)
-        encoded = own.encoder(torch.from_numpy(frame_table()[batch.frame]).flatten(0, 1)).unflatten(
-            0, batch.frame.shape
-        )
-        tokens = encoded + sinusoid(torch.arange(576), 128) + sinusoid(torch.arange(8), 128)[batch.place.astype(int)]
-        layer, query = own.reader.layers[0], own.encoder(torch.from_numpy(frame_table()[batch.query]))
+        encoded = own.encoder(torch.from_numpy(frame_table()[batch.rows]).flatten(0, 1)).unflatten(0, batch.rows.shape)
+        tokens = encoded + sinusoid(torch.arange(576), 128) + sinusoid(torch.arange(8), 128)[batch.places]
+        layer, query = own.reader.layers[0], own.encoder(torch.from_numpy(frame_table()[batch.query_rows]))
         q = layer.relevance_query(layer.read_norm(query))
         scores = (layer.relevance_key(tokens) @ q[:, :, None])[..., 0] / 128**0.5
         assert low < scores.std(1).mean() < high
@@ -71,8 +73,8 @@ def test_calibrated_attention_is_not_uniform_at_the_start():
 
 def test_keys_like_queries_open_the_queried_room_from_the_start():
     """Four of 25 rooms are opened: 16 % by chance."""
-    batch = make_ballet("ShortStay", size=5).sample_batch(40, np.random.default_rng(0))
-    place, queried = (torch.from_numpy(each.astype(int)) for each in (batch.place, batch.query_place))
+    batch = task("ShortStay", size=5).sample_batch(40, np.random.default_rng(0))
+    place, queried = (torch.from_numpy(each.astype(int)) for each in (batch.places, batch.episodes.query_place))
     for settings, low, high in (
         ({"keys_like_queries": True}, 0.4, 0.9),
         ({}, 0.0, 0.3),
@@ -80,7 +82,7 @@ def test_keys_like_queries_open_the_queried_room_from_the_start():
     ):
         with torch.random.fork_rng():
             torch.manual_seed(0)
-            own = BalletModel(make_ballet("ShortStay", size=5), memory="sat-pm-ph", **settings)
+            own = BalletModel(task("ShortStay", size=5), memory="sat-pm-ph", **settings)
         query, tokens, chunks = own.reader_inputs(batch)
         read = own.reader.attention(query, tokens, chunks, own.config.top_k)[:, :, 0] > 0
         opened = (read & (place == queried[:, None])).any(-1).float().mean(1)
@@ -99,20 +101,20 @@ def test_published_sizes():
 def test_training_step_is_that_of_a_straightforward_model(name, own_layers):
     """Loss and the gradient of every weight in double precision; with several tasks, each episode has a strategy."""
     batch, strategies = episodes(name, 4, 3), np.arange(4) if name == "MultiTask" else np.zeros(4, int)
-    labels = torch.from_numpy(batch.label).long()
+    labels = torch.from_numpy(batch.answers)
     found = []
     for fast in (True, False):
         own = model(name, own_layers=own_layers).double()
         for buffer in (own.times, own.places.codes):  # kept in single precision
             buffer.copy_(sinusoid(torch.arange(len(buffer)).double(), 128))
         if fast:
-            logits, of_dancer = own.logits(batch, strategies)
+            logits, _, of_dancer = own.predict(batch, strategies)
         else:
             queries = plain_queries(own, batch, strategies)
             logits, of_dancer = own.head(queries[-1]), own_layers and own.own_head(queries[own_layers - 1])
         loss = functional.cross_entropy(logits, labels)
         if own_layers:
-            loss = loss + functional.cross_entropy(of_dancer, torch.from_numpy(batch.label.astype(int)))
+            loss = loss + functional.cross_entropy(of_dancer, torch.from_numpy(batch.answers))
         loss.backward()
         found.append((loss.item(), {name: each.grad for name, each in own.named_parameters()}))
     (ours, gradients), (plain, expected) = found
@@ -124,18 +126,18 @@ def test_training_step_is_that_of_a_straightforward_model(name, own_layers):
             )
 
 
-def without(batch: BalletEpisodes, visit: int) -> BalletEpisodes:
+def without(batch: QueryBatch, visit: int) -> QueryBatch:
     """The same episodes, except that one visit shows a dancer that occurs in none of them."""
-    changed = batch.frame.copy()
+    changed = batch.rows.copy()
     changed[:, 32 * visit : 32 * visit + 32] = 7
-    return BalletEpisodes(**{**batch.__dict__, "frame": changed})
+    return replace(batch, rows=changed)
 
 
 def test_only_kept_visits_are_read():
     batch = episodes("MultiTask", 6)
     for strategy in STRATEGIES:
         own = model("MultiTask", strategy=strategy, layers=1)
-        kept = retained(batch.visit_place, strategy, 9)
+        kept = retained(batch.episodes.visit_place, strategy, 9)
         before = own(batch).detach()
         for visit in (0, 5, 17):
             changed = (own(without(batch, visit)).detach() - before).abs().amax(1).numpy() > 1e-6
@@ -145,9 +147,9 @@ def test_only_kept_visits_are_read():
 def test_actions_are_tokens_of_their_own():
     """Another action changes the answers of "t-fifo+a" only; no action follows the last visit."""
     batch = episodes("Next", 3)
-    moved = batch.action.copy()
+    moved = batch.moves.copy()
     moved[:, 64:96] = (moved[:, 64:96] + 1) % 4
-    other = BalletEpisodes(**{**batch.__dict__, "action": moved})
+    other = replace(batch, moves=moved)
     for memory in ("t-fifo", "t-fifo+a", "sat-fifo"):
         own = model("Next", memory=memory, layers=1)
         differ = not torch.equal(own(batch), own(other))
@@ -184,7 +186,7 @@ def test_codes_of_places():
 
 def test_memory_without_places_does_not_know_them():
     batch = episodes("MultiTask", 3)
-    other = BalletEpisodes(**{**batch.__dict__, "place": (batch.place + 1) % 8})
+    other = replace(batch, places=(batch.places + 1) % 8)
     blind, sighted = (model("MultiTask", memory=name, capacity=None, layers=1) for name in ("t-fifo", "sat-fifo"))
     torch.testing.assert_close(blind(batch), blind(other))
     assert not torch.allclose(sighted(batch), sighted(other), atol=1e-6)
@@ -199,7 +201,7 @@ def test_chunks_are_runs_of_time_or_of_one_place():
             assert sorted(chunks.index[b][chunks.mask[b]].tolist()) == list(range(1280))
             for index, mask in zip(chunks.index[b], chunks.mask[b], strict=True):
                 steps = index[mask].numpy()
-                places = np.unique(batch.place[b][steps])
+                places = np.unique(batch.places[b][steps])
                 assert (np.diff(steps) == 1).all() if memory == "sat-fifo-th" else len(places) <= 1
 
 
@@ -213,13 +215,13 @@ def test_stride_within_visits(memory):
     for first, steps_of_visit in ((0, [0, 5, 10, 15, 20, 25, 30]), (20, [20, 25, 30])):
         assert len({tuple(positions) for positions in PERFORMANCE_CELLS[:, first::5].tolist()}) == 8
         own = model("Next", memory=memory, first=first, every=5, layers=1, **small)
-        steps, is_kept = own.retained_steps(batch)
+        steps, is_kept = own.steps_read(batch)
         read = (np.arange(40)[:, None] * 32 + steps_of_visit).ravel()
         np.testing.assert_array_equal(steps, np.tile(read, (2, 1)))
         assert is_kept.all()
-        frame = np.full_like(batch.frame, 7)
-        frame[:, read] = batch.frame[:, read]
-        skipped = BalletEpisodes(**{**batch.__dict__, "frame": frame})
+        frame = np.full_like(batch.rows, 7)
+        frame[:, read] = batch.rows[:, read]
+        skipped = replace(batch, rows=frame)
         torch.testing.assert_close(own(skipped), own(batch), rtol=0, atol=0)
 
 

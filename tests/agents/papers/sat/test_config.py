@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 
 from memenvs.agents.algorithms.allocator_config import AllocatorConfig
-from memenvs.agents.papers.sat.allocation import SupervisedAllocation
-from memenvs.agents.papers.sat.config import BalletModelConfig
-from memenvs.agents.papers.sat.learner import AllocationConfig
-from memenvs.agents.papers.sat.picture_config import PictureModelConfig
+from memenvs.agents.papers.sat.config import AllocationConfig, BalletModelConfig, PictureModelConfig
 
 EXPLORATION = {"epsilon_start": 1.0, "epsilon_end": 0.2, "epsilon_steps": 200_000, "loss_weight": 0.1}
 
@@ -24,7 +21,6 @@ def test_defaults_are_those_of_the_published_runs() -> None:
     assert asdict(BalletModelConfig()) == {**memory, **codes, **start, **reader}
     learner = {"task_input": "task", "split": 0, "encoder": {}, "rate": 1.0, "only_kept": False}
     assert asdict(AllocationConfig()) == {**EXPLORATION, **learner}
-    assert asdict(SupervisedAllocation()) == {**EXPLORATION, "rate": 1.0}
     for config in (BalletModelConfig(), AllocationConfig()):
         with pytest.raises(FrozenInstanceError):
             config.loss_weight = 3  # type: ignore[misc, union-attr]
@@ -36,7 +32,7 @@ def test_what_each_memory_encodes_and_keeps() -> None:
     found = {}
     for name in ("t-fifo", "t-fifo+a", "sat-fifo", "sat-fifo-th", "sat-pm", "sat-pm-ph", "dnc-first", "dnc-every"):
         config = BalletModelConfig(memory=name)  # type: ignore[arg-type]
-        found[name] = config.is_dnc, config.uses_place, config.uses_action, config.strategy_name
+        found[name] = config.is_dnc, config.uses_place, config.uses_moves, config.strategy_name
     assert found == {
         "t-fifo": (False, False, False, "fifo"),
         "t-fifo+a": (False, False, True, "fifo"),

@@ -12,7 +12,7 @@ from torch import Tensor
 from memenvs.agents.memory.reader import MemoryLayer
 from memenvs.agents.memory.tokens import SUMMARY_EPS
 from memenvs.agents.papers.sat.picture_model import PictureModel
-from memenvs.agents.papers.sat.picture_task import PictureBatch
+from memenvs.query_task import QueryBatch
 from memenvs.retention import STRATEGY_NAMES
 from tests.agents.papers.sat.random_pictures import MOVES, RandomPictures
 from tests.reference_retention import ReferenceMemory
@@ -26,7 +26,7 @@ def kept_steps(regions: np.ndarray, strategy: str, capacity: int | None) -> list
     return sorted([memory.write(region) for region in regions.tolist()][-1])
 
 
-def plain_answer(model: PictureModel, batch: PictureBatch, strategy: str, b: int) -> Tensor:
+def plain_answer(model: PictureModel, batch: QueryBatch, strategy: str, b: int) -> Tensor:
     """Answer of one episode by the equations, step by step; float, (A, 16, 16, 3)."""
     config, dim = model.config, model.config.dim
     picture = torch.from_numpy(batch.pictures(np.array([b])))[0]
@@ -132,7 +132,7 @@ def test_answers_and_gradients_are_those_of_the_equations() -> None:
         for strategy in ("fifo", "mvfo"):
             torch.manual_seed(1)
             model = PictureModel(RandomPictures(), **{**SMALL, **settings})
-            batch = model.task.sample(B, np.random.default_rng(2))
+            batch = model.task.sample_batch(B, np.random.default_rng(2))
             numbers = np.full(B, STRATEGY_NAMES.index(strategy))
             answers = model(batch, numbers)
             plain = torch.stack([plain_answer(model, batch, strategy, b) for b in range(B)])
@@ -166,7 +166,7 @@ def test_fixed_convolutions_see_the_views_that_batches_share_once(monkeypatch: p
     torch.manual_seed(1)
     learned, fixed = (PictureModel(task, **SMALL, convolutions=each) for each in ("learned", "fixed"))
     fixed.load_state_dict(learned.state_dict())
-    batch = task.sample(B, np.random.default_rng(2))
+    batch = task.sample_batch(B, np.random.default_rng(2))
     batch = replace(batch, drawn=batch.pictures(np.arange(2)))  # the third picture is of this batch alone
     convolved: list[int] = []
     features = fixed.encoder.features
@@ -227,7 +227,7 @@ def test_with_fixed_codes_a_model_starts_by_reading_the_predicted_place() -> Non
         flat = int(memory == "sat-pm-ph")
         torch.manual_seed(0)
         model = PictureModel(RandomPictures(), **sizes, memory=memory, place_code="learned2d", flat_layers=flat)
-        batch = model.task.sample(B, np.random.default_rng(2))
+        batch = model.task.sample_batch(B, np.random.default_rng(2))
         cells = np.array([7, 96, 38, 54, 7, 61, 20, 7, 85])  # no two in one row or column, but for the 7
         batch = replace(batch, places=np.tile(cells, (B, 1)), regions=np.tile(cells % 4, (B, 1)))
         assert model.place_head is not None
@@ -271,8 +271,8 @@ def test_with_codes_of_cells_a_model_starts_by_choosing_the_chunk_of_the_predict
 def test_with_fixed_codes_the_encoder_learns_nothing_and_answers_do_not_move_the_predicted_place() -> None:
     torch.manual_seed(0)
     model = PictureModel(RandomPictures(), **SMALL, place_layers=1, convolutions="components")
-    batch = model.task.sample(B, np.random.default_rng(2))
-    answers, places = model.predict(batch, np.zeros(B, np.int64))
+    batch = model.task.sample_batch(B, np.random.default_rng(2))
+    answers, _, places = model.predict(batch, np.zeros(B, np.int64))
     assert places is not None
 
     def parts(loss: Tensor) -> set[str]:

@@ -11,31 +11,33 @@ import torch
 from torch.nn import functional
 
 from memenvs.agents.algorithms.supervised import SupervisedLearner
-from memenvs.agents.algorithms.supervised_config import SPLITS, Split, SupervisedConfig
-from memenvs.agents.papers.sat import ballet3d_task
+from memenvs.agents.algorithms.supervised_config import SupervisedConfig
 from memenvs.agents.papers.sat.figures import episode_memory_figure, picture_strip, sample_answers, strip_figure
-from memenvs.agents.papers.sat.picture_learner import PicturePrediction, StrategyBatch, make_picture_prediction
+from memenvs.agents.papers.sat.learner import SATPrediction, StrategyBatch, make_prediction
 from memenvs.agents.papers.sat.picture_model import PictureModel
-from memenvs.agents.papers.sat.picture_task import PictureBatch
+from memenvs.ballet3d import queries
 from memenvs.ballet3d.config import Ballet3DConfig
+from memenvs.query_task import SPLITS, QueryBatch, Split
 from memenvs.retention import STRATEGY_NAMES
 from tests.agents.papers.sat.random_pictures import RandomPictures
 from tests.agents.papers.sat.test_picture_model import SMALL, kept_steps
 
 
-def make(classes: int = 0, **settings: Any) -> PicturePrediction:
+def make(classes: int = 0, **settings: Any) -> SATPrediction:
     torch.manual_seed(0)
-    return make_picture_prediction(RandomPictures(classes), {**SMALL, **settings})
+    return make_prediction(RandomPictures(classes), {**SMALL, **settings})
 
 
-def sample(model: PicturePrediction, count: int = 6, split: Split = "train", step: int = 0) -> StrategyBatch:
+def sample(model: SATPrediction, count: int = 6, split: Split = "train", step: int = 0) -> StrategyBatch:
     return model.sample(count, np.random.default_rng(3), split, step)
 
 
 def test_the_loss_is_that_of_all_patches_and_of_their_places() -> None:
     model = make(place_layers=1)
     batch = sample(model)
-    shown, places = model.model.predict(batch.episodes, batch.strategies)
+    answered, start, places = model.model.predict(batch.episodes, batch.strategies)
+    assert start is not None
+    shown = torch.cat([start[:, None], answered], 1)
     truth = torch.from_numpy(batch.episodes.answers) / 255
     error = (shown - truth).square()
     assert places is not None and batch.episodes.query_places is not None
@@ -57,7 +59,9 @@ def test_fixed_codes_start_as_components_and_places_weigh_more() -> None:
     shown = model.model.head(model.model.encoder(pictures[:, 8:24, 16:32]))
     error = (shown - pictures[:, 8:24, 16:32] / 255).square().mean()
     assert error < 0.97 / 12  # of random pixels 1 / 12 is the variance, and 64 of 768 components say a little
-    shown, places = model.model.predict(batch.episodes, batch.strategies)
+    answered, start, places = model.model.predict(batch.episodes, batch.strategies)
+    assert start is not None
+    shown = torch.cat([start[:, None], answered], 1)
     assert places is not None and batch.episodes.query_places is not None
     where = functional.cross_entropy(places.flatten(0, 1), torch.from_numpy(batch.episodes.query_places).flatten())
     errors = (shown - torch.from_numpy(batch.episodes.answers) / 255).square()
@@ -88,7 +92,7 @@ def test_a_stopped_run_goes_on_with_the_same_bits_and_leaves_components_as_they_
 def test_scores_are_by_task_and_count_what_is_kept() -> None:
     model = make(strategy="mvfo")
     for split in SPLITS:
-        drawn = model.model.task.sample(6, np.random.default_rng(3), split)
+        drawn = model.model.task.sample_batch(6, np.random.default_rng(3), split)
         np.testing.assert_array_equal(sample(model, split=split).episodes.rows, drawn.rows)
     batch = sample(model, split="test")
     episodes = batch.episodes
@@ -156,8 +160,8 @@ def test_an_allocator_learns_from_a_hundred_times_the_error_and_explores_less_an
 
 def test_the_encoder_is_calibrated_with_episodes_of_training(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[dict[str, Any]] = []
-    draw = RandomPictures.sample
-    monkeypatch.setattr(RandomPictures, "sample", lambda *args, **more: calls.append(more) or draw(*args, **more))
+    draw = RandomPictures.sample_batch
+    monkeypatch.setattr(RandomPictures, "sample_batch", lambda *args, **more: calls.append(more) or draw(*args, **more))
     first = next(make(initialisation="release").model.encoder.parameters())
     assert not calls
     assert not torch.equal(first, next(make(initialisation="calibrated").model.encoder.parameters()))
@@ -169,12 +173,12 @@ def test_the_encoder_is_calibrated_with_episodes_of_training(monkeypatch: pytest
 
 @pytest.mark.slow
 def test_components_of_views_are_fitted_to_training_and_kept_with_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ballet3d_task, "BALLETS", {"train": 45, "validation": 1, "test": 2})
-    ballet3d_task._ballets.cache_clear()
-    task = ballet3d_task.Ballet3DTask(Ballet3DConfig())
+    monkeypatch.setattr(queries, "BALLETS", {"train": 45, "validation": 1, "test": 2})
+    queries._ballets.cache_clear()
+    task = queries.DanceQueries(Ballet3DConfig())
     settings = {"strategy": "mvfo", "convolutions": "components", "layers": 1}
-    model = make_picture_prediction(task, settings)
-    codes = model.model.encode(task.sample(6, np.random.default_rng(0)), [np.arange(0, 4000, 11)])[0]
+    model = make_prediction(task, settings)
+    codes = model.model.encode(task.sample_batch(6, np.random.default_rng(0)), [np.arange(0, 4000, 11)])[0]
     assert codes.square().mean().item() == pytest.approx(1.0, abs=0.5)
     assert codes.square().mean(0).min() > 0.5
     batch = model.sample(2, np.random.default_rng(1))
@@ -186,7 +190,7 @@ def test_components_of_views_are_fitted_to_training_and_kept_with_the_weights(mo
     other = PictureModel(task, **settings)
     other.load_state_dict(model.model.state_dict())
     torch.testing.assert_close(other(batch.episodes, batch.strategies), model.answer(batch)[0])
-    ballet3d_task._ballets.cache_clear()
+    queries._ballets.cache_clear()
 
 
 def test_a_shard_is_every_other_episode() -> None:
@@ -215,7 +219,7 @@ def test_figures_show_the_answers_and_the_memory() -> None:
     panels = strip_figure(single, {"model": single}).axes
     assert len(panels) == 2 and panels[1].images[0].get_array().shape == (16, 6 * 16 + 5 * 2, 3)
     fifo, mvfo = (panel.images[0].get_array() for panel in episode_memory_figure(model, 7).axes)
-    regions = model.model.task.sample(1, np.random.default_rng(7), "test").regions[0]
+    regions = model.model.task.sample_batch(1, np.random.default_rng(7), "test").regions[0]
     for shown, strategy in ((fifo, "fifo"), (mvfo, "mvfo")):
         for now in range(9):
             stored = np.flatnonzero(~np.ma.masked_invalid(shown[:, now]).mask).tolist()
@@ -230,20 +234,20 @@ class RandomViews(RandomPictures):
     columns = None
     move_vectors = None
 
-    def sample(self, count: int, rng: np.random.Generator, *, held_out: bool = False) -> PictureBatch:
+    def sample_batch(self, batch: int, rng: np.random.Generator, split: Split = "train") -> QueryBatch:
         views = rng.integers(30, 220, size=(self.steps, 84, 84, 3)).astype(np.uint8)
-        rows = rng.integers(self.steps, size=(count, self.steps))
-        rest = {"places": rows, "regions": rows % 4, "tasks": np.arange(count) % 2, "query_rows": rows[:, 0]}
-        return PictureBatch(pictures=lambda numbers: views[numbers], rows=rows, answers=views[rows[:, :3]], **rest)
+        rows = rng.integers(self.steps, size=(batch, self.steps))
+        rest = {"places": rows, "regions": rows % 4, "tasks": np.arange(batch) % 2, "query_rows": rows[:, 0]}
+        return QueryBatch(pictures=lambda numbers: views[numbers], rows=rows, answers=views[rows[:, :3]], **rest)
 
 
 def test_a_decoder_of_views_starts_with_the_mean_view() -> None:
     """It is calibrated with the pictures of the encoder, those of every eighth step of 16 episodes."""
     task = RandomViews()
-    batch = task.sample(16, np.random.default_rng(0))
+    batch = task.sample_batch(16, np.random.default_rng(0))
     mean = batch.pictures(np.unique(batch.rows[:, ::8])).mean(0) / 255
     backgrounds = [
-        make_picture_prediction(task, {**SMALL, "initialisation": name}).model.head.background
+        make_prediction(task, {**SMALL, "initialisation": name}).model.head.background
         for name in ("calibrated", "release")
     ]
     assert backgrounds[1] is None

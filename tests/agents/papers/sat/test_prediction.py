@@ -10,30 +10,23 @@ import pytest
 import torch
 from torch.nn import functional
 
-from memenvs.agents.algorithms.supervised_config import Split
-from memenvs.agents.papers.sat.learner import (
-    AllocatedBallet,
-    BalletBatch,
-    BalletPrediction,
-    make_prediction_model,
-    select_episodes,
-)
+from memenvs.agents.papers.sat.learner import SATPrediction, StrategyBatch, make_prediction
+from memenvs.query_task import Split, make_query_task
 from memenvs.retention import STRATEGIES, STRATEGY_NAMES, retained
 from memenvs.room_ballet.descriptions import Part, load_descriptions
 from memenvs.room_ballet.observer import ideal_observer, ideal_without_places
+from memenvs.room_ballet.tasks import make_ballet
 
 SMALL = {"layers": 2, "dim": 8, "mlp_dim": 8}
 
 
-def make(task: str, **settings: Any) -> BalletPrediction:
+def make(task: str, **settings: Any) -> SATPrediction:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        made = make_prediction_model(f"memenvs/RoomBallet-{task}-v0", {}, {**SMALL, **settings})
-    assert isinstance(made, BalletPrediction)
-    return made
+        return make_prediction(make_query_task(f"memenvs/RoomBallet-{task}-v0", {}), {**SMALL, **settings})
 
 
-def sample(model: BalletPrediction, count: int, split: Split = "train") -> BalletBatch:
+def sample(model: SATPrediction, count: int, split: Split = "train") -> StrategyBatch:
     return model.sample(count, np.random.default_rng(4), split)
 
 
@@ -44,14 +37,12 @@ def test_shards_are_the_episodes_in_turn() -> None:
         for rank in range(3):
             shard = model.shard(batch, rank, 3)
             assert np.array_equal(shard.strategies, batch.strategies[rank::3])
-            for each in fields(batch.episodes):
-                whole = getattr(batch.episodes, each.name)
-                assert np.array_equal(getattr(shard.episodes, each.name), whole[rank::3])
+            for each in fields(batch.episodes.episodes):
+                whole = getattr(batch.episodes.episodes, each.name)
+                assert np.array_equal(getattr(shard.episodes.episodes, each.name), whole[rank::3])
             assert (shard.task_vectors is None) == (batch.task_vectors is None)
             if shard.task_vectors is not None and batch.task_vectors is not None:
                 assert torch.equal(shard.task_vectors, batch.task_vectors[rank::3])
-    chosen = select_episodes(batch.episodes, np.array([3, 3, 0]))
-    assert np.array_equal(chosen.key, batch.episodes.key[[3, 3, 0]])
 
 
 def test_the_loss_is_that_of_the_answers_and_of_the_dancers_own_dance() -> None:
@@ -59,8 +50,9 @@ def test_the_loss_is_that_of_the_answers_and_of_the_dancers_own_dance() -> None:
         model = make(task, own_layers=own_layers)
         batch = sample(model, 9)
         assert (batch.strategies == STRATEGY_NAMES.index("fifo")).all()
-        logits, own = model.model.logits(batch.episodes, batch.strategies)
-        labels = torch.from_numpy(batch.episodes.label).long()
+        logits, _, own = model.model.predict(batch.episodes, batch.strategies)
+        ballets = batch.episodes.episodes
+        labels = torch.from_numpy(ballets.label).long()
         loss, log = model.loss(batch)
         answer = functional.cross_entropy(logits, labels)
         accuracy = (logits.argmax(1) == labels).float().mean().item()
@@ -68,7 +60,8 @@ def test_the_loss_is_that_of_the_answers_and_of_the_dancers_own_dance() -> None:
             torch.testing.assert_close(loss, answer)
             assert log == {"accuracy": pytest.approx(accuracy)}
             continue
-        rooms = zip(batch.episodes.room_dance, batch.episodes.query_place, strict=True)
+        assert own is not None
+        rooms = zip(ballets.room_dance, ballets.query_place, strict=True)
         dances = torch.tensor([int(dances[place]) for dances, place in rooms])
         torch.testing.assert_close(loss, answer + functional.cross_entropy(own, dances))
         own_accuracy = (own.argmax(1) == dances).float().mean().item()
@@ -80,8 +73,8 @@ def test_the_loss_is_that_of_the_answers_and_of_the_dancers_own_dance() -> None:
 def test_scores_are_counted_where_the_visit_is_kept_and_by_task() -> None:
     model = make("MultiTask", strategy="lifo")
     batch = sample(model, 40)
-    episodes = batch.episodes
-    logits = model.model(episodes, batch.strategies)
+    episodes = batch.episodes.episodes
+    logits = model.model(batch.episodes, batch.strategies)
     losses = functional.cross_entropy(logits, torch.from_numpy(episodes.label).long(), reduction="none")
     is_correct = (logits.argmax(1).numpy() == episodes.label).astype(float)
     kept = retained(episodes.visit_place, "lifo", 9)[np.arange(40), episodes.query_visit]
@@ -108,30 +101,31 @@ def test_the_ideal_observer_has_the_memory_of_the_model() -> None:
     ):
         model = make(task, memory=memory, capacity=capacity)
         batch = sample(model, 20)
-        limit = model.model.task.visits if capacity is None else capacity
-        expected = ideal_observer(model.model.task, batch.episodes, batch.strategies, limit).accuracy
+        ballet = make_ballet(task)
+        limit = ballet.visits if capacity is None else capacity
+        expected = ideal_observer(ballet, batch.episodes.episodes, batch.strategies, limit).accuracy
         np.testing.assert_array_equal(model.ideal(batch)["accuracy"], expected)
     for task in ("Next", "Opposite"):  # without places they follow from the rules of the walk
         for memory in ("t-fifo", "t-fifo+a"):
             model = make(task, memory=memory, capacity=None)
             batch = sample(model, 20)
-            expected = ideal_without_places(model.model.task, batch.episodes, moves_known=memory == "t-fifo+a")
+            ballets = batch.episodes.episodes
+            expected = ideal_without_places(make_ballet(task), ballets, moves_known=memory == "t-fifo+a")
             np.testing.assert_array_equal(model.ideal(batch)["accuracy"], expected)
 
 
 def test_task_vectors_are_numbers_or_descriptions() -> None:
     model = make("MultiTask", allocation={})
-    assert isinstance(model, AllocatedBallet)
     batch = sample(model, 30)
     assert batch.task_vectors is not None
-    assert batch.task_vectors.argmax(1).tolist() == batch.episodes.task_id.tolist()
+    assert batch.task_vectors.argmax(1).tolist() == batch.episodes.tasks.tolist()
     assert batch.task_vectors.shape == (30, 4) and batch.task_vectors.sum() == 30
     assert model.inputs() == {}
     model.check_inputs({"features_dim": 3, "fingerprint": "x"}, "file")  # no encoder, nothing to check
 
     texts = load_descriptions()
     model = make("MultiTask", allocation={"task_input": "text", "split": 1})
-    assert isinstance(model, AllocatedBallet) and model.encoder is not None
+    assert model.encoder is not None
     encoder = model.encoder
     parts: dict[Split, Part] = {"train": "train", "validation": "held_out", "test": "held_out"}
     for split, part in parts.items():
@@ -139,7 +133,7 @@ def test_task_vectors_are_numbers_or_descriptions() -> None:
         assert batch.task_vectors is not None
         choices = texts.select(1, part)
         seen = set()
-        for vector, task in zip(batch.task_vectors, batch.episodes.task_id, strict=True):
+        for vector, task in zip(batch.task_vectors, batch.episodes.tasks, strict=True):
             found = [text for text in choices[task] if np.array_equal(encoder([text])[0], vector.numpy())]
             assert len(found) == 1
             seen.add(found[0])
@@ -153,14 +147,15 @@ def test_task_vectors_are_numbers_or_descriptions() -> None:
 
 def test_the_allocator_has_a_rate_of_its_own_and_reports_its_preferences() -> None:
     model = make("MultiTask", allocation={"rate": 0.25, "loss_weight": 0.5})
-    assert isinstance(model, AllocatedBallet)
     groups = model.parameter_groups()
     assert [rate for _, rate in groups] == [1.0, 0.25]
+    assert model.allocator is not None
     own = [list(model.model.parameters()), list(model.allocator.parameters())]
     assert [[id(each) for each in group] for group, _ in groups] == [[id(each) for each in group] for group in own]
     batch = sample(model, 16)
-    losses, is_correct = model._losses_and_correct(batch)
-    assert batch.task_vectors is not None
+    answers, losses = model.answer(batch)
+    is_correct = answers.argmax(1).numpy() == batch.episodes.answers
+    assert batch.task_vectors is not None and model.allocator is not None
     q = model.allocator(batch.task_vectors).gather(1, torch.from_numpy(batch.strategies)[:, None])[:, 0]
     q_loss = (-losses.detach() - q).square().mean()
     loss, log = model.loss(batch)
@@ -171,7 +166,7 @@ def test_the_allocator_has_a_rate_of_its_own_and_reports_its_preferences() -> No
         scores = model.scores(batch)
         shares = model.allocator(torch.eye(4)).softmax(1).double().numpy()
     for i, task in enumerate(STRATEGIES):
-        count = (batch.episodes.task_id == i).sum()
+        count = (batch.episodes.tasks == i).sum()
         for j, name in enumerate(STRATEGIES):
             np.testing.assert_allclose(scores[f"q_{task}_{name}"], [shares[i, j]] * count, rtol=1e-6)
 
@@ -185,13 +180,9 @@ def test_settings_that_do_not_go_together_are_named() -> None:
             {"allocation": {"epsilon": 1}},
             "unknown setting 'epsilon' of allocation; did you mean 'epsilon_start'",
         ),
-        ("Next", {"capacity": 9, "allocation": {"only_kept": True}}, "only_kept must be False in a task with"),
-        ("FIFO", {"capacity": None, "allocation": {}}, "allocation must be left out where all visits are kept"),
+        ("Next", {"capacity": 9, "allocation": {"only_kept": True}}, "only_kept must be False in a task whose"),
+        ("FIFO", {"capacity": None, "allocation": {}}, "allocation must be left out where all is kept"),
     ):
         with pytest.raises(ValueError, match=message):
             make(task, **settings)
-    assert isinstance(make("FIFO", strategy=None, allocation={"only_kept": True}), AllocatedBallet)
-    with pytest.raises(
-        ValueError, match="env must be one that can be learned by prediction, got 'memenvs/Darkroom-v0'"
-    ):
-        make_prediction_model("memenvs/Darkroom-v0", {}, {})
+    assert make("FIFO", strategy=None, allocation={"only_kept": True}).allocator is not None

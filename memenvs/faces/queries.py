@@ -1,4 +1,4 @@
-"""The picture tasks of FFHQ-world."""
+"""Episodes of FFHQ-world in batches, for agents that learn to predict."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from memenvs.agents.algorithms.supervised_config import SPLITS, Split
-from memenvs.agents.papers.sat.picture_task import PictureBatch, PictureTask
 from memenvs.faces.config import FacesConfig, LongStayConfig
 from memenvs.faces.episodes import GRID, MOVES, NO_ACTION, NUM_CELLS
+from memenvs.query_task import SPLITS, QueryBatch, QueryTask, Split
 
 LONG_STAY_CAPACITY = 256
 """Steps that a memory keeps of the long stay's 512."""
 
 
-class FaceTask(PictureTask):
+class FaceQueries(QueryTask):
     """Patches of a picture along a path, then those along another path over the same picture.
 
     A place is a cell of the picture; regions are the places of the environment, cells or clusters of them.
@@ -46,18 +45,18 @@ class FaceTask(PictureTask):
         self.n_regions = self.world.num_places
         self.answers = self.world.query_moves
 
-    def sample(self, count: int, rng: np.random.Generator, split: Split = "train") -> PictureBatch:
-        """Draw episodes; see `PictureTask.sample`."""
+    def sample_batch(self, batch: int, rng: np.random.Generator, split: Split = "train") -> QueryBatch:
+        """Draw episodes; see `QueryTask.sample_batch`."""
         world = self._worlds[split]
-        episodes = world.sample_batch(count, rng)
+        episodes = world.sample_batch(batch, rng)
         first_row = episodes.picture.astype(np.int64)[:, None] * NUM_CELLS
         query_rows = first_row + episodes.query_cell
-        return PictureBatch(
+        return QueryBatch(
             pictures=lambda numbers: np.stack([world.pictures.read(int(number)) for number in numbers]),
             rows=first_row + episodes.cell,
             places=episodes.cell.astype(np.int64),
             regions=episodes.place.astype(np.int64),
-            tasks=np.zeros(count, np.int64),
+            tasks=np.zeros(batch, np.int64),
             answers=world.patches(episodes.picture, episodes.query_cell),
             answer_rows=query_rows[:, 1:],
             moves=np.where(episodes.action == NO_ACTION, -1, episodes.action).astype(np.int64),

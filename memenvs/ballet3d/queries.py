@@ -1,27 +1,25 @@
-"""The picture task of Ballet3D.
+"""Episodes of Ballet3D in batches, for agents that learn to predict.
 
 Views are drawn once for many episodes, because drawing costs more than learning. Each split has views of its own.
 """
 
 from __future__ import annotations
 
-from dataclasses import fields
 from functools import cache
 
 import numpy as np
 
-from memenvs.agents.algorithms.supervised_config import SPLITS, Split
-from memenvs.agents.papers.sat.picture_task import PictureBatch, PictureTask, rows_of
 from memenvs.ballet3d.config import Ballet3DConfig
 from memenvs.ballet3d.episodes import CAPACITY, LOOP, NUM_STEPS, WALLS, DanceEpisodes
 from memenvs.ballet3d.world import DanceWorld
+from memenvs.query_task import SPLITS, QueryBatch, QueryTask, Split, rows_of
 from memenvs.retention import STRATEGIES
 
 BALLETS: dict[Split, int] = {"train": 1600, "validation": 100, "test": 200}
 """Episodes without a query that are drawn for each split, 90 views each; those for training have 3.2 GB."""
 
 
-class Ballet3DTask(PictureTask):
+class DanceQueries(QueryTask):
     """Dancers in a room, then the six frames of the dance of one of them.
 
     Args:
@@ -35,6 +33,7 @@ class Ballet3DTask(PictureTask):
     n_regions = len(WALLS)
     strategies = STRATEGIES
     answers = LOOP
+    shows_answers = False
 
     def __init__(self, config: Ballet3DConfig) -> None:
         self.config = config
@@ -42,18 +41,17 @@ class Ballet3DTask(PictureTask):
         self._task_numbers = np.array([STRATEGIES.index(name) for name in names])
         self.tasks = tuple(STRATEGIES[number] for number in self._task_numbers)
 
-    def sample(self, count: int, rng: np.random.Generator, split: Split = "train") -> PictureBatch:
-        """Draw episodes, the tasks in turn; see `PictureTask.sample`."""
+    def sample_batch(self, batch: int, rng: np.random.Generator, split: Split = "train") -> QueryBatch:
+        """Draw episodes, the tasks in turn; see `QueryTask.sample_batch`."""
         world, pool, views, rows = _ballets(self.config, split)
-        chosen = rng.integers(len(pool), size=count)
-        task = np.arange(count) % len(self.tasks)
+        chosen = rng.integers(len(pool), size=batch)
+        task = np.arange(batch) % len(self.tasks)
         candidates = world.queried[self._task_numbers[task]]  # (B, S)
         rank = rng.integers(candidates.sum(1))
         query = (candidates.cumsum(1) > rank[:, None]).argmax(1)
-        episodes = DanceEpisodes(**{each.name: getattr(pool, each.name)[chosen] for each in fields(pool)})
-        episodes = world.with_query(episodes, query)
+        episodes = world.with_query(pool.select(chosen), query)
         front = world.front_views
-        return PictureBatch(
+        return QueryBatch(
             pictures=lambda numbers: rows_of(numbers, views, front),
             drawn=views,
             rows=rows[chosen],

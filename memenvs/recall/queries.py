@@ -1,4 +1,4 @@
-"""The picture tasks of ColorRecall and ViewRecall.
+"""Episodes of ColorRecall and ViewRecall in batches, for agents that learn to predict.
 
 Views are drawn once for many episodes, because drawing costs more than learning. Each split has views of its own.
 """
@@ -9,8 +9,7 @@ from functools import cache
 
 import numpy as np
 
-from memenvs.agents.algorithms.supervised_config import SPLITS, Split
-from memenvs.agents.papers.sat.picture_task import PictureBatch, PictureTask, rows_of
+from memenvs.query_task import SPLITS, QueryBatch, QueryTask, Split, rows_of
 from memenvs.recall.color_recall import COLOURS, ColorRecall
 from memenvs.recall.config import ColorRecallConfig, ViewRecallConfig
 from memenvs.recall.env import RecallHomes
@@ -24,7 +23,7 @@ POSITIONS: dict[Split, int] = {"train": 400, "validation": 100, "test": 200}
 """Positions of ViewRecall that are drawn for each split, 40 views each."""
 
 
-class ColorRecallTask(PictureTask):
+class ColorQueries(QueryTask):
     """A square in the first view of a tour, then the question for its colour.
 
     Args:
@@ -43,29 +42,29 @@ class ColorRecallTask(PictureTask):
         rooms = RecallHomes(config, ColorRecall.__name__).max_rooms
         self.n_places = self.n_regions = int(_tours(config, "train")[0].place.max()) + 1 if rooms is None else rooms
 
-    def sample(self, count: int, rng: np.random.Generator, split: Split = "train") -> PictureBatch:
-        """Draw episodes; see `PictureTask.sample`."""
+    def sample_batch(self, batch: int, rng: np.random.Generator, split: Split = "train") -> QueryBatch:
+        """Draw episodes; see `QueryTask.sample_batch`."""
         pool, views = _tours(self.config, split)
-        episodes = pool.sample_batch(count, rng)
+        episodes = pool.sample_batch(batch, rng)
         first = pool.first_images(episodes)
         query_rows = episodes.tour * self.steps
         rows = query_rows[:, None] + np.arange(self.steps)
-        rows[:, 0] = len(views) + np.arange(count)  # the first view shows the square
+        rows[:, 0] = len(views) + np.arange(batch)  # the first view shows the square
         places = pool.place[episodes.tour].astype(np.int64)
-        return PictureBatch(
+        return QueryBatch(
             pictures=lambda numbers: rows_of(numbers, views, first),
             drawn=views,
             rows=rows,
             places=places,
             regions=places,
-            tasks=np.zeros(count, np.int64),
+            tasks=np.zeros(batch, np.int64),
             answers=episodes.colour,
             answer_rows=rows[:, :1],
             query_rows=query_rows,
         )
 
 
-class ViewRecallTask(PictureTask):
+class ViewQueries(QueryTask):
     """Views in many directions from one position, then the question for one between them.
 
     Args:
@@ -84,22 +83,22 @@ class ViewRecallTask(PictureTask):
         self.steps = sum(config.steps)
         self.capacity = self.steps // 2
 
-    def sample(self, count: int, rng: np.random.Generator, split: Split = "train") -> PictureBatch:
-        """Draw episodes; see `PictureTask.sample`."""
+    def sample_batch(self, batch: int, rng: np.random.Generator, split: Split = "train") -> QueryBatch:
+        """Draw episodes; see `QueryTask.sample_batch`."""
         pool, views = _positions(self.config, split)
-        episodes = pool.sample_batch(count, rng)
+        episodes = pool.sample_batch(batch, rng)
         first_row = episodes.position[:, None] * len(PANORAMA_HEADINGS)
         angle = QUERY_HEADINGS[episodes.query]
         apart = PANORAMA_HEADINGS[:NUM_HEADINGS] - angle[:, None]  # (B, 30)
         nearest = np.cos(apart).argmax(1)
         places = episodes.place.astype(np.int64)
-        return PictureBatch(
+        return QueryBatch(
             pictures=lambda numbers: views[numbers],
             drawn=views,
             rows=first_row + episodes.heading,
             places=places,
             regions=places,
-            tasks=np.zeros(count, np.int64),
+            tasks=np.zeros(batch, np.int64),
             answers=pool.targets(episodes)[:, None],
             answer_rows=first_row + nearest[:, None],
             query_vectors=np.column_stack([np.sin(angle), np.cos(angle)]).astype(np.float32),

@@ -28,8 +28,7 @@ from memenvs.agents.experiments.prediction_experiment import (
     trained_model,
 )
 from memenvs.agents.experiments.train import check_config, train_run
-from memenvs.agents.papers.sat.learner import SATPrediction, make_prediction
-from memenvs.query_task import make_query_task
+from memenvs.agents.papers.sat.learner import SATPrediction
 from memenvs.retention import STRATEGIES, retained
 from tests.agents.algorithms.supervised_processes import ALLOCATED, SMALL
 from tests.processes import Python
@@ -276,18 +275,6 @@ def test_wrong_settings_are_known_before_a_run():
             check_config(with_overrides(SMALL, pairs))
 
 
-def test_wrong_allocation_is_named():
-    for name, value, message in (
-        ("rate", 0.0, "rate must be > 0"),
-        ("task_input", "number", "unknown task_input 'number'"),
-        ("split", 3, "split must be an integer of 0 to 2, got 3"),
-        ("epsilon", 1.0, "unknown setting 'epsilon' of allocation"),
-    ):
-        text = [("policy.allocation.task_input", "text")] if name == "split" else []
-        with pytest.raises(ValueError, match=message):
-            make_run_model(with_overrides(ALLOCATED, [*text, (f"policy.allocation.{name}", value)]))
-
-
 def test_settings_of_words_need_words():
     for name, value in (("split", 1), ("encoder", {"features_dim": 64})):
         with pytest.raises(ValueError, match=f"{name} must be left out where task_input is 'task', got {value}"):
@@ -298,19 +285,6 @@ def test_own_dance_and_allocation_do_not_go_together():
     settings = {"layers": 2, "own_layers": 1, "capacity": 9, "allocation": {}}
     with pytest.raises(ValueError, match=r"own_layers must be 0 where strategies are chosen \(allocation\), got 1"):
         make_run_model(with_overrides(SMALL, [("env", "memenvs/RoomBallet-Opposite-v0"), ("policy", settings)]))
-
-
-def test_if_everything_is_kept_there_is_no_strategy_to_choose():
-    message = r"allocation must be left out where all is kept, got \{\} with memory"
-    for task, settings in (("FIFO", {"memory": "dnc-first"}), ("MultiTask", {"capacity": None}), ("Next", {})):
-        with pytest.raises(ValueError, match=message):
-            make_prediction(make_query_task(f"memenvs/RoomBallet-{task}-v0", {}), {**settings, "allocation": {}})
-
-
-def test_only_a_visit_can_be_known_to_be_kept():
-    settings = {"layers": 1, "capacity": 9, "allocation": {"only_kept": True}}
-    with pytest.raises(ValueError, match="only_kept must be False in a task whose answers are no classes"):
-        make_run_model(with_overrides(SMALL, [("env", "memenvs/RoomBallet-Next-v0"), ("policy", settings)]))
 
 
 def test_answers_are_learned_from_what_is_kept_and_strategies_from_all():
@@ -343,38 +317,6 @@ def test_exploration_is_for_learning_only():
         np.testing.assert_array_equal(greedy.strategies, best[greedy.episodes.tasks])
     for batch, share in ((explored, 0.25), (late, 0.8 + 0.2 / 4)):
         assert (batch.strategies == best[batch.episodes.tasks]).mean() == pytest.approx(share, abs=0.03)
-
-
-def test_the_dancers_own_dance_is_learned_along_and_does_not_count():
-    """The loss is the sum of both; the accuracy is that of the answers."""
-    model = make_run_model(
-        with_overrides(
-            SMALL,
-            [
-                ("env", "memenvs/RoomBallet-Next-v0"),
-                ("policy", {"dim": 32, "layers": 2, "mlp_dim": 32, "own_layers": 1}),
-            ],
-        )
-    )
-    batch = model.sample(6, np.random.default_rng(0))
-    episodes = batch.episodes.episodes
-    ring = [0, 1, 2, 5, 8, 7, 6, 3]
-    for room, label, dances in zip(episodes.query_place, episodes.label, episodes.room_dance, strict=True):
-        assert label == dances[ring[(ring.index(room) + 1) % 8]]
-    own = [dances[room] for room, dances in zip(episodes.query_place, episodes.room_dance, strict=True)]
-    logits, _, hints = model.model.predict(batch.episodes)
-    answers, of_dancer = (each.detach().log_softmax(1).numpy() for each in (logits, hints))
-    loss, log = model.loss(batch)
-    answer_loss = -answers[range(6), episodes.label].mean()
-    dancer_loss = -of_dancer[range(6), own].mean()
-    assert loss.item() == pytest.approx(answer_loss + dancer_loss, rel=1e-5)
-    assert log["answer_loss"] == pytest.approx(answer_loss, rel=1e-5)
-    assert log["accuracy"] == (answers.argmax(1) == episodes.label).mean()
-    assert log["own_accuracy"] == (of_dancer.argmax(1) == own).mean()
-    with torch.no_grad():
-        scores = model.scores(batch)
-    np.testing.assert_array_equal(scores["accuracy"], answers.argmax(1) == episodes.label)
-    np.testing.assert_allclose(scores["loss"].mean(), answer_loss, rtol=1e-5)
 
 
 def test_command_line(tmp_path, capsys):

@@ -182,6 +182,9 @@ def test_settings_that_do_not_go_together_are_named() -> None:
         ),
         ("Next", {"capacity": 9, "allocation": {"only_kept": True}}, "only_kept must be False in a task whose"),
         ("FIFO", {"capacity": None, "allocation": {}}, "allocation must be left out where all is kept"),
+        ("FIFO", {"memory": "dnc-first", "allocation": {}}, "where all is kept, got {} with memory 'dnc-first'"),
+        ("FIFO", {"allocation": {"task_input": "number"}}, "unknown task_input 'number'"),
+        ("FIFO", {"allocation": {"task_input": "text", "split": 3}}, "split must be an integer of 0 to 2, got 3"),
     ):
         with pytest.raises(ValueError, match=message):
             make(task, **settings)

@@ -32,10 +32,10 @@ from functools import partial
 from pathlib import Path
 
 from memenvs.agents.experiments.report import Report
+from memenvs.agents.papers.sat import tables
+from memenvs.agents.papers.sat.study import EVALUATIONS, train_and_evaluate
 from memenvs.agents.presets import find_preset, folder_name
 from memenvs.agents.presets.sat import TABLES, smoke_config
-from memenvs.agents.sat import tables
-from memenvs.agents.sat.study import EVALUATIONS, train_and_evaluate
 from memenvs.agents.studies.sweep import SweepRun, run_sweep, sweep_options
 
 TITLES = {

@@ -27,9 +27,9 @@ from pathlib import Path
 
 from memenvs.agents.experiments.config import with_overrides
 from memenvs.agents.experiments.report import Report
+from memenvs.agents.papers.sat.picture_study import add_picture_table, train_and_evaluate
 from memenvs.agents.presets import find_preset, folder_name
 from memenvs.agents.presets.sat_pictures import PICTURE_TABLES, smoke_config
-from memenvs.agents.sat.picture_study import add_picture_table, train_and_evaluate
 from memenvs.agents.studies.study_results import has_results
 from memenvs.agents.studies.sweep import SweepRun, run_sweep, sweep_options
 

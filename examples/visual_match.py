@@ -21,9 +21,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from memenvs.agents.experiments.report import Report
+from memenvs.agents.papers.sat.rl_study import EVALUATIONS, add_task, train_and_evaluate
 from memenvs.agents.presets import find_preset
 from memenvs.agents.presets.sat_rl import METHODS, TASKS, smoke_config, variant_name
-from memenvs.agents.sat.rl_study import EVALUATIONS, add_task, train_and_evaluate
 from memenvs.agents.studies.sweep import SweepRun, run_sweep, sweep_options
 
 

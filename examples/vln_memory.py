@@ -26,7 +26,7 @@ from memenvs.agents.experiments.evaluate import evaluate_rule, evaluate_run
 from memenvs.agents.experiments.report import Report, add_table, figure_png
 from memenvs.agents.experiments.statistics import format_mean, format_percent
 from memenvs.agents.experiments.train import train_run
-from memenvs.agents.mtvm import repeated_actions
+from memenvs.agents.papers.mtvm import repeated_actions
 from memenvs.agents.presets import find_preset
 from memenvs.agents.studies.study_figures import error_bar_figure
 from memenvs.agents.studies.study_results import has_results, metric_means, read_result, write_result

@@ -18,8 +18,9 @@ from torch import Tensor, nn
 from memenvs.agents.algorithms import archive
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.algorithms.finite import check_finite, check_finite_weights
-from memenvs.agents.algorithms.supervised_config import Split, SupervisedConfig
+from memenvs.agents.algorithms.supervised_config import SupervisedConfig
 from memenvs.agents.devices import torch_device
+from memenvs.query_task import Split
 
 MEMBERS = ("config.json", "state.json", "model.safetensors", "optimizer.safetensors")
 TRAINING = 0

@@ -7,7 +7,7 @@ from typing import Any
 
 from memenvs.agents.algorithms.ppo_config import PPOConfig
 from memenvs.agents.experiments.config import RunConfig, with_overrides
-from memenvs.agents.mtvm.imitation_config import ImitationConfig
+from memenvs.agents.papers.mtvm.config import ImitationConfig
 from memenvs.agents.presets.preset import Preset, Variant
 
 #: Tokens of an instruction for one leg at most; a tour of several legs has as many for each.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from memenvs.agents.algorithms.supervised_config import SupervisedConfig
+from memenvs.agents.sizes import check_largest
 from memenvs.checks import check_fields, check_int, is_int
 
 Dates = Literal["periodic", "integers"]
@@ -89,10 +90,7 @@ class AnswererConfig:
         check_fields(self)
         for name in ("dim", "head_dim", "head_heads", "head_layers", "questions"):
             check_int(name, getattr(self, name))
-            # As `memenvs.agents.memory.sizes.LARGEST`, whose package needs torch: presets are listed without it.
-            largest = 1000 if name == "head_layers" else 2**16
-            if getattr(self, name) > largest:
-                raise ValueError(f"{name} must be at most {largest}, got {getattr(self, name)}")
+        check_largest(vars(self))
         if self.head_dim % self.head_heads:
             raise ValueError(f"head_heads must divide head_dim ({self.head_dim}), got {self.head_heads}")
         for name in ("pretraining_steps", "frozen_steps"):

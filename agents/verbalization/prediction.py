@@ -12,7 +12,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from memenvs.agents.algorithms.supervised import PredictionModel
-from memenvs.agents.algorithms.supervised_config import Split
 from memenvs.agents.verbalization.answer_head import EMIT, Reading
 from memenvs.agents.verbalization.answer_slots import ANSWER_SLOTS, ORDERED, slots_to_tuples, sort_clauses
 from memenvs.agents.verbalization.arrays import QUESTION_SLOTS, SYMBOLIC, DialogArrays, kinds_of, load_arrays
@@ -21,6 +20,7 @@ from memenvs.agents.verbalization.history_encoder import HistoryEncoder
 from memenvs.agents.verbalization.model import Answerer
 from memenvs.agents.verbalization.renaming import Renaming, draw_renaming
 from memenvs.agents.verbalization.whole_goals import number_goals
+from memenvs.query_task import Split
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.language.facts import Clause
 from memenvs.verbalization.language.log import Log

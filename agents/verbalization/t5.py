@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from memenvs.agents.memory import check_largest
+from memenvs.agents.sizes import check_largest
 from memenvs.checks import check_fields, check_int
 from memenvs.json_records import read_json
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from memenvs.agents.experiments.report import COLOURS
 from memenvs.agents.experiments.statistics import format_percent
-from memenvs.agents.sat.rl_study import memory_image
+from memenvs.agents.papers.sat.rl_study import memory_image
 from memenvs.agents.studies.study_results import has_results, metric_means, read_result
 from result_pages.shared import FONT, folders, label_axes, print_table
 

@@ -16,10 +16,8 @@ from memenvs.agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, PPOConfig
 from memenvs.agents.algorithms.allocator_config import AllocatorConfig
 from memenvs.agents.algorithms.supervised_config import SupervisedConfig
 from memenvs.agents.memory import MEMORIES, StepInputs, make_memory, memory_spec
-from memenvs.agents.mtvm.config import MTVMConfig
-from memenvs.agents.mtvm.imitation_config import ImitationConfig
-from memenvs.agents.sat.config import BalletModelConfig
-from memenvs.agents.sat.picture_config import PictureModelConfig
+from memenvs.agents.papers.mtvm.config import ImitationConfig, MTVMConfig
+from memenvs.agents.papers.sat.config import BalletModelConfig, PictureModelConfig
 from memenvs.agents.verbalization.config import AnswererConfig, QuestionConfig
 from memenvs.agents.verbalization.t5 import T5Config
 from tests.agents.learners import darkroom

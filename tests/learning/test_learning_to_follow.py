@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from memenvs.agents import make_vec_env
-from memenvs.agents.mtvm.imitation import ImitationA2C
+from memenvs.agents.papers.mtvm.learner import ImitationA2C
 from memenvs.agents.presets import find_preset
 
 pytestmark = pytest.mark.learning
@@ -35,11 +35,11 @@ def agreement(agent: str) -> float:
     return float(torch.cat([step.teacher_agreement for rollout in rollouts for step in rollout.steps]).mean())
 
 
-@pytest.mark.nightly  # half a minute; tests/agents/mtvm shows on every change that it learns and that memory matters
+@pytest.mark.nightly  # half a minute; tests/agents/papers/mtvm shows it on every change
 def test_a_memory_raises_the_agreement() -> None:
     assert agreement("") > agreement(":no-memory") + 0.03  # 0.05 and 0.08 with seeds 0 and 1
 
 
-@pytest.mark.nightly  # two minutes; tests/agents/mtvm shows on every change that the text reaches the decisions
+@pytest.mark.nightly  # two minutes; tests/agents/papers/mtvm shows on every change that the text reaches the decisions
 def test_the_text_raises_the_agreement() -> None:
     assert agreement("") > agreement(":no-language") + 0.04

@@ -1,6 +1,6 @@
 """Room Ballet is learned, with a tenth of the batches of the preset.
 
-That an evicted visit cannot be answered is in `tests/agents/sat/test_ballet_model.py`.
+That an evicted visit cannot be answered is in `tests/agents/papers/sat/test_ballet_model.py`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 from memenvs.agents.experiments.config import RunConfig, difference, read_config, with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import trained_policy
-from memenvs.agents.mtvm.imitation_config import ImitationConfig
+from memenvs.agents.papers.mtvm.config import ImitationConfig
 from memenvs.agents.presets import find_preset
 from memenvs.agents.presets.hub import push_to_hub, save_to_folder
 from memenvs.agents.presets.pretrained import load_pretrained, pretrained_config

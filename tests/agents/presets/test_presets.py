@@ -13,7 +13,7 @@ import pytest
 
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.train import check_config
-from memenvs.agents.mtvm.imitation_config import ImitationConfig
+from memenvs.agents.papers.mtvm.config import ImitationConfig
 from memenvs.agents.presets import PRESETS, find_preset, folder_name, preset_descriptions
 from memenvs.agents.presets.preset import Preset, Variant
 from memenvs.core import TrialVectorEnv

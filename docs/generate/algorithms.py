@@ -118,6 +118,7 @@ with torch.no_grad():
     print(model.scores(episodes)["accuracy"].mean(), model.ideal(episodes)["accuracy"].mean())
 """,
         "supervised",
+        commands=("memenvs-agents train room-ballet", "memenvs-agents study room_ballet"),
     ),
     Algorithm(
         "verbalization.prediction",
@@ -174,6 +175,7 @@ model.learn(400)
 print(model.policy.allocator.strategies, model.policy.allocator(torch.ones(1, 1)))  # Q of each
 """,
         config="AllocatorConfig",
+        commands=("memenvs-agents train sat-visual-match", "memenvs-agents study visual_match"),
     ),
     Algorithm(
         "mtvm.imitation",

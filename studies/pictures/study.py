@@ -126,19 +126,19 @@ def make_tables(rows: Rows) -> list[Table]:
                 lines.append([first, memory, f"`{task} {method}`", score, kept, chosen])
     header = ["question", "memory", "run", "score", "answers in memory, %", "softmax(Q) of MVFO"]
     tables = [Table("", header, lines)] if lines else []
-    methods = [method for method in BALLET_METHODS if rows.results("ballet3d", method)]
-    if methods:
-        errors = [[rows.means("ballet3d", method, f"mse_{task}") for method in methods] for task in STRATEGIES]
+    columns = [method for method in BALLET_METHODS if rows.results("ballet3d", method)]
+    if columns:
+        errors = [[rows.means("ballet3d", method, f"mse_{task}") for method in columns] for task in STRATEGIES]
         lines = [[task.upper(), *map(format_digits, line)] for task, line in zip(STRATEGIES, errors, strict=True)]
-        tables.append(Table("Ballet3D, MSE", ["task", *map(str.upper, methods)], lines))
-    if len(methods) == len(BALLET_METHODS) and len({len(seeds) for line in errors for seeds in line}) == 1:
+        tables.append(Table("Ballet3D, MSE", ["task", *map(str.upper, columns)], lines))
+    if len(columns) == len(BALLET_METHODS) and len({len(seeds) for line in errors for seeds in line}) == 1:
         # seed by seed, since an order holds only if it holds with each
-        own = np.mean([line[methods.index(task)] for task, line in zip(STRATEGIES, errors, strict=True)], 0)  # (seeds,)
-        means = [np.mean([line[column] for line in errors], 0) for column in range(len(methods))]
+        own = np.mean([line[columns.index(task)] for task, line in zip(STRATEGIES, errors, strict=True)], 0)  # (seeds,)
+        means = [np.mean([line[column] for line in errors], 0) for column in range(len(columns))]
         by_seed = zip((row["seed"] for row in rows.of("ballet3d", AMA)), own, *means, strict=True)
         lines = [[seed, *(f"{error:.3g}" for error in mean)] for seed, *mean in by_seed]
-        columns = ["seed", "own strategy of each task", *map(str.upper, methods)]
-        tables.append(Table("Ballet3D, mean MSE over tasks", columns, lines))
+        header = ["seed", "own strategy of each task", *map(str.upper, columns)]
+        tables.append(Table("Ballet3D, mean MSE over tasks", header, lines))
     return tables
 
 

@@ -41,20 +41,20 @@ def make_tables(rows: Rows) -> list[Table]:
     for question, task, memory, cell, evaluation in QUESTIONS:
         if rows.results(*cell, evaluation):
             ideal = format_percent(rows.means(*cell, "accuracy", evaluation, "ideal")).removesuffix(" +- 0.0")
-            shares = format_percent(rows.means(*cell, "accuracy", evaluation))
-            lines.append([question, task, memory, f"`{' '.join(cell)}`", shares, ideal])
+            right = format_percent(rows.means(*cell, "accuracy", evaluation))
+            lines.append([question, task, memory, f"`{' '.join(cell)}`", right, ideal])
     header = ["question", "task", "memory", "run", "right answers, %", "ideal observer, %"]
-    every: list[list[Any]] = []
+    runs: list[list[Any]] = []
     for task, method in dict.fromkeys((row["task"], row["method"]) for row in rows):
         minutes = np.mean([60 * curve["hours"][-1] for curve in rows.results(task, method, "curve")])
         for name, rooms in EVALUATIONS.items():
             if rows.results(task, method, name):
-                shares, ideal = (rows.means(task, method, "accuracy", name, who) for who in ("agent", "ideal"))
-                scores = (format_percent(shares), format_percent(ideal), f"{minutes:.0f}")
-                every.append([f"{task} {method}{rooms}", len(shares), *scores])
+                scores = [rows.means(task, method, "accuracy", name, who) for who in ("agent", "ideal")]
+                cells = [len(scores[0]), *map(format_percent, scores), f"{minutes:.0f}"]
+                runs.append([f"{task} {method}{rooms}", *cells])
     tables = [
         Table("", header, lines),
-        Table("All runs", ["run", "seeds", "right answers, %", "ideal observer, %", "minutes"], every),
+        Table("All runs", ["run", "seeds", "right answers, %", "ideal observer, %", "minutes"], runs),
     ]
     attention = rows.results("opposite", "sat-fifo", "attention")
     return [*tables, attention_table(np.mean(attention, axis=0))] if attention else tables

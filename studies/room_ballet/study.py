@@ -1,4 +1,4 @@
-"""Room Ballet: what to keep, and where it was; right answers of each memory beside those of the ideal observer."""
+"""Room Ballet: what to keep, and where it was."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def example_params():
     """Examples; those are nightly whose sweep or study has other tests."""
     for path in sorted((ROOT / "examples").glob("*.py")):
         if path.name not in KNOWN:
-            marks = [pytest.mark.nightly] if path.name in ("scene_ablations.py", "visual_match.py") else []
+            marks = [pytest.mark.nightly] if path.name == "scene_ablations.py" else []
             yield pytest.param(path, id=path.name, marks=marks)
 
 
@@ -116,26 +116,6 @@ def test_pretrained_encoders(tmp_path, encoder):
     assert "macro-F1 in " in printed and "weights: out/" in printed
     assert [each.name for each in tmp_path.iterdir()] == ["out"]
     assert {path.stem for path in (tmp_path / "out").iterdir()} >= {"train", "validation", "checkpoint"}
-
-
-@pytest.mark.nightly  # test_example makes the main table
-def test_other_tables_of_room_ballet(tmp_path):
-    tables = {
-        "language": 4,
-        "rooms": 1,
-        "dnc": 6,
-        "unlimited": 4,
-        "next": 3,
-        "opposite": 3,
-        "parity": 1,
-    }  # rows, with two layers
-    printed = run(ROOT / "examples" / "room_ballet.py", tmp_path, "--out", "out", "--tables", *tables)
-    rows = [line for line in shown(printed) if line.startswith("|") and not set(line) <= set("|-")]
-    assert (
-        len(rows) == sum(tables.values()) + len(tables) + 3
-    )  # headers, of which Opposite and those with curves have two
-    page = (tmp_path / "out" / "smoke" / "report.html").read_text()
-    assert page.count("<img") == 4  # three of curves and one of attention
 
 
 def test_an_unknown_agent_is_refused(tmp_path):

@@ -118,6 +118,7 @@ with torch.no_grad():
     print(model.scores(episodes)["accuracy"].mean(), model.ideal(episodes)["accuracy"].mean())
 """,
         "supervised",
+        commands=("memenvs train room-ballet", "memenvs study room_ballet"),
     ),
     Algorithm(
         "verbalization.prediction",
@@ -174,6 +175,7 @@ model.learn(400)
 print(model.policy.allocator.strategies, model.policy.allocator(torch.ones(1, 1)))  # Q of each
 """,
         config="AllocatorConfig",
+        commands=("memenvs train sat-visual-match", "memenvs study visual_match"),
     ),
     Algorithm(
         "papers.mtvm.learner",

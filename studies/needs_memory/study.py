@@ -63,7 +63,8 @@ def darkroom(gap: int) -> RunConfig:
 
 def visual_match(env: str) -> RunConfig:
     """VisualMatch of `sat-visual-match`, without an allocator."""
-    return replace(find_preset("sat-visual-match:fifo"), env=env, total_steps=VISUAL_MATCH_STEPS)
+    config = changed(find_preset("sat-visual-match"), {"ppo.allocator": None})
+    return replace(config, env=env, total_steps=VISUAL_MATCH_STEPS)
 
 
 def with_memories(config: RunConfig, memories: dict[str, tuple[str, dict[str, Any]]]) -> dict[str, RunConfig]:

@@ -117,9 +117,9 @@ def test_results_are_those_of_the_pages_of_the_studies(pages):
 
 
 def test_presets_with_a_memory():
-    assert presets_with("sat-pm") == ["ballet-aba", "sat-visual-match:sat-pm"]
-    assert presets_with("gru") == ["sat-visual-match:gru", "vln-ppo"]
-    assert presets_with("dnc") == ["ballet-dnc"]
+    assert presets_with("sat-fifo") == ["room-ballet", "sat-visual-match", "sat-pictures"]
+    assert presets_with("gru") == ["vln-ppo"]
+    assert presets_with("dnc") == []
 
 
 @pytest.mark.parametrize("learner", [PartialUpdatePPO, EpisodeDQN])

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.learning
 
 
 def test_ballet_is_learned(tmp_path: Path) -> None:
-    config = with_overrides(find_preset("ballet-fifo"), [("total_steps", 500), ("supervised.warmup_steps", 100)])
+    config = with_overrides(find_preset("room-ballet"), [("total_steps", 500), ("supervised.warmup_steps", 100)])
     with RunDirectory(tmp_path / "run", config) as run:
         train_run(run, quiet=True)
         result = evaluate_predictions(run, episodes=500)

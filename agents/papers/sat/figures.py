@@ -52,26 +52,6 @@ def strip_figure(truth: np.ndarray, answers: Mapping[str, np.ndarray]) -> Figure
     return figure
 
 
-def matrix_figure(errors: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> Figure:
-    """Draw a table of errors as a heat map with numbers, in thousandths.
-
-    Args:
-        errors: float64, (rows, columns).
-        rows: Names of the rows.
-        columns: Names of the columns.
-    """
-    figure = Figure(figsize=(7, 4), dpi=120, layout="constrained")
-    axes = figure.add_subplot()
-    axes.imshow(errors, cmap="viridis_r")
-    axes.set_xticks(range(len(columns)), columns)
-    axes.set_yticks(range(len(rows)), rows)
-    axes.set_title("mean squared error, thousandths")
-    middle = (errors.min() + errors.max()) / 2
-    for (i, j), error in np.ndenumerate(errors):
-        axes.text(j, i, f"{1000 * error:.2f}", ha="center", va="center", color="white" if error > middle else "black")
-    return figure
-
-
 def memory_figure(regions: np.ndarray, capacity: int, strategies: Sequence[str], n_regions: int) -> Figure:
     """Draw which steps a memory holds at each step of an episode, in the colour of their region.
 

@@ -31,6 +31,7 @@ from memenvs.agents.papers.sat.learner import SATPrediction
 from memenvs.cli import main
 from memenvs.retention import STRATEGIES, retained
 from tests.agents.algorithms.supervised_processes import ALLOCATED, SMALL
+from tests.agents.small_ballet import ARGUMENTS
 from tests.processes import Python
 
 
@@ -321,10 +322,10 @@ def test_exploration_is_for_learning_only():
 
 def test_command_line(tmp_path, capsys):
     changes = ["--total_steps", "4", "--eval_trials", "20", "--supervised.validation_episodes", "10"]
-    assert main(["train", "ballet-smoke", "--out", str(tmp_path / "run"), *changes]) == 0
+    assert main(["train", *ARGUMENTS, "--out", str(tmp_path / "run"), *changes]) == 0
     assert "agent      accuracy: " in capsys.readouterr().out
     for extended in ("6", "6"):  # the second has nothing to do
-        command = ["train", "ballet-smoke", "--out", str(tmp_path / "run"), *changes, "--total_steps", extended]
+        command = ["train", *ARGUMENTS, "--out", str(tmp_path / "run"), *changes, "--total_steps", extended]
         assert main([*command, "--resume", "--no-evaluate", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["steps"] == 6
     assert main(["evaluate", str(tmp_path / "run"), "--trials", "10", "--name", "other", "--json"]) == 0

@@ -26,6 +26,7 @@ from memenvs.agents.presets.pretrained import load_pretrained, pretrained_config
 from memenvs.agents.presets.training_command import training_command
 from memenvs.cli import main, make_parser
 from memenvs.cli.common import json_or_text
+from tests.agents.small_ballet import SMALL_BALLET
 from tests.side_files import put_side_files
 
 NAME = "hf:someone/dark-agent"
@@ -262,7 +263,7 @@ def test_damaged_folders_are_refused(agent: Path, damage: str) -> None:
 
 
 def test_an_agent_without_a_policy_that_acts_is_refused(tmp_path: Path) -> None:
-    with RunDirectory(tmp_path / "run", find_preset("ballet-smoke")):
+    with RunDirectory(tmp_path / "run", SMALL_BALLET):
         pass
     with pytest.raises(ValueError, match="run must be of an agent that acts, got one that learns to predict in"):
         save_to_folder(tmp_path / "run", tmp_path / "agent")

@@ -18,13 +18,13 @@ LAST_STEPS = 98
 #: Pages about the environments of a family.
 FURTHER_PAGES = {
     "objectnav": "[Results](../in_context.md). [Houses of your own](../houses.md).",
-    "exploration": "[Results](../explorers.md). [Houses of your own](../houses.md).",
+    "exploration": "[Results](../studies/scene_memory.md). [Houses of your own](../houses.md).",
     "faces": "[Measurements and deviations from the paper](../research_notes/faces.md).",
     "room_ballet": "[Results](../room_ballet.md).",
     "two_rooms": "[Results](../visual_match.md).",
     "verbalization": "[The household, its questions and their shortcuts](../verbalization.md).",
     "visual_match": "[Results](../visual_match.md).",
-    "vln": "[Results](../vln.md). [Data](../guides/vln_data.md).",
+    "vln": "[Results](../studies/vln_memory.md). [Data](../guides/vln_data.md).",
 }
 _EXAMPLE = """
 import gymnasium as gym

@@ -88,8 +88,8 @@ EXAMPLES = {
         ],
         "probe": ["memenvs-agents probe runs/demo-1"],
         "paths": [
-            "memenvs-agents paths runs/coverage-laptop-smt-0 --episodes 46",
-            "memenvs-agents paths runs/coverage-laptop-smt-0 runs/coverage-laptop-lstm-0 --out compared",
+            "memenvs-agents paths runs/coverage-laptop-0 --episodes 46",
+            "memenvs-agents paths runs/coverage-laptop-0 runs/coverage-lstm-0 --out compared",
         ],
         "trajectories": [
             "memenvs-agents trajectories runs/vln-0 --out trajectories.json",

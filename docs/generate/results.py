@@ -20,7 +20,6 @@ from memenvs.agents.presets import PRESETS, find_preset
 from memenvs.agents.presets.preset import SEPARATOR
 from memenvs.agents.sat.config import BalletModelConfig
 from memenvs.agents.studies.in_context_tables import LAST_EPISODE
-from memenvs.agents.studies.layout_evaluation import layout_scores
 from memenvs.agents.studies.study_results import has_results, metric_means, read_result
 from memenvs.files import list_files
 
@@ -28,8 +27,6 @@ ROOT = Path(__file__).parents[2]
 #: Overrides of a run that make no other agent of it: the first stage that it starts from, the size of its evaluation,
 #: the device that it learned on.
 SAME_AGENT = ("encoder_from", "eval_trials", "device")
-#: Evaluations of a run, the first of which counts.
-EVALUATIONS = ("evaluation", "homes")
 
 
 @dataclass(frozen=True)
@@ -53,8 +50,6 @@ class Result:
 
     def score(self) -> str:
         """Mean and 95 % interval over seeds; of trials, those of the first and the last episode."""
-        if has_results(self.folders[0], "homes"):
-            return format_digits(layout_scores(self.folders, self.config.score).mean(1))
         means = metric_means(self.folders, self.config.score)
         if means.ndim == 1 or means.shape[1] == 1:
             return format_digits(means.reshape(len(means)))
@@ -75,8 +70,7 @@ def all_results() -> tuple[Result, ...]:
     found: dict[tuple[str, str], list[Path]] = {}
     for file in list_files(ROOT / "results", "*/*.jsonl"):
         for row in map(json.loads, file.read_text().splitlines()):
-            evaluated = any(name in row["evaluations"] for name in EVALUATIONS)
-            if "preset" in row and evaluated and set(row["overrides"]) <= set(SAME_AGENT):
+            if "preset" in row and "evaluation" in row["evaluations"] and set(row["overrides"]) <= set(SAME_AGENT):
                 found.setdefault((file.parent.name, row["preset"]), []).append(file.with_name(row["run"]))
     return tuple(Result(name, find_preset(name), tuple(runs)) for (_, name), runs in found.items())
 

@@ -213,6 +213,5 @@ TESTS = {
         "not learning",
     ],
     "agents/policies/distributions": ["tests/agents/policies", "-k", "not episode and not one_"],
-    "agents/mtvm/imitation": ["tests/agents/mtvm/test_imitation.py", "tests/agents/mtvm/test_repeated_actions.py"],
     "agents/mtvm/memory_bank": ["tests/agents/mtvm/test_mtvm.py", "tests/agents/mtvm/test_mtvm_reference.py"],
 }

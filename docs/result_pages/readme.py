@@ -91,7 +91,13 @@ CHOICES = (
     ("a colour, over episodes", "FourBoxes-Gap-v0", "reinforcement", "", "none yet (`fourboxes`: without the gap)"),
     ("objects in a home, over episodes", "ExtObjNav-Small-v0", "reinforcement", "", "`extobjnav-small`, 60 min"),
     ("where one has been", "Coverage-Small-v0", "reinforcement", "", "`coverage-laptop`, 20 min"),
-    ("where one has searched", "Search-v0", "reinforcement", "", "none yet (`coverage-laptop`: also `Search-Small-v0`)"),
+    (
+        "where one has searched",
+        "Search-v0",
+        "reinforcement",
+        "",
+        "none yet (`coverage-laptop`: also `Search-Small-v0`)",
+    ),
     (
         "a colour, over a stay",
         "VisualMatch-Led-v0",

@@ -244,6 +244,8 @@ class Study:
         configs: Task -> method -> settings, without their seed; `grid` makes them. In `encoder_from`, the name of
             another run of the study, "{seed}" stands for the seed.
         seeds: Seeds of each run.
+        sources: Methods that only give others their first weights. They have no rows, and are trained where a run that
+            begins with one is.
         evaluations: Name -> function of a trained run, or of a scripted policy, that returns plain data; None where the
             evaluation is not made, such as without `MEMENVS_DATA`.
         scripted: Policies that do not learn, such as "random" and "oracle", played once a task. A rule that the id of
@@ -258,6 +260,7 @@ class Study:
     title: str
     configs: Mapping[str, Mapping[str, RunConfig]]
     seeds: Sequence[int] = (0, 1, 2)
+    sources: Sequence[str] = ()
     evaluations: Mapping[str, Callable[[Played], Any]] = field(default_factory=lambda: {EVALUATION: play_trials})
     scripted: Sequence[str] = ()
     tables: Callable[[Rows], Sequence[Table]]
@@ -443,7 +446,7 @@ def run_study(
             f"{rows_file}: {len(stale)} rows are of other settings than the study has now, such as that of "
             f"{min(stale)}; remove them to train these runs again"
         )
-    missing = {study.name(cell): cell for cell in cells if cell not in rows}
+    missing = {study.name(cell): cell for cell in cells if cell not in rows and cell[1] not in study.sources}
     for cell in list(missing.values()):  # the runs that they begin with, which may have a row and no checkpoint
         while (source := study.config(cell).encoder_from) is not None and cell[2] is not None:
             cell = _cell_of(study, source, cell[2])

@@ -3,7 +3,7 @@
 Names are those of the pages; `memory` and `verdicts` are the tables of the README, `choices` is that of
 docs/choosing.md. Without names all tables are printed.
 
-    python docs/results.py [in_context pictures explorers vln episodic_qa many_qa changes_qa words_qa thesis_qa
+    python docs/results.py [in_context pictures episodic_qa many_qa changes_qa words_qa thesis_qa
         memory verdicts choices] [--draw docs/images]
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from matplotlib.figure import Figure
-from result_pages import explorers, in_context, readme, verbalization, vln
+from result_pages import in_context, readme, verbalization
 
 from memenvs.agents.experiments.report import small_png
 from memenvs.files import write_file
@@ -23,8 +23,6 @@ from memenvs.files import write_file
 TABLES: Mapping[str, Callable[[], None]] = {
     "in_context": in_context.print_in_context,
     "pictures": in_context.print_pictures,
-    "explorers": explorers.print_explorers,
-    "vln": vln.print_vln,
     "episodic_qa": verbalization.print_episodic_qa,
     "many_qa": verbalization.print_many_qa,
     "changes_qa": verbalization.print_changes_qa,
@@ -36,8 +34,6 @@ TABLES: Mapping[str, Callable[[], None]] = {
 }
 FIGURES: Mapping[str, Callable[[], Figure]] = {
     "in_context": in_context.draw_in_context,
-    "explorers": explorers.draw_explorers,
-    "vln": vln.draw_vln,
     "episodic_qa": verbalization.draw_episodic_qa,
 }
 

@@ -58,7 +58,7 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
     for name, nearest in (
         ("darkrom", "darkroom"),
         ("darkroom-k1", "darkroom:k1"),
-        ("roaming", "roaming-laptop"),
+        ("coverage", "coverage-laptop"),
     ):
         with pytest.raises(
             ValueError, match=rf"unknown preset '{name}'; did you mean '{nearest}'( or .*)?\? \("
@@ -128,12 +128,15 @@ def test_mtvm_as_published() -> None:
     ("preset", "name"),
     [
         ("extobjnav-small", "ExtObjNav-Small-v0"),
-        ("roaming-laptop", "Roaming-Small-v0"),
+        ("coverage-laptop", "Roaming-Small-v0"),
         ("coverage-laptop", "Coverage-Small-v0"),
-        ("search-laptop", "Search-Small-v0"),
+        ("coverage-laptop", "Search-Small-v0"),
     ],
 )
 def test_small_ids_are_what_presets_train_on(preset: str, name: str) -> None:
+    """`coverage-laptop` is for Roaming and Search too."""
     config, spec = find_preset(preset), find_environment(name)
-    env = TrialVectorEnv(spec.task, 1, **{**find_environment(config.env).defaults, **config.env_kwargs})
+    full = find_environment(name.replace("-Small", ""))
+    assert preset == "coverage-laptop" or full.id == config.env
+    env = TrialVectorEnv(spec.task, 1, **{**full.defaults, **config.env_kwargs})
     assert not changed_settings(env, spec.defaults, free=("split", "trial_steps"))

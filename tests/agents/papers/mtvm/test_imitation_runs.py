@@ -143,6 +143,9 @@ def test_evaluation_is_greedy_and_by_the_environments_metrics(tmp_path: Path, to
 def test_train_evaluate_and_report_on_the_command_line(tmp_path: Path, toy_data: Path) -> None:
     run, weights_file = tmp_path / "run", tmp_path / "none.bin"
     pairs = {
+        "env_kwargs": "{}",
+        "env_kwargs.world": "mp3d",
+        "env_kwargs.features": "none",
         "env_kwargs.data_dir": toy_data,
         "env_kwargs.feature_size": 4,
         "env_kwargs.max_tokens": 8,
@@ -155,7 +158,7 @@ def test_train_evaluate_and_report_on_the_command_line(tmp_path: Path, toy_data:
         "imitation.imitation_updates": 1,
     }
     options = [each for name, value in pairs.items() for each in (f"--{name}", str(value))]
-    assert main(["train", "vln-r2r-small", "--out", str(run), *options]) == 0
+    assert main(["train", "vln-laptop", "--out", str(run), *options]) == 0
     assert {"checkpoint.zip", "evaluation.json", "report.html", "metrics.csv", "tensorboard"} <= {
         each.name for each in run.iterdir()
     }
@@ -175,9 +178,7 @@ def test_train_evaluate_and_report_on_the_command_line(tmp_path: Path, toy_data:
     assert figure.axes[0].get_xlabel() == "updates" and list(line.get_xdata()) == [2]
     assert {"train/imitation_error", "train/sampled_critic", "train/grad_norm", "rollout/success_rate"} <= set(logged)
     assert (
-        main(
-            ["train", "vln-r2r-small", "--out", str(tmp_path / "other"), *options, "--encoder_from", str(weights_file)]
-        )
+        main(["train", "vln-laptop", "--out", str(tmp_path / "other"), *options, "--encoder_from", str(weights_file)])
         == 2
     )
     assert not (tmp_path / "other").exists()
@@ -199,8 +200,14 @@ def test_it_starts_with_the_weights_of_another_learner(make_learner, tmp_path: P
 
 @pytest.mark.slow
 def test_dialogues_are_learned_too(tmp_path: Path, toy_data: Path) -> None:
-    """The preset of the real graphs on the toy house, with another supervision."""
+    """Dialogues of the toy house, with another supervision."""
     pairs = {
+        "env": "memenvs/VLN-CVDN-v0",
+        "env_kwargs": "{}",
+        "env_kwargs.world": "mp3d",
+        "env_kwargs.features": "none",
+        "env_kwargs.max_tokens": 300,
+        "eval_steps": 40,
         "env_kwargs.data_dir": toy_data,
         "env_kwargs.feature_size": 4,
         "env_kwargs.supervision": "oracle",
@@ -214,7 +221,7 @@ def test_dialogues_are_learned_too(tmp_path: Path, toy_data: Path) -> None:
         "imitation.imitation_updates": 1,
     }
     options = [each for name, value in pairs.items() for each in (f"--{name}", str(value))]
-    assert main(["train", "vln-cvdn-small", "--out", str(tmp_path / "run"), *options]) == 0
+    assert main(["train", "vln-laptop", "--out", str(tmp_path / "run"), *options]) == 0
     with RunDirectory(tmp_path / "run") as run:
         assert "gp" in evaluate_run(run, eval_steps=20).metrics and run.config.env_kwargs["supervision"] == "oracle"
 

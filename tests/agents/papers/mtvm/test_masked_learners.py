@@ -8,9 +8,12 @@ from typing import Any
 import torch
 
 from memenvs.agents import EpisodeDQN, PartialUpdatePPO, make_vec_env
+from memenvs.agents.experiments.config import with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.evaluate import evaluate_run
+from memenvs.agents.experiments.train import train_run
 from memenvs.agents.policies.policy_arguments import ACTION_MASK
-from memenvs.cli import main
+from memenvs.agents.study import find_studies, load_study
 from tests.agents.papers.mtvm.learners import ENV, kwargs
 
 POLICY: dict[str, Any] = {
@@ -76,11 +79,11 @@ def test_episode_dqn_takes_no_masked_action(toy_data: Path) -> None:
     assert bool(((q > -torch.inf) == is_available).all())
 
 
-def test_the_preset_trains_and_is_evaluated(tmp_path: Path, toy_data: Path) -> None:
+def test_the_run_of_a_study_learns_from_rewards(tmp_path: Path, toy_data: Path) -> None:
     pairs = {
-        "env_kwargs": "{}",
+        "env_kwargs": {},
         "env_kwargs.world": "mp3d",
-        "env_kwargs.data_dir": toy_data,
+        "env_kwargs.data_dir": str(toy_data),
         "env_kwargs.features": "none",
         "env_kwargs.max_tokens": 8,
         "n_envs": 2,
@@ -90,8 +93,8 @@ def test_the_preset_trains_and_is_evaluated(tmp_path: Path, toy_data: Path) -> N
         "device": "cpu",
         "ppo.batch_size": 2,
     }
-    options = [each for name, value in pairs.items() for each in (f"--{name}", str(value))]
-    assert main(["train", "vln-ppo", "--out", str(tmp_path / "run"), *options]) == 0
-    with RunDirectory(tmp_path / "run") as opened:
-        assert "train/entropy" in opened.metrics()
-    assert (tmp_path / "run" / "evaluation.json").is_file()
+    config = load_study(find_studies()["vln_tasks"]).config(("rewards", "gru", 0))
+    with RunDirectory(tmp_path, with_overrides(config, list(pairs.items()))) as run:
+        train_run(run, quiet=True)
+        assert "train/entropy" in run.metrics()
+        assert evaluate_run(run, quiet=True).metrics["spl"].shape == (3, 1)

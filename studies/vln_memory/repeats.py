@@ -1,4 +1,4 @@
-"""Scores of MTVM in tours that repeat actions, where only memory can decide what follows."""
+"""Scores of MTVM in paths that repeat actions, where only memory decides what follows."""
 
 from __future__ import annotations
 

@@ -98,14 +98,20 @@ def make_configs() -> dict[str, dict[str, RunConfig]]:
 
 
 def strategies(config: RunConfig, names: tuple[str, ...]) -> dict[str, RunConfig]:
-    """Settings of each strategy of a task, and of an allocator whose exploration falls over half of the run."""
+    """Settings of each strategy of a task, and of an allocator.
+
+    Exploration of the allocator falls over half of the run.
+    """
     allocation = {"epsilon_end": 0.05, "epsilon_steps": config.total_steps // 2, "rate": 4.0}
     methods = {name: {"policy.strategy": name} for name in names}
     return grid({"": config}, {**methods, AMA: {"policy.allocation": allocation}})[""]
 
 
 def answers(played: Played) -> dict[str, Any]:
-    """Errors or right answers in new episodes; answers and memory are drawn into the folder of the run."""
+    """Errors or right answers in new episodes.
+
+    Answers and memory are drawn into the folder of the run.
+    """
     assert played.run is not None
     result: dict[str, Any] = played.config.make_experiment().evaluate(played.run, quiet=played.quiet)
     return result
@@ -143,7 +149,7 @@ def make_tables(rows: Rows) -> list[Table]:
 
 
 def draw(rows: Rows) -> Figure | None:
-    """Mean squared error of Ballet3D in each task with each retention strategy, and with an allocator."""
+    """Mean squared error of Ballet3D by task and retention strategy, and with an allocator."""
     if not all(rows.results("ballet3d", method) for method in BALLET_METHODS):
         return None
     errors = np.array(

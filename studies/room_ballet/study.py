@@ -75,7 +75,7 @@ def ballet(preset: RunConfig, task: str, steps: int, policy: dict[str, Any]) -> 
 
 
 def allocations(config: RunConfig) -> dict[str, RunConfig]:
-    """Settings of runs that learn all four tasks: an allocator, room for all visits, and small DNCs."""
+    """Settings of all four tasks at once: an allocator, room for all visits, small DNCs."""
     # exploration falls within a tenth of the run, and the reader does not learn from memories without the answer
     allocation = {"epsilon_end": 0.05, "epsilon_steps": 2000, "rate": 4.0, "only_kept": True}
     words = {"total_steps": 12_000, "policy.allocation.task_input": "text"}

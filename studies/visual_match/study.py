@@ -53,7 +53,7 @@ def without_allocator(memory: str, **settings: Any) -> dict[str, Any]:
 
 
 def make_configs() -> dict[str, dict[str, RunConfig]]:
-    """Settings of each method in each task; all methods of a task have the same steps, but for `ama-long`."""
+    """Settings of each method in each task, with the same steps but for `ama-long`."""
     visual_match = replace(find_preset("sat-visual-match"), device="cpu")
     # views are wide, so that both boxes are in the first one of the choice; with half as much entropy, policies give
     # up one side of the room before they have tried the colour there
@@ -181,7 +181,7 @@ def make_tables(rows: Rows) -> list[Table]:
 
 
 def draw(rows: Rows) -> Figure | None:
-    """Success along the training, the choices of the allocator, and the steps that FIFO and MVFO hold."""
+    """Success and choices of the allocator along the training, and the steps in memory."""
     contents = rows.results("visual-match", "mvfo", "memory")
     if not contents:
         return None

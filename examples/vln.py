@@ -14,7 +14,8 @@ With the default updates and seed 0 it printed:
 
 In paths of one leg a scripted reader without a memory succeeds in 83 %: MTVM needs its memory for the way in which it
 has learned to read. `memenvs study vln_memory --show` has whole trainings, other memories, paths of three legs, where
-the task needs a memory, and three seeds."""
+the task needs a memory, and three seeds.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Names are those of the pages; `memory` and `verdicts` are the tables of the README, `choices` is that of
 docs/choosing.md. Without names all tables are printed.
 
-    python docs/results.py [in_context pictures explorers room_ballet visual_match vln episodic_qa many_qa
+    python docs/results.py [explorers room_ballet visual_match vln episodic_qa many_qa
         changes_qa words_qa thesis_qa memory verdicts choices] [--draw docs/images]
 """
 
@@ -15,14 +15,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from matplotlib.figure import Figure
-from result_pages import explorers, in_context, readme, room_ballet, verbalization, visual_match, vln
+from result_pages import explorers, readme, room_ballet, verbalization, visual_match, vln
 
 from memenvs.agents.experiments.report import small_png
 from memenvs.files import write_file
 
 TABLES: Mapping[str, Callable[[], None]] = {
-    "in_context": in_context.print_in_context,
-    "pictures": in_context.print_pictures,
     "explorers": explorers.print_explorers,
     "room_ballet": room_ballet.print_room_ballet,
     "visual_match": visual_match.print_visual_match,
@@ -37,7 +35,6 @@ TABLES: Mapping[str, Callable[[], None]] = {
     "choices": readme.print_choices,
 }
 FIGURES: Mapping[str, Callable[[], Figure]] = {
-    "in_context": in_context.draw_in_context,
     "explorers": explorers.draw_explorers,
     "room_ballet": room_ballet.draw_room_ballet,
     "visual_match": visual_match.draw_visual_match,

@@ -102,7 +102,6 @@ def test_what_an_example_prints_is_understood():
 
 def test_showing_trains_nothing(tmp_path):
     for name in (
-        "ext_objnav",
         "room_ballet",
         "scene_ablations",
         "scene_memory",

@@ -379,7 +379,7 @@ def _add_presets(commands: Any) -> None:
         "name",
         nargs="?",
         help="show this one; or list presets and variants whose names contain it or, with * or ?, match it, such as "
-        "'darkroom:*'",
+        "'demo*'",
     )
 
 

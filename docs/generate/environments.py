@@ -17,7 +17,7 @@ from pictures import PICTURES, Picture, make_picture
 LAST_STEPS = 98
 #: Pages about the environments of a family.
 FURTHER_PAGES = {
-    "objectnav": "[Results](../in_context.md). [Houses of your own](../houses.md).",
+    "objectnav": "[Results](../studies/ext_objnav.md). [Houses of your own](../houses.md).",
     "exploration": "[Results](../explorers.md). [Houses of your own](../houses.md).",
     "faces": "[Measurements and deviations from the paper](../research_notes/faces.md).",
     "room_ballet": "[Results](../room_ballet.md).",

@@ -75,7 +75,7 @@ EXAMPLES = {
             "memenvs-agents train demo --seed 1",
             "memenvs-agents train demo --seed 1 --resume                     # after it was stopped",
             "memenvs-agents train demo --seed 1 --resume --total_steps 1000000   # longer",
-            "memenvs-agents train darkroom:k1                                # a variant of a preset",
+            "memenvs-agents train darkroom --policy.memory lstm              # another memory",
             "memenvs-agents train extobjnav-small --ppo.n_epochs 2 --policy.memory_kwargs.layers 4",
             "# an environment of your own, which mymodule.py registers",
             "memenvs-agents train ci-smoke --env mymodule:MyEnv-v0 --env_kwargs '{}' --eval_kwargs '{}' "
@@ -120,7 +120,7 @@ EXAMPLES = {
         "presets": [
             "memenvs-agents presets",
             "memenvs-agents presets darkroom",
-            "memenvs-agents presets 'darkroom:*'",
+            "memenvs-agents presets 'demo*'",
         ],
         "dataset": ["memenvs-agents dataset runs/darkroom-0 --episodes 20 --out darkroom/agent-v0"],
         "warmup": ["memenvs-agents warmup"],

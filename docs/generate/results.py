@@ -19,7 +19,6 @@ from memenvs.agents.memory import MEMORIES
 from memenvs.agents.presets import PRESETS, find_preset
 from memenvs.agents.presets.preset import SEPARATOR
 from memenvs.agents.sat.config import BalletModelConfig
-from memenvs.agents.studies.in_context_tables import LAST_EPISODE
 from memenvs.agents.studies.layout_evaluation import layout_scores
 from memenvs.agents.studies.study_results import has_results, metric_means, read_result
 from memenvs.files import list_files
@@ -28,6 +27,8 @@ ROOT = Path(__file__).parents[2]
 #: Overrides of a run that make no other agent of it: the first stage that it starts from, the size of its evaluation,
 #: the device that it learned on.
 SAME_AGENT = ("encoder_from", "eval_trials", "device")
+#: Episodes of a trial that count.
+LAST_EPISODE = 15
 #: Evaluations of a run, the first of which counts.
 EVALUATIONS = ("evaluation", "homes")
 

@@ -124,7 +124,7 @@ def test_the_model_card_has_scores_and_command(run: Path, agent: Path) -> None:
 @pytest.mark.slow
 def test_the_command_trains_a_run_of_these_settings() -> None:
     for config in (
-        find_preset("darkroom:k1"),
+        with_overrides(find_preset("darkroom"), [("ppo.n_updates", 1)]),
         with_overrides(find_preset("darkroom"), [("seed", 3), ("policy", {"memory": "gru"}), ("env_kwargs", {})]),
         with_overrides(find_preset("ci-smoke"), [("env", "own/Maze-v0"), ("env_kwargs.text", "it's")]),
         RunConfig(learner=ImitationConfig(), env="memenvs/R2R-v0"),
@@ -134,7 +134,7 @@ def test_the_command_trains_a_run_of_these_settings() -> None:
         words = shlex.split(command)
         assert words[:2] == ["memenvs-agents", "train"]
         assert difference(with_overrides(find_preset(words[2]), _parse_settings(words[3:])), config) is None
-    assert training_command(find_preset("darkroom:k1")) == "memenvs-agents train darkroom:k1"
+    assert training_command(find_preset("demo-gap")) == "memenvs-agents train demo-gap"
 
 
 def test_a_pulled_agent_is_a_run_that_can_be_evaluated_and_not_resumed(

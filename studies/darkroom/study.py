@@ -34,7 +34,7 @@ def make_tables(rows: Rows) -> list[Table]:
 
 
 def draw(rows: Rows) -> Figure | None:
-    """Return by episode: ReLIC with its 95 % interval and each seed, and policies that do not learn."""
+    """Return by episode: ReLIC, its 95 % interval and seeds, and scripted policies."""
     figure = Figure(figsize=(12, 3.6), layout="constrained")
     for axes, task in zip(figure.subplots(1, len(TITLES)), TITLES, strict=True):
         returns = {method: rows.means(task, method, "return") for method in ("relic", *SCRIPTED)}

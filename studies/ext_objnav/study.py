@@ -1,4 +1,4 @@
-"""What an agent remembers of a home that it has never seen: ReLIC and its baselines in ExtObjNav."""
+"""Memory of homes over episodes: ReLIC and its baselines in ExtObjNav."""
 
 from __future__ import annotations
 
@@ -92,7 +92,10 @@ _HALF: dict[str, dict[str, Any]] = {
 
 
 def play(played: Played, **changes: Any) -> dict[str, Any]:
-    """Success and SPL by episode. Each seed has trials of its own, so that errors over seeds contain them."""
+    """Success and SPL by episode.
+
+    Each seed has trials of its own, so that errors over seeds contain them.
+    """
     if played.run is None:
         changes["eval_trials"] = BASELINE_TRIALS
     return play_trials(played, "success", "spl", seed=1 + played.config.seed, **changes)
@@ -125,7 +128,7 @@ def play_demonstrated(count: int) -> Callable[[Played], dict[str, Any] | None]:
 
 
 def make_tables(rows: Rows) -> list[Table]:
-    """First and last episodes; half-trained runs; earlier in training; longer trials; demonstrations."""
+    """First and last episodes, half-trained runs, milestones, long trials, demonstrations."""
     tables = [
         _gain_table("First and 15th episode in homes that were not trained", rows, "whole", LINES),
         _half_table(rows),

@@ -1,4 +1,4 @@
-"""Does an agent that sees homes in pictures alone remember them? With and without attention to earlier episodes."""
+"""Memory of homes from pictures: with and without attention to earlier episodes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def play_earlier(steps: int) -> Callable[[Played], dict[str, Any] | None]:
 
 
 def play_forgetful(played: Played, **changes: Any) -> dict[str, Any] | None:
-    """Success and SPL of an agent whose memory attends to no earlier episode, with the same weights."""
+    """Success and SPL of the same weights without attention to earlier episodes."""
     if played.run is None or played.method not in ("pictures", "exact"):
         return None
     policy: Any = trained_policy(played.run, 1 + played.config.seed)
@@ -130,7 +130,7 @@ STUDY = Study(
     configs={"homes": _METHODS},
     evaluations={
         "evaluation": play,
-        "forgetful": lambda played: play_forgetful(played) if played.method == "pictures" else None,
+        "forgetful": lambda played: play_forgetful(played, eval_trials=256) if played.method == "pictures" else None,
         "copied": play_copied,
         "copied_forgetful": lambda played: play_copied(played, forgetful=True),
         **{f"checkpoint_{steps}": play_earlier(steps) for steps in MILESTONES},

@@ -1,4 +1,4 @@
-"""The studies of ReLIC: methods get the same steps and evaluation, and its memory can be switched off."""
+"""The studies of ReLIC: equal steps and evaluations; an agent without its memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memenvs.agents import PartialUpdatePPO, make_vec_env
 from memenvs.agents.experiments.config import CONFIG, with_overrides
 from memenvs.agents.experiments.directory import CHECKPOINT, RunDirectory
 from memenvs.agents.presets.pretrained import PRETRAINED
-from memenvs.agents.study import Played, Rows, find_studies, load_study
+from memenvs.agents.study import Played, Rows, find_studies, load_study, play_milestone
 from memenvs.json_records import format_json
 
 STUDIES = {name: load_study(find_studies()[name]) for name in ("darkroom", "ext_objnav", "ext_objnav_pictures")}
@@ -102,5 +102,8 @@ def test_without_earlier_episodes_only_the_first_episode_stays(tmp_path: Path) -
         played = Played("homes", "exact", run.config, run)
         results = [play(played)["agent"]["metrics"]["spl"]["mean"] for play in (module.play, module.play_forgetful)]
         assert PICTURES.evaluations["forgetful"](played) is None  # that is of agents that have learned from pictures
+        assert play_milestone(played, 512, "spl") is None  # none was kept
+        (tmp_path / "checkpoint_512.zip").write_bytes((tmp_path / CHECKPOINT).read_bytes())
+        assert play_milestone(played, 512, "spl")["agent"]["metrics"]["spl"]["mean"] == results[0]
     assert results[0][0] == results[1][0]
     assert results[0] != results[1]

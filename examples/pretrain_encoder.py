@@ -10,7 +10,6 @@ observations from pictures of 64 x 48 (15 minutes, 1.4 GB of disk). Both are mea
 from __future__ import annotations
 
 import argparse
-import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -96,7 +95,7 @@ def report(name: str, encoder: Any, data: Any) -> None:
     print(f"macro-F1 in {len(present)} pictures of the validation homes: {scores.mean():.3f}")
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("encoder", choices=KINDS)
     parser.add_argument("--out", type=Path, default=Path("runs/encoder"), help="pictures and weights (%(default)s)")
@@ -114,8 +113,7 @@ def main() -> int:
         else:
             encoder = train(options, load_pictures("train", options, progress), progress)
         report(options.encoder, encoder, load_pictures("validation", options, progress))
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -179,6 +179,27 @@ def play_trials(played: Played, *metrics: str, seed: int = 1, **changes: Any) ->
     return {"agent": compact(played.play(seed, **changes).to_json(), metrics)}
 
 
+def play_milestone(played: Played, steps: int, *metrics: str, seed: int = 1, **changes: Any) -> dict[str, Any] | None:
+    """Evaluation of a study: as `play_trials`, of the run as it was earlier in training.
+
+    Args:
+        played: The run.
+        steps: Steps after which its policy was kept.
+        *metrics: Names of the metrics to keep; none for all.
+        seed: Seed of the evaluation.
+        **changes: As `Played.play`.
+
+    Returns:
+        As `play_trials`; None where no policy was kept then.
+    """
+    from memenvs.agents.experiments.evaluate import trained_policy  # torch takes seconds
+
+    name = f"checkpoint_{steps}.zip"
+    if played.run is None or not (played.run.path / name).is_file():
+        return None
+    return play_trials(played, *metrics, seed=seed, policy=trained_policy(played.run, seed, name), **changes)
+
+
 def compact(content: Any, metrics: Sequence[str] = ()) -> Any:
     """Drop what no table shows: the keys in `DROPPED`, and metrics that are not named."""
     if not isinstance(content, dict):

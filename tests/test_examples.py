@@ -35,7 +35,7 @@ BENCHMARKS = {
     "questions.py": [],
 }
 #: Arguments of examples with many runs that are alike.
-FEWER_RUNS = {"ext_objnav.py": ["--agents", "relic", "k1"], "episodic_qa.py": ["--tables", "wide-words"]}
+FEWER_RUNS = {"episodic_qa.py": ["--tables", "wide-words"]}
 #: Take more than four seconds in a smoke test: only nightly.
 SLOWEST = ("kernels.py", "long_context.py", "recall.py")
 #: Compare with Miniworld, so they need a display.
@@ -96,41 +96,15 @@ def test_example(tmp_path, path):
     assert [each.name for each in tmp_path.iterdir()] == ["out"]
     if "--show" in path.read_text():  # what is there is shown again as it was printed
         assert shown(run(path, tmp_path, *arguments, "--show")) == shown(printed) != []
-    if path.name == "ext_objnav.py":  # a run of one's own is played from pictures
-        pictures, agent = path.with_name("ext_objnav_pictures.py"), ("--agent", "out/smoke/relic-0")
-        printed = run(pictures, tmp_path, *agent, "--rows", "copied", "--out", "out/pictures")
-        assert "| pictures, learned from exact observations | 2 |" in printed
-        for refused, words in (
-            (("--agent", "nowhere"), "--agent: must be a folder with a checkpoint, got nowhere"),
-            ((*agent, "--rows", "pictures"), "--rows: must be of exact copied copied-forgetful for this agent, got"),
-        ):
-            done = run_python(str(pictures), *refused, folder=tmp_path)
-            assert done.returncode == 2 and words in done.stderr
 
 
 @pytest.mark.parametrize("encoder", ["cnn", "symbolic"])
 def test_pretrained_encoders(tmp_path, encoder):
     printed = run(ROOT / "examples" / "pretrain_encoder.py", tmp_path, encoder, "--out", "out")
-    assert "macro-F1 in " in printed and "weights: out/" in printed
+    assert "macro-F1 in " in printed
     assert [each.name for each in tmp_path.iterdir()] == ["out"]
-    assert {path.stem for path in (tmp_path / "out").iterdir()} >= {"train", "validation", "checkpoint"}
-
-
-def test_an_unknown_agent_is_refused(tmp_path):
-    done = run_python(str(ROOT / "examples" / "ext_objnav.py"), "--agents", "relix", folder=tmp_path)
-    assert done.returncode == 2 and "invalid choice: 'relix'" in done.stderr and not list(tmp_path.iterdir())
-
-
-def test_pictures_have_a_table_of_their_own(tmp_path):
-    script = str(ROOT / "examples" / "ext_objnav.py")
-    done = run_python(script, "--agents", "relic", "rgb", folder=tmp_path)
-    assert done.returncode == 2 and "--agents rgb" in done.stderr and not list(tmp_path.iterdir())
-
-
-@pytest.mark.nightly  # test_example makes the table of the others
-def test_the_table_of_pictures(tmp_path):
-    alone = run(ROOT / "examples" / "ext_objnav.py", tmp_path, "--agents", "rgb")
-    assert [line.split("|")[1].strip() for line in shown(alone) if line.startswith("|")][2:] == ["rgb"]
+    files = {path.stem for path in (tmp_path / "out" / encoder).iterdir()}
+    assert files >= {"train", "validation", "checkpoint", "weights"}
 
 
 def test_demo(tmp_path):

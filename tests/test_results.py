@@ -101,7 +101,6 @@ def test_what_an_example_prints_is_understood():
 
 
 def test_showing_trains_nothing(tmp_path):
-    for name in ("ext_objnav",):
         with contextlib.chdir(tmp_path):
             status, _, messages = run_here(f"examples/{name}.py", "--show", "--out", "out")
         assert status == 2 and re.search("no (run|study) in out is done", messages)

@@ -17,7 +17,7 @@ from pictures import PICTURES, Picture, make_picture
 LAST_STEPS = 98
 #: Pages about the environments of a family.
 FURTHER_PAGES = {
-    "objectnav": "[Results](../in_context.md). [Houses of your own](../houses.md).",
+    "objectnav": "[Results](../studies/ext_objnav.md). [Houses of your own](../houses.md).",
     "ballet3d": "[Results](../studies/pictures.md).",
     "exploration": "[Results](../studies/scene_memory.md). [Houses of your own](../houses.md).",
     "faces": "[Results](../studies/pictures.md).",

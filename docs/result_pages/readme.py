@@ -90,7 +90,7 @@ def _rows(study: str) -> Rows:
 
 #: What is studied, id to start with, how agents learn it, settings of what is observed, a preset and its minutes.
 CHOICES = (
-    ("a place, over episodes", "Darkroom-Gap-v0", "reinforcement", "", "`demo:gap`, 3 min"),
+    ("a place, over episodes", "Darkroom-Gap-v0", "reinforcement", "", "`demo-gap`, 3 min"),
     ("a colour, over episodes", "FourBoxes-Gap-v0", "reinforcement", "", "none yet (`fourboxes`: without the gap)"),
     ("objects in a home, over episodes", "ExtObjNav-Small-v0", "reinforcement", "", "`extobjnav-small`, 60 min"),
     ("where one has been", "Coverage-Small-v0", "reinforcement", "", "`coverage-laptop`, 20 min"),

@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from generate import algorithms, make_folder, memories
 from generate.algorithms import ALGORITHMS, SPACES
 from generate.memories import setting_range
-from generate.results import all_results, memory_page, presets_with
+from generate.results import memory_page, presets_with
 from memenvs.agents import EpisodeDQN, PartialUpdatePPO
 from memenvs.agents.experiments.registry import learners
 from memenvs.agents.memory import MEMORIES, StepInputs, make_memory, memory_spec
@@ -93,16 +93,6 @@ def test_ranges_are_those_of_the_descriptions():
     assert setting_range("rope_base", float, "Base; > 1.") == "> 1"
     with pytest.raises(ValueError, match="description of rate must give its range"):
         setting_range("rate", float, "A rate.")
-
-
-def test_results_are_those_of_the_pages_of_the_studies():
-    """`docs/in_context.md` has shares in %."""
-    (relic,) = (each for each in all_results() if each.preset == "extobjnav-small")
-    shares = [100 * float(number) for number in re.findall(r"([\d.]+) \+-", relic.score())]
-    row = re.search(
-        r"^\| ReLIC \(`relic`\) \| ([\d.]+) ± \S+ \| ([\d.]+) ±", (ROOT / "docs" / "in_context.md").read_text(), re.M
-    )
-    assert row and [float(number) for number in row.groups()] == pytest.approx(shares)
 
 
 def test_presets_with_a_memory():

@@ -125,7 +125,7 @@ def test_the_model_card_has_scores_and_command(run: Path, agent: Path) -> None:
 @pytest.mark.slow
 def test_the_command_trains_a_run_of_these_settings() -> None:
     for config in (
-        find_preset("darkroom:k1"),
+        with_overrides(find_preset("darkroom"), [("ppo.n_updates", 1)]),
         with_overrides(find_preset("darkroom"), [("seed", 3), ("policy", {"memory": "gru"}), ("env_kwargs", {})]),
         with_overrides(find_preset("ci-smoke"), [("env", "own/Maze-v0"), ("env_kwargs.text", "it's")]),
         RunConfig(learner=ImitationConfig(), env="memenvs/R2R-v0"),
@@ -136,7 +136,7 @@ def test_the_command_trains_a_run_of_these_settings() -> None:
         assert words[:2] == ["memenvs", "train"]
         settings = [(name, json_or_text(text)) for name, text in make_parser().parse_args(words[1:]).settings]
         assert difference(with_overrides(find_preset(words[2]), settings), config) is None
-    assert training_command(find_preset("darkroom:k1")) == "memenvs train darkroom:k1"
+    assert training_command(find_preset("demo-gap")) == "memenvs train demo-gap"
 
 
 def test_a_pulled_agent_is_a_run_that_can_be_evaluated_and_not_resumed(

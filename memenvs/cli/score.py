@@ -33,10 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data", metavar="DIR", help=f"for {split}: graphs and annotations (default: $MEMENVS_DATA/vln)"
     )
-    drawn = ", ".join(name for name, scorer in found.items() if scorer.has_plots)
-    parser.add_argument(
-        "--plots", metavar="DIR", help=f"for {drawn}: also draw each table into this folder (needs matplotlib)"
-    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -49,6 +45,4 @@ def run(arguments: argparse.Namespace) -> None:
             raise UserError(
                 f"argument --{name}: must not be given with {arguments.task}, whose FILE names its questions"
             )
-    if arguments.plots is not None and not scorer.has_plots:
-        raise UserError(f"argument --plots: must not be given with {arguments.task}, which has none")
     scorer.run(arguments)

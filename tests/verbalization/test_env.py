@@ -16,11 +16,11 @@ from memenvs.verbalization.dialogs import Dialogs, load_dialogs, read_answer
 from memenvs.verbalization.env import ANSWER, QUESTION, STREAM, EpisodicQA
 from memenvs.verbalization.language.facts import Clause
 from memenvs.verbalization.language.structured import encode_answer
-from memenvs.verbalization.language.text_only import text_only_rates
 from memenvs.verbalization.language.tokenizer import TOKENIZER
 from memenvs.verbalization.language.wordings import FAMILIES, KINDS
 from memenvs.verbalization.symbols import LOCATIONS, OBJECTS
 from memenvs.verbalization.timeline import HEIGHT, WIDTH, draw_timeline
+from studies.episodic_qa.shortcuts import rates_of
 
 SMALL = {"scale": "smoke", "frames_per_step": 4}
 
@@ -352,7 +352,7 @@ def test_answers_without_memory_are_seldom_right():
             dialogs = Dialogs(EpisodicQAConfig(**settings, split=split))
             count = min(count, len(dialogs))
             sets.append([dialogs.question(dialogs.usable(i), k).qa for i in range(count) for k in range(16)])
-        rates = text_only_rates(*sets).values()
+        rates = rates_of(*sets).values()
         assert sum(rate.share * rate.questions for rate in rates) / sum(rate.questions for rate in rates) < most
 
 

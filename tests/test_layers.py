@@ -34,7 +34,7 @@ TASKS = (
     "vln",
 )
 #: Papers that are more than a memory.
-PAPERS = ("memenvs.agents.sat", "memenvs.agents.mtvm", "memenvs.agents.verbalization")
+PAPERS = ("memenvs.agents.sat", "memenvs.agents.mtvm", "memenvs.agents.papers.emv")
 
 
 @cache

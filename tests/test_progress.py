@@ -16,7 +16,7 @@ from memenvs.agents.cli.parser import make_parser
 from memenvs.progress import part_of, progress_bar
 from memenvs.registry import ENVIRONMENTS
 from memenvs.verbalization.language.question_sets import QuestionSet, write_questions
-from tests.agents.verbalization.small_runs import save_untrained
+from tests.agents.papers.emv.small_runs import save_untrained
 
 #: Commands that take less than five seconds, or show progress in another form.
 QUICK = {"list", "test-set", "play", "assets", "score", "doctor", "ask", "verbalization"} | {

@@ -16,7 +16,7 @@ def answer(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str,
         raise UserError(f"argument file: no file at {options.file}")
     model = load_model(options)
 
-    from memenvs.agents.verbalization.answer_files import fill_in_answers
+    from memenvs.agents.papers.emv.conversation import fill_in_answers
 
     with as_user_error("file", ValueError, OSError), progress_bar("answering", quiet=options.json) as progress:
         count = fill_in_answers(model, options.file, progress)

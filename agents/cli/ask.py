@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from memenvs.cli.common import UserError, print_json
 
 if TYPE_CHECKING:
-    from memenvs.agents.verbalization.conversation import Conversation, Reply
-    from memenvs.agents.verbalization.prediction import AnsweringModel
+    from memenvs.agents.papers.emv.conversation import Conversation, Reply
+    from memenvs.agents.papers.emv.learner import AnsweringModel
 
 EXAMPLES = 5
 """Questions that are shown as examples."""
@@ -68,7 +68,7 @@ def load_model(options: argparse.Namespace) -> AnsweringModel:
 
     import torch
 
-    from memenvs.agents.verbalization.experiment import load_answering
+    from memenvs.agents.papers.emv.experiment import load_answering
 
     torch.set_num_threads(1)  # the models are small: more threads wait for each other
     return load_answering(options.model)
@@ -76,7 +76,7 @@ def load_model(options: argparse.Namespace) -> AnsweringModel:
 
 def _begin(options: argparse.Namespace) -> Conversation:
     """Load the model and let it read the life."""
-    from memenvs.agents.verbalization.conversation import Conversation
+    from memenvs.agents.papers.emv.conversation import Conversation
 
     return Conversation(load_model(options), options.life, options.episodes)
 
@@ -86,7 +86,7 @@ def _write_page(options: argparse.Namespace) -> dict[str, Any]:
     if options.page.suffix != ".html":
         raise UserError(f"argument --page: must end with .html, got {options.page}")
 
-    from memenvs.agents.verbalization.life_page import write_life_page
+    from memenvs.agents.papers.emv.life_page import write_life_page
 
     conversation = _begin(options)
     questions = options.question or conversation.examples(len(conversation.model.config.kinds))
@@ -235,7 +235,7 @@ def _print_episodes(conversation: Conversation) -> None:
 
 
 def _print_grammar() -> None:
-    from memenvs.agents.verbalization.conversation import grammar_forms
+    from memenvs.agents.papers.emv.conversation import grammar_forms
 
     print("{time} is such as: yesterday at 10:36, three days ago, on June 4 at 02 PM, in the last two hours")
     for family, wording in grammar_forms():

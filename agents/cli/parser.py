@@ -24,7 +24,7 @@ from memenvs.cli.common import (
 
 SCRIPT = "memenvs-agents"
 """Name of the console script."""
-ANSWERER = Path(__file__).parents[1] / "verbalization" / "episodic-qa.zip"
+ANSWERER = Path(__file__).parents[1] / "papers" / "emv" / "episodic-qa.zip"
 """Checkpoint of a trained model that answers questions; it comes with the package."""
 
 

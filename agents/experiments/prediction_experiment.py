@@ -67,11 +67,6 @@ class PredictionExperiment(Experiment):
         """Make model and learner, for training and evaluation; see `Experiment.check`."""
         processes.split_evenly("supervised.batch_size", config.learner.batch_size)
         self.load_first_stage(config, make_run_learner(config).model)
-        pretraining = config.policy.get("pretraining_steps", 0)
-        if pretraining >= config.total_steps:
-            raise ValueError(
-                f"policy.pretraining_steps must be below total_steps ({config.total_steps}), got {pretraining}"
-            )
         self.check_eval_kwargs(config)
 
     def check_eval_kwargs(self, config: RunConfig) -> None:

@@ -197,8 +197,8 @@ register_learner(
 register_learner(
     LearnerSpec(
         name="questions",
-        config="memenvs.agents.verbalization.config:QuestionConfig",
-        experiment="memenvs.agents.verbalization.experiment:QuestionExperiment",
+        config="memenvs.agents.papers.emv.config:QuestionConfig",
+        experiment="memenvs.agents.papers.emv.experiment:QuestionExperiment",
         unit="batches",
         acts=False,
     )

@@ -11,10 +11,10 @@ import torch
 from memenvs.agents.algorithms.supervised import SupervisedLearner
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.papers.emv.config import QuestionConfig
+from memenvs.agents.papers.emv.experiment import make_question_answering
 from memenvs.agents.presets import find_preset
 from memenvs.agents.studies.question_answering import train_and_evaluate
-from memenvs.agents.verbalization.config import QuestionConfig
-from memenvs.agents.verbalization.experiment import make_question_answering
 from memenvs.verbalization.language.wordings import KINDS
 
 DATA = {"kinds": KINDS, "scale": "smoke", "questions": 4}

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from memenvs.agents.verbalization.t5 import EOS, PAD
+from memenvs.agents.papers.emv.t5 import EOS, PAD
 from memenvs.verbalization.dialogs import Dialogs
 from memenvs.verbalization.language.facts import Clause
 from memenvs.verbalization.language.log import Log
@@ -85,7 +85,7 @@ class PublishedTokenizer:
         """See `TextTokenizer`."""
         numbers = list(numbers)
         end = numbers.index(EOS) if EOS in numbers else len(numbers)
-        return self._tokenizer.decode(numbers[:end], skip_special_tokens=True)
+        return str(self._tokenizer.decode(numbers[:end], skip_special_tokens=True))
 
     @cached_property
     def fingerprint(self) -> str:

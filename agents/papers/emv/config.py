@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from memenvs.agents.algorithms.supervised_config import SupervisedConfig
-from memenvs.checks import check_fields, check_int, is_int
+from memenvs.checks import check_fields, check_int, choices_for, is_int
 
-Dates = Literal["periodic", "integers"]
-SymbolEncoding = Literal["embedding", "index_linear", "whole_goals"]
 Answers = Literal["structured", "text"]
+LARGEST, LARGEST_LAYERS = 2**16, 1000
+"""Largest width and number of layers, as in `memenvs.agents.memory.sizes`, whose package needs torch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class QuestionConfig(SupervisedConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class AnswererConfig:
-    """Settings of `Answerer` and `TextAnswerer`.
+    """Settings of `SlotAnswerer` and `TextAnswerer`.
 
     Attributes:
         answers: "structured": a head that answers in slots. "text": a T5 that answers in words.
@@ -39,18 +39,12 @@ class AnswererConfig:
             or "none", one vector of zeros, so that only the question is known (text-only).
         memory_kwargs: Its settings.
         dim: Width of an embedded key frame; >= 1.
-        symbol_encoding: "embedding": a table of vectors, and the mean of them over the goal. "index_linear": a linear
-            layer over the numbers of the symbols. "whole_goals": that, where a goal of several predicates has one
-            number of its own, as in the work before the thesis.
-        dates: "periodic": sines and cosines of day and time of day. "integers": a linear layer over the seven fields.
         head_dim: Width of the head of structured answers, which `TextConfig.retrieval` has, too; divisible by
             `head_heads`.
         head_heads: Attention heads of the head; >= 1.
         head_layers: Layers of the head that attend to the memory; >= 1.
         reconstruction_weight: Weight of the loss of an episode auto-encoder (`EpisodeDecoder`), 0 to below 1; that of
             the answers has what remains of 1.
-        time_weight: Weight of the loss of a decoder of the date that a question names (`TimeDecoder`), 0 to below 1;
-            for answers in words alone.
         pretraining_steps: Batches at the start in which the auto-encoder alone is learned; >= 0.
         frozen_steps: Batches after these in which the loss of the answers does not reach the memory; >= 0.
         freeze_memory: If True, memory, embedding of key frames and shared vectors keep the weights of the run that
@@ -71,13 +65,10 @@ class AnswererConfig:
     memory: str = "ct-lt"
     memory_kwargs: dict[str, Any] = field(default_factory=dict)
     dim: int = 64
-    symbol_encoding: SymbolEncoding = "embedding"
-    dates: Dates = "periodic"
     head_dim: int = 96
     head_heads: int = 4
     head_layers: int = 2
     reconstruction_weight: float = 0.0
-    time_weight: float = 0.0
     pretraining_steps: int = 0
     frozen_steps: int = 0
     freeze_memory: bool = False
@@ -88,21 +79,13 @@ class AnswererConfig:
     def __post_init__(self) -> None:
         check_fields(self)
         for name in ("dim", "head_dim", "head_heads", "head_layers", "questions"):
-            check_int(name, getattr(self, name))
-            # As `memenvs.agents.memory.sizes.LARGEST`, whose package needs torch: presets are listed without it.
-            largest = 1000 if name == "head_layers" else 2**16
-            if getattr(self, name) > largest:
-                raise ValueError(f"{name} must be at most {largest}, got {getattr(self, name)}")
+            check_int(name, getattr(self, name), 1, LARGEST_LAYERS if name == "head_layers" else LARGEST)
         if self.head_dim % self.head_heads:
             raise ValueError(f"head_heads must divide head_dim ({self.head_dim}), got {self.head_heads}")
         for name in ("pretraining_steps", "frozen_steps"):
             check_int(name, getattr(self, name), 0)
-        for name in ("reconstruction_weight", "time_weight"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name} must be 0 to below 1, got {getattr(self, name)}")
-        if self.reconstruction_weight + self.time_weight >= 1:
-            total = self.reconstruction_weight + self.time_weight
-            raise ValueError(f"reconstruction_weight and time_weight must have a sum below 1, got {total}")
+        if not 0 <= self.reconstruction_weight < 1:
+            raise ValueError(f"reconstruction_weight must be 0 to below 1, got {self.reconstruction_weight}")
         if self.reconstructs and self.memory == "none":
             raise ValueError("an auto-encoder (reconstruction_weight, pretraining_steps) needs a memory, got 'none'")
         if self.frozen_steps and not self.pretraining_steps:
@@ -113,8 +96,6 @@ class AnswererConfig:
             )
         if self.freeze_memory and self.memory == "none":
             raise ValueError("freeze_memory must be False without a memory ('none'), got True")
-        if self.time_weight and self.answers != "text":
-            raise ValueError(f"time_weight must be 0 unless answers is 'text', got {self.time_weight}")
         if self.text and self.answers != "text":
             raise ValueError(f"text must be empty unless answers is 'text', got {self.text!r}")
         steps = list(self.curriculum) if not isinstance(self.curriculum, str) else [None]
@@ -129,4 +110,64 @@ class AnswererConfig:
     @property
     def answer_weight(self) -> float:
         """Weight of the loss of the answers."""
-        return 1.0 - self.reconstruction_weight - self.time_weight
+        return 1.0 - self.reconstruction_weight
+
+
+@dataclass(frozen=True, kw_only=True)
+class T5Sizes:
+    """Sizes of a T5 with new weights.
+
+    Attributes:
+        d_model: Width of token embeddings; >= 1.
+        d_ff: Width of the hidden layer of a feed-forward block; >= 1.
+        d_kv: Width of an attention head; >= 1.
+        num_layers: Layers of the encoder, and of the decoder; >= 1.
+        num_heads: Attention heads; >= 1.
+        dropout_rate: Probability of dropout in learning, 0 to below 1.
+    """
+
+    d_model: int = 128
+    d_ff: int = 512
+    d_kv: int = 32
+    num_layers: int = 2
+    num_heads: int = 4
+    dropout_rate: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        for name in ("d_model", "d_ff", "d_kv", "num_layers", "num_heads"):
+            check_int(name, getattr(self, name), 1, LARGEST_LAYERS if name == "num_layers" else LARGEST)
+        if not 0.0 <= self.dropout_rate < 1.0:
+            raise ValueError(f"dropout_rate must be 0 to below 1, got {self.dropout_rate}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextConfig:
+    """Settings of `TextAnswerer`.
+
+    Attributes:
+        weights: Folder of a published T5 and its tokenizer, as Hugging Face writes them. None: a T5 with new weights,
+            and the small tokenizer of the grammar.
+        sizes: Fields of `T5Sizes`; only without `weights`, which have sizes of their own.
+        retrieval: If True, the head of the run that `RunConfig.encoder_from` names, whose answers are structured, reads
+            the memory first, and the decoder also attends to the slots that it fills; see `Retrieval`. It needs
+            `AnswererConfig.freeze_memory`.
+
+    Raises:
+        TypeError: A value of another type, or an unknown size.
+        ValueError: A value out of range, or sizes beside weights.
+    """
+
+    weights: str | None = None
+    sizes: dict[str, Any] = field(default_factory=dict)
+    retrieval: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.weights is not None and self.sizes:
+            raise ValueError(f"sizes must be empty with weights, which have their own, got {self.sizes!r}")
+        choices = [size.name for size in fields(T5Sizes)]
+        for name in self.sizes:
+            if name not in choices:
+                raise TypeError(f"unknown size {name!r} of T5; {choices_for(name, choices)}")
+        T5Sizes(**self.sizes)

@@ -13,14 +13,18 @@ from torch import Tensor
 
 from memenvs.agents.algorithms.supervised import PredictionModel
 from memenvs.agents.algorithms.supervised_config import Split
-from memenvs.agents.verbalization.answer_head import EMIT, Reading
-from memenvs.agents.verbalization.answer_slots import ANSWER_SLOTS, ORDERED, slots_to_tuples, sort_clauses
-from memenvs.agents.verbalization.arrays import QUESTION_SLOTS, SYMBOLIC, DialogArrays, kinds_of, load_arrays
-from memenvs.agents.verbalization.config import AnswererConfig
-from memenvs.agents.verbalization.history_encoder import HistoryEncoder
-from memenvs.agents.verbalization.model import Answerer
-from memenvs.agents.verbalization.renaming import Renaming, draw_renaming
-from memenvs.agents.verbalization.whole_goals import number_goals
+from memenvs.agents.papers.emv.config import AnswererConfig
+from memenvs.agents.papers.emv.data import SYMBOLIC, DialogArrays, Renaming, draw_renaming, load_arrays
+from memenvs.agents.papers.emv.model import HistoryEncoder, Reading, SlotAnswerer
+from memenvs.agents.papers.emv.slots import (
+    ANSWER_SLOTS,
+    EMIT,
+    ORDERED,
+    QUESTION_SLOTS,
+    kinds_of,
+    slots_to_tuples,
+    sort_clauses,
+)
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.language.facts import Clause
 from memenvs.verbalization.language.log import Log
@@ -124,8 +128,6 @@ class AnsweringModel(PredictionModel):
         frames, mask = batch.arrays.frames(batch.histories)
         if batch.renaming is not None:
             frames |= {part: batch.renaming.of_frames(frames[part]) for part in SYMBOLIC if part in frames}
-        if self.settings.symbol_encoding == "whole_goals" and "goal" in frames:
-            frames["whole_goal"] = number_goals(frames["goal"], self.config)
         tensors = {part: torch.from_numpy(values).to(self.device) for part, values in frames.items()}
         return tensors, torch.from_numpy(mask).to(self.device)
 
@@ -222,13 +224,11 @@ class AnsweringModel(PredictionModel):
                 raise ValueError(f"{where}: must be of the {name} {own}, got {saved[name]}")
 
 
-class QuestionAnswering(AnsweringModel):
+class SlotAnswering(AnsweringModel):
     """A memory of key frames and a head that answers structured questions, to be trained.
 
-    The model is an `Answerer`. A batch is of histories with several questions about each, which share what the memory
-    holds. The loss is the sum of cross-entropies over the slots of all clauses of an answer, and the memory's own loss,
-    such as that of compression. Batches are from the split of the settings; validation is in the split "valid" where
-    that is "train". The learner is `SupervisedLearner`.
+    The model is a `SlotAnswerer`. The loss is the sum of cross-entropies over the slots of all clauses of an answer,
+    and the memory's own loss, such as that of compression. The learner is `SupervisedLearner`.
 
     Difference from the paper:
         The thesis answers in words, by a T5 decoder over the vectors of the memory and the words of the question. Here
@@ -248,11 +248,11 @@ class QuestionAnswering(AnsweringModel):
         2021; after Bärmann et al., "Deep Episodic Memory for Verbalization of Robot Experience", IEEE RA-L 6(3), 2021.
     """
 
-    model: Answerer
+    model: SlotAnswerer
 
     def __init__(self, config: EpisodicQAConfig, settings: AnswererConfig) -> None:
         super().__init__(config, settings)
-        self.model = Answerer(settings, config.parts)
+        self.model = SlotAnswerer(settings, config.parts)
 
     def read(self, batch: QuestionBatch, vectors: Tensor, is_there: Tensor) -> Reading:
         """Encode the questions; see `AnswerHead.read`."""
@@ -271,8 +271,7 @@ class QuestionAnswering(AnsweringModel):
         """
         batch = super().sample(count, rng, split, step)
         shows_names = any(part in SYMBOLIC for part in self.config.parts)
-        has_numbers = self.settings.symbol_encoding != "whole_goals"  # renamed goals have no number
-        if split != "train" or not (shows_names and has_numbers):
+        if split != "train" or not shows_names:
             return batch
         return replace(batch, renaming=draw_renaming(count, rng))
 

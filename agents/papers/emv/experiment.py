@@ -12,20 +12,21 @@ from typing import Any
 import torch
 
 from memenvs.agents.algorithms import archive
+from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.algorithms.supervised import PredictionModel, load_model
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import CHECKPOINT, first_stage_checkpoint
 from memenvs.agents.experiments.prediction_experiment import PredictionExperiment
-from memenvs.agents.verbalization.config import AnswererConfig
-from memenvs.agents.verbalization.prediction import AnsweringModel, QuestionAnswering
-from memenvs.agents.verbalization.text_prediction import TextAnswering
+from memenvs.agents.papers.emv.config import AnswererConfig
+from memenvs.agents.papers.emv.learner import AnsweringModel, SlotAnswering
+from memenvs.agents.papers.emv.text_learner import TextAnswering
 from memenvs.checks import choices_for
 from memenvs.registry import find_environment
 from memenvs.verbalization.config import EpisodicQAConfig
 
 ANSWERING_MEMBERS = ("config.json", "model.safetensors")
 """Members of a checkpoint that answering needs; training needs more."""
-MEMORY_SETTINGS = ("memory", "memory_kwargs", "dim", "symbol_encoding", "dates")
+MEMORY_SETTINGS = ("memory", "memory_kwargs", "dim")
 """Settings of the model that a run shares with the one whose memory it starts with."""
 HEAD_SETTINGS = ("head_dim", "head_heads", "head_layers")
 """Settings of the head, also shared if it retrieves for answers in words."""
@@ -42,6 +43,15 @@ class QuestionExperiment(PredictionExperiment):
     def make_model(self, config: RunConfig, env_kwargs: Mapping[str, Any]) -> AnsweringModel:
         """Make the model of a run; see `PredictionExperiment.make_model`."""
         return make_question_answering(config.env, env_kwargs, config.policy)
+
+    def check(self, config: RunConfig, processes: Processes) -> None:
+        """Make model and learner, and see that the run is longer than its pretraining; see `Experiment.check`."""
+        super().check(config, processes)
+        pretraining = config.policy.get("pretraining_steps", 0)
+        if pretraining >= config.total_steps:
+            raise ValueError(
+                f"policy.pretraining_steps must be below total_steps ({config.total_steps}), got {pretraining}"
+            )
 
     def load_first_stage(self, config: RunConfig, model: PredictionModel) -> None:
         """Load memory and head of another run; see `PredictionExperiment.load_first_stage`."""
@@ -82,7 +92,7 @@ def make_question_answering(env: str, env_kwargs: Mapping[str, Any], settings: M
         if name not in known:
             raise TypeError(f"unknown setting {name!r} of the model; {choices_for(name, known)}")
     config, answerer = EpisodicQAConfig(**{**own, **env_kwargs}), AnswererConfig(**settings)
-    return TextAnswering(config, answerer) if answerer.answers == "text" else QuestionAnswering(config, answerer)
+    return TextAnswering(config, answerer) if answerer.answers == "text" else SlotAnswering(config, answerer)
 
 
 def load_answering(path: str | PathLike[str]) -> AnsweringModel:
@@ -129,7 +139,7 @@ def load_memory(model: AnsweringModel, path: Path) -> None:
     except ValueError as error:
         raise ValueError(f"encoder_from: {error}") from None
     retrieval = model.model.retrieval if isinstance(model, TextAnswering) else None
-    if retrieval is not None and not isinstance(source, QuestionAnswering):
+    if retrieval is not None and not isinstance(source, SlotAnswering):
         raise ValueError(f"encoder_from: {path} must have structured answers for text.retrieval, got 'text'")
     settings = MEMORY_SETTINGS if retrieval is None else MEMORY_SETTINGS + HEAD_SETTINGS
     for names, *both in (
@@ -142,7 +152,7 @@ def load_memory(model: AnsweringModel, path: Path) -> None:
                 raise ValueError(f"encoder_from: {path} must have the {name} {wanted!r} of this run, got {found!r}")
     theirs, ours = source.model.memory_parts(), model.model.memory_parts()
     if retrieval is not None:
-        assert isinstance(source, QuestionAnswering)
+        assert isinstance(source, SlotAnswering)
         theirs["head"], ours["head"] = source.model.head, retrieval.head
     for name, part in ours.items():
         part.load_state_dict(theirs[name].state_dict())

@@ -13,16 +13,16 @@ import torch
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import CHECKPOINT, RunDirectory
 from memenvs.agents.experiments.train import check_config, train_run
-from memenvs.agents.presets import find_preset, folder_name
-from memenvs.agents.studies.study_results import pack_runs
-from memenvs.agents.verbalization.config import AnswererConfig
-from memenvs.agents.verbalization.experiment import (
+from memenvs.agents.papers.emv.config import AnswererConfig
+from memenvs.agents.papers.emv.experiment import (
     HEAD_SETTINGS,
     MEMORY_SETTINGS,
     load_answering,
     make_question_answering,
 )
-from tests.agents.verbalization.small_runs import DATA, POLICY, QUEUES, T5_SIZES, save_untrained, words_from
+from memenvs.agents.presets import find_preset, folder_name
+from memenvs.agents.studies.study_results import pack_runs
+from tests.agents.papers.emv.small_runs import DATA, POLICY, QUEUES, T5_SIZES, save_untrained, words_from
 
 TEXT = {
     "answers": "text",
@@ -91,8 +91,7 @@ def test_bad_sources(tmp_path):
     save_untrained(source)
     (tmp_path / "empty").mkdir()
     (tmp_path / "broken.zip").write_bytes(b"PK")
-    wrong = {"dim": 16, "memory_kwargs": {**QUEUES, "memory_length": 8}, "dates": "integers"}
-    wrong |= {"symbol_encoding": "index_linear", "memory": "ct"}
+    wrong = {"dim": 16, "memory_kwargs": {**QUEUES, "memory_length": 8}, "memory": "ct"}
     for name, value in wrong.items():
         with pytest.raises(ValueError, match=f"checkpoint.zip must have the {name} .* of this run, got "):
             check_config(second_stage(source, **{name: value}))

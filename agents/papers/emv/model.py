@@ -1,22 +1,96 @@
-"""Head that reads the vectors of a memory and answers in slots."""
+"""Model that answers questions in slots: a memory of key frames, then a head that reads it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memenvs.agents.verbalization.answer_slots import ANSWER_SLOTS
-from memenvs.agents.verbalization.arrays import QUESTION_SLOTS
-from memenvs.agents.verbalization.codes import COUNTED, NAMED, CodedInput, CodedOutput, Codes
-from memenvs.agents.verbalization.config import AnswererConfig, Dates
-from memenvs.agents.verbalization.frame_embedding import DateEncoder
+from memenvs.agents.memory import Memory, StepInputs, make_memory
+from memenvs.agents.papers.emv.config import AnswererConfig
+from memenvs.agents.papers.emv.frames import COUNTED, NAMED, CodedInput, CodedOutput, Codes, DateEncoder, FrameEmbedding
+from memenvs.agents.papers.emv.reconstruction import EpisodeDecoder
+from memenvs.agents.papers.emv.slots import ANSWER_SLOTS, EMIT, QUESTION_SLOTS
 from memenvs.verbalization.language.facts import MAX_CLAUSES
+from memenvs.verbalization.signals import LATENT_WIDTH, SUB_WIDTH
+from memenvs.verbalization.symbols import SYMBOLS
 
-EMIT = 0
-"""Index of the slot that says whether there is a clause."""
+
+class HistoryEncoder(nn.Module):
+    """Memory over key frames; a subclass answers questions from its vectors.
+
+    The memory sees no question. All questions about a history share its vectors.
+
+    Args:
+        config: Settings.
+        parts: Parts of a key frame that are given; see `memenvs.verbalization.encoding.PARTS`.
+
+    Raises:
+        ValueError: The memory has no method `vectors`, or a setting of it is not allowed.
+    """
+
+    def __init__(self, config: AnswererConfig, parts: Sequence[str]) -> None:
+        super().__init__()
+        self.config = config
+        self.memory: Memory = make_memory(config.memory, config.dim, **config.memory_kwargs)
+        self.is_text_only = config.memory == "none"
+        if not self.is_text_only and not hasattr(self.memory, "vectors"):
+            raise ValueError(
+                f"memory must be 'none' or one that has the method `vectors`, such as 'ct-lt', got {config.memory!r}"
+            )
+        self.codes = Codes()
+        if not self.is_text_only:
+            self.frames = FrameEmbedding(parts, SUB_WIDTH, LATENT_WIDTH, config.dim)
+        if config.reconstructs:
+            self.episodes = EpisodeDecoder(
+                config.dim, self.memory.output_dim, parts, len(SYMBOLS), per_vector=not self.memory.bounded
+            )
+        if config.freeze_memory:
+            for part in self.memory_parts().values():
+                part.requires_grad_(False)
+
+    def memory_parts(self) -> dict[str, nn.Module]:
+        """Return what makes the vectors of the memory: itself, shared vectors and embedding."""
+        embedding = {} if self.is_text_only else {"frames": self.frames}
+        return {"memory": self.memory, "codes": self.codes, **embedding}
+
+    def encode(self, frames: Mapping[str, Tensor], mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Encode histories.
+
+        Args:
+            frames: Part -> (B, T, ...); each history ends with the last key frame.
+            mask: bool, (B, T); True where there is a key frame.
+
+        Returns:
+            float, (B, M, dim), vectors of the memory, and their mask, bool, (B, M).
+        """
+        if self.is_text_only:
+            vectors = next(self.parameters()).new_zeros(len(mask), 1, self.memory.output_dim)
+            return vectors, torch.ones_like(vectors[..., 0], dtype=torch.bool)
+        start = torch.zeros_like(mask)
+        start[:, 1:] = mask[:, 1:] & ~mask[:, :-1]
+        start[:, 0] = True
+        _, state = self.memory(StepInputs(self.frames(self.codes, frames, mask), start, start), None, last=1)
+        vectors, is_there = self.memory.vectors(state)  # type: ignore[operator]
+        return vectors, is_there & mask[:, -1:]
+
+    def reconstruction_loss(
+        self, vectors: Tensor, is_there: Tensor, frames: Mapping[str, Tensor], mask: Tensor, seed: int
+    ) -> Tensor:
+        """Compute the loss of the auto-encoder; see `EpisodeDecoder.loss`.
+
+        Args:
+            vectors: float, (B, M, dim); vectors of the memory, from `encode`.
+            is_there: bool, (B, M); their mask.
+            frames: Part -> (B, T, ...); as in `encode`.
+            mask: bool, (B, T); True where there is a key frame.
+            seed: Seed of the key frames that the decoder does not see.
+        """
+        generator = torch.Generator().manual_seed(seed)
+        return self.episodes.loss(vectors, is_there, self.frames(self.codes, frames, mask), frames, mask, generator)
 
 
 class QuestionEncoder(nn.Module):
@@ -24,10 +98,9 @@ class QuestionEncoder(nn.Module):
 
     Args:
         dim: Width of the encoding.
-        dates: How times are encoded; see `AnswererConfig`.
     """
 
-    def __init__(self, dim: int, dates: Dates) -> None:
+    def __init__(self, dim: int) -> None:
         super().__init__()
         self.slots = nn.ModuleList(
             CodedInput(name, dim) if name in NAMED else nn.Embedding(len(values) + 1, dim)
@@ -36,7 +109,7 @@ class QuestionEncoder(nn.Module):
         for table in self.slots:
             if isinstance(table, nn.Embedding):
                 nn.init.normal_(table.weight, std=0.5)  # together as large as the times
-        self.times = nn.ModuleList(DateEncoder(dim, dates) for _ in range(3))
+        self.times = nn.ModuleList(DateEncoder(dim) for _ in range(3))
         self.mlp = nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, 2 * dim), nn.GELU(), nn.Linear(2 * dim, dim))
 
     def forward(self, codes: Codes, slots: Tensor, times: Tensor) -> Tensor:
@@ -44,7 +117,7 @@ class QuestionEncoder(nn.Module):
 
         Args:
             codes: Shared vectors.
-            slots: int64, (..., 8); see `memenvs.agents.verbalization.arrays.encode_question`.
+            slots: int64, (..., 8); see `memenvs.agents.papers.emv.data.encode_question`.
             times: int, (..., 3, 7); first and last second of its time, and the present.
 
         Returns:
@@ -155,7 +228,7 @@ class AnswerHead(nn.Module):
         self.vector_norm = nn.LayerNorm(width)
         self.vector_width = nn.Linear(width, dim)
         self.nothing = nn.Parameter(torch.zeros(1, 1, dim))  # a vector to read where there is nothing else
-        self.question = QuestionEncoder(dim, config.dates)
+        self.question = QuestionEncoder(dim)
         sizes = list(ANSWER_SLOTS.values())
         self.given = nn.Embedding(sum(sizes), dim)
         nn.init.normal_(self.given.weight, std=0.3)
@@ -268,3 +341,19 @@ class AnswerHead(nn.Module):
         """Decode each slot, in the order of `ANSWER_SLOTS`, from the hidden layer."""
         others = iter(self.slots(hidden).split([ANSWER_SLOTS[name] for name in self.others], -1))
         return tuple(self.coded[name](codes, hidden) if name in self.coded else next(others) for name in ANSWER_SLOTS)
+
+
+class SlotAnswerer(HistoryEncoder):
+    """Memory over key frames, and a head that answers structured questions from its vectors.
+
+    Args:
+        config: Settings.
+        parts: Parts of a key frame that are given; see `memenvs.verbalization.encoding.PARTS`.
+
+    Raises:
+        ValueError: As `HistoryEncoder`.
+    """
+
+    def __init__(self, config: AnswererConfig, parts: Sequence[str]) -> None:
+        super().__init__(config, parts)
+        self.head = AnswerHead(config, self.memory.output_dim)

@@ -1,56 +1,26 @@
-"""Histories and questions of a split as arrays, from which batches are slices."""
+"""Histories and questions of a split as arrays, and other names for their objects and places."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import get_args
 
 import numpy as np
 
-from memenvs.agents.verbalization.answer_slots import ANSWER_SLOTS, encode_slots
+from memenvs.agents.papers.emv.slots import ANSWER_SLOTS, QUESTION_SLOTS, encode_answer_slots, encode_question
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.dates import date_fields
 from memenvs.verbalization.dialogs import Dialogs, load_dialogs
 from memenvs.verbalization.encoding import PARTS
 from memenvs.verbalization.language.facts import MAX_CLAUSES
 from memenvs.verbalization.language.log import Log
-from memenvs.verbalization.language.questions import Question
-from memenvs.verbalization.language.times import PRECISIONS
-from memenvs.verbalization.language.times import Family as TimeFamily
-from memenvs.verbalization.language.wordings import FAMILIES, KINDS
-from memenvs.verbalization.symbols import LOCATIONS, OBJECTS, SYMBOL_IDS
+from memenvs.verbalization.symbols import HANDS, LOCATIONS, OBJECTS, SYMBOL_IDS, SYMBOLS, Goal
 
-QUESTION_SLOTS: dict[str, tuple[str, ...]] = {
-    "family": tuple(FAMILIES),
-    "verb": ("move", "grasp", "putdown", "go", "arrive", "see", "touch"),
-    "object": tuple(OBJECTS),
-    "location": tuple(LOCATIONS),
-    "order": ("first", "last"),
-    "exact": ("exact",),
-    "precision": PRECISIONS,
-    "time_family": get_args(TimeFamily),
-}
-"""Slot of a structured question -> its values; number 0 says that it has none."""
-
-
-def encode_question(question: Question) -> np.ndarray:
-    """Encode the slots of a question, int64, (len(QUESTION_SLOTS),); 0 is none, n value n - 1."""
-    time = question.time
-    values = (
-        question.family,
-        question.verb,
-        question.object,
-        question.location,
-        question.order,
-        "exact" if question.exact else None,
-        time and time.precision,
-        time and time.family,
-    )
-    names = zip(values, QUESTION_SLOTS.values(), strict=True)
-    return np.array([0 if value is None else known.index(value) + 1 for value, known in names])
-
+_OBJECT_IDS = np.array([SYMBOL_IDS[name] for name in OBJECTS])
+_LOCATION_IDS = np.array([SYMBOL_IDS[name] for name in LOCATIONS])
+_AT_IDS = np.array([[SYMBOL_IDS[Goal("objectAt", each, place).symbol] for place in LOCATIONS] for each in OBJECTS])
+_GRASPED_IDS = np.array([[SYMBOL_IDS[Goal("grasped", each, hand).symbol] for hand in HANDS] for each in OBJECTS])
 
 SYMBOLIC = ("goal", "action", "args", "objects")
 """Parts of a key frame that hold numbers of symbols."""
@@ -71,7 +41,7 @@ class DialogArrays:
             `SYMBOLS`, but those that the training split has not are "<unk>".
         slots: int64, (N, Q, 8); questions, see `encode_question`.
         times: int16, (N, Q, 3, 7); first and last second that the question's time denotes, and the present.
-        target: int16, (N, Q, 8, 11); see `encode_slots`.
+        target: int16, (N, Q, 8, 11); see `encode_answer_slots`.
     """
 
     dialogs: Dialogs
@@ -132,7 +102,7 @@ def make_arrays(dialogs: Dialogs, progress: Callable[[float], None] = lambda sha
             bounds = (0, 0) if time is None else (time.low, time.high)
             slots[i, q] = encode_question(qa.question)
             times[i, q] = date_fields(np.array([*np.maximum(bounds, 0), qa.now]))
-            target[i, q] = encode_slots(log, qa, hands)
+            target[i, q] = encode_answer_slots(log, qa, hands)
         progress((i + 1) / len(lives))
     tables = {}
     symbols = np.array([SYMBOL_IDS[each] for each in dialogs.data.dictionary.symbols], np.int16)
@@ -153,11 +123,59 @@ def load_arrays(config: EpisodicQAConfig) -> DialogArrays:
     return make_arrays(load_dialogs(config))
 
 
-def kinds_of(slots: np.ndarray) -> np.ndarray:
-    """Return the kind of each question, int64, (...); index into `KINDS`.
+@dataclass(frozen=True)
+class Renaming:
+    """New names in each of B histories.
+
+    Attributes:
+        symbols: int64, (B, len(SYMBOLS)); number of the symbol that takes the place of each.
+        objects: int64, (B, len(OBJECTS) + 1); the same for values of the slot "object", where 0 is none.
+        locations: int64, (B, len(LOCATIONS) + 1); the same for the slot "location".
+    """
+
+    symbols: np.ndarray
+    objects: np.ndarray
+    locations: np.ndarray
+
+    def shard(self, part: slice) -> Renaming:
+        """Select histories."""
+        return Renaming(self.symbols[part], self.objects[part], self.locations[part])
+
+    def of_frames(self, values: np.ndarray) -> np.ndarray:
+        """Rename numbers of symbols, int (B, ...)."""
+        return _look_up(self.symbols, values)
+
+    def of_slots(self, rows: np.ndarray, object_column: int, location_column: int) -> np.ndarray:
+        """Rename objects and locations of questions or answers, int (B, ..., slots)."""
+        rows = rows.copy()
+        rows[..., object_column] = _look_up(self.objects, rows[..., object_column])
+        rows[..., location_column] = _look_up(self.locations, rows[..., location_column])
+        return rows
+
+
+def draw_renaming(count: int, rng: np.random.Generator) -> Renaming:
+    """Draw new names for objects, and for locations among those with the same role.
 
     Args:
-        slots: int64, (..., 8); see `encode_question`.
+        count: Number of histories.
+        rng: Source of randomness.
     """
-    kinds = np.array([KINDS.index(FAMILIES[family].kind) for family in QUESTION_SLOTS["family"]])
-    return kinds[slots[..., 0] - 1]
+    objects = np.argsort(rng.random((count, len(OBJECTS))), axis=1)
+    locations = np.tile(np.arange(len(LOCATIONS)), (count, 1))
+    roles = [(each.pick, each.place) for each in LOCATIONS.values()]
+    for role in sorted(set(roles)):
+        members = np.array([number for number, each in enumerate(roles) if each == role])
+        locations[:, members] = members[np.argsort(rng.random((count, len(members))), axis=1)]
+    symbols = np.tile(np.arange(len(SYMBOLS)), (count, 1))
+    symbols[:, _OBJECT_IDS] = _OBJECT_IDS[objects]
+    symbols[:, _LOCATION_IDS] = _LOCATION_IDS[locations]
+    symbols[:, _AT_IDS] = _AT_IDS[objects[:, :, None], locations[:, None]]
+    symbols[:, _GRASPED_IDS] = _GRASPED_IDS[objects]
+    none = np.zeros((count, 1), np.int64)
+    return Renaming(symbols, np.concatenate([none, objects + 1], 1), np.concatenate([none, locations + 1], 1))
+
+
+def _look_up(tables: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Look up values, int (B, ...), in one table for each history, (B, entries)."""
+    row = np.arange(len(tables)).reshape(-1, *[1] * (values.ndim - 1))
+    return tables[row, values].astype(values.dtype)

@@ -1,4 +1,4 @@
-"""Answers as the head of structured answers gives them: tuples whose times are dates.
+"""Questions and answers as slots, small integers for a neural network; times of answers are dates.
 
 A date can be copied from the memory, while "three days ago" must be computed. So each moment that an answer names is
 learned as month, day of the month, hour and minute. What is counted from it, such as days ago or hours later, follows
@@ -8,6 +8,7 @@ by the calendar.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import get_args
 
 import numpy as np
 
@@ -19,6 +20,10 @@ from memenvs.verbalization.language.sampler import QuestionAnswer
 from memenvs.verbalization.language.score import CORRECT, score_clauses
 from memenvs.verbalization.language.speech import later_than
 from memenvs.verbalization.language.structured import LONGEST_AGO, SLOT_SIZES, decode_answer, encode_answer, too_old
+from memenvs.verbalization.language.times import PRECISIONS
+from memenvs.verbalization.language.times import Family as TimeFamily
+from memenvs.verbalization.language.wordings import FAMILIES, KINDS
+from memenvs.verbalization.symbols import LOCATIONS, OBJECTS
 
 ANSWER_SLOTS = {
     **{name: SLOT_SIZES[name] for name in ("emit", "verb", "object", "location", "hand", "outcome")},
@@ -28,11 +33,24 @@ ANSWER_SLOTS = {
 }
 """Slot -> number of its values; 0 says nothing. Months and days of the month count from 1."""
 _CONTENT, _TIME = slice(0, 6), slice(6, 10)
+EMIT = 0
+"""Index of the slot of an answer that says whether there is a clause."""
 ORDERED = ("summary",)
 """Kinds whose clauses have an order that means something."""
+QUESTION_SLOTS: dict[str, tuple[str, ...]] = {
+    "family": tuple(FAMILIES),
+    "verb": ("move", "grasp", "putdown", "go", "arrive", "see", "touch"),
+    "object": tuple(OBJECTS),
+    "location": tuple(LOCATIONS),
+    "order": ("first", "last"),
+    "exact": ("exact",),
+    "precision": PRECISIONS,
+    "time_family": get_args(TimeFamily),
+}
+"""Slot of a structured question -> its values; number 0 says that it has none."""
 
 
-def encode_slots(log: Log, qa: QuestionAnswer, hands: bool) -> np.ndarray:
+def encode_answer_slots(log: Log, qa: QuestionAnswer, hands: bool) -> np.ndarray:
     """Encode the answer to learn: with exact times, and clauses in a fixed order.
 
     The gold answer names times by a phrase that is drawn. An exact time is right whatever the phrase, and can be known.
@@ -155,3 +173,30 @@ def _latest(month: int, date: int, now: int) -> int:
         if day <= now // DAY:
             break
     return day
+
+
+def encode_question(question: Question) -> np.ndarray:
+    """Encode the slots of a question, int64, (len(QUESTION_SLOTS),); 0 is none, n value n - 1."""
+    time = question.time
+    values = (
+        question.family,
+        question.verb,
+        question.object,
+        question.location,
+        question.order,
+        "exact" if question.exact else None,
+        time and time.precision,
+        time and time.family,
+    )
+    names = zip(values, QUESTION_SLOTS.values(), strict=True)
+    return np.array([0 if value is None else known.index(value) + 1 for value, known in names])
+
+
+def kinds_of(slots: np.ndarray) -> np.ndarray:
+    """Return the kind of each question, int64, (...); index into `KINDS`.
+
+    Args:
+        slots: int64, (..., 8); see `encode_question`.
+    """
+    kinds = np.array([KINDS.index(FAMILIES[family].kind) for family in QUESTION_SLOTS["family"]])
+    return kinds[slots[..., 0] - 1]

@@ -15,6 +15,28 @@ from memenvs.agents.algorithms.supervised import SupervisedLearner
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.prediction_experiment import trained_model
 from memenvs.agents.experiments.report import Report
+from memenvs.agents.papers.emv.config import AnswererConfig, QuestionConfig
+from memenvs.agents.papers.emv.conversation import answer_sources
+from memenvs.agents.papers.emv.data import draw_renaming, load_arrays
+from memenvs.agents.papers.emv.experiment import make_question_answering
+from memenvs.agents.papers.emv.frames import (
+    WIDTHS,
+    Codes,
+    DateEncoder,
+    FrameEmbedding,
+    days_since_2020,
+    elapsed_units,
+)
+from memenvs.agents.papers.emv.learner import QuestionBatch
+from memenvs.agents.papers.emv.slots import (
+    ANSWER_SLOTS,
+    EMIT,
+    QUESTION_SLOTS,
+    encode_answer_slots,
+    encode_question,
+    kinds_of,
+    slots_to_tuples,
+)
 from memenvs.agents.presets import find_preset
 from memenvs.agents.studies import question_answering
 from memenvs.agents.studies.question_answering import (
@@ -33,22 +55,6 @@ from memenvs.agents.studies.question_answering import (
     train_and_hide,
 )
 from memenvs.agents.studies.study_results import write_result
-from memenvs.agents.verbalization.answer_head import EMIT
-from memenvs.agents.verbalization.answer_slots import ANSWER_SLOTS, encode_slots, slots_to_tuples
-from memenvs.agents.verbalization.answering import answer_sources
-from memenvs.agents.verbalization.arrays import QUESTION_SLOTS, encode_question, kinds_of, load_arrays
-from memenvs.agents.verbalization.codes import Codes
-from memenvs.agents.verbalization.config import AnswererConfig, QuestionConfig
-from memenvs.agents.verbalization.experiment import make_question_answering
-from memenvs.agents.verbalization.frame_embedding import (
-    WIDTHS,
-    DateEncoder,
-    FrameEmbedding,
-    days_since_2020,
-    elapsed_units,
-)
-from memenvs.agents.verbalization.prediction import QuestionBatch
-from memenvs.agents.verbalization.renaming import draw_renaming
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.dates import date_fields
 from memenvs.verbalization.dialogs import load_dialogs
@@ -57,7 +63,7 @@ from memenvs.verbalization.language.score import CORRECT, Score, score_clauses
 from memenvs.verbalization.language.structured import decode_answer
 from memenvs.verbalization.language.wordings import FAMILIES, KINDS
 from memenvs.verbalization.symbols import LOCATIONS, OBJECTS, SYMBOL_IDS, SYMBOLS
-from tests.agents.verbalization.small_runs import DATA, QUEUES, train_small
+from tests.agents.papers.emv.small_runs import DATA, QUEUES, train_small
 
 SMALL = {"dim": 8, "head_dim": 16, "head_heads": 2, "head_layers": 1, "questions": 4}
 
@@ -76,15 +82,14 @@ def make(memory: str = "ct-lt", **changes):
 
 
 def test_dates():
-    """Days are those of the calendar, over leap years; hours and minutes are seen by the periodic form."""
+    """Days are those of the calendar, over leap years; ten minutes make another encoding."""
     seconds = np.random.default_rng(0).integers(0, 25 * 365 * 86400, 500)
     days = days_since_2020(torch.from_numpy(date_fields(seconds)))
     np.testing.assert_allclose(days.numpy(), seconds / 86400, atol=1e-9)
-    for kind, width in (("periodic", 29), ("integers", 7)):
-        encoder = DateEncoder(4, kind)
-        assert encoder.linear.in_features == width and encoder.linear.bias is not None
-        a, b = encoder(Codes(), torch.from_numpy(date_fields(np.array([0, 600]))))
-        assert not torch.allclose(a, b)
+    encoder = DateEncoder(4)
+    assert encoder.linear.in_features == 29
+    a, b = encoder(Codes(), torch.from_numpy(date_fields(np.array([0, 600]))))
+    assert not torch.allclose(a, b)
     frames = torch.from_numpy(date_fields(np.array([1000, 1000, 1007, 1008, 1608, 2211])))
     frames[0] = 0
     assert elapsed_units(frames[None]).tolist() == [[0, 0, 2, 1, 121, 0]]  # one unit more than it is; none after 600 s
@@ -96,7 +101,7 @@ def test_frames():
     parts = ("dt", "goal", "action", "args", "objects", "state", "sub")
     codes = Codes()
     there = torch.ones(1, 1, dtype=torch.bool)
-    embedding = partial(FrameEmbedding(parts, 129, 2048, 8, "embedding", "periodic"), codes, mask=there)
+    embedding = partial(FrameEmbedding(parts, 129, 2048, 8), codes, mask=there)
     assert embedding.func.join[0].in_features == 160 + 32 + 9 * 32 + 16 + 32
     frames = {
         "dt": torch.from_numpy(date_fields(np.array([[86400]]))),
@@ -118,9 +123,7 @@ def test_frames():
     code = embedding.func._symbols(codes, torch.tensor([[2, 4, 6, 7, 0, 0, 9, 0]]), frames["goal"][0])[0]
     torch.testing.assert_close(code[-32:], table[[3, 5]].mean(0))
     assert not code[4 * 32 : 6 * 32].any() and torch.equal(code[:32], table[2])
-    plain = FrameEmbedding(("goal", "action", "args", "objects"), 129, 2048, 8, "index_linear", "integers")
-    assert plain.encoders["symbol"].in_features == 13 and plain(codes, frames, there).shape == (1, 1, 8)
-    assert FrameEmbedding(("dt", "latent"), 129, 2048, 8, "embedding", "periodic").join[0].in_features == 256
+    assert FrameEmbedding(("dt", "latent"), 129, 2048, 8).join[0].in_features == 256
     assert WIDTHS["latent"] == 64
 
 
@@ -167,7 +170,7 @@ def test_slots_of_summaries_have_the_hours_between_episodes():
         log = Log(dialogs.history(number))
         for q in range(4):
             qa = dialogs.question(number, q).qa
-            slots = encode_slots(log, qa, dialogs.config.language().hands)
+            slots = encode_answer_slots(log, qa, dialogs.config.language().hands)
             target = decode_answer(qa.question, slots_to_tuples(qa.question, slots, qa.now), qa.now)
             assert score_clauses(target, qa.answer.clauses, None).category == CORRECT, qa
 
@@ -313,7 +316,6 @@ def test_wrong_settings_are_named():
         ),
         ({"head_heads": 5}, ValueError, r"head_heads must divide head_dim \(16\), got 5"),
         ({"curriculum": [3, 1]}, ValueError, r"curriculum must be ascending numbers of batches, got \[3, 1\]"),
-        ({"symbol_encoding": "bag"}, ValueError, "unknown symbol_encoding 'bag'"),
         ({"head_layers": 0}, ValueError, "head_layers must be an integer of at least 1"),
         ({"widths": 3}, TypeError, "unknown setting 'widths' of the model"),
     ):

@@ -18,7 +18,7 @@ from memenvs.verbalization.episodes import History
 from memenvs.verbalization.language.score import CATEGORIES, CORRECT, TMI_CORRECT
 
 if TYPE_CHECKING:
-    from memenvs.agents.verbalization.conversation import Conversation, Reply
+    from memenvs.agents.papers.emv.conversation import Conversation, Reply
 
 _QUEUE_NAMES = {"long_term": "long-term state", "memory": "newest blocks", "outputs": "unfinished block"}
 _WIDTH, _BAR, _GAP, _NARROW = 1000, 34, 4, 140

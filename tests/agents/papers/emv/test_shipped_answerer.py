@@ -13,12 +13,12 @@ import torch
 from memenvs.agents.__main__ import main
 from memenvs.agents.cli.ask import EXAMPLES
 from memenvs.agents.cli.parser import ANSWERER
+from memenvs.agents.papers.emv.conversation import Conversation
+from memenvs.agents.papers.emv.data import load_arrays
+from memenvs.agents.papers.emv.experiment import load_answering
+from memenvs.agents.papers.emv.learner import QuestionBatch
 from memenvs.agents.presets import find_preset
 from memenvs.agents.studies.study_results import read_result
-from memenvs.agents.verbalization.arrays import load_arrays
-from memenvs.agents.verbalization.conversation import Conversation
-from memenvs.agents.verbalization.experiment import load_answering
-from memenvs.agents.verbalization.prediction import QuestionBatch
 from memenvs.verbalization.language.score import CORRECT
 
 PRESET, ROW = "episodic-qa:longer", Path(__file__).parents[3] / "results" / "episodic_qa" / "episodic-qa-longer-2"

@@ -1,4 +1,4 @@
-"""Episode auto-encoder, decoder of named dates, their losses and phases, whole goals."""
+"""Episode auto-encoder, its loss and phases."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ import torch
 
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.experiments.config import with_overrides
+from memenvs.agents.papers.emv.config import AnswererConfig
+from memenvs.agents.papers.emv.data import load_arrays
+from memenvs.agents.papers.emv.experiment import make_question_answering
+from memenvs.agents.papers.emv.learner import QuestionBatch
+from memenvs.agents.papers.emv.reconstruction import EpisodeDecoder
 from memenvs.agents.presets import find_preset
-from memenvs.agents.verbalization.arrays import load_arrays
-from memenvs.agents.verbalization.config import AnswererConfig
-from memenvs.agents.verbalization.experiment import make_question_answering
-from memenvs.agents.verbalization.prediction import QuestionBatch
-from memenvs.agents.verbalization.reconstruction import EpisodeDecoder, TimeDecoder
-from memenvs.agents.verbalization.whole_goals import number_goals
 from memenvs.verbalization.config import EpisodicQAConfig
-from memenvs.verbalization.dates import date_fields
-from tests.agents.verbalization.small_runs import DATA, QUEUES
+from tests.agents.papers.emv.small_runs import DATA, QUEUES
 
 LSTM = {"dim": 8, "layers": 1}
 SIZES = {"d_model": 16, "d_ff": 24, "d_kv": 8, "num_layers": 1, "num_heads": 2}
@@ -99,32 +97,12 @@ def test_key_frames_are_decoded_from_the_memory() -> None:
     assert losses[0] < 0.3 < losses[1]
 
 
-def test_named_dates_are_learned() -> None:
-    """The date that a word names is decoded; questions without one, and padding, do not count."""
-    torch.manual_seed(0)
-    decoder = TimeDecoder(8)
-    words, dates = torch.randn(4, 3, 8), torch.from_numpy(date_fields(np.arange(4) * 10**7))
-    valid, there = torch.tensor([[True, True, False]] * 4), torch.tensor([True, True, True, False])
-    optimizer = torch.optim.Adam(decoder.parameters(), 0.05)
-    for _ in range(60):
-        optimizer.zero_grad()
-        loss = decoder.loss(words, valid, dates, there)
-        loss.backward()
-        optimizer.step()
-    assert loss < 0.05
-    changed, other = words.clone(), dates.clone()
-    changed[:, 2], other[3] = 9.0, 1
-    torch.testing.assert_close(decoder.loss(changed, valid, other, there), decoder.loss(words, valid, dates, there))
-    assert decoder.loss(words, valid, dates, torch.zeros(4, dtype=torch.bool)) == 0
-
-
 @pytest.mark.slow
 def test_losses_and_what_learns_from_them(arrays):
     """Weights have the sum 1; phases leave out what they say; the convolutions learn from the memory's loss alone."""
     batch = QuestionBatch(arrays, np.argsort(-arrays.count)[:3], np.tile(np.arange(4), (3, 1)))
     for settings in (STRUCTURED, TEXT):
-        time = {"time_weight": 0.3} if settings is TEXT else {}
-        model = make(settings, reconstruction_weight=0.2, pretraining_steps=2, frozen_steps=3, **time)
+        model = make(settings, reconstruction_weight=0.2, pretraining_steps=2, frozen_steps=3)
         learned = {}
         for phase in ("all", "answers", "reconstruction"):
             model.zero_grad(set_to_none=True)
@@ -135,13 +113,11 @@ def test_losses_and_what_learns_from_them(arrays):
                 for name, each in model.named_parameters()
                 if each.grad is not None and each.grad.any()
             }
-            a3 = time.get("time_weight", 0.0)
             parts = {
-                "all": {"answer_loss": 0.8 - a3, "reconstruction_loss": 0.2, "auxiliary_loss": 1},
-                "answers": {"answer_loss": 0.8 - a3},
+                "all": {"answer_loss": 0.8, "reconstruction_loss": 0.2, "auxiliary_loss": 1},
+                "answers": {"answer_loss": 0.8},
                 "reconstruction": {"reconstruction_loss": 1, "auxiliary_loss": 1},
             }[phase]
-            parts |= {"time_loss": a3} if a3 and phase != "reconstruction" else {}
             assert log.keys() - {"accuracy"} == parts.keys()
             assert loss.item() == pytest.approx(sum(weight * log[name] for name, weight in parts.items()), rel=1e-5)
         assert {"memory", "frames", "episodes"} <= learned["all"] and not {"memory", "frames"} & learned["answers"]
@@ -164,38 +140,14 @@ def test_losses_and_what_learns_from_them(arrays):
     assert lengths == [{1}, {1, 2}]
 
 
-def test_whole_goals(arrays):
-    """Each goal of the training split has a number, in any order of its predicates; new ones share the last."""
-    config = arrays.dialogs.config
-    goals = arrays.tables["goal"]
-    numbers = number_goals(goals, config)
-    unique = np.unique(np.sort(goals, axis=1), axis=0)
-    assert len(np.unique(numbers)) == len(unique) and numbers.max() == len(unique) - 1
-    assert (number_goals(goals[:, ::-1], config) == numbers).all()
-    assert number_goals(np.zeros((1, 5), int), config).tolist() == [0]
-    unknown = np.array([[1, 1, 1, 1, 1]])
-    assert number_goals(unknown, config).tolist() == [len(unique)]
-    model = make(STRUCTURED, "lstm-on", symbol_encoding="whole_goals", dates="integers")
-    assert model.model.frames.encoders["symbol"].in_features == 9
-    batch = QuestionBatch(arrays, np.array([0]), np.array([[0]]))
-    frames, mask = model.frames(batch)
-    assert (frames["whole_goal"].numpy() == number_goals(frames["goal"].numpy(), config)).all() and mask.any()
-    assert model.loss(batch)[0].isfinite()
-
-
 def test_presets_and_wrong_settings() -> None:
-    previous = find_preset("episodic-qa:previous-work").policy
-    assert previous["memory"] == "lstm-on" and previous["symbol_encoding"] == "whole_goals"
-    for name in ("text-decoders", "auto-encoder", "auto-encoder-first", "auto-encoder-frozen", "previous-work"):
+    for name in ("auto-encoder", "auto-encoder-first", "auto-encoder-frozen"):
         AnswererConfig(**find_preset(f"episodic-qa:{name}").policy)
     for settings, message in (
         ({"reconstruction_weight": 1.0}, r"reconstruction_weight must be 0 to below 1, got 1\.0"),
-        ({"answers": "text", "reconstruction_weight": 0.5, "time_weight": 0.5}, r"a sum below 1, got 1\.0"),
         ({"memory": "none", "pretraining_steps": 1}, "needs a memory, got 'none'"),
         ({"frozen_steps": 2}, "frozen_steps must be 0 without pretraining_steps, got 2"),
-        ({"time_weight": 0.1}, r"time_weight must be 0 unless answers is 'text', got 0\.1"),
         ({"pretraining_steps": -1}, "pretraining_steps must be an integer of at least 0"),
-        ({"symbol_encoding": "goals"}, "unknown symbol_encoding 'goals'"),
     ):
         with pytest.raises(ValueError, match=message):
             AnswererConfig(**settings)

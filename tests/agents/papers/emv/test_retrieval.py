@@ -13,17 +13,15 @@ import torch
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import CHECKPOINT, RunDirectory
 from memenvs.agents.experiments.train import check_config, train_run
-from memenvs.agents.verbalization.answer_head import EMIT
-from memenvs.agents.verbalization.answer_slots import ANSWER_SLOTS
-from memenvs.agents.verbalization.answering import answer_sources
-from memenvs.agents.verbalization.arrays import QUESTION_SLOTS, load_arrays
-from memenvs.agents.verbalization.experiment import load_answering, load_memory, make_question_answering
-from memenvs.agents.verbalization.prediction import QuestionAnswering, QuestionBatch
-from memenvs.agents.verbalization.text_config import TextConfig
-from memenvs.agents.verbalization.text_prediction import TextAnswering
-from memenvs.agents.verbalization.texts import pad
+from memenvs.agents.papers.emv.conversation import answer_sources
+from memenvs.agents.papers.emv.data import load_arrays
+from memenvs.agents.papers.emv.experiment import load_answering, load_memory, make_question_answering
+from memenvs.agents.papers.emv.learner import QuestionBatch, SlotAnswering
+from memenvs.agents.papers.emv.slots import ANSWER_SLOTS, EMIT, QUESTION_SLOTS
+from memenvs.agents.papers.emv.text_learner import TextAnswering
+from memenvs.agents.papers.emv.texts import pad
 from memenvs.verbalization.config import EpisodicQAConfig
-from tests.agents.verbalization.small_runs import DATA, POLICY, QUEUES, T5_SIZES, save_untrained, words_from
+from tests.agents.papers.emv.small_runs import DATA, POLICY, QUEUES, T5_SIZES, save_untrained, words_from
 
 TEXT = {
     **POLICY,
@@ -40,7 +38,7 @@ def arrays():
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory) -> tuple[QuestionAnswering, TextAnswering]:
+def models(tmp_path_factory) -> tuple[SlotAnswering, TextAnswering]:
     """Make a model of structured answers, and one in words that retrieves with its head."""
     file = tmp_path_factory.mktemp("first") / CHECKPOINT
     save_untrained(file)
@@ -48,7 +46,7 @@ def models(tmp_path_factory) -> tuple[QuestionAnswering, TextAnswering]:
     with torch.random.fork_rng():
         torch.manual_seed(1)
         model = make_question_answering("memenvs/EpisodicQA-v0", DATA, TEXT)
-    assert isinstance(source, QuestionAnswering) and isinstance(model, TextAnswering)
+    assert isinstance(source, SlotAnswering) and isinstance(model, TextAnswering)
     load_memory(model, file)
     for head in (source.model.head, model.model.retrieval.head):
         with torch.no_grad():
@@ -215,8 +213,6 @@ def test_head_and_memory_stay_as_they_were(tmp_path):
 
 
 def test_bad_settings_and_sources(tmp_path):
-    with pytest.raises(ValueError, match="retrieval needs resolved_times=True, since its head reads them, got False"):
-        TextConfig(retrieval=True, resolved_times=False)
     source = tmp_path / CHECKPOINT
     save_untrained(source)
     with pytest.raises(ValueError, match=r"text\.retrieval needs freeze_memory=True, .* got False"):

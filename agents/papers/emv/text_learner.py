@@ -10,14 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memenvs.agents.verbalization.config import AnswererConfig
-from memenvs.agents.verbalization.prediction import AnsweringModel, QuestionBatch
-from memenvs.agents.verbalization.t5 import PAD
-from memenvs.agents.verbalization.text_config import TextConfig
-from memenvs.agents.verbalization.text_model import TextAnswerer
-from memenvs.agents.verbalization.texts import Texts, make_tokenizer, pad
+from memenvs.agents.papers.emv.config import AnswererConfig, TextConfig
+from memenvs.agents.papers.emv.learner import AnsweringModel, QuestionBatch
+from memenvs.agents.papers.emv.t5 import PAD
+from memenvs.agents.papers.emv.text_model import TextAnswerer
+from memenvs.agents.papers.emv.texts import Texts, make_tokenizer, pad
 from memenvs.verbalization.config import EpisodicQAConfig
-from memenvs.verbalization.dates import date_fields
 from memenvs.verbalization.dialogs import Dialogs
 from memenvs.verbalization.language.answer_parser import parse_answer
 from memenvs.verbalization.language.facts import Clause
@@ -43,7 +41,7 @@ class TextAnswering(AnsweringModel):
     Difference from the paper:
         The answer to learn has exact times, the first wording and clauses in a fixed order, since phrases and wordings
         of the gold answer are drawn; answers are scored against the gold one. Vectors of the resolved time of a
-        question and of the present stand beside the words, if `TextConfig.resolved_times`. With `TextConfig.retrieval`
+        question and of the present stand beside the words. With `TextConfig.retrieval`
         a head of structured answers, which the thesis has not, reads the memory before the T5 does.
 
     Args:
@@ -103,8 +101,8 @@ class TextAnswering(AnsweringModel):
         return self.model.context(vectors, is_there, query, has_time, self.select(batch.arrays.times, batch), slots)
 
     def answer_loss(self, batch: QuestionBatch, vectors: Tensor, is_there: Tensor) -> tuple[Tensor, dict[str, float]]:
-        """Compute the loss of tokens, slots and named dates; see `AnsweringModel.answer_loss`."""
-        if not self.model.t5.config.dropout_rate:
+        """Compute the loss of tokens and slots; see `AnsweringModel.answer_loss`."""
+        if not self.model.t5.dropout_rate:
             return self._answer_loss(batch, vectors, is_there)
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(batch.seed)  # dropout draws from PyTorch's global generator
@@ -132,16 +130,7 @@ class TextAnswering(AnsweringModel):
                 context[:, -n_words:], valid[:, -n_words:], slots.flatten(0, 1)
             )
             total, log["question_loss"] = total + question_loss, question_loss.item()
-        if self.settings.time_weight:
-            time_loss = self._time_loss(batch, context[:, -n_words:], valid[:, -n_words:])
-            total, log["time_loss"] = total + self.settings.time_weight * time_loss, time_loss.item()
         return total, log
-
-    def _time_loss(self, batch: QuestionBatch, words: Tensor, valid: Tensor) -> Tensor:
-        references = [qa.reference for row in self.gold(batch) for qa in row]
-        dates = date_fields(np.array([0 if each is None else each for each in references]))
-        is_there = torch.tensor([each is not None for each in references], device=self.device)
-        return self.model.named_time.loss(words, valid, torch.from_numpy(dates).to(self.device), is_there)
 
     def answers(self, batch: QuestionBatch) -> list[list[tuple[Clause, ...] | None]]:
         """Answer in words and parse them; see `AnsweringModel.answers`."""

@@ -1,16 +1,18 @@
-"""Retrieval for answers in words: a trained head reads the memory before a T5 writes."""
+"""Model that answers in words: a memory of key frames, then a T5 that reads it."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memenvs.agents.verbalization.answer_head import EMIT, AnswerHead, places
-from memenvs.agents.verbalization.answer_slots import ANSWER_SLOTS
-from memenvs.agents.verbalization.arrays import QUESTION_SLOTS
-from memenvs.agents.verbalization.codes import Codes
-from memenvs.agents.verbalization.config import AnswererConfig
+from memenvs.agents.papers.emv.config import AnswererConfig, TextConfig
+from memenvs.agents.papers.emv.frames import Codes, DateEncoder
+from memenvs.agents.papers.emv.model import AnswerHead, HistoryEncoder, places
+from memenvs.agents.papers.emv.slots import ANSWER_SLOTS, EMIT, QUESTION_SLOTS
+from memenvs.agents.papers.emv.t5 import PAD, T5Writer, check_tiles
 from memenvs.verbalization.language.facts import MAX_CLAUSES
 
 FILLED = [size for name, size in ANSWER_SLOTS.items() if name != "emit"]
@@ -104,3 +106,74 @@ class Retrieval(nn.Module):
         is_there = torch.zeros_like(out[..., 0], dtype=torch.bool)
         is_there[row, place] = True
         return out, is_there
+
+
+class TextAnswerer(HistoryEncoder):
+    """Memory over key frames, and a T5 that answers from its vectors and the question.
+
+    The encoder of the T5 reads the question; its decoder attends to the question and to the vectors of the memory, each
+    repeated until it is as wide as a token. With `TextConfig.retrieval` a trained head reads the memory first, and the
+    decoder attends to what it has read as well.
+
+    Args:
+        config: Settings of the memory.
+        text: Settings of the T5.
+        parts: Parts of a key frame that are given; see `memenvs.verbalization.encoding.PARTS`.
+        vocab_size: Number of tokens of the tokenizer.
+
+    Raises:
+        FileNotFoundError: A file of the weights is missing.
+        ValueError: A setting is not allowed, or weights do not fit it.
+    """
+
+    def __init__(self, config: AnswererConfig, text: TextConfig, parts: Sequence[str], vocab_size: int) -> None:
+        super().__init__(config, parts)
+        if text.retrieval and not config.freeze_memory:
+            raise ValueError("text.retrieval needs freeze_memory=True, so that its head fits the memory, got False")
+        width = self.memory.output_dim
+        self.vector_norm = nn.LayerNorm(width)
+        self.times = nn.ModuleList(DateEncoder(width) for _ in range(3))
+        self.t5 = T5Writer(text, vocab_size)
+        check_tiles(self.t5.d_model, width)
+        self.retrieval = Retrieval(config, width, self.t5.d_model) if text.retrieval else None
+
+    def context(
+        self,
+        vectors: Tensor,
+        mask: Tensor,
+        query: Tensor,
+        has_time: Tensor,
+        times: Tensor,
+        slots: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Put together what the decoder attends to.
+
+        Args:
+            vectors: float, (B, M, H); see `encode`.
+            mask: bool, (B, M).
+            query: int64, (B, Q, W); tokens of Q questions about each history, padded with 0.
+            has_time: bool, (B, Q); which questions name a time.
+            times: int, (B, Q, 3, 7); first and last second of that time, and the present.
+            slots: int64, (B, Q, 8); slots of the questions, known in training. None: predicted from the words.
+
+        Returns:
+            float, (B Q, C, d_model), and bool, (B Q, C); the words of the question are the last W.
+        """
+        count = query.shape[1]
+        tokens = query.flatten(0, 1)
+        words, is_word = self.t5.encode(tokens), tokens != PAD
+        memory, is_there = vectors, mask
+        vectors = self.vector_norm(vectors).repeat_interleave(count, 0)
+        mask = mask.repeat_interleave(count, 0)
+        encoded = torch.stack([encode(self.codes, times[..., i, :]) for i, encode in enumerate(self.times)], 2)
+        is_named = torch.stack([has_time, has_time, torch.ones_like(has_time)], 2)
+        vectors = torch.cat([vectors, encoded.flatten(0, 1)], 1)
+        mask = torch.cat([mask, is_named.flatten(0, 1)], 1)
+        tiled = vectors.repeat(1, 1, self.t5.d_model // vectors.shape[-1]).to(words.dtype)
+        context, valid = torch.cat([tiled, words], 1), torch.cat([mask, is_word], 1)
+        if self.retrieval is None:
+            return context, valid
+        if slots is None:
+            slots = self.retrieval.choose_slots(words, is_word, has_time.flatten()).unflatten(0, query.shape[:2])
+        filled, is_filled = self.retrieval(self.codes, memory, is_there, slots, times)
+        return torch.cat([filled, context], 1), torch.cat([is_filled, valid], 1)

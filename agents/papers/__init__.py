@@ -1,0 +1,1 @@
+"""Agents of papers that are more than a memory, one folder each."""

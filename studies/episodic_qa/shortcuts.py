@@ -14,14 +14,13 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from memenvs.verbalization.histories import HistorySampler
+from memenvs.verbalization.histories import HistorySampler, generate_pool
 from memenvs.verbalization.household_config import household
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.presets import PRESETS, language
 from memenvs.verbalization.language.sampler import QASampler, QuestionAnswer
 from memenvs.verbalization.language.text_only import LEVELS, MajorityAnswers
 from memenvs.verbalization.language.wordings import KINDS, Kind
-from memenvs.verbalization.pool import generate_pool
 from memenvs.verbalization.splits import TEST_LENGTHS
 
 #: Highest share of right answers in "debiased"; that of "how_often" holds for histories of 5 episodes and more.

@@ -10,7 +10,7 @@ import pytest
 from memenvs.cli import main
 from memenvs.verbalization.language.facts import MAX_CLAUSES
 from memenvs.verbalization.language.log import Log
-from memenvs.verbalization.language.question_parser import parse_question
+from memenvs.verbalization.language.parser import parse_question
 from memenvs.verbalization.language.question_sets import (
     QuestionSet,
     ScoredAnswer,
@@ -32,9 +32,9 @@ from memenvs.verbalization.language.score import (
     score_answer,
     score_clauses,
 )
-from memenvs.verbalization.language.structured import SLOT_SIZES, decode_answer
 from memenvs.verbalization.language.text_only import LEVELS
 from memenvs.verbalization.language.tokenizer import TOKENIZER
+from memenvs.verbalization.language.tuples import SLOT_SIZES, tuples_to_clauses
 from memenvs.verbalization.language.wordings import KINDS
 from studies.episodic_qa.shortcuts import Rate, broken_promises, measure
 from tests.verbalization.lives import three_episodes
@@ -251,7 +251,7 @@ def test_any_answer_has_a_category(count):
         text = TOKENIZER.decode(np.where(rng.random(len(tokens)) < (0.1 if number % 3 else 1), noise, tokens))
         found[score_answer(text, gold, log).category] += 1
         rows = rng.integers(list(SLOT_SIZES.values()), size=(MAX_CLAUSES, len(SLOT_SIZES)))
-        clauses = decode_answer(gold.question, rows, log.now)
+        clauses = tuples_to_clauses(gold.question, rows, log.now)
         score = score_clauses(clauses, gold.answer.clauses, log)
         assert 0 <= score.correct <= score.expected and score.incorrect >= 0 and 0 <= score.f1 <= 1
     assert len(found) >= 5 and found[INAPPROPRIATE] > count / 4

@@ -16,16 +16,15 @@ from memenvs.agents.papers.emv.learner import AnsweringModel, QuestionBatch, Slo
 from memenvs.agents.papers.emv.text_learner import TextAnswering
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.dialogs import Dialogs, EncodedQuestion
-from memenvs.verbalization.encoding import encode_pool
-from memenvs.verbalization.language.answer_parser import parse_answer
+from memenvs.verbalization.key_frames import encode_pool
 from memenvs.verbalization.language.facts import Clause
 from memenvs.verbalization.language.log import Log
-from memenvs.verbalization.language.question_parser import parse_question
+from memenvs.verbalization.language.parser import parse_answer, parse_question
 from memenvs.verbalization.language.question_sets import QuestionSet, read_questions, write_questions
 from memenvs.verbalization.language.questions import Question, referents
 from memenvs.verbalization.language.sampler import QASampler, QuestionAnswer, answer_question
 from memenvs.verbalization.language.score import CATEGORIES, score_clauses
-from memenvs.verbalization.language.spoken import NO_ANSWER, spoken_answer
+from memenvs.verbalization.language.speech import NO_ANSWER, spoken_answer
 from memenvs.verbalization.language.wordings import FAMILIES, KINDS, Family
 from memenvs.verbalization.splits import Data, life_data, load_data
 
@@ -75,7 +74,7 @@ def answer_in_words(model: AnsweringModel, batch: QuestionBatch) -> list[list[tu
             for row, texts in zip(gold, model.answer_texts(batch), strict=True)
         ]
     return [
-        [(spoken_answer(qa.question, clauses, qa.now), clauses) for qa, clauses in zip(row, found, strict=True)]
+        [(spoken_answer(qa.question.family, clauses, qa.now), clauses) for qa, clauses in zip(row, found, strict=True)]
         for row, found in zip(gold, model.answers(batch), strict=True)
     ]
 

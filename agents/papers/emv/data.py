@@ -8,11 +8,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from memenvs.agents.papers.emv.slots import ANSWER_SLOTS, QUESTION_SLOTS, encode_answer_slots, encode_question
+from memenvs.agents.papers.emv.slots import ANSWER_SLOTS, QUESTION_SLOTS, answer_slots, question_slots
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.dates import date_fields
 from memenvs.verbalization.dialogs import Dialogs, load_dialogs
-from memenvs.verbalization.encoding import PARTS
+from memenvs.verbalization.key_frames import PARTS
 from memenvs.verbalization.language.facts import MAX_CLAUSES
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.symbols import HANDS, LOCATIONS, OBJECTS, SYMBOL_IDS, SYMBOLS, Goal
@@ -39,9 +39,9 @@ class DialogArrays:
         dates: int16, (N, T, 7); dates of the key frames.
         tables: Part -> (rows, ...), key frames of the pool and at last a blank one. Symbols are numbered as in
             `SYMBOLS`, but those that the training split has not are "<unk>".
-        slots: int64, (N, Q, 8); questions, see `encode_question`.
+        slots: int64, (N, Q, 8); questions, see `question_slots`.
         times: int16, (N, Q, 3, 7); first and last second that the question's time denotes, and the present.
-        target: int16, (N, Q, 8, 11); see `encode_answer_slots`.
+        target: int16, (N, Q, 8, 11); see `answer_slots`.
     """
 
     dialogs: Dialogs
@@ -100,9 +100,9 @@ def make_arrays(dialogs: Dialogs, progress: Callable[[float], None] = lambda sha
             qa = dialogs.question(number, q).qa
             time = qa.question.time
             bounds = (0, 0) if time is None else (time.low, time.high)
-            slots[i, q] = encode_question(qa.question)
+            slots[i, q] = question_slots(qa.question)
             times[i, q] = date_fields(np.array([*np.maximum(bounds, 0), qa.now]))
-            target[i, q] = encode_answer_slots(log, qa, hands)
+            target[i, q] = answer_slots(log, qa, hands)
         progress((i + 1) / len(lives))
     tables = {}
     symbols = np.array([SYMBOL_IDS[each] for each in dialogs.data.dictionary.symbols], np.int16)

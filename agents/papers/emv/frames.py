@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memenvs.agents.papers.emv.slots import ANSWER_SLOTS
-from memenvs.verbalization.language.structured import MOST_UNITS, UNIT_SECONDS
+from memenvs.verbalization.language.tuples import MOST_UNITS, UNIT_SECONDS
 from memenvs.verbalization.symbols import HANDS, LOCATIONS, OBJECTS, PAD, SYMBOL_IDS, SYMBOLS, Goal
 
 WIDTH = 32
@@ -173,7 +173,7 @@ class FrameEmbedding(nn.Module):
     """Embed key frames, each part by itself, then all of them together.
 
     Args:
-        parts: Parts that are given; see `memenvs.verbalization.encoding.PARTS`.
+        parts: Parts that are given; see `memenvs.verbalization.key_frames.PARTS`.
         sub_width: Number of signals.
         latent_width: Number of image latents.
         dim: Width of an embedded key frame.
@@ -201,7 +201,7 @@ class FrameEmbedding(nn.Module):
 
         Args:
             codes: Shared vectors.
-            frames: Part -> (B, T, ...), as in `memenvs.verbalization.encoding.PARTS`.
+            frames: Part -> (B, T, ...), as in `memenvs.verbalization.key_frames.PARTS`.
             mask: bool, (B, T); True where there is a key frame. Histories of different lengths are mostly padding,
                 which costs nothing.
 

@@ -30,7 +30,7 @@ from memenvs.verbalization.language.facts import Clause
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.sampler import QuestionAnswer
 from memenvs.verbalization.language.score import CORRECT, Score, score_clauses
-from memenvs.verbalization.language.structured import decode_answer
+from memenvs.verbalization.language.tuples import tuples_to_clauses
 from memenvs.verbalization.language.wordings import GRAMMAR_VERSION, KINDS
 
 Phase = Literal["all", "answers", "reconstruction"]
@@ -330,7 +330,7 @@ class SlotAnswering(AnsweringModel):
         tuples = self.choose(self.read(batch, *self.encode(batch))).cpu().numpy()
         return [
             [
-                decode_answer(qa.question, slots_to_tuples(qa.question, rows, qa.now), qa.now)
+                tuples_to_clauses(qa.question, slots_to_tuples(qa.question, rows, qa.now), qa.now)
                 for qa, rows in zip(gold, answers, strict=True)
             ]
             for gold, answers in zip(self.gold(batch), tuples, strict=True)

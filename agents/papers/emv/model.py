@@ -26,7 +26,7 @@ class HistoryEncoder(nn.Module):
 
     Args:
         config: Settings.
-        parts: Parts of a key frame that are given; see `memenvs.verbalization.encoding.PARTS`.
+        parts: Parts of a key frame that are given; see `memenvs.verbalization.key_frames.PARTS`.
 
     Raises:
         ValueError: The memory has no method `vectors`, or a setting of it is not allowed.
@@ -117,7 +117,7 @@ class QuestionEncoder(nn.Module):
 
         Args:
             codes: Shared vectors.
-            slots: int64, (..., 8); see `memenvs.agents.papers.emv.data.encode_question`.
+            slots: int64, (..., 8); see `memenvs.agents.papers.emv.slots.question_slots`.
             times: int, (..., 3, 7); first and last second of its time, and the present.
 
         Returns:
@@ -348,7 +348,7 @@ class SlotAnswerer(HistoryEncoder):
 
     Args:
         config: Settings.
-        parts: Parts of a key frame that are given; see `memenvs.verbalization.encoding.PARTS`.
+        parts: Parts of a key frame that are given; see `memenvs.verbalization.key_frames.PARTS`.
 
     Raises:
         ValueError: As `HistoryEncoder`.

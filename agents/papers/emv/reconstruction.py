@@ -33,7 +33,7 @@ class FrameHeads(nn.Module):
 
     Args:
         dim: Width of the vector.
-        parts: Parts of a key frame that are given; see `memenvs.verbalization.encoding.PARTS`.
+        parts: Parts of a key frame that are given; see `memenvs.verbalization.key_frames.PARTS`.
         n_symbols: Numbers of symbols.
     """
 
@@ -91,7 +91,7 @@ class EpisodeDecoder(nn.Module):
     Args:
         dim: Width of an embedded key frame.
         width: Width of the vectors of the memory.
-        parts: Parts of a key frame that are given; see `memenvs.verbalization.encoding.PARTS`.
+        parts: Parts of a key frame that are given; see `memenvs.verbalization.key_frames.PARTS`.
         n_symbols: Numbers of symbols.
         per_vector: Whether the memory keeps a vector of each key frame.
 

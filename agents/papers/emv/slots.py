@@ -19,9 +19,9 @@ from memenvs.verbalization.language.questions import Question, Speaker, answer_c
 from memenvs.verbalization.language.sampler import QuestionAnswer
 from memenvs.verbalization.language.score import CORRECT, score_clauses
 from memenvs.verbalization.language.speech import later_than
-from memenvs.verbalization.language.structured import LONGEST_AGO, SLOT_SIZES, decode_answer, encode_answer, too_old
 from memenvs.verbalization.language.times import PRECISIONS
 from memenvs.verbalization.language.times import Family as TimeFamily
+from memenvs.verbalization.language.tuples import LONGEST_AGO, SLOT_SIZES, clauses_to_tuples, too_old, tuples_to_clauses
 from memenvs.verbalization.language.wordings import FAMILIES, KINDS
 from memenvs.verbalization.symbols import LOCATIONS, OBJECTS
 
@@ -50,7 +50,7 @@ QUESTION_SLOTS: dict[str, tuple[str, ...]] = {
 """Slot of a structured question -> its values; number 0 says that it has none."""
 
 
-def encode_answer_slots(log: Log, qa: QuestionAnswer, hands: bool) -> np.ndarray:
+def answer_slots(log: Log, qa: QuestionAnswer, hands: bool) -> np.ndarray:
     """Encode the answer to learn: with exact times, and clauses in a fixed order.
 
     The gold answer names times by a phrase that is drawn. An exact time is right whatever the phrase, and can be known.
@@ -69,7 +69,7 @@ def encode_answer_slots(log: Log, qa: QuestionAnswer, hands: bool) -> np.ndarray
     clauses = answer_clauses(log, question, found, Speaker(plain_time, hands), reference)
     is_exact = not too_long(clauses) and not any(each.time and too_old(each.time, now) for each in clauses)
     if is_exact:
-        decoded = decode_answer(question, encode_answer(question, clauses, now), now)
+        decoded = tuples_to_clauses(question, clauses_to_tuples(question, clauses, now), now)
         is_exact = score_clauses(decoded, qa.answer.clauses, None).category == CORRECT
     if not is_exact:
         clauses = qa.answer.clauses
@@ -89,7 +89,7 @@ def sort_clauses(rows: np.ndarray) -> np.ndarray:
 
 def _encode(question: Question, clauses: Sequence[Clause], starts: Sequence[int], now: int) -> np.ndarray:
     """Encode clauses; `starts` are those of the episodes of a summary."""
-    tuples = encode_answer(question, clauses, now)
+    tuples = clauses_to_tuples(question, clauses, now)
     rows = np.zeros((MAX_CLAUSES, len(ANSWER_SLOTS)), np.int16)
     rows[:, _CONTENT], rows[:, -1] = tuples[:, :6], tuples[:, -1]
     if question.kind == "clock":
@@ -132,7 +132,7 @@ def _later(before: int, start: int) -> Later:
 
 
 def slots_to_tuples(question: Question, rows: np.ndarray, now: int) -> np.ndarray:
-    """Turn an answer of the head into tuples, which `decode_answer` reads.
+    """Turn an answer of the head into tuples, which `tuples_to_clauses` reads.
 
     Args:
         question: The question.
@@ -175,7 +175,7 @@ def _latest(month: int, date: int, now: int) -> int:
     return day
 
 
-def encode_question(question: Question) -> np.ndarray:
+def question_slots(question: Question) -> np.ndarray:
     """Encode the slots of a question, int64, (len(QUESTION_SLOTS),); 0 is none, n value n - 1."""
     time = question.time
     values = (
@@ -196,7 +196,7 @@ def kinds_of(slots: np.ndarray) -> np.ndarray:
     """Return the kind of each question, int64, (...); index into `KINDS`.
 
     Args:
-        slots: int64, (..., 8); see `encode_question`.
+        slots: int64, (..., 8); see `question_slots`.
     """
     kinds = np.array([KINDS.index(FAMILIES[family].kind) for family in QUESTION_SLOTS["family"]])
     return kinds[slots[..., 0] - 1]

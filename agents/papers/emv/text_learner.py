@@ -17,8 +17,8 @@ from memenvs.agents.papers.emv.text_model import TextAnswerer
 from memenvs.agents.papers.emv.texts import Texts, make_tokenizer, pad
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.dialogs import Dialogs
-from memenvs.verbalization.language.answer_parser import parse_answer
 from memenvs.verbalization.language.facts import Clause
+from memenvs.verbalization.language.parser import parse_answer
 from memenvs.verbalization.language.tokenizer import ANSWER_TOKENS
 
 PARTS = 4

@@ -118,7 +118,7 @@ class TextAnswerer(HistoryEncoder):
     Args:
         config: Settings of the memory.
         text: Settings of the T5.
-        parts: Parts of a key frame that are given; see `memenvs.verbalization.encoding.PARTS`.
+        parts: Parts of a key frame that are given; see `memenvs.verbalization.key_frames.PARTS`.
         vocab_size: Number of tokens of the tokenizer.
 
     Raises:

@@ -17,9 +17,9 @@ from memenvs.verbalization.language.questions import Speaker, answer_clauses, re
 from memenvs.verbalization.language.sampler import QuestionAnswer
 from memenvs.verbalization.language.score import CORRECT, score_answer
 from memenvs.verbalization.language.speech import make_answer
-from memenvs.verbalization.language.structured import too_old
 from memenvs.verbalization.language.times import TimeReference, moment_forms
 from memenvs.verbalization.language.tokenizer import TOKENIZER, query_text, vocabulary_fingerprint
+from memenvs.verbalization.language.tuples import too_old
 
 #: Texts that are kept once they were encoded, and histories whose logs are.
 _KEPT_TEXTS, _KEPT_LOGS = 131_072, 256
@@ -102,7 +102,7 @@ def dated_time(moment: int, now: int) -> TimeReference:
     """Name a moment by its minute and, before today, by its date, which a memory holds."""
     forms = moment_forms(moment, now)
     form = next(form for form in forms if form.precision == "minute" and form.family != "minutes")
-    return form.phrase(form.phrases.count - 1)
+    return form.phrase(len(form.phrases) - 1)
 
 
 def target_text(log: Log, qa: QuestionAnswer, hands: bool) -> str:

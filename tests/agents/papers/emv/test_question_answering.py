@@ -32,9 +32,9 @@ from memenvs.agents.papers.emv.slots import (
     ANSWER_SLOTS,
     EMIT,
     QUESTION_SLOTS,
-    encode_answer_slots,
-    encode_question,
+    answer_slots,
     kinds_of,
+    question_slots,
     slots_to_tuples,
 )
 from memenvs.agents.presets import find_preset
@@ -60,7 +60,7 @@ from memenvs.verbalization.dates import date_fields
 from memenvs.verbalization.dialogs import load_dialogs
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.score import CORRECT, Score, score_clauses
-from memenvs.verbalization.language.structured import decode_answer
+from memenvs.verbalization.language.tuples import tuples_to_clauses
 from memenvs.verbalization.language.wordings import FAMILIES, KINDS
 from memenvs.verbalization.symbols import LOCATIONS, OBJECTS, SYMBOL_IDS, SYMBOLS
 from tests.agents.papers.emv.small_runs import DATA, QUEUES, train_small
@@ -148,7 +148,7 @@ def test_arrays_are_those_of_the_environment(arrays):
     for row in range(0, len(arrays.numbers), 3):
         for q in range(4):
             qa = dialogs.question(int(arrays.numbers[row]), q).qa
-            target = decode_answer(qa.question, slots_to_tuples(qa.question, arrays.target[row, q], qa.now), qa.now)
+            target = tuples_to_clauses(qa.question, slots_to_tuples(qa.question, arrays.target[row, q], qa.now), qa.now)
             assert score_clauses(target, qa.answer.clauses, None).category == CORRECT, qa
             pairs = zip(QUESTION_SLOTS.values(), arrays.slots[row, q], strict=True)
             names = [(None, *values)[number] for values, number in pairs]
@@ -160,7 +160,7 @@ def test_arrays_are_those_of_the_environment(arrays):
             assert (arrays.times[row, q, 2] == date_fields(np.array(qa.now))).all()
             seen.add(qa.question.family)
     assert len(seen) > len(FAMILIES) / 2
-    assert encode_question(qa.question).shape == (len(QUESTION_SLOTS),)
+    assert question_slots(qa.question).shape == (len(QUESTION_SLOTS),)
 
 
 def test_slots_of_summaries_have_the_hours_between_episodes():
@@ -170,8 +170,8 @@ def test_slots_of_summaries_have_the_hours_between_episodes():
         log = Log(dialogs.history(number))
         for q in range(4):
             qa = dialogs.question(number, q).qa
-            slots = encode_answer_slots(log, qa, dialogs.config.language().hands)
-            target = decode_answer(qa.question, slots_to_tuples(qa.question, slots, qa.now), qa.now)
+            slots = answer_slots(log, qa, dialogs.config.language().hands)
+            target = tuples_to_clauses(qa.question, slots_to_tuples(qa.question, slots, qa.now), qa.now)
             assert score_clauses(target, qa.answer.clauses, None).category == CORRECT, qa
 
 

@@ -37,7 +37,7 @@ NUMBERS = (*Score._fields, "distance", "history_length")
 
 @dataclass(frozen=True)
 class DialogState:
-    """Where N environments are, in their histories and with their questions.
+    """State of N environments: their histories, questions and answers so far.
 
     Attributes:
         history: int64, (N,); number of the history, which stays over the episodes of a trial.

@@ -1,4 +1,4 @@
-"""Goals of the household, plans that reach them with two hands, and how plans are carried out."""
+"""Goals of the household, plans that reach them, and how plans are carried out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the words of a question give away: right answers of a model without memory, by kind.
+"""Shortcuts of questions: right answers of a model without memory, by kind.
 
 It gives to each question the most frequent answer of its form; see `memenvs.verbalization.language.text_only`. The
 command prints a row for each kind, and fails if "debiased" gives more away than it promises, or "faithful" does not

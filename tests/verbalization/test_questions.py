@@ -288,7 +288,7 @@ def test_shares_of_the_presets():
 
 def test_wrong_settings_are_refused():
     for changes, message in (
-        ({"kinds": ("weather",)}, "unknown kind 'weather'"),
+        ({"kinds": ("weather",)}, "kinds: unknown 'weather'"),
         ({"kinds": ()}, "at least one"),
         ({"weights": (1.0,)}, "9 numbers"),
         ({"paraphrases": "some"}, "unknown paraphrases 'some'"),

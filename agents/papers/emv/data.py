@@ -1,4 +1,4 @@
-"""Histories and questions of a split as arrays, and other names for their objects and places."""
+"""Histories and questions of a split as arrays, and renamed objects and places."""
 
 from __future__ import annotations
 

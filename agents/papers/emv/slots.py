@@ -1,4 +1,4 @@
-"""Questions and answers as slots, small integers for a neural network; times of answers are dates.
+"""Questions and answers as slots, small integers for a neural network.
 
 A date can be copied from the memory, while "three days ago" must be computed. So each moment that an answer names is
 learned as month, day of the month, hour and minute. What is counted from it, such as days ago or hours later, follows
@@ -7,7 +7,7 @@ by the calendar.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import get_args
 
 import numpy as np
@@ -19,7 +19,7 @@ from memenvs.verbalization.language.questions import Question, Speaker, answer_c
 from memenvs.verbalization.language.sampler import QuestionAnswer
 from memenvs.verbalization.language.score import CORRECT, score_clauses
 from memenvs.verbalization.language.speech import later_than
-from memenvs.verbalization.language.times import PRECISIONS
+from memenvs.verbalization.language.times import PRECISIONS, TimeReference
 from memenvs.verbalization.language.times import Family as TimeFamily
 from memenvs.verbalization.language.tuples import LONGEST_AGO, SLOT_SIZES, clauses_to_tuples, too_old, tuples_to_clauses
 from memenvs.verbalization.language.wordings import FAMILIES, KINDS
@@ -50,33 +50,52 @@ QUESTION_SLOTS: dict[str, tuple[str, ...]] = {
 """Slot of a structured question -> its values; number 0 says that it has none."""
 
 
-def answer_slots(log: Log, qa: QuestionAnswer, hands: bool) -> np.ndarray:
-    """Encode the answer to learn: with exact times, and clauses in a fixed order.
+def clauses_to_learn(
+    log: Log,
+    qa: QuestionAnswer,
+    hands: bool,
+    name_time: Callable[[int, int], TimeReference],
+    as_answered: Callable[[tuple[Clause, ...]], Sequence[Clause] | None],
+) -> tuple[Clause, ...]:
+    """Return the clauses of the answer to learn, with exact times where they are right.
 
     The gold answer names times by a phrase that is drawn. An exact time is right whatever the phrase, and can be known.
 
     Args:
         log: The history.
         qa: Question and gold answer.
-        hands: Whether answers say with which hand an object was grasped.
+        hands: Whether answers state with which hand an object was grasped.
+        name_time: Names a moment, given the moment and now.
+        as_answered: What clauses become when a model answers them: through slots, or through words.
+    """
+    question = qa.question
+    moment = qa.reference if question.family == "location.robot" else None
+    clauses = answer_clauses(log, question, referents(log, question), Speaker(name_time, hands), moment)
+    if too_long(clauses) or any(clause.time and too_old(clause.time, qa.now) for clause in clauses):
+        return qa.answer.clauses
+    is_right = score_clauses(as_answered(clauses), qa.answer.clauses, None).category == CORRECT
+    return clauses if is_right else qa.answer.clauses
+
+
+def answer_slots(log: Log, qa: QuestionAnswer, hands: bool) -> np.ndarray:
+    """Encode the answer to learn, with clauses in a fixed order; see `clauses_to_learn`.
+
+    Args:
+        log: The history.
+        qa: Question and gold answer.
+        hands: Whether answers state with which hand an object was grasped.
 
     Returns:
         int16, (MAX_CLAUSES, len(ANSWER_SLOTS)).
     """
     question, now = qa.question, qa.now
-    found = referents(log, question)
-    reference = qa.reference if question.family == "location.robot" else None
-    clauses = answer_clauses(log, question, found, Speaker(plain_time, hands), reference)
-    is_exact = not too_long(clauses) and not any(each.time and too_old(each.time, now) for each in clauses)
-    if is_exact:
-        decoded = tuples_to_clauses(question, clauses_to_tuples(question, clauses, now), now)
-        is_exact = score_clauses(decoded, qa.answer.clauses, None).category == CORRECT
-    if not is_exact:
-        clauses = qa.answer.clauses
-    rows = _encode(question, clauses, [each.time for each in found], now)
-    if question.kind in ORDERED:
-        return rows
-    return sort_clauses(rows)
+
+    def through_tuples(clauses: tuple[Clause, ...]) -> tuple[Clause, ...] | None:
+        return tuples_to_clauses(question, clauses_to_tuples(question, clauses, now), now)
+
+    clauses = clauses_to_learn(log, qa, hands, plain_time, through_tuples)
+    rows = _encode(question, clauses, [referent.time for referent in referents(log, question)], now)
+    return rows if question.kind in ORDERED else sort_clauses(rows)
 
 
 def sort_clauses(rows: np.ndarray) -> np.ndarray:

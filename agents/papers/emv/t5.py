@@ -98,7 +98,7 @@ class T5Writer(nn.Module):
 
 
 def make_t5(config: TextConfig, vocab_size: int) -> T5ForConditionalGeneration:
-    """Make a T5 with new weights, or with those of a folder; nothing is downloaded. See `T5Writer`."""
+    """Make a T5 with new weights or those of a local folder; see `T5Writer`."""
     try:
         from transformers import T5Config, T5ForConditionalGeneration
     except ImportError as error:

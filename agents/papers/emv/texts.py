@@ -9,22 +9,19 @@ from typing import Protocol
 
 import numpy as np
 
+from memenvs.agents.papers.emv.slots import ORDERED, clauses_to_learn
 from memenvs.agents.papers.emv.t5 import EOS, PAD
 from memenvs.verbalization.dialogs import Dialogs
 from memenvs.verbalization.language.facts import Clause
 from memenvs.verbalization.language.log import Log
-from memenvs.verbalization.language.questions import Speaker, answer_clauses, referents, too_long
+from memenvs.verbalization.language.parser import parse_answer
 from memenvs.verbalization.language.sampler import QuestionAnswer
-from memenvs.verbalization.language.score import CORRECT, score_answer
 from memenvs.verbalization.language.speech import make_answer
 from memenvs.verbalization.language.times import TimeReference, moment_forms
 from memenvs.verbalization.language.tokenizer import TOKENIZER, query_text, vocabulary_fingerprint
-from memenvs.verbalization.language.tuples import too_old
 
 #: Texts that are kept once they were encoded, and histories whose logs are.
 _KEPT_TEXTS, _KEPT_LOGS = 131_072, 256
-#: Kinds whose clauses have an order that means something.
-_ORDERED = ("summary",)
 
 
 class TextTokenizer(Protocol):
@@ -106,29 +103,26 @@ def dated_time(moment: int, now: int) -> TimeReference:
 
 
 def target_text(log: Log, qa: QuestionAnswer, hands: bool) -> str:
-    """Return the words to learn: exact times, the first wording, clauses in order.
-
-    Phrases of times and wordings of the gold answer are drawn, and cannot be known.
+    """Return the words to learn: the first wording of `clauses_to_learn`, in a fixed order.
 
     Args:
         log: The history.
         qa: Question and gold answer.
         hands: Whether answers state with which hand an object was grasped.
     """
-    question = qa.question
-    moment = qa.reference if question.family == "location.robot" else None
-    clauses = answer_clauses(log, question, referents(log, question), Speaker(dated_time, hands), moment)
-    if not too_long(clauses) and not any(clause.time and too_old(clause.time, qa.now) for clause in clauses):
-        text = make_answer(qa.kind, question.family, _sorted(qa, clauses), 0).text
-        if score_answer(text, qa, None).category == CORRECT:
-            return text
-    return make_answer(qa.kind, question.family, _sorted(qa, qa.answer.clauses), 0).text
+
+    def say(clauses: tuple[Clause, ...]) -> str:
+        in_order = clauses if qa.kind in ORDERED else tuple(sorted(clauses, key=_names))
+        return make_answer(qa.kind, qa.question.family, in_order, 0).text
+
+    def through_words(clauses: tuple[Clause, ...]) -> tuple[Clause, ...] | None:
+        return parse_answer(qa.kind, say(clauses), qa.now)
+
+    return say(clauses_to_learn(log, qa, hands, dated_time, through_words))
 
 
-def _sorted(qa: QuestionAnswer, clauses: Iterable[Clause]) -> tuple[Clause, ...]:
-    if qa.kind in _ORDERED:
-        return tuple(clauses)
-    return tuple(sorted(clauses, key=lambda clause: [str(value or "") for value in clause]))
+def _names(clause: Clause) -> list[str]:
+    return [str(value or "") for value in clause]
 
 
 class Texts:

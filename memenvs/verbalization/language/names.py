@@ -1,4 +1,4 @@
-"""The closed lists of names and numbers: as words, as regular expressions, and their symbols."""
+"""Names and numbers of the language: words, regular expressions, symbols."""
 
 from __future__ import annotations
 

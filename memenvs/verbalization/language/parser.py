@@ -1,4 +1,6 @@
-"""Parse answers into clauses, the inverse of `speech.say`, and typed questions, the inverse of their grammar.
+"""Parse answers into clauses, and typed questions.
+
+Both are inverses: of `speech.say`, and of the grammar of questions.
 
 Names are those of the closed lists, longest first, as whole words. Every clause of an answer is one tuple with its own
 verb, place and outcome.

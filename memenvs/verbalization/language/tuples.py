@@ -1,4 +1,4 @@
-"""Answers as tuples of small integers, and actions that spell them: one fact, or one token of its words, each.
+"""Answers as tuples of small integers, and the actions that spell them fact by fact.
 
 A tuple is one clause. A number 0 says nothing, and n stands for value n - 1 of its slot; `emit` is 1 for a clause and 0
 for the end of the answer. A time is a day, counted back from the question, an hour and a minute; without a minute it is

@@ -1,6 +1,6 @@
 """Agents: memories, policies and learners that plug into Stable-Baselines3.
 
-Each public name is imported on first use: torch takes seconds to import, which `python -m memenvs.agents --help` and
+Each public name is imported on first use: torch takes seconds to import, which `python -m memenvs --help` and
 `import memenvs.agents` need not wait for.
 """
 

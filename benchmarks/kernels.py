@@ -86,7 +86,7 @@ def lstm_iteration(is_small: bool) -> Run:
 KERNELS = (
     Kernel(
         "frmqn_cpu: a sequence of FRMQN as one function with compiled reads",
-        "memenvs-agents train coverage-laptop:frmqn",
+        "memenvs train coverage-laptop:frmqn",
         frmqn_iteration,
         (FRMQNMemory, "_run_kernel", FRMQNMemory._run_steps),
     ),

@@ -10,16 +10,14 @@ docs/choosing.md. Without names all tables are printed.
 from __future__ import annotations
 
 import argparse
-import io
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from matplotlib.figure import Figure
-from PIL import Image
 from result_pages import explorers, in_context, readme, room_ballet, verbalization, visual_match, vln
 
-from memenvs.agents.experiments.report import figure_png
+from memenvs.agents.experiments.report import small_png
 from memenvs.files import write_file
 
 TABLES: Mapping[str, Callable[[], None]] = {
@@ -46,17 +44,6 @@ FIGURES: Mapping[str, Callable[[], Figure]] = {
     "vln": vln.draw_vln,
     "episodic_qa": verbalization.draw_episodic_qa,
 }
-
-
-def small_png(figure: Figure) -> bytes:
-    """Encode a figure as PNG with 256 colours, in a third of the bytes.
-
-    Only the smoothed edges of lines and letters change, by little.
-    """
-    image = Image.open(io.BytesIO(figure_png(figure))).convert("RGB")
-    buffer = io.BytesIO()
-    image.quantize(256, dither=Image.Dither.NONE).save(buffer, "png", optimize=True)
-    return buffer.getvalue()
 
 
 def main() -> int:

@@ -147,7 +147,7 @@ def test_agents_are_layers() -> None:
 
 SCRIPT = """
 import contextlib, io, json, sys
-from memenvs.agents.cli import main
+from memenvs.cli import main
 
 with contextlib.redirect_stdout(io.StringIO()):
     status = main(["train", "ci-smoke", "--out", "run", "--total_steps", "1024", "--json"])

@@ -312,7 +312,7 @@ def test_entry_points_and_broken_ones(tmp_path: Path) -> None:
         tmp_path,
         "from memenvs.cli import main; main(['list', '--json'])\n"
         "from memenvs.agents.memory import memories, make_memory; make_memory('plugged', 3); memories()\n"
-        "from memenvs.agents.cli import main; main(['presets', 'plugged', '--json'])",
+        "from memenvs.cli import main; main(['presets', 'plugged', '--json'])",
     )
     rows, preset = map(json.loads, done.stdout.splitlines())
     assert done.returncode == 0, done.stderr
@@ -347,7 +347,6 @@ def test_entry_points_and_broken_ones(tmp_path: Path) -> None:
 
 
 def test_modules_of_the_working_folder(tmp_path: Path, monkeypatch, capsys) -> None:
-    from memenvs.agents.cli import main as agents_main
     from memenvs.cli import main
 
     monkeypatch.chdir(tmp_path)
@@ -367,9 +366,7 @@ def test_modules_of_the_working_folder(tmp_path: Path, monkeypatch, capsys) -> N
             "\nA trial: endless;" in (text := capsys.readouterr().out)
             and "\n  x = Box(0.0, 1.0, (1,), float32)" in text
         )
-        assert (
-            main(["list", "--import", "no_such_module"]) == agents_main(["presets", "--import", "no_such_module"]) == 2
-        )
+        assert main(["list", "--import", "no_such_module"]) == main(["presets", "--import", "no_such_module"]) == 2
         err = capsys.readouterr().err
         assert err.count("error: argument --import no_such_module: No module named 'no_such_module'") == 2
     finally:
@@ -420,20 +417,6 @@ def test_list_prints_a_command_that_plays_a_rule_of_others(tmp_path: Path, monke
         sys.modules.pop("own_signal_here", None)
 
 
-def test_each_program_names_the_commands_of_the_other(capsys) -> None:
-    from memenvs.agents.cli import main as agents_main
-    from memenvs.cli import main
-
-    for program, command, message in (
-        (main, "train", "'train' is a command of python -m memenvs.agents: python -m memenvs.agents train"),
-        (agents_main, "rollout", "'rollout' is a command of memenvs: memenvs rollout"),
-        (main, "trian", "unknown 'trian'; choose from ['list'"),
-    ):
-        with pytest.raises(SystemExit):
-            program([command])
-        assert message in capsys.readouterr().err
-
-
 def test_ids_of_others_on_the_command_line(tmp_path: Path, capsys) -> None:
     from memenvs.cli import main
 
@@ -449,7 +432,7 @@ def test_ids_of_others_on_the_command_line(tmp_path: Path, capsys) -> None:
     for command, message in (
         (["rollout", "CartPole-v1", "--policy", "oracle"], "--policy oracle: CartPole-v1 is no task of memenvs, so it"),
         (["rollout", "mine/Bare-v0", "--policy", "oracle"], "--policy oracle: Bare does not define oracle_actions"),
-        (["record", "mine/Bare-v0", "--out", video], "argument ID: Bare does not define render, its picture"),
+        (["record", "mine/Bare-v0", "--out", video], "argument TARGET: Bare does not define render, its picture"),
         (
             ["record", "mine/Blind-v0", "--out", video],
             "must have the render mode 'rgb_array', got mine/Blind-v0 with []",

@@ -51,7 +51,7 @@ _PLACES: dict[str, str] = {}
 
 
 def register_preset(name: str, preset: Preset, family: str) -> None:
-    """Register a preset of one's own, for `memenvs-agents presets` and `train`.
+    """Register a preset of one's own, for `memenvs presets` and `train`.
 
     An installed package names a function that calls this in its entry points `memenvs.presets`.
 
@@ -125,14 +125,14 @@ def find_preset(name: str) -> RunConfig:
     preset = next((family[base] for _, family in _families() if base in family), None)
     if preset is None:
         raise ValueError(
-            f"unknown preset {name!r}; {choices_for(name, preset_descriptions())} (`memenvs-agents presets` lists them)"
+            f"unknown preset {name!r}; {choices_for(name, preset_descriptions())} (`memenvs presets` lists them)"
         )
     if not separator:
         return preset.config
     try:
         return preset.variant(variant)
     except ValueError as error:
-        more = f" (`memenvs-agents presets {base}` lists them)" * bool(preset.variants)
+        more = f" (`memenvs presets {base}` lists them)" * bool(preset.variants)
         raise ValueError(f"preset {base!r}: {error}{more}") from None
 
 

@@ -24,7 +24,7 @@ def training_command(config: RunConfig) -> str | None:
         return None
     _, name, pairs = min(found, key=lambda each: each[0])
     settings = (f"--{key} {shlex.quote(json.dumps(value))}" for key, value in pairs)
-    return " ".join(["memenvs-agents train", name, *settings])
+    return " ".join(["memenvs train", name, *settings])
 
 
 def _overrides(preset: dict[str, Any], wanted: dict[str, Any]) -> list[tuple[str, Any]]:

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 
 from generate.markdown import code, page, section, settings_table, table
-from generate.results import Result, all_results, linked, results_table, study_page
+from generate.results import Result, all_results, linked, results_table
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.experiments.registry import find_learner_by_name
 from memenvs.agents.vec_env import check_observation_space
@@ -138,7 +138,7 @@ learner = SupervisedLearner(model, QuestionConfig(batch_size=4), total_steps=3, 
 learner.learn(3, on_step=lambda log: print(log["answer_loss"], log["auxiliary_loss"], log["accuracy"]))
 """,
         "questions",
-        commands=("memenvs-agents train episodic-qa", "python examples/episodic_qa.py"),
+        commands=("memenvs train episodic-qa", "python examples/episodic_qa.py"),
     ),
     Algorithm(
         "memory.allocator",
@@ -202,7 +202,7 @@ results = TrialEvaluator(env, n_steps=500, n_trials=8).run(OraclePolicy(env))
 curve = results.curve("return")
 print(curve.mean, curve.stderr)  # by episode of the trial
 """,
-        commands=("memenvs-agents evaluate runs/darkroom-0", "memenvs-agents report runs/darkroom-0"),
+        commands=("memenvs evaluate runs/darkroom-0", "memenvs report runs/darkroom-0"),
     ),
     Algorithm(
         "algorithms.distributed",
@@ -220,8 +220,8 @@ model = PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy_kwargs, proce
 model.learn(256)
 """,
         commands=(
-            "torchrun --nproc_per_node 4 -m memenvs.agents train extobjnav --out runs/nav",
-            "accelerate launch --multi_gpu --num_processes 4 -m memenvs.agents train extobjnav --out runs/nav",
+            "torchrun --nproc_per_node 4 -m memenvs train extobjnav --out runs/nav",
+            "accelerate launch --multi_gpu --num_processes 4 -m memenvs train extobjnav --out runs/nav",
         ),
     ),
 )
@@ -370,17 +370,16 @@ def _mark(yes: bool) -> str:
 def _results(algorithm: Algorithm) -> list[Result]:
     if algorithm.name == "AdaptiveAllocator":
         return [
-            each
-            for each in all_results()
-            if "allocation" in each.config.policy or getattr(each.config.learner, "allocator", None) is not None
+            result
+            for result in all_results()
+            if "allocation" in result.config.policy or getattr(result.config.learner, "allocator", None) is not None
         ]
-    return [each for each in all_results() if each.config.kind.name == algorithm.learner]
+    return [result for result in all_results() if result.config.kind.name == algorithm.learner]
 
 
 def _commands(algorithm: Algorithm, results: list[Result]) -> str:
-    studies = dict.fromkeys(study_page(each.study)[1] for each in results)
-    presets = [f"memenvs-agents train {each.preset}" for each in results[:1]]
-    return code("\n".join([*presets, *studies, *algorithm.commands]), "bash") if results or algorithm.commands else ""
+    studies = dict.fromkeys(result.command for result in results)
+    return code("\n".join([*studies, *algorithm.commands]), "bash") if results or algorithm.commands else ""
 
 
 def _parameters(algorithm: Algorithm) -> str:

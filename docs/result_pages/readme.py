@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-
-import numpy as np
 
 from memenvs.agents.experiments.statistics import format_percent
 from memenvs.agents.studies.study_results import metric_means
+from memenvs.agents.study import read_rows
 from memenvs.cli.listing import verdict_cell
 from memenvs.registry import ENVIRONMENTS, find_environment
 from result_pages.room_ballet import ballet
@@ -81,9 +79,9 @@ def print_memory() -> None:
 
 def _study(task: str, memory: str, factor: float = 1.0) -> str:
     """Score of a memory in the last episode, over the seeds of the study "Does your task need memory?"."""
-    rows = [json.loads(line) for line in STUDY.read_text().splitlines()]
-    scores = [row["scores"][-1] for row in rows if (row["task"], row["memory"]) == (task, memory)]
-    return f"{format_fixed(factor * np.array(scores), 1)} (`{memory}`)"
+    metric = "return" if task.startswith("darkroom") else "success"
+    scores = read_rows(STUDY).means(task, memory, metric)[:, -1]
+    return f"{format_fixed(factor * scores, 1)} (`{memory}`)"
 
 
 #: What is studied, id to start with, how agents learn it, settings of what is observed, a preset and its minutes.

@@ -1,15 +1,17 @@
 """Commands about a robot's life: `score emv` and `verbalization questions`.
 
-This module is imported with the command line. Each function therefore imports what it needs when it is called.
+Every command that names policies imports this module. Each function therefore imports what it needs when it is called.
 """
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
-from memenvs.cli.common import as_user_error, check_output, non_negative_int, positive_int, print_json
-from memenvs.cli.extensions import Command, Extension, Scorer
+from memenvs.cli.common import as_user_error, check_output
+from memenvs.cli.extensions import Extension, Scorer
+from memenvs.cli.parser import non_negative_int, positive_int
 
 _PRESETS = ("faithful", "debiased")
 
@@ -35,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     questions.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """Write a file of questions, the only action."""
     from memenvs.verbalization.language.question_sets import QuestionSet, write_questions
 
@@ -43,20 +45,23 @@ def run(arguments: argparse.Namespace) -> None:
     names = ("preset", "split", "scale", "data_seed", "lengths", "questions", "paraphrases")
     with as_user_error("OUT.json", ValueError, OSError):
         count = write_questions(out, QuestionSet(**{name: getattr(arguments, name) for name in names}))
-    if arguments.json:
-        print_json({"file": str(out), "questions": count})
-    else:
+    if not arguments.json:
         print(f"{count} questions in {out}; fill in the answers, then: memenvs score emv {out}")
+    return {"file": str(out), "questions": count}
 
 
-def _score(arguments: argparse.Namespace) -> None:
+def _score(arguments: argparse.Namespace) -> dict[str, Any]:
     from memenvs.verbalization.language.question_sets import score_file, summarise
 
     with as_user_error("FILE", ValueError, OSError):
         summary = summarise(score_file(Path(arguments.file)))
-    if arguments.json:
-        print_json(summary)
-        return
+    if not arguments.json:
+        _print_summary(summary)
+    return summary
+
+
+def _print_summary(summary: dict[str, Any]) -> None:
+    """Print right answers by kind and length, facts, and categories."""
     rows: dict[str, dict[str, float]] = summary["correct"]
     columns = list(next(iter(rows.values()), {}))
     print(f"{'right answers, %, by episodes':30}" + "".join(f"{column:>7}" for column in columns))
@@ -71,13 +76,5 @@ def _score(arguments: argparse.Namespace) -> None:
 
 EXTENSION = Extension(
     family="verbalization",
-    commands=(
-        Command(
-            name="verbalization",
-            help="questions about a robot's life: write a file of them",
-            add_arguments=add_arguments,
-            run=run,
-        ),
-    ),
     scorers={"emv": Scorer(help="a file of `memenvs verbalization questions` with answers", run=_score)},
 )

@@ -71,7 +71,7 @@ def test_every_preset_has_a_page_and_a_row(pages):
     for name, preset in PRESETS.items():
         page = pages["presets"][f"{name}.md"]
         assert f"| [`{name}`]({name}.md) |" in pages["presets"]["index.md"]
-        assert f"memenvs-agents train {name}\n" in page and sections(page)["Settings"]
+        assert f"memenvs train {name}\n" in page and sections(page)["Settings"]
         for variant, each in preset.variants.items():
             assert f"| `:{variant}` | {each.about} |" in page
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memenvs.__main__ import main
+from memenvs.cli import main
 from memenvs.core import TrialEnv
 from memenvs.vln.cvdn import CVDN
 from memenvs.vln.graph import Graph, Graphs

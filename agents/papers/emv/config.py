@@ -155,7 +155,7 @@ class TextConfig:
 
     Raises:
         TypeError: A value of another type, or an unknown size.
-        ValueError: A value out of range, or sizes beside weights.
+        ValueError: A value out of range, or sizes together with weights.
     """
 
     weights: str | None = None

@@ -1,4 +1,4 @@
-"""T5 of `transformers`, whose decoder reads a memory beside the question."""
+"""T5 of `transformers`, whose decoder reads a memory and the question."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class T5Writer(nn.Module):
 
     Source:
         Raffel et al., "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer", JMLR 2020.
-        The memory beside the question: Bärmann, Waibel and Asfour, "Deep Episodic Memory for Verbalization of Robot
+        The memory next to the question: Bärmann, Waibel and Asfour, "Deep Episodic Memory for Verbalization of Robot
         Experience", RA-L 2021.
     """
 

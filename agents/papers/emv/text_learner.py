@@ -41,7 +41,7 @@ class TextAnswering(AnsweringModel):
     Difference from the paper:
         The answer to learn has exact times, the first wording and clauses in a fixed order, since phrases and wordings
         of the gold answer are drawn; answers are scored against the gold one. Vectors of the resolved time of a
-        question and of the present stand beside the words. With `TextConfig.retrieval`
+        question and of the present are added to the words. With `TextConfig.retrieval`
         a head of structured answers, which the thesis has not, reads the memory before the T5 does.
 
     Args:

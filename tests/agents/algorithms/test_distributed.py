@@ -17,10 +17,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from memenvs.agents import PartialUpdatePPO
-from memenvs.agents.__main__ import main
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.experiments.directory import CHECKPOINT, METRICS
 from memenvs.agents.experiments.train import check_config
+from memenvs.cli import main
 from tests.agents.algorithms.two_processes import CHANGES, RUN, one_step, rollout_of
 from tests.agents.learners import gradients, learner
 from tests.processes import Python, run_python
@@ -142,7 +142,7 @@ def test_a_run_goes_on_with_the_same_bits(folder, found):
     assert (folder / "broken" / CHECKPOINT).read_bytes() == (folder / "whole" / CHECKPOINT).read_bytes()
 
 
-#: `python -m memenvs.agents`, then writes the names of the threads that are left, where /proc lists them.
+#: `python -m memenvs`, then writes the names of the threads that are left, where /proc lists them.
 RUN_AND_LIST_THREADS = """
 import os, runpy
 from pathlib import Path

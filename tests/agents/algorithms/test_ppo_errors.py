@@ -12,7 +12,7 @@ import torch
 from gymnasium import spaces
 
 from memenvs.agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, PPOConfig, make_vec_env
-from memenvs.agents.__main__ import main
+from memenvs.cli import main
 from memenvs.core import TrialEnv
 from memenvs.registry import ENVIRONMENTS
 from tests.agents.learners import (

@@ -14,7 +14,6 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from memenvs.agents.__main__ import main
 from memenvs.agents.algorithms import archive
 from memenvs.agents.algorithms.supervised import SupervisedLearner, evaluate_model
 from memenvs.agents.algorithms.supervised_config import SupervisedConfig
@@ -29,6 +28,7 @@ from memenvs.agents.experiments.prediction_experiment import (
 )
 from memenvs.agents.experiments.train import check_config, train_run
 from memenvs.agents.sat.prediction import AllocatedBallet, BalletPrediction, make_prediction_model
+from memenvs.cli import main
 from memenvs.retention import STRATEGIES, retained
 from tests.agents.algorithms.supervised_processes import ALLOCATED, SMALL
 from tests.processes import Python

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from memenvs.agents.__main__ import main
 from memenvs.agents.presets import FAMILIES, PRESETS, find_preset, preset_descriptions
+from memenvs.cli import main
 
 
 def names(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:

@@ -12,7 +12,6 @@ from PIL import Image
 from torch import Tensor
 
 from memenvs.agents import PartialUpdatePPO, make_vec_env
-from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.attention_figures import goals_figure
 from memenvs.agents.experiments.attention_patterns import describe_heads, describe_uniform
 from memenvs.agents.experiments.attention_probe import probe_run
@@ -23,6 +22,7 @@ from memenvs.agents.experiments.train import train_run
 from memenvs.agents.memory import StepInputs
 from memenvs.agents.memory.relic import RelicConfig, RelicMemory, Sink
 from memenvs.agents.presets import find_preset
+from memenvs.cli import main
 from tests.agents.learners import darkroom, learner
 
 STEPS, STARTS = 13, (0, 4, 5, 9)

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import EVALUATION_SEED, trained_policy
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import find_preset
+from memenvs.cli import main
 
 minari = pytest.importorskip("minari", reason="needs minari: pip install 'memenvs[minari]'")
 

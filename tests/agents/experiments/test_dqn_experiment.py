@@ -13,13 +13,13 @@ import pytest
 import torch
 
 from memenvs.agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, PPOConfig
-from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import BEST, CHECKPOINT, VALIDATION, RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_run, trained_policy
 from memenvs.agents.experiments.train import check_config, train_run
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator
 from memenvs.agents.vec_env import TrialVecEnv
+from memenvs.cli import main
 from tests.processes import run_python
 
 SMALL = RunConfig(

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.paths import EpisodePath, compare_paths, curve_by_step, draw_path, play_paths
@@ -21,6 +20,7 @@ from memenvs.agents.experiments.train import train_run
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator
 from memenvs.agents.presets import find_preset
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
+from memenvs.cli import main
 from memenvs.resets import stream_seed
 
 COVERAGE = {"split": "test", "modalities": ["pose"], "max_episode_steps": 12}

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import METRICS, RunDirectory
 from memenvs.agents.experiments.evaluation_files import read_demonstrated, read_evaluation
@@ -19,6 +18,7 @@ from memenvs.agents.experiments.report import BASELINES, in_context_figure
 from memenvs.agents.experiments.seed_groups import check_same_task, group_by_settings
 from memenvs.agents.presets import find_preset
 from memenvs.agents.studies.study_results import result_names
+from memenvs.cli import main
 from memenvs.files import is_side_file
 from tests.side_files import put_side_files
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.programs
 
 STOPPED = """
 import importlib, math, os, signal, sys
-from memenvs.agents.__main__ import main
+from memenvs.cli import main
 from memenvs.agents.experiments import callback
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.train import train_run

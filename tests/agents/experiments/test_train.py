@@ -15,13 +15,13 @@ import pytest
 import torch
 
 from memenvs.agents import PartialUpdatePPO, PPOConfig
-from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import CHECKPOINT, LOCK, RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_run, trained_policy
 from memenvs.agents.experiments.run_report import write_report
 from memenvs.agents.experiments.train import check_config, train_run
 from memenvs.agents.presets import find_preset
+from memenvs.cli import main
 from tests.processes import run_python
 
 SMALL = with_overrides(

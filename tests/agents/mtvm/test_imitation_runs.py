@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from memenvs.agents import make_vec_env
-from memenvs.agents.__main__ import main
 from memenvs.agents.algorithms import checkpoint
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
@@ -22,6 +21,7 @@ from memenvs.agents.mtvm import config as config_module
 from memenvs.agents.mtvm.imitation import ImitationA2C
 from memenvs.agents.mtvm.imitation_config import ImitationConfig
 from memenvs.agents.mtvm.word_attention import record_word_attention
+from memenvs.cli import main
 from tests.agents.mtvm.learners import DRY, ENV, SIZES, kwargs, weights
 from tests.damage import members_of, zipped
 

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from memenvs.agents import EpisodeDQN, PartialUpdatePPO, make_vec_env
-from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.policies.policy_arguments import ACTION_MASK
+from memenvs.cli import main
 from tests.agents.mtvm.learners import ENV, kwargs
 
 POLICY: dict[str, Any] = {

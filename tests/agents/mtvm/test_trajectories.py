@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from memenvs.__main__ import main as score
-from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_run, evaluation_env
@@ -17,6 +15,8 @@ from memenvs.agents.experiments.play import RandomPolicy
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.mtvm.imitation_config import ImitationConfig
 from memenvs.agents.mtvm.trajectories import check_trajectories, write_trajectories
+from memenvs.cli import main
+from memenvs.cli import main as score
 from memenvs.vln.results import TASKS, score_file
 from tests.agents.mtvm.learners import SIZES, kwargs
 

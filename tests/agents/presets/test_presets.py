@@ -65,9 +65,7 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
         ) as error:
             find_preset(name)
         assert len(str(error.value)) < 400
-    with pytest.raises(
-        ValueError, match=r"unknown preset '\?{4}'; none of \d+ is similar \(`memenvs-agents presets` lists"
-    ):
+    with pytest.raises(ValueError, match=r"unknown preset '\?{4}'; none of \d+ is similar \(`memenvs presets` lists"):
         find_preset("????")
     with pytest.raises(ValueError, match=r"preset 'darkroom': unknown variant 'no-ie'; did you mean 'no-iea'"):
         find_preset("darkroom:no-ie")

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from memenvs.agents import PartialUpdatePPO, make_vec_env
-from memenvs.agents.__main__ import main
 from memenvs.agents.algorithms.checkpoint import drop_training_state
 from memenvs.agents.experiments.config import read_config
 from memenvs.agents.experiments.evaluate import evaluation_env
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
 from memenvs.agents.presets import find_preset
 from memenvs.agents.presets.pretrained import PRETRAINED, load_pretrained
+from memenvs.cli import main
 
 
 def test_names_and_sizes() -> None:

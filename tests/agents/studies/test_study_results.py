@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.presets import find_preset, preset_descriptions
@@ -25,6 +24,7 @@ from memenvs.agents.studies.study_results import (
     result_names,
     write_result,
 )
+from memenvs.cli import main
 
 CONFIG = with_overrides(find_preset("darkroom:k1"), [("seed", 3), ("eval_trials", 7), ("policy.memory_kwargs.dim", 32)])
 

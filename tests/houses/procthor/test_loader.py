@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from memenvs.__main__ import main
+from memenvs.cli import main
 from memenvs.houses.classes import CLASS_INDEX, CLASSES, MATERIAL_INDEX, MATERIALS, PAINTING_MATERIALS
 from memenvs.houses.house import House, ShapeBuilder, polygon_area
 from memenvs.houses.procedural.generator import procedural_house

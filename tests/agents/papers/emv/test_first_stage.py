@@ -118,7 +118,7 @@ def test_bad_sources(tmp_path):
 
 
 def test_presets_name_the_folder_of_their_first_stage():
-    """That of `memenvs-agents train`, so that the two commands work one after the other."""
+    """That of `memenvs train`, so that the two commands work one after the other."""
     for name in ("", "-ct", "-lstm-o1"):
         second, first = find_preset(f"episodic-qa:wide-text{name}"), f"episodic-qa:wide{name}"
         assert second.encoder_from is not None

@@ -10,18 +10,17 @@ import numpy as np
 import pytest
 import torch
 
-from memenvs.agents.__main__ import main
-from memenvs.agents.cli.ask import EXAMPLES
-from memenvs.agents.cli.parser import ANSWERER
+from memenvs.agents.cli.ask import ANSWERER, EXAMPLES
 from memenvs.agents.papers.emv.conversation import Conversation
 from memenvs.agents.papers.emv.data import load_arrays
 from memenvs.agents.papers.emv.experiment import load_answering
 from memenvs.agents.papers.emv.learner import QuestionBatch
 from memenvs.agents.presets import find_preset
 from memenvs.agents.studies.study_results import read_result
+from memenvs.cli import main
 from memenvs.verbalization.language.score import CORRECT
 
-PRESET, ROW = "episodic-qa:longer", Path(__file__).parents[3] / "results" / "episodic_qa" / "episodic-qa-longer-2"
+PRESET, ROW = "episodic-qa:longer", Path(__file__).parents[4] / "results" / "episodic_qa" / "episodic-qa-longer-2"
 
 
 def test_it_is_small_and_of_its_preset():
@@ -37,7 +36,7 @@ def test_examples_are_answered_rightly(capsys):
     with pytest.raises(SystemExit):
         main(["ask", "--help"])
     text = " ".join(capsys.readouterr().out.split())
-    life, question = re.findall(r'memenvs-agents ask --life (\d+) --question "(.*?)" --gold', text)[0]
+    life, question = re.findall(r'memenvs ask --life (\d+) --question "(.*?)" --gold', text)[0]
     default = int(re.findall(r"number of the life, any \(default (\d+)\)", text)[0])
     model = load_answering(ANSWERER)
     for conversation, questions in (

@@ -1,4 +1,4 @@
-"""`memenvs-agents presets`."""
+"""`memenvs presets`."""
 
 from __future__ import annotations
 
@@ -10,19 +10,24 @@ from typing import Any
 from memenvs.agents.presets import FAMILIES, PRESETS, find_preset, preset_descriptions
 from memenvs.agents.presets.preset import SEPARATOR
 
+ARGUMENTS = """
+name NAME?: show this one; or list presets and variants whose names contain it or, with * or ?, match it, such as
+    'darkroom:*'
+"""
 
-def presets(options: argparse.Namespace, extra_arguments: list[str]) -> Any:
+
+def run(arguments: argparse.Namespace) -> Any:
     """List the presets by family, those that match a pattern, or show one with its variants."""
-    if options.name is None:
-        return _list_families(options.json)
+    if arguments.name is None:
+        return _list_families(arguments.json)
     names = preset_descriptions()
-    pattern = options.name if set(options.name) & set("*?") else f"*{options.name}*"
-    found = {name: about for name, about in names.items() if fnmatchcase(name, pattern)}
-    if options.name in names or not found:
-        return _show_preset(options.name, options.json)  # an unknown name raises, with the nearest ones
-    if not options.json:
-        _print_names(found)
-    return [{"name": name, "about": about} for name, about in found.items()]
+    pattern = arguments.name if set(arguments.name) & set("*?") else f"*{arguments.name}*"
+    matches = {name: about for name, about in names.items() if fnmatchcase(name, pattern)}
+    if arguments.name in names or not matches:
+        return _show_preset(arguments.name, arguments.json)  # an unknown name raises, with the nearest ones
+    if not arguments.json:
+        _print_names(matches)
+    return [{"name": name, "about": about} for name, about in matches.items()]
 
 
 def _list_families(as_json: bool) -> list[dict[str, Any]]:
@@ -51,7 +56,7 @@ def _show_preset(name: str, as_json: bool) -> dict[str, Any]:
         about = PRESETS[base].variants[variant].about if variant else PRESETS[base].about
         print(f"{name}: {about}")
         if not variant:
-            _print_names({f"{base}{SEPARATOR}{key}": each.about for key, each in PRESETS[base].variants.items()})
+            _print_names({f"{base}{SEPARATOR}{key}": row.about for key, row in PRESETS[base].variants.items()})
         print(json.dumps(settings, indent=1))
     return settings
 

@@ -25,11 +25,11 @@ from _peer import machine
 
 from memenvs.agents.algorithms.supervised import SupervisedLearner
 from memenvs.agents.memory import StepInputs
+from memenvs.agents.papers.emv.data import DialogArrays, load_arrays
+from memenvs.agents.papers.emv.experiment import make_question_answering
+from memenvs.agents.papers.emv.learner import QuestionBatch, SlotAnswering
+from memenvs.agents.papers.emv.slots import ANSWER_SLOTS
 from memenvs.agents.presets import find_preset
-from memenvs.agents.verbalization.answer_slots import ANSWER_SLOTS
-from memenvs.agents.verbalization.arrays import DialogArrays, load_arrays
-from memenvs.agents.verbalization.experiment import make_question_answering
-from memenvs.agents.verbalization.prediction import QuestionAnswering, QuestionBatch
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.language.facts import MAX_CLAUSES
 
@@ -37,12 +37,12 @@ MEMORIES = ("", "ct", "ct-26", "ct-slots", "ct-log", "lstm-o1", "lstm-on")
 HISTORIES, QUESTIONS = 32, 16
 
 
-def make(variant: str) -> tuple[QuestionAnswering, Any]:
+def make(variant: str) -> tuple[SlotAnswering, Any]:
     """Make the untrained model of a variant of `episodic-qa`; also return its settings."""
     config = find_preset("episodic-qa" + f":{variant}" * bool(variant))
     torch.manual_seed(0)
     model = make_question_answering(config.env, {**config.env_kwargs, "scale": "smoke"}, config.policy)
-    assert isinstance(model, QuestionAnswering)
+    assert isinstance(model, SlotAnswering)
     return model, config
 
 

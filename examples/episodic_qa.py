@@ -10,7 +10,7 @@ of one core, the last test not counted.
     longer     ct-lt, ct, lstm-o1, ct-26 and ct-log with three times as many batches, a wider head and a lower learning
                rate; 22 to 25 minutes of one core a run
     forms      ct-lt-learned, ml-ct-lt, layers of the thesis, blocks whose steps see each other
-    inputs     encodings of symbols and dates; symbols, signals or images alone
+    inputs     symbols, signals or images alone
     wide       ct-lt, ct and lstm-o1 with vectors of 128 numbers in place of 64, and more long histories; 16 to 23
                minutes of one core a run
     wide-head  as `wide`, with a head of 384 numbers in place of 192, and 3,200 batches in place of 5,000; 22 to 26
@@ -53,8 +53,6 @@ TABLES = {
     "forms": ["", "ct-lt-learned", "ml-ct-lt", "bidirectional", "faithful-layers"],
     "inputs": [
         "",
-        "index-symbols",
-        "integer-dates",
         "only-symbols",
         "only-signals",
         "only-images",

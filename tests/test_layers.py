@@ -34,7 +34,7 @@ TASKS = (
     "vln",
 )
 #: Papers that are more than a memory.
-PAPERS = ("memenvs.agents.papers", "memenvs.agents.verbalization")
+PAPERS = ("memenvs.agents.papers",)
 
 
 @cache

@@ -14,10 +14,10 @@ import memenvs.cli
 from memenvs.progress import part_of, progress_bar
 from memenvs.registry import ENVIRONMENTS
 from memenvs.verbalization.language.question_sets import QuestionSet, write_questions
-from tests.agents.verbalization.small_runs import save_untrained
+from tests.agents.papers.emv.small_runs import save_untrained
 
 #: Commands that take less than five seconds, or show progress in another form.
-QUICK = {"list", "test-set", "play", "assets", "score", "doctor", "ask"} | {
+QUICK = {"list", "test-set", "play", "assets", "score", "doctor", "ask", "verbalization"} | {
     "pack",
     "presets",
     "report",
@@ -33,7 +33,6 @@ MEMENVS = {
     "certify": (["Darkroom-Gap-v0", "--quick"], "certifying"),
     "record": (["Darkroom-v0", "--steps", "3", "--out", "video.gif"], "playing"),
     "warmup": ([], "compiling"),
-    "verbalization": (["gate", "--histories", "2"], "questions"),
 }
 #: Needs Minari.
 DATASET = ["dataset", "Darkroom-v0", "--policy", "random", "--episodes", "2", "--out", "darkroom/random-v0", *EPISODE]
@@ -89,7 +88,6 @@ def test_environment_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(tmp_path)
     write_houses(tmp_path, two_rooms())
     monkeypatch.setattr("memenvs.cli.warmup.ENVIRONMENTS", ENVIRONMENTS[:1])
-    monkeypatch.setattr("memenvs.verbalization.language.text_only.failures", lambda rates, preset: [])
     for name, (arguments, text) in MEMENVS.items():
         check_bar(memenvs.cli.main, [name, *arguments], text, terminal)
 

@@ -21,7 +21,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         raise UserError(f"argument file: no file at {arguments.file}")
     model = load_model(arguments)
 
-    from memenvs.agents.verbalization.answer_files import fill_in_answers
+    from memenvs.agents.papers.emv.conversation import fill_in_answers
 
     with as_user_error("file", ValueError, OSError), progress_bar("answering", quiet=arguments.json) as progress:
         count = fill_in_answers(model, arguments.file, progress)

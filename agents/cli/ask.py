@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from memenvs.cli.common import UserError, print_json
 
 if TYPE_CHECKING:
-    from memenvs.agents.verbalization.conversation import Conversation, Reply
-    from memenvs.agents.verbalization.prediction import AnsweringModel
+    from memenvs.agents.papers.emv.conversation import Conversation, Reply
+    from memenvs.agents.papers.emv.learner import AnsweringModel
 
 ARGUMENTS = """
 model MODEL?: folder of a run of the preset episodic-qa, or a checkpoint of one (default: the model of the package)
@@ -30,7 +30,7 @@ In a conversation, `help` lists what else can be typed: gold, life, examples, gr
 memenvs ask --life 7 --question "what did you grasp today at about 03 PM?" --gold
 """
 
-ANSWERER = Path(__file__).parents[1] / "verbalization" / "episodic-qa.zip"
+ANSWERER = Path(__file__).parents[1] / "papers" / "emv" / "episodic-qa.zip"
 """Checkpoint of a trained model that answers questions; it comes with the package."""
 EXAMPLES = 5
 """Questions that are shown as examples."""
@@ -87,7 +87,7 @@ def load_model(arguments: argparse.Namespace) -> AnsweringModel:
 
     import torch
 
-    from memenvs.agents.verbalization.experiment import load_answering
+    from memenvs.agents.papers.emv.experiment import load_answering
 
     torch.set_num_threads(1)  # the models are small: more threads wait for each other
     return load_answering(arguments.model)
@@ -95,7 +95,7 @@ def load_model(arguments: argparse.Namespace) -> AnsweringModel:
 
 def _begin(arguments: argparse.Namespace) -> Conversation:
     """Load the model and let it read the life."""
-    from memenvs.agents.verbalization.conversation import Conversation
+    from memenvs.agents.papers.emv.conversation import Conversation
 
     return Conversation(load_model(arguments), arguments.life, arguments.episodes)
 
@@ -105,7 +105,7 @@ def _write_page(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.page.suffix != ".html":
         raise UserError(f"argument --page: must end with .html, got {arguments.page}")
 
-    from memenvs.agents.verbalization.life_page import write_life_page
+    from memenvs.agents.papers.emv.life_page import write_life_page
 
     conversation = _begin(arguments)
     questions = arguments.question or conversation.examples(len(conversation.model.config.kinds))
@@ -252,7 +252,7 @@ def _print_episodes(conversation: Conversation) -> None:
 
 
 def _print_grammar() -> None:
-    from memenvs.agents.verbalization.conversation import grammar_forms
+    from memenvs.agents.papers.emv.conversation import grammar_forms
 
     print("{time} is such as: yesterday at 10:36, three days ago, on June 4 at 02 PM, in the last two hours")
     for family, wording in grammar_forms():

@@ -5,7 +5,6 @@ which batches or rollouts; `experiment.py`, runs and their figures. Its `__init_
 environments that it predicts in, and imports nothing of it. A paper is added by a folder and a line here.
 """
 
-from memenvs.agents import verbalization
-from memenvs.agents.papers import mtvm, sat
+from memenvs.agents.papers import emv, mtvm, sat
 
-__all__ = ["mtvm", "sat", "verbalization"]
+__all__ = ["emv", "mtvm", "sat"]

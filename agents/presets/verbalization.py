@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from memenvs.agents.experiments.config import RunConfig
+from memenvs.agents.papers.emv.config import QuestionConfig
 from memenvs.agents.policies.small_sizes import SMALL
 from memenvs.agents.presets.preset import COMPRESSIVE_QUEUES, Preset, Variant
-from memenvs.agents.verbalization.config import QuestionConfig
 
 #: All kinds of questions; as in the environment, which is not imported here.
 KINDS = ("clock", "action", "problems", "past_time", "location", "object", "duration", "summary", "how_often")
@@ -76,23 +76,6 @@ _VARIANTS = {
     ),
     "bidirectional": Variant("steps of a block see each other", {"policy.memory_kwargs.causal": False}),
     "text": _text("a T5 with new weights reads memory and question", {}),
-    "text-without-times": _text(
-        "the time of a question is in its words alone, as in the thesis", {"policy.text": {"resolved_times": False}}
-    ),
-    "text-decoders": _text(
-        "an episode auto-encoder and a decoder of named dates are learned beside",
-        {**_AUTO_ENCODER, "policy.time_weight": 0.2},
-    ),
-    "previous-work": _text(
-        "all outputs of an LSTM, numbers of symbols and of whole goals, as before the thesis",
-        {
-            "policy.memory": "lstm-on",
-            "policy.memory_kwargs": _LSTM,
-            "policy.symbol_encoding": "whole_goals",
-            "policy.dates": "integers",
-            "policy.text": {"resolved_times": False},
-        },
-    ),
     **{
         f"text-{name}": _text(f"memory {name}", {"policy.memory": name, "policy.memory_kwargs": settings})
         for name, settings in (
@@ -111,10 +94,6 @@ _VARIANTS = {
         "histories and questions as in the thesis, the question alone",
         {"env_kwargs.preset": "faithful", "policy.memory": "none", "policy.memory_kwargs": {}},
     ),
-    "index-symbols": Variant(
-        "a linear layer over the numbers of symbols, as before the thesis", {"policy.symbol_encoding": "index_linear"}
-    ),
-    "integer-dates": Variant("a linear layer over the seven fields of a date", {"policy.dates": "integers"}),
     **{
         "only-" + "-".join(modalities): Variant(
             f"key frames have their date and {' and '.join(modalities)} alone",

@@ -16,9 +16,10 @@ from memenvs.agents.experiments.report import Report, add_table
 from memenvs.agents.experiments.statistics import format_percent
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.memory.compressive.memory import CompressiveMemory
+from memenvs.agents.papers.emv.data import load_arrays
+from memenvs.agents.papers.emv.learner import AnsweringModel, QuestionBatch
+from memenvs.agents.papers.emv.slots import kinds_of
 from memenvs.agents.studies.study_results import has_results, read_result, write_result
-from memenvs.agents.verbalization.arrays import kinds_of, load_arrays
-from memenvs.agents.verbalization.prediction import AnsweringModel, QuestionBatch
 from memenvs.verbalization.language.score import CATEGORIES, CORRECT
 from memenvs.verbalization.language.wordings import KINDS
 from memenvs.verbalization.splits import split_size

@@ -121,14 +121,14 @@ with torch.no_grad():
         commands=("memenvs train room-ballet", "memenvs study room_ballet"),
     ),
     Algorithm(
-        "verbalization.prediction",
-        "QuestionAnswering",
+        "papers.emv.learner",
+        "SlotAnswering",
         """
 import torch
 
 from memenvs.agents import SupervisedLearner
-from memenvs.agents.verbalization.config import QuestionConfig
-from memenvs.agents.verbalization.experiment import make_question_answering
+from memenvs.agents.papers.emv.config import QuestionConfig
+from memenvs.agents.papers.emv.experiment import make_question_answering
 
 data = {"scale": "smoke", "questions": 2}
 memory = {"dim": 16, "layers": 2, "heads": 2, "mlp_dim": 16}
@@ -333,7 +333,7 @@ def _uses(algorithm: Algorithm) -> list[tuple[str, str]]:
             ("an own task, as a subclass of `PredictionModel`", YES),
             ("several processes", _mark(_learns_in_processes(of))),
         ]
-    elif algorithm.name == "QuestionAnswering":
+    elif algorithm.name == "SlotAnswering":
         rows = [
             ("`EpisodicQA-v0`, `-Tiny`, `-Long`", YES),
             ("memories that give their vectors: `ct` and its relatives, `lstm-on`, `lstm-o1`; `none`", YES),

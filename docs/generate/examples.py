@@ -62,15 +62,13 @@ EXAMPLES = {
         "# R2R: ne sr osr spl tl ndtw sdtw cls; CVDN: gp",
         "memenvs score r2r trajectories.json --split val_unseen",
         "memenvs score ndh results.json --split val_unseen --data FOLDER",
-        "# answers about a robot's life, in a file of `memenvs verbalization questions`; a figure of each table",
-        "memenvs score emv answers.json --plots figures",
+        "# answers about a robot's life, in a file of `memenvs verbalization questions`",
+        "memenvs score emv answers.json",
     ],
     "verbalization": [
         "memenvs verbalization questions answers.json --split test --lengths 1 5 10",
         "# a model fills in the answers; then:",
         "memenvs score emv answers.json",
-        "memenvs verbalization rate answers.json --count 50",
-        "memenvs verbalization gate --preset debiased",
     ],
     "train": [
         "memenvs train demo --seed 1",

@@ -19,5 +19,5 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "test-set": ("memenvs.cli.test_sets", "the trials that everyone plays: seeds, settings and their hash"),
     "warmup": ("memenvs.cli.warmup", "compile what everything needs ahead of its first use; a minute or two, once"),
     "doctor": ("memenvs.cli.doctor", "what works on this machine, and why the rest does not"),
-    "verbalization": ("memenvs.verbalization.cli", "questions about a robot's life: write them, or rate answers"),
+    "verbalization": ("memenvs.verbalization.cli", "questions about a robot's life: write a file of them"),
 }

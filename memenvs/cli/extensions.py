@@ -45,13 +45,11 @@ class Scorer:
         help: What FILE is.
         run: Scores it, prints the result and returns its JSON document; gets the arguments of `memenvs score`.
         needs_split: Whether --split names the episodes; otherwise FILE does.
-        has_plots: Whether it draws its tables into the folder of --plots.
     """
 
     help: str
     run: Callable[[argparse.Namespace], Any]
     needs_split: bool = False
-    has_plots: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,10 +34,6 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--data", metavar="DIR", help=f"for {split}: graphs and annotations (default: $MEMENVS_DATA/vln)"
     )
-    drawn = ", ".join(name for name, scorer in tasks.items() if scorer.has_plots)
-    command.add_argument(
-        "--plots", metavar="DIR", help=f"for {drawn}: also draw each table into this folder (needs matplotlib)"
-    )
 
 
 def run(arguments: argparse.Namespace) -> Any:
@@ -50,6 +46,4 @@ def run(arguments: argparse.Namespace) -> Any:
             raise UserError(
                 f"argument --{name}: must not be given with {arguments.task}, whose FILE names its questions"
             )
-    if arguments.plots is not None and not scorer.has_plots:
-        raise UserError(f"argument --plots: must not be given with {arguments.task}, which has none")
     return scorer.run(arguments)

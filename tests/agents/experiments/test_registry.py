@@ -26,7 +26,7 @@ from memenvs.agents.experiments.registry import (
 from memenvs.agents.experiments.report import Report
 from memenvs.agents.experiments.run_report import write_report
 from memenvs.agents.experiments.train import check_config, train_run
-from memenvs.agents.verbalization.config import QuestionConfig
+from memenvs.agents.papers.emv.config import QuestionConfig
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -158,7 +158,7 @@ def test_shipped_certificates_are_of_their_ids(spec: EnvironmentSpec) -> None:
     assert made is not None and made.test_set == "v0"
     trials = find_test_set(spec.id, trials=made.trials)
     assert json.loads(json.dumps(trials.settings)) == made.settings
-    assert made.trials == 200 or spec.name in ("ExtObjNav-v0",)
+    assert made.trials == 200 and made.rule_settings == spec.rule_settings
     named = {row.name for row in made.rows if row.how == "played"}
     assert named >= {"random", "oracle", *spec.policies, *(f"ideal, window {k}" for k in (1, 4, 16, 64))}
 

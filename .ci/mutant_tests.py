@@ -105,7 +105,7 @@ TESTS = {
     "wrappers/key": ["tests/wrappers/test_all.py", "tests/wrappers/test_pose.py", *QUICK],
     "agents/memory": [MEMORY],
     "agents/memory/base": [f"{MEMORY}/test_base.py"],
-    "agents/memory/clock": [f"{MEMORY}/test_clock.py"],
+    "agents/memory/clock": [f"{MEMORY}/test_{name}.py" for name in ("relic", "scene_memory", "trxl")],
     "agents/memory/chunking": [f"{MEMORY}/test_reader.py"],
     "agents/memory/sizes": [f"{MEMORY}/test_sizes.py"],
     "agents/memory/step_log": [f"{MEMORY}/test_step_log.py"],
@@ -199,7 +199,7 @@ TESTS = {
     "agents/algorithms/spaces": [f"{LEARNERS}/test_checkpoint_spaces.py"],
     "agents/algorithms/supervised": [f"{LEARNERS}/test_supervised_learner.py"],
     "agents/algorithms/distributed": [f"{LEARNERS}/test_processes.py"],
-    "agents/algorithms/finite": [f"{LEARNERS}/test_finite.py"],
+    "agents/algorithms/finite": [f"{LEARNERS}/test_{name}.py" for name in ("checkpoint", "ppo_errors", "supervised")],
     "agents/algorithms/sb3_settings": [f"{LEARNERS}/test_sb3_interface.py", "-k", "settings"],
     "agents/policies": ["tests/agents/policies", f"{LEARNERS}/test_sb3_interface.py", "-k", "not integer and not find"],
     "agents/policies/memory_policy": [

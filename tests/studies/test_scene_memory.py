@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from memenvs.agents.__main__ import main
+from memenvs.cli import main
 from memenvs.agents.experiments.trial_evaluator import TrialResults
 from memenvs.agents.memory import Memory, make_memory
 from memenvs.agents.study import Played, Study, find_studies, load_study

@@ -179,6 +179,27 @@ def play_trials(played: Played, *metrics: str, seed: int = 1, **changes: Any) ->
     return {"agent": compact(played.play(seed, **changes).to_json(), metrics)}
 
 
+def play_milestone(played: Played, steps: int, *metrics: str, seed: int = 1, **changes: Any) -> dict[str, Any] | None:
+    """Evaluation of a study: as `play_trials`, of the run as it was earlier in training.
+
+    Args:
+        played: The run.
+        steps: Steps after which its policy was kept.
+        *metrics: Names of the metrics to keep; none for all.
+        seed: Seed of the evaluation.
+        **changes: As `Played.play`.
+
+    Returns:
+        As `play_trials`; None where no policy was kept then.
+    """
+    from memenvs.agents.experiments.evaluate import trained_policy  # torch takes seconds
+
+    name = f"checkpoint_{steps}.zip"
+    if played.run is None or not (played.run.path / name).is_file():
+        return None
+    return play_trials(played, *metrics, seed=seed, policy=trained_policy(played.run, seed, name), **changes)
+
+
 def compact(content: Any, metrics: Sequence[str] = ()) -> Any:
     """Drop what no table shows: the keys in `DROPPED`, and metrics that are not named."""
     if not isinstance(content, dict):
@@ -244,6 +265,8 @@ class Study:
         configs: Task -> method -> settings, without their seed; `grid` makes them. In `encoder_from`, the name of
             another run of the study, "{seed}" stands for the seed.
         seeds: Seeds of each run.
+        sources: Methods that only give others their first weights. They have no rows, and are trained where a run that
+            begins with one is.
         evaluations: Name -> function of a trained run, or of a scripted policy, that returns plain data; None where the
             evaluation is not made, such as without `MEMENVS_DATA`.
         scripted: Policies that do not learn, such as "random" and "oracle", played once a task. A rule that the id of
@@ -258,6 +281,7 @@ class Study:
     title: str
     configs: Mapping[str, Mapping[str, RunConfig]]
     seeds: Sequence[int] = (0, 1, 2)
+    sources: Sequence[str] = ()
     evaluations: Mapping[str, Callable[[Played], Any]] = field(default_factory=lambda: {EVALUATION: play_trials})
     scripted: Sequence[str] = ()
     tables: Callable[[Rows], Sequence[Table]]
@@ -443,7 +467,7 @@ def run_study(
             f"{rows_file}: {len(stale)} rows are of other settings than the study has now, such as that of "
             f"{min(stale)}; remove them to train these runs again"
         )
-    missing = {study.name(cell): cell for cell in cells if cell not in rows}
+    missing = {study.name(cell): cell for cell in cells if cell not in rows and cell[1] not in study.sources}
     for cell in list(missing.values()):  # the runs that they begin with, which may have a row and no checkpoint
         while (source := study.config(cell).encoder_from) is not None and cell[2] is not None:
             cell = _cell_of(study, source, cell[2])

@@ -3,8 +3,8 @@
 Names are those of the pages; `memory` and `verdicts` are the tables of the README, `choices` is that of
 docs/choosing.md. Without names all tables are printed.
 
-    python docs/results.py [in_context pictures explorers room_ballet visual_match vln episodic_qa many_qa
-        changes_qa words_qa thesis_qa memory verdicts choices] [--draw docs/images]
+    python docs/results.py [episodic_qa many_qa changes_qa words_qa thesis_qa memory verdicts choices]
+        [--draw docs/images]
 """
 
 from __future__ import annotations
@@ -15,18 +15,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from matplotlib.figure import Figure
-from result_pages import explorers, in_context, readme, room_ballet, verbalization, visual_match, vln
+from result_pages import readme, verbalization
 
 from memenvs.agents.experiments.report import small_png
 from memenvs.files import write_file
 
 TABLES: Mapping[str, Callable[[], None]] = {
-    "in_context": in_context.print_in_context,
-    "pictures": in_context.print_pictures,
-    "explorers": explorers.print_explorers,
-    "room_ballet": room_ballet.print_room_ballet,
-    "visual_match": visual_match.print_visual_match,
-    "vln": vln.print_vln,
     "episodic_qa": verbalization.print_episodic_qa,
     "many_qa": verbalization.print_many_qa,
     "changes_qa": verbalization.print_changes_qa,
@@ -37,11 +31,6 @@ TABLES: Mapping[str, Callable[[], None]] = {
     "choices": readme.print_choices,
 }
 FIGURES: Mapping[str, Callable[[], Figure]] = {
-    "in_context": in_context.draw_in_context,
-    "explorers": explorers.draw_explorers,
-    "room_ballet": room_ballet.draw_room_ballet,
-    "visual_match": visual_match.draw_visual_match,
-    "vln": vln.draw_vln,
     "episodic_qa": verbalization.draw_episodic_qa,
 }
 

@@ -35,7 +35,7 @@ BENCHMARKS = {
     "questions.py": [],
 }
 #: Arguments of examples with many runs that are alike.
-FEWER_RUNS = {"ext_objnav.py": ["--agents", "relic", "k1"], "episodic_qa.py": ["--tables", "wide-words"]}
+FEWER_RUNS = {"episodic_qa.py": ["--tables", "wide-words"]}
 #: Take more than four seconds in a smoke test: only nightly.
 SLOWEST = ("kernels.py", "long_context.py", "recall.py")
 #: Compare with Miniworld, so they need a display.
@@ -84,7 +84,7 @@ def example_params():
     """Examples; those are nightly whose sweep or study has other tests."""
     for path in sorted((ROOT / "examples").glob("*.py")):
         if path.name not in KNOWN:
-            marks = [pytest.mark.nightly] if path.name in ("scene_ablations.py", "visual_match.py") else []
+            marks = [pytest.mark.nightly] if path.name == "scene_ablations.py" else []
             yield pytest.param(path, id=path.name, marks=marks)
 
 
@@ -96,75 +96,15 @@ def test_example(tmp_path, path):
     assert [each.name for each in tmp_path.iterdir()] == ["out"]
     if "--show" in path.read_text():  # what is there is shown again as it was printed
         assert shown(run(path, tmp_path, *arguments, "--show")) == shown(printed) != []
-    if path.name == "ext_objnav.py":  # a run of one's own is played from pictures
-        pictures, agent = path.with_name("ext_objnav_pictures.py"), ("--agent", "out/smoke/relic-0")
-        printed = run(pictures, tmp_path, *agent, "--rows", "copied", "--out", "out/pictures")
-        assert "| pictures, learned from exact observations | 2 |" in printed
-        for refused, words in (
-            (("--agent", "nowhere"), "--agent: must be a folder with a checkpoint, got nowhere"),
-            ((*agent, "--rows", "pictures"), "--rows: must be of exact copied copied-forgetful for this agent, got"),
-        ):
-            done = run_python(str(pictures), *refused, folder=tmp_path)
-            assert done.returncode == 2 and words in done.stderr
-    if path.name == "scene_memory.py":  # the others have the same sweep; this one has two stages
-        check_refusal(path, tmp_path)
 
 
 @pytest.mark.parametrize("encoder", ["cnn", "symbolic"])
 def test_pretrained_encoders(tmp_path, encoder):
     printed = run(ROOT / "examples" / "pretrain_encoder.py", tmp_path, encoder, "--out", "out")
-    assert "macro-F1 in " in printed and "weights: out/" in printed
+    assert "macro-F1 in " in printed
     assert [each.name for each in tmp_path.iterdir()] == ["out"]
-    assert {path.stem for path in (tmp_path / "out").iterdir()} >= {"train", "validation", "checkpoint"}
-
-
-@pytest.mark.nightly  # test_example makes the main table
-def test_other_tables_of_room_ballet(tmp_path):
-    tables = {
-        "language": 4,
-        "rooms": 1,
-        "dnc": 6,
-        "unlimited": 4,
-        "next": 3,
-        "opposite": 3,
-        "parity": 1,
-    }  # rows, with two layers
-    printed = run(ROOT / "examples" / "room_ballet.py", tmp_path, "--out", "out", "--tables", *tables)
-    rows = [line for line in shown(printed) if line.startswith("|") and not set(line) <= set("|-")]
-    assert (
-        len(rows) == sum(tables.values()) + len(tables) + 3
-    )  # headers, of which Opposite and those with curves have two
-    page = (tmp_path / "out" / "smoke" / "report.html").read_text()
-    assert page.count("<img") == 4  # three of curves and one of attention
-
-
-def test_an_unknown_agent_is_refused(tmp_path):
-    done = run_python(str(ROOT / "examples" / "ext_objnav.py"), "--agents", "relix", folder=tmp_path)
-    assert done.returncode == 2 and "invalid choice: 'relix'" in done.stderr and not list(tmp_path.iterdir())
-
-
-def test_pictures_have_a_table_of_their_own(tmp_path):
-    script = str(ROOT / "examples" / "ext_objnav.py")
-    done = run_python(script, "--agents", "relic", "rgb", folder=tmp_path)
-    assert done.returncode == 2 and "--agents rgb" in done.stderr and not list(tmp_path.iterdir())
-
-
-@pytest.mark.nightly  # test_example makes the table of the others
-def test_the_table_of_pictures(tmp_path):
-    alone = run(ROOT / "examples" / "ext_objnav.py", tmp_path, "--agents", "rgb")
-    assert [line.split("|")[1].strip() for line in shown(alone) if line.startswith("|")][2:] == ["rgb"]
-
-
-@pytest.mark.skipif(not os.environ.get("MEMENVS_DATA"), reason="needs MEMENVS_DATA set to a folder with vln")
-def test_the_task_on_real_graphs(tmp_path):
-    """With the data it is a table like the others; without, the message names what is missing."""
-    script = str(ROOT / "examples" / "vln_tasks.py")
-    done = run_python(script, "--agents", "r2r", "--smoke", "--out", "out", folder=tmp_path)
-    rows = [line for line in shown(done.stdout) if line.startswith("|")]
-    assert done.returncode == 0 and rows[-1].startswith("| shortest path | 100.0 |"), done.stderr
-    without = {key: value for key, value in os.environ.items() if key != "MEMENVS_DATA"}
-    done = run_python(script, "--agents", "r2r", "--out", "none", folder=tmp_path, environ=without)
-    assert done.returncode == 2 and "MEMENVS_DATA is not set" in done.stderr and not (tmp_path / "none").exists()
+    files = {path.stem for path in (tmp_path / "out" / encoder).iterdir()}
+    assert files >= {"train", "validation", "checkpoint", "weights"}
 
 
 def test_demo(tmp_path):

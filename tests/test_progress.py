@@ -42,7 +42,7 @@ AGENTS = {
     "paths": (["run", "--episodes", "2"], "playing"),
     "record": (["run", "--steps", "16"], "playing the agent"),
     "answer": (["model.zip", "answers.json"], "answering"),
-    "trajectories": ([], ""),  # tests/agents/mtvm/test_trajectories.py
+    "trajectories": ([], ""),  # tests/agents/papers/mtvm/test_trajectories.py
 }
 
 

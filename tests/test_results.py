@@ -101,44 +101,7 @@ def test_what_an_example_prints_is_understood():
 
 
 def test_showing_trains_nothing(tmp_path):
-    for name in (
-        "ext_objnav",
-        "room_ballet",
-        "scene_ablations",
-        "scene_memory",
-        "visual_match",
-        "vln_memory",
-        "vln_tasks",
-    ):
         with contextlib.chdir(tmp_path):
             status, _, messages = run_here(f"examples/{name}.py", "--show", "--out", "out")
         assert status == 2 and re.search("no (run|study) in out is done", messages)
     assert not list(tmp_path.iterdir())
-
-
-def test_starts_are_chosen_in_validation_homes_alone(tmp_path):
-    """The best mean there is taken, and its runs are those of the test homes; tasks without runs are left out."""
-    table = "scene_memory_starts/coverage.jsonl"
-    rows = [json.loads(line) for line in (RESULTS / table).read_text().splitlines()]
-    preset, plain = (
-        next(row["evaluations"] for row in rows if row["run"] == f"coverage-{name}-0")
-        for name in ("frmqn", "frmqn-plain")
-    )
-    plain["validation_homes"]["cells"] = [50.0] * 39
-    for world in ("homes", "procthor"):
-        plain[world] = {**preset[world], "cells": [31.0] * len(preset[world]["cells"])}
-    (tmp_path / table).parent.mkdir()
-    (tmp_path / table).write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with contextlib.chdir(tmp_path):
-        chosen = ("--choose-starts", "--seeds", "0", "--show", "--out", "scene_memory_starts")
-        status, printed, _ = run_here("examples/scene_memory.py", "--methods", "frmqn", "smt-causal", *chosen)
-    _, (starts, *scores) = done_and_tables(printed)
-    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in starts.splitlines()[2:]]
-    assert status == 0 and [(row[1], row[4]) for row in cells] == [
-        ("frmqn", "-"),
-        ("frmqn-plain", "yes"),
-        ("smt-causal", "yes"),
-        ("smt-causal-wide", "-"),
-    ]
-    assert cells[1][3] == "50 (50 to 50)" and len(scores) == 2
-    assert all(re.search(r"^\| frmqn \| .* \| 31 \(31 to 31\) \|", each, re.MULTILINE) for each in scores)

@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.checkpoint is not None and not (arguments.folder / arguments.checkpoint).is_file():
         raise FileNotFoundError(f"no checkpoint at {arguments.folder / arguments.checkpoint}")
     if eval_kwargs is not None:
-        config.kind.make_experiment().check_eval_kwargs(replace(config, eval_kwargs=eval_kwargs))
+        config.make_experiment().check_eval_kwargs(replace(config, eval_kwargs=eval_kwargs))
     if name == own_name:
         _check_own_settings(name, config, changes)
 
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
             texts = ", ".join(f"{setting}={ours!r} by {its!r}" for setting, (ours, its) in replaced)
             print(f"test set {arguments.test_set} replaces settings of the run: {texts}", file=sys.stderr)
     with RunDirectory(arguments.folder) as run:
-        experiment = config.kind.make_experiment()
+        experiment = config.make_experiment()
         result = experiment.evaluate(run, name, seed=arguments.seed, quiet=arguments.json, **changes)
     if not arguments.json:
         if arguments.test_set is not None:

@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
         result: dict[str, Any] = {"run": str(folder), "steps": model.num_timesteps}
         if not arguments.no_evaluate:
             try:
-                result["evaluation"] = config.kind.make_experiment().evaluate(run, OWN_EVALUATION, quiet=arguments.json)
+                result["evaluation"] = config.make_experiment().evaluate(run, OWN_EVALUATION, quiet=arguments.json)
             except KeyboardInterrupt:
                 print(run.how_to_resume(), file=sys.stderr)
                 raise

@@ -20,7 +20,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     config = read_config(arguments.folder)
 
     from memenvs.agents.experiments.directory import RunDirectory
-    from memenvs.agents.mtvm.trajectories import check_trajectories, write_trajectories
+    from memenvs.agents.papers.mtvm.trajectories import check_trajectories, write_trajectories
 
     check_trajectories(config)
     with RunDirectory(arguments.folder) as run:

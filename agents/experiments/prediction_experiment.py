@@ -151,7 +151,7 @@ def make_run_model(config: RunConfig, changes: Mapping[str, Any] | None = None) 
         ValueError: The environment is no prediction task, or a setting is not allowed.
         TypeError: A setting does not exist, or the run does not learn to predict.
     """
-    experiment = config.kind.make_experiment()
+    experiment = config.make_experiment()
     if not isinstance(experiment, PredictionExperiment):
         raise TypeError(f"run must learn to predict, got one that learns with {config.kind.name!r}")
     with torch.random.fork_rng(devices=[]):

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps, step_ranges
-from memenvs.agents.memory.sizes import check_sizes
+from memenvs.agents.sizes import check_sizes
 
 SATURATED = 1e4
 """Gate input that closes (negative) or opens (positive) a gate exactly: its sigmoid is 0 or 1 in any precision."""

@@ -29,9 +29,7 @@ PLUGINS = "memenvs.presets"
 _MODULES = {
     "ReLIC: in-context reinforcement learning over the episodes of a trial": ("relic", "RELIC_PRESETS"),
     "Scene Memory Transformer: exploration of unseen homes": ("smt", "SMT_PRESETS"),
-    "Spatially-Aware Transformer: Room Ballet": ("sat", "SAT_PRESETS"),
-    "Spatially-Aware Transformer: reinforcement learning": ("sat_rl", "SAT_RL_PRESETS"),
-    "Spatially-Aware Transformer: memories of pictures": ("sat_pictures", "PICTURE_PRESETS"),
+    "Spatially-Aware Transformer: what to keep, and where it was": ("sat", "SAT_PRESETS"),
     "MTVM: instruction following (R2R, CVDN)": ("mtvm", "MTVM_PRESETS"),
     "Episodic memory verbalization: questions about a robot's days": ("verbalization", "VERBALIZATION_PRESETS"),
 }

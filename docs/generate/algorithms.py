@@ -105,11 +105,11 @@ import numpy as np
 import torch
 
 from memenvs.agents import SupervisedConfig, SupervisedLearner
-from memenvs.agents.sat.model import BalletModel
-from memenvs.agents.sat.prediction import BalletPrediction
-from memenvs.room_ballet.tasks import make_ballet
+from memenvs.agents.papers.sat.learner import make_prediction
+from memenvs.query_task import make_query_task
 
-model = BalletPrediction(BalletModel(make_ballet("ABA"), memory="sat-pm", dim=32, heads=1, layers=2, mlp_dim=32))
+task = make_query_task("memenvs/RoomBallet-ABA-v0", {})
+model = make_prediction(task, {"memory": "sat-pm", "dim": 32, "heads": 1, "layers": 2, "mlp_dim": 32})
 learner = SupervisedLearner(model, SupervisedConfig(batch_size=8, learning_rate=1e-3), total_steps=5, seed=0)
 learner.learn(5, on_step=lambda log: print(log["loss"], log["accuracy"]))
 
@@ -118,6 +118,7 @@ with torch.no_grad():
     print(model.scores(episodes)["accuracy"].mean(), model.ideal(episodes)["accuracy"].mean())
 """,
         "supervised",
+        commands=("memenvs train room-ballet", "memenvs study room_ballet"),
     ),
     Algorithm(
         "papers.emv.learner",
@@ -174,9 +175,10 @@ model.learn(400)
 print(model.policy.allocator.strategies, model.policy.allocator(torch.ones(1, 1)))  # Q of each
 """,
         config="AllocatorConfig",
+        commands=("memenvs train sat-visual-match", "memenvs study visual_match"),
     ),
     Algorithm(
-        "mtvm.imitation",
+        "papers.mtvm.learner",
         "ImitationA2C",
         """
 from memenvs.agents import ImitationA2C, make_vec_env
@@ -327,7 +329,7 @@ def _uses(algorithm: Algorithm) -> list[tuple[str, str]]:
         rows += [("without a GPU (Gloo)", YES), ("resume with another number of processes", NO)]
     elif algorithm.name == "SupervisedLearner":
         rows = [
-            ("Room Ballet, as `BalletPrediction`", YES),
+            ("tasks that ask about what was watched (`QueryTask`), with SAT's models", YES),
             ("an own task, as a subclass of `PredictionModel`", YES),
             ("several processes", _mark(_learns_in_processes(of))),
         ]

@@ -23,10 +23,10 @@ INTERNAL = re.compile(
       | houses\.(procedural|rendering|navigation|procthor)\.(?!asset_sizes|renderer|camera|occupancy|geodesic).*
       | verbalization\.(plans|signals|language\..*)
       | visual_match\.(?!env|config).* | two_rooms\.(?!env|config).* | recall\.(env|homes|tours|turns) | box_rooms
-      | faces\.(?!env|config|episodes|world|pictures|places).* | ballet3d\.(room|miniworld)
+      | \w+\.queries | faces\.(?!env|config|episodes|world|pictures|places).* | ballet3d\.(room|miniworld)
       | grid_viewer | array_files | files | json_records | compilation | checks | resets | threads
-      | agents\.(studies | experiments\.(attention_figures|evaluation_files|progress|seed_groups)
-        | algorithms\.(archive|checkpoint_json|finite|sb3_settings|saving|replay_file) | memory\.(clock|sizes|step_log)
+      | agents\.(studies | sizes | experiments\.(attention_figures|evaluation_files|progress|seed_groups)
+        | algorithms\.(archive|checkpoint_json|finite|sb3_settings|saving|replay_file) | memory\.(clock|step_log)
         | presets\.(relic|smt|sat\w*|mtvm|verbalization))
     )(\..*)?
     """,

@@ -87,8 +87,8 @@ EXAMPLES = {
     ],
     "probe": ["memenvs probe runs/demo-1"],
     "paths": [
-        "memenvs paths runs/coverage-laptop-smt-0 --episodes 46",
-        "memenvs paths runs/coverage-laptop-smt-0 runs/coverage-laptop-lstm-0 --out compared",
+        "memenvs paths runs/coverage-laptop-0 --episodes 46",
+        "memenvs paths runs/coverage-laptop-0 runs/coverage-lstm-0 --out compared",
     ],
     "trajectories": [
         "memenvs trajectories runs/vln-0 --out trajectories.json",

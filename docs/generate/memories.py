@@ -11,9 +11,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from generate.markdown import code, page, section, table
 from generate.results import all_results, linked, memory_of, memory_page, results_table
 from memenvs.agents.memory import MEMORIES, MemorySpec, make_memory, memory_spec, required_inputs
-from memenvs.agents.memory.sizes import LARGEST
 from memenvs.agents.policies.small_sizes import SMALL
 from memenvs.agents.presets import PRESETS
+from memenvs.agents.sizes import LARGEST
 from memenvs.docstrings import attributes, docstring_sections, field_default
 
 #: Section of the docstring of a memory's class, or of its config where several memories share a class -> its title.

@@ -14,8 +14,8 @@ from generate.markdown import table
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.statistics import format_digits
 from memenvs.agents.memory import MEMORIES
+from memenvs.agents.papers.sat.config import BalletModelConfig
 from memenvs.agents.presets import PRESETS
-from memenvs.agents.sat.config import BalletModelConfig
 from memenvs.agents.study import ROWS, Rows, find_studies, load_study, read_rows, settings_hash
 
 #: Evaluation of a run that counts: the first of these that it has. "homes" has the mean of each metric by home.

@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from memenvs.agents.experiments.statistics import format_percent
-from memenvs.agents.studies.study_results import metric_means
-from memenvs.agents.study import read_rows
+from memenvs.agents.study import ROWS, Rows, read_rows
 from memenvs.cli.listing import verdict_cell
 from memenvs.registry import ENVIRONMENTS, find_environment
-from result_pages.room_ballet import ballet
-from result_pages.shared import folders, format_fixed, print_table
+from result_pages.shared import format_fixed, print_table
 
-STUDY = Path(__file__).parents[2] / "studies" / "needs_memory" / "rows.jsonl"
+STUDIES = Path(__file__).parents[2] / "studies"
 #: Verdict -> what was found, in the words of the table.
 VERDICTS = {
     "long": "with the last 16 steps, policies that we tried gain less than a quarter of what a perfect memory gains",
@@ -58,18 +56,14 @@ def print_memory() -> None:
         ],
         [
             "dances from before a long stay",
-            "[Room Ballet](docs/room_ballet.md) ABA, right answers, %",
-            *(f"{format_percent(ballet(f'ballet-aba:{run}'))} (`{run}`)" for run in ("sat-pm", "sat-fifo")),
+            "[Room Ballet](studies/room_ballet/page.md) ABA, right answers, %",
+            *(f"{_accuracy('room_ballet', 'aba', memory)} (`{memory}`)" for memory in ("sat-pm", "sat-fifo")),
             "12.5 (chance)",
         ],
         [
             "the colour of a square in the first view",
-            "[ColorRecall](docs/research_notes/faces.md) of 100 steps, right answers, %",
-            *(
-                f"{format_percent(metric_means(folders('sat_pictures', f'sat-pictures-colour-{run}'), 'accuracy'))} "
-                f"({run.upper()})"
-                for run in ("mvfo", "fifo")
-            ),
+            "[ColorRecall](studies/pictures/page.md) of 100 steps, right answers, %",
+            *(f"{_accuracy('pictures', 'colour', strategy)} ({strategy.upper()})" for strategy in ("mvfo", "fifo")),
             "16.7 (chance)",
         ],
     ]
@@ -80,36 +74,58 @@ def print_memory() -> None:
 def _study(task: str, memory: str, factor: float = 1.0) -> str:
     """Score of a memory in the last episode, over the seeds of the study "Does your task need memory?"."""
     metric = "return" if task.startswith("darkroom") else "success"
-    scores = read_rows(STUDY).means(task, memory, metric)[:, -1]
+    scores = _rows("needs_memory").means(task, memory, metric)[:, -1]
     return f"{format_fixed(factor * scores, 1)} (`{memory}`)"
+
+
+def _accuracy(study: str, task: str, method: str) -> str:
+    """Right answers of a method in %, over the seeds of a study."""
+    return format_percent(_rows(study).means(task, method, "accuracy"))
+
+
+def _rows(study: str) -> Rows:
+    """Rows of a study."""
+    return read_rows(STUDIES / study / ROWS)
 
 
 #: What is studied, id to start with, how agents learn it, settings of what is observed, a preset and its minutes.
 CHOICES = (
-    ("a place, over episodes", "Darkroom-Gap-v0", "reinforcement", "", "`demo:gap`, 3 min"),
+    ("a place, over episodes", "Darkroom-Gap-v0", "reinforcement", "", "`demo-gap`, 3 min"),
     ("a colour, over episodes", "FourBoxes-Gap-v0", "reinforcement", "", "none yet (`fourboxes`: without the gap)"),
     ("objects in a home, over episodes", "ExtObjNav-Small-v0", "reinforcement", "", "`extobjnav-small`, 60 min"),
-    ("where one has been", "Coverage-Small-v0", "reinforcement", "", "`coverage-laptop:smt-causal`, 16 min"),
-    ("where one has searched", "Search-v0", "reinforcement", "", "none yet (`search-laptop`: `Search-Small-v0`)"),
+    ("where one has been", "Coverage-Small-v0", "reinforcement", "", "`coverage-laptop`, 20 min"),
+    (
+        "where one has searched",
+        "Search-v0",
+        "reinforcement",
+        "",
+        "none yet (`coverage-laptop`: also `Search-Small-v0`)",
+    ),
     (
         "a colour, over a stay",
         "VisualMatch-Led-v0",
         "reinforcement",
         '`obs="one_hot"`, `place=True`',
-        "`sat-visual-match:mvfo --env memenvs/VisualMatch-Led-v0`, 2 min",
+        "`examples/visual_match.py`, 2 min",
     ),
     (
         "a colour, over a stay in a room",
         "TwoRooms-Led-v0",
         "reinforcement",
         "",
-        "none yet (`sat-visual-match:two-rooms-mvfo`: `TwoRooms-v0`)",
+        "none yet (study `visual_match`: `TwoRooms-v0`)",
     ),
-    ("a colour, over a tour", "ColorRecall-v0", "prediction", "", "`sat-pictures:colour-mvfo`, 2 min"),
-    ("dances, by place and time", "RoomBallet-MVFO-v0", "prediction", "", "`ballet-mvfo`, 3 to 10 min"),
-    ("dances, over a stay", "RoomBallet-ABA-v0", "prediction", "", "`ballet-aba:sat-pm`, 20 min"),
+    ("a colour, over a tour", "ColorRecall-v0", "prediction", "", "study `pictures`, 2 min"),
+    (
+        "dances, by place and time",
+        "RoomBallet-MVFO-v0",
+        "prediction",
+        "",
+        "`room-ballet --env memenvs/RoomBallet-MVFO-v0 --policy.strategy mvfo`, 3 to 10 min",
+    ),
+    ("dances, over a stay", "RoomBallet-ABA-v0", "prediction", "", "study `room_ballet`, 2 min"),
     ("pictures", "FFHQWorld-v0", "prediction of pictures", "", "`sat-pictures`, 3 min of a GPU"),
-    ("moving pictures", "Ballet3D-v0", "prediction of pictures", "", "`sat-pictures:ballet3d-mvfo`, 14 min"),
+    ("moving pictures", "Ballet3D-v0", "prediction of pictures", "", "study `pictures`, 14 min"),
     ("a life of weeks", "EpisodicQA-Long-v0", "prediction", "", "none yet (`episodic-qa:wide-head`: `EpisodicQA-v0`)"),
     ("progress in a text", "VLN-R2R-Long-v0", "imitation", "", "none yet (`vln-laptop`: one leg)"),
 )

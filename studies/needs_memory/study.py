@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.statistics import mean_and_margin
 from memenvs.agents.presets import find_preset
+from memenvs.agents.presets.preset import COMPRESSIVE_QUEUES
 from memenvs.agents.study import Rows, Study, Table, changed, play_trials
 
 #: Steps that a run learns from in VisualMatch, and episodes in the Darkroom: 25 x 64 trials of 5, 25 steps each.
@@ -22,7 +23,7 @@ _SAT = {"dim": 64, "layers": 1, "heads": 2, "mlp_dim": 64}
 DARKROOM_MEMORIES: dict[str, tuple[str, dict[str, Any]]] = {
     "window of 16": ("t-fifo", {**_READER, "capacity": 16, "time_index": "age"}),
     "lstm": ("lstm", {"hidden_dim": 64}),
-    "ct-lt": ("ct-lt", find_preset("demo:ct-lt").policy["memory_kwargs"]),
+    "ct-lt": ("ct-lt", {**_READER, "layers": 1, **COMPRESSIVE_QUEUES}),
     "trxl": ("trxl", {**_READER, "memory_length": 128, "dropout": 0.0}),
     "relic": ("relic", {**find_preset("demo").policy["memory_kwargs"], "max_episode_steps": 256}),
     "window of 64": ("t-fifo", {**_READER, "capacity": 64, "time_index": "age"}),
@@ -63,7 +64,8 @@ def darkroom(gap: int) -> RunConfig:
 
 def visual_match(env: str) -> RunConfig:
     """VisualMatch of `sat-visual-match`, without an allocator."""
-    return replace(find_preset("sat-visual-match:fifo"), env=env, total_steps=VISUAL_MATCH_STEPS)
+    config = changed(find_preset("sat-visual-match"), {"ppo.allocator": None})
+    return replace(config, env=env, total_steps=VISUAL_MATCH_STEPS)
 
 
 def with_memories(config: RunConfig, memories: dict[str, tuple[str, dict[str, Any]]]) -> dict[str, RunConfig]:

@@ -16,11 +16,9 @@ from memenvs.agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, PPOConfig
 from memenvs.agents.algorithms.allocator_config import AllocatorConfig
 from memenvs.agents.algorithms.supervised_config import SupervisedConfig
 from memenvs.agents.memory import MEMORIES, StepInputs, make_memory, memory_spec
-from memenvs.agents.mtvm.config import MTVMConfig
-from memenvs.agents.mtvm.imitation_config import ImitationConfig
 from memenvs.agents.papers.emv.config import AnswererConfig, QuestionConfig, T5Sizes
-from memenvs.agents.sat.config import BalletModelConfig
-from memenvs.agents.sat.picture_config import PictureModelConfig
+from memenvs.agents.papers.mtvm.config import ImitationConfig, MTVMConfig
+from memenvs.agents.papers.sat.config import BalletModelConfig, PictureModelConfig
 from tests.agents.learners import darkroom
 from tests.fuzzing import attempt, pairs, single, some
 

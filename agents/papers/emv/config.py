@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from memenvs.agents.algorithms.supervised_config import SupervisedConfig
+from memenvs.agents.sizes import check_largest
 from memenvs.checks import check_fields, check_int, choices_for, is_int
 
 Answers = Literal["structured", "text"]
-LARGEST, LARGEST_LAYERS = 2**16, 1000
-"""Largest width and number of layers, as in `memenvs.agents.memory.sizes`, whose package needs torch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +78,8 @@ class AnswererConfig:
     def __post_init__(self) -> None:
         check_fields(self)
         for name in ("dim", "head_dim", "head_heads", "head_layers", "questions"):
-            check_int(name, getattr(self, name), 1, LARGEST_LAYERS if name == "head_layers" else LARGEST)
+            check_int(name, getattr(self, name))
+        check_largest(vars(self))
         if self.head_dim % self.head_heads:
             raise ValueError(f"head_heads must divide head_dim ({self.head_dim}), got {self.head_heads}")
         for name in ("pretraining_steps", "frozen_steps"):
@@ -136,7 +136,8 @@ class T5Sizes:
     def __post_init__(self) -> None:
         check_fields(self)
         for name in ("d_model", "d_ff", "d_kv", "num_layers", "num_heads"):
-            check_int(name, getattr(self, name), 1, LARGEST_LAYERS if name == "num_layers" else LARGEST)
+            check_int(name, getattr(self, name))
+        check_largest(vars(self))
         if not 0.0 <= self.dropout_rate < 1.0:
             raise ValueError(f"dropout_rate must be 0 to below 1, got {self.dropout_rate}")
 

@@ -38,14 +38,18 @@ _FOR_POLICIES: dict[str, Any] = {"sampling": "even", "lengths": (5,), "frames_pe
 
 
 class QuestionExperiment(PredictionExperiment):
-    """Runs of a `SupervisedLearner` in EpisodicQA."""
+    """Runs of a `SupervisedLearner` in EpisodicQA.
+
+    `encoder_from` gives them the memory, the embedding of key frames and the shared vectors; with
+    `policy.freeze_memory` it is needed.
+    """
 
     def make_model(self, config: RunConfig, env_kwargs: Mapping[str, Any]) -> AnsweringModel:
         """Make the model of a run; see `PredictionExperiment.make_model`."""
         return make_question_answering(config.env, env_kwargs, config.policy)
 
     def check(self, config: RunConfig, processes: Processes) -> None:
-        """Check also that the run is longer than its pretraining; see `Experiment.check`."""
+        """Check the length of the first stage too; see `PredictionExperiment.check`."""
         super().check(config, processes)
         pretraining = config.policy.get("pretraining_steps", 0)
         if pretraining >= config.total_steps:

@@ -12,7 +12,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from memenvs.agents.algorithms.supervised import PredictionModel
-from memenvs.agents.algorithms.supervised_config import Split
 from memenvs.agents.papers.emv.config import AnswererConfig
 from memenvs.agents.papers.emv.data import SYMBOLIC, DialogArrays, Renaming, draw_renaming, load_arrays
 from memenvs.agents.papers.emv.model import HistoryEncoder, Reading, SlotAnswerer
@@ -25,6 +24,7 @@ from memenvs.agents.papers.emv.slots import (
     slots_to_tuples,
     sort_clauses,
 )
+from memenvs.query_task import Split
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.language.facts import Clause
 from memenvs.verbalization.language.log import Log

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from memenvs.agents.algorithms import archive
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.algorithms.supervised import PredictionModel, SupervisedLearner, evaluate_model, load_model
-from memenvs.agents.algorithms.supervised_config import Split, SupervisedConfig
+from memenvs.agents.algorithms.supervised_config import SupervisedConfig
+from memenvs.query_task import Split
 
 CONFIG = SupervisedConfig(batch_size=6, learning_rate=0.1, final_learning_rate=0.02, warmup_steps=1, max_grad_norm=0.5)
 

@@ -19,9 +19,11 @@ from memenvs.agents.experiments.play import OraclePolicy
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator
 from memenvs.agents.presets import find_preset
+from memenvs.agents.presets.smt import first_stage
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
 from memenvs.cli import main
 from memenvs.resets import stream_seed
+from tests.agents.learners import SHORT_COVERAGE
 
 COVERAGE = {"split": "test", "modalities": ["pose"], "max_episode_steps": 12}
 ACTIONS = (0, 0, 1, 0, 0, 0, 2, 0, 0, 1, 0, 0)
@@ -147,7 +149,7 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_without_an_agent_no_training_is_needed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = replace(find_preset("coverage-smoke:encoder"), n_envs=2)
+    config = first_stage(with_overrides(find_preset("coverage-laptop"), [*SHORT_COVERAGE.items(), ("n_envs", 2)]))
     RunDirectory(tmp_path, config).close()
     command = ["paths", str(tmp_path), "--episodes", "2", "--maps", "1", "--metric", "distance", "--json"]
     assert main([*command, "--policies", "oracle", "random"]) == 0
@@ -193,7 +195,8 @@ def test_agents_of_several_runs_play_the_same_episodes(tmp_path: Path, capsys: p
 
 
 def test_wrong_names_and_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with RunDirectory(tmp_path, replace(find_preset("coverage-smoke:encoder"), n_envs=1)) as run:
+    config = first_stage(with_overrides(find_preset("coverage-laptop"), [*SHORT_COVERAGE.items(), ("n_envs", 1)]))
+    with RunDirectory(tmp_path, config) as run:
         for names, metric, message in (
             (["orcale"], None, "unknown policy 'orcale'"),
             (["random", "random"], None, "policies must be some of"),

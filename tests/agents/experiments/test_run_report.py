@@ -20,6 +20,7 @@ from memenvs.agents.presets import find_preset
 from memenvs.agents.studies.study_results import result_names
 from memenvs.cli import main
 from memenvs.files import is_side_file
+from tests.agents.small_ballet import SMALL_BALLET
 from tests.side_files import put_side_files
 
 SMALL = find_preset("ci-smoke")
@@ -194,7 +195,7 @@ def test_runs_of_different_tasks_are_refused(tmp_path: Path, capsys: pytest.Capt
         with pytest.raises(ValueError, match=re.escape(f"runs must be of the same task: {differs} {own} and ")):
             check_same_task(runs)
     with pytest.raises(ValueError, match="acting is True in"):
-        check_same_task({own: SMALL, tmp_path / "other": find_preset("ballet-smoke")})
+        check_same_task({own: SMALL, tmp_path / "other": SMALL_BALLET})
     RunDirectory(own, SMALL).close()
     RunDirectory(tmp_path / "other", with_overrides(SMALL, [("env_kwargs.size", 5)])).close()
     assert main(["report", str(own), str(tmp_path / "other"), "--out", str(tmp_path / "out")]) == 2
@@ -215,11 +216,10 @@ def test_names_of_groups_are_those_of_folders(tmp_path: Path) -> None:
 
 
 def test_predictions_of_several_seeds_are_shown_together(tmp_path: Path) -> None:
-    config = find_preset("ballet-smoke")
     folders = [tmp_path / f"ballet-{seed}" for seed in (0, 1)]
     for seed, folder in enumerate(folders):
         first = str(tmp_path / f"first-{seed}")  # each seed starts with the weights of its own run
-        with RunDirectory(folder, replace(config, seed=seed, encoder_from=first)):
+        with RunDirectory(folder, replace(SMALL_BALLET, seed=seed, encoder_from=first)):
             answers = {"episodes": 50, "metrics": {"accuracy": {"mean": 0.5 + 0.25 * seed, "stderr": 0.1}}}
             (folder / "evaluation.json").write_text(json.dumps({"agent": answers}))
             (folder / METRICS).write_text("step,name,value\n10,validation/accuracy,0.5\n")

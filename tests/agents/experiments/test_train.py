@@ -22,6 +22,7 @@ from memenvs.agents.experiments.run_report import write_report
 from memenvs.agents.experiments.train import check_config, train_run
 from memenvs.agents.presets import find_preset
 from memenvs.cli import main
+from tests.agents.small_ballet import SMALL_BALLET
 from tests.processes import run_python
 
 SMALL = with_overrides(
@@ -181,9 +182,9 @@ def test_an_evaluation_has_the_threads_of_its_run(tmp_path: Path) -> None:
 
 def test_a_gpu_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    for name in ("ci-smoke", "ballet-smoke"):
+    for config in (SMALL, SMALL_BALLET):
         with pytest.raises(ValueError, match="device must be 'auto' or 'cpu' where PyTorch finds no GPU, got 'cuda:1'"):
-            check_config(replace(find_preset(name), device="cuda:1"))
+            check_config(replace(config, device="cuda:1"))
 
 
 def test_a_checkpoint_of_other_settings(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import torch
 from memenvs.agents.algorithms.allocator_config import AllocatorConfig
 from memenvs.agents.encoders import make_text_encoder
 from memenvs.agents.memory.allocator import AdaptiveAllocator
-from memenvs.agents.sat.prediction import AllocationConfig
+from memenvs.agents.papers.sat.config import AllocationConfig
 from memenvs.room_ballet.descriptions import load_descriptions
 
 #: Reward of each strategy (columns) in each task: minus the loss of a reader, which is ln 8 for a guess.

@@ -26,7 +26,7 @@ from memenvs.agents.studies.study_results import (
 )
 from memenvs.cli import main
 
-CONFIG = with_overrides(find_preset("darkroom:k1"), [("seed", 3), ("eval_trials", 7), ("policy.memory_kwargs.dim", 32)])
+CONFIG = with_overrides(find_preset("darkroom"), [("seed", 3), ("eval_trials", 7), ("policy.memory_kwargs.dim", 32)])
 
 
 def evaluation(value: float) -> dict[str, object]:
@@ -49,7 +49,7 @@ def test_a_row_has_everything_that_its_folder_had(tmp_path: Path, capsys: pytest
     assert main(["pack", str(run), str(random), "--out", str(table), "--metrics", "return"]) == 0
     assert capsys.readouterr().out == f"{table}: 2 rows\n"
     row = next(json.loads(line) for line in table.read_text().splitlines() if "preset" in line)
-    assert (row["preset"], row["env"], row["seed"], row["steps"]) == ("darkroom:k1", CONFIG.env, 3, CONFIG.total_steps)
+    assert (row["preset"], row["env"], row["seed"], row["steps"]) == ("darkroom", CONFIG.env, 3, CONFIG.total_steps)
     assert row["overrides"] == {"eval_trials": 7, "policy.memory_kwargs.dim": 32}
     assert row["versions"]["memenvs"] and len(row["checkpoint"]) == 16
     kept = {"mean": [0.1, 0.2], "stderr": [0.1, 0.2]}
@@ -103,9 +103,7 @@ def test_other_settings_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert conflict == f"{run} holds another run: eval_trials is 7 there and not 8; choose another folder"
     monkeypatch.setattr(study_results, "find_preset", lambda name: replace(find_preset(name), total_steps=1))
     conflict = find_row_conflict({run: CONFIG})
-    assert (
-        conflict is not None and "had other settings than preset 'darkroom:k1' with its overrides now makes" in conflict
-    )
+    assert conflict is not None and "had other settings than preset 'darkroom' with its overrides now makes" in conflict
 
 
 def test_wrong_tables_and_folders_are_named(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_bad_sources(tmp_path):
     ):
         with pytest.raises(ValueError, match=f"freeze_memory must be False {reason}"):
             check_config(second_stage(source, freeze_memory=True, **changes))
-    ballet = with_overrides(find_preset("ballet-fifo"), [("encoder_from", str(source))])
+    ballet = with_overrides(find_preset("room-ballet"), [("encoder_from", str(source))])
     with pytest.raises(ValueError, match="encoder_from must be left out of a run that learns with 'supervised', "):
         check_config(ballet)
 

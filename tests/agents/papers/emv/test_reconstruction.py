@@ -156,4 +156,4 @@ def test_presets_and_wrong_settings() -> None:
 def test_a_run_is_longer_than_its_pretraining() -> None:
     config = with_overrides(find_preset("episodic-qa:auto-encoder-first"), [("total_steps", 300)])
     with pytest.raises(ValueError, match=r"policy.pretraining_steps must be below total_steps \(300\), got 300"):
-        config.kind.make_experiment().check(config, Processes())
+        config.make_experiment().check(config, Processes())

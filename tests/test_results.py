@@ -98,10 +98,3 @@ def test_what_an_example_prints_is_understood():
         "done: results/a/b-0\n\nTitle\n| a |\n|---|\n| 1 |\n\nNext\n| b |\n|---|\n| 2 |\nreport: out/report.html\n"
     )
     assert done_and_tables(printed) == ({"results/a/b-0"}, ["| a |\n|---|\n| 1 |\n", "| b |\n|---|\n| 2 |\n"])
-
-
-def test_showing_trains_nothing(tmp_path):
-        with contextlib.chdir(tmp_path):
-            status, _, messages = run_here(f"examples/{name}.py", "--show", "--out", "out")
-        assert status == 2 and re.search("no (run|study) in out is done", messages)
-    assert not list(tmp_path.iterdir())

@@ -7,6 +7,7 @@ import pytest
 
 from memenvs.core import TrialVectorEnv
 from memenvs.exploration.carmine import CAMERA_AHEAD, frame_camera
+from memenvs.exploration.drive import TURN
 from memenvs.exploration.explorer import CoverageExplorer, Explorer, RoamingExplorer, SearchExplorer
 from memenvs.exploration.own_map import (
     SIZE,
@@ -101,18 +102,19 @@ def test_a_way_leads_around_a_wall() -> None:
     targets = np.array([[2.0, 0.0]])
     pose = np.zeros(3)
     stamp_robot(maps, 0, pose, False, 1)
-    action, length = action_to_goal(maps, 0, 0, pose, maps.done[0], targets, 0.3)
+    action, length = action_to_goal(maps, 0, 0, pose, maps.done[0], targets, 0.3, TURN)
     assert action == 2  # right
     # to (0.8, -1.3) and back to within 0.3 m of (2, 0): between the straight line and a generous bound
     assert 2.2 < length * 0.1 < 6.5
-    assert action_to_goal(maps, 0, 1, pose, maps.done[0], targets, 0.3)[0] == 0  # with the wall forgotten: straight on
+    straight_on, _ = action_to_goal(maps, 0, 1, pose, maps.done[0], targets, 0.3, TURN)  # with the wall forgotten
+    assert straight_on == 0
 
 
 def test_no_way_is_reported() -> None:
     maps = OwnMaps.empty(1)
     for angle in np.arange(0.0, 2 * np.pi, 0.05):
         stamp_obstacle(maps, 0, np.cos(angle), np.sin(angle), 1)
-    assert action_to_goal(maps, 0, 0, np.zeros(3), maps.done[0], np.array([[3.0, 0.0]]), 0.3) == (-1, 0)
+    assert action_to_goal(maps, 0, 0, np.zeros(3), maps.done[0], np.array([[3.0, 0.0]]), 0.3, TURN) == (-1, 0)
 
 
 def test_stamps_have_the_newest_step() -> None:

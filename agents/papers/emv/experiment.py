@@ -49,7 +49,7 @@ class QuestionExperiment(PredictionExperiment):
         return make_question_answering(config.env, env_kwargs, config.policy)
 
     def check(self, config: RunConfig, processes: Processes) -> None:
-        """Check the length of the first stage too; see `PredictionExperiment.check`."""
+        """Check also that the run is longer than its pretraining; see `Experiment.check`."""
         super().check(config, processes)
         pretraining = config.policy.get("pretraining_steps", 0)
         if pretraining >= config.total_steps:

@@ -1,4 +1,4 @@
-"""What is a memory of scenes worth to an explorer? About 6 minutes on one core.
+"""The worth of a memory of scenes to an explorer; 6 minutes of one core.
 
 Trains an encoder in Coverage, and on it three agents that enter as many cells of a home as they can: without a
 memory, with the Scene Memory Transformer (SMT) over the last four scans, and over all of an episode. Prints the cells

@@ -1,4 +1,4 @@
-"""What is a memory of actions worth to an agent that follows instructions? About 4 minutes on one core.
+"""The worth of a memory of actions to an agent that follows instructions; 4 minutes.
 
 Trains MTVM, a transformer with a token for each past action, to imitate a teacher in generated houses (R2R, paths of
 one leg), with its memory and without one. Prints how often each ends within 3 m of the goal in houses that it has not

@@ -64,7 +64,7 @@ def configs(task: str) -> dict[str, RunConfig]:
 
 
 def evaluate(played: Played) -> dict[str, Any]:
-    """Scores in unseen houses; in paths of three legs also by the number of repeated actions ("again")."""
+    """Scores in unseen houses; of three legs also by repeated actions ("again")."""
     results = played.play()
     scores: dict[str, Any] = {"agent": compact(results.to_json())}
     if played.run is not None and int(played.task) == LEGS:

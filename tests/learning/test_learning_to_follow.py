@@ -22,7 +22,7 @@ pytestmark = pytest.mark.learning
 
 @cache
 def agreement(**network: Any) -> float:
-    """Train an agent with changes to its network; share of the teacher's decisions in unseen houses that it makes."""
+    """Train an agent with another network; share of the teacher's decisions that it makes."""
     config = with_overrides(
         find_preset("vln-laptop"), [(f"policy.network.{name}", value) for name, value in network.items()]
     )

@@ -1,4 +1,4 @@
-"""Preset of the Scene Memory Transformer: both stages at the paper's sizes, and homes of its evaluation."""
+"""Preset of the Scene Memory Transformer: both stages, and homes of its evaluation."""
 
 from __future__ import annotations
 

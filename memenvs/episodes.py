@@ -39,7 +39,7 @@ class Transition(NamedTuple):
 
     @property
     def is_last(self) -> bool:
-        """Whether the episode is over."""
+        """True if the episode is over."""
         return self.terminated or self.truncated
 
 

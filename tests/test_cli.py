@@ -131,8 +131,8 @@ def test_rollout_of_the_oracle(capsys):
 
 def test_settings_are_given_one_by_one_or_as_json(capsys):
     """As in `train` and `evaluate`, wherever they stand."""
-    given = '{"split": "test", "size": 4, "max_episode_steps": 6}'
-    expected = document(capsys, "rollout", "Darkroom-v0", "--env_kwargs", given)
+    settings = '{"split": "test", "size": 4, "max_episode_steps": 6}'
+    expected = document(capsys, "rollout", "Darkroom-v0", "--env_kwargs", settings)
     single = ["--env_kwargs.split", "test", "--env_kwargs.size=4", "--kwargs", '{"max_episode_steps": 6}']
     for arguments in (["Darkroom-v0", *single], [*single, "Darkroom-v0"], [*single[:2], "Darkroom-v0", *single[2:]]):
         assert document(capsys, "rollout", *arguments) == expected
@@ -190,7 +190,7 @@ def test_house_of_a_seed(capsys, tmp_path):
     with Image.open(out) as image:
         assert min(image.size) > 100
     assert glb.read_bytes()[:4] == b"glTF"
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["house.glb", "map.png"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["house.glb", "map.png"]
     folder = tmp_path / "new" / "homes"
     out = call(capsys, "house", "--seed", "1000", "--habitat", str(folder))
     assert "rooms" in out
@@ -214,9 +214,9 @@ def test_house_of_a_file(capsys):
 
 def test_homes_of_a_file_that_cannot_be_played(capsys, tmp_path):
     file = str(write_houses(tmp_path, two_rooms(), {**two_rooms(), "objects": []}, {**two_rooms(), "doors": []}))
-    found = document(capsys, "house", "--file", file, "--check", "ExtObjNav-v0")
-    assert (found["id"], found["homes"]) == ("memenvs/ExtObjNav-v0", 3)
-    assert "home 'made-1' has none" in found["unplayable"]["1"] and "line 3: doors" in found["unplayable"]["2"]
+    checked = document(capsys, "house", "--file", file, "--check", "ExtObjNav-v0")
+    assert (checked["id"], checked["homes"]) == ("memenvs/ExtObjNav-v0", 3)
+    assert "home 'made-1' has none" in checked["unplayable"]["1"] and "line 3: doors" in checked["unplayable"]["2"]
     out = call(capsys, "house", "--file", file, "--check", "memenvs/Search-v0").splitlines()
     assert out[0] == "1 of 3 homes cannot be played in memenvs/Search-v0" and out[1].startswith("     2  ")
     for wrong, message in (
@@ -251,7 +251,7 @@ def test_record_gif(capsys, tmp_path):
         assert video.info["duration"] == 100
         assert result == {**expected, "frames": 13}
         assert video.n_frames == 13  # the oracle stands still on the goal; the line above it counts on
-    assert [each.name for each in tmp_path.iterdir()] == ["video.gif"]
+    assert [path.name for path in tmp_path.iterdir()] == ["video.gif"]
     printed = call(capsys, "record", "Darkroom-v0", "--out", str(out), "--steps", "12")
     with Image.open(out) as video:
         assert f"{video.n_frames} frames, 1.3 s, of 1 episode" in printed
@@ -344,7 +344,7 @@ def test_record_mp4(capsys, tmp_path):
     out = tmp_path / "video.mp4"
     document(capsys, "record", "Darkroom-v0", "--out", str(out), "--steps", "8")
     assert ffmpeg.count_frames_and_secs(str(out)) == (9, pytest.approx(0.9))
-    assert [each.name for each in tmp_path.iterdir()] == ["video.mp4"]
+    assert [path.name for path in tmp_path.iterdir()] == ["video.mp4"]
 
 
 def test_failed_film_keeps_the_old_file(capsys, tmp_path, monkeypatch):

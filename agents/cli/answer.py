@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
-from memenvs.agents.cli.ask import add_model, load_model
+from memenvs.agents.cli.ask import load_model
 from memenvs.cli.common import UserError, as_user_error
 from memenvs.progress import progress_bar
 
-
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    add_model(command)
-    command.add_argument("file", type=Path, help="the questions; answers that are there are replaced")
+ARGUMENTS = """
+model MODEL?: folder of a run of the preset episodic-qa, or a checkpoint of one (default: the model of the package)
+file RESULTS: the questions; answers that are there are replaced
+"""
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:

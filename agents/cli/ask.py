@@ -10,11 +10,25 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memenvs.cli.common import UserError, non_negative_int, output_file, positive_int, print_json
+from memenvs.cli.common import UserError, print_json
 
 if TYPE_CHECKING:
     from memenvs.agents.verbalization.conversation import Conversation, Reply
     from memenvs.agents.verbalization.prediction import AnsweringModel
+
+ARGUMENTS = """
+model MODEL?: folder of a run of the preset episodic-qa, or a checkpoint of one (default: the model of the package)
+--life K=2: number of the life, any
+--episodes N=3: its episodes
+--question TEXT*: a question; may be given several times. Without it, questions are the lines of standard input, or are
+    typed, and lines may also be the words that `help` lists, but with --json
+--gold: show the answer by what happened too
+--page OUT_FILE: write a page: the life, the questions (without --question one of each kind), the answers and the key
+    frames on which they depend
+
+In a conversation, `help` lists what else can be typed: gold, life, examples, grammar. Example:
+memenvs ask --life 7 --question "what did you grasp today at about 03 PM?" --gold
+"""
 
 ANSWERER = Path(__file__).parents[1] / "verbalization" / "episodic-qa.zip"
 """Checkpoint of a trained model that answers questions; it comes with the package."""
@@ -33,51 +47,10 @@ COMMANDS = {
 }
 
 
-def add_model(command: argparse.ArgumentParser) -> None:
-    """Declare the argument that names the model."""
-    command.add_argument(
-        "model",
-        type=Path,
-        nargs="?",
-        default=ANSWERER,
-        help="folder of a run of the preset episodic-qa, or a checkpoint of one (default: the model of the package)",
-    )
-
-
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    add_model(command)
-    command.add_argument(  # the model of the package answers the first examples about life 2 rightly
-        "--life", type=non_negative_int, default=2, metavar="N", help="number of the life, any (default %(default)s)"
-    )
-    command.add_argument(
-        "--episodes", type=positive_int, default=3, metavar="N", help="its episodes (default %(default)s)"
-    )
-    command.add_argument(
-        "--question",
-        action="append",
-        metavar="TEXT",
-        help="a question; may be given several times. Without it, questions are the lines of standard input, or are "
-        "typed, and lines may also be the words that `help` lists, but with --json",
-    )
-    command.add_argument("--gold", action="store_true", help="show the answer by what happened too")
-    command.add_argument(
-        "--page",
-        type=output_file,
-        metavar="FILE",
-        help="write a page: the life, the questions (without --question one of each kind), the answers and the key "
-        "frames on which they depend",
-    )
-    command.set_defaults(example=0)
-    command.epilog = (
-        "In a conversation, `help` lists what else can be typed: gold, life, examples, grammar. Example: "
-        'memenvs ask --life 7 --question "what did you grasp today at about 03 PM?" --gold'
-    )
-
-
 def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
     """Answer questions of `--question`, of standard input, or of a conversation."""
     check_model(arguments)
+    arguments.example = 0
     if arguments.page is not None:
         return _write_page(arguments)
     is_typed = not arguments.question and sys.stdin.isatty()
@@ -102,7 +75,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
 
 
 def check_model(arguments: argparse.Namespace) -> None:
-    """Refuse a model that is not there."""
+    """Refuse a model that is not there; without one it is that of the package."""
+    arguments.model = arguments.model or ANSWERER
     if not arguments.model.exists():
         raise UserError(f"argument model: no folder of a run and no checkpoint at {arguments.model}")
 

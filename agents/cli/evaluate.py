@@ -5,62 +5,38 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from memenvs.agents.experiments.config import TEST_SET_FILES, RunConfig, difference, read_config
 from memenvs.certificates.test_sets import find_test_set
 from memenvs.cli.common import (
-    add_settings_argument,
-    file_stem,
     merge_settings,
-    non_negative_int,
     parse_settings,
-    positive_int,
 )
+
+ARGUMENTS = """
+folder RUN: folder of the run
+--steps N: steps of a trial (default: the preset's)
+--trials N: number of trials (default: the preset's)
+--seed K=1: seed of the evaluation
+--checkpoint FILE: file in the folder, such as that of a milestone (default: best.zip of a run with validation, else
+    checkpoint.zip)
+--name STEM: STEM.json is written (default: evaluation or demonstrations_K, which the report shows); needed with other
+    steps, trials, checkpoint or environments than the run's own
+--demonstrations K=0: the oracle plays the first K episodes of each trial before the steps of the agent; only the agent
+    is evaluated then
+--test_set NAME: play the test set of this name, such as v0, in place of the evaluation trials (memenvs test-set ID),
+    with its settings but for what the run observes; test_set_NAME.json is written, which the report shows
+--env_kwargs/--eval_kwargs JSON: changes to the run's eval_kwargs, with --name
+
+Other environments than the preset's: --name procthor --env_kwargs.world procthor --env_kwargs.split all
+--env_kwargs.rooms null.
+"""
 
 OWN_EVALUATION = "evaluation"
 """Name of the evaluation with the run's own settings."""
 MOST_METRICS = 5
 """Metrics of predictions that are printed; there may be a hundred, by kind of question."""
-
-
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    command.add_argument("folder", type=Path, help="folder of the run")
-    command.add_argument("--steps", type=positive_int, help="steps of a trial; default the preset's")
-    command.add_argument("--trials", type=positive_int, help="number of trials; default the preset's")
-    command.add_argument("--seed", type=non_negative_int, default=1, help="seed of the evaluation (default 1)")
-    command.add_argument(
-        "--checkpoint",
-        help="file in the folder, such as that of a milestone (default best.zip of a run with validation, else "
-        "checkpoint.zip)",
-    )
-    command.add_argument(
-        "--name",
-        type=file_stem,
-        help="NAME.json is written (default evaluation or demonstrations_N, which the report shows); needed with "
-        "other steps, trials, checkpoint or environments than the run's own",
-    )
-    command.add_argument(
-        "--demonstrations",
-        type=non_negative_int,
-        default=0,
-        metavar="N",
-        help="the oracle plays the first N episodes of each trial before the steps of the agent; only the agent is "
-        "evaluated then",
-    )
-    command.add_argument(
-        "--test_set",
-        metavar="NAME",
-        help="play the test set of this name, such as v0, in place of the evaluation trials (memenvs test-set ID), "
-        "with its settings but for what the run observes; test_set_NAME.json is written, which the report shows",
-    )
-    add_settings_argument(command, "changes to the run's eval_kwargs, with --name", "--eval_kwargs")
-    command.epilog = (
-        "Other environments than the preset's: "
-        "--name procthor --env_kwargs.world procthor --env_kwargs.split all --env_kwargs.rooms null."
-    )
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -74,13 +50,13 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     eval_kwargs = merge_settings(config.eval_kwargs, changed) if changed else None
     if arguments.test_set is not None and (arguments.steps or arguments.trials or arguments.demonstrations):
         raise ValueError("--test_set has its own trials; leave out --steps, --trials, --demonstrations")
-    given = {"eval_steps": arguments.steps, "eval_trials": arguments.trials, "eval_kwargs": eval_kwargs}
-    changes = {key: value for key, value in given.items() if value is not None}
-    shown = f"demonstrations_{arguments.demonstrations}" if arguments.demonstrations else OWN_EVALUATION
+    options = {"eval_steps": arguments.steps, "eval_trials": arguments.trials, "eval_kwargs": eval_kwargs}
+    changes = {key: value for key, value in options.items() if value is not None}
+    own_name = f"demonstrations_{arguments.demonstrations}" if arguments.demonstrations else OWN_EVALUATION
     if arguments.test_set is not None:
-        shown = f"{TEST_SET_FILES}{arguments.test_set}"
-    name = arguments.name or shown
-    if name == OWN_EVALUATION != shown:
+        own_name = f"{TEST_SET_FILES}{arguments.test_set}"
+    name = arguments.name or own_name
+    if name == OWN_EVALUATION != own_name:
         raise ValueError(
             f"{OWN_EVALUATION}.json has no demonstrations and no test set; leave out --name, or choose another"
         )
@@ -96,13 +72,13 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         raise FileNotFoundError(f"no checkpoint at {arguments.folder / arguments.checkpoint}")
     if eval_kwargs is not None:
         config.kind.make_experiment().check_eval_kwargs(replace(config, eval_kwargs=eval_kwargs))
-    if name == shown:
+    if name == own_name:
         _check_own_settings(name, config, changes)
 
     from memenvs.agents.experiments.directory import RunDirectory, best_checkpoint
 
     best = best_checkpoint(arguments.folder).name
-    if name == shown and arguments.checkpoint not in (None, best):
+    if name == own_name and arguments.checkpoint not in (None, best):
         raise ValueError(f"{name}.json is for {best}, got --checkpoint {arguments.checkpoint}; choose a --name")
     if config.kind.acts:
         changes |= {name: getattr(arguments, name) for name in ("checkpoint", "demonstrations", "test_set")}
@@ -123,7 +99,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _check_own_settings(name: str, config: RunConfig, changes: dict[str, Any]) -> None:
-    """Raise a ValueError if an evaluation changes settings that the report shows beside it."""
+    """Raise a ValueError if an evaluation changes what the report says of it."""
     differs = difference(config, replace(config, **changes))
     if differs is not None:
         raise ValueError(
@@ -132,7 +108,7 @@ def _check_own_settings(name: str, config: RunConfig, changes: dict[str, Any]) -
 
 
 def print_curves(evaluation: dict[str, Any], score: str) -> None:
-    """Print the score of each policy, early and later in a trial, or the first metrics of predictions."""
+    """Print the scores of each policy, early and later, or the first metrics of predictions."""
     for name, data in evaluation.items():
         if "episodes" in data:  # of predictions
             metrics = sorted(data["metrics"], key=lambda metric: metric != score)

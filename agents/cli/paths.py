@@ -4,41 +4,20 @@ from __future__ import annotations
 
 import argparse
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 from memenvs.agents.cli.report import check_out
 from memenvs.agents.experiments.config import read_config
-from memenvs.cli.common import non_negative_int, output_folder, plain_name, positive_int
 
-
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    command.add_argument(
-        "folders",
-        type=Path,
-        nargs="+",
-        metavar="folder",
-        help="folders of runs of one task; their agents play the same episodes",
-    )
-    command.add_argument(
-        "--episodes", type=positive_int, default=20, help="episodes that each policy plays (default 20)"
-    )
-    command.add_argument("--maps", type=non_negative_int, default=4, help="episodes that are drawn (default 4)")
-    command.add_argument("--metric", help="metric by step (default the preset's score)")
-    command.add_argument(
-        "--policies",
-        type=plain_name,
-        nargs="+",
-        metavar="POLICY",
-        help="some of agent (of each run), random, oracle (default all)",
-    )
-    command.add_argument("--seed", type=non_negative_int, default=1, help="seed of the episodes (default 1)")
-    command.add_argument(
-        "--out",
-        type=output_folder,
-        help="folder of command.html and its files; default the run's, needed with several runs",
-    )
+ARGUMENTS = """
+folders RUN+: folders of runs of one task; their agents play the same episodes
+--episodes N=20: episodes that each policy plays
+--maps K=4: episodes that are drawn
+--metric NAME: metric by step (default: the preset's score)
+--policies POLICY+: some of agent (of each run), random, oracle (default: all)
+--seed K=1: seed of the episodes
+--out OUT_FOLDER: folder of paths.html and its files (default: the run's); needed with several runs
+"""
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -10,15 +10,10 @@ from typing import Any
 from memenvs.agents.presets import FAMILIES, PRESETS, find_preset, preset_descriptions
 from memenvs.agents.presets.preset import SEPARATOR
 
-
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    command.add_argument(
-        "name",
-        nargs="?",
-        help="show this one; or list presets and variants whose names contain it or, with * or ?, match it, such as "
-        "'darkroom:*'",
-    )
+ARGUMENTS = """
+name NAME?: show this one; or list presets and variants whose names contain it or, with * or ?, match it, such as
+    'darkroom:*'
+"""
 
 
 def run(arguments: argparse.Namespace) -> Any:

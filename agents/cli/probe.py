@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from memenvs.agents.experiments.config import read_config
-from memenvs.cli.common import non_negative_int, output_folder, positive_int
 
-
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    command.add_argument("folder", type=Path, help="folder of the run")
-    command.add_argument("--steps", type=positive_int, help="steps of the trial; default the preset's")
-    command.add_argument(
-        "--count", type=positive_int, default=100, help="steps at which attention is recorded (default 100)"
-    )
-    command.add_argument("--layout", type=non_negative_int, help="number of the layout; default drawn")
-    command.add_argument("--seed", type=non_negative_int, default=1, help="seed of the trial (default 1)")
-    command.add_argument("--out", type=output_folder, help="folder of the files; default the run's")
+ARGUMENTS = """
+folder RUN: folder of the run
+--steps N: steps of the trial (default: the preset's)
+--count N=100: steps at which attention is recorded
+--layout K: number of the layout (default: drawn)
+--seed K=1: seed of the trial
+--out OUT_FOLDER: folder of the files (default: the run's)
+"""
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -6,17 +6,12 @@ import argparse
 from typing import Any
 
 from memenvs.agents.experiments.config import check_new
-from memenvs.cli.common import output_folder
 
-
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    command.add_argument(
-        "source",
-        help="extobjnav-small, which comes with the package; folder that `push` has written; or "
-        "hf:ORGANISATION/NAME[@REVISION] on the Hub",
-    )
-    command.add_argument("--out", type=output_folder, required=True, help="folder of the run to make")
+ARGUMENTS = """
+source SOURCE: extobjnav-small, which comes with the package; folder that `push` has written; or
+    hf:ORGANISATION/NAME[@REVISION] on the Hub
+--out OUT_FOLDER!: folder of the run to make
+"""
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from memenvs.agents.experiments.config import read_config
 
-
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    command.add_argument("run", type=Path, help="folder of the run")
-    command.add_argument(
-        "target", help="folder to write; or hf:ORGANISATION/NAME on the Hugging Face Hub, after `hf auth login`"
-    )
-    command.add_argument("--checkpoint", help="file in the run's folder (default the one that is evaluated)")
-    command.add_argument("--private", action="store_true", help="make a new repository private; for the Hub only")
+ARGUMENTS = """
+run RUN: folder of the run
+target TARGET: folder to write; or hf:ORGANISATION/NAME on the Hugging Face Hub, after `hf auth login`
+--checkpoint FILE: file in the run's folder (default: the one that is evaluated)
+--private: make a new repository private; for the Hub only
+"""
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:

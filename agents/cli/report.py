@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import argparse
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 from memenvs.agents.experiments.config import CONFIG, read_config
 from memenvs.agents.experiments.seed_groups import check_same_task
-from memenvs.cli.common import output_folder
 
-
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    command.add_argument(
-        "folders",
-        type=Path,
-        nargs="+",
-        metavar="folder",
-        help="folders of the runs; those that differ in their seed alone are shown by mean and 95 %% interval",
-    )
-    command.add_argument(
-        "--out", type=output_folder, help="folder of the report; default the run's, needed with several runs"
-    )
+ARGUMENTS = """
+folders RUN+: folders of the runs; those that differ in their seed alone are shown by mean and 95 % interval
+--out OUT_FOLDER: folder of the report (default: the run's); needed with several runs
+"""
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:

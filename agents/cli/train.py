@@ -11,37 +11,28 @@ from typing import Any
 from memenvs.agents.cli.evaluate import OWN_EVALUATION, print_curves
 from memenvs.agents.experiments.config import RunConfig, check_new, difference, read_config, with_overrides
 from memenvs.agents.presets import find_preset, folder_name
-from memenvs.cli.common import Parser, json_or_text, output_folder
+from memenvs.cli.common import json_or_text
+from memenvs.cli.parser import Parser
 from memenvs.registry import check_registered
+
+ARGUMENTS = """
+preset NAME: name, or NAME:VARIANT such as darkroom:k1; `presets` lists all, `presets NAME` the variants of one
+--out OUT_FOLDER: folder of the run (default: runs/PRESET-SEED, with a variant runs/PRESET-VARIANT-SEED)
+--resume: resume the run in that folder; all other arguments must be those that began it, but for more --total_steps,
+    which also extends a finished run
+--no-evaluate: only train
+
+Any setting of the preset can be changed by its dotted name, the value as JSON: --seed 3  --ppo.n_epochs 2
+--policy.memory_kwargs.layers 4  --env_kwargs.size 8. See `presets NAME`. Another memory, such as --policy.memory lstm,
+begins with its own default settings. Training ends with the first whole rollout that reaches total_steps, which counts
+environment steps of all copies together where a preset learns with ppo or dqn, batches with supervised, updates with
+imitation.
+"""
 
 
 def add_arguments(command: Parser) -> None:
-    """Declare the arguments."""
+    """Take every other option as a setting of the preset."""
     command.takes_settings = True
-    command.add_argument(
-        "preset",
-        help="name, or NAME:VARIANT such as darkroom:k1; `presets` lists all, `presets NAME` the variants of one",
-    )
-    command.add_argument(
-        "--out",
-        type=output_folder,
-        help="folder of the run; default runs/PRESET-SEED, with a variant runs/PRESET-VARIANT-SEED",
-    )
-    command.add_argument(
-        "--resume",
-        action="store_true",
-        help="resume the run in that folder; all other arguments must be those that began it, but for more "
-        "--total_steps, which also extends a finished run",
-    )
-    command.add_argument("--no-evaluate", action="store_true", help="only train")
-    command.epilog = (
-        "Any setting of the preset can be changed by its dotted name, the value as JSON: "
-        "--seed 3  --ppo.n_epochs 2  --policy.memory_kwargs.layers 4  --env_kwargs.size 8. See `presets NAME`. "
-        "Another memory, such as --policy.memory lstm, begins with its own default settings. "
-        "Training ends with the first whole rollout that reaches total_steps, which "
-        "counts environment steps of all copies together where a preset learns with ppo or dqn, "
-        "batches with supervised, updates with imitation."
-    )
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
@@ -58,10 +49,10 @@ def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
     if not arguments.resume:
         check_new(folder)
     else:
-        found = read_config(folder)
-        if config.total_steps > found.total_steps:  # train it longer
-            found = replace(found, total_steps=config.total_steps)
-        differs = difference(found, config)
+        begun = read_config(folder)
+        if config.total_steps > begun.total_steps:  # train it longer
+            begun = replace(begun, total_steps=config.total_steps)
+        differs = difference(begun, config)
         if differs is not None:
             raise ValueError(
                 f"{folder} holds another run: {differs}; --resume goes with the command that began it, or with more "

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from memenvs.agents.experiments.config import read_config
-from memenvs.cli.common import non_negative_int, output_file
 
-
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    command.add_argument("folder", type=Path, help="folder of the run")
-    command.add_argument("--split", help="split of the instructions (default that of the run's evaluation)")
-    command.add_argument("--seed", type=non_negative_int, default=1, help="seed of the evaluation (default 1)")
-    command.add_argument(
-        "--out", type=output_file, help="the file; default trajectories_SPLIT.json in the run's folder"
-    )
+ARGUMENTS = """
+folder RUN: folder of the run
+--split NAME: split of the instructions (default: that of the run's evaluation)
+--seed K=1: seed of the evaluation
+--out OUT_FILE: the file (default: trajectories_SPLIT.json in the run's folder)
+"""
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -10,13 +10,13 @@ from textwrap import fill
 from generate.examples import EXAMPLES
 from generate.markdown import code, page, section, table
 from memenvs.cli import TABLES, make_parser
-from memenvs.cli.common import Parser
+from memenvs.cli.parser import Parser
 
 #: Module with a table of commands -> title of its table.
 TITLES = {"memenvs.cli.commands": "Environments", "memenvs.agents.cli": "Agents"}
 
-#: A default at the end of a help text, in either form that the parsers use.
-_DEFAULT = re.compile(r" ?\(default:? ([^()]*)\)|[;,] default (.*)$")
+#: A default in a help text.
+_DEFAULT = re.compile(r" ?\(default: ([^()]*)\)")
 _INTRODUCTION = """
 `memenvs`, or `python -m memenvs`, has all commands. Those about agents need `pip install ".[agents]"`, and say so where
 it is missing. Every command has `--help`, and with `--json` it prints one JSON document.
@@ -59,9 +59,9 @@ def page_name(name: str) -> str:
 
 
 def _command(name: str, parser: argparse.ArgumentParser) -> str:
-    arguments = [each for each in parser._actions if each.dest != "help"]
-    required = [each for each in arguments if not each.option_strings]
-    options = [each for each in arguments if each.option_strings]
+    arguments = [action for action in parser._actions if action.dest != "help"]
+    required = [action for action in arguments if not action.option_strings]
+    options = [action for action in arguments if action.option_strings]
     return page(
         f"memenvs {name}",
         parser.description or "",
@@ -69,12 +69,12 @@ def _command(name: str, parser: argparse.ArgumentParser) -> str:
         section(
             "Arguments",
             table(
-                ("argument", "meaning"), [(f"`{_value(each)}`", _code_options(each.help or "")) for each in required]
+                ("argument", "meaning"), [(f"`{_value(action)}`", _code_options(_help(action))) for action in required]
             ),
         )
         if required
         else "",
-        section("Options", table(("option", "default", "meaning"), [_option(each, parser) for each in options])),
+        section("Options", table(("option", "default", "meaning"), [_option(action, parser) for action in options])),
         _code_options(parser.epilog or ""),
         section("Examples", code("\n".join(EXAMPLES[name]), "bash") if name in EXAMPLES else ""),
     )
@@ -82,11 +82,9 @@ def _command(name: str, parser: argparse.ArgumentParser) -> str:
 
 def _usage(command: str, required: list[argparse.Action], options: list[argparse.Action]) -> str:
     words = [command]
-    for each in [*options, *required]:
-        word = (
-            _value(each) if not each.option_strings else " ".join(filter(None, (each.option_strings[-1], _value(each))))
-        )
-        words.append(word if each.required else f"[{word}]")
+    for action in [*options, *required]:
+        word = " ".join(filter(None, (*action.option_strings[-1:], _value(action))))
+        words.append(word if action.required else f"[{word}]")
     shield = "\0"  # a word such as [--seed S] is not broken over lines
     text = fill(" ".join(word.replace(" ", shield) for word in words), 88, subsequent_indent="    ")
     return text.replace(shield, " ")
@@ -103,26 +101,31 @@ def _value(argument: argparse.Action) -> str:
     return f"{name} [{name} ...]" if argument.nargs == "+" else name
 
 
+def _help(argument: argparse.Action) -> str:
+    """Return the help of an argument as argparse prints it."""
+    return (argument.help or "") % {"default": argument.default}
+
+
 def _option(option: argparse.Action, parser: argparse.ArgumentParser) -> tuple[str, str, str]:
     """Names, default and meaning of an option; its help may end with the default."""
-    meaning = (option.help or "") % {"default": option.default}
-    found = _DEFAULT.search(meaning)
-    default = (found[1] or found[2]) if found else ""
-    if not default and option.nargs != 0 and option.default not in (None, []):
+    meaning = _help(option)
+    match = _DEFAULT.search(meaning)
+    default = match[1] if match else ""
+    if not default and option.nargs != 0 and option.default not in (None, [], argparse.SUPPRESS):
         default = f"`{option.default}`"
     meaning = _DEFAULT.sub("", meaning)
     if option.choices is not None:
-        meaning += f": {', '.join(f'`{each}`' for each in option.choices)}"
+        meaning += f": {', '.join(f'`{choice}`' for choice in option.choices)}"
     if option.required:
         default = "required"
     for group in parser._mutually_exclusive_groups:
         if group.required and option in group._group_actions:
-            others = [each.option_strings[-1] for each in group._group_actions if each is not option]
-            default = f"required without {' and '.join(f'`{each}`' for each in others)}"
+            others = [other.option_strings[-1] for other in group._group_actions if other is not option]
+            default = f"required without {' and '.join(f'`{other}`' for other in others)}"
     names = ", ".join(f"`{name}`" for name in option.option_strings)
     return names, _code_options(default), _code_options(meaning)
 
 
 def _code_options(text: str) -> str:
     """Set the names of options, and the values that follow them at once, as code."""
-    return re.sub(r"(?<![`\w])--[\w-]+(?:\.\w+)*(?: \d+)?", lambda found: f"`{found[0]}`", text)
+    return re.sub(r"(?<![`\w])--[\w-]+(?:\.\w+)*(?: \d+)?", lambda match: f"`{match[0]}`", text)

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import memenvs
-from memenvs.cli.common import Parser, import_modules, lossy_streams, print_json, run_command
+from memenvs.cli.common import import_modules, lossy_streams, print_json, run_command
+from memenvs.cli.parser import Parser
 from memenvs.compilation import COMPILATION
 
 #: Modules with a table of commands; imported by name, since environments know no agents.

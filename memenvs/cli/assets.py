@@ -9,18 +9,11 @@ from typing import Any
 from memenvs.cli.common import as_user_error, check_output
 from memenvs.houses.procthor.asset_sizes import convert_databases
 
-
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    command.add_argument(
-        "databases",
-        nargs="+",
-        metavar="DATABASE",
-        help="ProcTHOR's asset-database.json, what ai2thor's GetAssetDatabase returns, or Objathor's annotations.json",
-    )
-    command.add_argument(
-        "--out", required=True, metavar="FILE", help="file to write, asset_sizes.json.gz beside the house file"
-    )
+ARGUMENTS = """
+databases DATABASE+: ProcTHOR's asset-database.json, what ai2thor's GetAssetDatabase returns, or Objathor's
+    annotations.json
+--out FILE!: file to write, asset_sizes.json.gz beside the house file
+"""
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:

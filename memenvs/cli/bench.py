@@ -10,12 +10,8 @@ import numpy as np
 
 from memenvs.actions import draw_actions
 from memenvs.cli.common import (
-    add_environment,
     environment_spec,
-    non_negative_int,
     parse_settings,
-    positive_float,
-    positive_int,
     reset_env,
     settings_as_user_error,
 )
@@ -23,17 +19,13 @@ from memenvs.cli.policies import draw_possible_actions
 from memenvs.core import TrialVectorEnv
 from memenvs.progress import progress_bar
 
-
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    add_environment(command)
-    command.add_argument(
-        "--num-envs", type=positive_int, default=16, metavar="N", help="environments (default: %(default)s)"
-    )
-    command.add_argument(
-        "--seconds", type=positive_float, default=5.0, metavar="S", help="time to measure (default: %(default)s)"
-    )
-    command.add_argument("--seed", type=non_negative_int, default=0, metavar="S", help="seed (default: %(default)s)")
+ARGUMENTS = """
+id ID: the environment, as of `memenvs rollout`
+--env_kwargs/--kwargs JSON: settings of the environment
+--num-envs N=16: environments
+--seconds SECONDS=5.0: time to measure
+--seed K=0: seed
+"""
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:

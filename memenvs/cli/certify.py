@@ -11,35 +11,21 @@ from typing import Any
 
 from memenvs.certificate import DATA, Certificate, PolicyRow, read_certificate, write_certificate
 from memenvs.certificates.engine import certify, check_hash, read_rows
-from memenvs.cli.common import UserError, add_id, as_user_error, check_output, environment_spec, positive_int
+from memenvs.cli.common import UserError, as_user_error, check_output, environment_spec
 from memenvs.progress import progress_bar
 from memenvs.registry import EnvironmentSpec
 
-
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    add_id(command)
-    command.add_argument("--quick", action="store_true", help="play 40 trials in place of 200, for a first estimate")
-    command.add_argument("--out", metavar="FILE", help="write the certificate into this .json file")
-    command.add_argument(
-        "--rows", metavar="FILE", help="a .json file of rows that were measured elsewhere, such as trained attacks"
-    )
-    command.add_argument(
-        "--certificate",
-        metavar="FILE",
-        help="add --rows or --train to this certificate and play nothing, if the hash of the episodes still fits",
-    )
-    command.add_argument(
-        "--train",
-        type=positive_int,
-        metavar="STEPS",
-        help="also train attacks, by one recipe for every id, for this many environment steps each: a policy of the "
-        "present alone, and one with a window of 16 steps; at least one rollout of 64 environments: "
-        "16,384 to 65,536 steps by id (needs memenvs[agents])",
-    )
-    command.add_argument(
-        "--runs", metavar="FOLDER", help="folder of the trained attacks, which resume there (default: runs/certify-ID)"
-    )
+ARGUMENTS = """
+id ID: as of `memenvs rollout`, with its default settings
+--quick: play 40 trials in place of 200, for a first estimate
+--out FILE: write the certificate into this .json file
+--rows FILE: a .json file of rows that were measured elsewhere, such as trained attacks
+--certificate FILE: add --rows or --train to this certificate and play nothing, if the hash of the episodes still fits
+--train N: also train attacks, by one recipe for every id, for this many environment steps each: a policy of the present
+    alone, and one with a window of 16 steps; at least one rollout of 64 environments: 16,384 to 65,536 steps by id
+    (needs memenvs[agents])
+--runs FOLDER: folder of the trained attacks, which resume there (default: runs/certify-ID)
+"""
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -110,10 +96,10 @@ def certificate_lines(certificate: Certificate) -> Iterator[str]:
     cells = table_cells(certificate)
     width = max(len(row[0]) for row in cells)
     yield f"{'policy':{width}}  {'way':8}  {'window':>6}  {'score':>18}  {'shown':>6}"
-    for name, way, window, score, shown in cells:
-        yield f"{name:{width}}  {way:8}  {window:>6}  {score:>18}  {shown:>6}"
+    for name, way, window, score, share in cells:
+        yield f"{name:{width}}  {way:8}  {window:>6}  {score:>18}  {share:>6}"
     yield "ideal policy, memory wiped every k steps: " + ", ".join(
-        f"{k}: {shown}" for k, shown in horizon_cells(certificate)
+        f"{k}: {share}" for k, share in horizon_cells(certificate)
     )
     yield from facts(certificate)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-#: Name -> its module, and one line for `--help`. The module is imported when the command is called: `add_arguments`
-#: declares the arguments on the command's parser; `run` gets them parsed, does the work and returns the document that
-#: --json prints, or None for none.
+#: Name -> its module, and one line for `--help`. The module is imported when the command is called. Its text
+#: `ARGUMENTS` declares the arguments (`Parser.add_text`). `run` gets them parsed, does the work and returns the
+#: document that --json prints, or None for none.
 COMMANDS: dict[str, tuple[str, str]] = {
     "list": ("memenvs.cli.listing", "every id, what must be remembered, and what it needs beyond the core install"),
     "rollout": ("memenvs.cli.rollout", "play episodes; mean and standard error of every metric in the final info"),

@@ -1,4 +1,4 @@
-"""Helpers of all commands: errors of arguments, argument types, JSON output, environments."""
+"""Helpers of all commands: errors of arguments, JSON output, settings, environments."""
 
 from __future__ import annotations
 
@@ -12,130 +12,29 @@ import sysconfig
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from functools import partial
 from importlib import import_module
-from itertools import takewhile
 from pathlib import Path
-from typing import Any, NoReturn, TextIO, cast
+from typing import Any, TextIO, cast
 
 import gymnasium as gym
 
-from memenvs.checks import choices_for
 from memenvs.cli.extras import extra_of
+from memenvs.cli.parser import ENV_KWARGS, SETTINGS, one_line
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.files import check_writable
 from memenvs.json_records import MAX_SHOWN, format_json, parse_json
-from memenvs.registry import EnvironmentSpec, environments, find_environment
+from memenvs.registry import EnvironmentSpec, find_environment
 
 #: Ours, each with a folder of its own in an editable install.
 PACKAGES = ("memenvs", "memenvs.agents", "memenvs.wrappers")
 
 
-#: Name of the settings among the parsed arguments.
-SETTINGS = "settings"
-#: Beginning of the names of settings of environments.
-ENV_KWARGS = "env_kwargs"
 #: Errors with which a command refuses its arguments.
 REFUSALS = (ValueError, TypeError, OSError, RuntimeError, gym.error.Error)
 
 
 class UserError(Exception):
     """An argument is wrong; the message names it, what came and what is allowed."""
-
-
-class Parser(argparse.ArgumentParser):
-    """Reports a wrong argument in one line, with the nearest right ones.
-
-    Settings, such as `--env_kwargs.size 4` or `--env_kwargs '{"size": 4}'`, are read before the other arguments, so
-    that their values are no positionals. They are in the attribute `settings` of what is parsed: (name, text) in their
-    order.
-
-    Args:
-        module: Module of a command, whose `add_arguments` declares its arguments; "" if they are declared elsewhere.
-        **kwargs: As of `argparse.ArgumentParser`.
-
-    Attributes:
-        takes_settings: Whether every option that is not declared is a setting, as of `train`.
-    """
-
-    def __init__(self, *, module: str = "", **kwargs: Any) -> None:
-        super().__init__(allow_abbrev=False, **kwargs)
-        self.takes_settings = False
-        self._module = module
-
-    def declare(self) -> None:
-        """Import the module of the command, and let it declare its arguments; a second call does nothing."""
-        if self._module:
-            module, self._module = import_module(self._module), ""
-            self.set_defaults(module=module)
-            self.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
-            _add_import_argument(self)
-            module.add_arguments(self)
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse, and refuse an unknown option of this command."""
-        self.declare()
-        arguments, settings = self._take_settings(sys.argv[1:] if args is None else args)
-        namespace, extras = super().parse_known_args(self._free_positionals(arguments), namespace)
-        unknown = next((text for text in extras if text.startswith("-")), None)
-        if unknown is not None:
-            options = [option for action in self._actions for option in action.option_strings]
-            self.error(f"unknown option {unknown!r}; {choices_for(unknown.split('=')[0], options)}")
-        namespace.settings = [*getattr(namespace, "settings", ()), *settings]
-        return namespace, extras
-
-    def _take_settings(self, arguments: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
-        """Split `--NAME VALUE` and `--NAME=VALUE` off where NAME is a setting."""
-        others, settings, waiting = [], [], list(arguments)
-        while waiting:
-            text = waiting.pop(0)
-            option, equals, value = text.partition("=")
-            name = self._setting_name(option)
-            if name is None:
-                others.append(text)
-                continue
-            if not equals and not waiting:
-                self.error(f"argument {option}: must have a value")
-            settings.append((name, value if equals else waiting.pop(0)))
-        return others, settings
-
-    def _setting_name(self, option: str) -> str | None:
-        """Return the dotted name of the setting of an option; None if it is another option or none."""
-        head, dot, rest = option.partition(".")
-        action = self._option_string_actions.get(head)
-        if action is not None and action.dest == SETTINGS:
-            return ENV_KWARGS + dot + rest
-        is_free = self.takes_settings and option.startswith("--") and option not in self._option_string_actions
-        return option.removeprefix("--") if is_free else None
-
-    def _free_positionals(self, arguments: list[str]) -> list[str]:
-        """Move what an option of several values cannot take before it, such as FILE in `--lengths 1 2 FILE`."""
-        freed = list(arguments)
-        for i, text in enumerate(arguments):
-            action = self._option_string_actions.get(text)
-            if action is not None and action.nargs == "+":
-                values = list(takewhile(lambda value: not value.startswith("-"), arguments[i + 1 :]))
-                taken = values[:1] + list(takewhile(partial(self._takes, action), values[1:]))
-                freed[i : i + 1 + len(values)] = [*values[len(taken) :], text, *taken]
-        return freed
-
-    def _takes(self, action: argparse.Action, text: str) -> bool:
-        """Return True if a text is a value of an option."""
-        try:
-            self._check_value(action, self._get_value(action, text))
-        except argparse.ArgumentError:
-            return False
-        return True
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.choices is not None and value not in action.choices:
-            raise argparse.ArgumentError(action, f"unknown {value!r}; {choices_for(value, action.choices)}")
-
-    def error(self, message: str) -> NoReturn:
-        """Print the message and end the process with status 2."""
-        if message.startswith("the following arguments are required"):
-            message += f"; see {self.prog} --help"
-        self.exit(2, f"{self.prog}: error: {_one_line(message)}\n")
 
 
 class LossyStream:
@@ -230,7 +129,7 @@ def _report(name: str, error: Exception, message: str) -> int:
     """Print an error of a command, and return its exit status."""
     if _passes_other_code(error):
         traceback.print_exception(error)
-    print(f"{name}: error: {_one_line(message)}", file=sys.stderr)
+    print(f"{name}: error: {one_line(message)}", file=sys.stderr)
     return 2
 
 
@@ -248,10 +147,6 @@ def _passes_other_code(error: BaseException) -> bool:
     )
 
 
-def _one_line(message: str) -> str:
-    return " ".join(message.split())
-
-
 @contextmanager
 def as_user_error(argument: str, *errors: type[Exception]) -> Iterator[None]:
     """Turn errors that an argument causes into a `UserError` that names the argument."""
@@ -259,95 +154,6 @@ def as_user_error(argument: str, *errors: type[Exception]) -> Iterator[None]:
         yield
     except errors as error:
         raise UserError(f"argument {argument}: {error}") from error
-
-
-def positive_int(text: str) -> int:
-    """Parse an argument that must be an integer of at least 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
-    return int(text)
-
-
-def file_stem(text: str) -> str:
-    """Parse an argument that must be a name for a file in a folder, without its suffix."""
-    if not text or text.startswith(".") or set(text) & set("/\\:"):
-        raise argparse.ArgumentTypeError(f"must be a name without folders, got {text!r}")
-    return text
-
-
-def plain_name(text: str) -> str:
-    """Parse an argument that must be a name, so that a list of names ends where the folders of runs begin."""
-    if Path(text).exists():
-        raise argparse.ArgumentTypeError(f"must be a name, got the path {text!r}")
-    return text
-
-
-def output_folder(text: str) -> Path:
-    """Parse an argument that must be a folder to write, which may not exist yet."""
-    return _output(text, is_folder=True)
-
-
-def output_file(text: str) -> Path:
-    """Parse an argument that must be a file to write, whose folder may not exist yet."""
-    return _output(text, is_folder=False)
-
-
-def _output(text: str, is_folder: bool) -> Path:
-    try:
-        check_writable(Path(text), is_folder=is_folder)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return Path(text)
-
-
-def non_negative_int(text: str) -> int:
-    """Parse an argument, such as a seed, that must be an integer of at least 0."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 0, got {text!r}")
-    return int(text)
-
-
-def frame_count(text: str) -> int:
-    """Parse an argument that must be an integer of at least 2: the first and the last frame."""
-    if not text.isdecimal() or int(text) < 2:
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 2, got {text!r}")
-    return int(text)
-
-
-def positive_float(text: str) -> float:
-    """Parse an argument that must be a finite number above 0."""
-    value = _float(text)
-    if not 0.0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a number above 0, got {text!r}")
-    return value
-
-
-def frame_rate(text: str) -> float:
-    """Parse an argument that must be a number from 0.1 to 50, frames a second."""
-    value = _float(text)
-    if not 0.1 <= value <= 50.0:  # GIF counts in hundredths of a second, and viewers slow down what is below two
-        raise argparse.ArgumentTypeError(f"must be a number from 0.1 to 50, got {text!r}")
-    return value
-
-
-def _float(text: str) -> float:
-    """Parse a number; NaN if it is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
-
-
-def _add_import_argument(command: argparse.ArgumentParser) -> None:
-    """Declare the option --import of a command."""
-    command.add_argument(
-        "--import",
-        dest="imports",
-        action="append",
-        default=[],
-        metavar="MODULE",
-        help="import this module first, which registers environments, memories or presets; may be given several times",
-    )
 
 
 def import_modules(names: Sequence[str]) -> None:
@@ -397,37 +203,6 @@ def refuse_options(arguments: argparse.Namespace, names: Sequence[str], reason: 
         else:
             option = "--" + name.replace("_", "-") if name != "target" else "TARGET"
         raise UserError(f"argument {option}: {reason}, got {value}")
-
-
-def add_environment(command: argparse.ArgumentParser) -> None:
-    """Declare the argument ID and the settings of the environment."""
-    command.add_argument(
-        "id",
-        metavar="ID",
-        help=f"one of {', '.join(spec.id for spec in environments())}; the namespace may be left out; or any other id "
-        "of Gymnasium; or MODULE:ID, which imports the module that registers it",
-    )
-    add_settings_argument(command, "settings of the environment")
-
-
-def add_id(command: argparse.ArgumentParser) -> None:
-    """Declare the argument ID of a command that takes no settings."""
-    command.add_argument("id", metavar="ID", help="as of `memenvs rollout`, with its default settings")
-
-
-def add_settings_argument(command: argparse.ArgumentParser, help: str, alias: str = "--kwargs") -> None:
-    """Declare the settings of environments.
-
-    They are JSON, or one by one `--env_kwargs.NAME VALUE`, as in `train`.
-    """
-    command.add_argument(
-        f"--{ENV_KWARGS}",
-        alias,
-        dest=SETTINGS,
-        default=argparse.SUPPRESS,
-        metavar="JSON",
-        help=f'{help}, such as \'{{"split": "test"}}\'; or one by one, --{ENV_KWARGS}.split test',
-    )
 
 
 def json_or_text(text: str) -> Any:
@@ -487,7 +262,10 @@ def settings_as_user_error(spec: EnvironmentSpec, settings: dict[str, Any]) -> I
 
 
 def make_env(spec: EnvironmentSpec, arguments: argparse.Namespace, *, render_mode: str | None = None) -> gym.Env:
-    """Make a single environment with the settings of --env_kwargs; a `TrialEnv` if it has a `BatchTask`."""
+    """Make one environment with the settings of --env_kwargs.
+
+    It is a `TrialEnv` if it has a `BatchTask`.
+    """
     settings = parse_settings(arguments.settings)
     with settings_as_user_error(spec, settings):
         if spec.task is not None:

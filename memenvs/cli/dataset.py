@@ -13,66 +13,36 @@ from typing import Any
 import numpy as np
 
 from memenvs.cli.common import (
-    SETTINGS,
     UserError,
-    add_settings_argument,
     as_user_error,
     environment_spec,
     find_target,
-    non_negative_int,
     parse_settings,
-    positive_int,
     refuse_options,
     settings_as_user_error,
 )
+from memenvs.cli.parser import SETTINGS
 from memenvs.cli.policies import POLICIES, make_policy, policy_help
 from memenvs.dataset import CARD, Source, check_dataset_id, make_spec_env, read_card, write_dataset
 from memenvs.episodes import EnvPolicy
 from memenvs.progress import progress_bar
 
+ARGUMENTS = """
+target TARGET?: id that a policy plays, as of `memenvs rollout`; or folder of a run, whose agent plays the trials of its
+    evaluation
+--env_kwargs/--kwargs JSON: settings of the environment of an id
+--policy NAME: who plays an id, as of `memenvs rollout` (default: random)
+--checkpoint FILE: file in the folder (default: the one that is evaluated)
+--seed K: seed of environment and policy (default: 0), or of an agent's evaluation (default: 1)
+--episodes N: episodes (default: 10); the trial in which this number is reached is played to its end
+--out NAME-vN!: Minari id of the dataset, such as darkroom/oracle-v0; it is written below the folder that
+    MINARI_DATASETS_PATH names (default: ~/.minari/datasets)
+--append: add the episodes to that dataset, which must be of the same source
+--rebuild CARD: make the dataset of this card.json, or of the folder that it is in, again, and check every bit; with
+    --out, --json and, for that of an agent, its run alone
+"""
+
 DEFAULT_POLICY, DEFAULT_EPISODES, DEFAULT_SEED = "random", 10, 0
-
-
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    command.add_argument(
-        "target",
-        nargs="?",
-        metavar="TARGET",
-        help="id that a policy plays, as of `memenvs rollout`; or folder of a run, whose agent plays the trials of its "
-        "evaluation",
-    )
-    add_settings_argument(command, "settings of the environment of an id")
-    command.add_argument("--policy", metavar="NAME", help="who plays an id, as of `memenvs rollout` (default: random)")
-    command.add_argument("--checkpoint", metavar="FILE", help="file in the folder (default: the one that is evaluated)")
-    command.add_argument(
-        "--seed",
-        type=non_negative_int,
-        metavar="S",
-        help="seed of environment and policy (default: 0), or of an agent's evaluation (default: 1)",
-    )
-    command.add_argument(
-        "--episodes",
-        type=positive_int,
-        metavar="N",
-        help="episodes (default: 10); the trial in which this number is reached is played to its end",
-    )
-    command.add_argument(
-        "--out",
-        required=True,
-        metavar="NAME-vN",
-        help="Minari id of the dataset, such as darkroom/oracle-v0; it is written below the folder that "
-        "MINARI_DATASETS_PATH names (default: ~/.minari/datasets)",
-    )
-    command.add_argument(
-        "--append", action="store_true", help="add the episodes to that dataset, which must be of the same source"
-    )
-    command.add_argument(
-        "--rebuild",
-        metavar="CARD",
-        help="make the dataset of this card.json, or of the folder that it is in, again, and check every bit; with "
-        "--out, --json and, for that of an agent, its run alone",
-    )
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -247,7 +247,7 @@ def check_gpu() -> str:
     torch = _import_torch()
     if torch.cuda.is_available():
         names = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
-        return ", ".join(f"{each.name} with {each.total_memory / 2**30:.0f} GiB" for each in names)
+        return ", ".join(f"{gpu.name} with {gpu.total_memory / 2**30:.0f} GiB" for gpu in names)
     if torch.backends.mps.is_available():
         return "Apple GPU (mps)"
     if torch.version.cuda is None and torch.version.hip is None:
@@ -299,15 +299,15 @@ def _import_torch() -> Any:
 
 def check_extra(name: str) -> str:
     """Find the packages of an optional dependency; they are not imported."""
-    found, missing = [], []
+    installed, missing = [], []
     for module, package in EXTRAS[name]:
         if importlib.util.find_spec(module) is None:
             missing.append(package)
         else:
-            found.append(f"{package} {_version(package)}")
+            installed.append(f"{package} {_version(package)}")
     if missing:
         raise Unavailable(f"not installed: {', '.join(missing)}; pip install 'memenvs[{name}]'")
-    return ", ".join(found)
+    return ", ".join(installed)
 
 
 def _version(package: str) -> str:

@@ -11,11 +11,9 @@ from memenvs.cli.common import (
     UserError,
     as_user_error,
     check_output,
-    non_negative_int,
-    output_folder,
     refuse_options,
 )
-from memenvs.data import UNKNOWN_ASSETS
+from memenvs.cli.parser import non_negative_int
 from memenvs.files import write_file
 from memenvs.houses.home_file import describe_home
 from memenvs.houses.homes_config import HomesConfig
@@ -29,45 +27,27 @@ from memenvs.progress import progress_bar
 from memenvs.registry import find_environment
 from memenvs.task import load_task
 
+ARGUMENTS = """
+--world procedural|suncg_style: which kind of home --seed makes (default: procedural)
+--index K: which house of the file, from 0 (default: 0)
+--asset-sizes FILE: sizes of the file's assets (default: asset_sizes.json.gz beside it)
+--unknown-assets class|drop|error: assets without a size get that of their class, are left out, or are an error
+    (default: class)
+--check ID: list the homes of --file that this task in homes cannot play, and why
+--out MAP.png: draw the map seen from above into this file
+--json-out HOUSE.json: write rooms, doors and shapes of the home into this file, which --file reads without sizes of
+    assets
+--glb HOUSE.glb: export the home as glTF with semantic classes (needs memenvs[export])
+--habitat OUT_FOLDER: add the home to a scene dataset of habitat-sim in this folder: stage, semantic ids, and, if the
+    package is installed, navigation mesh (needs memenvs[export])
+"""
+
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
+    """Declare the two sources of a home."""
     source = command.add_mutually_exclusive_group(required=True)
-    source.add_argument("--seed", type=non_negative_int, metavar="S", help="the home with this number")
-    command.add_argument(
-        "--world", choices=("procedural", "suncg_style"), help="which kind of home --seed makes (default: procedural)"
-    )
-    source.add_argument("--file", metavar="F", help="a file of ProcTHOR houses (.jsonl, .json, either with .gz)")
-    command.add_argument(
-        "--index", type=non_negative_int, metavar="I", help="which house of the file, from 0 (default: 0)"
-    )
-    command.add_argument(
-        "--asset-sizes", metavar="F", help="sizes of the file's assets (default: asset_sizes.json.gz beside it)"
-    )
-    command.add_argument(
-        "--unknown-assets",
-        choices=UNKNOWN_ASSETS,
-        help="assets without a size get that of their class, are left out, or are an error (default: class)",
-    )
-    command.add_argument(
-        "--check", metavar="ID", help="list the homes of --file that this task in homes cannot play, and why"
-    )
-    command.add_argument("--out", metavar="MAP.png", help="draw the map seen from above into this file")
-    command.add_argument(
-        "--json-out",
-        metavar="HOUSE.json",
-        help="write rooms, doors and shapes of the home into this file, which --file reads without sizes of assets",
-    )
-    command.add_argument(
-        "--glb", metavar="HOUSE.glb", help="export the home as glTF with semantic classes (needs memenvs[export])"
-    )
-    command.add_argument(
-        "--habitat",
-        type=output_folder,
-        metavar="FOLDER",
-        help="add the home to a scene dataset of habitat-sim in this folder: stage, semantic ids, and, if the package "
-        "is installed, navigation mesh (needs memenvs[export])",
-    )
+    source.add_argument("--seed", type=non_negative_int, metavar="K", help="the home with this number")
+    source.add_argument("--file", metavar="FILE", help="a file of ProcTHOR houses (.jsonl, .json, either with .gz)")
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -18,19 +18,17 @@ from memenvs.plugins import load_class
 from memenvs.registry import ENVIRONMENTS, NAMESPACE, EnvironmentSpec, environments
 from memenvs.task import PHASE, load_task
 
+ARGUMENTS = """
+id ID?: show this one: spaces, settings, scores, certificate
+--markdown: print a Markdown table, also with the scores of oracle and random policy; not with --json
+"""
+
 #: What `list` says of ids whose answer is a picture.
 PICTURE = "learn by prediction: the answer is a picture"
 #: Last line of `list`.
 CLOSE = "*: close, a threshold of the verdict lies within two standard errors"
 #: Columns of a line of `list ID`.
 WIDTH = 110
-
-
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    text = "print a Markdown table, also with the scores of oracle and random policy; not with --json"
-    command.add_argument("id", nargs="?", metavar="ID", help="show this one: spaces, settings, scores, certificate")
-    command.add_argument("--markdown", action="store_true", help=text)
 
 
 def run(arguments: argparse.Namespace) -> Any:
@@ -85,7 +83,7 @@ def environment_facts(spec: EnvironmentSpec, played_as: str = "") -> list[tuple[
     limits = {name: value for name, value in spec.defaults.items() if name in ("trial_episodes", "trial_steps")}
     own = [f"`{name}={value!r}`" for name, value in spec.defaults.items() if name not in limits]
     trial = " or ".join(_amount(value, name.removeprefix("trial_")) for name, value in limits.items()) or "endless"
-    found = [
+    facts = [
         ("To remember", spec.remembers),
         ("A trial", f"{trial}; `trial_episodes` and `trial_steps` change it"),
         ("Settings of the id", ", ".join(own)),
@@ -98,18 +96,18 @@ def environment_facts(spec: EnvironmentSpec, played_as: str = "") -> list[tuple[
         ("Speed", " ".join(sections.get("Speed", "").split())),
         ("Needs", spec.needs),
     ]
-    return [(name, text) for name, text in found if text]
+    return [(name, text) for name, text in facts if text]
 
 
 def observation_rows(env: TrialEnv) -> list[tuple[str, str, str]]:
     """Key, space ("" if only in other settings) and meaning of each observation."""
     assert isinstance(env.observation_space, gym.spaces.Dict)
-    known = env.observation_space.spaces
+    spaces = env.observation_space.spaces
     meanings = items(task_sections(type(env.task))["Observation"])
-    if PHASE in known:  # of the trial layer, where the task does not write its own
+    if PHASE in spaces:  # of the trial layer, where the task does not write its own
         meanings = {**items(docstring_sections(TrialVectorEnv)["Observation"]), **meanings}
-    meanings |= {key: "" for key in known if key not in meanings}  # of a task without documentation
-    return [(key, str(known.get(key, "")), text) for key, text in meanings.items()]
+    meanings |= {key: "" for key in spaces if key not in meanings}  # of a task without documentation
+    return [(key, str(spaces.get(key, "")), text) for key, text in meanings.items()]
 
 
 def _played_as(arguments: argparse.Namespace, spec: EnvironmentSpec) -> str:

@@ -13,14 +13,18 @@ import numpy as np
 
 from memenvs.cli.common import (
     UserError,
-    add_environment,
     as_user_error,
     environment_spec,
     make_env,
-    non_negative_int,
     reset_env,
 )
 from memenvs.core import TrialEnv
+
+ARGUMENTS = """
+id ID: the environment, as of `memenvs rollout`
+--env_kwargs/--kwargs JSON: settings of the environment
+--seed K=0: seed
+"""
 
 #: Action name -> key, as pygame names it. An action that is not listed has its number as key.
 KEYS = {
@@ -40,12 +44,6 @@ WINDOW = 640  # pixels, the longer side
 FPS = 30
 #: Drivers that pygame falls back to without a screen.
 OFFSCREEN_DRIVERS = ("dummy", "offscreen", "evdev")
-
-
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    add_environment(command)
-    command.add_argument("--seed", type=non_negative_int, default=0, metavar="S", help="seed (default: %(default)s)")
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -14,16 +14,10 @@ import numpy as np
 from memenvs.cli.caption import FULL_WIDTH, add_caption, episode_title
 from memenvs.cli.common import (
     UserError,
-    add_settings_argument,
     as_user_error,
     check_output,
     find_target,
-    frame_count,
-    frame_rate,
     make_env,
-    non_negative_int,
-    output_file,
-    positive_int,
     refuse_options,
     reset_env,
     share_of_episode,
@@ -33,6 +27,24 @@ from memenvs.core import TrialEnv
 from memenvs.episodes import EnvPolicy, play_episode
 from memenvs.files import atomic_replace
 from memenvs.progress import Progress, no_progress, progress_bar
+
+ARGUMENTS = """
+target TARGET: id that a policy plays, as of `memenvs rollout`; folder of a run, whose agent plays a trial of its
+    evaluation, with goal, episode and step in each frame; or file of a model, from model.save(FILE)
+--env_kwargs/--kwargs JSON: settings of the environment of an id or a model
+--policy NAME: who plays an id, as of `memenvs rollout` (default: random)
+--env ID: id that a model plays; needed with a file
+--checkpoint FILE: file in the folder (default: the one that is evaluated)
+--layout K: number of the layout of an agent's trial (default: that of the evaluation)
+--episodes N: episodes of a policy (default: 1)
+--steps N: stop after this many steps (default: no limit; of an agent, those of the evaluation)
+--seed K: seed of environment and policy (default: 0), or of an agent's evaluation (default: 1)
+--frames FRAMES: most frames to keep, 2 or more; longer videos keep every second, fourth, ... step (default: 300 in a
+    .gif, no limit in an .mp4)
+--fps FPS=10.0: frames a second, 0.1 to 50
+--out OUT_FILE: video to write: .gif (512 pixels wide at most, 128 colours) or .mp4; needed with an id (default:
+    video.gif in the folder of a run, gru.gif beside a file gru.zip)
+"""
 
 #: Default limit on the frames of a .gif. With it, 500 steps in a home take about 5 MB.
 GIF_FRAMES = 300
@@ -47,56 +59,6 @@ class SupportsRender(Protocol):
 
     def render(self) -> Any:
         """Return the present image, uint8, (H, W, 3)."""
-
-
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    command.add_argument(
-        "target",
-        metavar="TARGET",
-        help="id that a policy plays, as of `memenvs rollout`; folder of a run, whose agent plays a trial of its "
-        "evaluation, with goal, episode and step in each frame; or file of a model, from model.save(FILE)",
-    )
-    add_settings_argument(command, "settings of the environment of an id or a model")
-    command.add_argument("--policy", metavar="NAME", help="who plays an id, as of `memenvs rollout` (default: random)")
-    command.add_argument("--env", metavar="ID", help="id that a model plays; needed with a file")
-    command.add_argument("--checkpoint", metavar="FILE", help="file in the folder (default: the one that is evaluated)")
-    command.add_argument(
-        "--layout",
-        type=non_negative_int,
-        metavar="L",
-        help="number of the layout of an agent's trial (default: that of the evaluation)",
-    )
-    command.add_argument("--episodes", type=positive_int, metavar="N", help="episodes of a policy (default: 1)")
-    command.add_argument(
-        "--steps",
-        type=positive_int,
-        metavar="T",
-        help="stop after this many steps (default: no limit; of an agent, those of the evaluation)",
-    )
-    command.add_argument(
-        "--seed",
-        type=non_negative_int,
-        metavar="S",
-        help="seed of environment and policy (default: 0), or of an agent's evaluation (default: 1)",
-    )
-    command.add_argument(
-        "--frames",
-        type=frame_count,
-        metavar="N",
-        help="most frames to keep; longer videos keep every second, fourth, ... step (default: 300 in a .gif, no limit "
-        "in an .mp4)",
-    )
-    command.add_argument(
-        "--fps", type=frame_rate, default=10.0, metavar="F", help="frames a second, 0.1 to 50 (default: %(default)s)"
-    )
-    command.add_argument(
-        "--out",
-        type=output_file,
-        metavar="FILE",
-        help="video to write: .gif (512 pixels wide at most, 128 colours) or .mp4; needed with an id (default: "
-        "video.gif in the folder of a run, gru.gif beside a file gru.zip)",
-    )
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -12,12 +12,9 @@ import numpy as np
 
 from memenvs.cli.common import (
     UserError,
-    add_environment,
     environment_spec,
     make_env,
-    non_negative_int,
     number_or_none,
-    positive_int,
     reset_env,
     share_of_episode,
 )
@@ -26,8 +23,14 @@ from memenvs.cli.policies import POLICIES, make_policy, policy_help
 from memenvs.core import TrialEnv
 from memenvs.episodes import EnvPolicy, play_episode
 from memenvs.progress import Progress, no_progress, progress_bar
-from memenvs.registry import EnvironmentSpec
+from memenvs.registry import EnvironmentSpec, environments
 from memenvs.task import metric_values
+
+ARGUMENTS = """
+--env_kwargs/--kwargs JSON: settings of the environment
+--seed K: seed of environment and policy (default: 0)
+--episodes N: episodes (default: 10)
+"""
 
 #: Episodes and seed of a rollout without --episodes and --seed.
 DEFAULT_EPISODES = 10
@@ -35,18 +38,16 @@ DEFAULT_SEED = 0
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    add_environment(command)
+    """Declare the arguments that depend on what is registered."""
+    command.add_argument(
+        "id",
+        metavar="ID",
+        help=f"one of {', '.join(spec.id for spec in environments())}; the namespace may be left out; or any other id "
+        "of Gymnasium; or MODULE:ID, which imports the module that registers it",
+    )
     texts = [f"{name}, {text}" for name, text in policy_help().items()]
     who = "; ".join([f"who plays: {' or '.join(POLICIES)}", *texts])
-    command.add_argument("--policy", metavar="NAME", default="random", help=f"{who} (default: %(default)s)")
-    command.add_argument(
-        "--seed",
-        type=non_negative_int,
-        metavar="S",
-        help=f"seed of environment and policy (default: {DEFAULT_SEED})",
-    )
-    command.add_argument("--episodes", type=positive_int, metavar="N", help=f"episodes (default: {DEFAULT_EPISODES})")
+    command.add_argument("--policy", metavar="NAME", default="random", help=f"{who} (default: random)")
     families = [extension for extension in load_extensions() if extension.exact_policies]
     policies = " or ".join(name for extension in families for name in extension.exact_policies)
     command.add_argument(

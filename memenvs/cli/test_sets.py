@@ -7,12 +7,11 @@ import json
 from typing import Any
 
 from memenvs.certificates.test_sets import TEST_SETS, find_test_set
-from memenvs.cli.common import add_id, as_user_error, environment_spec
+from memenvs.cli.common import as_user_error, environment_spec
 
-
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    add_id(command)
+ARGUMENTS = """
+id ID: as of `memenvs rollout`, with its default settings
+"""
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -28,12 +28,8 @@ SETTINGS: Mapping[str, tuple[dict[str, Any], ...]] = {
 NUM_STEPS = 4
 
 
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare no arguments."""
-
-
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Play a few steps of every environment and learn for a few, so that numba compiles and stores what they need."""
+    """Play and learn for a few steps, so that numba compiles and stores what they need."""
     start = time.perf_counter()
     skipped: dict[str, str] = {}
     parts = {spec.id: partial(play_settings, spec) for spec in ENVIRONMENTS} | {"learners": learn}

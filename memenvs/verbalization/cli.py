@@ -10,8 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from memenvs.cli.common import UserError, as_user_error, check_output, non_negative_int, positive_int, print_json
+from memenvs.cli.common import UserError, as_user_error, check_output, print_json
 from memenvs.cli.extensions import Extension, Scorer
+from memenvs.cli.parser import non_negative_int, positive_int
 from memenvs.progress import progress_bar
 
 _PRESETS = ("faithful", "debiased")

@@ -69,7 +69,9 @@ def evaluate_exactly(env: TrialEnv, policy: str, progress: Progress) -> tuple[Me
     # Nothing is random in these environments with this policy, so one pass is exact.
     options = [{"episode_number": number} for number in range(task.num_layouts)]
     values = play_episodes(env, OracleEnvPolicy(env), 0, options, progress)
-    return {name: {"mean": float(np.mean(each)), "stderr": 0.0} for name, each in values.items()}, task.num_layouts
+    return {
+        name: {"mean": float(np.mean(of_episodes)), "stderr": 0.0} for name, of_episodes in values.items()
+    }, task.num_layouts
 
 
 def _graph_task(env: TrialEnv) -> GraphNavigation:

@@ -11,6 +11,7 @@ import pytest
 
 import memenvs.agents
 from memenvs.cli import main, make_parser
+from memenvs.cli.parser import Parser
 
 
 def test_every_public_name_is_there() -> None:
@@ -28,6 +29,36 @@ def test_help_explains_the_steps(capsys: pytest.CaptureFixture[str]) -> None:
         in text
     )
     assert "batches with supervised, updates with imitation" in text
+
+
+def test_arguments_are_declared_by_their_help() -> None:
+    parser = Parser(prog="some")
+    parser.add_text("""
+file FILE?: the file
+--count N=3: how many, of which 95 %
+    are shown
+--kind a|b=a: one of two
+--names METRIC+: names
+--word TEXT*: a word
+--out OUT_FILE!: the result
+--quick: a flag
+
+The end,
+in two lines.
+""")
+    arguments = parser.parse_args(["--out", "x/y", "--names", "p", "q", "--word", "1", "--word", "2"])
+    assert vars(arguments) == {
+        "file": None, "count": 3, "kind": "a", "names": ["p", "q"], "word": ["1", "2"], "out": Path("x/y"),
+        "quick": False, "settings": [],
+    }  # fmt: skip
+    assert vars(parser.parse_args(["z", "--out", "x", "--quick"]))["file"] == "z"
+    assert " ".join(parser.format_help().split("--count")[-1].split()).startswith(
+        "N how many, of which 95 % are shown (default: 3) --kind {a,b} one of two (default: a)"
+    )
+    assert parser.format_help().endswith("The end, in two lines.\n")
+    for wrong in ([], ["--out", "x", "--count", "0"], ["--out", "x", "--kind", "c"], ["--out", "x", "--a.b", "1"]):
+        with pytest.raises(SystemExit, match="2"):
+            parser.parse_args(wrong)
 
 
 def test_options_of_several_values_leave_the_arguments_that_usage_prints_after_them(
@@ -129,7 +160,7 @@ def test_wrong_arguments_are_named_in_one_line(capsys: pytest.CaptureFixture[str
         "evaluate run --demonstrations -1": "argument --demonstrations: must be an integer of at least 0, got '-1'",
         "paths run --seed x": "argument --seed: must be an integer of at least 0, got 'x'",
         "probe run --count 1.5": "argument --count: must be an integer of at least 1, got '1.5'",
-        "report": "the following arguments are required: folder; see memenvs report --help",
+        "report": "the following arguments are required: RUN; see memenvs report --help",
         "tarin demo": "argument COMMAND: unknown 'tarin'; did you mean 'train'? Choose from ['list', ",
         "report run --ot x": "did you mean '--out'?",
         "presets demo darkroom": "memenvs: error: unrecognized arguments: darkroom",

@@ -131,13 +131,13 @@ def test_a_finished_run_is_extended(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert json.loads(capsys.readouterr().out)["steps"] == steps
     for name in (CHECKPOINT, "config.json"):
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-    shown = ("evaluation.json", "demonstrations_2.json", "episode_1.png")
-    for name in (*shown, "mine.json"):
+    written = ("evaluation.json", "demonstrations_2.json", "episode_1.png")
+    for name in (*written, "mine.json"):
         (tmp_path / "run" / name).write_text("{}")
     assert main(["train", "ci-smoke", "--out", str(tmp_path / "run"), "--total_steps", "3072", *small, "--resume"]) == 0
-    assert all((tmp_path / "run" / name).exists() for name in shown)  # nothing was left to train
+    assert all((tmp_path / "run" / name).exists() for name in written)  # nothing was left to train
     assert main(["train", "ci-smoke", "--out", str(tmp_path / "run"), "--total_steps", "4096", *small, "--resume"]) == 0
-    assert not any((tmp_path / "run" / name).exists() for name in shown)  # of the agent before
+    assert not any((tmp_path / "run" / name).exists() for name in written)  # of the agent before
     assert (tmp_path / "run" / "mine.json").exists()
     with RunDirectory(tmp_path / "run") as run:
         run.extend(5120)
@@ -180,7 +180,7 @@ def test_mistakes_are_one_line_and_leave_nothing(
         "presets nope": "unknown preset 'nope'",
         "presets ci-smoke:k1": "preset 'ci-smoke': unknown variant 'k1'; this preset has none\n",
     }
-    for command, message in {**{f"train ci-smoke {each}": train[each] for each in train}, **others}.items():
+    for command, message in {**{f"train ci-smoke {options}": train[options] for options in train}, **others}.items():
         assert main(command.split()) == 2, command
         error = capsys.readouterr().err
         assert message in error and error.count("\n") == 1, command

@@ -29,5 +29,5 @@ print(json.dumps(found))
 def test_every_function_is_compiled() -> None:
     done = run_python("-c", SCRIPT)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert len(found) >= 3 and all(found.values()), found
+    compiled = json.loads(done.stdout)
+    assert len(compiled) >= 3 and all(compiled.values()), compiled

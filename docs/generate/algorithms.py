@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 
 from generate.markdown import code, page, section, settings_table, table
-from generate.results import Result, all_results, linked, results_table, study_page
+from generate.results import Result, all_results, linked, results_table, studies_with, study_links, study_page
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.experiments.registry import find_learner_by_name
 from memenvs.agents.vec_env import check_observation_space
@@ -274,6 +274,7 @@ def _algorithm(algorithm: Algorithm) -> str:
         f"- Difference from the paper: {linked(sections['Difference from the paper'])}"
     )
     results = _results(algorithm)
+    studies = studies_with(lambda config: config.kind.name == algorithm.learner)
     without = "No study of this repository has a result of it yet."
     if not algorithm.learner:
         without = "It trains nothing: see the results of the other algorithms."
@@ -283,8 +284,8 @@ def _algorithm(algorithm: Algorithm) -> str:
         section("Notes", notes),
         section("Can I use?", _can_i_use(algorithm)),
         section("Example", code(algorithm.example)),
-        section("Results", results_table(results) or without),
-        section("How to replicate", _commands(algorithm, results)),
+        section("Results", "\n\n".join(filter(None, (results_table(results), study_links(studies)))) or without),
+        section("How to replicate", _commands(algorithm, results, studies)),
         section("Parameters", _parameters(algorithm)),
     )
 
@@ -377,10 +378,11 @@ def _results(algorithm: Algorithm) -> list[Result]:
     return [each for each in all_results() if each.config.kind.name == algorithm.learner]
 
 
-def _commands(algorithm: Algorithm, results: list[Result]) -> str:
-    studies = dict.fromkeys(study_page(each.study)[1] for each in results)
-    presets = [f"memenvs-agents train {each.preset}" for each in results[:1]]
-    return code("\n".join([*presets, *studies, *algorithm.commands]), "bash") if results or algorithm.commands else ""
+def _commands(algorithm: Algorithm, results: list[Result], studies: list[str]) -> str:
+    presets = [f"memenvs-agents train {result.preset}" for result in results[:1]]
+    pages = dict.fromkeys(study_page(result.study)[1] for result in results)
+    commands = [*presets, *pages, *(f"memenvs-agents study {name}" for name in studies), *algorithm.commands]
+    return code("\n".join(commands), "bash") if commands else ""
 
 
 def _parameters(algorithm: Algorithm) -> str:

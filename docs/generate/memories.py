@@ -9,7 +9,16 @@ from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from generate.markdown import code, page, section, table
-from generate.results import all_results, linked, memory_of, memory_page, presets_with, results_table
+from generate.results import (
+    all_results,
+    linked,
+    memory_of,
+    memory_page,
+    presets_with,
+    results_table,
+    studies_with,
+    study_links,
+)
 from memenvs.agents.memory import MEMORIES, MemorySpec, make_memory, memory_spec, required_inputs
 from memenvs.agents.memory.sizes import LARGEST
 from memenvs.agents.policies.small_sizes import SMALL
@@ -212,7 +221,8 @@ def _results(name: str) -> str:
     ]
     presets = ", ".join(f"`{each}`" for each in presets_with(name))
     trained = f"Presets with this memory: {presets}." if presets else "No preset uses this memory."
+    studies = study_links(studies_with(lambda config: memory_of(config) == name))
     if not own:
-        return f"No study of this repository has a result of it yet. {trained}"
+        return f"{studies or 'No study of this repository has a result of it yet.'} {trained}"
     about = "Mean and 95 % interval over seeds. The pages of the studies have all tables and their commands."
-    return f"{about}\n\n{results_table(own)}\n\n{trained}"
+    return f"{about}\n\n{results_table(own)}\n\n{studies} {trained}".rstrip()

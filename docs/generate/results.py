@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,6 +21,7 @@ from memenvs.agents.presets.preset import SEPARATOR
 from memenvs.agents.sat.config import BalletModelConfig
 from memenvs.agents.studies.in_context_tables import LAST_EPISODE
 from memenvs.agents.studies.study_results import has_results, metric_means, read_result
+from memenvs.agents.study import Study, find_studies, load_study
 from memenvs.files import list_files
 
 ROOT = Path(__file__).parents[2]
@@ -128,6 +129,26 @@ def study_page(study: str) -> tuple[str, str]:
             page = own if own in pages else [*pages, note][0]
             return page.relative_to(docs).as_posix(), "".join(each or "" for each in found.groups())
     raise ValueError(f"no page docs/research_notes/*.md shows results/{study}")
+
+
+def studies_with(applies: Callable[[RunConfig], bool]) -> list[str]:
+    """Names of the studies that have a run whose settings fulfil a condition."""
+    return [name for name, study in _studies().items() if any(map(applies, _configs(study)))]
+
+
+def study_links(names: Iterable[str]) -> str:
+    """Link to the pages of studies; empty without any."""
+    links = ", ".join(f"[{_studies()[name].title}](../studies/{name}.md)" for name in names)
+    return f"Studies: {links}." if links else ""
+
+
+@cache
+def _studies() -> dict[str, Study]:
+    return {name: load_study(file) for name, file in find_studies().items()}
+
+
+def _configs(study: Study) -> Iterator[RunConfig]:
+    return (config for methods in study.configs.values() for config in methods.values())
 
 
 def presets_with(memory: str) -> list[str]:

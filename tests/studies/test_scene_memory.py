@@ -1,4 +1,4 @@
-"""Study of the explorers: runs, evaluations by home, first stages without rows."""
+"""Study of the explorers: its runs, its evaluations, first stages without rows."""
 
 from __future__ import annotations
 

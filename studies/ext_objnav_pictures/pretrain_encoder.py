@@ -20,15 +20,15 @@ from rich.progress import Progress
 from safetensors.numpy import load_file, save_file
 
 from memenvs.agents.encoders import load_encoder, load_symbolic_encoder, save_encoder
-from memenvs.agents.encoders import presence_dataset as presence
-from memenvs.agents.encoders import presence_pretraining as cnn
-from memenvs.agents.encoders import symbolic_dataset as symbolic
-from memenvs.agents.encoders import symbolic_pretraining as estimates
 from memenvs.agents.encoders.symbolic_encoder import pixels_of, save_symbolic_encoder
 from memenvs.files import atomic_replace
 from memenvs.houses.classes import YCB_CLASSES
 from memenvs.houses.worlds import make_house_world
 from memenvs.objectnav.symbolic import RAY_RANGE
+from pretraining import presence_dataset as presence
+from pretraining import presence_pretraining as cnn
+from pretraining import symbolic_dataset as symbolic
+from pretraining import symbolic_pretraining as estimates
 
 #: Encoder -> class of its pictures, and the function that draws them.
 KINDS: dict[str, tuple[Any, Any]] = {

@@ -11,12 +11,16 @@ from gymnasium import spaces
 
 from memenvs.agents import make_vec_env
 from memenvs.agents.encoders import SymbolicEncoder, load_symbolic_encoder, make_encoder
-from memenvs.agents.encoders.symbolic_dataset import SymbolicDataset, draw_symbolic_dataset
 from memenvs.agents.encoders.symbolic_encoder import WEIGHTS, area_of, pixels_of, save_symbolic_encoder
-from memenvs.agents.encoders.symbolic_pretraining import SymbolicPretrainingConfig, predict, pretrain_symbolic
 from memenvs.agents.presets import find_preset
 from memenvs.agents.presets.pretrained import load_pretrained, pretrained_config
 from memenvs.houses.worlds import make_house_world
+from studies.ext_objnav_pictures.pretraining.symbolic_dataset import SymbolicDataset, draw_symbolic_dataset
+from studies.ext_objnav_pictures.pretraining.symbolic_pretraining import (
+    SymbolicPretrainingConfig,
+    predict,
+    pretrain_symbolic,
+)
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ from torch import nn
 
 from memenvs.agents import PartialUpdatePPO, PPOConfig, TrialVecEnv, make_vec_env
 from memenvs.agents.encoders import DictEncoder, FrozenEncoder, VisualEncoder, load_encoder, make_encoder, save_encoder
-from memenvs.agents.encoders.presence_dataset import render_dataset
-from memenvs.agents.encoders.presence_pretraining import predict_presence
 from memenvs.agents.encoders.visual import GRID, STRIPS, WEIGHTS
 from memenvs.houses.worlds import make_house_world
+from studies.ext_objnav_pictures.pretraining.presence_dataset import render_dataset
+from studies.ext_objnav_pictures.pretraining.presence_pretraining import predict_presence
 from tests.agents.pictures import SMALL, noise
 from tests.rollouts import same
 

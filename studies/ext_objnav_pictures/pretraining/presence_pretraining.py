@@ -10,9 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from memenvs.agents.encoders.presence_dataset import PRESENCE_PIXELS, PresenceDataset
-from memenvs.agents.encoders.pretraining import EpochsConfig, train_epochs
 from memenvs.agents.encoders.visual import GRID, VisualEncoder, channels_first
+
+from .epochs import EpochsConfig, train_epochs
+from .presence_dataset import PRESENCE_PIXELS, PresenceDataset
 
 #: Rows and columns of a crop, in cells of the grid.
 CROP = 4
@@ -195,8 +196,3 @@ def f1_scores(predicted: np.ndarray, present: np.ndarray) -> np.ndarray:
     hits = (predicted & present).sum(0)
     total = predicted.sum(0) + present.sum(0)
     return 2 * hits / np.maximum(total, 1)
-
-
-def macro_f1(encoder: VisualEncoder, data: PresenceDataset) -> float:
-    """Compute the mean F1 score of the 20 categories; the encoder is in evaluation mode."""
-    return float(f1_scores(predict_presence(encoder, data.images), data.present).mean())

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from memenvs.agents.encoders.presence_dataset import nearest_pitches, poses_before_objects
 from memenvs.agents.encoders.symbolic_encoder import CELLS, NUM_RAYS, PICTURE_SIZE
 from memenvs.houses.classes import FIRST_YCB_CLASS, YCB_CLASSES
 from memenvs.houses.homes_config import draw_start_pose
@@ -18,6 +17,8 @@ from memenvs.objectnav.env import ExtObjNavConfig
 from memenvs.objectnav.layout import Layout, make_layout
 from memenvs.objectnav.robot import ladder_pitch
 from memenvs.objectnav.symbolic import SYMBOLIC_SIZE, encode_symbolic
+
+from .presence_dataset import nearest_pitches, poses_before_objects
 
 #: Share of the pictures in which the robot stands before an object; in the others it stands anywhere.
 OBJECT_SHARE = 0.6

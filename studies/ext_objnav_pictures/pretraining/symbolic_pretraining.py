@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from memenvs.agents.encoders.presence_pretraining import f1_scores, presence_loss
-from memenvs.agents.encoders.pretraining import EpochsConfig, train_epochs
-from memenvs.agents.encoders.symbolic_dataset import SymbolicDataset
 from memenvs.agents.encoders.symbolic_encoder import SymbolicEncoder, area_of
-from memenvs.houses.classes import YCB_CLASSES
+
+from .epochs import EpochsConfig, train_epochs
+from .presence_pretraining import presence_loss
+from .symbolic_dataset import SymbolicDataset
 
 #: Weights of the parts of the loss beside that of whole pictures: cells, areas and distances.
 CELL_WEIGHT, AREA_WEIGHT, RAY_WEIGHT = 20.0, 2.0, 3.0
@@ -87,8 +87,3 @@ def predict(encoder: SymbolicEncoder, images: np.ndarray, batch: int = 256) -> n
     with torch.inference_mode():
         parts = [encoder(torch.from_numpy(images[k : k + batch])) for k in range(0, len(images), batch)]
     return torch.cat(parts).numpy()
-
-
-def symbolic_f1(encoder: SymbolicEncoder, data: SymbolicDataset) -> float:
-    """Compute the mean F1 of the 20 categories, each present if it has a pixel."""
-    return float(f1_scores(predict(encoder, data.images)[:, : len(YCB_CLASSES)] > 0, data.pixels > 0).mean())

@@ -11,8 +11,13 @@ import torch
 from sklearn.metrics import f1_score
 
 from memenvs.agents.encoders import VisualEncoder
-from memenvs.agents.encoders.presence_dataset import PresenceDataset, _camera_poses, render_dataset
-from memenvs.agents.encoders.presence_pretraining import (
+from memenvs.houses.rendering.renderer import render_frame
+from memenvs.houses.simulator import COUNTING_CAMERA, PixelCounter
+from memenvs.houses.worlds import make_house_world
+from memenvs.objectnav.layout import make_layout
+from studies.ext_objnav_pictures.pretraining.epochs import one_cycle
+from studies.ext_objnav_pictures.pretraining.presence_dataset import PresenceDataset, _camera_poses, render_dataset
+from studies.ext_objnav_pictures.pretraining.presence_pretraining import (
     PretrainingConfig,
     crop_quarters,
     f1_scores,
@@ -21,11 +26,6 @@ from memenvs.agents.encoders.presence_pretraining import (
     pretrain,
     visible_fraction,
 )
-from memenvs.agents.encoders.pretraining import one_cycle
-from memenvs.houses.rendering.renderer import render_frame
-from memenvs.houses.simulator import COUNTING_CAMERA, PixelCounter
-from memenvs.houses.worlds import make_house_world
-from memenvs.objectnav.layout import make_layout
 from tests.agents.pictures import noise
 
 

@@ -125,14 +125,9 @@ class SearchConfig(ExplorationConfig):
     Attributes:
         targets: Classes of NYU40 to find, at least one, each once; each must be in some home of the world. None for the
             six of the paper, of which a world may lack some (ProcTHOR's homes have no bookshelf).
-        search_rule: Condition in the 48 x 64 image for a class to be found. "near_pixels": more than 4 % of the pixels
-            have its label and a true depth below 2 m. "share_and_nearest": more than 4 % have its label, and the
-            nearest of them is below 2 m. "share_and_mean": more than 4 % have its label, and their mean depth is below
-            2 m.
     """
 
     targets: tuple[str, ...] | None = None
-    search_rule: Literal["near_pixels", "share_and_nearest", "share_and_mean"] = "near_pixels"
 
     def __post_init__(self) -> None:
         plain_fields(self)

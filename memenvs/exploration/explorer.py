@@ -130,7 +130,7 @@ class SearchExplorer(Explorer):
     Without any, it goes to floor that it has not seen from near.
 
     The steps back are those to the newest sight of the object, or to the oldest of the views that rule nearer places
-    out, as in `CoverageExplorer`. It takes a class as found when the present image meets `search_rule`'s first reading.
+    out, as in `CoverageExplorer`. It takes a class as found as the task does.
 
     Raises:
         RuleError: The task does not observe its pose, depths and classes.

@@ -30,8 +30,8 @@ class Search(Exploration):
     """Find one object of each of six classes.
 
     The classes are television, refrigerator, bookshelf, table, sofa and bed. A class is found as soon as it covers more
-    than 4 % of the 48 x 64 camera image, with a true depth below 2 m (the setting `search_rule` has the exact rule).
-    That image is used whatever the observations are. The episode continues after all classes are found.
+    than 4 % of the 48 x 64 camera image, with a true depth below 2 m. That image is used whatever the observations are.
+    The episode continues after all classes are found.
 
     Reward:
         100 for each class found, 1 for entering a cell of 0.5 m for the first time, -1 for a collision.
@@ -63,7 +63,7 @@ class Search(Exploration):
         super().__init__(num_envs, **kwargs)
         config = self.config
         self._targets = np.array([NYU40_INDEX[name] for name in config.targets or TARGETS], np.uint8)
-        self._scanner = VisibilityScanner(config.search_rule, self._homes.world.make_renderer)
+        self._scanner = VisibilityScanner(self._homes.world.make_renderer)
         if config.targets is not None:
             self._check_targets(config.targets)
         self._found = np.zeros((num_envs, len(self._targets)), bool)
@@ -121,7 +121,7 @@ class Search(Exploration):
             self._render_stale(active)
         semantic, depth = self._detection_images["semantic"], self._detection_images["depth"]
         rows = np.flatnonzero(active)
-        detect_labels(semantic, depth, rows, self._targets, self.config.search_rule, self._detected)
+        detect_labels(semantic, depth, rows, self._targets, self._detected)
         new = self._detected & self._present & ~self._found & active[:, None]
         self._found |= new
         rows, columns = np.nonzero(new)

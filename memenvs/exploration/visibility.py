@@ -19,7 +19,6 @@ from memenvs.houses.rendering.scene import Scene
 from memenvs.houses.simulator import head_camera_poses
 from memenvs.poses import wrap_angle
 
-SEARCH_RULES = ("near_pixels", "share_and_nearest", "share_and_mean")
 #: A class is detected on more than this share of the pixels.
 MIN_PIXEL_SHARE = 0.04
 #: The pixels must be nearer than this, m.
@@ -47,7 +46,7 @@ _CACHE_SIZE = 2048
 
 
 def detect_labels(
-    semantic: np.ndarray, depth: np.ndarray, rows: np.ndarray, labels: np.ndarray, rule: str, detected: np.ndarray
+    semantic: np.ndarray, depth: np.ndarray, rows: np.ndarray, labels: np.ndarray, detected: np.ndarray
 ) -> None:
     """Detect labels in images.
 
@@ -56,7 +55,6 @@ def detect_labels(
         depth: float32, (N, H, W, 1); true depth, m.
         rows: int64, (R,); indices of the images to search.
         labels: uint8, (K,); labels to detect, none of them 0.
-        rule: One of `SEARCH_RULES`; see `memenvs.exploration.config.SearchConfig`.
         detected: bool, (N, K); written for those images.
 
     Source:
@@ -64,7 +62,7 @@ def detect_labels(
     """
     pixels = semantic[0].size
     semantic, depth = semantic.reshape(-1, pixels), depth.reshape(-1, pixels)
-    _detect_labels(semantic, depth, rows, labels, MIN_PIXEL_SHARE * pixels, SEARCH_RULES.index(rule), detected)
+    _detect_labels(semantic, depth, rows, labels, MIN_PIXEL_SHARE * pixels, detected)
 
 
 @njit(nogil=True, cache=True)
@@ -74,25 +72,16 @@ def _detect_labels(
     rows: np.ndarray,
     labels: np.ndarray,
     min_pixels: float,
-    rule: int,
     detected: np.ndarray,
 ) -> None:
-    """See `detect_labels`; images are flat, and `rule` is an index into `SEARCH_RULES`."""
+    """See `detect_labels`; images are flat."""
     near = np.zeros(semantic.shape[1], np.uint8)  # the image with label 0 wherever it is too far away
     for i in rows:
         image, image_depth = semantic[i], depth[i]
         for k in range(len(near)):
             near[k] = image[k] if image_depth[k] < np.float32(MAX_DEPTH) else np.uint8(0)
         for t in range(len(labels)):
-            near_count = _count_label(near, labels[t])
-            if rule == 0:
-                detected[i, t] = near_count > min_pixels
-                continue
-            count = _count_label(image, labels[t])
-            if rule == 1:
-                detected[i, t] = count > min_pixels and near_count > 0
-            else:
-                detected[i, t] = count > min_pixels and _sum_depth(image, labels[t], image_depth) < MAX_DEPTH * count
+            detected[i, t] = _count_label(near, labels[t]) > min_pixels
 
 
 @njit(nogil=True, cache=True)
@@ -102,16 +91,6 @@ def _count_label(image: np.ndarray, label: np.uint8) -> int:
     for k in range(len(image)):
         count += np.int32(image[k] == label)
     return int(count)
-
-
-@njit(nogil=True, cache=True)
-def _sum_depth(image: np.ndarray, label: np.uint8, depth: np.ndarray) -> float:
-    """Sum the depths of the pixels with a label, m."""
-    total = 0.0
-    for k in range(len(image)):
-        if image[k] == label:
-            total += depth[k]
-    return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,12 +112,10 @@ class VisibilityScanner:
     It takes thousands of images, so our own renderer draws them wherever it can.
 
     Args:
-        rule: One of `SEARCH_RULES`.
         make_renderer: Makes the renderer of the homes' world, for homes that ours cannot draw.
     """
 
-    def __init__(self, rule: str, make_renderer: MakeRenderer = Renderer) -> None:
-        self._rule = rule
+    def __init__(self, make_renderer: MakeRenderer = Renderer) -> None:
         self._make_renderer = make_renderer
         self._renderer: HomeRenderer = Renderer(frame_camera(IMAGE_SIZE), 1)
         self._semantic = np.zeros((1, *IMAGE_SIZE), np.uint8)
@@ -287,7 +264,7 @@ class VisibilityScanner:
     def _detect(self, position: np.ndarray, heading: float, labels: np.ndarray, detected: np.ndarray) -> None:
         """Detect labels (K,) from a pose; writes `detected`, bool (1, K)."""
         self._render(position, heading)
-        detect_labels(self._semantic, self._depth, np.zeros(1, np.int64), labels, self._rule, detected)
+        detect_labels(self._semantic, self._depth, np.zeros(1, np.int64), labels, detected)
 
     def _render(self, position: np.ndarray, heading: float) -> None:
         """Render the view from a pose into the images of this object."""

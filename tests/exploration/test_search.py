@@ -12,14 +12,14 @@ from memenvs.exploration.drive import FORWARD, LEFT, RIGHT
 from memenvs.exploration.nyu40 import LABELS, NYU40
 from memenvs.exploration.search import Search
 from memenvs.exploration.task_home import TaskHome
-from memenvs.exploration.visibility import SEARCH_RULES, detect_labels
+from memenvs.exploration.visibility import detect_labels
 from memenvs.houses.worlds import make_house_world
 from tests.exploration.toy_world import ToyWorld
 
 SOFA, TABLE = NYU40.index("sofa"), NYU40.index("table")
 
 
-def is_detected(pixels: int, depth: float, rule: str = "near_pixels", far: int = 0) -> bool:
+def is_detected(pixels: int, depth: float, far: int = 0) -> bool:
     """Detect a sofa with `pixels` of 3072 pixels at a depth and `far` at 4 m, before a table."""
     semantic, depths = np.full((2, 48 * 64), TABLE, np.uint8), np.full((2, 48 * 64), 1.0, np.float32)
     order = np.random.default_rng(pixels).permutation(48 * 64)
@@ -27,33 +27,24 @@ def is_detected(pixels: int, depth: float, rule: str = "near_pixels", far: int =
     depths[1, order[:pixels]], depths[1, order[pixels : pixels + far]] = depth, 4.0
     detected = np.zeros((2, 2), bool)
     labels = np.array([SOFA, NYU40.index("bed")], np.uint8)
-    detect_labels(semantic.reshape(2, 48, 64), depths.reshape(2, 48, 64, 1), np.array([1]), labels, rule, detected)
+    detect_labels(semantic.reshape(2, 48, 64), depths.reshape(2, 48, 64, 1), np.array([1]), labels, detected)
     assert not detected[0].any() and not detected[1, 1]
     return bool(detected[1, 0])
 
 
 def test_detection_takes_123_pixels_and_not_122():
-    for rule in SEARCH_RULES:
-        assert is_detected(123, 1.9, rule)
-        assert not is_detected(122, 1.9, rule)
+    assert is_detected(123, 1.9)
+    assert not is_detected(122, 1.9)
 
 
 def test_detection_takes_less_than_two_metres():
-    for rule in SEARCH_RULES:
-        assert is_detected(500, float(np.nextafter(np.float32(2), np.float32(0))), rule)
-        assert not is_detected(500, 2.0, rule)
+    assert is_detected(500, float(np.nextafter(np.float32(2), np.float32(0))))
+    assert not is_detected(500, 2.0)
 
 
-def test_three_rules():
-    for near, far, expected in (
-        (122, 1000, (False, True, False)),  # mean depth 3.7 m
-        (1, 122, (False, True, False)),
-        (0, 500, (False, False, False)),
-        (123, 500, (True, True, False)),  # mean depth 3.4 m
-        (600, 100, (True, True, True)),  # mean depth 1.4 m
-        (100, 30, (False, True, True)),  # mean depth 1.7 m
-    ):
-        assert tuple(is_detected(near, 1.0, rule, far) for rule in SEARCH_RULES) == expected, (near, far)
+def test_detection_counts_near_pixels_alone():
+    assert not is_detected(122, 1.0, far=1000)
+    assert is_detected(123, 1.0, far=500)
 
 
 #: Seen from (3, 2) at heading 0: ahead a sofa with its front, 1.8 x 0.8 m, at x = 5.5; behind a table with its front,
@@ -133,8 +124,6 @@ def test_bad_settings():
     ):
         with pytest.raises(error, match=message):
             make_env(targets=targets)
-    with pytest.raises(ValueError, match="unknown search_rule 'near'; did you mean 'near_pixels'"):
-        make_env(search_rule="near")
 
 
 def test_ratio_and_success_where_no_class_is_present():

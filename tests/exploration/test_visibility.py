@@ -52,7 +52,7 @@ def reference_view_poses(scanner, home, label, centres) -> list[tuple[int, tuple
 def test_view_poses_face_the_objects():
     """Two sofas, of which one stands in a corner."""
     boxes = (("sofa", (3.0, 1.6, 0.4), (0.4, 0.4, 0.4)), ("sofa", (0.5, 2.6, 0.4), (0.4, 0.4, 0.4)))
-    home, scanner = prepare(ToyWorld((5.0, 3.1), boxes)), VisibilityScanner("near_pixels")
+    home, scanner = prepare(ToyWorld((5.0, 3.1), boxes)), VisibilityScanner()
     views = scanner.view_poses(home, SOFA)
     expected = reference_view_poses(scanner, home, SOFA, [(3.0, 1.6), (0.5, 2.6)])
     assert len(expected) > 10
@@ -66,7 +66,7 @@ def test_view_poses_face_the_objects():
 def test_where_none_is_found_all_poses_are_tried():
     """A sofa behind a cupboard: what faces its middle sees the cupboard alone."""
     boxes = (("sofa", (1.5, 2.4, 0.3), (1.3, 0.2, 0.3)), ("wardrobe", (1.5, 1.7, 1.0), (0.8, 0.4, 1.0)))
-    home, scanner = prepare(ToyWorld((3.4, 3.2), boxes)), VisibilityScanner("near_pixels")
+    home, scanner = prepare(ToyWorld((3.4, 3.2), boxes)), VisibilityScanner()
     assert not reference_view_poses(scanner, home, SOFA, [(1.5, 2.4)])
     around = [math.remainder(2 * math.pi / 16 * k, 2 * math.pi) for k in range(16)]
     best: dict[int, list[tuple[int, float]]] = {}
@@ -96,7 +96,7 @@ def test_one_cell_is_too_few(monkeypatch):
     home = prepare(ToyWorld((3.0, 2.0), (("sofa", (2.6, 1.0, 0.4), (0.3, 0.9, 0.4)),)))
     cells = grid(home, 6)
     for count in (0, 1, 2):
-        scanner, chosen = VisibilityScanner("near_pixels"), home.navmap.points(np.array(cells[:count], int))
+        scanner, chosen = VisibilityScanner(), home.navmap.points(np.array(cells[:count], int))
 
         def detects(position, heading, label, chosen=chosen):
             return any((position == each).all() for each in chosen)
@@ -113,7 +113,7 @@ def test_first_detections_and_the_object_that_was_detected():
         ("sofa", (8.0, 1.0, 0.4), (0.3, 0.4, 0.4)),
         ("bed", (8.0, 3.2, 0.3), (0.5, 0.5, 0.3)),
     )
-    home, scanner = prepare(ToyWorld((9.0, 4.0), boxes)), VisibilityScanner("near_pixels")
+    home, scanner = prepare(ToyWorld((9.0, 4.0), boxes)), VisibilityScanner()
     labels = np.array([BED, SOFA, TABLE], np.uint8)
     to_sofa = (1.6, 1.0, 0.0)  # its front is 1.1 m away
     path = np.array([to_sofa, (1.6, 1.0, math.pi), (0.5, 1.0, 0.0), to_sofa, to_sofa])

@@ -16,7 +16,6 @@ from memenvs.vln.worlds.procedural.rounds import LAPS
 from memenvs.vln.worlds.procedural.world import MAX_LEGS
 
 INVALID = ("error", "stop")
-NDTW_UNITS = ("metres", "hops")
 TOO_LONG = ("cut", "error")
 #: Largest size of a feature, number of tokens of a text, and number of candidates: more would only fill the memory.
 MAX_FEATURES = 16384
@@ -49,7 +48,6 @@ class VLNConfig(ABC):
         max_candidates: Largest number of neighbours of a viewpoint, 1 to 256; the action with this number is stop.
             "mp3d" has at most 13.
         invalid: An action without a candidate is an "error", or counts as "stop".
-        reward_ndtw: Unit of distances in the nDTW of the reward: "metres", or "hops" as in MTVM's release.
         legs: Shortest paths that the text describes one after another, 1 to 3; None for 3 in "procedural" and 1 in
             "mp3d", which has no others. The end of each leg has to be visited, in order.
         max_episode_steps: Decisions in an episode; 1 to 1,000,000; None for the published limit, and 15 per leg.
@@ -66,7 +64,6 @@ class VLNConfig(ABC):
     too_long: str = "cut"
     max_candidates: int = 16
     invalid: str = "error"
-    reward_ndtw: str = "metres"
     legs: int | None = None
     max_episode_steps: int | None = None
 
@@ -77,7 +74,6 @@ class VLNConfig(ABC):
             ("tokenizer", TOKENIZERS),
             ("too_long", TOO_LONG),
             ("invalid", INVALID),
-            ("reward_ndtw", NDTW_UNITS),
         ):
             _check_choice(name, getattr(self, name), choices)
         if self.features not in FEATURES and not str(self.features).endswith(ENDINGS):

@@ -17,7 +17,7 @@ from memenvs.vln.config import VLNConfig
 from memenvs.vln.features.base import ANGLE_SIZE, DEFAULT_SIZE, angle_features, view_angles
 from memenvs.vln.features.make import make_features
 from memenvs.vln.graph import COLUMNS, NUM_VIEWS, VIEW_STEP, Graphs, nearest_column
-from memenvs.vln.metrics import PathMetrics, ReferencePath, TimeWarping
+from memenvs.vln.metrics import PathMetrics, ReferencePath
 from memenvs.vln.rewards import step_rewards
 from memenvs.vln.tokenizers import Tokenizer, WordPieceTokenizer, WordTokenizer
 from memenvs.vln.viewer import draw_map, draw_text, map_pixels
@@ -39,7 +39,6 @@ class _PreparedEpisode:
     episode: VLNEpisode
     reference: ReferencePath
     tokens: np.ndarray
-    hops: np.ndarray  # float64, (M,); cumulative sum of the hops (edges) from the start to each node of the path
     view: int  # view that the camera faces at the start, see `GraphNavigation._view`
     scan: str  # name of the house
 
@@ -109,7 +108,6 @@ class GraphNavigation(BatchTask):
         self.tokenizer = self._make_tokenizer()
         self._features = make_features(config.features, self.world, graphs, config.feature_size)
         self._image_size = self._features.size if self._features is not None else config.feature_size or DEFAULT_SIZE
-        self._reward_in_hops = config.reward_ndtw == "hops"
         self._max_tokens = self.world.max_tokens if config.max_tokens is None else config.max_tokens
         self.num_envs = num_envs
         self.num_layouts = self.world.num_episodes
@@ -120,7 +118,6 @@ class GraphNavigation(BatchTask):
         self.observation_space = self._make_space()
         self._view_angles = view_angles()
         self._path_metrics = PathMetrics(graphs, num_envs)
-        self._hop_warping = TimeWarping(num_envs, 1)  # nDTW in hops; not used if it is in metres
         self._view = np.zeros(num_envs, np.int64)  # view that the camera faces: 12 columns (headings) x 3 elevations
         self._moves = np.zeros(num_envs, np.int64)  # of the episode
         self._layout_number = np.zeros(num_envs, np.int64)  # episode of the trial
@@ -150,9 +147,6 @@ class GraphNavigation(BatchTask):
         prepared = self._prepare(number)
         episode = prepared.episode
         self._path_metrics.begin(i, prepared.reference)
-        if self._reward_in_hops:
-            self._hop_warping.widen(self._path_metrics.reference.shape[1])
-            self._hop_warping.begin(i, prepared.hops)
         self._episode_number[i] = number
         self._view[i] = prepared.view
         self._tokens[i] = prepared.tokens
@@ -176,17 +170,15 @@ class GraphNavigation(BatchTask):
             self._check_actions(active & (actions != self.stop) & (chosen < 0), actions)
         moved = active & ~stopped
         old_remaining = paths.remaining
-        old_ndtw = self._path_ndtw()
+        old_ndtw = paths.ndtw
         self._moves += moved
         view = candidates.view[paths.node, slot]
         paths.move(chosen, moved)
         self._view = np.where(moved, view, self._view)
         rows = np.flatnonzero(moved)
-        if self._reward_in_hops:
-            self._hop_warping.extend(self.graphs.hops(paths.node[rows, None], paths.reference[rows]), rows)
         for i, node, new_view in zip(rows.tolist(), paths.node[rows].tolist(), self._view[rows].tolist(), strict=True):
             self._trajectories[i].append((node, new_view))
-        rewards = step_rewards(stopped, paths.success, old_remaining, paths.remaining, old_ndtw, self._path_ndtw())
+        rewards = step_rewards(stopped, paths.success, old_remaining, paths.remaining, old_ndtw, paths.ndtw)
         is_off_path = moved & paths.is_off_reference(self._moves) if self.config.ends_off_path else False
         return np.where(active, rewards, 0.0), stopped | is_off_path
 
@@ -320,9 +312,6 @@ class GraphNavigation(BatchTask):
                 episode,
                 reference,
                 tokens,
-                hops=np.cumsum(self.graphs.hops(reference.path[0], reference.path))
-                if self._reward_in_hops
-                else np.zeros(0),
                 view=COLUMNS + int(nearest_column(episode.heading)),  # middle row: level
                 scan=self.world.graphs[episode.house].name,
             )
@@ -367,9 +356,3 @@ class GraphNavigation(BatchTask):
     def _camera(self) -> tuple[np.ndarray, np.ndarray]:
         """Compute heading and elevation of the camera, float64, (N,) each, rad."""
         return self._view % COLUMNS * VIEW_STEP, (self._view // COLUMNS - 1) * VIEW_STEP
-
-    def _path_ndtw(self) -> np.ndarray:
-        """Normalised dynamic time warping that the reward counts, in metres or hops; float64, (N,)."""
-        if self._reward_in_hops:
-            return self._hop_warping.ndtw(self._path_metrics.reference_nodes)
-        return self._path_metrics.ndtw

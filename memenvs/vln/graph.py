@@ -142,11 +142,6 @@ class Graph:
         """float64, (V, V); shortest path lengths, m; infinite between unconnected parts."""
         return _all_pairs(self.adjacency)
 
-    @cached_property
-    def hops(self) -> np.ndarray:
-        """float64, (V, V); smallest number of edges between two nodes."""
-        return _all_pairs(np.where((self.adjacency > 0) & np.isfinite(self.adjacency), 1.0, self.adjacency))
-
     def shortest_path(self, start: int, goal: int) -> tuple[int, ...]:
         """Shortest path as nodes, both ends included.
 
@@ -252,17 +247,13 @@ class Graphs:
         sizes = np.diff(self.offset)
         starts = np.concatenate([[0], np.cumsum(sizes**2)])[:-1]
         within = np.arange(total) - np.repeat(self.offset[:-1], sizes)
-        #: Row of each node in the flat tables `_distance` and `_hops`: entry `_row[u] + v` is that of the nodes u and v
-        #: of one house.
+        #: Row of each node in the flat table `_distance`: entry `_row[u] + v` is that of the nodes u and v of one
+        #: house.
         self._row = np.repeat(starts - self.offset[:-1], sizes) + within * np.repeat(sizes, sizes)
 
     @cached_property
     def _distance(self) -> np.ndarray:
         return np.concatenate([graph.distance.ravel() for graph in self.graphs])
-
-    @cached_property
-    def _hops(self) -> np.ndarray:
-        return np.concatenate([graph.hops.ravel() for graph in self.graphs])
 
     @cached_property
     def viewpoints(self) -> np.ndarray:
@@ -280,10 +271,6 @@ class Graphs:
             float64, of the broadcast shape; m.
         """
         return self._distance[self._row[u] + v]
-
-    def hops(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Return the smallest numbers of edges between nodes of the same house; as `distance`."""
-        return self._hops[self._row[u] + v]
 
     def next_candidate(self, u: np.ndarray, goal: np.ndarray) -> np.ndarray:
         """Candidate of u that a shortest path to the goal begins with; ties go to the lower node.

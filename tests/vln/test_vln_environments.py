@@ -65,15 +65,6 @@ def test_rewards_along_a_path(make):
     assert follow(env, ".") == [-2.0]
 
 
-def test_ndtw_reward_in_hops(make):
-    """In hops, neighbours of the annotated path are 1 apart, not 2 m or 0.5 m."""
-    env = make(reward_ndtw="hops")
-    env.reset(options={"episode_number": 0})
-    before = math.exp(-(0 + 1 + 2 + 3) / 12)
-    after = math.exp(-(0 + 0 + 1 + 2) / 12)
-    assert follow(env, "b") == pytest.approx([1 + after - before])
-
-
 def test_camera_faces_the_view_of_the_chosen_candidate(make):
     env = make(panorama=True, feature_size=3)
     observation, info = env.reset(options={"instr_id": "7_1"})
@@ -284,7 +275,6 @@ def test_wrong_settings(toy_data):
         ("R2R", {"features": "some"}, r"unknown features 'some': a file must end in \.tsv, .*; choose from "),
         ("R2R", {"tokenizer": "letters"}, "unknown tokenizer 'letters'; choose from "),
         ("R2R", {"invalid": "ignore"}, "unknown invalid 'ignore'; choose from "),
-        ("R2R", {"reward_ndtw": "feet"}, "unknown reward_ndtw 'feet'"),
         ("R2R", {"too_long": True}, "unknown too_long True"),
         ("R2R", {"panorama": 1}, "panorama must be True or False, got 1"),
         ("R2R", {"max_tokens": 1}, "max_tokens must be an integer of at least 2 and at most 65536 or None, got 1"),

@@ -94,13 +94,6 @@ def test_paths_in_a_table_of_several_houses(one, other):
                 assert sum(graph.adjacency[v, w] for v, w in pairwise(path)) == pytest.approx(distance)
 
 
-def test_hops_count_edges():
-    graph = Graph(
-        "line", tuple("abc"), np.array([[0, 0, 0], [5, 0, 0], [5, 0.1, 0]], float), np.array([[0, 1], [1, 2]])
-    )
-    assert graph.hops.tolist() == [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
-
-
 @given(st.floats(-10, 10), st.floats(-1.5, 1.5))
 def test_nearest_view(heading, elevation):
     costs = [math.hypot(angle_between(heading, ahead), elevation - up) for ahead, up in VIEWS]
@@ -163,7 +156,6 @@ def test_graphs_at_the_limits():
     assert (table.position[[3, 4]] == [[0, 0, 0], [10_000, 0, 0]]).all()
     assert table.candidates.node[3].tolist() == [-1, -1]
     assert set(table.candidates.node[4].tolist()) == {5, 6}
-    assert table.hops(np.array([4, 0]), np.array([[6], [2]])[:, 0]).tolist() == [1.0, 1.0]
     with pytest.raises(ValueError, match="graphs must hold at least one graph"):
         Graphs([])
 

@@ -20,8 +20,6 @@ SENSORS = ("rgb", "depth", "semantic")
 GPS_FRAMES = ("trial", "layout", "episode")
 #: More objects find no place in a home.
 MAX_NUM_OBJECTS = 1000
-#: More start poses take seconds to draw.
-MAX_START_POSES = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +42,6 @@ class ExtObjNavConfig(HomesConfig):
             "layout" (the axes of the home, as in the paper's code) or "episode" (as "trial", from each start anew).
         compass: True adds `compass`, cosine and sine of the heading in `gps_frame`. The paper's robot has none.
         fixed_goal_per_trial: True gives all episodes of a trial the same goal.
-        max_start_poses: Number of start poses of a trial, used at random, 1 to 10,000; None for a new one each episode.
         layout_pool: Number of layouts to draw from, >= 1; None for a new one each trial.
         max_episode_steps: Steps after which an episode is truncated; 1 to 1,000,000.
         threads: Rendering threads; 1 to 1024. Results do not depend on it.
@@ -63,7 +60,6 @@ class ExtObjNavConfig(HomesConfig):
     gps_frame: str = "trial"
     compass: bool = False
     fixed_goal_per_trial: bool = False
-    max_start_poses: int | None = None
     layout_pool: int | None = None
     max_episode_steps: int = 500
     threads: int = 1
@@ -107,7 +103,6 @@ class ExtObjNavConfig(HomesConfig):
                 raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}")
         check_int("max_episode_steps", self.max_episode_steps, at_most=MAX_STEPS)
         check_int("threads", self.threads, at_most=MAX_THREADS)
-        check_int("max_start_poses", self.max_start_poses, at_most=MAX_START_POSES, or_none=True)
         check_int("layout_pool", self.layout_pool, or_none=True)
 
     def home_check(self) -> HomeCheck:

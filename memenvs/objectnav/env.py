@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 
 from memenvs.houses.classes import CLASSES, YCB_CLASSES
-from memenvs.houses.homes_config import Pose, check_start_pose, draw_start_pose
+from memenvs.houses.homes_config import check_start_pose, draw_start_pose
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.rendering.viewer import VIEW_SIDE, draw_house_map, draw_view_and_map, goal_overlay, house_map_pixels
 from memenvs.houses.simulator import PixelCounter
@@ -157,7 +157,6 @@ class ExtObjNav(BatchTask):
         self._goal = np.zeros(num_envs, np.int64)
         self._goal_one_hot = np.zeros((num_envs, len(YCB_CLASSES)), np.float32)
         self._trial_goal: list[int | None] = [None] * num_envs
-        self._trial_starts: list[list[Pose] | None] = [None] * num_envs
         # Goal objects of each environment; unused rows are inf and -1.
         self._goal_position = np.full((num_envs, MAX_OBJECTS, 3), np.inf)
         self._goal_instance = np.full((num_envs, MAX_OBJECTS), -1, np.int64)
@@ -184,11 +183,7 @@ class ExtObjNav(BatchTask):
         # Drawn even if not used, so that `fixed_goal_per_trial` changes no other draw.
         goal = int(loaded.goals[rng.integers(len(loaded.goals))])
         self._trial_goal[i] = goal if self.config.fixed_goal_per_trial else None
-        count = self.config.max_start_poses
-        starts = None if count is None else [draw_start_pose(loaded.navmap, rng) for _ in range(count)]
-        self._trial_starts[i] = starts
-        # Drawn last, so that it changes no other draw.
-        self._trial_start[i] = draw_start_pose(loaded.navmap, rng) if starts is None else starts[0]
+        self._trial_start[i] = draw_start_pose(loaded.navmap, rng)
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Draw goal and start pose, and measure the geodesic distance between them."""
@@ -197,11 +192,8 @@ class ExtObjNav(BatchTask):
         goal = int(layout.goals[rng.integers(len(layout.goals))])
         start = draw_start_pose(layout.navmap, rng)
         fixed_goal = self._trial_goal[i]
-        fixed_starts = self._trial_starts[i]
         if fixed_goal is not None:
             goal = fixed_goal
-        if fixed_starts is not None:
-            start = fixed_starts[rng.integers(len(fixed_starts))]
         if self.config.gps_frame == "trial" and options.get("episode_index") == 0:
             start = self._trial_start[i]  # there gps is 0, so that the first episode learns nothing from it
         if options.get("goal") is not None:

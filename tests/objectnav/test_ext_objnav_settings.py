@@ -20,12 +20,6 @@ def test_fixed_goal_stays_over_the_trial():
     assert trials == {APPLE, MUG}
 
 
-def test_start_poses_can_be_few():
-    env = make_table_env(max_start_poses=2)
-    starts = {tuple(env.reset(seed=0)[1]["start"])} | {tuple(env.reset()[1]["start"]) for _ in range(20)}
-    assert len(starts) == 2
-
-
 def test_compass_turns_with_the_robot():
     drawn = make_table_env().reset(seed=0)[1]["start"][2]
     for frame, heading in (("trial", 0.5 - drawn), ("layout", 0.5), ("episode", 0.0)):
@@ -46,26 +40,25 @@ def test_gps_from_the_start_of_the_episode():
 
 
 def test_gps_from_the_start_of_the_trial():
-    for settings in ({}, {"max_start_poses": 3}):
-        env = make_table_env(**settings)
-        frames = set()
-        for trial in range(3):
-            observation, info = env.reset(seed=0, options={"trial": trial})
-            x, y, heading = frame = info["start"]
-            frames.add(tuple(frame))
-            assert observation["gps"].tolist() == [0.0, 0.0]
-            for _ in range(2):  # later episodes start elsewhere, in the same frame
-                observation, info = env.reset()
-                dx, dy = info["start"][0] - x, info["start"][1] - y
-                cos, sin = math.cos(heading), math.sin(heading)
-                ahead, left = cos * dx + sin * dy, cos * dy - sin * dx
-                assert observation["gps"] == pytest.approx([ahead, left], abs=1e-5)
-                assert abs(ahead) + abs(left) > 0 or settings
-            alone, _ = env.reset(seed=0, options={"trial": trial, "episode_index": 2})
-            assert alone["gps"].tolist() == observation["gps"].tolist()
-            given, _ = env.reset(seed=0, options={"trial": trial, "start": info["start"]})  # moves the robot alone
-            assert given["gps"].tolist() == observation["gps"].tolist()
-        assert len(frames) == 3
+    env = make_table_env()
+    frames = set()
+    for trial in range(3):
+        observation, info = env.reset(seed=0, options={"trial": trial})
+        x, y, heading = frame = info["start"]
+        frames.add(tuple(frame))
+        assert observation["gps"].tolist() == [0.0, 0.0]
+        for _ in range(2):  # later episodes start elsewhere, in the same frame
+            observation, info = env.reset()
+            dx, dy = info["start"][0] - x, info["start"][1] - y
+            cos, sin = math.cos(heading), math.sin(heading)
+            ahead, left = cos * dx + sin * dy, cos * dy - sin * dx
+            assert observation["gps"] == pytest.approx([ahead, left], abs=1e-5)
+            assert abs(ahead) + abs(left) > 0
+        alone, _ = env.reset(seed=0, options={"trial": trial, "episode_index": 2})
+        assert alone["gps"].tolist() == observation["gps"].tolist()
+        given, _ = env.reset(seed=0, options={"trial": trial, "start": info["start"]})  # moves the robot alone
+        assert given["gps"].tolist() == observation["gps"].tolist()
+    assert len(frames) == 3
 
 
 def test_the_frame_of_gps_changes_nothing_else_but_the_first_start():
@@ -147,7 +140,6 @@ def test_settings_are_checked():
         ({"fixed_goal_per_trial": 1}, "fixed_goal_per_trial must be True or False, got 1"),
         ({"compass": "yes"}, "compass must be True or False, got 'yes'"),
         ({"layout_pool": 0}, "layout_pool must be an integer of at least 1 or None, got 0"),
-        ({"max_start_poses": 0}, "max_start_poses must be an integer of at least 1 and at most 10000 or None, got 0"),
     ):
         with pytest.raises(ValueError, match=message):
             ExtObjNavConfig(**kwargs)

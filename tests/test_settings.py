@@ -26,12 +26,10 @@ NUMBERS = {
     "legs": 1,
     "max_candidates": 9,
     "max_episode_steps": 7,
-    "max_start_poses": 2,
     "max_tokens": 9,
     "num_objects": [3, 4],
     "rooms": [4, 5],
     "size": 4,
-    "split": 0,
     "threads": 2,
 }
 #: Those of which a million is as cheap as one.
@@ -43,7 +41,7 @@ def number_settings() -> list[tuple[Any, str]]:
     found = []
     for config in {task.config_type: None for task in TASKS.values()}:
         for field in fields(config):
-            if field.name in NUMBERS and not (field.name == "split" and isinstance(field.default, str | None)):
+            if field.name in NUMBERS:
                 found.append((config, field.name))
     return found
 
@@ -51,10 +49,9 @@ def number_settings() -> list[tuple[Any, str]]:
 @pytest.mark.parametrize(("config", "name"), number_settings(), ids=lambda each: getattr(each, "__name__", each))
 def test_numbers(config, name):
     value = 4 if (config.__name__, name) == ("RoomsConfig", "rooms") else NUMBERS[name]
-    kwargs = {"task_as": "language"} if name == "split" else {}
     expected = tuple(value) if isinstance(value, list) else value
     for numpy in [np.array(value), np.int64(value)] if isinstance(value, int) else [np.array(value)]:
-        got = getattr(config(**{name: numpy, **kwargs}), name)
+        got = getattr(config(**{name: numpy}), name)
         assert got == expected
         assert {type(each) for each in (got if isinstance(got, tuple) else (got,))} == {int}
     wrong: list[Any] = [np.array([[1, 2], [3, 4]]), np.array(["a"]), np.float64("nan")]
@@ -63,7 +60,7 @@ def test_numbers(config, name):
     for each in wrong:
         with pytest.raises((TypeError, ValueError), match=rf"\b{name}\b"):
             task = next(task for task in TASKS.values() if task.config_type is config)
-            task(1, **{name: each, **kwargs})
+            task(1, **{name: each})
 
 
 def test_configs_are_frozen_and_have_keywords_only():

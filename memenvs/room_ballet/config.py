@@ -7,13 +7,9 @@ from typing import Literal
 
 from memenvs.checks import check_fields
 from memenvs.room_ballet.ballet_task import RELEASE_ROOMS, BalletTask
-from memenvs.room_ballet.descriptions import Part
 from memenvs.room_ballet.tasks import StrategySchedule, make_ballet
 
 Obs = Literal["pixels", "symbols"]
-TaskAs = Literal["one_hot", "language"]
-#: Settings of observations; the others are settings of `make_ballet`.
-_OBSERVATION_SETTINGS = ("obs", "task_as", "split", "part")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +27,7 @@ class BalletConfig:
 
     def make_ballet_task(self, name: str) -> BalletTask:
         """Make the task of this name with these settings; raises as `make_ballet` does."""
-        names = [each.name for each in fields(self) if each.name not in _OBSERVATION_SETTINGS]
+        names = [each.name for each in fields(self) if each.name != "obs"]
         return make_ballet(name, **{each: getattr(self, each) for each in names})
 
 
@@ -48,7 +44,7 @@ class ShortStayConfig(BalletConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleConfig(BalletConfig):
-    """Settings of the strategy tasks FIFO, LIFO and LVFO.
+    """Settings of the strategy tasks FIFO, LIFO and LVFO, and of the multi-task.
 
     Attributes:
         schedule: "histogram": 8 rooms with always 8, 3, 2, 1, 1, 1, 1 and 1 visits. "grid_walk": a random walk over 3 x
@@ -68,26 +64,3 @@ class RoomsConfig(ScheduleConfig):
     """
 
     rooms: int = RELEASE_ROOMS
-
-
-@dataclass(frozen=True, kw_only=True)
-class MultiTaskConfig(ScheduleConfig):
-    """Settings of the multi-task.
-
-    Attributes:
-        task_as: Form of the observation `task`: "one_hot", or "language" for a description in words.
-        split: With "language" only: number of the split into training and held-out descriptions: 0, 1 or 2.
-        part: With "language" only: descriptions to draw from: "train" (16 per task), "held_out" (4) or "all" (20).
-    """
-
-    task_as: TaskAs = "one_hot"
-    split: int = 0
-    part: Part = "train"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.task_as == "one_hot" and (self.split, self.part) != (0, "train"):
-            raise ValueError(
-                f"split and part go with task_as 'language' only, "
-                f"got split {self.split!r} and part {self.part!r} with 'one_hot'"
-            )

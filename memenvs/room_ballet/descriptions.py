@@ -10,13 +10,13 @@ from typing import Any, Literal, get_args
 from memenvs.checks import choices_for, is_int
 from memenvs.json_records import parse_json
 
-Part = Literal["train", "held_out", "all"]
+Part = Literal["train", "held_out"]
 #: Names of the four strategy tasks in the file, in the order of task ids.
 STRATEGY_TASKS = ("fifo", "lifo", "lvfo", "mvfo")
 TEXTS_PER_TASK = 20
 HELD_OUT_PER_TASK = 4
 NUM_SPLITS = 3
-#: Characters of a description, and their largest number; both define the space of the observation `task`.
+#: Characters of a description, and their largest number.
 CHARACTERS = string.ascii_letters + string.digits + " .,?'-"
 MAX_CHARACTERS = 120
 FILE = Path(__file__).with_name("descriptions.json")
@@ -43,7 +43,7 @@ class Descriptions:
 
         Args:
             split: 0, 1 or 2.
-            part: "train" (16 per task), "held_out" (4) or "all" (20, in any split).
+            part: "train" (16 per task) or "held_out" (4).
 
         Raises:
             ValueError: Unknown split or part.
@@ -52,8 +52,6 @@ class Descriptions:
             raise ValueError(f"split must be an integer of 0 to {NUM_SPLITS - 1}, got {split!r}")
         if part not in get_args(Part):
             raise ValueError(f"unknown part {part!r}; {choices_for(part, get_args(Part))}")
-        if part == "all":
-            return self.texts
         stride = TEXTS_PER_TASK // HELD_OUT_PER_TASK
         chosen = [k for k in range(TEXTS_PER_TASK) if (k % stride == split) == (part == "held_out")]
         return tuple(tuple(texts[k] for k in chosen) for texts in self.texts)

@@ -9,9 +9,9 @@ import numpy as np
 
 from memenvs.episode_keys import key_option
 from memenvs.grid_viewer import draw_grid, grid_pixels
-from memenvs.room_ballet.config import BalletConfig, MultiTaskConfig, RoomsConfig, ScheduleConfig, ShortStayConfig
+from memenvs.room_ballet.config import BalletConfig, RoomsConfig, ScheduleConfig, ShortStayConfig
 from memenvs.room_ballet.dances import DANCES
-from memenvs.room_ballet.descriptions import CHARACTERS, MAX_CHARACTERS, STRATEGY_TASKS, load_descriptions
+from memenvs.room_ballet.descriptions import STRATEGY_TASKS
 from memenvs.room_ballet.episodes import NO_ACTION, NUM_FRAMES, BalletEpisodes
 from memenvs.room_ballet.frames import FRAME_PIXELS, empty_room, frame_table
 from memenvs.task import BatchTask, Observation, Options
@@ -332,43 +332,23 @@ class MultiTaskBallet(RoomBallet):
     """Solve one of the tasks FIFO, LIFO, LVFO and MVFO per episode.
 
     Observation:
-        task: One-hot float32, (4,), in the order of `memenvs.room_ballet.descriptions.STRATEGY_TASKS`; with
-            `task_as="language"` a `Text`, one description of the task. It is for the part of an agent that chooses the
-            memory's strategy, not for the part that answers.
+        task: One-hot float32, (4,), in the order of `memenvs.room_ballet.descriptions.STRATEGY_TASKS`. It is for the
+            part of an agent that chooses the memory's strategy, not for the part that answers.
 
     See Also:
         `RoomBallet`: the other observations, action, reward and the rest.
     """
 
-    config: MultiTaskConfig
     ballet_name = "MultiTask"
-    config_type = MultiTaskConfig
-    observation_settings = ("obs", "task_as", "split", "part")
-
-    def __init__(self, num_envs: int, **kwargs: object) -> None:
-        super().__init__(num_envs, **kwargs)
-        self._descriptions = load_descriptions().select(self.config.split, self.config.part)
-        self._task_texts = np.full(num_envs, "", object)
-
-    def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
-        """Draw the episode and a description of its task."""
-        super().begin_episode(i, rng, options)
-        texts = self._descriptions[self._episodes.task_id[i]]
-        # The key decides the text too, so that `options={"key": ...}` repeats the whole episode.
-        self._task_texts[i] = texts[np.random.default_rng(self._episodes.key[i]).integers(len(texts))]
+    config_type = ScheduleConfig
 
     def observe(self, out: Observation, env_mask: np.ndarray) -> None:
         """Write frame, query, phase, move and task."""
         super().observe(out, env_mask)
-        if self.config.task_as == "language":
-            tasks = self._task_texts
-        else:
-            tasks = np.eye(len(STRATEGY_TASKS), dtype=np.float32)[self._episodes.task_id]
+        tasks = np.eye(len(STRATEGY_TASKS), dtype=np.float32)[self._episodes.task_id]
         out["task"][env_mask] = tasks[env_mask]
 
     def _task_space(self) -> dict[str, gym.Space]:
-        if self.config.task_as == "language":
-            return {"task": gym.spaces.Text(MAX_CHARACTERS, charset=CHARACTERS)}
         return {"task": gym.spaces.Box(0.0, 1.0, (len(STRATEGY_TASKS),), np.float32)}
 
 

@@ -30,11 +30,7 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
     "TwoRooms-v0": [{"image_size": (20, 30)}],
     "FourBoxes-Gap-v0": [{"image_size": (36, 36)}],
     "RoomBallet-FIFO-v0": [{"obs": "symbols"}],
-    "RoomBallet-MultiTask-v0": [
-        {"obs": "symbols"},
-        {"task_as": "language"},
-        {"task_as": "language", "split": 1, "part": "held_out"},
-    ],
+    "RoomBallet-MultiTask-v0": [{"obs": "symbols"}],
     "EpisodicQA-Tiny-v0": [{"modalities": ["symbols"]}],
     "VLN-R2R-v0": [
         {"features": "none", "panorama": True},

@@ -80,7 +80,6 @@ def test_three_splits() -> None:
         for whole, one, other in zip(descriptions.texts, train, held_out, strict=True):
             assert set(one) | set(other) == set(whole) and not set(one) & set(other)
         held_out_sets.append({text for each in held_out for text in each})
-        assert descriptions.select(split, "all") == descriptions.texts
     assert all(not one & other for one, other in combinations(held_out_sets, 2))
     assert descriptions.select(1, "held_out")[0] == tuple(descriptions.texts[0][k] for k in (1, 6, 11, 16))
 
@@ -89,7 +88,7 @@ def test_unknown_splits_and_parts() -> None:
     for split in (-1, 3, True, 1.0):
         with pytest.raises(ValueError, match=f"split must be an integer of 0 to 2, got {split}"):
             load_descriptions().select(split, "train")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"unknown part 'test'; choose from \['train', 'held_out', 'all'\]"):
+    with pytest.raises(ValueError, match=r"unknown part 'test'; choose from \['train', 'held_out'\]"):
         load_descriptions().select(0, "test")  # type: ignore[arg-type]
 
 

@@ -11,7 +11,7 @@ from gymnasium.spaces import Box, Dict, Discrete
 from PIL import Image
 
 from memenvs.cli import main
-from memenvs.room_ballet.descriptions import CHARACTERS, STRATEGY_TASKS, load_descriptions
+from memenvs.room_ballet.descriptions import STRATEGY_TASKS
 from memenvs.room_ballet.episodes import BalletEpisodes
 from memenvs.room_ballet.frames import empty_room, frame_table
 from memenvs.room_ballet.tasks import BALLET_NAMES, make_ballet
@@ -140,8 +140,6 @@ def test_spaces():
         symbols = make(name, obs="symbols", **settings).unwrapped
         assert symbols.observation_space == Dict({"frame": Discrete(2566), "query": Discrete(2566), **others})
         assert symbols.num_places == make_ballet(name, **settings).rooms
-    space = make("MultiTask", task_as="language").observation_space["task"]
-    assert (space.min_length, space.max_length, space.character_set) == (1, 120, frozenset(CHARACTERS))
 
 
 def test_place_wrapper():
@@ -161,7 +159,7 @@ def test_poses_lie_in_the_rooms():
     assert (x, 2 - y, heading) == (info["place"] % 3, info["place"] // 3, 0)
 
 
-def test_task_as_one_hot():
+def test_the_task_is_one_hot():
     env = make("MultiTask")
     seen = set()
     for seed in range(20):
@@ -169,37 +167,6 @@ def test_task_as_one_hot():
         assert observation["task"].tolist() == [float(k == info["task_id"]) for k in range(4)]
         seen.add(info["task_id"])
     assert seen == {0, 1, 2, 3}
-
-
-def test_task_as_language():
-    for part in ("train", "held_out"):
-        texts = load_descriptions().select(1, part)
-        env = gym.make_vec(
-            "memenvs/RoomBallet-MultiTask-v0",
-            num_envs=40,
-            task_as="language",
-            split=1,
-            part=part,
-            obs="symbols",
-            max_episode_steps=2,
-            autoreset_mode="SameStep",
-        )
-        observation, info = env.reset(seed=0)
-        assert env.observation_space.contains(observation)
-        for text, number in zip(observation["task"], info["task_id"], strict=True):
-            assert text in texts[number]
-        assert len(set(observation["task"])) > 8
-        alone = make("MultiTask", task_as="language", split=1, part=part)
-        for i in (0, 39):
-            single, _ = alone.reset(seed=i)
-            assert single["task"] == observation["task"][i]
-            assert alone.observation_space.contains(single)
-        env.step(np.zeros(40, int))
-        before = list(observation["task"])
-        observation, _, _, truncated, info = env.step(np.zeros(40, int))
-        assert truncated.all()
-        assert [final["task"] for final in info["final_obs"]] == before
-        assert list(observation["task"]) != before
 
 
 def test_another_query_in_the_same_episode():
@@ -235,18 +202,12 @@ def test_a_room_without_a_visit_cannot_be_queried():
 
 def test_invalid_settings_of_environments():
     no_schedule = r"unknown schedule 'walk'; did you mean 'grid_walk'\? Choose from \['histogram', 'grid_walk'\]"
-    no_split = "split must be an integer of 0 to 2, got 3"
-    no_language = "split and part go with task_as 'language' only, got split 0"
     for name, settings, error, message in (
         ("FIFO", {"obs": "words"}, ValueError, r"unknown obs 'words'; choose from \['pixels', 'symbols'\]"),
         ("FIFO", {"schedule": "walk"}, ValueError, no_schedule),
         ("FIFO", {"rooms": 6}, TypeError, "FifoBallet got an unexpected keyword argument 'rooms'"),
         ("MVFO", {"rooms": 13}, ValueError, "rooms must be an integer of 4 to 12, got 13"),
         ("ShortStay", {"size": 2}, ValueError, r"size must be one of \(3, 4, 5\), got 2"),
-        ("MultiTask", {"task_as": "song"}, ValueError, "unknown task_as 'song'"),
-        ("MultiTask", {"task_as": "language", "split": 3}, ValueError, no_split),
-        ("MultiTask", {"task_as": "language", "part": "test"}, ValueError, "unknown part 'test'"),
-        ("MultiTask", {"part": "held_out"}, ValueError, no_language),
     ):
         with pytest.raises(error, match=message):
             make(name, **settings)

@@ -28,7 +28,6 @@ from memenvs.agents.experiments.evaluate import (
     make_evaluator,
     trained_policy,
 )
-from memenvs.agents.experiments.play import Policy
 from memenvs.agents.experiments.progress import training_bar
 from memenvs.agents.experiments.registry import Experiment
 from memenvs.agents.experiments.report import Report
@@ -68,19 +67,6 @@ class AgentExperiment(Experiment):
     def make_for_check(self, config: RunConfig, env: VecEnv, processes: Processes) -> MemoryAlgorithm:
         """Make a learner only to check its settings; override it where that can take less memory."""
         return self._make(config, env, config.device, processes=processes)
-
-    def draw_evaluation(self, run: RunDirectory, policy: Policy, seed: int, **changes: Any) -> None:
-        """Draw further figures of an evaluation into the folder of a run; a hook, none by default.
-
-        Args:
-            run: The folder.
-            policy: Policy that was evaluated.
-            seed: Seed of the evaluation.
-            **changes: Fields of the config that the evaluation changed.
-        """
-
-    def add_figures(self, report: Report, run: RunDirectory) -> None:
-        """Add the figures of `draw_evaluation` to a report; a hook, none by default."""
 
     def check(self, config: RunConfig, processes: Processes) -> None:
         """Check settings by making the environments and a learner; see `Experiment.check`."""
@@ -183,7 +169,6 @@ class AgentExperiment(Experiment):
         add_test_sets(report, runs)
         add_demonstrations(report, runs)
         add_maps(report, runs)
-        self.add_figures(report, runs[0])
 
     def _make(self, config: RunConfig, env: VecEnv, device: Any, **arguments: Any) -> MemoryAlgorithm:
         """Make a new learner with the settings of a run."""

@@ -38,8 +38,8 @@ METRICS = "metrics.csv"
 HEADER = ["step", "name", "value"]
 """First line of `METRICS`."""
 VERSIONS = "versions.json"
-RESULTS = ("evaluation.json", "answers.png", "memory.png")
-NUMBERED_RESULTS = ("demonstrations_*.json", "episode_*.png", "words_*.png")
+RESULTS = ("evaluation.json", "answers.png")
+NUMBERED_RESULTS = ("demonstrations_*.json", "episode_*.png")
 """Files that the report shows of the evaluated checkpoint."""
 LOCK = ".lock"
 PACKAGES = ("gymnasium", "numpy", "stable-baselines3", "torch")

@@ -269,9 +269,6 @@ def evaluate_and_compare(
     write_file(run.path / f"{name}.json", format_json(results).encode())
     for episode, image in agent.maps.items():
         write_file(run.path / f"{episode.replace(' ', '_')}.png", image_png(image))
-    if name == "evaluation":
-        experiment: Any = run.config.make_experiment()
-        experiment.draw_evaluation(run, policy, seed, **changes)
     return results
 
 

@@ -29,7 +29,7 @@ def study() -> Study:
 def test_a_short_run_is_evaluated_and_drawn(study: Study, tmp_path: Path, cell: tuple[str, str, int]) -> None:
     row = study.measure(cell, tmp_path, smoke=True)
     assert row["evaluations"]["evaluation"]["agent"]["episodes"] == 4
-    assert (tmp_path / study.name(cell) / "memory.png").is_file() == (cell[0] != "faces")
+    assert (tmp_path / study.name(cell) / "answers.png").is_file() == (cell[0] != "colour")
     (table, *_) = study.tables(Rows([row]))
     assert len(table.lines) == 1 or cell[0] == "ballet3d"
 

@@ -81,16 +81,6 @@ class Attention(nn.Module):
         attended = attended.transpose(1, 2).flatten(-2)  # (B, Q, D)
         return self.norm(x + self.dropout(self.output(attended)))
 
-    def attention_weights(self, x: Tensor, context: Tensor, mask: Tensor) -> Tensor:
-        """Compute attention weights, averaged over heads; args as in `forward`.
-
-        Returns:
-            float, (B, Q, K); each row sums to 1, masked entries are 0.
-        """
-        q, k = self._split_heads(self.query(x)), self._split_heads(self.key(context))
-        scores = (q @ k.transpose(2, 3) * q.shape[-1] ** -0.5).masked_fill(~mask[:, None, None], -torch.inf)
-        return scores.softmax(-1).mean(1)
-
     def _split_heads(self, x: Tensor) -> Tensor:
         """Split the channels over the heads, float, (B, L, D) -> (B, heads, L, D / heads)."""
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)

@@ -344,19 +344,6 @@ class MTVM(nn.Module):
         text, vision = self.cross_attend(text, text_mask, views, text_keys_values)
         return self.decide(text, text_mask, vision, views)
 
-    def word_attention(self, text: Tensor, text_mask: Tensor, views: EncodedViews) -> Tensor:
-        """Compute the attention of views to words in the last cross layer; args as in `forward`.
-
-        Returns:
-            float, (B, V, L); mean over heads; sums to 1 over L.
-        """
-        *first, last = self.cross_layers
-        vision = views.embedded
-        for layer in first:
-            text, vision = layer(text, text_mask, vision, views.mask)
-        assert isinstance(last, CrossLayer)
-        return last.cross.attention_weights(vision, text, text_mask)
-
     def _embed(self, tokens: Tensor) -> Tensor:
         """Project views, float, (B, V, image_dim + 128) -> (B, V, dim); the angles are never dropped."""
         tokens = torch.cat([self.image_dropout(tokens[..., : self.image_dim]), tokens[..., self.image_dim :]], -1)

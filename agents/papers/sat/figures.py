@@ -1,15 +1,14 @@
-"""Figures of picture tasks: answers beside the truth, and what a memory holds at each step."""
+"""Figure of picture tasks: answers beside the truth."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import torch
 from matplotlib.figure import Figure
 
 from memenvs.agents.papers.sat.learner import SATPrediction
-from memenvs.retention import STRATEGY_NAMES, eviction_times
 
 GAP = 2
 """Pixels between pictures of a strip."""
@@ -17,7 +16,6 @@ STRIPS = 2
 """Strips that are drawn of episodes with several answers."""
 PICTURES = 6
 """Episodes in the one strip that is drawn where an episode has one answer."""
-PLACE_COLOURS = "tab20"
 
 
 def picture_strip(pictures: np.ndarray) -> np.ndarray:
@@ -52,32 +50,6 @@ def strip_figure(truth: np.ndarray, answers: Mapping[str, np.ndarray]) -> Figure
     return figure
 
 
-def memory_figure(regions: np.ndarray, capacity: int, strategies: Sequence[str], n_regions: int) -> Figure:
-    """Draw which steps a memory holds at each step of an episode, in the colour of their region.
-
-    Args:
-        regions: int, (T,); region of each step.
-        capacity: Steps that the memory can hold.
-        strategies: Names of retention strategies, one panel each.
-        n_regions: Number of regions.
-    """
-    steps = len(regions)
-    figure = Figure(figsize=(4.6 * len(strategies), 4.4), dpi=120, layout="constrained")
-    panels = figure.subplots(1, len(strategies), sharey=True, squeeze=False)[0]
-    now = np.arange(steps)
-    for axes, strategy in zip(panels, strategies, strict=True):
-        evicted_at = eviction_times(regions[None], strategy, capacity, n_places=n_regions)[0]
-        is_stored = (now[:, None] <= now) & (now < evicted_at[:, None])  # (step in memory, step now)
-        shown = np.where(is_stored, regions[:, None].astype(float), np.nan)
-        axes.imshow(
-            shown, origin="lower", cmap=PLACE_COLOURS, vmin=0, vmax=max(n_regions - 1, 1), interpolation="nearest"
-        )
-        axes.set_title(strategy.upper())
-        axes.set_xlabel("step of the episode")
-    panels[0].set_ylabel("steps in memory, coloured by place")
-    return figure
-
-
 @torch.no_grad()
 def sample_answers(prediction: SATPrediction, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Answer a few episodes, as many as a figure shows.
@@ -95,18 +67,3 @@ def sample_answers(prediction: SATPrediction, seed: int) -> tuple[np.ndarray, np
     answers = prediction.answer(batch)[0].float().clamp(0, 1).cpu().numpy()
     truth = batch.episodes.answers if batch.episodes.query_moves is None else batch.episodes.answers[:, 1:]
     return truth, (answers * 255).round().astype(np.uint8)
-
-
-def episode_memory_figure(prediction: SATPrediction, seed: int) -> Figure:
-    """Draw what each strategy of the task would hold along one episode; see `memory_figure`.
-
-    Args:
-        prediction: A model with a limited capacity.
-        seed: Seed of the episode.
-    """
-    task, capacity = prediction.model.task, prediction.model.capacity
-    assert capacity is not None
-    regions = task.sample_batch(1, np.random.default_rng(seed), "test").regions[0]
-    strategies = task.strategies if prediction.allocator is not None else (prediction.model.config.strategy_name,)
-    assert set(strategies) <= set(STRATEGY_NAMES)
-    return memory_figure(regions, capacity, strategies, task.n_regions)

@@ -127,7 +127,7 @@ def test_side_files_are_no_results(tmp_path: Path) -> None:
     put_side_files(folder)
     assert result_names(folder) == ["demonstrations_2", "evaluation", "test_set_v0"]
     ours = {file.name for file in folder.iterdir() if not is_side_file(Path(file.name))}
-    for name in ("episode_9 (1).png", "episode_x.png", "words_0 (1).png", "demonstrations_2 copy.json"):
+    for name in ("episode_9 (1).png", "episode_x.png", "demonstrations_2 copy.json"):
         (folder / name).write_bytes(b"a copy")
     before = {file.name for file in folder.iterdir()}
     page = report([folder], tmp_path / "out")

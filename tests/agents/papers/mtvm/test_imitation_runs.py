@@ -20,7 +20,6 @@ from memenvs.agents.experiments.train import train_run
 from memenvs.agents.papers.mtvm import config as config_module
 from memenvs.agents.papers.mtvm.config import ImitationConfig
 from memenvs.agents.papers.mtvm.learner import ImitationA2C
-from memenvs.agents.papers.mtvm.word_attention import record_word_attention
 from memenvs.cli import main
 from tests.agents.papers.mtvm.learners import DRY, ENV, SIZES, kwargs, weights
 from tests.damage import members_of, zipped
@@ -166,11 +165,6 @@ def test_train_evaluate_and_report_on_the_command_line(tmp_path: Path, toy_data:
     header = "<tr><th>metric</th><th>agent</th><th>random</th><th>oracle</th></tr>"
     assert header in page and "<tr><td>SPL</td>" in page  # all metrics, no curve of one episode
     assert not (run / "in_context.png").exists()
-    words = sorted(each.name for each in run.glob("words_*.png"))
-    assert (
-        words == ["words_0.png", "words_1.png", "words_2.png"]
-        and "Attention to words" in (run / "report.html").read_text()
-    )
     with RunDirectory(run) as opened:
         logged = opened.metrics()
         figure = learning_figure({"run": [logged]}, "train/imitation_agreement", "updates")
@@ -224,19 +218,6 @@ def test_dialogues_are_learned_too(tmp_path: Path, toy_data: Path) -> None:
     assert main(["train", "vln-laptop", "--out", str(tmp_path / "run"), *options]) == 0
     with RunDirectory(tmp_path / "run") as run:
         assert "gp" in evaluate_run(run, eval_steps=20).metrics and run.config.env_kwargs["supervision"] == "oracle"
-
-
-def test_word_attention(make_learner) -> None:
-    """A row of attention for each decision, over the words of the text; an agent without language has none."""
-    model = make_learner(1)
-    found = record_word_attention(model.policy, model.env, 2)
-    assert found.id == "8_0" and found.words[-1] == "[SEP]" and found.map.shape == (512, 512, 3)
-    assert found.attention.shape == (len(found.actions), len(found.words))
-    np.testing.assert_allclose(found.attention.sum(1), 1.0, rtol=1e-5)
-    assert set(found.actions) <= {"stop", "candidate 0", "candidate 1", "candidate 2"}
-    without_language = make_learner(1, network={"language": False}, text_consistency=0.0, cross_consistency=0.0)
-    with pytest.raises(ValueError, match="policy must read the text"):
-        record_word_attention(without_language.policy, without_language.env, 2)
 
 
 def test_means_of_a_log_that_are_none_are_refused(make_learner, tmp_path: Path) -> None:

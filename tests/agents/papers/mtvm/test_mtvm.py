@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from memenvs.agents.papers.mtvm.config import MTVMConfig, mtvm_config
 from memenvs.agents.papers.mtvm.consistency import drop_words, inconsistency
-from memenvs.agents.papers.mtvm.layers import Attention, CrossLayer, Dropout, TextLayer
+from memenvs.agents.papers.mtvm.layers import CrossLayer, Dropout, TextLayer
 from memenvs.agents.papers.mtvm.memory_bank import MemoryBank
 from memenvs.agents.papers.mtvm.model import MTVM, DecisionOutput
 
@@ -186,23 +186,6 @@ def test_gradients_are_even_at_the_start() -> None:
     with torch.no_grad():
         net.see.bias.zero_()
     assert own < 100 < 10_000 < largest()
-
-
-def test_attention_weights() -> None:
-    """With one head, attention is the weighted sum of values; padding has weight 0."""
-    torch.manual_seed(1)
-    layer = Attention(8, 1, 0.0).double()
-    x, text = torch.randn(2, 3, 8, dtype=torch.float64), torch.randn(2, 5, 8, dtype=torch.float64)
-    mask = torch.tensor([[True] * 5, [True, False, True, False, False]])
-    weights = layer.attention_weights(x, text, mask)
-    torch.testing.assert_close(layer(x, text, mask), layer.norm(x + layer.output(weights @ layer.value(text))))
-    net, seen = network(), observations(3)
-    state = started(net, seen)
-    views = net.encode_views(seen, state)
-    to_words = net.word_attention(state["encoded_text"], state["text_mask"], views)
-    assert to_words.shape == (*views.mask.shape, state["text_mask"].shape[1])
-    torch.testing.assert_close(to_words.sum(2), torch.ones(views.mask.shape, dtype=torch.float64))
-    assert not to_words.transpose(1, 2)[~state["text_mask"]].any()
 
 
 def test_published_numbers_of_parameters() -> None:

@@ -72,7 +72,8 @@ def bootstrap_interval(values: np.ndarray) -> tuple[float, float, float]:
         Mean, lower end, upper end.
     """
     layouts = values.mean(0)
-    resampled = layouts[_resampled(len(layouts))].mean(1)
+    drawn = np.random.default_rng(0).integers(len(layouts), size=(RESAMPLES, len(layouts)))  # the same in each call
+    resampled = layouts[drawn].mean(1)
     low, high = np.percentile(resampled, [2.5, 97.5])
     return float(layouts.mean()), float(low), float(high)
 
@@ -113,27 +114,3 @@ def format_interval(values: np.ndarray) -> str:
     """
     mean, low, high = bootstrap_interval(values)
     return f"{mean:.3g} ({low:.3g} to {high:.3g})"
-
-
-def format_gain(values: np.ndarray, baseline: np.ndarray) -> str:
-    """Gain over a baseline in % with a 95 % bootstrap interval: "+50.0 % (+41.3 to +60.2)".
-
-    Both are resampled in the same layouts. "-" if the baseline scored nothing, so that there is no ratio.
-
-    Args:
-        values: float64, (seeds, layouts).
-        baseline: float64, (seeds, layouts); in the same layouts.
-    """
-    ours = values.mean(0)
-    theirs = baseline.mean(0)
-    drawn = _resampled(len(ours))
-    if not theirs[drawn].mean(1).all():
-        return "-"
-    gain = 100 * (ours.mean() / theirs.mean() - 1)
-    low, high = np.percentile(100 * (ours[drawn].mean(1) / theirs[drawn].mean(1) - 1), [2.5, 97.5])
-    return f"{gain:+.1f} % ({low:+.1f} to {high:+.1f})"
-
-
-def _resampled(count: int) -> np.ndarray:
-    """Indices drawn with replacement, int64, (RESAMPLES, count); the same in each call."""
-    return np.random.default_rng(0).integers(count, size=(RESAMPLES, count))

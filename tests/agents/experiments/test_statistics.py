@@ -9,7 +9,6 @@ from scipy.stats import t, trim_mean
 from memenvs.agents.experiments.statistics import (
     bootstrap_interval,
     format_digits,
-    format_gain,
     format_mean,
     format_percent,
     format_runs,
@@ -44,13 +43,6 @@ def test_intervals_are_over_layouts_and_not_over_seeds() -> None:
     many = np.random.default_rng(0).normal(10, 2, (1, 400))
     _, low, high = bootstrap_interval(many)
     assert high - low == pytest.approx(2 * 1.96 * many.std() / 20, rel=0.05)
-
-
-def test_gains_pair_layouts() -> None:
-    baseline = np.array([[1.0, 10.0, 100.0]])
-    assert format_gain(1.5 * baseline, baseline) == "+50.0 % (+50.0 to +50.0)"
-    assert format_gain(baseline, baseline[:, ::-1]).startswith("+0.0 % (-99.0 to +")
-    assert format_gain(baseline, 0 * baseline) == "-"
 
 
 def test_interquartile_means_leave_out_the_outer_quarters() -> None:

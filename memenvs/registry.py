@@ -138,6 +138,10 @@ TWO_ROOMS_RULES = {
     "ideal": "memenvs.two_rooms.scripted_boxes:BoxMemory",
 }
 
+#: Task, family, bound of the random policy, and rules of the ids with a stay that hides a cue.
+VISUAL_MATCH = ("VisualMatch", "visual_match", 0.15, VISUAL_MATCH_RULES)
+TWO_ROOMS = ("TwoRooms", "two_rooms", 0.45, TWO_ROOMS_RULES)
+
 ENVIRONMENTS = (
     EnvironmentSpec(
         name="ExtObjNav-v0",
@@ -215,38 +219,23 @@ ENVIRONMENTS = (
         defaults={"trial_episodes": 10, "gap": 20, "size": 5, "max_episode_steps": 40},
         policies=DARKROOM_RULES,
     ),
-    EnvironmentSpec(
-        name="VLN-R2R-v0",
-        task="memenvs.vln.r2r:R2R",
-        family="vln",
-        remembers="how much of the instruction is done",
-        score_key="success",
-        oracle_at_least=1.0,
-        random_below=0.05,
-        defaults={"trial_episodes": 1},
-        policies=READERS,
-    ),
-    EnvironmentSpec(
-        name="VLN-R2R-Long-v0",
-        task="memenvs.vln.r2r:R2R",
-        family="vln",
-        remembers="how many laps are done, and how much of the instruction",
-        score_key="success",
-        oracle_at_least=1.0,
-        random_below=0.05,
-        defaults={"trial_episodes": 1, "laps": 5},
-        policies=READERS,
-    ),
-    EnvironmentSpec(
-        name="VLN-CVDN-v0",
-        task="memenvs.vln.cvdn:CVDN",
-        family="vln",
-        remembers="how much of the dialogue is done",
-        score_key="success",
-        oracle_at_least=1.0,
-        random_below=0.05,
-        defaults={"trial_episodes": 1},
-        policies=READERS,
+    *(
+        EnvironmentSpec(
+            name=f"VLN-{name}-v0",
+            task=f"memenvs.vln.{task.lower()}:{task}",
+            family="vln",
+            remembers=remembers,
+            score_key="success",
+            oracle_at_least=1.0,
+            random_below=0.05,
+            defaults={"trial_episodes": 1, **settings},
+            policies=READERS,
+        )
+        for name, task, remembers, settings in (
+            ("R2R", "R2R", "how much of the instruction is done", {}),
+            ("R2R-Long", "R2R", "how many laps are done, and how much of the instruction", {"laps": 5}),
+            ("CVDN", "CVDN", "how much of the dialogue is done", {}),
+        )
     ),
     EnvironmentSpec(
         name="FourBoxes-v0",
@@ -270,49 +259,24 @@ ENVIRONMENTS = (
         defaults={"trial_episodes": 10, "gap": 20},
         policies=FOUR_BOXES_RULES,
     ),
-    EnvironmentSpec(
-        name="VisualMatch-v0",
-        task="memenvs.visual_match.env:VisualMatch",
-        family="visual_match",
-        remembers="the colour of a ball that was seen before a long stay elsewhere",
-        score_key="success",
-        oracle_at_least=1.0,
-        random_below=0.15,
-        defaults={"trial_episodes": 1},
-        policies=VISUAL_MATCH_RULES,
-    ),
-    EnvironmentSpec(
-        name="VisualMatch-Led-v0",
-        task="memenvs.visual_match.env:VisualMatch",
-        family="visual_match",
-        remembers="the colour of a ball that was seen before a long stay, in which the agent is led",
-        score_key="success",
-        oracle_at_least=1.0,
-        random_below=0.15,
-        defaults={"trial_episodes": 1, "led": True},
-        policies=VISUAL_MATCH_RULES,
-    ),
-    EnvironmentSpec(
-        name="TwoRooms-v0",
-        task="memenvs.two_rooms.env:TwoRooms",
-        family="two_rooms",
-        remembers="the colour of a box that was seen before a long stay in another room",
-        score_key="success",
-        oracle_at_least=1.0,
-        random_below=0.45,
-        defaults={"trial_episodes": 1},
-        policies=TWO_ROOMS_RULES,
-    ),
-    EnvironmentSpec(
-        name="TwoRooms-Led-v0",
-        task="memenvs.two_rooms.env:TwoRooms",
-        family="two_rooms",
-        remembers="the colour of a box that was seen before a long stay, in which the robot is led",
-        score_key="success",
-        oracle_at_least=1.0,
-        random_below=0.45,
-        defaults={"trial_episodes": 1, "led": True},
-        policies=TWO_ROOMS_RULES,
+    *(
+        EnvironmentSpec(
+            name=f"{task}{name}-v0",
+            task=f"memenvs.{family}.env:{task}",
+            family=family,
+            remembers=remembers,
+            score_key="success",
+            oracle_at_least=1.0,
+            random_below=random_below,
+            defaults={"trial_episodes": 1, **({"led": True} if name == "-Led" else {})},
+            policies=rules,
+        )
+        for task, family, random_below, rules, name, remembers in (
+            (*VISUAL_MATCH, "", "the colour of a ball that was seen before a long stay elsewhere"),
+            (*VISUAL_MATCH, "-Led", "the colour of a ball that was seen before a long stay, in which the agent is led"),
+            (*TWO_ROOMS, "", "the colour of a box that was seen before a long stay in another room"),
+            (*TWO_ROOMS, "-Led", "the colour of a box that was seen before a long stay, in which the robot is led"),
+        )
     ),
     EnvironmentSpec(
         name="ColorRecall-v0",

@@ -13,10 +13,11 @@ import json
 import time
 
 import numpy as np
+from _observers import observer_errors
 from _peer import machine
 
 from memenvs.faces.config import FacesConfig, LongStayConfig
-from memenvs.faces.observer import LinearPrediction, observer_errors
+from memenvs.faces.observer import LinearPrediction
 
 
 def episodes_per_second(batch: int, seconds: float) -> float:

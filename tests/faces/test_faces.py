@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete
 
+from benchmarks._observers import observer_errors
 from memenvs.faces.config import FacesConfig, LongStayConfig
 from memenvs.faces.episodes import GRID, MOVES, NO_ACTION
-from memenvs.faces.observer import LinearPrediction, observer_errors
+from memenvs.faces.observer import LinearPrediction
 from memenvs.faces.places import place_table
 from memenvs.retention import retained
 from memenvs.wrappers import PlaceWrapper

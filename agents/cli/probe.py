@@ -35,11 +35,5 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
             quiet=arguments.json,
         )
     if not arguments.json:
-        for head in [*result["heads"], result["uniform"]]:
-            name = "for comparison" if head is result["uniform"] else f"layer {head['layer']} head {head['head']}"
-            shares = ", ".join(f"{key} {head[key]:.2f}" for key in ("sink", "own", "earlier", "evenness", "invariance"))
-            print(f"{name}: {head['pattern']:17} {shares}")
-        print("own, earlier: shares of the attention off the sink, to steps of the same episode and of earlier ones")
-        print("evenness, invariance: its overlap with uniform attention, and between steps of different episodes")
         print("\n".join(result["files"]))
     return result

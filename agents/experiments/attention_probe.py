@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from memenvs.agents.experiments.attention_figures import attention_figure, goals_figure
-from memenvs.agents.experiments.attention_patterns import Head, describe_heads, describe_uniform
 from memenvs.agents.experiments.attention_recording import Recording, record_attention
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluation_env, trained_policy
@@ -24,9 +21,7 @@ from memenvs.json_records import format_json
 from memenvs.progress import progress_bar
 
 
-def _figures(
-    map_image: np.ndarray, pixels: np.ndarray, recording: Recording, heads: Sequence[Head]
-) -> dict[str, Figure]:
+def _figures(map_image: np.ndarray, pixels: np.ndarray, recording: Recording) -> dict[str, Figure]:
     """Draw each head, averaged over recorded steps of the last episode; and the head that depends on the goal most.
 
     For `map_image` and `pixels` see `attention_figure`.
@@ -39,11 +34,8 @@ def _figures(
     for t in steps:
         mean[..., : t + 1] += recording.weights[t][..., sinks:] / len(steps)
     panels = [
-        (
-            f"layer {each.layer}, head {each.head}: {each.pattern}\nsink {each.sink:.0%}, own episode {each.own:.0%}",
-            mean[each.layer, each.head],
-        )
-        for each in heads
+        (f"layer {layer}, head {head}: {mean[layer, head].sum():.0%} off the sink", mean[layer, head])
+        for layer, head in np.ndindex(mean.shape[:2])
     ]
     title = f"attention in episode {episodes[last] + 1}, recorded steps: {len(steps)}; areas are shares"
     figures = {"attention.png": attention_figure(map_image, pixels, episodes, panels, mean.shape[1], title)}
@@ -81,8 +73,6 @@ def probe_run(
 
         - `steps`: The recorded steps.
         - `episodes`: The episode of each of them.
-        - `heads`: See `Head`.
-        - `uniform`: The same for a head with uniform attention.
         - `goals`: Name of the goal shown after the trial -> for each head the mass on the sink, and the step with the
           most attention.
         - `files`: Paths of all files.
@@ -103,18 +93,15 @@ def probe_run(
     try:
         with progress_bar("playing the agent", quiet=quiet) as progress:
             recording = record_attention(policy, env, total, set(at), layout=layout, progress=progress)
-        heads = describe_heads(recording)
         task = env.env.task
         map_image = task.draw_map(0, recording.poses[-1:])
         pixels = task.map_pixels(0, recording.poses)
     finally:
         env.close()
-    figures = _figures(map_image, pixels, recording, heads)
+    figures = _figures(map_image, pixels, recording)
     result = {
         "steps": at,
         "episodes": recording.episodes[at].tolist(),
-        "heads": [asdict(head) for head in heads],
-        "uniform": asdict(describe_uniform(recording)),
         "goals": {name: _goal_row(weights, recording) for name, weights in recording.goals.items()},
         "files": [str(folder / name) for name in ("attention.json", *figures)],
     }

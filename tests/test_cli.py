@@ -442,11 +442,6 @@ def test_wrong_arguments(capsys):
         (("list", "--jsno"), ("--jsno",)),
         (("list", "--json", "--markdown"), ("argument --markdown", "--json")),
         (("rollout",), ("ID", "see memenvs rollout --help")),
-        (("rollout", "Darkroom-v0", "--exact"), ("argument --exact", "r2r-random", "got --policy random")),
-        (
-            ("rollout", "Darkroom-v0", "--policy", "r2r-random"),
-            ("argument --policy r2r-random", "family vln", "got memenvs/Darkroom-v0"),
-        ),
         (
             ("rollout", "VLN-R2R-v0", "--env_kwargs", '{"too_long":"error","max_tokens":9,"features":"none"}'),
             ("argument --env_kwargs", "episode '", "too_long='cut'"),

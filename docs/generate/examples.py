@@ -8,9 +8,6 @@ EXAMPLES = {
     "rollout": [
         "memenvs rollout ExtObjNav-v0 --policy oracle --episodes 20",
         'memenvs rollout Search-v0 --policy random --episodes 100 --env_kwargs \'{"split": "test"}\'',
-        "# each episode of a split once, with exact expectations of a policy that draws",
-        "memenvs rollout VLN-R2R-v0 --policy r2r-random --exact "
-        '--env_kwargs \'{"world": "mp3d", "split": "val_unseen"}\'',
     ],
     "bench": [
         "memenvs bench Darkroom-v0",

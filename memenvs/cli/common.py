@@ -280,14 +280,14 @@ def make_env(spec: EnvironmentSpec, arguments: argparse.Namespace, *, render_mod
         return gym.make(spec.id, render_mode=render_mode, disable_env_checker=True, **settings)
 
 
-def reset_env(env: gym.Env | TrialVectorEnv, seed: int | None, options: dict[str, Any] | None = None) -> dict[str, Any]:
+def reset_env(env: gym.Env | TrialVectorEnv, seed: int | None) -> dict[str, Any]:
     """Reset the environment and return `info`.
 
     Raises:
         UserError: The settings do not go together, which some environments find out only now.
     """
     with as_user_error("--env_kwargs", ValueError):
-        return env.reset(seed=seed, options=options)[1]
+        return env.reset(seed=seed)[1]
 
 
 def share_of_episode(env: gym.Env, num_steps: int) -> float:

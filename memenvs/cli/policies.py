@@ -10,21 +10,19 @@ import numpy as np
 from memenvs.actions import draw_actions
 from memenvs.checks import choices_for
 from memenvs.cli.common import UserError, as_user_error
-from memenvs.cli.extensions import load_extensions
 from memenvs.core import TrialEnv
 from memenvs.episodes import EnvPolicy
 from memenvs.registry import EnvironmentSpec, environments
 from memenvs.rules import Rule, RuleError, make_rule
 
-#: Policies of every environment; rows of the registry and families (`memenvs.cli.extensions`) add others.
+#: Policies of every environment; rows of the registry add others.
 POLICIES = ("random", "oracle")
 
 
 def policy_help() -> dict[str, str]:
     """Describe the policies that only some environments have, by name."""
     rules = {name: ", ".join(spec.name for spec in rows) for name, rows in _rule_environments().items()}
-    added = {name: policy.help for extension in load_extensions() for name, policy in extension.policies.items()}
-    return {name: f"for {ids} only, a fixed rule that sees observations alone" for name, ids in rules.items()} | added
+    return {name: f"for {ids} only, a fixed rule that sees observations alone" for name, ids in rules.items()}
 
 
 def _rule_environments() -> dict[str, list[EnvironmentSpec]]:
@@ -133,17 +131,10 @@ def make_policy(name: str, env: gym.Env, spec: EnvironmentSpec, rng: np.random.G
         with as_user_error(f"--policy {name}", RuleError):
             return RuleEnvPolicy(env, make_rule(spec.policies[name], env.task))
     rows = _rule_environments().get(name)
-    if rows is not None:
-        having = ", ".join(row.id for row in rows)
-        raise UserError(f"argument --policy {name}: is for {having} only, got {spec.id}")
-    extension = next((family for family in load_extensions() if name in family.policies), None)
-    if extension is None:
+    if rows is None:
         raise UserError(f"argument --policy: unknown {name!r}; {choices_for(name, (*POLICIES, *policy_help()))}")
-    if extension.family != spec.family:
-        raise UserError(
-            f"argument --policy {name}: is for environments of family {extension.family} only, got {spec.id}"
-        )
-    return extension.policies[name].make(env, rng)
+    having = ", ".join(row.id for row in rows)
+    raise UserError(f"argument --policy {name}: is for {having} only, got {spec.id}")
 
 
 def draw_possible_actions(possible: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from memenvs.cli.common import UserError
-from memenvs.cli.extensions import Scorer, load_extensions
+
+#: Modules with `SCORERS`, task -> `Scorer`. They are imported to name the tasks, so they import what they need late.
+FAMILIES = ("memenvs.vln.cli", "memenvs.verbalization.cli")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scorer:
+    """Scorer of a file of results, a task of `memenvs score`.
+
+    Attributes:
+        help: What FILE is.
+        run: Scores it, prints the result and returns its JSON document; gets the arguments of `memenvs score`.
+        needs_split: Whether --split names the episodes; otherwise FILE does.
+    """
+
+    help: str
+    run: Callable[[argparse.Namespace], Any]
+    needs_split: bool = False
 
 
 def scorers() -> dict[str, Scorer]:
     """Collect the scorers of all families by task."""
-    return {name: scorer for extension in load_extensions() for name, scorer in extension.scorers.items()}
+    return {name: scorer for family in FAMILIES for name, scorer in import_module(family).SCORERS.items()}
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:

@@ -1,6 +1,6 @@
 """Commands about a robot's life: `score emv` and `verbalization questions`.
 
-Every command that names policies imports this module. Each function therefore imports what it needs when it is called.
+`memenvs score` imports this module to name its tasks. Each function therefore imports what it needs when it is called.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from memenvs.cli.common import as_user_error, check_output
-from memenvs.cli.extensions import Extension, Scorer
 from memenvs.cli.parser import non_negative_int, positive_int
+from memenvs.cli.score import Scorer
 
 _PRESETS = ("faithful", "debiased")
 
@@ -74,7 +74,4 @@ def _print_summary(summary: dict[str, Any]) -> None:
         print(f"{name:40}{count:>7}")
 
 
-EXTENSION = Extension(
-    family="verbalization",
-    scorers={"emv": Scorer(help="a file of `memenvs verbalization questions` with answers", run=_score)},
-)
+SCORERS = {"emv": Scorer(help="a file of `memenvs verbalization questions` with answers", run=_score)}

@@ -17,11 +17,11 @@ from memenvs.vln.cvdn import CVDN
 from memenvs.vln.graph import HALF_HFOV, VIEW_STEP, Graphs
 from memenvs.vln.metrics import score
 from memenvs.vln.r2r import R2R
-from memenvs.vln.random_agent import exact_expectation
 from memenvs.vln.worlds.make import make_graph_world
 from memenvs.vln.worlds.mp3d import cvdn_training_texts, find_file, load_cvdn, load_r2r
 from memenvs.vln.worlds.mp3d_graphs import read_scans
 from tests.side_files import put_side_files
+from tests.vln.random_agent import exact_expectation
 from tests.vln.toys import NDH, POSITIONS, connectivity, write_data, write_json
 from tests.vln.toys import R2R as RECORDS
 

@@ -11,11 +11,11 @@ from memenvs.core import TrialVectorEnv
 from memenvs.vln.config import R2RConfig
 from memenvs.vln.graph import VIEW_STEP
 from memenvs.vln.r2r import R2R
-from memenvs.vln.random_agent import exact_expectation
 from memenvs.vln.tokenizers import split_words
 from memenvs.vln.worlds.procedural.rounds import Rounds, load_rounds
 from memenvs.vln.worlds.procedural.texts import all_words, follow, read_clauses
 from memenvs.vln.worlds.procedural.world import load_tours
+from tests.vln.random_agent import exact_expectation
 
 NUMBERS = range(0, 2343, 97)
 

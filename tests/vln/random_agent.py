@@ -96,32 +96,3 @@ def exact_expectation(task: GraphNavigation) -> dict[str, dict[str, float]]:
         stderr = np.sqrt((weights * by_heading.var(1)).sum()) / weights.sum()  # episodes draw independent headings
         results[name] = {"mean": float(np.average(by_heading.mean(1), weights=weights)), "stderr": float(stderr)}
     return results
-
-
-class RandomAgent:
-    """The random agent as a policy of one environment.
-
-    Args:
-        task: The environment's task.
-        rng: Draws the first heading of each episode.
-    """
-
-    def __init__(self, task: GraphNavigation, rng: np.random.Generator) -> None:
-        self._task = task
-        self._rng = rng
-        self._ahead = nodes_ahead(task.graphs)
-        self._next_nodes: list[int] = []
-
-    def begin(self) -> None:
-        """Draw the path of an episode; call after each reset."""
-        info = self._task.info()
-        column = nearest_column(info["heading"][:1])
-        path = random_paths(self._ahead, info["place"][:1], column, self._rng.integers(COLUMNS, size=1))[0].tolist()
-        self._next_nodes = [node for node, before in zip(path[1:], path, strict=False) if node != before]
-
-    def action(self) -> int:
-        """Next candidate of the path, or stop at its end."""
-        if not self._next_nodes:
-            return self._task.stop
-        here = int(self._task.info()["place"][0])
-        return self._task.graphs.candidates.node[here].tolist().index(self._next_nodes.pop(0))

@@ -21,7 +21,6 @@ from memenvs.json_records import (
     read_json,
     read_record,
 )
-from memenvs.room_ballet.descriptions import load_descriptions
 
 #: Text -> what the message says of it.
 HOSTILE = {
@@ -65,7 +64,7 @@ def test_hostile_texts() -> None:
 
 
 def test_every_reader_names_file_and_record(tmp_path: Path) -> None:
-    readers = (read_json, load_descriptions, lambda path: read_record(path, 0))
+    readers = (read_json, lambda path: read_record(path, 0))
     for text, message in HOSTILE.items():
         (tmp_path / "one.json").write_text(text)
         for read in readers:

@@ -1,17 +1,15 @@
-"""Descriptions of the strategy tasks: families, overlaps, splits, and invalid files."""
+"""Descriptions of the strategy tasks: families, overlaps, splits."""
 
 from __future__ import annotations
 
-import json
 import re
+import string
 from itertools import combinations
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from memenvs.retention import STRATEGIES
-from memenvs.room_ballet.descriptions import CHARACTERS, MAX_CHARACTERS, STRATEGY_TASKS, load_descriptions
+from memenvs.room_ballet.descriptions import STRATEGY_TASKS, load_descriptions
 
 EARLY = r"\b(first|opening|initial|leading|earliest)\b"
 LATE = r"\b(last|closing|final|latest|most recent|end|finished|tail end|last stretch)\b"
@@ -38,9 +36,8 @@ def test_eighty_in_all() -> None:
     assert [len(each) for each in load_descriptions().texts] == [20] * 4
     words = {re.sub(r"\W+", " ", text.lower()).strip() for each in load_descriptions().texts for text in each}
     assert len(words) == 80
-    assert all(
-        len(text) <= MAX_CHARACTERS and set(text) <= set(CHARACTERS) for each in texts().values() for text in each
-    )
+    characters = set(string.ascii_letters + string.digits + " .,?'-")
+    assert all(0 < len(text) <= 120 and set(text) <= characters for each in texts().values() for text in each)
 
 
 def test_families() -> None:
@@ -90,53 +87,3 @@ def test_unknown_splits_and_parts() -> None:
             load_descriptions().select(split, "train")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"unknown part 'test'; choose from \['train', 'held_out'\]"):
         load_descriptions().select(0, "test")  # type: ignore[arg-type]
-
-
-def content() -> dict[str, Any]:
-    return {task: list(each) for task, each in texts().items()}
-
-
-def write(path: Path, content: Any) -> Path:
-    path.write_text(json.dumps(content))
-    return path
-
-
-def test_other_files(tmp_path: Path) -> None:
-    changed = content()
-    changed["lifo"][3:5] = "Begin with the nine that began.", "x" * 120
-    loaded = load_descriptions(write(tmp_path / "mine.json", changed))
-    assert loaded.texts[1][3:5] == ("Begin with the nine that began.", "x" * 120)
-
-
-def with_text(task: str, number: int, text: Any) -> dict[str, Any]:
-    changed = content()
-    changed[task][number] = text
-    return changed
-
-
-def test_invalid_files_are_named(tmp_path: Path) -> None:
-    for changed, message in (
-        ({k: v for k, v in content().items() if k != "lvfo"}, r"missing \['lvfo'\], unknown \[\]"),
-        (content() | {"lru": []}, r"missing \[\], unknown \['lru'\]"),
-        (content() | {"mvfo": content()["mvfo"][:19]}, "task 'mvfo' must have 20 descriptions, got 19"),
-        (content() | {"fifo": "Remember."}, "task 'fifo' must have 20 descriptions, got 'Remember.'"),
-        ([], r"must be an object with the keys \['fifo', 'lifo', 'lvfo', 'mvfo'\], got list"),
-        (
-            with_text("mvfo", 2, "who FINISHED the show"),
-            "description 2 of task 'mvfo' is the same as description 3 of task 'fifo': 'who FINISHED the show'",
-        ),
-        (with_text("lifo", 0, ""), "description 0 of task 'lifo' must be 1 to 120 of the characters"),
-        (with_text("lifo", 0, "x" * 121), "description 0 of task 'lifo' must be 1 to 120 of the characters"),
-        (with_text("lvfo", 19, "Caf\u00e9"), "description 19 of task 'lvfo' must be 1 to 120 of the characters"),
-        (with_text("lvfo", 19, 3), "description 19 of task 'lvfo' must be 1 to 120 of the characters .* got 3"),
-    ):
-        with pytest.raises(ValueError, match=f"wrong.json: .*{message}"):
-            load_descriptions(write(tmp_path / "wrong.json", changed))
-
-
-def test_missing_file_and_invalid_json(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no descriptions at"):
-        load_descriptions(tmp_path / "none.json")
-    (tmp_path / "broken.json").write_text('{"fifo": [')
-    with pytest.raises(ValueError, match=r"broken\.json: not JSON: "):
-        load_descriptions(tmp_path / "broken.json")

@@ -89,12 +89,6 @@ def test_trials_do_not_depend_on_the_policy(monkeypatch):
     assert begun[:6] == begun[6:] and len(begun) == 12
 
 
-def test_trials_end_where_the_environment_ends_them():
-    env = darkroom(2, trial_episodes=2)
-    results = TrialEvaluator(env, 40, 2).run(RandomPolicy(env.action_space, 1))
-    assert results.metrics["return"].shape == (2, 2)
-
-
 def test_curve_by_hand():
     values = np.array([[1.0, 2.0, 3.0], [3.0, 4.0, np.nan], [5.0, 0.0, np.nan], [7.0, 2.0, np.nan]])
     results = TrialResults({"score": values}, np.array([0, 0, 1, 1]), {})

@@ -247,20 +247,6 @@ def test_wrong_settings_are_named():
             TrialEvaluator(darkroom(1), **{"n_steps": 5, "n_trials": 1, **kwargs})
 
 
-def test_a_policy_takes_its_most_likely_actions_if_wanted():
-    received: list[bool] = []
-
-    class Spy(Always):
-        def predict(self, observation, state=None, episode_start=None, deterministic=False):
-            received.append(deterministic)
-            return super().predict(observation, state, episode_start)
-
-    for deterministic in (False, True):
-        received.clear()
-        TrialEvaluator(darkroom(1), 8, 1, deterministic=deterministic).run(Spy(0))
-        assert set(received) == {deterministic}
-
-
 def test_trials_weigh_alike() -> None:
     """A trial of many short episodes counts no more than one of few; one without an end does not count."""
     none = np.nan

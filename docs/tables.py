@@ -1,6 +1,6 @@
 """Print the tables of the README (memory, verdicts) and of docs/choosing.md (choices).
 
-    python docs/tables.py [memory verdicts choices]     # default: all
+python docs/tables.py [memory verdicts choices]     # default: all
 """
 
 from __future__ import annotations

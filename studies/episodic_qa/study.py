@@ -61,6 +61,7 @@ def make_configs() -> dict[str, RunConfig]:
     methods = {
         "ct-lt": {},
         "ct": memory("ct", queues),
+        "ct-26": memory("ct", {**queues, "compressed_lengths": [10]}),
         "ml-ct-lt": memory("ml-ct-lt", two_levels),
         "lstm-o1": {**memory("lstm-o1", lstm), "questions.learning_rate": 2e-3},  # learns far less with 4e-3
         "text-only": memory("none", {}),

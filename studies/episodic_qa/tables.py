@@ -34,6 +34,7 @@ MEMORIES = {
     "longer": ("64 dimensions, 9,000 batches: with a long-term state", 21),
     "ct-lt": ("64 dimensions, 3,000 batches: with a long-term state", 21),
     "ct": ("compressive transformer", 20),
+    "ct-26": ("the same with six more vectors", 26),
     "ml-ct-lt": ("two levels of compression, with a long-term state", 21),
     "lstm-o1": ("newest LSTM outputs", 21),
     "text-only": ("the question alone", 0),
@@ -121,7 +122,13 @@ def make_tables(rows: Rows) -> list[Table]:
     ends = ["newest of 5", "oldest of 5"]
     header = ["memory", "vectors", "seeds", *map(episodes, (*LENGTHS, *LONG_LENGTHS)), *ends]
     lines = [
-        [f"{name} (`{method}`)", vectors, len(rows.of(TASK, method)), *by_length(rows, method), *newest_oldest(rows, method)]
+        [
+            f"{name} (`{method}`)",
+            vectors,
+            len(rows.of(TASK, method)),
+            *by_length(rows, method),
+            *newest_oldest(rows, method),
+        ]
         for method, (name, vectors) in MEMORIES.items()
         if method in methods
     ]

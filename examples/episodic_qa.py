@@ -1,4 +1,4 @@
-"""What is a memory of a robot's days worth? About ten minutes on one core.
+"""Worth of a memory of a robot's days: two models in ten minutes on one core.
 
 Trains two models that answer questions about the days of a household robot: one reads them with a Compressive
 Transformer with a long-term state, which keeps 21 vectors, and one has no memory, so that it knows the question alone.

@@ -106,7 +106,7 @@ def long_answers(played: Played) -> dict[str, Any]:
 
 
 def many_answers(played: Played) -> dict[str, Any]:
-    """Right answers in `TIMES` as many histories of five episodes, for smaller errors; see `count_answers`."""
+    """Right answers in `TIMES` as many histories of five episodes; see `count_answers`."""
     assert played.run is not None
     settings = played.config.eval_kwargs
     histories = TIMES * split_size(settings.get("scale", played.config.env_kwargs["scale"]), "test").histories

@@ -64,7 +64,7 @@ FONT = 16
 
 
 def shares(rows: Rows, method: str, length: int, evaluation: str = "answers") -> np.ndarray:
-    """Share of right answers about histories of a length, the mean over kinds; float64, (seeds,)."""
+    """Right answers about histories of a length, mean over kinds; float64, (seeds,)."""
     return np.array([share_of(result, length) for result in rows.results(TASK, method, evaluation)])
 
 
@@ -84,14 +84,14 @@ def share_of(result: dict[str, Any], length: int, without: int | None = None) ->
 
 
 def shares_back(rows: Rows, method: str, back: int, evaluation: str = "answers") -> np.ndarray:
-    """Share of right answers about one episode of five, `back` = 1 for the newest; float64, (seeds,)."""
+    """Right answers about one episode of five, 1 for the newest; float64, (seeds,)."""
     results = rows.results(TASK, method, evaluation)
     pairs = [result["distance"][result["lengths"].index(MANY_LENGTH)].get(str(back), (0, 0)) for result in results]
     return np.array([right / count if count else np.nan for right, count in pairs])
 
 
 def paired_difference(ours: Sequence[dict[str, Any]], theirs: Sequence[dict[str, Any]]) -> tuple[np.ndarray, float]:
-    """Difference of two methods in the same histories of `MANY_LENGTH`, and the standard error of its mean.
+    """Difference of two methods in the same histories, and the standard error of its mean.
 
     The error is that of the jackknife over folds of the histories, with that over seeds added in squares where there
     are several.
@@ -117,7 +117,7 @@ def paired_difference(ours: Sequence[dict[str, Any]], theirs: Sequence[dict[str,
 
 
 def make_tables(rows: Rows) -> list[Table]:
-    """Right answers by length, in many histories by episodes back, their differences, and those in words."""
+    """Right answers by length, in many histories, their differences, and those in words."""
     methods = rows.methods(TASK)
     ends = ["newest of 5", "oldest of 5"]
     header = ["memory", "vectors", "seeds", *map(episodes, (*LENGTHS, *LONG_LENGTHS)), *ends]
@@ -205,7 +205,7 @@ def facts(rows: Rows, method: str) -> list[str]:
 
 
 def percent(sample: np.ndarray) -> str:
-    """Mean in % with its margin over seeds; "-" without runs, or where no question was asked."""
+    """Mean in % with its margin over seeds; "-" without runs, or where there was no question."""
     return format_percent(sample) if len(sample) and not np.isnan(sample).all() else "-"
 
 

@@ -33,16 +33,12 @@ def test_evaluations_have_the_trials_of_the_published_figures() -> None:
 
 
 def test_unknown_names_are_refused_with_the_nearest() -> None:
-    for name, nearest in (
-        ("darkrom", "darkroom"),
-        ("coverage", "coverage-laptop"),
-    ):
+    for name, nearest in (("darkrom", "darkroom"), ("coverage", "coverage-laptop")):
         with pytest.raises(
-            ValueError, match=rf"unknown preset '{name}'; did you mean '{nearest}'( or .*)?\? \("
-        ) as error:
+            ValueError, match=rf"unknown preset '{name}'; did you mean '{nearest}'\? .*\(`memenvs presets`"
+        ):
             find_preset(name)
-        assert len(str(error.value)) < 400
-    with pytest.raises(ValueError, match=r"unknown preset '\?{4}'; none of \d+ is similar \(`memenvs presets` lists"):
+    with pytest.raises(ValueError, match=r"unknown preset '\?{4}'; choose from \['demo', .* \(`memenvs presets` lists"):
         find_preset("????")
 
 

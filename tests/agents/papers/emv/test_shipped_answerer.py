@@ -37,7 +37,7 @@ def test_examples_are_answered_rightly(capsys):
         main(["ask", "--help"])
     text = " ".join(capsys.readouterr().out.split())
     life, question = re.findall(r'memenvs ask --life (\d+) --question "(.*?)" --gold', text)[0]
-    default = int(re.findall(r"number of the life, any \(default (\d+)\)", text)[0])
+    default = int(re.findall(r"number of the life, any \(default: (\d+)\)", text)[0])
     model = load_answering(ANSWERER)
     for conversation, questions in (
         (Conversation(model, int(life)), [question]),

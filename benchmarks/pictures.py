@@ -116,8 +116,13 @@ def training_step(case: str, batch_size: int, turns: int) -> dict[str, object]:
             return functional.cross_entropy(answers, truth)
         return (answers - truth / 255).square().mean()
 
+    def ours() -> Tensor:
+        """Answers, after the picture at the start of a query with moves."""
+        answers, start, _ = model.predict(batch, strategies)
+        return answers if start is None else torch.cat([start[:, None], answers], 1)
+
     forward: dict[str, Callable[[], Tensor]] = {
-        "ours": lambda: model.predict(batch, strategies)[0],
+        "ours": ours,
         "plain": lambda: plain_answers(model, batch, strategies),
     }
     gradients = {}

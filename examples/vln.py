@@ -1,9 +1,8 @@
-"""What is a memory of actions worth to an agent that follows instructions? About 4 minutes on one core.
+"""MTVM with its memory of actions and without one; about 4 minutes on one core.
 
-Trains MTVM, a transformer with a token for each past action, to imitate a teacher in generated houses (R2R, paths of
-one leg), with its memory and without one. Prints how often each ends within 3 m of the goal in houses that it has not
-seen, and success weighted by how well the path follows the instruction (SDTW). A stopped command goes on where it
-was.
+Trains a transformer with a token for each past action to imitate a teacher in generated houses (R2R, paths of one leg),
+then the same agent without a memory. Prints how often each ends within 3 m of the goal in houses that it has not seen,
+and success weighted by how well the path follows the instruction (SDTW). A stopped command goes on where it was.
 
     python examples/vln.py [--updates 300] [--seed 0] [--out runs/vln_example] [--smoke]
 
@@ -12,9 +11,9 @@ With the default updates and seed 0 it printed:
     all actions: success 42.6 %, SDTW 38.6 %
     no memory: success 9.4 %, SDTW 7.9 %
 
-In paths of one leg a scripted reader without a memory succeeds in 83 %: MTVM needs its memory for the way in which it
-has learned to read. `memenvs study vln_memory --show` has whole trainings, other memories, paths of three legs, where
-the task needs a memory, and three seeds.
+In paths of one leg a scripted reader without a memory succeeds in 83 %: MTVM needs its memory because of how it has
+learned to read. The study `vln_memory` has whole trainings, other memories, paths of three legs, where the task needs a
+memory, and three seeds.
 """
 
 from __future__ import annotations

@@ -112,6 +112,8 @@ class Certificate:
     Attributes:
         id: Full id.
         settings: Settings with which the trials were played: the defaults of the id, and the split.
+        rule_settings: Observation settings that replace those of `settings` in the episodes of all policies, as no rule
+            can read what the id observes. The episodes are the same.
         split: Split of the trials; None if the task has none.
         test_set: Name of the test set whose trials were played.
         trials: Number of trials.
@@ -146,6 +148,7 @@ class Certificate:
     episode_hash: str
     command: str
     is_quick: bool = False
+    rule_settings: Mapping[str, Any] = field(default_factory=dict)
 
     def row(self, name: str) -> PolicyRow:
         """Return the row of a policy.
@@ -232,6 +235,7 @@ class Certificate:
             "verdict": self.verdict,
             "is_close": self.is_close,
             "settings": dict(self.settings),
+            **({"rule_settings": dict(self.rule_settings)} if self.rule_settings else {}),
             "split": self.split,
             "test_set": self.test_set,
             "trials": self.trials,
@@ -275,9 +279,10 @@ def read_certificate(path: Path) -> Certificate:
 def certificate_from_json(record: Field) -> Certificate:
     """Parse the JSON data of a certificate; errors are those of `read_certificate`."""
     record["format"].integer(FORMAT + 1, FORMAT)
-    settings = record["settings"]
-    if not isinstance(settings.value, dict):
-        raise settings.error("a JSON object")
+    settings, rule_settings = record["settings"], record.get("rule_settings")
+    for each in (settings, rule_settings):
+        if each is not None and not isinstance(each.value, dict):
+            raise each.error("a JSON object")
     back, bits, split = record.get("steps_back"), record.get("bits"), record.get("split")
     episode_hash = record["episode_hash"]
     if not _HASH.fullmatch(episode_hash.text()):
@@ -302,6 +307,7 @@ def certificate_from_json(record: Field) -> Certificate:
         episode_hash=episode_hash.text(),
         command=record["command"].text(),
         is_quick=_choice(record["is_quick"], (False, True)),
+        rule_settings={} if rule_settings is None else rule_settings.value,
     )
     missing = [name for name in REQUIRED if name not in {row.name for row in certificate.rows}]
     if missing:

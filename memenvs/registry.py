@@ -44,6 +44,8 @@ class EnvironmentSpec:
         random_below: Upper bound of a random policy's mean score over episodes; a test checks it. None if unknown.
         score_key: Key of the score in the `info` of an episode's last step.
         policies: Scripted policies that see observations alone (`memenvs.rules.Rule`): name -> "module:Class".
+        rule_settings: Observation settings with which they play the episodes of the id, where they cannot read what it
+            observes.
         namespace: Part of the id before the slash; "" for none.
         certificate: File of its certificate; None: that of this package, if there is one.
         place: File and line where it was registered; rows that differ in it alone are equal.
@@ -60,6 +62,7 @@ class EnvironmentSpec:
     answers_picture: bool = False
     defaults: Mapping[str, Any] = field(default_factory=dict)
     policies: Mapping[str, str] = field(default_factory=dict)
+    rule_settings: Mapping[str, Any] = field(default_factory=dict)
     namespace: str = NAMESPACE
     certificate: str | None = None
     place: str = field(default=__name__, compare=False)
@@ -107,6 +110,10 @@ DARKROOM_RULES = {
     "window16": "memenvs.darkroom.window_paths:PathCode16",
     "ideal": "memenvs.darkroom.explorer:DarkroomExplorer",
 }
+FINDERS = {
+    "memoryless": "memenvs.objectnav.scripted_finder:PresentFinder",
+    "ideal": "memenvs.objectnav.scripted_finder:Finder",
+}
 EXPLORER_RULES = {
     "memoryless": "memenvs.exploration.present_rule:PresentRule",
     "window4": "memenvs.exploration.window_rule:WindowRule",
@@ -141,6 +148,8 @@ ENVIRONMENTS = (
         oracle_at_least=0.8,
         random_below=0.05,
         defaults={"trial_steps": 4096},
+        policies=FINDERS,
+        rule_settings={"obs_mode": "symbolic", "compass": True},
     ),
     EnvironmentSpec(
         name="ExtObjNav-Small-v0",
@@ -161,10 +170,7 @@ ENVIRONMENTS = (
             "gps_frame": "layout",
             "max_episode_steps": 64,
         },
-        policies={
-            "memoryless": "memenvs.objectnav.scripted_finder:PresentFinder",
-            "ideal": "memenvs.objectnav.scripted_finder:Finder",
-        },
+        policies=FINDERS,
     ),
     *(
         EnvironmentSpec(

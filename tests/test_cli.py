@@ -23,6 +23,7 @@ from memenvs.cli.record import Video, _write_gif
 from memenvs.core import TrialEnv
 from memenvs.files import atomic_replace
 from memenvs.registry import ENVIRONMENTS
+from tests.certificates.cue import registered
 from tests.houses.procthor.made_houses import two_rooms, write_houses
 
 SMALL = '{"image_size": [12, 16], "max_episode_steps": 20}'
@@ -96,7 +97,8 @@ def test_list_of_one_id(capsys):
         "memenvs/Darkroom-Gap-v0: long",
     ):
         assert line in text.splitlines()
-    assert "Verdict: not certified yet" in call(capsys, "list", "ExtObjNav-v0")
+    with registered():
+        assert "Verdict: not certified yet" in call(capsys, "list", "toy/Cue-v0")
     data = document(capsys, "list", "memenvs/Ballet3D-v0")
     assert data["facts"]["Agents"].startswith("learn by prediction: the answer is a picture")
     assert (data["id"], data["verdict"], data["action"]) == (

@@ -15,8 +15,8 @@ from tests.processes import run_python
 pytestmark = pytest.mark.programs
 
 ROOT = Path(__file__).parents[1]
-#: Examples with tests of their own below.
-KNOWN = ("ppo_memory.py", "demo.py", "gallery.py", "pretrain_encoder.py", "rllib_darkroom.py")
+#: With tests of their own below.
+KNOWN = ("ppo_memory.py", "demo.py", "rllib_darkroom.py", "sb3.py")
 BENCHMARKS = {
     "all.py": ["--only", "import_time"],
     "answers.py": [],
@@ -73,15 +73,29 @@ def test_without_a_display_it_says_what_to_install(tmp_path, name):
     assert done.returncode == 1 and "install" in done.stderr.splitlines()[-1], done.stderr
 
 
-@pytest.mark.parametrize("name", sorted({path.name for path in (ROOT / "examples").glob("*.py")} - set(KNOWN)))
-def test_example(tmp_path, name):
-    assert run(ROOT / "examples" / name, tmp_path, "--out", "out")
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+def test_examples_are_few_and_short():
+    assert len(EXAMPLES) <= 8 + 1  # and that of RLlib, which most people do not have
+    lines = {path.name: len(path.read_text().splitlines()) for path in EXAMPLES}
+    assert lines.pop("ppo_memory.py") <= 350 and max(lines.values()) <= 122
+
+
+@pytest.mark.parametrize("path", [path for path in EXAMPLES if path.name not in KNOWN], ids=lambda path: path.name)
+def test_example(tmp_path, path):
+    assert run(path, tmp_path, "--out", "out")
+    assert [file.name for file in tmp_path.iterdir()] == ["out"]
+
+
+def test_plain_stable_baselines3(tmp_path):
+    printed = run(ROOT / "examples" / "sb3.py", tmp_path)
+    assert re.search(r"^\| RecurrentPPO \| \d+\.\d \| \d+\.\d \|$", printed, re.MULTILINE)
 
 
 @pytest.mark.parametrize("encoder", ["cnn", "symbolic"])
 def test_pretrained_encoders(tmp_path, encoder):
-    printed = run(ROOT / "examples" / "pretrain_encoder.py", tmp_path, encoder, "--out", "out")
+    printed = run(ROOT / "studies" / "ext_objnav_pictures" / "pretrain_encoder.py", tmp_path, encoder, "--out", "out")
     assert "macro-F1 in " in printed
     assert [each.name for each in tmp_path.iterdir()] == ["out"]
     files = {path.stem for path in (tmp_path / "out" / encoder).iterdir()}
@@ -100,8 +114,8 @@ def test_demo(tmp_path):
     check_refusal(ROOT / "examples" / "demo.py", tmp_path)
 
 
-def test_gallery(tmp_path):
-    out = run(ROOT / "examples" / "gallery.py", tmp_path, "--out", "pictures")
+def test_pictures_of_homes(tmp_path):
+    out = run(ROOT / "docs" / "homes.py", tmp_path, "--out", "pictures")
     drawn = {path.name for path in (tmp_path / "pictures").iterdir()}
     assert {line.split(":")[0].removeprefix("pictures/") for line in out.splitlines()} | {"map_1000.png"} == drawn
     assert len(drawn) >= 4

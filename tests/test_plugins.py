@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -274,29 +273,6 @@ def test_entry_points_that_look_up_names_are_called_once(tmp_path: Path) -> None
     done = plugged(tmp_path, code, entry_points=points)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == ["looks up", f"{{{len(memories_module.MEMORIES) + 1}}}", "memenvs/Darkroom-v0"]
-
-
-@pytest.mark.slow
-def test_a_name_of_an_entry_point_is_refused_in_a_script(tmp_path: Path) -> None:
-    code = """
-from memenvs.agents import register_memory, register_preset
-from memenvs.agents.experiments.config import RunConfig
-from memenvs.agents.memory.recurrent import GRUMemory, RecurrentConfig
-from memenvs.agents.presets import Preset
-for register, arguments in (
-    (register_memory, (GRUMemory, RecurrentConfig, "of the script")),
-    (register_preset, (Preset("of the script", RunConfig(env="CartPole-v1")), "Mine")),
-):
-    try:
-        register("plugged", *arguments)
-    except ValueError as error:
-        print(error)
-"""
-    points = "[memenvs.memories]\na = plugged_package:memories\n[memenvs.presets]\na = plugged_package:preset\n"
-    done = plugged(tmp_path, f"exec({code!r})", entry_points=points)
-    assert (done.returncode, done.stderr) == (0, "")
-    for kind, line in zip(("memory", "preset"), done.stdout.splitlines(), strict=True):
-        assert re.fullmatch(rf"{kind} 'plugged' is registered twice: at .*plugged_package\.py:\d+ and at .*:\d+", line)
 
 
 @pytest.mark.slow

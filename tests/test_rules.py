@@ -27,7 +27,7 @@ def make(name: str, num_envs: int, **settings: Any) -> tuple[TrialVectorEnv, Rul
     """An environment, and the first rule of its id."""
     spec = find_environment(name)
     assert spec.task is not None
-    made = {**spec.defaults, **SETTINGS.get(spec.family, {}), **settings}
+    made = {**spec.defaults, **spec.rule_settings, **SETTINGS.get(spec.family, {}), **settings}
     env = TrialVectorEnv(spec.task, num_envs, autoreset_mode="Disabled", **made)
     return env, make_rule(next(iter(spec.policies.values())), env.task)
 

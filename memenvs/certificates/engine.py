@@ -62,10 +62,9 @@ def certify(id: str, *, quick: bool = False, progress: Progress = no_progress) -
     spec = find_environment(id)
     check_declared(spec)
     trials = find_test_set(spec.id, trials=QUICK_TRIALS if quick else NUM_TRIALS)
-    assert spec.task is not None
     hashing, playing = (_between(progress, *ends) for ends in ((0.0, 0.05), (0.05, 1.0)))
     episode_hash = hash_episodes(spec, progress=hashing)
-    env = TrialVectorEnv(spec.task, min(NUM_ENVS, trials.trials), autoreset_mode="Disabled", **trials.settings)
+    env = _rule_env(spec, trials)
     try:
         ignored_steps, channel = _ignored(spec, trials)
         bits = make_rule(spec.policies[IDEAL], env.task).bits
@@ -99,6 +98,7 @@ def certify(id: str, *, quick: bool = False, progress: Progress = no_progress) -
         episode_hash=episode_hash,
         command=f"memenvs certify {spec.name if spec.namespace == 'memenvs' else spec.id}{' --quick' * quick}",
         is_quick=quick,
+        rule_settings=spec.rule_settings,
     )
 
 
@@ -168,13 +168,29 @@ def played_again(certificate: Certificate, names: Iterable[str]) -> dict[str, Tr
     """
     spec = find_environment(certificate.id)
     trials = find_test_set(spec.id, certificate.test_set, trials=certificate.trials)
-    assert spec.task is not None
-    env = TrialVectorEnv(spec.task, min(NUM_ENVS, trials.trials), autoreset_mode="Disabled", **trials.settings)
+    env = _rule_env(spec, trials)
     try:
         entries = {entry.name: entry for entry in _entries(spec, env)}
         return {name: play_scores(env, entries[name].make(), trials.seeds, spec.score_key) for name in names}
     finally:
         env.close()
+
+
+def _rule_env(spec: EnvironmentSpec, trials: TrialSet) -> TrialVectorEnv:
+    """Make the environments in which rules play the trials of a test set.
+
+    Raises:
+        ValueError: A setting of `rule_settings` changes more than what is observed.
+    """
+    assert spec.task is not None
+    settings = {**trials.settings, **spec.rule_settings}
+    env = TrialVectorEnv(spec.task, min(NUM_ENVS, trials.trials), autoreset_mode="Disabled", **settings)
+    try:
+        trials.check_env(env)
+    except ValueError:
+        env.close()
+        raise
+    return env
 
 
 def _entries(spec: EnvironmentSpec, env: TrialVectorEnv) -> list[_Entry]:

@@ -138,6 +138,9 @@ def verdict_text(certificate: Certificate) -> str:
 
 def facts(certificate: Certificate) -> Iterator[str]:
     """Format what a certificate says beside scores, a sentence each."""
+    if certificate.rule_settings:
+        settings = " and ".join(f"{name}={value!r}" for name, value in certificate.rule_settings.items())
+        yield f"all policies played these episodes with {settings}, as no rule can read what the id observes"
     back = certificate.steps_back
     if back is not None:
         yield (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import textwrap
 from typing import Any
 
@@ -169,7 +170,8 @@ def _protocol(spec: EnvironmentSpec) -> str:
 def _rule(spec: EnvironmentSpec, name: str, played_as: str) -> str:
     """Describe a scripted policy, with the command that plays it."""
     text = docstring_sections(load_class(spec.policies[name]))[""]
-    return f"{' '.join(text.split())} `memenvs rollout {played_as} --policy {name}` plays it".lstrip()
+    settings = f" --env_kwargs '{json.dumps(dict(spec.rule_settings))}'" if spec.rule_settings else ""
+    return f"{' '.join(text.split())} `memenvs rollout {played_as} --policy {name}{settings}` plays it".lstrip()
 
 
 def _amount(number: int, unit: str) -> str:

@@ -1,4 +1,4 @@
-"""The parser of the command line: arguments, settings, and errors that name the nearest right argument."""
+"""Parser of the command line: arguments, settings, and errors that name the nearest one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PLACEHOLDER = re.compile(r"([^?+*!=]*)([?+*!]?)=?(.*)")
 
 
 def whole_number(least: int) -> Callable[[str], int]:
-    """Make the type of an argument that must be an integer of at least `least`, which is not negative."""
+    """Make the type of an argument that must be an integer of at least `least`, >= 0."""
 
     def parse(text: str) -> int:
         if not text.isdecimal() or int(text) < least:
@@ -67,14 +67,14 @@ def file_stem(text: str) -> str:
 
 
 def plain_name(text: str) -> str:
-    """Parse an argument that must be a name, so that a list of names ends where the folders of runs begin."""
+    """Parse an argument that must be a name: a list of names ends where paths begin."""
     if Path(text).exists():
         raise argparse.ArgumentTypeError(f"must be a name, got the path {text!r}")
     return text
 
 
 def output_path(text: str, *, is_folder: bool) -> Path:
-    """Parse an argument that must be a file or a folder to write; neither it nor its folder need exist."""
+    """Parse an argument that must be a file or a folder to write; it need not exist."""
     try:
         check_writable(Path(text), is_folder=is_folder)
     except ValueError as error:
@@ -124,7 +124,7 @@ class Parser(argparse.ArgumentParser):
         self._module = module
 
     def declare(self) -> None:
-        """Import the module of the command, and let it declare its arguments; a second call does nothing."""
+        """Import the module of the command and declare its arguments, once."""
         if self._module:
             module, self._module = import_module(self._module), ""
             self.set_defaults(module=module)

@@ -292,12 +292,12 @@ def _choose_goals(
     for i in range(len(poses)):
         points = targets[i][np.isfinite(targets[i, :, 0])]
         done = maps.done[i]
-        action, length = own_map.action_to_goal(maps, i, born[i], poses[i], done, points, _ARRIVAL - CELL)
+        action, length = own_map.action_to_goal(maps, i, born[i], poses[i], done, points, _ARRIVAL - CELL, TURN)
         if action < 0 and len(points) > 0:
-            action, length = own_map.action_to_goal(maps, i, born[i], poses[i], done, points[:0], 0.0)
+            action, length = own_map.action_to_goal(maps, i, born[i], poses[i], done, points[:0], 0.0, TURN)
         if action < 0:  # nothing is left: be more thorough
             done = maps.passed[i]
-            action, length = own_map.action_to_goal(maps, i, born[i], poses[i], done, points[:0], 0.0)
+            action, length = own_map.action_to_goal(maps, i, born[i], poses[i], done, points[:0], 0.0, TURN)
         if action < 0:
             action = LEFT  # it is shut in on its map: turn to see more
         actions[i] = action

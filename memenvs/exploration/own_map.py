@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from memenvs.exploration.carmine import CAMERA_HEIGHT
-from memenvs.exploration.drive import ROBOT_HEIGHT, ROBOT_RADIUS
+from memenvs.exploration.drive import ROBOT_HEIGHT, ROBOT_RADIUS, TURN
 from memenvs.exploration.planner import CLEARANCE_COSTS, STRAIGHT_COST, UNREACHABLE, costs_to_goals, first_action
 
 #: Side of a cell, m; rows and columns of a map, whose middle is the start of the episode.
@@ -212,7 +212,14 @@ def _widen(bounds: np.ndarray, x: float, y: float) -> None:
 
 @njit(nogil=True, cache=True)
 def action_to_goal(
-    maps: OwnMaps, i: int, born: int, pose: np.ndarray, done: np.ndarray, targets: np.ndarray, reach: float
+    maps: OwnMaps,
+    i: int,
+    born: int,
+    pose: np.ndarray,
+    done: np.ndarray,
+    targets: np.ndarray,
+    reach: float,
+    turn: float,
 ) -> tuple[int, int]:
     """Choose the first action of the way to the nearest goal of robot `i`.
 
@@ -228,6 +235,7 @@ def action_to_goal(
         targets: float64, (T, 2); the goals are the cells within `reach` of one of these points (m). If there are none,
             the goals are all other cells.
         reach: m.
+        turn: One turn of the robot, rad.
 
     Returns:
         The action, -1 if there is no way; and the length of the way in cells.
@@ -254,7 +262,7 @@ def action_to_goal(
         is_last = level % len(_WINDOWS) == len(_WINDOWS) - 1
         if to_go[robot] <= STRAIGHT_COST * half or (is_last and to_go[robot] < UNREACHABLE):
             origin = np.array([(low_column - SIZE // 2) * CELL, (low_row - SIZE // 2) * CELL])
-            return first_action(free, width, origin, CELL, pose, to_go), to_go[robot] // STRAIGHT_COST
+            return first_action(free, width, origin, CELL, pose, to_go, turn), to_go[robot] // STRAIGHT_COST
     return -1, 0
 
 
@@ -288,7 +296,7 @@ def action_with_room(maps: OwnMaps, i: int, born: int, pose: np.ndarray) -> int:
             a, b = min(max(low_row + k, 0), SIZE - 1), min(max(low_column + j, 0), SIZE - 1)
             free[k * width + j] = maps.blocked[i, a, b] <= born or maps.driven[i, a, b] > born
     origin = np.array([(low_column - SIZE // 2) * CELL, (low_row - SIZE // 2) * CELL])
-    return first_action(free, width, origin, CELL, pose, np.zeros(0, np.int32))
+    return first_action(free, width, origin, CELL, pose, np.zeros(0, np.int32), TURN)
 
 
 @njit(nogil=True, cache=True)

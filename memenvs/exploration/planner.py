@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
@@ -156,21 +158,25 @@ def best_action(navmap: NavigationMap, pose: np.ndarray, costs: np.ndarray | Non
         `FORWARD`, `LEFT` or `RIGHT`.
     """
     costs = np.zeros(0, np.int32) if costs is None else costs
-    return first_action(navmap.free.ravel(), navmap.shape[1], navmap.origin, navmap.cell_size, pose, costs)
+    return first_action(navmap.free.ravel(), navmap.shape[1], navmap.origin, navmap.cell_size, pose, costs, TURN)
 
 
 @njit(nogil=True, cache=True)
 def first_action(
-    free: np.ndarray, width: int, origin: np.ndarray, cell_size: float, pose: np.ndarray, costs: np.ndarray
+    free: np.ndarray, width: int, origin: np.ndarray, cell_size: float, pose: np.ndarray, costs: np.ndarray, turn: float
 ) -> int:
-    """See `best_action`; `costs` is empty where the gain is the number of steps forward."""
+    """See `best_action`, for a robot that turns by `turn` (rad).
+
+    `costs` is empty where the gain is the number of steps forward.
+    """
     best = -np.inf
-    best_turns = 4  # turn around if not even one step is free in any direction
+    num_headings = round(2.0 * math.pi / turn)
+    best_turns = num_headings // 2  # turn around if not even one step is free in any direction
     # First only steps that stay free when the wheels slip, then any free step.
     for is_careful in (True, False):
-        for number in range(8):
-            turns = (number + 1) // 2 if number % 2 else -(number // 2)  # 0, 1, -1, 2, -2, 3, -3, 4
-            heading = pose[2] + turns * TURN
+        for number in range(num_headings):
+            turns = (number + 1) // 2 if number % 2 else -(number // 2)  # 0, 1, -1, 2, -2, 3, -3, ...
+            heading = pose[2] + turns * turn
             x, y = pose[0], pose[1]  # end of the plan so far
             for step in range(1, _HORIZON + 1):
                 arc_start = (x, y, heading)

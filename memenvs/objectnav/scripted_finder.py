@@ -14,6 +14,7 @@ from memenvs.exploration import drive, own_map
 from memenvs.exploration.own_map import OwnMaps, PixelRays
 from memenvs.houses.classes import YCB_CLASSES
 from memenvs.houses.simulator import CAMERA_AHEAD
+from memenvs.houses.ycb import object_footprint, object_height
 from memenvs.objectnav.env import ExtObjNav
 from memenvs.objectnav.robot import FORWARD, FORWARD_DISTANCE, LEFT, RIGHT, STOP
 from memenvs.objectnav.symbolic import NUM_RAYS, RAY_RANGE, SYMBOLIC_CAMERA
@@ -35,8 +36,11 @@ _STILL = 9
 _BLOCKED_STEPS = 2
 #: Floor that was in view from nearer than this is no goal of exploration, m.
 _VIEW_RANGE = 1.3
-#: A stop succeeds where 4 pixels of the object are in the image of 64 x 64, and mostly not with fewer.
-_LARGE = math.log(1 + 3.5 * 16) / math.log(1 + 256 * 256)
+#: A stop mostly fails where fewer pixels of the object are in the image of 64 x 64.
+_STOP_PIXELS = 3.5
+#: Large objects have more pixels where a stop still fails. The robot stops where it sees as many as from the first
+#: distance from its axis, m; where it comes no nearer, as many as from the second one.
+_STOP_DISTANCE, _BLOCKED_DISTANCE = 1.55, 1.9
 #: The robot is back where it has seen an object within this distance, m. With fewer pixels than 4 it goes to within
 #: the second distance of a point that is the third one ahead, and turns around, as it does not see at which side the
 #: object was.
@@ -60,19 +64,31 @@ def ray_slopes() -> np.ndarray:
     return (SYMBOLIC_CAMERA.width / 2 - columns) / SYMBOLIC_CAMERA.focal
 
 
+def _area_of(pixels: np.ndarray | float) -> np.ndarray:
+    """Areas as the symbols have them, of pixels in the image of 64 x 64."""
+    return np.log(1 + 16.0 * np.asarray(pixels)) / math.log(1 + 256 * 256)
+
+
+def stop_areas(distance: float) -> np.ndarray:
+    """Observed areas of the categories at a distance (m) from the robot's axis, float64, (20,).
+
+    They are those of the largest side of a box of the object's size, and of `_STOP_PIXELS` at least.
+    """
+    sizes = np.array([(*object_footprint(k), object_height(k)) for k in range(len(YCB_CLASSES))])
+    side = sizes[:, :2].max(1) * sizes[:, 2]  # m^2
+    pixels = side * (SYMBOLIC_CAMERA.focal / (distance - CAMERA_AHEAD)) ** 2
+    return _area_of(np.maximum(pixels, _STOP_PIXELS))
+
+
 def check_settings(task: BatchTask) -> ExtObjNav:
     """Return the task if its settings let a rule of this module play.
 
     Raises:
-        RuleError: It does not observe symbols and the heading, or does not turn by 45 degrees.
+        RuleError: It does not observe symbols and the heading.
     """
     assert isinstance(task, ExtObjNav)
     config = task.config
-    for name, value, needed in (
-        ("obs_mode", config.obs_mode, "symbolic"),
-        ("compass", config.compass, True),
-        ("turn_deg", config.turn_deg, 45.0),
-    ):
+    for name, value, needed in (("obs_mode", config.obs_mode, "symbolic"), ("compass", config.compass, True)):
         if value != needed:
             raise RuleError(f"{name} must be {needed!r} for this rule, got {value!r}")
     return task
@@ -99,16 +115,19 @@ class PresentFinder(Rule):
 
     def __init__(self, task: BatchTask) -> None:
         check_settings(task)
+        self._large, self._large_enough = stop_areas(_STOP_DISTANCE), stop_areas(_BLOCKED_DISTANCE)
 
     def choose(self, observation: Observation) -> np.ndarray:
         """Choose the next actions; see `Rule`."""
         symbols = observation["symbolic"]
         in_view = (symbols[:, : len(YCB_CLASSES)] * observation["goal"]).sum(1)
+        goal = observation["goal"].argmax(1)
         depth = symbols[:, len(YCB_CLASSES) :].astype(np.float64) * RAY_RANGE
         room = _room(depth)
         die = (1e4 * (depth.sum(1) + observation["gps"].sum(1) + observation["compass"] @ [1.0, 3.0])) % 1.0
         turns = (room < _SHORTEST) | ((die < _TURN) & (in_view == 0))
-        return np.where(in_view > _LARGE, STOP, np.where(turns, LEFT, FORWARD)).astype(np.int64)
+        large = np.where(room < _SHORTEST, self._large_enough[goal], self._large[goal])
+        return np.where(in_view > large, STOP, np.where(turns, LEFT, FORWARD)).astype(np.int64)
 
 
 class Finder(Rule):
@@ -119,7 +138,8 @@ class Finder(Rule):
     Over the episodes of a trial it keeps a map of obstacles and of the floor in view, and for each category the pose
     from which it was seen largest. It stops where enough pixels of the goal are in view. The
     steps back are those to the sight of the goal's category, or to the oldest of the views that rule nearer floor out.
-    A pose is counted as 10 bits for the position (1,000 cells of 0.25 m in a small home) and 3 for the heading.
+    A pose is counted as 10 bits for the position (1,000 cells of 0.25 m in a small home), and those of the number of
+    headings: 3 for turns of 45 degrees.
 
     Raises:
         RuleError: The settings leave out symbols or the compass.
@@ -130,9 +150,12 @@ class Finder(Rule):
 
     def __init__(self, task: BatchTask) -> None:
         config = check_settings(task).config
-        self.bits = 13.0 * len(config.categories or YCB_CLASSES)
+        self._turn = math.radians(config.turn_deg)
+        self._num_headings = round(360.0 / config.turn_deg)
+        self.bits = (10.0 + math.log2(self._num_headings)) * len(config.categories or YCB_CLASSES)
         self._keeps_frame = config.gps_frame != "episode"
         self._lens = PixelRays(ray_slopes(), np.zeros(1), CAMERA_AHEAD)
+        self._large, self._large_enough = stop_areas(_STOP_DISTANCE), stop_areas(_BLOCKED_DISTANCE)
         shape = task.num_envs, len(YCB_CLASSES), _NUM_SIGHTS
         self._maps = OwnMaps.empty(task.num_envs, *_RADII)
         # Steps since the first one, and what it was when the memory was emptied: older stamps are forgotten.
@@ -176,16 +199,16 @@ class Finder(Rule):
         depth = symbols[:, None, len(YCB_CLASSES) :].astype(np.float64) * RAY_RANGE / _WALL_SHARE
         _see(self._maps, depth, self._lens, poses, stuck, self._clock, _CONTACT_RADIUS, _NEAR, _VIEW_RANGE)
         area = symbols[:, : len(YCB_CLASSES)].astype(np.float64)
-        _note_sights(area, poses, self._clock, self._sight, self._sight_at, self._area)
+        _note_sights(area, poses, self._clock, self._large, self._sight, self._sight_at, self._area)
         rows, goal = np.arange(len(self._clock)), observation["goal"].argmax(1)
         distance = np.hypot(*np.moveaxis(self._sight[rows, goal, :, :2] - poses[:, None, :2], -1, 0))
         nearest = np.where(self._area[rows, goal] > 0, distance, np.inf).argmin(1)
         self._turned = np.where(nearest == self._nearest, self._turned, 0)
         self._nearest = nearest
         sight, is_large, is_back = self._sight_of(goal)
-        is_back &= ~is_large | (np.abs(wrap_angle(sight[:, 2] - poses[:, 2])) < drive.TURN / 2) | (self._turned > 0)
+        is_back &= ~is_large | (np.abs(wrap_angle(sight[:, 2] - poses[:, 2])) < self._turn / 2) | (self._turned > 0)
         self._turned = np.where(is_back & (area[rows, goal] == 0), self._turned + 1, 0)
-        gone = self._turned >= 8  # it has turned all around
+        gone = self._turned >= self._num_headings  # it has turned all around
         self._turned[gone] = 0
         self._area[rows[gone], goal[gone], nearest[gone]] = 0.0
 
@@ -195,7 +218,8 @@ class Finder(Rule):
         area = self._area[rows, goal, self._nearest]
         sight = np.where(area[:, None] > 0, self._sight[rows, goal, self._nearest], np.nan)
         distance = np.hypot(*(sight - self._poses)[:, :2].T)
-        return sight, area > _LARGE, distance < np.where(area > _LARGE, _ARRIVAL, _ARRIVAL_SMALL)
+        is_large = area > self._large[goal]
+        return sight, is_large, distance < np.where(is_large, _ARRIVAL, _ARRIVAL_SMALL)
 
     def choose(self, observation: Observation) -> np.ndarray:
         """Choose the next actions; see `Rule`."""
@@ -203,10 +227,10 @@ class Finder(Rule):
         sights, is_large, is_back = self._sight_of(goal)
         arrival = np.where(is_large, _ARRIVAL, _ARRIVAL_SMALL)
         moves, self._needed = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
-        _choose(self._maps, self._born, self._poses, sights, arrival, moves, self._needed)
+        _choose(self._maps, self._born, self._poses, sights, arrival, self._turn, moves, self._needed)
         self._needed = np.where(np.isfinite(sights[:, 0]), self._sight_at[rows, goal, self._nearest], self._needed)
         turn = wrap_angle(sights[:, 2] - self._poses[:, 2])
-        to_heading = np.where(np.abs(turn) < drive.TURN / 2, FORWARD, np.where(turn > 0, LEFT, RIGHT))
+        to_heading = np.where(np.abs(turn) < self._turn / 2, FORWARD, np.where(turn > 0, LEFT, RIGHT))
         search = np.where(is_large & (self._turned == 0), to_heading, LEFT)
         in_view = observation["symbolic"][rows, goal]
         actions = np.where(is_back & (in_view == 0), search, _ACTIONS[moves])
@@ -214,7 +238,8 @@ class Finder(Rule):
         # It comes nearer to what it sees, as a turn towards the old sight would lose it from view.
         actions = np.where((in_view > 0) & (self._still < _BLOCKED_STEPS), FORWARD, actions)
         actions = np.where(self._still >= _STILL, np.where(_room(depth) > _SHORTEST, FORWARD, LEFT), actions)
-        return np.where(in_view > _LARGE, STOP, actions)
+        large = np.where(self._still < _BLOCKED_STEPS, self._large[goal], self._large_enough[goal])
+        return np.where(in_view > large, STOP, actions)
 
     def steps_back(self) -> np.ndarray:
         """Return the age of the observation that the choice needed; see the class and `Rule`."""
@@ -251,6 +276,7 @@ def _choose(
     poses: np.ndarray,
     sights: np.ndarray,
     arrival: np.ndarray,
+    turn: float,
     actions: np.ndarray,
     needed: np.ndarray,
 ) -> None:
@@ -261,19 +287,25 @@ def _choose(
         done = maps.done[i]
         if math.isfinite(sights[i, 0]):
             target = sights[i : i + 1, :2]
-            action, length = own_map.action_to_goal(maps, i, born[i], poses[i], done, target, arrival[i] - 0.05)
+            action, length = own_map.action_to_goal(maps, i, born[i], poses[i], done, target, arrival[i] - 0.05, turn)
         if action < 0:
-            action, length = own_map.action_to_goal(maps, i, born[i], poses[i], done, none, 0.0)
+            action, length = own_map.action_to_goal(maps, i, born[i], poses[i], done, none, 0.0, turn)
         if action < 0:  # all was in view: go where it has not been
             done = maps.passed[i]
-            action, length = own_map.action_to_goal(maps, i, born[i], poses[i], done, none, 0.0)
+            action, length = own_map.action_to_goal(maps, i, born[i], poses[i], done, none, 0.0, turn)
         actions[i] = max(action, 0)
         needed[i] = own_map.oldest_within(done, born[i], poses[i], length)
 
 
 @njit(nogil=True, cache=True)
 def _note_sights(
-    area: np.ndarray, poses: np.ndarray, clock: np.ndarray, sight: np.ndarray, sight_at: np.ndarray, areas: np.ndarray
+    area: np.ndarray,
+    poses: np.ndarray,
+    clock: np.ndarray,
+    large: np.ndarray,
+    sight: np.ndarray,
+    sight_at: np.ndarray,
+    areas: np.ndarray,
 ) -> None:
     """Keep from where each category in view is seen: in place of a smaller sight nearby, or of none, or the oldest."""
     for i in range(len(poses)):
@@ -281,7 +313,7 @@ def _note_sights(
             if area[i, k] == 0.0:
                 continue
             x, y, heading = poses[i]
-            if area[i, k] <= _LARGE:
+            if area[i, k] <= large[k]:
                 x, y = x + _AHEAD_SMALL * math.cos(heading), y + _AHEAD_SMALL * math.sin(heading)
             slot = -1
             for n in range(areas.shape[2]):
@@ -289,7 +321,7 @@ def _note_sights(
                     slot = n
             if slot < 0:
                 slot = int(np.where(areas[i, k] > 0, sight_at[i, k], -1).argmin())
-            elif area[i, k] < areas[i, k, slot] and areas[i, k, slot] > _LARGE:
+            elif area[i, k] < areas[i, k, slot] and areas[i, k, slot] > large[k]:
                 continue
             sight[i, k, slot, 0], sight[i, k, slot, 1], sight[i, k, slot, 2] = x, y, heading
             sight_at[i, k, slot], areas[i, k, slot] = clock[i], area[i, k]

@@ -34,7 +34,7 @@ class BalletQueries(QueryTask):
 
     @classmethod
     def of(cls, task: type[Any], settings: Mapping[str, Any]) -> BalletQueries:
-        """Make it for the settings of `make_ballet`, those of what is observed left out; see `QueryTask.of`."""
+        """Make it for settings of `make_ballet`, not of observations; see `QueryTask.of`."""
         return cls(make_ballet(task.ballet_name, **settings))
 
     def __init__(self, ballet: BalletTask) -> None:

@@ -14,7 +14,7 @@ from memenvs.agents.study import Rows, Table
 
 
 class Score(NamedTuple):
-    """Metric that the agents of a task are compared by, its unit, its decimals and the label of its axis."""
+    """Metric that agents are compared by, its unit, its decimals and the label of its axis."""
 
     metric: str
     unit: str
@@ -114,7 +114,7 @@ def scores_of(rows: Rows, task: str, method: str, evaluation: str) -> np.ndarray
 
 
 def make_tables(rows: Rows) -> list[Table]:
-    """Scores by agent in both worlds, over seeds; then the parts of `smt` in Coverage, over homes."""
+    """Scores by agent in both worlds, then by part of `smt` in Coverage."""
     tables = []
     header = ["agent", *(f"{task.capitalize()}, {score.unit}" for task, score in TASKS.items())]
     for evaluation, title in WORLDS.items():

@@ -49,7 +49,7 @@ REPEATS = {"few": "1 to 3 repeated actions", "many": "4 or more"}
 
 
 def configs(task: str) -> dict[str, RunConfig]:
-    """Settings of each agent; those of several legs begin with the weights of one leg less."""
+    """Settings of each agent; several legs begin with the weights of one leg less."""
     legs, base = int(task), find_preset("vln-laptop")
     if legs > 1:
         updates = base.total_steps // 2
@@ -64,7 +64,7 @@ def configs(task: str) -> dict[str, RunConfig]:
 
 
 def evaluate(played: Played) -> dict[str, Any]:
-    """Scores in unseen houses; in paths of three legs also by the number of repeated actions ("again")."""
+    """Scores in unseen houses; with three legs also by repeated actions ("again")."""
     results = played.play()
     scores: dict[str, Any] = {"agent": compact(results.to_json())}
     if played.run is not None and int(played.task) == LEGS:

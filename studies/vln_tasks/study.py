@@ -1,4 +1,4 @@
-"""R2R on the real graphs, dialogues (CVDN), and R2R from rewards: agents that train on two cores."""
+"""R2R on the real graphs, dialogues (CVDN), and R2R from rewards, on two cores."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ METRES = ("ne", "gp")
 
 
 def evaluate(played: Played) -> dict[str, Any] | None:
-    """Scores in unseen houses; None for the reader but in dialogues: `vln_memory` has its score in R2R."""
+    """Scores in unseen houses; of the reader in dialogues alone: `vln_memory` has it in R2R."""
     return None if played.method == "memoryless" and played.task != "cvdn" else play_trials(played)
 
 
@@ -102,7 +102,7 @@ def make_tables(rows: Rows) -> list[Table]:
 
 
 def draw(rows: Rows) -> Figure | None:
-    """Success of each agent in each task: bars are means, dots seeds; None where a trained agent has no run."""
+    """Success of each agent in each task; None where a trained agent has no run."""
     figure = Figure(figsize=(8, 3.2), dpi=100, layout="constrained")
     for axes, (task, title) in zip(figure.subplots(1, len(TASKS), sharey=True), TASKS.items(), strict=True):
         (trained,) = CONFIGS[task]

@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from generate import algorithms, make_folder, memories
 from generate.algorithms import ALGORITHMS, SPACES
 from generate.memories import setting_range
-from generate.results import memory_page, presets_with
+from generate.results import all_results, memory_page, results_of_preset
 from memenvs.agents import EpisodeDQN, PartialUpdatePPO
 from memenvs.agents.experiments.registry import learners
 from memenvs.agents.memory import MEMORIES, StepInputs, make_memory, memory_spec
@@ -93,10 +93,18 @@ def test_ranges_are_those_of_the_descriptions():
         setting_range("rate", float, "A rate.")
 
 
-def test_presets_with_a_memory():
-    assert presets_with("sat-fifo") == ["room-ballet", "sat-visual-match", "sat-pictures"]
-    assert presets_with("gru") == ["vln-ppo"]
-    assert presets_with("dnc") == []
+def test_results_are_those_of_the_rows_of_studies(pages):
+    """The page of ExtObjNav has shares in %; runs of a preset are found by its settings."""
+    (relic,) = (
+        result
+        for result in all_results()
+        if (result.study, result.task, result.method) == ("ext_objnav", "whole", "relic")
+    )
+    first, last = 100 * relic.scores.mean(0)[[0, 14]]
+    assert f"| {first:.1f} ± " in (ROOT / "studies" / "ext_objnav" / "page.md").read_text() and last > first
+    assert f"| {relic.score().replace('+-', '±')} |" in pages["memories"]["relic.md"]
+    assert {result.study for result in results_of_preset("sat-visual-match")} == {"visual_match"}
+    assert results_of_preset("ci-smoke") == []
 
 
 @pytest.mark.parametrize("learner", [PartialUpdatePPO, EpisodeDQN])

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memenvs import registry
 from memenvs.certificate import DATA, PolicyRow, Training, read_certificate, write_certificate
 from memenvs.certificates.engine import certify, check_hash, played_again, read_rows
 from memenvs.certificates.episodes import ACTIONS, hash_episodes, ignored_actions
 from memenvs.certificates.test_sets import FIRST_SEED, find_split, find_test_set, playable_test_set
 from memenvs.cli import main
+from memenvs.cli.certify import facts
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.registry import ENVIRONMENTS, EnvironmentSpec, find_environment
 from memenvs.resets import stream_seed
@@ -24,6 +26,17 @@ from tests.certificates.cue import registered
 CERTIFIED = [pytest.param(spec, id=spec.name) for spec in ENVIRONMENTS if (DATA / f"{spec.name}.json").is_file()]
 #: Ids whose episodes are hashed on every change; the others take seconds each.
 CHEAP = ("darkroom", "four_boxes", "visual_match")
+
+
+def test_rules_may_see_other_observations_and_play_no_other_task() -> None:
+    with registered(defaults={"trial_episodes": 1, "delay": 3}) as spec:
+        registry._ROWS[spec.id] = replace(spec, rule_settings={"delay": 2})
+        with pytest.raises(ValueError, match="has delay=3, got an environment with 2"):
+            certify(spec.id, quick=True)
+        registry._ROWS[spec.id] = replace(spec, rule_settings={"threads": 2})
+        made = certify(spec.id, quick=True)
+    assert made.to_json()["rule_settings"] == {"threads": 2} and "threads" not in made.settings
+    assert "all policies played these episodes with threads=2, as no rule" in "\n".join(facts(made))
 
 
 def slow_hash(spec: EnvironmentSpec) -> str:
@@ -145,7 +158,7 @@ def test_shipped_certificates_are_of_their_ids(spec: EnvironmentSpec) -> None:
     assert made is not None and made.test_set == "v0"
     trials = find_test_set(spec.id, trials=made.trials)
     assert json.loads(json.dumps(trials.settings)) == made.settings
-    assert made.trials == 200 or spec.name in ("ExtObjNav-v0",)
+    assert made.trials == 200 and made.rule_settings == spec.rule_settings
     named = {row.name for row in made.rows if row.how == "played"}
     assert named >= {"random", "oracle", *spec.policies, *(f"ideal, window {k}" for k in (1, 4, 16, 64))}
 

@@ -22,7 +22,11 @@ pytestmark = pytest.mark.learning
 
 @cache
 def agreement(**network: Any) -> float:
-    """Train an agent with changes to its network; share of the teacher's decisions in unseen houses that it makes."""
+    """Share of the teacher's decisions in unseen houses that an agent makes.
+
+    Args:
+        **network: Changes to its network.
+    """
     config = with_overrides(
         find_preset("vln-laptop"), [(f"policy.network.{name}", value) for name, value in network.items()]
     )

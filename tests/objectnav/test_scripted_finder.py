@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 
 from memenvs.core import TrialVectorEnv
-from memenvs.objectnav.robot import FORWARD, STOP
+from memenvs.objectnav.env import ExtObjNav
+from memenvs.objectnav.robot import FORWARD, LEFT, RIGHT, STOP
 from memenvs.objectnav.scripted_finder import Finder, PresentFinder, ray_slopes
 from memenvs.objectnav.symbolic import SYMBOLIC_SIZE
 from memenvs.registry import environments
-from memenvs.rules import PREVIOUS_ACTION, Rule, RuleError, Wiped, make_rule
+from memenvs.rules import PREVIOUS_ACTION, Rule, RuleError, make_rule
+from tests.rule_scores import actions_alone
 
 SMALL = next(spec for spec in environments() if spec.name == "ExtObjNav-Small-v0")
-APPLE = 10
+APPLE, CRACKER_BOX = 10, 1
 
 
 def make_env(num_envs: int = 1, **settings: object) -> TrialVectorEnv:
@@ -89,46 +91,56 @@ def test_it_drives_towards_a_small_goal_in_view_until_it_is_blocked() -> None:
 
 
 def test_environments_are_independent() -> None:
-    env = make_env(3)
-    observation, _ = env.reset(seed=1)
-    rules = [Finder(env.task), Finder(env.task)]
-    for rule in rules:
-        rule.start(np.ones(3, bool), np.ones(3, bool))
-    for step in range(15):
-        other = {key: value.copy() for key, value in observation.items()}
-        for value in other.values():
-            value[1:] = value[:1]
-        chosen = rules[0].actions(observation)
-        assert rules[1].actions(other)[0] == chosen[0], step
-        observation, *_ = env.step(np.maximum(chosen, FORWARD))
+    batch, *alone = (make_env(count, autoreset_mode="Disabled") for count in (3, 1, 1, 1))
+    actions_alone(batch, Finder, alone)
 
 
-@pytest.mark.parametrize(("name", "value"), [("obs_mode", "rgb"), ("compass", False), ("turn_deg", 30.0)])
+@pytest.mark.parametrize("turn_deg", [30.0, 60.0])
+def test_it_turns_around_in_steps_of_the_robot(turn_deg: float) -> None:
+    rule = Finder(make_env(turn_deg=turn_deg).task)
+    rule.start(np.ones(1, bool), np.ones(1, bool))
+    act(rule, observe((0.0, 0.0, 0.0), area=0.5))
+    rule.start(np.zeros(1, bool), np.ones(1, bool))
+    behind = [act(rule, observe((0.0, 0.0, math.radians(180 - k * turn_deg)))) for k in range(round(180 / turn_deg))]
+    assert set(behind) <= {LEFT, RIGHT} and rule._turned[0] == 0  # it turns to the heading of the sight
+    for _ in range(round(360 / turn_deg)):
+        assert rule._area[0, APPLE].any()
+        act(rule, observe((0.0, 0.0, 0.0)))
+    assert not rule._area[0, APPLE].any()
+
+
+@pytest.mark.parametrize("cls", [Finder, PresentFinder])
+def test_it_comes_nearer_to_a_large_object(cls: type[Rule]) -> None:
+    """A cracker box has 9 pixels at 2.3 m, from where a stop fails."""
+    rule = cls(make_env(categories=None).task)
+    rule.start(np.ones(1, bool), np.ones(1, bool))
+    symbols = observe((0.0, 0.0, 0.0))
+    for pixels, x, expected in ((9, 0.0, FORWARD), (30, 0.25, STOP)):
+        seen = observe((x, 0.0, 0.0))
+        seen["goal"] = np.roll(symbols["goal"], CRACKER_BOX - APPLE, axis=1)
+        seen["symbolic"][0, CRACKER_BOX] = math.log(1 + 16 * pixels) / math.log(65537)
+        assert act(rule, seen) == expected, pixels
+
+
+def test_what_rules_see_of_images_changes_no_episode() -> None:
+    spec = next(spec for spec in environments() if spec.name == "ExtObjNav-v0")
+    assert spec.task is not None and set(spec.rule_settings) <= set(ExtObjNav.observation_settings)
+    small = {**spec.defaults, "rooms": (2, 2), "max_episode_steps": 8, "trial_steps": 24}
+    rows = []
+    for settings in ({"image_size": (8, 8)}, spec.rule_settings):
+        env = TrialVectorEnv(spec.task, 2, **{**small, **settings})
+        env.reset(seed=3)
+        actions = np.random.default_rng(0).integers(1, 6, (30, 2))
+        steps = [env.step(row) for row in actions]
+        rows.append([(obs["gps"], obs["goal"], reward, info["pose"], info["goal"]) for obs, reward, *_, info in steps])
+    for pictures, symbols in zip(*rows, strict=True):
+        for one, other in zip(pictures, symbols, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(("name", "value"), [("obs_mode", "rgb"), ("compass", False)])
 def test_settings_that_they_need(name: str, value: object) -> None:
     env = make_env(**{name: value})
     for path in SMALL.policies.values():
         with pytest.raises(RuleError, match=name):
             make_rule(path, env.task)
-
-
-@pytest.mark.slow
-def test_memory_pays() -> None:
-    def success(make) -> float:  # type: ignore[no-untyped-def]
-        env = make_env(32, trial_steps=512)
-        observation, _ = env.reset(seed=0)
-        rule, ended, over = make(env), np.zeros(32, bool), np.zeros(32, bool)
-        rule.start(np.ones(32, bool), np.ones(32, bool))
-        scores: list[bool] = []
-        while not over.all():
-            observation, _, terminated, truncated, info = env.step(rule.actions(observation))
-            if ended.any():
-                over |= ended & env.at_trial_start
-                rule.start(env.at_trial_start & ended, ended)
-            ended = terminated | truncated
-            scores += info["success"][ended & ~over & (info["episode_index"] > 0)].tolist()
-        return float(np.mean(scores))
-
-    ideal = success(lambda env: Finder(env.task))
-    wiped = success(lambda env: Wiped(Finder(env.task), 32, 32, np.random.default_rng(0)))
-    present = success(lambda env: PresentFinder(env.task))
-    assert ideal > wiped + 0.1 > present

@@ -1,4 +1,4 @@
-"""Study of the explorers: runs that are compared, evaluations by home, first stages without rows."""
+"""Study of the explorers: its runs, its evaluations, first stages without rows."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.trial_evaluator import TrialResults
 from memenvs.agents.memory import Memory, make_memory
 from memenvs.agents.study import Played, Study, find_studies, load_study
+from memenvs.cli import main
 
 
 @pytest.fixture(scope="module")

@@ -80,8 +80,3 @@ def test_wrong_overrides_are_named():
     ):
         with pytest.raises(TypeError, match=message):
             with_overrides(SMALL, [(name, value)])
-
-
-def test_settings_of_wrong_types_are_named():
-    with pytest.raises(TypeError, match="n_envs must be a whole number, got True"):
-        RunConfig(n_envs=True)

@@ -16,7 +16,7 @@ from memenvs.agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, PPOConfig
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import BEST, CHECKPOINT, VALIDATION, RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_run, trained_policy
-from memenvs.agents.experiments.train import check_config, train_run
+from memenvs.agents.experiments.train import train_run
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator
 from memenvs.agents.vec_env import TrialVecEnv
 from memenvs.cli import main
@@ -267,45 +267,3 @@ def test_mistakes_are_one_line_and_leave_nothing(
         error = capsys.readouterr().err
         assert message in error and error.count("\n") == 1, changes
         assert not any(tmp_path.iterdir())
-
-
-@pytest.mark.slow
-def test_a_second_stage_with_another_encoder(tmp_path: Path) -> None:
-    first = with_overrides(SMALL, [("policy.features_extractor_kwargs", {"widths": {"position": 8}})])
-    with RunDirectory(tmp_path / "first", first) as run:
-        train_run(run, quiet=True)
-    second = with_overrides(
-        SMALL, [("policy.freeze_features", True), ("policy.features_extractor_kwargs", {"widths": {"position": 4}})]
-    )
-    for source in (tmp_path / "first", tmp_path / "first" / CHECKPOINT):
-        wrong = replace(second, encoder_from=str(source))
-        with pytest.raises(
-            ValueError, match=r"first/.*\.zip: weights of another encoder: .* must be torch.float32 \(4"
-        ):
-            check_config(wrong)
-        with (
-            RunDirectory(tmp_path / f"second-{source.name}", wrong) as run,
-            pytest.raises(ValueError, match="weights of another enc"),
-        ):
-            train_run(run, quiet=True)
-        right = with_overrides(wrong, [("policy.features_extractor_kwargs", {"widths": {"position": 8}})])
-        check_config(right)
-    with RunDirectory(tmp_path / "second", right) as run:
-        train_run(run, quiet=True)
-    third = replace(right, encoder_from=str(tmp_path / "second"))
-    with pytest.raises(
-        ValueError, match=r"second/best.zip: must be of a learner that has learned its encoder, a first stage"
-    ):
-        check_config(third)
-
-
-def test_a_checkpoint_of_another_learner(tmp_path: Path) -> None:
-    with RunDirectory(tmp_path, replace(SMALL, learner=PPOConfig(n_steps=16, n_updates=2))) as run:
-        train_run(run, quiet=True)
-    text = json.dumps(SMALL.to_json())
-    (tmp_path / "config.json").write_text(text)
-    with (
-        RunDirectory(tmp_path) as run,
-        pytest.raises(ValueError, match="is of another run: algorithm must be 'EpisodeDQN', got 'Par"),
-    ):
-        train_run(run, quiet=True)

@@ -17,7 +17,6 @@ from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.paths import EpisodePath, compare_paths, curve_by_step, draw_path, play_paths
 from memenvs.agents.experiments.play import OraclePolicy
 from memenvs.agents.experiments.train import train_run
-from memenvs.agents.experiments.trial_evaluator import TrialEvaluator
 from memenvs.agents.presets import find_preset
 from memenvs.agents.presets.smt import first_stage
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
@@ -78,30 +77,6 @@ def test_episodes_do_not_depend_on_the_policy_and_layouts_can_be_given() -> None
     for one, other in zip(first, second, strict=True):
         assert (one.seed, one.trial, one.layout) == (other.seed, other.trial, other.layout)
         np.testing.assert_array_equal(one.poses[0], other.poses[0])
-
-
-@pytest.mark.slow
-def test_the_first_episodes_are_those_of_the_evaluation() -> None:
-    kwargs = {**COVERAGE, "trial_episodes": None}
-    env = envs("memenvs/Coverage-v0", 3, **kwargs)
-    paths = play_paths(OraclePolicy(env), env, 3, "cells", layouts=range(46))
-    env = envs("memenvs/Coverage-v0", 3, **kwargs)
-    results = TrialEvaluator(env, 12, 3, layouts=range(46)).run(OraclePolicy(env))
-    assert [path.values[-1] for path in paths] == results.metrics["cells"][:, 0].tolist()
-
-
-def test_actions_are_drawn_or_most_likely() -> None:
-    received: list[bool] = []
-
-    class Spy(Script):
-        def predict(self, *args: Any) -> tuple[np.ndarray, Any]:
-            received.append(args[3])
-            return super().predict(*args)
-
-    for deterministic in (False, True):
-        received.clear()
-        play_paths(Spy(), envs("memenvs/Darkroom-v0", 2), 2, "success", deterministic=deterministic)
-        assert set(received) == {deterministic}
 
 
 def test_an_episode_that_is_over_keeps_its_value() -> None:

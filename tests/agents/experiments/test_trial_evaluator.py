@@ -50,12 +50,6 @@ def test_metrics_are_numbers_that_measure_an_episode():
     assert set(TrialEvaluator(env, 5, 1).run(RandomPolicy(env.action_space)).metrics) == set(expected.split())
 
 
-def test_more_trials_than_environments_and_unfinished_episodes():
-    env = darkroom(3)
-    results = TrialEvaluator(env, 20, 7).run(RandomPolicy(env.action_space, 1))
-    assert results.metrics["return"].shape == (7, 2)  # the third episode is cut after 4 of its 8 steps
-
-
 def test_progress_rises_to_one():
     """Also if a trial ends long before its steps do, and if the last wave has more trials than are left to play."""
     for trial_episodes in (None, 1):

@@ -18,7 +18,6 @@ from memenvs.room_ballet.descriptions import load_descriptions
 REWARDS = torch.tensor(
     [[0.0, -2.1, -1.4, -0.6], [-2.0, 0.0, -0.9, -1.6], [-1.5, -0.7, 0.0, -1.8], [-0.5, -1.7, -1.6, 0.0]]
 )
-NO_STRATEGY_YET = {"strategy": torch.full((2,), -1)}
 
 
 @pytest.fixture(autouse=True)

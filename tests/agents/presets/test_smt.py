@@ -1,4 +1,4 @@
-"""Preset of the Scene Memory Transformer: both stages at the paper's sizes, and homes of its evaluation."""
+"""Preset of the Scene Memory Transformer: its two stages and its homes."""
 
 from __future__ import annotations
 

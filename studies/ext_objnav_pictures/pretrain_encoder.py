@@ -3,8 +3,8 @@
 "cnn" classifies objects in pictures (40 minutes on one core, with `--bfloat16`); "symbolic" estimates symbolic
 observations from pictures of 64 x 48 (15 minutes, 1.4 GB of disk). Both are measured in homes of the validation split.
 
-    python examples/pretrain_encoder.py cnn [--out runs/encoder] [--epochs 51] [--bfloat16] [--smoke]
-    python examples/pretrain_encoder.py symbolic --shipped      # the weights of the package alone, in minutes
+    python studies/ext_objnav_pictures/pretrain_encoder.py cnn [--out runs/encoder] [--epochs 51] [--bfloat16] [--smoke]
+    python studies/ext_objnav_pictures/pretrain_encoder.py symbolic --shipped  # the package's weights, in minutes
 """
 
 from __future__ import annotations
@@ -96,6 +96,7 @@ def report(name: str, encoder: Any, data: Any) -> None:
 
 
 def main() -> None:
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("encoder", choices=KINDS)
     parser.add_argument("--out", type=Path, default=Path("runs/encoder"), help="pictures and weights (%(default)s)")

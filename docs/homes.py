@@ -2,7 +2,7 @@
 
 Each room is seen from the navigable position in it that shows the most different objects.
 
-    python examples/gallery.py [--out docs/images] [--seeds 1000 1001 ...] [--smoke]
+    python docs/homes.py [--out docs/images] [--seeds 1000 1001 ...] [--smoke]
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ def best_view(house: House, room: int, rng: np.random.Generator, tries: int) -> 
 
 
 def main() -> int:
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--out", type=Path, default=Path("docs/images"), help="folder of the pictures (default %(default)s)"

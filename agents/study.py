@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -47,6 +47,8 @@ EVALUATION = "evaluation"
 """Name of the evaluation of a study that names none."""
 DROPPED = ("stderr_clustered", "count")
 """Parts of an evaluated metric that no table shows."""
+FIELDS = {"task": str, "method": str, "seed": (int, NoneType), "settings": str, "evaluations": dict}
+"""Fields that every row has, and their types."""
 Cell = tuple[str, str, int | None]
 """Task, method and seed of a run; the seed of a scripted policy is None."""
 
@@ -432,7 +434,7 @@ def read_rows(file: Path) -> Rows:
     rows = []
     for number, line in enumerate(file.read_bytes().splitlines() if file.is_file() else (), 1):
         row = parse_json(line, f"{file}, line {number}")
-        if not isinstance(row, dict) or not {"task", "method", "seed", "settings", "evaluations"} <= row.keys():
+        if not isinstance(row, dict) or not all(isinstance(row.get(name, ...), kind) for name, kind in FIELDS.items()):
             raise ValueError(f"{file}, line {number}: a row must have task, method, seed, settings and evaluations")
         rows.append({**row, "evaluations": nan_for_null(row["evaluations"])})
     return Rows(rows)

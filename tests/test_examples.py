@@ -48,11 +48,6 @@ def run(path: Path, folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def shown(printed: str) -> list[str]:
-    """Lines of an example besides its progress and titles: folders of runs, tables, report."""
-    return [line for line in printed.splitlines() if line.startswith(("done: ", "|", "report: "))]
-
-
 def check_refusal(path: Path, folder: Path) -> None:
     """The script refuses to resume a run of other settings, in one line and before any work."""
     files = {file: file.stat().st_mtime_ns for file in folder.rglob("*") if file.name != ".lock"}

@@ -106,7 +106,7 @@ def folder_in(module: str, package: str) -> str:
 
 def test_folders_are_in_no_circle() -> None:
     for package, user, used in (
-        ("memenvs.agents.", "studies", "experiments"),
+        ("memenvs.agents.", "presets", "experiments"),
         ("memenvs.houses.", "procthor", "house"),
         ("memenvs.", "exploration", "houses"),
     ):
@@ -141,7 +141,7 @@ def test_houses_know_no_task() -> None:
 
 
 def test_agents_are_layers() -> None:
-    runs = tuple(f"memenvs.agents.{part}" for part in ("experiments", "presets", "studies", "cli"))
+    runs = tuple(f"memenvs.agents.{part}" for part in ("experiments", "presets", "cli"))
     parts = tuple(f"memenvs.agents.{part}" for part in ("memory", "encoders", "policies", "vec_env"))
     algorithms = ("memenvs.agents.algorithms",)
     assert_none(("memenvs.agents.experiments",), PAPERS)

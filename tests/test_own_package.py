@@ -58,7 +58,7 @@ def test_the_template_is_installed_and_runs(tmp_path: Path) -> None:
         "from memenvs.agents import make_vec_env, presets\n"
         "from memenvs.cli import main\n"
         "assert main(['train', 'corridor', '--total_steps', '2048', '--json']) == 0\n"
-        "print(type(make_vec_env('corridor/Corridor-v0', 2)).__name__, 'corridor:gru' in presets.preset_descriptions())"
+        "print(type(make_vec_env('corridor/Corridor-v0', 2)).__name__, 'corridor' in presets.PRESETS)"
     )
     trained, rest = run("-c", code).splitlines()
     result = json.loads(trained)

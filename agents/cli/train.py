@@ -10,14 +10,14 @@ from typing import Any
 
 from memenvs.agents.cli.evaluate import OWN_EVALUATION, print_curves
 from memenvs.agents.experiments.config import RunConfig, check_new, difference, read_config, with_overrides
-from memenvs.agents.presets import find_preset, folder_name
+from memenvs.agents.presets import find_preset
 from memenvs.cli.common import json_or_text
 from memenvs.cli.parser import Parser
 from memenvs.registry import check_registered
 
 ARGUMENTS = """
-preset NAME: name, or NAME:VARIANT such as darkroom:k1; `presets` lists all, `presets NAME` the variants of one
---out OUT_FOLDER: folder of the run (default: runs/PRESET-SEED, with a variant runs/PRESET-VARIANT-SEED)
+preset NAME: its name; `presets` lists all
+--out OUT_FOLDER: folder of the run (default: runs/PRESET-SEED)
 --resume: resume the run in that folder; all other arguments must be those that began it, but for more --total_steps,
     which also extends a finished run
 --no-evaluate: only train
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
     preset = find_preset(arguments.preset)
     settings = [(name, json_or_text(text)) for name, text in arguments.settings]
     config = with_overrides(preset, _with_own_memory_kwargs(preset, settings))
-    folder = arguments.out or Path("runs") / folder_name(arguments.preset, config.seed)
+    folder = arguments.out or Path("runs") / f"{arguments.preset}-{config.seed}"
     check_registered(config.env)
     if not arguments.resume:
         check_new(folder)

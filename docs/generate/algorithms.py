@@ -139,7 +139,7 @@ learner = SupervisedLearner(model, QuestionConfig(batch_size=4), total_steps=3, 
 learner.learn(3, on_step=lambda log: print(log["answer_loss"], log["auxiliary_loss"], log["accuracy"]))
 """,
         "questions",
-        commands=("memenvs train episodic-qa", "python examples/episodic_qa.py"),
+        commands=("memenvs train episodic-qa", "memenvs study episodic_qa"),
     ),
     Algorithm(
         "memory.allocator",

@@ -23,7 +23,7 @@ FURTHER_PAGES = {
     "faces": "[Results](../studies/pictures.md).",
     "room_ballet": "[Results](../studies/room_ballet.md).",
     "two_rooms": "[Results](../studies/visual_match.md).",
-    "verbalization": "[The household, its questions and their shortcuts](../verbalization.md).",
+    "verbalization": "[Results](../studies/episodic_qa.md). [Questions and shortcuts](../guides/episodic_qa.md).",
     "visual_match": "[Results](../studies/visual_match.md).",
     "vln": "[Results](../studies/vln_memory.md). [Data](../guides/vln_data.md).",
 }

@@ -71,7 +71,7 @@ EXAMPLES = {
         "memenvs train demo --seed 1",
         "memenvs train demo --seed 1 --resume                     # after it was stopped",
         "memenvs train demo --seed 1 --resume --total_steps 1000000   # longer",
-        "memenvs train darkroom:k1                                # a variant of a preset",
+        "memenvs train darkroom --policy.memory lstm              # another memory",
         "memenvs train extobjnav-small --ppo.n_epochs 2 --policy.memory_kwargs.layers 4",
         "# an environment of your own, which mymodule.py registers",
         "memenvs train ci-smoke --env mymodule:MyEnv-v0 --env_kwargs '{}' --eval_kwargs '{}' "
@@ -111,7 +111,6 @@ EXAMPLES = {
         "memenvs study needs_memory --tasks darkroom-gap-20 --methods lstm relic --jobs 2",
         "memenvs study my_study/study.py --smoke",
     ],
-    "pack": ["memenvs pack runs/demo-1 runs/demo-2 --out results/demo/runs.jsonl"],
     "push": [
         "memenvs push runs/darkroom-0 agent                      # a folder on this machine",
         "memenvs push runs/darkroom-0 hf:ORGANISATION/darkroom   # the Hugging Face Hub",
@@ -120,6 +119,6 @@ EXAMPLES = {
     "presets": [
         "memenvs presets",
         "memenvs presets darkroom",
-        "memenvs presets 'darkroom:*'",
+        "memenvs presets 'sat-*'",
     ],
 }

@@ -1,4 +1,4 @@
-"""One page for each memory, from its class, its settings and the runs in results/."""
+"""One page for each memory, from its class, its settings and the rows of studies."""
 
 from __future__ import annotations
 

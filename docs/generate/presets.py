@@ -1,4 +1,4 @@
-"""The table of presets, and one page for each with its settings and variants."""
+"""The table of presets, and one page for each with its settings."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from memenvs.agents.presets import FAMILIES, PRESETS, find_preset, preset_descriptions
+from memenvs.agents.presets import FAMILIES, PRESETS, find_preset
 from memenvs.cli import main
 
 
@@ -20,12 +20,12 @@ def test_presets_are_listed_by_family(capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["presets"]) == 0
     lines = capsys.readouterr().out.splitlines()
     families = [line for line in lines if not line.startswith(" ")]
-    assert families[:-1] == list(FAMILIES) and "NAME:VARIANT" in families[-1]
+    assert families[:-1] == list(FAMILIES) and "`train NAME` trains it" in families[-1]
     assert [line.split()[0] for line in lines if line.startswith(" ")] == list(PRESETS)
 
 
 def test_presets_of_a_pattern(capsys: pytest.CaptureFixture[str]) -> None:
-    assert names(capsys, "ballet") == [name for name in preset_descriptions() if "ballet" in name] != []
+    assert names(capsys, "ballet") == [name for name in PRESETS if "ballet" in name] != []
     assert names(capsys, "demo*") == ["demo", "demo-gap"]
     assert names(capsys, "sat-pict??es") == ["sat-pictures"]
     assert main(["presets", "ballet"]) == 0

@@ -9,7 +9,7 @@ from gymnasium import spaces
 from memenvs.agents import PartialUpdatePPO, PPOConfig, make_vec_env
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.policies.memory_policy import MemoryPolicy
-from memenvs.agents.presets import find_preset, preset_descriptions
+from memenvs.agents.presets import PRESETS, find_preset
 
 #: T, K, sink, layers / heads / width / MLP, environments: ReLIC specification, section 9.7.
 PUBLISHED = {
@@ -33,8 +33,8 @@ def test_published_sizes() -> None:
 
 
 def test_rollouts_fit_episodes_and_trials() -> None:
-    for name in preset_descriptions():
-        config = find_preset(name)
+    for name, preset in PRESETS.items():
+        config = preset.config
         if not isinstance(config.learner, PPOConfig):
             continue
         assert config.learner.n_steps % config.learner.n_updates == 0, name

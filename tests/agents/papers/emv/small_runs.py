@@ -11,10 +11,10 @@ import torch
 from memenvs.agents.algorithms.supervised import SupervisedLearner
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.train import train_run
 from memenvs.agents.papers.emv.config import QuestionConfig
 from memenvs.agents.papers.emv.experiment import make_question_answering
 from memenvs.agents.presets import find_preset
-from memenvs.agents.studies.question_answering import train_and_evaluate
 from memenvs.verbalization.language.wordings import KINDS
 
 DATA = {"kinds": KINDS, "scale": "smoke", "questions": 4}
@@ -35,21 +35,21 @@ def save_untrained(path: Path, policy: dict[str, Any] = POLICY) -> None:
 
 def words_from(source: Path | None, policy: dict[str, Any]) -> RunConfig:
     """Settings of a run that learns words from two batches, and begins with another run."""
-    config = find_preset("episodic-qa:text")
+    config = find_preset("episodic-qa")
     return replace(
         config,
         total_steps=2,
         env_kwargs=DATA,
         eval_kwargs={"split": "test", "lengths": [1], "questions": 2},
-        learner=replace(config.learner, batch_size=4, validation_episodes=2, checkpoint_steps=1),
+        learner=replace(config.learner, learning_rate=1e-3, batch_size=4, validation_episodes=2, checkpoint_steps=1),
         policy=policy,
         encoder_from=None if source is None else str(source),
     )
 
 
-def train_small(folder: Path, preset: str, policy: dict[str, Any]) -> None:
-    """Train the model of a preset with other settings for two batches, and evaluate it."""
-    config = find_preset(preset)
+def train_small(folder: Path, policy: dict[str, Any]) -> None:
+    """Train a model for two batches, and evaluate it."""
+    config = find_preset("episodic-qa")
     config = replace(
         config,
         total_steps=2,
@@ -60,4 +60,5 @@ def train_small(folder: Path, preset: str, policy: dict[str, Any]) -> None:
         policy={**policy, "memory": "ct-lt", "memory_kwargs": QUEUES},
     )
     with RunDirectory.open_or_create(folder, config) as run:
-        train_and_evaluate(run, True)
+        train_run(run, quiet=True)
+        config.make_experiment().evaluate(run, quiet=True)

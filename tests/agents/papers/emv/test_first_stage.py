@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,15 +12,8 @@ import torch
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import CHECKPOINT, RunDirectory
 from memenvs.agents.experiments.train import check_config, train_run
-from memenvs.agents.papers.emv.config import AnswererConfig
-from memenvs.agents.papers.emv.experiment import (
-    HEAD_SETTINGS,
-    MEMORY_SETTINGS,
-    load_answering,
-    make_question_answering,
-)
-from memenvs.agents.presets import find_preset, folder_name
-from memenvs.agents.studies.study_results import pack_runs
+from memenvs.agents.papers.emv.experiment import load_answering, make_question_answering
+from memenvs.agents.presets import find_preset
 from tests.agents.papers.emv.small_runs import DATA, POLICY, QUEUES, T5_SIZES, save_untrained, words_from
 
 TEXT = {
@@ -66,15 +58,6 @@ def test_words_are_learned_with_the_memory_of_a_run_of_slots(tmp_path, freezes):
     assert ("train/auxiliary_loss" in metrics) != freezes
 
 
-def test_a_row_does_not_hold_the_path_of_the_first_stage(tmp_path):
-    source = tmp_path / "private" / "first-0"
-    with RunDirectory(tmp_path / "run", second_stage(source)) as run:
-        (run.path / "evaluation.json").write_text(json.dumps({"agent": {"metrics": {"accuracy": {"mean": 0.5}}}}))
-    pack_runs([tmp_path / "run"], tmp_path / "rows.jsonl")
-    row = (tmp_path / "rows.jsonl").read_text()
-    assert json.loads(row)["overrides"]["encoder_from"] == "first-0" and "private" not in row
-
-
 def test_a_new_head_learns_with_a_frozen_memory(tmp_path):
     source = tmp_path / CHECKPOINT
     save_untrained(source)
@@ -115,17 +98,6 @@ def test_bad_sources(tmp_path):
     ballet = with_overrides(find_preset("room-ballet"), [("encoder_from", str(source))])
     with pytest.raises(ValueError, match="encoder_from must be left out of a run that learns with 'supervised', "):
         check_config(ballet)
-
-
-def test_presets_name_the_folder_of_their_first_stage():
-    """That of `memenvs train`, so that the two commands work one after the other."""
-    for name in ("", "-ct", "-lstm-o1"):
-        second, first = find_preset(f"episodic-qa:wide-text{name}"), f"episodic-qa:wide{name}"
-        assert second.encoder_from is not None
-        assert second.encoder_from.format(seed=3) == f"runs/{folder_name(first, 3)}"
-        ours, theirs = AnswererConfig(**second.policy), AnswererConfig(**find_preset(first).policy)
-        for setting in MEMORY_SETTINGS + HEAD_SETTINGS:
-            assert getattr(ours, setting) == getattr(theirs, setting)
 
 
 def test_long_histories_are_drawn_more_often():

@@ -1,20 +1,15 @@
-"""Question answering: embedding of key frames, arrays, head, batches, study."""
+"""Question answering: embedding of key frames, arrays, head, batches."""
 
 from __future__ import annotations
 
 from dataclasses import fields, replace
 from functools import partial
-from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from memenvs.agents.algorithms.supervised import SupervisedLearner
-from memenvs.agents.experiments.directory import RunDirectory
-from memenvs.agents.experiments.prediction_experiment import trained_model
-from memenvs.agents.experiments.report import Report
 from memenvs.agents.papers.emv.config import AnswererConfig, QuestionConfig
 from memenvs.agents.papers.emv.conversation import answer_sources
 from memenvs.agents.papers.emv.data import draw_renaming, load_arrays
@@ -38,32 +33,15 @@ from memenvs.agents.papers.emv.slots import (
     slots_to_tuples,
 )
 from memenvs.agents.presets import find_preset
-from memenvs.agents.studies import question_answering
-from memenvs.agents.studies.question_answering import (
-    FOLDS,
-    HIDDEN,
-    MANY,
-    _add_many,
-    _by_distance,
-    _hide_long_term,
-    add_tables,
-    evaluate_answers,
-    information,
-    mean_over_kinds,
-    paired_difference,
-    train_and_evaluate,
-    train_and_hide,
-)
-from memenvs.agents.studies.study_results import write_result
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.dates import date_fields
 from memenvs.verbalization.dialogs import load_dialogs
 from memenvs.verbalization.language.log import Log
-from memenvs.verbalization.language.score import CORRECT, Score, score_clauses
+from memenvs.verbalization.language.score import CORRECT, score_clauses
 from memenvs.verbalization.language.tuples import tuples_to_clauses
 from memenvs.verbalization.language.wordings import FAMILIES, KINDS
 from memenvs.verbalization.symbols import LOCATIONS, OBJECTS, SYMBOL_IDS, SYMBOLS
-from tests.agents.papers.emv.small_runs import DATA, QUEUES, train_small
+from tests.agents.papers.emv.small_runs import DATA, QUEUES
 
 SMALL = {"dim": 8, "head_dim": 16, "head_heads": 2, "head_layers": 1, "questions": 4}
 
@@ -327,38 +305,6 @@ def test_wrong_settings_are_named():
 
 
 @pytest.mark.slow
-def test_run_and_tables(tmp_path):
-    """A run of the study from its preset to its numbers; means and paired errors of numbers written by hand."""
-    train_small(tmp_path / "run", "episodic-qa", SMALL)
-    assert 0 <= mean_over_kinds(tmp_path / "run", 5) <= 1
-    with RunDirectory(tmp_path / "run") as run:
-        model = trained_model(run)
-        batch = model.sample(4, np.random.default_rng(0), "test")
-        whole, mask = model.encode(batch)
-        _hide_long_term(model)
-        vectors, shown = model.encode(batch)
-        assert torch.equal(vectors, whole) and mask[:, 0].any() and not shown[:, 0].any()
-        assert torch.equal(shown[:, 1:], mask[:, 1:])
-        train_and_hide(run, True)
-        report = Report("", tmp_path)
-        add_tables(report, {"run": [run.path]})
-        assert "run, long-term vectors hidden" in report.write(tmp_path / "report.html").read_text()
-    for name, right in (("a", 3), ("b", 2)):
-        count = np.zeros((1, FOLDS, len(KINDS)), int)
-        count[:, :, 1:3] = 4
-        correct = np.zeros_like(count)
-        correct[:, :, 1] = right
-        correct[0, 0, 2] = right - 1
-        correct[:, :, 0] = count[:, :, 0] = 5  # the clock is left out
-        counts = {"correct": correct.tolist(), "questions": count.tolist()}
-        write_result(tmp_path / name, "answers", {"lengths": [5], **counts})
-    assert mean_over_kinds(tmp_path / "a", 5) == pytest.approx((0.75 + 2 / 40) / 2)
-    mean, error = paired_difference([tmp_path / "a"], [tmp_path / "b"], 5)
-    assert mean == pytest.approx((0.25 + 1 / 40) / 2)
-    assert error == pytest.approx(np.std([1 / 8] + [0] * 9, ddof=1) / np.sqrt(10))
-
-
-@pytest.mark.slow
 def test_sources_of_an_answer(arrays):
     """Shares of key frames and vectors: none where no gradient comes from, none of empty slots, of sum 1."""
     history = int(np.flatnonzero((arrays.length == 5) & (arrays.count > 40))[0])
@@ -405,99 +351,6 @@ def test_places_get_each_name_of_their_role_equally_often():
         counts = np.bincount(renaming.locations[:, number], minlength=len(roles))
         assert np.flatnonzero(counts).tolist() == wanted
         assert counts[wanted].min() > 0.6 * 300 / len(wanted)
-
-
-def test_answers_are_counted_by_length_fold_kind_and_distance(arrays, monkeypatch):
-    """Only the category "correct" counts as right; the histories of each length go to the folds in turn."""
-    model = make("none")
-
-    def score(row: int, question: int) -> Score:
-        return Score(1 + (row + question) % 7, row % 3, question, 5)
-
-    model.score_answers = lambda batch: [
-        [score(row, question) for question in range(4)] for row in batch.histories.tolist()
-    ]
-    monkeypatch.setattr(question_answering, "trained_model", lambda run, changes: model)
-    found = evaluate_answers(SimpleNamespace(config=SimpleNamespace(use_threads=lambda: None)))
-    assert found["lengths"] == [1, 2, 3, 5]
-    for i, length in enumerate(found["lengths"]):
-        right, total = np.zeros((2, FOLDS, len(KINDS)), int)
-        facts, categories, distance = np.zeros(3, int), np.zeros(7, int), {}
-        for place, row in enumerate(np.flatnonzero(arrays.length == length).tolist()):
-            for question in range(4):
-                qa = arrays.dialogs.question(int(arrays.numbers[row]), question).qa
-                category, *counts = score(row, question)
-                where = place % FOLDS, KINDS.index(qa.kind)
-                right[where] += category == 2
-                total[where] += 1
-                facts += counts
-                categories[category - 1] += 1
-                if qa.distance is not None:
-                    before = distance.get(str(qa.distance), (0, 0))
-                    distance[str(qa.distance)] = [before[0] + (category == 2), before[1] + 1]
-        for name, values in (("correct", right), ("questions", total), ("facts", facts), ("categories", categories)):
-            assert found[name][i] == values.tolist(), name
-        assert found["distance"][i] == distance
-
-
-def test_paired_errors_add_that_over_seeds(tmp_path):
-    """The differences of two seeds are 0.2 and 0.4 in every fold: the error is that of their mean, 0.1."""
-    runs: dict[str, list[Path]] = {"a": [], "b": []}
-    for seed, rights in enumerate(({"a": 4, "b": 2}, {"a": 7, "b": 3})):
-        for name, right in rights.items():
-            count = np.zeros((1, FOLDS, len(KINDS)), int)
-            count[..., 1] = 10
-            counts = {"correct": (count * right // 10).tolist(), "questions": count.tolist()}
-            runs[name].append(tmp_path / f"{name}-{seed}")
-            write_result(runs[name][-1], "answers", {"lengths": [5], **counts})
-    assert paired_difference(runs["a"], runs["b"], 5) == pytest.approx((0.3, 0.1))
-
-
-def test_shares_by_distance_are_those_of_the_evaluation(tmp_path):
-    """Those without the long-term vectors are another file; NaN stands for a distance of no question."""
-    for name, right in (("answers", 3), (HIDDEN, 1)):
-        write_result(tmp_path, name, {"lengths": [2, 5], "distance": [{"1": [0, 9]}, {"1": [right, 4], "2": [2, 4]}]})
-    assert _by_distance([tmp_path], 5, 1) == [0.75]
-    assert _by_distance([tmp_path], 5, 1, HIDDEN) == [0.25]
-    assert np.isnan(_by_distance([tmp_path], 5, 3)).all()
-
-
-def test_long_and_many_histories_are_those_of_the_evaluation_but_for_what_they_change(tmp_path, monkeypatch):
-    changes: list[object] = []
-    for name in ("train_run", "evaluate_predictions"):
-        monkeypatch.setattr(question_answering, name, lambda run, quiet: None)
-    monkeypatch.setattr(question_answering, "evaluate_answers", lambda run, given=None: changes.append(given) or {})
-    for questions, few in ((60, 20), (4, 4)):
-        settings = {"split": "test", "lengths": [1, 5], "questions": questions}
-        config = SimpleNamespace(eval_kwargs=settings, env_kwargs={"scale": "study"})
-        train_and_evaluate(SimpleNamespace(path=tmp_path / str(few), config=config), True)
-        many = {"split": "test", "lengths": [5], "questions": questions, "histories": 400}
-        assert changes[-3:] == [None, {"split": "test", "lengths": [20, 50], "questions": few}, many]
-
-
-def test_differences_in_many_histories(tmp_path, capsys):
-    """Two seeds of two agents: 20 and 40 points apart in the mean over kinds, 25 and 50 at the oldest."""
-    runs: dict[str, list[Path]] = {"episodic-qa:wide": [], "episodic-qa:wide-ct": []}
-    for seed, rights in enumerate(((4, 2), (7, 3))):
-        for (name, folders), right in zip(runs.items(), rights, strict=True):
-            count = np.zeros((1, FOLDS, len(KINDS)), int)
-            count[..., 1] = 10
-            counts = {"correct": (count * right // 10).tolist(), "questions": count.tolist()}
-            folders.append(tmp_path / f"{name[12:]}-{seed}")
-            distance = [{"5": [right, 8]}]
-            write_result(folders[-1], MANY, {"lengths": [5], "distance": distance, **counts})
-    _add_many(Report("", tmp_path), runs)
-    printed = capsys.readouterr().out
-    assert "| episodic-qa:wide | 40.0, 70.0 | - | - | - | - | 50.0, 87.5 |" in printed
-    assert "| wide - wide-ct | +30.0 +- 10.0 | +20.0, +40.0 | +25.0, +50.0 |" in printed
-    _add_many(Report("", tmp_path), {**runs, "episodic-qa:wide-lstm-o1": [tmp_path]})
-    assert "lstm" not in capsys.readouterr().out
-
-
-def test_precision_and_recall_of_facts(tmp_path):
-    """Of all lengths together: 6 of the 8 given facts are right, and 12 were expected."""
-    write_result(tmp_path, "answers", {"facts": [[1, 2, 4], [5, 0, 8]]})
-    assert information([tmp_path]) == ("75.0", "50.0")
 
 
 def test_supervised_training_keeps_its_histories_and_questions():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,20 +14,21 @@ from memenvs.agents.papers.emv.conversation import Conversation
 from memenvs.agents.papers.emv.data import load_arrays
 from memenvs.agents.papers.emv.experiment import load_answering
 from memenvs.agents.papers.emv.learner import QuestionBatch
-from memenvs.agents.presets import find_preset
-from memenvs.agents.studies.study_results import read_result
+from memenvs.agents.study import ROWS, find_studies, load_study, read_rows
 from memenvs.cli import main
 from memenvs.verbalization.language.score import CORRECT
 
-PRESET, ROW = "episodic-qa:longer", Path(__file__).parents[4] / "results" / "episodic_qa" / "episodic-qa-longer-2"
+FILE = find_studies()["episodic_qa"]
+#: The run whose weights it has.
+CELL = ("episodic-qa", "longer", 2)
 
 
-def test_it_is_small_and_of_its_preset():
-    model = load_answering(ANSWERER)
+def test_it_is_small_and_of_its_study():
+    model, config = load_answering(ANSWERER), load_study(FILE).config(CELL)
     assert ANSWERER.stat().st_size < 3_000_000
-    assert model.settings.memory == "ct-lt" == find_preset(PRESET).policy["memory"]
+    assert model.settings.memory == "ct-lt" == config.policy["memory"]
     assert all(each.dtype == torch.float32 for each in model.parameters())
-    assert model.config.scale == find_preset(PRESET).env_kwargs["scale"]
+    assert model.config.scale == config.env_kwargs["scale"]
 
 
 def test_examples_are_answered_rightly(capsys):
@@ -51,12 +51,12 @@ def test_examples_are_answered_rightly(capsys):
 def test_it_answers_as_the_table_says():
     """Right answers about histories of one episode; the weights were rounded to bfloat16, to keep the wheel small."""
     model = load_answering(ANSWERER)
-    evaluation = find_preset(PRESET).eval_kwargs
+    evaluation = load_study(FILE).config(CELL).eval_kwargs
     model.config = replace(model.config, **{**evaluation, "lengths": tuple(evaluation["lengths"])})
     arrays = load_arrays(model.config)
     rows = np.flatnonzero(arrays.length == 1)
     batch = QuestionBatch(arrays, rows, np.tile(np.arange(model.config.questions), (len(rows), 1)))
     right = sum(score.category == CORRECT for row in model.score_answers(batch) for score in row)
-    answers = read_result(ROW, "answers")
+    answers = read_rows(FILE.with_name(ROWS)).results(*CELL[:2], "answers")[CELL[2]]
     expected = np.sum(answers["correct"][0]) / np.sum(answers["questions"][0])
     assert right / batch.questions.size == pytest.approx(expected, abs=0.01) and expected > 0.65

@@ -1,16 +1,20 @@
-"""Tables of the README and of docs/choosing.md."""
+"""Print the tables of the README (memory, verdicts) and of docs/choosing.md (choices).
+
+python docs/tables.py [memory verdicts choices]     # default: all
+"""
 
 from __future__ import annotations
 
+import argparse
+import sys
 from pathlib import Path
 
-from memenvs.agents.experiments.statistics import format_percent
-from memenvs.agents.study import ROWS, Rows, read_rows
+from memenvs.agents.experiments.statistics import format_percent, format_runs
+from memenvs.agents.study import ROWS, Rows, Table, read_rows
 from memenvs.cli.listing import verdict_cell
 from memenvs.registry import ENVIRONMENTS, find_environment
-from result_pages.shared import format_fixed, print_table
 
-STUDIES = Path(__file__).parents[2] / "studies"
+STUDIES = Path(__file__).parents[1] / "studies"
 #: Verdict -> what was found, in the words of the table.
 VERDICTS = {
     "long": "with the last 16 steps, policies that we tried gain less than a quarter of what a perfect memory gains",
@@ -19,8 +23,8 @@ VERDICTS = {
 }
 
 
-def print_verdicts() -> None:
-    """List the ids of this package by the verdict of their certificates; one row a verdict."""
+def verdicts() -> Table:
+    """The ids of this package by the verdict of their certificates; one row a verdict."""
     rows = []
     for verdict, text in VERDICTS.items():
         names = [
@@ -32,10 +36,10 @@ def print_verdicts() -> None:
     open_ids = [f"`{spec.name}`" for spec in ENVIRONMENTS if verdict_cell(spec) == "-"]
     if open_ids:
         rows.append([f"open ({len(open_ids)})", "not certified yet", ", ".join(open_ids)])
-    print_table("Ids by verdict", ["verdict", "what was found", "ids"], rows)
+    return Table("Ids by verdict", ["verdict", "what was found", "ids"], rows)
 
 
-def print_memory() -> None:
+def memory() -> Table:
     """Score with memory, with a wiped memory, and of a window; one row a task, certified long."""
     gap = "[Darkroom-Gap](studies/needs_memory/page.md), episodes of 25 steps, return in the tenth"
     led = "[VisualMatch-Led](studies/needs_memory/page.md), success, %"
@@ -68,14 +72,14 @@ def print_memory() -> None:
         ],
     ]
     header = ["what must be remembered", "measured", "with memory", "has forgotten it", "last 16 steps"]
-    print_table("What memory is worth", header, rows)
+    return Table("What memory is worth", header, rows)
 
 
 def _study(task: str, memory: str, factor: float = 1.0) -> str:
     """Score of a memory in the last episode, over the seeds of the study "Does your task need memory?"."""
     metric = "return" if task.startswith("darkroom") else "success"
     scores = _rows("needs_memory").means(task, memory, metric)[:, -1]
-    return f"{format_fixed(factor * scores, 1)} (`{memory}`)"
+    return f"{format_runs(factor * scores, '.1f', '.1f')} (`{memory}`)"
 
 
 def _accuracy(study: str, task: str, method: str) -> str:
@@ -126,12 +130,12 @@ CHOICES = (
     ("dances, over a stay", "RoomBallet-ABA-v0", "prediction", "", "study `room_ballet`, 2 min"),
     ("pictures", "FFHQWorld-v0", "prediction of pictures", "", "`sat-pictures`, 3 min of a GPU"),
     ("moving pictures", "Ballet3D-v0", "prediction of pictures", "", "study `pictures`, 14 min"),
-    ("a life of weeks", "EpisodicQA-Long-v0", "prediction", "", "none yet (`episodic-qa:wide-head`: `EpisodicQA-v0`)"),
+    ("a life of weeks", "EpisodicQA-Long-v0", "prediction", "", "none yet (study `episodic_qa`: `EpisodicQA-v0`)"),
     ("progress in a text", "VLN-R2R-Long-v0", "imitation", "", "none yet (`vln-laptop`: one leg)"),
 )
 
 
-def print_choices() -> None:
+def choices() -> Table:
     """For each kind of memory an id to start with, and the scores of its certificate."""
     rows = []
     for subject, name, learning, observation, agent in CHOICES:
@@ -152,4 +156,24 @@ def print_choices() -> None:
         "without → with memory",
         "agent here",
     ]
-    print_table("Environments by what is remembered", header, rows)
+    return Table("Environments by what is remembered", header, rows)
+
+
+TABLES = {"memory": memory, "verdicts": verdicts, "choices": choices}
+
+
+def main() -> int:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(TABLES)} (default all)")
+    options = parser.parse_args()
+    unknown = [name for name in options.names if name not in TABLES]
+    if unknown:
+        parser.error(f"unknown {unknown[0]!r}; choose from {', '.join(TABLES)}")
+    for name in options.names or TABLES:
+        print(f"\n{TABLES[name]().markdown()}", end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

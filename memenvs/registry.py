@@ -148,7 +148,7 @@ ENVIRONMENTS = (
         oracle_at_least=0.8,
         random_below=0.05,
         defaults={"trial_steps": 4096},
-        policies=FINDERS,
+        policies={**FINDERS, "window16": "memenvs.objectnav.scripted_finder:WindowFinder"},
         rule_settings={"obs_mode": "symbolic", "compass": True},
     ),
     EnvironmentSpec(

@@ -1,6 +1,6 @@
 """Rules for ExtObjNav with symbolic observations.
 
-One remembers its home, and one remembers nothing.
+One remembers its home, one its last 16 steps, and one nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from memenvs.objectnav.env import ExtObjNav
 from memenvs.objectnav.robot import FORWARD, FORWARD_DISTANCE, LEFT, RIGHT, STOP
 from memenvs.objectnav.symbolic import NUM_RAYS, RAY_RANGE, SYMBOLIC_CAMERA
 from memenvs.poses import wrap_angle
-from memenvs.rules import PREVIOUS_ACTION, Rule, RuleError
+from memenvs.rules import PREVIOUS_ACTION, Rule, RuleError, Window
 from memenvs.task import BatchTask, Observation
 
 #: The camera points 22 degrees down. Of a wall it sees the highest part as nearest: at this share of its distance.
@@ -51,6 +51,8 @@ _NUM_SIGHTS, _OTHER_OBJECT = 3, 1.5
 _BLOCKED_SHARE = 0.5
 #: Memoryless: free distance that it drives, m; half the width that must be free, m; probability of a needless turn.
 _SHORTEST, _HALF_WIDTH, _TURN = 0.55, 0.35, 0.06
+#: The same for the window: free distance, m; probability of a needless turn.
+_WINDOW_SHORTEST, _WINDOW_TURN = 0.8, 0.02
 _ACTIONS = np.zeros(3, np.int64)
 _ACTIONS[[drive.FORWARD, drive.LEFT, drive.RIGHT]] = FORWARD, LEFT, RIGHT
 
@@ -94,6 +96,12 @@ def check_settings(task: BatchTask) -> ExtObjNav:
     return task
 
 
+def _die(observation: Observation) -> np.ndarray:
+    """Last digits of position, heading and distances, (N,), in [0, 1): nothing else is left to chance."""
+    depth = observation["symbolic"][:, len(YCB_CLASSES) :].astype(np.float64) * RAY_RANGE
+    return (1e4 * (depth.sum(1) + observation["gps"].sum(1) + observation["compass"] @ [1.0, 3.0])) % 1.0
+
+
 def _room(depth: np.ndarray) -> np.ndarray:
     """Free depth in the robot's way, (N,), m, from the depths of the rays, (N, 32)."""
     return np.where(np.abs(depth * ray_slopes()) < _HALF_WIDTH, depth, RAY_RANGE).min(1)
@@ -124,8 +132,7 @@ class PresentFinder(Rule):
         goal = observation["goal"].argmax(1)
         depth = symbols[:, len(YCB_CLASSES) :].astype(np.float64) * RAY_RANGE
         room = _room(depth)
-        die = (1e4 * (depth.sum(1) + observation["gps"].sum(1) + observation["compass"] @ [1.0, 3.0])) % 1.0
-        turns = (room < _SHORTEST) | ((die < _TURN) & (in_view == 0))
+        turns = (room < _SHORTEST) | ((_die(observation) < _TURN) & (in_view == 0))
         large = np.where(room < _SHORTEST, self._large_enough[goal], self._large[goal])
         return np.where(in_view > large, STOP, np.where(turns, LEFT, FORWARD)).astype(np.int64)
 
@@ -244,6 +251,40 @@ class Finder(Rule):
     def steps_back(self) -> np.ndarray:
         """Return the age of the observation that the choice needed; see the class and `Rule`."""
         return np.where(self._needed > 0, self._clock - self._needed, 0)
+
+
+class Wanderer(Finder):
+    """Explore without a map, and go back as `Finder` to where the goal was seen.
+
+    Without a sight of the goal it drives on while there is room. Else it turns to the side with more of it, and on to
+    that side until there is room.
+    """
+
+    def choose(self, observation: Observation) -> np.ndarray:
+        """Choose the next actions; see `Rule`."""
+        goal, previous = observation["goal"].argmax(1), observation[PREVIOUS_ACTION]
+        depth = observation["symbolic"][:, len(YCB_CLASSES) :].astype(np.float64) * RAY_RANGE
+        side = np.where(depth[:, : NUM_RAYS // 2].mean(1) > depth[:, NUM_RAYS // 2 :].mean(1), LEFT, RIGHT)
+        side = np.where(np.isin(previous, (1 + LEFT, 1 + RIGHT)), previous - 1, side)
+        is_stuck = (previous == 1 + FORWARD) & (self._still > 0)
+        turns = is_stuck | (_room(depth) < _WINDOW_SHORTEST) | (_die(observation) < _WINDOW_TURN)
+        explores = (self._area[np.arange(len(goal)), goal].max(1) == 0) & (
+            observation["symbolic"][np.arange(len(goal)), goal] == 0
+        )
+        return np.where(explores, np.where(turns, side, FORWARD), super().choose(observation))
+
+
+class WindowFinder(Window):
+    """Play as `Wanderer` with the last 16 observations and own actions.
+
+    In large homes this is better than `Finder` with as many: a map of 16 steps leads in circles.
+
+    Raises:
+        RuleError: The settings leave out symbols or the compass.
+    """
+
+    def __init__(self, task: BatchTask) -> None:
+        super().__init__(Wanderer(task), 16)
 
 
 @njit(nogil=True, cache=True)

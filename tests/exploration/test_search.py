@@ -9,11 +9,9 @@ import pytest
 
 from memenvs.core import TrialEnv
 from memenvs.exploration.drive import FORWARD, LEFT, RIGHT
-from memenvs.exploration.nyu40 import LABELS, NYU40
+from memenvs.exploration.nyu40 import NYU40
 from memenvs.exploration.search import Search
-from memenvs.exploration.task_home import TaskHome
 from memenvs.exploration.visibility import SEARCH_RULES, detect_labels
-from memenvs.houses.worlds import make_house_world
 from tests.exploration.toy_world import ToyWorld
 
 SOFA, TABLE = NYU40.index("sofa"), NYU40.index("table")
@@ -109,17 +107,6 @@ def test_detection_uses_true_depth():
             env = make_env()
             env.reset(seed=seed, options={"start": (x, 2.0, math.pi / 4)})
             assert env.step(RIGHT)[4]["classes"] == expected
-
-
-def test_homes_know_their_classes():
-    home = make_house_world("suncg_style", robot_radius=0.28).home(5)
-    task_home = TaskHome.of(5, home)
-    expected = {int(LABELS[value]) for value in home.house.shapes.semantic}
-    assert set(np.flatnonzero(task_home.has_label)) == expected
-    env = TrialEnv(Search, modalities=["pose"])
-    _, info = env.reset(seed=0, options={"layout": 5})
-    names = ("television", "refrigerator", "bookshelf", "table", "sofa", "bed")
-    assert info["present"].tolist() == [NYU40.index(name) in expected for name in names]
 
 
 def test_bad_settings():

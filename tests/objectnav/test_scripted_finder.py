@@ -122,6 +122,23 @@ def test_it_comes_nearer_to_a_large_object(cls: type[Rule]) -> None:
         assert act(rule, seen) == expected, pixels
 
 
+def test_with_a_window_it_turns_on_to_one_side_and_forgets_a_sight() -> None:
+    rule = make_rule("memenvs.objectnav.scripted_finder:WindowFinder", make_env(turn_deg=30.0).task)
+    rule.start(np.ones(1, bool), np.ones(1, bool))
+
+    def walls(left: float, right: float) -> dict[str, np.ndarray]:
+        seen = observe((0.0, 0.0, 0.0))
+        seen["symbolic"][0, 20:36], seen["symbolic"][0, 36:] = left / 10, right / 10
+        return seen
+
+    chosen = [rule.actions(walls(*sides))[0] for sides in ((0.7, 0.6), (0.6, 0.7), (3.0, 3.0), (0.6, 0.7))]
+    assert chosen == [LEFT, LEFT, FORWARD, RIGHT]
+    assert rule.actions(observe((0.5, 0.0, 0.0), area=0.5))[0] == STOP
+    for step in range(20):  # the sight was 0.5 m to the front; a window of 16 has lost it in the end
+        rule.actions(observe((0.25 * step, 3.0, math.pi / 2)))
+    assert rule._rule._area.max() == 0.0  # type: ignore[attr-defined]
+
+
 def test_what_rules_see_of_images_changes_no_episode() -> None:
     spec = next(spec for spec in environments() if spec.name == "ExtObjNav-v0")
     assert spec.task is not None and set(spec.rule_settings) <= set(ExtObjNav.observation_settings)

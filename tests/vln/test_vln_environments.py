@@ -318,6 +318,7 @@ def test_map_by_hand(make):
         ((column, row),) = task.map_pixels(0, np.array([point])).round().astype(int)
         assert np.abs(picture[row, column + radius] - colour).max() < 60, point
     assert (picture[4, 4] == (250, 249, 246)).all()
+    assert env.render().shape == (640, 512, 3)  # with the text below
 
 
 @pytest.mark.slow

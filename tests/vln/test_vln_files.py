@@ -162,6 +162,11 @@ BROKEN_FILES: tuple[tuple[str, Any, str], ...] = (
     ("R2R_train.json", [{"scan": "toy"}], r"\[0\].path is missing"),
     # as published test splits are: paths that end where they start
     ("R2R_train.json", changed(RECORDS, 1, "path", ["e"]), r"\[1\].path must be a path to a goal; .*, got \['e'\]"),
+    (
+        "ndh_train.json.gz",
+        changed(changed(NDH, 1, "planner_path", ["c"]), 1, "player_path", ["c"]),
+        r"\[1\].player_path must be a path to a goal",
+    ),
     ("ndh_train.json.gz", changed(NDH, 1, "end_panos", []), r"\[1\].end_panos must be a list of at least 1"),
     (
         "ndh_train.json.gz",

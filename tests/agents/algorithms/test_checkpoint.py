@@ -204,6 +204,7 @@ def test_edited_json(saved: Path) -> None:
             "most",
         ),
         ("config", {"observation_space": {}}, "observation_space is no space"),
+        ("config", {"processes": "two"}, "processes must be a whole number, got 'two'"),
         ("state", {"num_timesteps": "12"}, "num_timesteps must be an integer"),
     ]
     for member, changes, message in edits:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -23,19 +22,13 @@ from memenvs.agents.experiments.train import check_config
 from memenvs.cli import main
 from tests.agents.algorithms.two_processes import CHANGES, RUN, one_step, rollout_of
 from tests.agents.learners import gradients, learner
-from tests.processes import Python, run_python
+from tests.processes import Python, free_port, run_python
 
 pytestmark = pytest.mark.programs
 
 RESUME = ["train", "ci-smoke", "--resume", *(word for name, value in CHANGES for word in (f"--{name}", str(value)))]
 TWO = Processes(0, 2)  # for checks before the first message
 ALONE = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
-
-
-def free_port() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="module")

@@ -113,7 +113,7 @@ def test_a_ratio_beyond_float32_leaves_gradients_finite() -> None:
 
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_gradient_of_a_partial_update(memory: str) -> None:
-    for clip_range_vf in (0.2, None):
+    for clip_range_vf in (0.05, None):
         model = double(act(learner(memory, clip_range_vf=clip_range_vf), 2, train=True))
         disable_clip_and_step(model)
         rows = torch.tensor([3, 1, 0])
@@ -175,6 +175,14 @@ def test_micro_batches_add_up(memory: str) -> None:
         seen.clear()
         torch.testing.assert_close(step_gradients(model, ROWS, SEGMENT, 2 * SEGMENT), whole, atol=1e-9, rtol=1e-7)
         assert seen == sizes
+
+
+def test_nothing_is_credited_after_an_episode_that_ends_with_the_segment() -> None:
+    model = act(learner("lstm", env=darkroom(horizon=SEGMENT)))
+    stored = positions(model, 0, SEGMENT)
+    assert bool(model._episode_start.all()) and float(model._last_values.abs().min()) > 0
+    _, returns = model._advantages(0, SEGMENT)
+    torch.testing.assert_close(returns[:, -1], stored["rewards"][:, -1])
 
 
 def test_normalized_advantages() -> None:

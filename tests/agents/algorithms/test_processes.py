@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import accelerate
 import pytest
 import torch
-from torch import Tensor
 
-from memenvs.agents import PartialUpdatePPO
 from memenvs.agents.algorithms.distributed import COUNT_VARIABLES, TIMEOUT, Processes, launched_processes
-from tests.agents.learners import STEPS, N, darkroom, learner, weights
 
 
 class Others(Processes):
@@ -79,38 +75,6 @@ def test_work_that_fails_in_one_process_stops_all() -> None:
         with pytest.raises(ValueError), others("broken", None).fail_together():
             raise error
         assert messages[-1] == reason
-
-
-class Twins(Processes):
-    """One of two processes that do the same."""
-
-    def __init__(self, rank: int = 0) -> None:
-        super().__init__(rank, 2)
-
-    def gather(self, value: Any) -> list[Any]:
-        return [value, value]
-
-    def average(self, tensors: Sequence[Tensor]) -> None:
-        assert all(each.device.type == "cpu" for each in tensors)
-
-    def broadcast(self, tensors: Sequence[Tensor]) -> None:
-        assert all(torch.isfinite(each).all() for each in tensors)
-
-
-def test_twins_learn_what_one_learns() -> None:
-    """With twice the batch and twice the steps; each has half of the batch."""
-    alone = learner("gru", batch_size=2).learn(2 * N * STEPS)
-    twin = learner("gru", batch_size=4, processes=Twins()).learn(4 * N * STEPS)
-    assert torch.equal(weights(alone), weights(twin))
-    assert (twin.num_timesteps, twin._n_updates) == (2 * alone.num_timesteps, alone._n_updates)
-    assert [info["seed"] for info in twin.env.reset_infos] == [0, 1, 2, 3]
-    file = io.BytesIO()
-    twin.save(file)
-    loaded = PartialUpdatePPO.load(file, darkroom(), device="cpu", processes=Twins())
-    assert torch.equal(weights(loaded), weights(twin)) and loaded.at_rollout_boundary
-    with pytest.raises(ValueError, match="number of processes must be that of the file, 2, to go on learning, got 1"):
-        PartialUpdatePPO.load(file, darkroom(), device="cpu")
-    assert torch.equal(weights(PartialUpdatePPO.load(file, device="cpu")), weights(twin))  # to act
 
 
 @pytest.mark.parametrize("name", COUNT_VARIABLES)

@@ -25,6 +25,16 @@ def content(lengths: list[int], next: int = 0) -> ReplayContent:
     return ReplayContent(tensors, next, 5)
 
 
+def test_wrong_numbers_are_named() -> None:
+    good = content([2, 1, 0])
+    good.tensors["reward"][1] = torch.inf
+    with pytest.raises(ValueError, match=r"^file: 'reward' must be finite, got NaN or infinity"):
+        good.check_values(Path("file"), {})
+    good.tensors["lengths"] = good.tensors["lengths"].float()
+    with pytest.raises(ValueError, match=r"^file: 'lengths' must be torch\.int64 with one axis, got torch\.float32"):
+        good.check(Path("file"), 3, 2, {name: good.tensors[name] for name in ("action", "reward")})
+
+
 def test_bounds_of_spaces() -> None:
     for space, low, high in (
         (spaces.Discrete(4, start=-1), -1, 2),

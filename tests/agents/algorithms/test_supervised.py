@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,7 +30,7 @@ from memenvs.cli import main
 from memenvs.retention import STRATEGIES, retained
 from tests.agents.algorithms.supervised_processes import ALLOCATED, SMALL
 from tests.agents.small_ballet import ARGUMENTS
-from tests.processes import Python
+from tests.processes import Python, free_port
 
 
 def run_of(folder: Path, config: RunConfig = ALLOCATED) -> RunDirectory:
@@ -314,10 +313,7 @@ def test_command_line(tmp_path, capsys):
 @pytest.mark.slow
 def test_two_processes_learn_what_one_does(tmp_path):
     """Gradients of a shared batch and a whole run against one process; both processes have the same bits."""
-    with socket.socket() as found:
-        found.bind(("localhost", 0))
-        port = found.getsockname()[1]
-    variables = {"WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
+    variables = {"WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": free_port(), "OMP_NUM_THREADS": "1"}
     started = [
         Python(
             *("-m", "tests.agents.algorithms.supervised_processes", str(tmp_path)),

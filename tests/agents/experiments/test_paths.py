@@ -79,6 +79,20 @@ def test_episodes_do_not_depend_on_the_policy_and_layouts_can_be_given() -> None
         np.testing.assert_array_equal(one.poses[0], other.poses[0])
 
 
+def test_actions_are_drawn_or_most_likely() -> None:
+    received: list[bool] = []
+
+    class Spy(Script):
+        def predict(self, *args: Any) -> tuple[np.ndarray, Any]:
+            received.append(args[3])
+            return super().predict(*args)
+
+    for deterministic in (False, True):
+        received.clear()
+        play_paths(Spy(), envs("memenvs/Darkroom-v0", 2), 2, "success", deterministic=deterministic)
+        assert set(received) == {deterministic}
+
+
 def test_an_episode_that_is_over_keeps_its_value() -> None:
     paths = [EpisodePath(0, 0, 0, np.zeros((len(line), 3)), np.array(line)) for line in ([0.0, 1.0, 2.0], [0.0, 3.0])]
     curve = curve_by_step(paths, 3)

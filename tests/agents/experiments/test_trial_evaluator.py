@@ -89,12 +89,6 @@ def test_trials_do_not_depend_on_the_policy(monkeypatch):
     assert begun[:6] == begun[6:] and len(begun) == 12
 
 
-def test_trials_end_where_the_environment_ends_them():
-    env = darkroom(2, trial_episodes=2)
-    results = TrialEvaluator(env, 40, 2).run(RandomPolicy(env.action_space, 1))
-    assert results.metrics["return"].shape == (2, 2)
-
-
 def test_curve_by_hand():
     values = np.array([[1.0, 2.0, 3.0], [3.0, 4.0, np.nan], [5.0, 0.0, np.nan], [7.0, 2.0, np.nan]])
     results = TrialResults({"score": values}, np.array([0, 0, 1, 1]), {})
@@ -251,20 +245,6 @@ def test_wrong_settings_are_named():
     ):
         with pytest.raises(ValueError, match=message):
             TrialEvaluator(darkroom(1), **{"n_steps": 5, "n_trials": 1, **kwargs})
-
-
-def test_a_policy_takes_its_most_likely_actions_if_wanted():
-    received: list[bool] = []
-
-    class Spy(Always):
-        def predict(self, observation, state=None, episode_start=None, deterministic=False):
-            received.append(deterministic)
-            return super().predict(observation, state, episode_start)
-
-    for deterministic in (False, True):
-        received.clear()
-        TrialEvaluator(darkroom(1), 8, 1, deterministic=deterministic).run(Spy(0))
-        assert set(received) == {deterministic}
 
 
 def test_trials_weigh_alike() -> None:

@@ -96,6 +96,8 @@ def test_what_it_cannot_do_is_left_to_pytorch(device):
     attend(*(each.float() for each in tensors(5, 5, "cpu")), causal=False, mask=window)
     attend(*tensors(5, 5, "cpu", width=12), causal=False, mask=window)
     assert fake_flash_attn.calls == before
+    steps = torch.arange(64)[None]
+    assert flash.pack_windows(steps, steps + 40, 0, 104) is None  # each query has another first key
 
 
 def test_a_memory_acts_and_learns_with_it(device, monkeypatch):

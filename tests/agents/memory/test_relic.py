@@ -139,6 +139,14 @@ def check_definition(sink: str, inter_episode: bool) -> None:
     assert state["episode_step"].tolist() == [T - EPISODES[-1]] * B
 
 
+@torch.no_grad()
+def test_a_trial_starts_an_episode_too() -> None:
+    memory, x = make(), inputs()
+    x.trial_start[:, 5] = True
+    alone = StepInputs(x.embedding, x.episode_start & ~x.trial_start, x.trial_start)
+    torch.testing.assert_close(memory(alone)[0], memory(x)[0])
+
+
 def test_sink_identities() -> None:
     generator = torch.Generator().manual_seed(0)
     q, k, v = (torch.randn(1, 1, 6, 4, generator=generator, dtype=torch.float64) for _ in range(3))

@@ -335,6 +335,15 @@ def test_the_floor_is_indoors(monkeypatch):
         description._find_floor(finder, "a")
 
 
+def test_floor_between_rooms_belongs_to_the_nearest():
+    room = np.array([[-1] * 7, [-1, 0, -1, -1, -1, 1, -1], [-1, -1, -1, -1, 2, -1, -1], [-1] * 7], np.int16)
+    free = np.zeros(room.shape, bool)
+    free[1:3, 1:6] = True
+    navmesh._fill(room, free)
+    assert (room[free] >= 0).all()
+    assert room[1, 1:3].tolist() == [0, 0] and room[1, 5] == 1 and room[2, 3:5].tolist() == [2, 2]
+
+
 def test_the_largest_rectangle():
     rng = np.random.default_rng(0)
     for _ in range(40):
@@ -523,8 +532,11 @@ def test_broken_meshes_are_named(tmp_path):
         (content[:20] + b"x" * size + rest, "not valid JSON|JSON"),
         (packed({"asset": {"version": "2.0"}}, rest), "it has no mesh"),
         (changed("bufferViews", "byteOffset", 10**8), r"bufferViews\[0\]\.byteOffset"),
+        (changed("bufferViews", "byteLength", 10**8), r"bufferViews\[0\]\.byteLength"),
         (changed("accessors", "count", 10**8), r"accessors\[0\]\.count"),
         (changed("accessors", "componentType", 7), r"componentType must be one of"),
+        (changed("accessors", "bufferView", 9999), r"bufferView must be a whole number"),
+        (changed("nodes", "mesh", 9999), r"mesh must be a whole number"),
         (changed("meshes", "indices", 9999, "primitives"), r"indices must be a whole number"),
         (changed("meshes", "attributes", {}, "primitives"), r"POSITION is missing"),
         (content[:broken] + b"\xff" * 4 + content[broken + 4 :], r"indices must be an accessor of numbers below"),

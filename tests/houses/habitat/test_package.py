@@ -7,7 +7,6 @@ successes of the oracle. The stand-in must refuse what the package refuses.
 from __future__ import annotations
 
 import importlib.util
-import os
 import shutil
 import subprocess
 import sys
@@ -38,17 +37,6 @@ pytestmark = [
     ),
 ]
 HOMES = 5
-#: Prints a hash of a rollout over two episodes in a scene with furniture.
-ROLLOUT = """
-import sys
-import gymnasium as gym
-import memenvs
-from tests.rollouts import digest, random_actions, rollout
-dataset, objects = sys.argv[1:]
-env = gym.make("memenvs/ExtObjNav-v0", world="habitat", habitat_dataset=dataset, habitat_objects=objects, split="all",
-               layout_pool=2, max_episode_steps=20)
-print(digest(rollout(env, random_actions(env, 40, 1)[:, 0], seed=3)))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -165,17 +153,6 @@ def test_scenes_with_furniture_are_the_homes_they_were_made_of(tmp_path):
     success = [play(env, 0 if episode == 0 else None)[0]["success"] for episode in range(8)]
     print("success of the oracle:", np.mean(success))
     assert np.mean(success) >= 7 / 8
-    bits = [
-        subprocess.run(
-            [sys.executable, "-c", ROLLOUT, str(path), str(settings["habitat_objects"])],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.splitlines()[-1]
-        for seed in ("1", "2")
-    ]
-    assert bits[0] == bits[1] != ""
 
 
 def test_stages_with_a_semantic_descriptor(dataset, tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -182,19 +181,6 @@ def test_nothing_stands_within_08_m_of_an_opening():
             gap_along = abs(offset @ (cos, sin)) - half_along - door.width / 2
             gap_across = abs(offset @ (-sin, cos)) - half_across - 0.8
             assert (np.maximum(gap_along, gap_across) > -1e-3).all(), (home(seed).name, door)
-
-
-def test_ext_obj_nav_in_these_homes():
-    env = gym.make("memenvs/ExtObjNav-v0", world="suncg_style", split="test", obs_mode="symbolic", max_episode_steps=30)
-    observation, info = env.reset(seed=3)
-    assert info["scene_id"].startswith("suncg_style-10")
-    assert env.unwrapped.num_places == 16
-    for _ in range(30):
-        observation, _, terminated, truncated, info = env.step(env.unwrapped.oracle_action())
-        if terminated or truncated:
-            break
-    assert env.observation_space.contains(observation)
-    assert info["path_length"] > 0
 
 
 def test_wrong_sizes_are_refused():

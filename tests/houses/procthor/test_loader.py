@@ -19,7 +19,7 @@ from memenvs.houses.house import House, polygon_area
 from memenvs.houses.procedural.generator import procedural_house
 from memenvs.houses.procthor.loader import count_procthor, load_procthor
 from memenvs.houses.worlds import make_house_world
-from tests.houses.procthor.made_houses import make_object, two_rooms, write_houses
+from tests.houses.procthor.made_houses import SIZES, make_object, two_rooms, write_houses
 from tests.houses.solids import is_blocked, span
 
 PAGE = Path(__file__).parents[3] / "docs" / "houses.md"
@@ -349,3 +349,12 @@ def test_walls_that_holodeck_leaves_out(tmp_path):
     house["open_walls"] = []
     with pytest.raises(ValueError, match="doors must join all 2 rooms"):
         load_procthor(write_houses(tmp_path, house), 0)
+
+
+def test_wrong_asset_sizes(tmp_path):
+    path = write_houses(tmp_path, two_rooms())
+    sizes = tmp_path / "sizes.json"
+    for size in ([1, 2], [1, 0, 1], "big", [1, 1, math.nan]):
+        sizes.write_text(json.dumps({**SIZES, "Mug_1": {"type": "Mug", "size": size}}))
+        with pytest.raises(ValueError, match=r"sizes\.json: Mug_1\.size"):
+            load_procthor(path, 0, asset_sizes=sizes)

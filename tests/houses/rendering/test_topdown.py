@@ -7,8 +7,8 @@ from memenvs.houses.classes import CLASS_INDEX
 from memenvs.houses.house import BOX, House, Room, ShapeBuilder
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.procedural.generator import procedural_house
-from memenvs.houses.rendering.topdown import Marker, draw_legend, draw_topdown, object_colour
-from memenvs.houses.ycb import object_shapes
+from memenvs.houses.rendering.topdown import HOUSE_LEGEND, Marker, draw_legend, draw_topdown, object_colour
+from memenvs.houses.ycb import object_shapes, place_objects
 
 SCALE, MARGIN = 40.0, 0.4
 
@@ -97,6 +97,15 @@ def test_navigable_cells_are_tinted():
     assert np.mean(kept) > 0.8  # cells at an edge share pixels with their neighbours
 
 
+def test_labels_and_scale_are_drawn():
+    house, _ = place_objects(procedural_house(1), np.random.default_rng(0))
+    with_labels = draw_topdown(house, pixels_per_metre=SCALE)
+    without = draw_topdown(house, pixels_per_metre=SCALE, has_labels=False)
+    assert with_labels.shape == without.shape
+    assert (with_labels != without).any(-1).sum() > 200
+    assert (draw_topdown(house, pixels_per_metre=SCALE) == with_labels).all()
+
+
 def test_squares_and_crosses_are_where_they_belong():
     house = l_shaped_home()
     plain = draw(house)
@@ -147,3 +156,17 @@ def test_a_legend_takes_the_lines_that_it_needs():
         assert image[:, -1].min() > 240  # nothing is cut off
     with pytest.raises(ValueError, match=r"a symbol must be a Marker or one of .* got 'circle'"):
         draw_legend([("circle", "x")], 100)
+
+
+def test_the_legend_of_a_home_has_the_colours_of_its_map():
+    house = procedural_house(1000)
+    plan, legend = draw_topdown(house), draw_legend(HOUSE_LEGEND, 800)
+    for k, name in enumerate(("wall", "window", "door")):  # what the map shows of these it shows in one colour each
+        patch = draw_legend([HOUSE_LEGEND[k]], 800)[12, 22].astype(int)  # the middle of the first sign
+        for image in (plan, legend):
+            assert (np.abs(image - patch).max(-1) < 16).sum() > 50, name
+    house, navigation = l_shaped_home(), NavigationMap(l_shaped_home())
+    green, red, blue = (draw_legend([HOUSE_LEGEND[-1]], 800)[12, 22].astype(int)[k] for k in (1, 0, 2))
+    assert green > max(red, blue) + 20
+    tinted, bare = (pixel(draw(house, navigation=each), house, 3.0, 0.7) for each in (navigation, None))
+    assert tinted[0] < bare[0]  # less red in where a robot can be

@@ -48,9 +48,14 @@ mapped:
 matrix:
 	.ci/matrix
 
-# Changes a module again and again and sees whether its tests fail: make mutants MODULE=memenvs/resets.py
+# Changes a module again and again, and lists the changes that its tests do not notice; see .ci/cosmic-ray.toml.
 mutants: $(VENV)/dev
-	$(BIN)/python .ci/mutants.py $(MODULE)
+	@mkdir -p build
+	sed 's|MODULE|$(MODULE)|; s|TESTS|$(TESTS)|' .ci/cosmic-ray.toml > build/mutants.toml
+	$(BIN)/cosmic-ray init --force build/mutants.toml build/mutants.sqlite
+	$(BIN)/cr-filter-operators build/mutants.sqlite build/mutants.toml
+	$(BIN)/cosmic-ray exec build/mutants.toml build/mutants.sqlite
+	$(BIN)/cr-report --surviving-only --show-diff build/mutants.sqlite
 
 # Every benchmark, hours of a free core: make bench OUT=new.json; then make bench-check OLD=old.json NEW=new.json
 OUT ?= benchmarks.json

@@ -1,6 +1,6 @@
 """Agents: memories, policies and learners that plug into Stable-Baselines3.
 
-Each public name is imported on first use: torch takes seconds to import, which `python -m memenvs.agents --help` and
+Each public name is imported on first use: torch takes seconds to import, which `python -m memenvs --help` and
 `import memenvs.agents` need not wait for.
 """
 
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+import memenvs.agents.papers  # noqa: F401  (registers their learners)
 
 if TYPE_CHECKING:
     from memenvs.agents.algorithms.allocator_config import AllocatorConfig
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
     from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults, evaluate
     from memenvs.agents.memory import MEMORIES, Memory, StepInputs, make_memory, memories, register_memory
     from memenvs.agents.memory.allocator import AdaptiveAllocator
-    from memenvs.agents.mtvm.imitation import ImitationA2C
-    from memenvs.agents.mtvm.imitation_config import ImitationConfig
+    from memenvs.agents.papers.mtvm.config import ImitationConfig
+    from memenvs.agents.papers.mtvm.learner import ImitationA2C
     from memenvs.agents.policies.memory_policy import MemoryPolicy
     from memenvs.agents.policies.policy_arguments import register_features_extractor
     from memenvs.agents.presets import register_preset
@@ -63,8 +65,8 @@ _MODULES = {
     "AllocatorConfig": "algorithms.allocator_config",
     "DQNConfig": "algorithms.dqn_config",
     "EpisodeDQN": "algorithms.dqn",
-    "ImitationA2C": "mtvm.imitation",
-    "ImitationConfig": "mtvm.imitation_config",
+    "ImitationA2C": "papers.mtvm.learner",
+    "ImitationConfig": "papers.mtvm.config",
     "Memory": "memory",
     "MemoryPolicy": "policies.memory_policy",
     "PPOConfig": "algorithms.ppo_config",

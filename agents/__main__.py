@@ -1,12 +1,10 @@
-"""`python -m memenvs.agents`; see `memenvs.agents.cli`."""
+"""`python -m memenvs.agents`, another name of `python -m memenvs`; see `memenvs.cli`."""
 
 from __future__ import annotations
 
 import sys
 
-from memenvs.agents.cli import main
-
-__all__ = ["main"]
+from memenvs.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -25,24 +25,37 @@ from _peer import machine
 
 from memenvs.agents.algorithms.supervised import SupervisedLearner
 from memenvs.agents.memory import StepInputs
+from memenvs.agents.papers.emv.data import DialogArrays, load_arrays
+from memenvs.agents.papers.emv.experiment import make_question_answering
+from memenvs.agents.papers.emv.learner import QuestionBatch, SlotAnswering
+from memenvs.agents.papers.emv.slots import ANSWER_SLOTS
 from memenvs.agents.presets import find_preset
-from memenvs.agents.verbalization.answer_slots import ANSWER_SLOTS
-from memenvs.agents.verbalization.arrays import DialogArrays, load_arrays
-from memenvs.agents.verbalization.experiment import make_question_answering
-from memenvs.agents.verbalization.prediction import QuestionAnswering, QuestionBatch
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.language.facts import MAX_CLAUSES
 
-MEMORIES = ("", "ct", "ct-26", "ct-slots", "ct-log", "lstm-o1", "lstm-on")
+#: Name -> memory, and changes of the settings that `ct-lt` has in the preset; LSTMs have settings of their own.
+MEMORIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "ct-lt": ("ct-lt", {}),
+    "ct": ("ct", {}),
+    "ct-26": ("ct", {"compressed_lengths": [10]}),
+    "ct-slots": ("ct-slots", {}),
+    "ct-log": ("ct-log", {}),
+    "lstm-o1": ("lstm-o1", {"dim": 64, "layers": 2, "capacity": 21}),
+    "lstm-on": ("lstm-on", {"dim": 64, "layers": 2}),
+}
 HISTORIES, QUESTIONS = 32, 16
 
 
-def make(variant: str) -> tuple[QuestionAnswering, Any]:
-    """Make the untrained model of a variant of `episodic-qa`; also return its settings."""
-    config = find_preset("episodic-qa" + f":{variant}" * bool(variant))
+def make(name: str) -> tuple[SlotAnswering, Any]:
+    """Make the untrained model of `episodic-qa` with a memory; also return its settings."""
+    config = find_preset("episodic-qa")
+    memory, settings = MEMORIES[name]
+    if memory.startswith("ct"):
+        settings = {**config.policy["memory_kwargs"], **settings}
+    config = replace(config, policy={**config.policy, "memory": memory, "memory_kwargs": settings})
     torch.manual_seed(0)
     model = make_question_answering(config.env, {**config.env_kwargs, "scale": "smoke"}, config.policy)
-    assert isinstance(model, QuestionAnswering)
+    assert isinstance(model, SlotAnswering)
     return model, config
 
 
@@ -57,9 +70,9 @@ def cpu_time(work: Callable[[], object], turns: int) -> float:
 
 
 @torch.no_grad()
-def answers(variant: str, arrays: DialogArrays, episodes: int, turns: int) -> dict[str, Any]:
+def answers(name: str, arrays: DialogArrays, episodes: int, turns: int) -> dict[str, Any]:
     """Measure a memory with histories of a length."""
-    model = make(variant)[0].eval()
+    model = make(name)[0].eval()
     row = int(np.flatnonzero(arrays.length == episodes)[0])
     batch = QuestionBatch(arrays, np.array([row]), np.array([[0]]))
     frames, mask = arrays.frames(batch.histories)
@@ -76,7 +89,7 @@ def answers(variant: str, arrays: DialogArrays, episodes: int, turns: int) -> di
     answer = cpu_time(lambda: head.clause_logits(codes, head.read(codes, vectors, is_there, slots, times), end), turns)
     reading = cpu_time(lambda: model.encode(batch), max(1, turns // 3)) / int(arrays.count[row])
     return {
-        "memory": variant or "ct-lt",
+        "memory": name,
         "episodes": episodes,
         "key_frames": int(arrays.count[row]),
         "vectors": vectors.shape[1],
@@ -88,7 +101,7 @@ def answers(variant: str, arrays: DialogArrays, episodes: int, turns: int) -> di
 
 def sharing(arrays: DialogArrays, turns: int) -> dict[str, list[float]]:
     """Measure the ratio of training steps in turn: median, least, most."""
-    model, config = make("")
+    model, config = make("ct-lt")
     count = HISTORIES * QUESTIONS
     usable = np.flatnonzero(arrays.length > 0)
     rows = np.resize(usable, count)

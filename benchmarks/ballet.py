@@ -32,20 +32,20 @@ from torch.profiler import ProfilerActivity, profile
 from memenvs.agents.memory.chunking import Chunks
 from memenvs.agents.memory.reader import MemoryLayer
 from memenvs.agents.memory.tokens import SUMMARY_EPS, ChunkedTokens, Tokens
-from memenvs.agents.sat.model import BalletModel
-from memenvs.room_ballet.episodes import BalletEpisodes
+from memenvs.agents.papers.sat.model import BalletModel
+from memenvs.query_task import QueryBatch, make_query_task
 from memenvs.room_ballet.frames import frame_table
 from memenvs.room_ballet.tasks import make_ballet
 
 
-def plain_logits(model: BalletModel, batch: BalletEpisodes) -> Tensor:
+def plain_logits(model: BalletModel, batch: QueryBatch) -> Tensor:
     """Convolve all frames, build all tokens and project them in each layer; float, (B, 8)."""
-    steps, _ = model.retained_steps(batch)
-    frame, place = (np.take_along_axis(each, steps, 1) for each in (batch.frame, batch.place))
+    steps, _ = model.steps_read(batch)
+    frame, place = (np.take_along_axis(each, steps, 1) for each in (batch.rows, batch.places))
     encoded = model.encoder(torch.from_numpy(frame_table()[frame]).flatten(0, 1)).unflatten(0, frame.shape)
     assert model.places is not None
-    tokens = encoded + model.times[steps] + model.places.table()[place.astype(int)]
-    query = model.encoder(torch.from_numpy(frame_table()[batch.query]))
+    tokens = encoded + model.times[steps] + model.places.table()[place]
+    query = model.encoder(torch.from_numpy(frame_table()[batch.query_rows]))
     for layer in model.reader.layers:
         assert isinstance(layer, MemoryLayer)
         query = query + layer.local_mix(layer.local_value(layer.local_norm(query)))
@@ -114,11 +114,11 @@ def in_turn(runs: dict[str, Callable[[], object]], turns: dict[str, int]) -> dic
 
 def training_step(batch_size: int, turns: int) -> dict[str, object]:
     """Compare training steps: forward, backward, clip and Adam on the same episodes."""
-    task = make_ballet("MVFO")
+    task = make_query_task("memenvs/RoomBallet-MVFO-v0", {})
     torch.manual_seed(0)
     model = BalletModel(task, strategy="mvfo")
     batch = task.sample_batch(batch_size, np.random.default_rng(0))
-    labels = torch.from_numpy(batch.label).long()
+    labels = torch.from_numpy(batch.answers)
     forward: dict[str, Callable[[], Tensor]] = {
         "ours": lambda: model(batch),
         "plain": lambda: plain_logits(model, batch),
@@ -168,7 +168,7 @@ def chunked_read(batch_size: int, queries: int, turns: int) -> dict[str, object]
 
     A chunk holds frames of one place. The time includes the gradients of weights, queries and tables.
     """
-    task = make_ballet("ShortStay")
+    task = make_query_task("memenvs/RoomBallet-ShortStay-v0", {})
     torch.manual_seed(0)
     model = BalletModel(task, memory="sat-pm-ph")
     with torch.no_grad():
@@ -211,7 +211,7 @@ def query_times(size: int, batch_size: int, turns: int) -> dict[str, object]:
         batch_size: Episodes that are answered together, one query each.
         turns: Measurements.
     """
-    task, rng = make_ballet("ShortStay", size=size), np.random.default_rng(0)
+    task, rng = make_query_task("memenvs/RoomBallet-ShortStay-v0", {"size": size}), np.random.default_rng(0)
     batch, runs = task.sample_batch(batch_size, rng), {}
     for name, memory in (("flat", "sat-fifo"), ("by time", "sat-fifo-th"), ("by place", "sat-pm-ph")):
         torch.manual_seed(0)

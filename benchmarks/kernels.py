@@ -27,6 +27,7 @@ from _peer import machine
 from stable_baselines3.common.env_util import make_vec_env as make_sb3_vec_env
 
 from memenvs.agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, make_vec_env
+from memenvs.agents.experiments.config import with_overrides
 from memenvs.agents.memory.frmqn import FRMQNMemory
 from memenvs.agents.memory.recurrent import LSTMMemory, RecurrentMemory
 from memenvs.agents.presets import find_preset
@@ -54,7 +55,8 @@ class Kernel:
 
 def frmqn_iteration(is_small: bool) -> Run:
     """Sixteen episodes of Coverage and fifty updates of FRMQN, as the laptop preset does."""
-    config = find_preset("coverage-laptop:frmqn")
+    frmqn = [("policy.memory", "frmqn"), ("policy.memory_kwargs", {"dim": 64, "capacity": 200, "bptt": 128})]
+    config = with_overrides(find_preset("coverage-laptop"), frmqn)
     assert isinstance(config.learner, DQNConfig)
     # a replay that one iteration fills, so that every iteration learns
     learner = replace(config.learner, capacity=config.n_envs)
@@ -86,7 +88,7 @@ def lstm_iteration(is_small: bool) -> Run:
 KERNELS = (
     Kernel(
         "frmqn_cpu: a sequence of FRMQN as one function with compiled reads",
-        "memenvs-agents train coverage-laptop:frmqn",
+        "memenvs study scene_memory --methods frmqn",
         frmqn_iteration,
         (FRMQNMemory, "_run_kernel", FRMQNMemory._run_steps),
     ),

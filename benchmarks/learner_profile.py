@@ -32,13 +32,17 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from memenvs.agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, make_vec_env
 from memenvs.agents.presets import find_preset
+from memenvs.agents.study import changed
 
-#: Memory -> the preset of laptop size that is profiled.
-PRESETS = {
-    "relic": "extobjnav-small",
-    "sat-fifo": "sat-visual-match:fifo",
-    "smt": "coverage-laptop",
-    "lstm": "sat-visual-match:lstm",
+#: Memory -> the preset of laptop size that is profiled, and changes of its settings.
+PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
+    "relic": ("extobjnav-small", {}),
+    "sat-fifo": ("sat-visual-match", {"ppo.allocator": None}),
+    "smt": ("coverage-laptop", {}),
+    "lstm": (
+        "sat-visual-match",
+        {"ppo.allocator": None, "policy.memory": "lstm", "policy.memory_kwargs": {"hidden_dim": 64}},
+    ),
 }
 #: Turns of a plain and a timed iteration.
 TURNS = 3
@@ -93,9 +97,10 @@ def overhead_of_timing() -> float:
     return operations.spent["rollout"]["elements"] / calls - plain
 
 
-def make_learner(preset: str, is_small: bool) -> tuple[Any, int]:
-    """A learner of the preset with a short iteration, and the environment steps of that."""
-    config = find_preset(preset)
+def make_learner(memory: str, is_small: bool) -> tuple[Any, int]:
+    """A learner of `PRESETS` with a short iteration, and the environment steps of that."""
+    preset, changes = PRESETS[memory]
+    config = changed(find_preset(preset), changes)
     settings, count = config.learner, 4 if is_small else config.n_envs
     if isinstance(settings, DQNConfig):
         # a replay that one iteration fills, so that every iteration learns
@@ -113,9 +118,9 @@ def make_learner(preset: str, is_small: bool) -> tuple[Any, int]:
     return make("MemoryPolicy", env, settings, policy_kwargs=config.policy, seed=0, device="cpu"), steps
 
 
-def profile_learner(preset: str, is_small: bool) -> dict[str, Any]:
+def profile_learner(memory: str, is_small: bool) -> dict[str, Any]:
     """CPU time of a rollout's step and of an update, and shares of the kinds of work."""
-    model, steps = make_learner(preset, is_small)
+    model, steps = make_learner(memory, is_small)
     env, train, optimize = model.env, model.train, model.policy.optimizer.step
     operations = OperationTimes(overhead_of_timing())
     calls: dict[str, list[float]] = defaultdict(list)
@@ -156,7 +161,7 @@ def profile_learner(preset: str, is_small: bool) -> dict[str, Any]:
             totals[phase].append(whole[phase])
             kinds["Python"] = max(0.0, whole[phase] - sum(kinds.values()))
             shares[phase].append({kind: each / sum(kinds.values()) for kind, each in kinds.items()})
-    row: dict[str, Any] = {"preset": preset, "steps": steps, "updates": len(calls["optimizer"])}
+    row: dict[str, Any] = {"preset": PRESETS[memory][0], "steps": steps, "updates": len(calls["optimizer"])}
     for phase, count in (("rollout", row["steps"]), ("update", row["updates"])):
         row[phase] = {
             "microseconds": round(1e6 * statistics.median(totals[phase]) / count, 1),
@@ -173,7 +178,7 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", "The rollout that `learn` did not finish")
-    rows = {name: profile_learner(PRESETS[name], args.smoke) for name in args.only}
+    rows = {name: profile_learner(name, args.smoke) for name in args.only}
     if not args.json:
         print(f"| learner | CPU time | {' | '.join(KINDS)} |")
         print(f"|---|---|{'---|' * len(KINDS)}")

@@ -27,11 +27,10 @@ from memenvs.agents.encoders.pictures import PatchDecoder, PatchEncoder, as_chan
 from memenvs.agents.memory.chunking import chunks_by_place
 from memenvs.agents.memory.reader import MemoryLayer
 from memenvs.agents.memory.tokens import SUMMARY_EPS
-from memenvs.agents.sat.picture_model import PictureModel
-from memenvs.agents.sat.picture_prediction import make_picture_prediction
-from memenvs.agents.sat.picture_task import PictureBatch
-from memenvs.agents.sat.picture_tasks import make_picture_task
+from memenvs.agents.papers.sat.learner import make_prediction
+from memenvs.agents.papers.sat.picture_model import PictureModel
 from memenvs.faces.world import cut_patches
+from memenvs.query_task import QueryBatch, make_query_task
 from memenvs.retention import strategy_numbers
 
 #: Name of a row -> environment, its settings, and settings of the model.
@@ -48,7 +47,7 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 }
 
 
-def shown(model: PictureModel, batch: PictureBatch, rows: np.ndarray) -> Tensor:
+def shown(model: PictureModel, batch: QueryBatch, rows: np.ndarray) -> Tensor:
     """Encode what each step shows, one by one; float, (B, S, D)."""
     encoder = model.encoder
     if isinstance(encoder, PatchEncoder):
@@ -66,7 +65,7 @@ def decoded(head: nn.Module, vectors: Tensor) -> Tensor:
     return (head.layers(vectors).movedim(1, 3) + 1) / 2 if isinstance(head, PatchDecoder) else head(vectors)
 
 
-def plain_answers(model: PictureModel, batch: PictureBatch, strategies: np.ndarray) -> Tensor:
+def plain_answers(model: PictureModel, batch: QueryBatch, strategies: np.ndarray) -> Tensor:
     """Encode every step, build all tokens, and project them in each layer."""
     kept = model.retained_steps(batch, strategies)
     steps = np.argsort(~kept, axis=1, kind="stable")[:, : int(kept.sum(1).max())]
@@ -107,8 +106,8 @@ def training_step(case: str, batch_size: int, turns: int) -> dict[str, object]:
     """
     env, env_kwargs, settings = CASES[case]
     torch.manual_seed(0)
-    model = make_picture_prediction(make_picture_task(env, env_kwargs), settings).model
-    batch = model.task.sample(batch_size, np.random.default_rng(0))
+    model = make_prediction(make_query_task(env, env_kwargs), settings).model
+    batch = model.task.sample_batch(batch_size, np.random.default_rng(0))
     strategies = strategy_numbers(model.config.strategy, batch_size)
     truth = torch.from_numpy(batch.answers)
 
@@ -117,8 +116,13 @@ def training_step(case: str, batch_size: int, turns: int) -> dict[str, object]:
             return functional.cross_entropy(answers, truth)
         return (answers - truth / 255).square().mean()
 
+    def ours() -> Tensor:
+        """Answers, after the picture at the start of a query with moves."""
+        answers, start, _ = model.predict(batch, strategies)
+        return answers if start is None else torch.cat([start[:, None], answers], 1)
+
     forward: dict[str, Callable[[], Tensor]] = {
-        "ours": lambda: model.predict(batch, strategies)[0],
+        "ours": ours,
         "plain": lambda: plain_answers(model, batch, strategies),
     }
     gradients = {}

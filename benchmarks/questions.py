@@ -15,12 +15,11 @@ from statistics import median
 
 from _peer import machine
 
-from memenvs.verbalization.histories import HistorySampler
+from memenvs.verbalization.histories import HistorySampler, generate_pool
 from memenvs.verbalization.household_config import household
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.presets import PRESETS, language
 from memenvs.verbalization.language.sampler import QASampler
-from memenvs.verbalization.pool import generate_pool
 
 HISTORIES = 200
 

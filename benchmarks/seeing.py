@@ -17,23 +17,26 @@ import torch
 from _peer import Play, compare, machine, ratios_text
 
 from memenvs.agents.experiments.play import play_trials
-from memenvs.agents.presets import find_preset
-from memenvs.agents.presets.pretrained import load_pretrained
+from memenvs.agents.presets.pretrained import load_pretrained, pretrained_config
 from memenvs.agents.vec_env import make_vec_env
 
+AGENT = "extobjnav-small-pictures"
+#: Encoder -> rows and columns of its images.
+IMAGE_SIZES = {"symbolic": [48, 64], "cnn": [128, 128]}
 #: Probability of each action; the first, stop, as for an agent whose episodes take 50 steps.
 PROBABILITIES = (0.02, 0.196, 0.196, 0.196, 0.196, 0.196)
 
 
-def make_env(variant: str, num_envs: int, threads: int) -> Any:
-    """Make copies of the environment of a variant of the preset."""
-    config = find_preset(f"extobjnav-small:{variant}")
-    return make_vec_env(config.env, num_envs, seed=0, **{**config.env_kwargs, "threads": threads})
+def make_env(encoder: str, num_envs: int, threads: int) -> Any:
+    """Make copies of the environment of the agent from pictures, with an encoder of the package."""
+    config = pretrained_config(AGENT)
+    pictures = {"encoder": encoder, "image_size": IMAGE_SIZES[encoder], "threads": threads}
+    return make_vec_env(config.env, num_envs, seed=0, **{**config.env_kwargs, **pictures})
 
 
-def random_play(variant: str, num_envs: int, threads: int) -> Play:
+def random_play(encoder: str, num_envs: int, threads: int) -> Play:
     """Make a function that plays random actions for some seconds and counts the steps."""
-    env = make_env(variant, num_envs, threads)
+    env = make_env(encoder, num_envs, threads)
     env.reset()
     actions = np.random.default_rng(0).choice(len(PROBABILITIES), size=(997, num_envs), p=PROBABILITIES)
     calls = 0
@@ -51,8 +54,8 @@ def random_play(variant: str, num_envs: int, threads: int) -> Play:
 
 def agent_play(num_envs: int, threads: int) -> Play:
     """Return a function in which the agent of the package acts from pictures."""
-    env = make_env("pictures", num_envs, threads)
-    policy = load_pretrained("extobjnav-small:pictures", device="cpu")
+    env = make_env("symbolic", num_envs, threads)
+    policy = load_pretrained(AGENT, device="cpu")
     torch.set_num_threads(threads)
     steps = play_trials(policy, env, env.reset())
 
@@ -78,7 +81,7 @@ def main() -> None:
     if args.smoke:
         args.num_envs, args.turns, args.seconds, args.warm_up = 4, 2, 0.2, 0.2
     torch.set_num_threads(args.threads)
-    small, large = (random_play(variant, args.num_envs, args.threads) for variant in ("pictures", "rgb"))
+    small, large = (random_play(encoder, args.num_envs, args.threads) for encoder in IMAGE_SIZES)
     agent = agent_play(args.num_envs, args.threads)
     for play in (small, large, agent):
         play(args.warm_up)

@@ -26,7 +26,7 @@ from memenvs.registry import find_environment
 QUALITY = 60
 COLUMNS = 3
 #: The first picture: what the agent of the package sees, and the seed of its trial, which was chosen.
-AGENT_PICTURE, AGENT, AGENT_SEED = "agent", "extobjnav-small:pictures", 57
+AGENT_PICTURE, AGENT, AGENT_SEED = "agent", "extobjnav-small-pictures", 57
 
 
 @dataclass(frozen=True)
@@ -126,10 +126,9 @@ def make_picture(picture: Picture, folder: Path) -> Path:
 def make_agent_picture(folder: Path) -> Path:
     """Write what the agent of the package sees in the first and in the tenth episode of a trial."""
     from memenvs.agents.experiments.first_person import animated_webp, first_person_frames
-    from memenvs.agents.presets import find_preset
-    from memenvs.agents.presets.pretrained import load_pretrained
+    from memenvs.agents.presets.pretrained import load_pretrained, pretrained_config
 
-    frames = first_person_frames(load_pretrained(AGENT, device="cpu"), find_preset(AGENT), seed=AGENT_SEED)
+    frames = first_person_frames(load_pretrained(AGENT, device="cpu"), pretrained_config(AGENT), seed=AGENT_SEED)
     path = folder / f"{AGENT_PICTURE}.webp"
     write_file(path, animated_webp(frames[::2] + frames[-1:]))
     return path

@@ -24,12 +24,12 @@ from memenvs.agents.experiments.run_report import add_maps, add_runs, add_settin
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator
 from memenvs.agents.presets import find_preset
-from memenvs.agents.presets.pretrained import load_pretrained
+from memenvs.agents.presets.pretrained import load_pretrained, pretrained_config
 from memenvs.cli.common import run_command
 
 AGENT = "extobjnav-small"
 #: It has learned from pictures, which a small encoder reads.
-FROM_PICTURES = "extobjnav-small:pictures"
+FROM_PICTURES = "extobjnav-small-pictures"
 #: Seed of the trial whose views are shown; it was chosen.
 VIEWED = 57
 
@@ -45,7 +45,7 @@ def play(report: Report, name: str, title: str, trials: int, agent: str = AGENT,
         agent: Name of the agent.
         **world: Settings of the environment that choose the homes.
     """
-    config = find_preset(agent)
+    config = pretrained_config(agent)
     config = replace(config, eval_kwargs={**config.eval_kwargs, **world})
     env = evaluation_env(config, trials, seed=3)
     results = TrialEvaluator(env, config.eval_steps, trials, maps=True).run(load_pretrained(agent))
@@ -93,7 +93,7 @@ def main() -> None:
         trials = 4 if options.smoke else 32
         play(report, "procedural", "Procedural homes of the test split", trials)
         play(report, "pictures", "The same homes, from pictures of 64 x 48 alone", trials, FROM_PICTURES)
-        viewed = find_preset(FROM_PICTURES)
+        viewed = pretrained_config(FROM_PICTURES)
         if options.smoke:
             viewed = replace(viewed, eval_kwargs={**viewed.eval_kwargs, "max_episode_steps": 8})
         frames = first_person_frames(load_pretrained(FROM_PICTURES), viewed, seed=VIEWED)

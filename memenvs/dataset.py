@@ -18,6 +18,7 @@ from gymnasium.envs.registration import EnvSpec
 
 import memenvs
 from memenvs.core import TrialEnv
+from memenvs.episodes import EnvPolicy, play_episode
 from memenvs.files import atomic_folder, write_file
 from memenvs.json_records import read_record
 from memenvs.plugins import package_versions
@@ -41,9 +42,8 @@ class Source:
         settings: Its settings beside the default ones.
         policy: Description of the policy for the card, as JSON.
         seed: Seed of the environment; trial t of the dataset is its trial t.
-        begin_trial: Function of the number of a trial, called once the environment has begun it. It returns the
-            function that chooses the next action, given True where an episode begins. What the policy draws must depend
-            on the trial alone.
+        begin_trial: Function of the number of a trial, called once the environment has begun it. It returns the policy
+            that plays the trial. What that draws must depend on the trial alone.
         command: Command that makes the dataset, without `--episodes` and `--out`.
         packages: Further packages whose versions the card has.
 
@@ -55,7 +55,7 @@ class Source:
     settings: Mapping[str, Any]
     policy: Mapping[str, Any]
     seed: int
-    begin_trial: Callable[[int], Callable[[bool], Any]]
+    begin_trial: Callable[[int], EnvPolicy]
     command: str
     packages: tuple[str, ...] = ()
 
@@ -311,28 +311,18 @@ def _play_trial(source: Source, trial: int, store: Callable[[EpisodeBuffer], Non
     env = source.env
     sha = hashlib.sha256()
     observation, info = env.reset(seed=source.seed, options={"trial": trial})
-    next_action = source.begin_trial(trial)
+    policy = source.begin_trial(trial)
     while True:
-        observations, infos, outcomes = [observation], [info], []
-        actions: list[Any] = []
-        is_over = False
-        while not is_over:
-            actions.append(next_action(not actions))
-            observation, reward, terminated, truncated, info = env.step(actions[-1])
-            observations.append(observation)
-            infos.append(info)
-            outcomes.append((reward, terminated, truncated))
-            is_over = terminated or truncated
-        rewards, terminations, truncations = zip(*outcomes, strict=True)
+        steps = list(play_episode(env, policy))
         episode: dict[str, Any] = {
             "seed": info["seed"],
-            "options": {"trial": trial, "episode_index": info["episode_index"]},
-            "observations": _stack(observations),
-            "actions": np.array(actions, env.action_space.dtype),
-            "rewards": np.array(rewards),
-            "terminations": np.array(terminations),
-            "truncations": np.array(truncations),
-            "infos": _stack(infos),
+            "options": {"trial": trial, "episode_index": steps[-1].info["episode_index"]},
+            "observations": _stack([observation, *(step.observation for step in steps)]),
+            "actions": np.array([step.action for step in steps], env.action_space.dtype),
+            "rewards": np.array([step.reward for step in steps]),
+            "terminations": np.array([step.terminated for step in steps]),
+            "truncations": np.array([step.truncated for step in steps]),
+            "infos": _stack([info, *(step.info for step in steps)]),
         }
         _hash(sha, episode)
         store(EpisodeBuffer(**episode))
@@ -344,7 +334,7 @@ def _play_trial(source: Source, trial: int, store: Callable[[EpisodeBuffer], Non
 def _stack(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Key -> values of all steps: an array, (T, ...), or a list of texts."""
     columns = {key: [row[key] for row in rows] for key in rows[0]}
-    return {key: each if isinstance(each[0], str) else np.stack(each) for key, each in columns.items()}
+    return {key: column if isinstance(column[0], str) else np.stack(column) for key, column in columns.items()}
 
 
 def _hash(sha: Any, value: Any) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from typing import Generic, TypeVar
+
 import numpy as np
 
 from memenvs.checks import check_generator, check_int, is_int
 from memenvs.task import Options
 
+E = TypeVar("E")
 #: Keys are below this limit.
 KEY_LIMIT = 2**63
 
@@ -31,6 +35,44 @@ def sample_keys(batch: int, rng: np.random.Generator, num_tasks: int = 1) -> np.
     check_generator("rng", rng)
     keys = rng.integers(KEY_LIMIT, size=batch)
     return keys - keys % num_tasks + (keys[0] % num_tasks + np.arange(batch)) % num_tasks
+
+
+class KeyedEpisodes(ABC, Generic[E]):
+    """Base of rules whose episodes each follow from one number, their key.
+
+    Attributes:
+        num_keyed_tasks: Number of tasks of which the remainder of a key chooses one.
+    """
+
+    num_keyed_tasks: int = 1
+
+    @abstractmethod
+    def make_episodes(self, keys: np.ndarray) -> E:
+        """Make the episodes of these keys.
+
+        Args:
+            keys: int64, (B,), >= 0.
+
+        Raises:
+            ValueError: Keys have another type, shape or range.
+        """
+
+    def sample_batch(self, batch: int, rng: np.random.Generator) -> E:
+        """Sample episodes, for instance for supervised training.
+
+        The only draw is `rng.integers(2**63, size=batch)`, the keys of the episodes. So a batch equals as many batches
+        of one, and `sample_batch(1, default_rng([seed, trial, 1 + episode]))` is that episode of the environment with
+        this seed. A batch of several tasks has them in turn, starting with that of the first key.
+
+        Args:
+            batch: B, >= 1.
+            rng: Source of the keys.
+
+        Raises:
+            ValueError: B is below 1.
+            TypeError: `rng` is no generator.
+        """
+        return self.make_episodes(sample_keys(batch, rng, self.num_keyed_tasks))
 
 
 def check_keys(keys: np.ndarray) -> np.ndarray:

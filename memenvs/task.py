@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from inspect import isfunction
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -16,6 +16,9 @@ from memenvs.actions import ActionSpace, check_action_space
 from memenvs.checks import check_int, choices_for
 from memenvs.compilation import COMPILATION
 from memenvs.plugins import load_class
+
+if TYPE_CHECKING:
+    from memenvs.query_task import QueryTask
 
 Observation = dict[str, np.ndarray]
 Options = Mapping[str, Any]
@@ -81,6 +84,8 @@ class BatchTask(ABC):
         config_type: Frozen dataclass of the task's settings; None if it has none.
         observation_settings: Names of settings that only change what is observed: episodes, rewards and ends stay the
             same, so they are free in a test set.
+        query_task: `QueryTask` that makes the same episodes in batches, or "module:Class"; None for a task that is
+            not of this kind.
     """
 
     num_envs: int
@@ -93,6 +98,7 @@ class BatchTask(ABC):
     action_names: tuple[str, ...] = ()
     config_type: ClassVar[type | None] = None
     observation_settings: ClassVar[tuple[str, ...]] = ()
+    query_task: ClassVar[str | type[QueryTask] | None] = None
 
     @abstractmethod
     def __init__(self, num_envs: int, **kwargs: Any) -> None:

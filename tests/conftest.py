@@ -58,6 +58,13 @@ def display() -> Iterator[None]:
         process.wait()
 
 
+@pytest.fixture
+def miniworld(request: pytest.FixtureRequest) -> None:
+    """The package, with a display."""
+    request.getfixturevalue("display")
+    pytest.importorskip("miniworld", reason="needs miniworld: pip install 'memenvs[miniworld]'")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def sb3_logs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Let learners of Stable-Baselines3 share a folder of logs; else each leaves one in /tmp."""

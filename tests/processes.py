@@ -36,6 +36,13 @@ SERVER.set_forkserver_preload(
 )
 
 
+def free_port() -> str:
+    """A port of this machine on which nothing listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
 @dataclass(frozen=True)
 class Done:
     """Result of a process: its exit status (-n if signal n ended it) and its output."""

@@ -89,11 +89,3 @@ def test_a_missing_figure_is_lost_and_a_new_one_is_not(check: Any, capsys: pytes
 def test_files_that_cannot_be_compared_are_refused(check: Any, change: Any, message: str) -> None:
     with pytest.raises(SystemExit, match=message):
         check(change)
-
-
-def test_the_commit_is_unknown_without_git(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(FOLDER))
-    peer = importlib.import_module("_peer")
-    assert peer.commit() != ""
-    monkeypatch.setenv("PATH", "")
-    assert peer.commit() == "unknown"

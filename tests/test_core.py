@@ -310,15 +310,6 @@ def test_seeds_of_the_vector_form():
     assert env.reset(seed=np.int64(4))[1]["seed"].tolist() == [4, 5, 6]
 
 
-def test_without_copies_an_observation_is_valid_for_one_more_step():
-    env = TrialVectorEnv(Corridor, 1, copy=False, max_episode_steps=100)
-    first, _ = env.reset(seed=0)
-    second = env.step(np.zeros(1, int))[0]
-    assert first["cell"] is not second["cell"]
-    third = env.step(np.zeros(1, int))[0]
-    assert third["cell"] is first["cell"]
-
-
 def test_without_copies_final_observations_are_still_right():
     env = TrialVectorEnv(Corridor, 2, copy=False, autoreset_mode="SameStep")
     env.reset(seed=0, options=[{"start": 3}, {}])

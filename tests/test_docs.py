@@ -22,12 +22,10 @@ from generate import FOLDERS, command_line, environments, make_folder
 from generate.docstrings import to_restructured_text
 from generate.examples import EXAMPLES
 from generate.links import PROJECT_PAGES
-from memenvs.agents.cli.parser import make_parser as make_agents_parser
-from memenvs.agents.cli.training import _parse_settings
 from memenvs.agents.experiments.config import with_overrides
 from memenvs.agents.presets import find_preset
 from memenvs.cli import make_parser
-from memenvs.cli.common import parse_settings
+from memenvs.cli.common import json_or_text, parse_settings
 from memenvs.cli.listing import markdown_table
 from memenvs.core import TrialEnv
 from memenvs.docstrings import items, task_sections
@@ -98,7 +96,7 @@ def absent_packages(code: str) -> list[str]:
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """Words of each line of a page's shell blocks that calls one of our two programs."""
+    """Words of each line of a page's shell blocks that calls our program."""
     for block in blocks(text):
         if block.language not in ("bash", "sh", "shell", "console"):
             continue
@@ -108,30 +106,28 @@ def commands(text: str) -> Iterator[list[str]]:
                 while words and re.match(r"\w+=", words[0]):  # a variable of the command's environment
                     del words[0]
                 for position, word in enumerate(words):
-                    if position == 0 and word in command_line.PROGRAMS:
+                    if position == 0 and word == "memenvs":
                         yield words
                         break
-                    if word == "-m" and words[position + 1] in ("memenvs", "memenvs.agents"):
-                        yield [words[position + 1].replace(".", "-"), *words[position + 2 :]]
+                    if word == "-m" and words[position + 1] == "memenvs":
+                        yield words[position + 1 :]
                         break
 
 
 def check_command(words: list[str]) -> None:
     """Raise or exit where a command line is wrong; nothing is run."""
-    if words[0] == "memenvs":
-        options = make_parser().parse_args(words[1:])
-        # else no id, or one of a package of the reader's, such as the template
-        if getattr(options, "id", None) and ":" not in options.id and not options.id.startswith("corridor/"):
-            spec = find_environment(options.id)
-            known = {*setting_names(spec.task), "trial_episodes", "trial_steps", "max_episode_steps"}
-            assert parse_settings(getattr(options, "env_kwargs", None)).keys() <= known
-        return
-    options, extra = make_agents_parser().parse_known_args(words[1:])
-    assert options.takes_settings or not extra, extra
+    options = make_parser().parse_args(words[1:])
     if options.command == "train":
-        with_overrides(
-            find_preset(options.preset), _parse_settings(["0" if each == "SEED" else each for each in extra])
-        )
+        settings = [(name, json_or_text("0" if text == "SEED" else text)) for name, text in options.settings]
+        with_overrides(find_preset(options.preset), settings)
+    id = getattr(options, "id", None) or getattr(options, "target", None) or ""
+    if options.command in ("push", "dataset", "record") and id.startswith(("runs/", "RUN", "agent", "hf:", "model")):
+        return
+    # else no id, or one of a package of the reader's, such as the template
+    if id and ":" not in id and not id.startswith("corridor/"):
+        spec = find_environment(id)
+        names = {*setting_names(spec.task), "trial_episodes", "trial_steps", "max_episode_steps"}
+        assert parse_settings(options.settings).keys() <= names
 
 
 made_pages = cache(make_folder)
@@ -145,9 +141,8 @@ def titles(folder: str) -> set[str]:
 @pytest.mark.slow
 def test_each_environment_and_command_has_a_page():
     assert titles("environments") == {"Environments", *(spec.name.rpartition("-v")[0] for spec in ENVIRONMENTS)}
-    every = {f"{program} {name}" for program, name, _ in command_line.commands()}
-    assert titles("command_line") == {"Command line", *every}
-    assert {f"{program} {name}" for program, examples in EXAMPLES.items() for name in examples} == every
+    assert titles("command_line") == {"Command line", *(f"memenvs {name}" for name in command_line.commands())}
+    assert set(EXAMPLES) == set(command_line.commands())
 
 
 @pytest.mark.slow
@@ -248,8 +243,8 @@ def test_blocks_and_commands_are_found():
     text = f"# Title\n\n```python\na = 1\n```\n\n```bash\n{shell}```\n\n```python\nb = 2\n```\n"
     assert script(text) == "\n\n\na = 1" + 9 * "\n" + "b = 2"
     assert list(commands(text)) == [["memenvs", "list", "--json"]]
-    assert list(commands("```bash\ntorchrun -m memenvs.agents train demo && memenvs warmup\n```")) == [
-        ["memenvs-agents", "train", "demo"],
+    assert list(commands("```bash\ntorchrun -m memenvs train demo && memenvs warmup\n```")) == [
+        ["memenvs", "train", "demo"],
         ["memenvs", "warmup"],
     ]
     assert absent_packages("import numpy, no_such_package.x\nfrom no_other import y\nfrom . import z") == [
@@ -259,7 +254,7 @@ def test_blocks_and_commands_are_found():
     with pytest.raises(SystemExit):
         check_command(["memenvs", "rollout", "Darkroom-v0", "--polcy", "oracle"])
     with pytest.raises(ValueError, match="unknown setting"):
-        check_command(["memenvs-agents", "train", "demo", "--ppo.no_such", "1"])
+        check_command(["memenvs", "train", "demo", "--ppo.no_such", "1"])
 
 
 def test_docstrings_become_restructured_text():

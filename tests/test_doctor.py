@@ -10,8 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from memenvs.__main__ import main
-from memenvs.cli import doctor
+from memenvs.cli import doctor, main
 from memenvs.cli.doctor import EXTRAS, Part, Unavailable, in_own_process
 from memenvs.houses.habitat import egl, package
 from tests.side_files import put_side_files

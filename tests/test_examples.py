@@ -16,7 +16,7 @@ pytestmark = pytest.mark.programs
 
 ROOT = Path(__file__).parents[1]
 #: With tests of their own below.
-KNOWN = ("ppo_memory.py", "demo.py", "gallery.py", "pretrain_encoder.py", "rllib_darkroom.py")
+KNOWN = ("ppo_memory.py", "demo.py", "rllib_darkroom.py", "sb3.py")
 BENCHMARKS = {
     "all.py": ["--only", "import_time"],
     "answers.py": [],
@@ -34,8 +34,6 @@ BENCHMARKS = {
     "pictures.py": [],
     "questions.py": [],
 }
-#: Arguments of examples with many runs that are alike.
-FEWER_RUNS = {"ext_objnav.py": ["--agents", "relic", "k1"], "episodic_qa.py": ["--tables", "wide-words"]}
 #: Take more than four seconds in a smoke test: only nightly.
 SLOWEST = ("kernels.py", "long_context.py", "recall.py")
 #: Compare with Miniworld, so they need a display.
@@ -48,11 +46,6 @@ def run(path: Path, folder: Path, *arguments: str) -> str:
     done = run_python(str(path), *arguments, "--smoke", folder=folder, environ=environ)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def shown(printed: str) -> list[str]:
-    """Lines of an example besides its progress and titles: folders of runs, tables, report."""
-    return [line for line in printed.splitlines() if line.startswith(("done: ", "|", "report: "))]
 
 
 def check_refusal(path: Path, folder: Path) -> None:
@@ -80,91 +73,33 @@ def test_without_a_display_it_says_what_to_install(tmp_path, name):
     assert done.returncode == 1 and "install" in done.stderr.splitlines()[-1], done.stderr
 
 
-def example_params():
-    """Examples; those are nightly whose sweep or study has other tests."""
-    for path in sorted((ROOT / "examples").glob("*.py")):
-        if path.name not in KNOWN:
-            marks = [pytest.mark.nightly] if path.name in ("scene_ablations.py", "visual_match.py") else []
-            yield pytest.param(path, id=path.name, marks=marks)
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
-@pytest.mark.parametrize("path", list(example_params()))
+def test_examples_are_few_and_short():
+    assert len(EXAMPLES) <= 8 + 1  # and that of RLlib, which most people do not have
+    lines = {path.name: len(path.read_text().splitlines()) for path in EXAMPLES}
+    assert lines.pop("ppo_memory.py") <= 350 and max(lines.values()) <= 122
+
+
+@pytest.mark.parametrize("path", [path for path in EXAMPLES if path.name not in KNOWN], ids=lambda path: path.name)
 def test_example(tmp_path, path):
-    arguments = ["--out", "out", *FEWER_RUNS.get(path.name, [])]
-    printed = run(path, tmp_path, *arguments)
-    assert printed
-    assert [each.name for each in tmp_path.iterdir()] == ["out"]
-    if "--show" in path.read_text():  # what is there is shown again as it was printed
-        assert shown(run(path, tmp_path, *arguments, "--show")) == shown(printed) != []
-    if path.name == "ext_objnav.py":  # a run of one's own is played from pictures
-        pictures, agent = path.with_name("ext_objnav_pictures.py"), ("--agent", "out/smoke/relic-0")
-        printed = run(pictures, tmp_path, *agent, "--rows", "copied", "--out", "out/pictures")
-        assert "| pictures, learned from exact observations | 2 |" in printed
-        for refused, words in (
-            (("--agent", "nowhere"), "--agent: must be a folder with a checkpoint, got nowhere"),
-            ((*agent, "--rows", "pictures"), "--rows: must be of exact copied copied-forgetful for this agent, got"),
-        ):
-            done = run_python(str(pictures), *refused, folder=tmp_path)
-            assert done.returncode == 2 and words in done.stderr
-    if path.name == "scene_memory.py":  # the others have the same sweep; this one has two stages
-        check_refusal(path, tmp_path)
+    assert run(path, tmp_path, "--out", "out")
+    assert [file.name for file in tmp_path.iterdir()] == ["out"]
+
+
+def test_plain_stable_baselines3(tmp_path):
+    printed = run(ROOT / "examples" / "sb3.py", tmp_path)
+    assert re.search(r"^\| RecurrentPPO \| \d+\.\d \| \d+\.\d \|$", printed, re.MULTILINE)
 
 
 @pytest.mark.parametrize("encoder", ["cnn", "symbolic"])
 def test_pretrained_encoders(tmp_path, encoder):
-    printed = run(ROOT / "examples" / "pretrain_encoder.py", tmp_path, encoder, "--out", "out")
-    assert "macro-F1 in " in printed and "weights: out/" in printed
+    printed = run(ROOT / "studies" / "ext_objnav_pictures" / "pretrain_encoder.py", tmp_path, encoder, "--out", "out")
+    assert "macro-F1 in " in printed
     assert [each.name for each in tmp_path.iterdir()] == ["out"]
-    assert {path.stem for path in (tmp_path / "out").iterdir()} >= {"train", "validation", "checkpoint"}
-
-
-@pytest.mark.nightly  # test_example makes the main table
-def test_other_tables_of_room_ballet(tmp_path):
-    tables = {
-        "language": 4,
-        "rooms": 1,
-        "dnc": 6,
-        "unlimited": 4,
-        "next": 3,
-        "opposite": 3,
-        "parity": 1,
-    }  # rows, with two layers
-    printed = run(ROOT / "examples" / "room_ballet.py", tmp_path, "--out", "out", "--tables", *tables)
-    rows = [line for line in shown(printed) if line.startswith("|") and not set(line) <= set("|-")]
-    assert (
-        len(rows) == sum(tables.values()) + len(tables) + 3
-    )  # headers, of which Opposite and those with curves have two
-    page = (tmp_path / "out" / "smoke" / "report.html").read_text()
-    assert page.count("<img") == 4  # three of curves and one of attention
-
-
-def test_an_unknown_agent_is_refused(tmp_path):
-    done = run_python(str(ROOT / "examples" / "ext_objnav.py"), "--agents", "relix", folder=tmp_path)
-    assert done.returncode == 2 and "invalid choice: 'relix'" in done.stderr and not list(tmp_path.iterdir())
-
-
-def test_pictures_have_a_table_of_their_own(tmp_path):
-    script = str(ROOT / "examples" / "ext_objnav.py")
-    done = run_python(script, "--agents", "relic", "rgb", folder=tmp_path)
-    assert done.returncode == 2 and "--agents rgb" in done.stderr and not list(tmp_path.iterdir())
-
-
-@pytest.mark.nightly  # test_example makes the table of the others
-def test_the_table_of_pictures(tmp_path):
-    alone = run(ROOT / "examples" / "ext_objnav.py", tmp_path, "--agents", "rgb")
-    assert [line.split("|")[1].strip() for line in shown(alone) if line.startswith("|")][2:] == ["rgb"]
-
-
-@pytest.mark.skipif(not os.environ.get("MEMENVS_DATA"), reason="needs MEMENVS_DATA set to a folder with vln")
-def test_the_task_on_real_graphs(tmp_path):
-    """With the data it is a table like the others; without, the message names what is missing."""
-    script = str(ROOT / "examples" / "vln_tasks.py")
-    done = run_python(script, "--agents", "r2r", "--smoke", "--out", "out", folder=tmp_path)
-    rows = [line for line in shown(done.stdout) if line.startswith("|")]
-    assert done.returncode == 0 and rows[-1].startswith("| shortest path | 100.0 |"), done.stderr
-    without = {key: value for key, value in os.environ.items() if key != "MEMENVS_DATA"}
-    done = run_python(script, "--agents", "r2r", "--out", "none", folder=tmp_path, environ=without)
-    assert done.returncode == 2 and "MEMENVS_DATA is not set" in done.stderr and not (tmp_path / "none").exists()
+    files = {path.stem for path in (tmp_path / "out" / encoder).iterdir()}
+    assert files >= {"train", "validation", "checkpoint", "weights"}
 
 
 def test_demo(tmp_path):
@@ -179,8 +114,8 @@ def test_demo(tmp_path):
     check_refusal(ROOT / "examples" / "demo.py", tmp_path)
 
 
-def test_gallery(tmp_path):
-    out = run(ROOT / "examples" / "gallery.py", tmp_path, "--out", "pictures")
+def test_pictures_of_homes(tmp_path):
+    out = run(ROOT / "docs" / "homes.py", tmp_path, "--out", "pictures")
     drawn = {path.name for path in (tmp_path / "pictures").iterdir()}
     assert {line.split(":")[0].removeprefix("pictures/") for line in out.splitlines()} | {"map_1000.png"} == drawn
     assert len(drawn) >= 4

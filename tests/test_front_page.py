@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from tests.processes import run_python
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PICTURES, RESULTS = (str(ROOT / "docs" / name) for name in ("pictures.py", "results.py"))
+PICTURES, TABLES = (str(ROOT / "docs" / name) for name in ("pictures.py", "tables.py"))
 
 
 def test_the_entry_to_cite_is_of_this_version():
@@ -67,17 +68,18 @@ def test_pictures_are_those_that_the_command_makes(tmp_path):
 
 
 @pytest.mark.programs
-def test_figures_of_results_pages_are_drawn(tmp_path):
-    names = ["episodic_qa", "explorers", "in_context", "room_ballet", "visual_match", "vln"]
-    done = run_python(RESULTS, *names, "--draw", str(tmp_path))
-    assert done.returncode == 0, done.stderr
-    assert sorted(file.name for file in tmp_path.iterdir()) == [f"results_{name}.png" for name in names]
-    for file in tmp_path.iterdir():
-        with Image.open(file) as new, Image.open(ROOT / "docs" / "images" / file.name) as kept:
-            assert (new.size, new.mode) == (kept.size, "P") and len(np.unique(np.asarray(new))) > 50, file.name
+def test_tables_are_those_that_the_command_prints():
+    pages = [README.read_text(), (ROOT / "docs" / "choosing.md").read_text()]
+    names = []
+    for page in pages:
+        for name, table in re.findall(r"<!-- made by: python docs/tables.py (\w+) -->\n((?:\|.*\n)+)", page):
+            names.append(name)
+            done = run_python(TABLES, name)
+            assert done.returncode == 0 and done.stdout.partition("\n\n")[2] == table, f"put what {name} prints there"
+    assert names == ["verdicts", "memory", "choices"]
 
 
 def test_unknown_names_are_refused():
-    for script, name, first in ((PICTURES, "Darkroom", "agent, ExtObjNav-v0"), (RESULTS, "r2r", "in_context")):
+    for script, name, first in ((PICTURES, "Darkroom", "agent, ExtObjNav-v0"), (TABLES, "r2r", "memory, verdicts")):
         done = run_python(script, name)
         assert done.returncode == 2 and f"unknown '{name}'; choose from {first}" in done.stderr

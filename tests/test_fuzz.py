@@ -26,11 +26,13 @@ from memenvs.vln.graph import Graphs
 from memenvs.vln.results import score_paths
 from memenvs.vln.tokenizers import WordPieceTokenizer
 from memenvs.vln.worlds.mp3d import load_cvdn, load_r2r
+from memenvs.vln.worlds.mp3d_graphs import read_scans
 from tests.damage import cut, edit_json, flip_bits, move_block
 from tests.fuzzing import VALUES, attempt, pairs, single, some
 from tests.houses.procthor.made_houses import SIZES, two_rooms, write_houses
 from tests.rollouts import any_action, same
 from tests.vln.test_vln_features import write_hdf5, write_tsv
+from tests.vln.test_vln_files import packed_connectivity
 from tests.vln.toys import NDH, R2R, connectivity, write_data, write_json
 
 BYTES = (flip_bits, cut, move_block)
@@ -127,6 +129,12 @@ FILES = (
         beside="R2R_train.json",
     ),
     File(
+        "connectivity.npz",
+        lambda folder: np.savez_compressed(folder / "connectivity.npz", **packed_connectivity()),
+        read_scans,
+        BYTES,
+    ),
+    File(
         "results.json",
         write_results,
         lambda folder: score_paths("r2r", folder / "results.json", load_r2r(folder, "train")),
@@ -194,9 +202,11 @@ CONFIGS = list({load_task(spec.task).config_type: None for spec in ENVIRONMENTS}
 BY_NAME = {"argnames": "spec", "argvalues": ENVIRONMENTS, "ids": lambda spec: spec.name}
 
 
+@pytest.mark.parametrize("count", [12, pytest.param(2000, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_some_damaged_files(file: File, tmp_path: Path) -> None:
-    assert not list(file_failures(file, 12, 0, tmp_path))
+def test_damaged_files(file: File, count: int, tmp_path: Path) -> None:
+    found = list(file_failures(file, count, 0, tmp_path))
+    assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize("config", CONFIGS)
@@ -209,13 +219,6 @@ def test_some_options(spec: Any) -> None:
     cases = options(spec)
     chosen = np.random.default_rng(0).permutation(len(cases))[:10]
     assert not list(option_failures(spec, [cases[i] for i in chosen]))
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_many_damaged_files(file: File, tmp_path: Path) -> None:
-    found = list(file_failures(file, 2000, 1, tmp_path))
-    assert not found, "\n".join(found)
 
 
 @pytest.mark.nightly

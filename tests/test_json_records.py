@@ -75,7 +75,7 @@ def test_every_reader_names_file_and_record(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=r"two\.jsonl, line 2: .*" + message):
             read_record(tmp_path / "two.jsonl", 1)
         with pytest.raises(UserError, match="--env_kwargs: .*" + message):
-            parse_settings([text])
+            parse_settings([("env_kwargs", text)])
 
 
 def test_byte_order_marks(tmp_path: Path) -> None:

@@ -56,9 +56,9 @@ def test_the_template_is_installed_and_runs(tmp_path: Path) -> None:
     assert "trained, window 4" in (tmp_path / "new.json").read_text()
     code = (  # in one process, as importing torch takes longest
         "from memenvs.agents import make_vec_env, presets\n"
-        "from memenvs.agents.cli import main\n"
+        "from memenvs.cli import main\n"
         "assert main(['train', 'corridor', '--total_steps', '2048', '--json']) == 0\n"
-        "print(type(make_vec_env('corridor/Corridor-v0', 2)).__name__, 'corridor:gru' in presets.preset_descriptions())"
+        "print(type(make_vec_env('corridor/Corridor-v0', 2)).__name__, 'corridor' in presets.PRESETS)"
     )
     trained, rest = run("-c", code).splitlines()
     result = json.loads(trained)

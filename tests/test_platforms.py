@@ -28,7 +28,7 @@ for package in (memenvs, memenvs.agents, memenvs.wrappers):
             count += 1
 assert count > 200, count
 
-from memenvs.agents.cli import main
+from memenvs.cli import main
 
 sys.exit(main(["train", "ci-smoke", "--out", "run", "--total_steps", "1024", "--no-evaluate", "--json"]))
 """

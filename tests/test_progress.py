@@ -11,19 +11,16 @@ from pathlib import Path
 import pytest
 
 import memenvs.cli
-from memenvs.agents.__main__ import main as agents_main
-from memenvs.agents.cli.parser import make_parser
 from memenvs.progress import part_of, progress_bar
 from memenvs.registry import ENVIRONMENTS
 from memenvs.verbalization.language.question_sets import QuestionSet, write_questions
-from tests.agents.verbalization.small_runs import save_untrained
+from tests.agents.papers.emv.small_runs import save_untrained
 
 #: Commands that take less than five seconds, or show progress in another form.
-QUICK = {"list", "test-set", "play", "assets", "score", "doctor", "ask"} | {
+QUICK = {"list", "test-set", "play", "assets", "score", "doctor", "ask", "verbalization", "study"} | {
     "pack",
     "presets",
     "report",
-    "warmup",
     "push",
     "pull",
     "train",
@@ -36,9 +33,8 @@ MEMENVS = {
     "certify": (["Darkroom-Gap-v0", "--quick"], "certifying"),
     "record": (["Darkroom-v0", "--steps", "3", "--out", "video.gif"], "playing"),
     "warmup": ([], "compiling"),
-    "verbalization": (["gate", "--histories", "2"], "questions"),
 }
-#: Both programs write datasets, by the same function; needs Minari.
+#: Needs Minari.
 DATASET = ["dataset", "Darkroom-v0", "--policy", "random", "--episodes", "2", "--out", "darkroom/random-v0", *EPISODE]
 AGENTS = {
     "evaluate": (["run"], "playing the agent"),
@@ -46,7 +42,7 @@ AGENTS = {
     "paths": (["run", "--episodes", "2"], "playing"),
     "record": (["run", "--steps", "16"], "playing the agent"),
     "answer": (["model.zip", "answers.json"], "answering"),
-    "trajectories": ([], ""),  # tests/agents/mtvm/test_trajectories.py
+    "trajectories": ([], ""),  # tests/agents/papers/mtvm/test_trajectories.py
 }
 
 
@@ -71,8 +67,7 @@ def names(parser: object) -> set[str]:
 
 
 def test_every_command_is_known() -> None:
-    assert {*MEMENVS, *QUICK, "dataset"} >= names(memenvs.cli.make_parser())
-    assert {*AGENTS, *QUICK, "dataset"} >= names(make_parser())
+    assert {*MEMENVS, *AGENTS, *QUICK, "dataset"} == names(memenvs.cli.make_parser())
 
 
 def check_bar(main: Callable[[list[str]], int], command: list[str], text: str, terminal: Terminal) -> None:
@@ -93,7 +88,6 @@ def test_environment_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(tmp_path)
     write_houses(tmp_path, two_rooms())
     monkeypatch.setattr("memenvs.cli.warmup.ENVIRONMENTS", ENVIRONMENTS[:1])
-    monkeypatch.setattr("memenvs.verbalization.language.text_only.failures", lambda rates, preset: [])
     for name, (arguments, text) in MEMENVS.items():
         check_bar(memenvs.cli.main, [name, *arguments], text, terminal)
 
@@ -112,10 +106,12 @@ def test_agent_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.chdir(tmp_path)
     save_untrained(tmp_path / "model.zip")
     write_questions(tmp_path / "answers.json", QuestionSet(scale="smoke", lengths=(1,), questions=1))
-    assert agents_main(["train", "ci-smoke", "--out", "run", "--total_steps", "1024", "--no-evaluate", "--json"]) == 0
+    assert (
+        memenvs.cli.main(["train", "ci-smoke", "--out", "run", "--total_steps", "1024", "--no-evaluate", "--json"]) == 0
+    )
     for name, (arguments, text) in AGENTS.items():
         if arguments:
-            check_bar(agents_main, [name, *arguments], text, terminal)
+            check_bar(memenvs.cli.main, [name, *arguments], text, terminal)
 
 
 def test_logs_stay_empty(capsys: pytest.CaptureFixture[str]) -> None:

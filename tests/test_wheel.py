@@ -27,7 +27,7 @@ def wheel(tmp_path_factory) -> Path:
     if listed.returncode != 0:
         pytest.skip("needs a git checkout, which lists the files of the project")
     for name in listed.stdout.rstrip("\0").split("\0"):
-        if not name.startswith(("results/", "docs/", "tests/")) and (ROOT / name).is_file():
+        if not name.startswith(("docs/", "tests/")) and (ROOT / name).is_file():
             copy = folder / "memenvs" / name
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes((ROOT / name).read_bytes())

@@ -130,7 +130,7 @@ class MemoryAlgorithm(SavableAlgorithm):
             raise ValueError(
                 f"the action space must have at most {MAX_ACTION_NUMBERS} numbers, got {math.prod(space.shape):,}: an "
                 "action of that size is a picture, and reinforcement, which tries out noise in each number, does not "
-                "learn to draw it; learn to predict it, as `memenvs-agents train sat-pictures` does"
+                "learn to draw it; learn to predict it, as `memenvs train sat-pictures` does"
             )
         if isinstance(space, spaces.Box) and not space.is_bounded():
             raise ValueError(

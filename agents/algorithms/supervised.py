@@ -18,8 +18,9 @@ from torch import Tensor, nn
 from memenvs.agents.algorithms import archive
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.algorithms.finite import check_finite, check_finite_weights
-from memenvs.agents.algorithms.supervised_config import Split, SupervisedConfig
+from memenvs.agents.algorithms.supervised_config import SupervisedConfig
 from memenvs.agents.devices import torch_device
+from memenvs.query_task import Split
 
 MEMBERS = ("config.json", "state.json", "model.safetensors", "optimizer.safetensors")
 TRAINING = 0
@@ -103,7 +104,7 @@ class SupervisedLearner:
     Difference from the paper:
         The release stores 108,000 episodes and passes over them up to 101 times; here no batch is seen twice. Presets
         for one core use larger batches, a larger learning rate that decays, and calibrated initial weights, with which
-        the four tasks are learned in minutes. `ballet-mvfo:parity` has the settings of the release.
+        the four tasks are learned in minutes. The study `room_ballet` has the recipe of the release.
 
     Args:
         model: Model of the task; all processes start with the weights of the first.

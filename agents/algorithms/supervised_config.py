@@ -8,10 +8,6 @@ from typing import Literal
 from memenvs.agents.algorithms.schedules import linear_schedule
 from memenvs.checks import check_fields
 
-Split = Literal["train", "validation", "test"]
-SPLITS: tuple[Split, ...] = ("train", "validation", "test")
-"""What episodes are for: to learn from, to choose settings by, to evaluate."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class SupervisedConfig:

@@ -1,42 +1,23 @@
-"""The command line `memenvs-agents`, also `python -m memenvs.agents`.
+"""Commands of `memenvs` about agents.
 
-A module holds a group of commands and is imported when one of them runs. Mistakes that can be found without torch are
-reported before it is imported, which takes seconds: commands import the modules that need it after their checks.
+Mistakes that can be found without torch are reported before it is imported, which takes seconds: modules import what
+needs it in `run`, after their checks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from importlib import import_module
-
-import gymnasium as gym
-
-from memenvs.agents.cli.parser import SCRIPT, make_parser
-from memenvs.cli.common import UserError, import_modules, lossy_streams, print_json, run_command
-
-
-@lossy_streams(SCRIPT)
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command.
-
-    Args:
-        arguments: Arguments without the program's name; None for those of the process.
-
-    Returns:
-        Exit status: 0, 2 after a one-line error, or 130 after Ctrl-C.
-    """
-    parser = make_parser()
-    options, extra_arguments = parser.parse_known_args(arguments)
-    if extra_arguments and not options.takes_settings:
-        parser.error(f"unknown arguments: {' '.join(extra_arguments)}")
-
-    def command() -> None:
-        import_modules(options.imports)
-        result = getattr(import_module(f"memenvs.agents.cli.{options.module}"), options.command)(
-            options, extra_arguments
-        )
-        if options.json and result is not None:
-            print_json(result)
-
-    user_errors = (UserError, ValueError, TypeError, OSError, RuntimeError, gym.error.Error)
-    return run_command(f"{parser.prog} {options.command}", command, *user_errors)
+#: As `memenvs.cli.commands.COMMANDS`.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "train": ("memenvs.agents.cli.train", "train a preset, evaluate it and write its report"),
+    "evaluate": ("memenvs.agents.cli.evaluate", "evaluate a run in its evaluation trials, or on a test set"),
+    "report": ("memenvs.agents.cli.report", "write report.html of one run, or of several of the same task"),
+    "presets": ("memenvs.agents.cli.presets", "list the presets, or show the settings of one"),
+    "probe": ("memenvs.agents.cli.probe", "record the attention of a run's ReLIC memory: attention.png and .json"),
+    "paths": ("memenvs.agents.cli.paths", "draw the paths of runs' agents, random and oracle, and a metric by step"),
+    "trajectories": ("memenvs.agents.cli.trajectories", "write an agent's trajectories on the graphs of R2R or CVDN"),
+    "ask": ("memenvs.agents.cli.ask", "type questions about a household robot's life; a trained model answers"),
+    "answer": ("memenvs.agents.cli.answer", "fill a model's answers into a file of `memenvs verbalization questions`"),
+    "study": ("memenvs.agents.cli.study", "train the runs of a study that have no row yet, and print its tables"),
+    "push": ("memenvs.agents.cli.push", "write the agent of a run, with a model card, into a folder or onto the Hub"),
+    "pull": ("memenvs.agents.cli.pull", "make a run folder of a published agent, for evaluate, record and report"),
+}

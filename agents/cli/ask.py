@@ -1,4 +1,4 @@
-"""`memenvs-agents ask`."""
+"""`memenvs ask`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,31 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memenvs.cli.common import UserError, print_json
 
 if TYPE_CHECKING:
-    from memenvs.agents.verbalization.conversation import Conversation, Reply
-    from memenvs.agents.verbalization.prediction import AnsweringModel
+    from memenvs.agents.papers.emv.conversation import Conversation, Reply
+    from memenvs.agents.papers.emv.learner import AnsweringModel
 
+ARGUMENTS = """
+model MODEL?: folder of a run of the preset episodic-qa, or a checkpoint of one (default: the model of the package)
+--life K=2: number of the life, any
+--episodes N=3: its episodes
+--question TEXT*: a question; may be given several times. Without it, questions are the lines of standard input, or are
+    typed, and lines may also be the words that `help` lists, but with --json
+--gold: show the answer by what happened too
+--page OUT_FILE: write a page: the life, the questions (without --question one of each kind), the answers and the key
+    frames on which they depend
+
+In a conversation, `help` lists what else can be typed: gold, life, examples, grammar. Example:
+memenvs ask --life 7 --question "what did you grasp today at about 03 PM?" --gold
+"""
+
+ANSWERER = Path(__file__).parents[1] / "papers" / "emv" / "episodic-qa.zip"
+"""Checkpoint of a trained model that answers questions; it comes with the package."""
 EXAMPLES = 5
 """Questions that are shown as examples."""
 MOST_FRAMES = 3
@@ -30,79 +47,81 @@ COMMANDS = {
 }
 
 
-def ask(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, Any] | None:
+def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
     """Answer questions of `--question`, of standard input, or of a conversation."""
-    check_model(options)
-    if options.page is not None:
-        return _write_page(options)
-    is_typed = not options.question and sys.stdin.isatty()
-    if is_typed and options.json:
+    check_model(arguments)
+    arguments.example = 0
+    if arguments.page is not None:
+        return _write_page(arguments)
+    is_typed = not arguments.question and sys.stdin.isatty()
+    if is_typed and arguments.json:
         raise UserError("--json needs --question, or questions on standard input")
 
-    conversation = _begin(options)
-    lines = options.question or (_typed() if is_typed else filter(None, map(str.strip, sys.stdin)))
-    if options.json:
-        records = [_answer(conversation, text, options) for text in lines]
-        print_json({"model": str(options.model), "life": _life_record(conversation, options), "answers": records})
+    conversation = _begin(arguments)
+    lines = arguments.question or (_typed() if is_typed else filter(None, map(str.strip, sys.stdin)))
+    if arguments.json:
+        records = [_answer(conversation, text, arguments) for text in lines]
+        print_json({"model": str(arguments.model), "life": _life_record(conversation, arguments), "answers": records})
         errors = [record.get("error") for record in records]
     else:
-        _print_life(conversation, options)
+        _print_life(conversation, arguments)
         if is_typed:
-            _print_hints(conversation, options)
-        errors = _converse(conversation, options, lines, is_echoed=not is_typed)
+            _print_hints(conversation, arguments)
+        errors = _converse(conversation, arguments, lines, is_echoed=not is_typed)
     failed = [error for error in errors if error]
     if failed and not is_typed:
         raise UserError(f"{len(failed)} of {len(errors)} questions have no answer; the first: {failed[0]}")
     return None
 
 
-def check_model(options: argparse.Namespace) -> None:
-    """Refuse a model that is not there."""
-    if not options.model.exists():
-        raise UserError(f"argument model: no folder of a run and no checkpoint at {options.model}")
+def check_model(arguments: argparse.Namespace) -> None:
+    """Refuse a model that is not there; without one it is that of the package."""
+    arguments.model = arguments.model or ANSWERER
+    if not arguments.model.exists():
+        raise UserError(f"argument model: no folder of a run and no checkpoint at {arguments.model}")
 
 
-def load_model(options: argparse.Namespace) -> AnsweringModel:
+def load_model(arguments: argparse.Namespace) -> AnsweringModel:
     """Load the model that a command names; it answers with one thread."""
-    check_model(options)
+    check_model(arguments)
 
     import torch
 
-    from memenvs.agents.verbalization.experiment import load_answering
+    from memenvs.agents.papers.emv.experiment import load_answering
 
     torch.set_num_threads(1)  # the models are small: more threads wait for each other
-    return load_answering(options.model)
+    return load_answering(arguments.model)
 
 
-def _begin(options: argparse.Namespace) -> Conversation:
+def _begin(arguments: argparse.Namespace) -> Conversation:
     """Load the model and let it read the life."""
-    from memenvs.agents.verbalization.conversation import Conversation
+    from memenvs.agents.papers.emv.conversation import Conversation
 
-    return Conversation(load_model(options), options.life, options.episodes)
+    return Conversation(load_model(arguments), arguments.life, arguments.episodes)
 
 
-def _write_page(options: argparse.Namespace) -> dict[str, Any]:
+def _write_page(arguments: argparse.Namespace) -> dict[str, Any]:
     """Write a page with the answers to `--question`, or to one question of each kind."""
-    if options.page.suffix != ".html":
-        raise UserError(f"argument --page: must end with .html, got {options.page}")
+    if arguments.page.suffix != ".html":
+        raise UserError(f"argument --page: must end with .html, got {arguments.page}")
 
-    from memenvs.agents.verbalization.life_page import write_life_page
+    from memenvs.agents.papers.emv.life_page import write_life_page
 
-    conversation = _begin(options)
-    questions = options.question or conversation.examples(len(conversation.model.config.kinds))
+    conversation = _begin(arguments)
+    questions = arguments.question or conversation.examples(len(conversation.model.config.kinds))
     try:
-        page = write_life_page(options.page, conversation, questions, f"Life {options.life} of a household robot")
+        page = write_life_page(arguments.page, conversation, questions, f"Life {arguments.life} of a household robot")
     except ValueError as error:  # a question that is none of the grammar
         raise UserError(f"argument --question: {error}") from None
-    if not options.json:
+    if not arguments.json:
         print(f"page: {page.resolve()}")
     return {"page": str(page.resolve())}
 
 
-def _answer(conversation: Conversation, text: str, options: argparse.Namespace) -> dict[str, Any]:
+def _answer(conversation: Conversation, text: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return an answer, or why there is none, as JSON."""
     try:
-        return _record(conversation, text, conversation.ask(text), options.gold)
+        return _record(conversation, text, conversation.ask(text), arguments.gold)
     except ValueError as error:
         return {"question": text, "error": str(error), "unknown_words": list(getattr(error, "words", ()))}
 
@@ -118,7 +137,7 @@ def _typed() -> Iterator[str]:
 
 
 def _converse(
-    conversation: Conversation, options: argparse.Namespace, lines: Iterable[str], *, is_echoed: bool
+    conversation: Conversation, arguments: argparse.Namespace, lines: Iterable[str], *, is_echoed: bool
 ) -> list[str | None]:
     """Answer lines, which are questions or `COMMANDS`; return for each question why it has no answer, or None."""
     last: Reply | None = None
@@ -132,7 +151,7 @@ def _converse(
         if text.lower() in ("quit", "exit"):
             break
         if word == "life" and rest:
-            changed = _other_life(conversation, options, rest)
+            changed = _other_life(conversation, arguments, rest)
             last, conversation = (None, changed) if changed else (last, conversation)
         elif text.lower() == "gold":
             gold = f"{last.gold}  (the answer is {last.category})" if last else "There was no question yet."
@@ -140,8 +159,8 @@ def _converse(
         elif text.lower() == "life":
             _print_episodes(conversation)
         elif text.lower() == "examples":
-            options.example += EXAMPLES
-            _print_examples(conversation, options.example)
+            arguments.example += EXAMPLES
+            _print_examples(conversation, arguments.example)
         elif text.lower() == "grammar":
             _print_grammar()
         elif text.lower() in ("help", "?"):
@@ -155,7 +174,7 @@ def _converse(
                 continue
             errors.append(None)
             print(last.answer)
-            _print_details(conversation, last, options.gold)
+            _print_details(conversation, last, arguments.gold)
     return errors
 
 
@@ -170,20 +189,20 @@ def _print_error(conversation: Conversation, error: ValueError) -> None:
         print(f"{error}{f'; this life is {_dates(conversation)}' * is_of_time}")
 
 
-def _other_life(conversation: Conversation, options: argparse.Namespace, rest: list[str]) -> Conversation | None:
+def _other_life(conversation: Conversation, arguments: argparse.Namespace, rest: list[str]) -> Conversation | None:
     """Go to another life; None, with a message, if the numbers are wrong."""
-    numbers = [int(each) if each.isdecimal() else -1 for each in rest]
+    numbers = [int(word) if word.isdecimal() else -1 for word in rest]
     if len(numbers) > 2 or min(numbers) < 0:
         print("life N [EPISODES]: one or two whole numbers, such as life 7 or life 7 5")
         return None
     try:
-        changed = type(conversation)(conversation.model, *[*numbers, options.episodes][:2])
+        changed = type(conversation)(conversation.model, *[*numbers, arguments.episodes][:2])
     except ValueError as error:
         print(error)
         return None
-    options.life, options.episodes, options.example = numbers[0], len(changed.history), 0
-    _print_life(changed, options)
-    _print_hints(changed, options)
+    arguments.life, arguments.episodes, arguments.example = numbers[0], len(changed.history), 0
+    _print_life(changed, arguments)
+    _print_hints(changed, arguments)
     return changed
 
 
@@ -194,31 +213,29 @@ def _dates(conversation: Conversation) -> str:
     return f"from {date_text(conversation.history.starts[0])} to {date_text(conversation.history.ends[-1])}"
 
 
-def _print_life(conversation: Conversation, options: argparse.Namespace) -> None:
+def _print_life(conversation: Conversation, arguments: argparse.Namespace) -> None:
     from memenvs.verbalization.diary import date_text
 
     history = conversation.history
     count = len(history)
     print(
-        f"Life {options.life} of a household robot: {count} episode{'s' * (count != 1)}, {history.num_frames} key "
+        f"Life {arguments.life} of a household robot: {count} episode{'s' * (count != 1)}, {history.num_frames} key "
         f"frames, {_dates(conversation)}.\nIt is now {date_text(history.question_time)}."
     )
 
 
-def _print_hints(conversation: Conversation, options: argparse.Namespace) -> None:
+def _print_hints(conversation: Conversation, arguments: argparse.Namespace) -> None:
     memory = conversation.model.settings.memory
     print(
-        f"{_describe(options)} has read the key frames once, into its memory ({memory}), and knows nothing else.\n"
+        f"{_describe(arguments)} has read the key frames once, into its memory ({memory}), and knows nothing else.\n"
         "Type a question, such as:"
     )
-    _print_examples(conversation, options.example)
+    _print_examples(conversation, arguments.example)
     print("Or: gold, life, examples, grammar, help, quit.")
 
 
-def _describe(options: argparse.Namespace) -> str:
-    from memenvs.agents.cli.parser import ANSWERER
-
-    return "The model of the package" if options.model == ANSWERER else f"The model {options.model}"
+def _describe(arguments: argparse.Namespace) -> str:
+    return "The model of the package" if arguments.model == ANSWERER else f"The model {arguments.model}"
 
 
 def _print_examples(conversation: Conversation, start: int) -> None:
@@ -235,7 +252,7 @@ def _print_episodes(conversation: Conversation) -> None:
 
 
 def _print_grammar() -> None:
-    from memenvs.agents.verbalization.conversation import grammar_forms
+    from memenvs.agents.papers.emv.conversation import grammar_forms
 
     print("{time} is such as: yesterday at 10:36, three days ago, on June 4 at 02 PM, in the last two hours")
     for family, wording in grammar_forms():
@@ -243,7 +260,7 @@ def _print_grammar() -> None:
 
 
 def _print_details(conversation: Conversation, reply: Reply, gold: bool) -> None:
-    """Print the key frames that count most, and the gold answer if it is wanted."""
+    """Print the key frames that count most, and with `gold` the gold answer."""
     from memenvs.verbalization.diary import date_text
 
     if reply.is_outside:
@@ -282,12 +299,12 @@ def _record(conversation: Conversation, text: str, reply: Reply, gold: bool) -> 
     return record
 
 
-def _life_record(conversation: Conversation, options: argparse.Namespace) -> dict[str, Any]:
+def _life_record(conversation: Conversation, arguments: argparse.Namespace) -> dict[str, Any]:
     from memenvs.verbalization.diary import date_text, describe_episode
 
     history = conversation.history
     return {
-        "seed": options.life,
+        "seed": arguments.life,
         "now": date_text(history.question_time),
         "key_frames": history.num_frames,
         "episodes": [

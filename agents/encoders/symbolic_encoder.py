@@ -16,7 +16,7 @@ from memenvs.agents.encoders.visual import channels_first, load_weights, read_te
 from memenvs.files import write_file
 from memenvs.houses.classes import YCB_CLASSES
 
-#: Weights that `examples/pretrain_encoder.py symbolic` wrote.
+#: Weights that `studies/ext_objnav_pictures/pretrain_encoder.py symbolic` wrote.
 WEIGHTS = Path(__file__).with_name("symbolic.safetensors")
 #: Rows and columns of a picture.
 PICTURE_SIZE = (48, 64)

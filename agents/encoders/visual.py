@@ -16,7 +16,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from memenvs.files import write_file
 from memenvs.houses.classes import YCB_CLASSES
 
-#: Weights that `examples/pretrain_encoder.py cnn` wrote.
+#: Weights that `studies/ext_objnav_pictures/pretrain_encoder.py cnn` wrote.
 WEIGHTS = Path(__file__).with_name("visual.safetensors")
 #: Rows and columns of the input image.
 IMAGE_SIDE = 128

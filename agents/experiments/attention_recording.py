@@ -131,7 +131,7 @@ def record_attention(
     if not isinstance(policy, MemoryPolicy) or not isinstance(policy.memory, RelicMemory):
         raise ValueError(
             f"memory must be 'relic' to have its attention recorded, got {name!r}; the paths of an agent with any "
-            "memory are drawn by `memenvs-agents paths`"
+            "memory are drawn by `memenvs paths`"
         )
     if env.num_envs != 1:
         raise ValueError(f"env must be one environment, got {env.num_envs}")

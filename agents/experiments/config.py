@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from memenvs.agents.algorithms.ppo_config import PPOConfig
-from memenvs.agents.experiments.registry import LearnerSpec, find_learner, find_learner_by_name, learners
+from memenvs.agents.experiments.registry import (
+    Experiment,
+    LearnerSpec,
+    find_learner,
+    find_learner_by_name,
+    learners,
+)
 from memenvs.checks import check_fields, choices_for
 from memenvs.files import check_writable
 from memenvs.json_records import parse_json
@@ -25,22 +31,19 @@ class RunConfig:
         env_kwargs: Settings of the training environment, JSON on the command line.
         n_envs: Copies of the environment; >= 1.
         total_steps: Length of the run in the learner's `unit`, >= 1: environment steps of all copies together, updates
-            (`imitation`) or batches (`supervised`). Only whole rollouts are played: training ends with the first one
-            that reaches this number.
+            or batches. Only whole rollouts are played: training ends with the first one that reaches this number.
         seed: Seed of everything random; >= 0.
         device: "auto", "cpu", "cuda" or a GPU of several, such as "cuda:1".
         threads: CPU threads of PyTorch; 0 leaves PyTorch's own choice.
-        learner: Settings of a registered learner, which choose the learner by their class: `PPOConfig`, `DQNConfig`,
-            `ImitationConfig`, `SupervisedConfig` or `QuestionConfig`. In JSON and on the command line they have the
-            learner's name: "ppo", "dqn", "imitation", "supervised" or "questions". With the last two, which learn from
-            batches and do not act, fields in `ACTING` must keep their defaults.
-        policy: Settings of the policy (`MemoryPolicy`, or `MTVMPolicy` with `ImitationConfig`), or of the model that
-            predicts (`BalletModel`, `PictureModel`, `Answerer`); JSON on the command line.
+        learner: Settings of a registered learner, which choose the learner by their class, such as `PPOConfig`,
+            `DQNConfig` or `SupervisedConfig`. In JSON and on the command line they have the learner's name, such as
+            "ppo". With one that learns from batches and does not act, fields in `ACTING` must keep their defaults.
+        policy: Settings of the policy (`MemoryPolicy`, or the learner's own), or of the model that predicts; JSON on
+            the command line.
         encoder_from: Folder of a run, or checkpoint, whose encoder (features extractor and embedding of the previous
             action) this run starts with; "{seed}" in it stands for this run's seed. None starts with new weights. A
-            frozen encoder must come from somewhere: needed with `policy.freeze_features`. `ImitationConfig` takes all
-            weights, and also accepts a file of PREVALENT's weights. `QuestionConfig` takes memory, embedding of key
-            frames and shared vectors, and needs a source with `policy.freeze_memory`; `SupervisedConfig` takes nothing.
+            frozen encoder must come from somewhere: needed with `policy.freeze_features`. Learners of papers may take
+            other weights; what learns to predict takes nothing, unless its `Experiment` says what.
         eval_kwargs: Changes to `env_kwargs` for evaluation, such as a held-out split. JSON on the command line.
         eval_envs: Copies of the environment in evaluation and validation, which decide their trials and the actions
             drawn, whatever `n_envs` is; >= 1.
@@ -102,6 +105,14 @@ class RunConfig:
     def kind(self) -> LearnerSpec:
         """The registered kind of learner."""
         return find_learner(self.learner)
+
+    def make_experiment(self) -> Experiment:
+        """Make what trains, evaluates and reports the run; imports torch.
+
+        Raises:
+            ValueError: The learner predicts, and the environment has no prediction task.
+        """
+        return self.kind.make_experiment(self.env)
 
     def use_threads(self) -> None:
         """Give PyTorch in this process the run's number of CPU threads."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import EVALUATION_SEED, evaluation_env, trained_policy
-from memenvs.agents.experiments.play import play_trials
+from memenvs.agents.experiments.play import PlayedStep, play_trials
 from memenvs.dataset import Source, make_spec_env
 from memenvs.registry import find_environment, full_id
 
@@ -32,6 +32,24 @@ def seed_of(card: Mapping[str, Any]) -> int:
     return card["seed"] - EVALUATION_SEED
 
 
+class AgentPlayer:
+    """The actions of an agent, which plays a trial in a copy of the environment.
+
+    Args:
+        steps: The agent's steps.
+    """
+
+    def __init__(self, steps: Iterator[PlayedStep]) -> None:
+        self._steps = steps
+
+    def begin(self) -> None:
+        """Do nothing: the steps go on from one episode to the next."""
+
+    def action(self) -> Any:
+        """Return the next action."""
+        return next(self._steps).actions[0]
+
+
 def run_source(run: RunDirectory, seed: int, checkpoint: str | None = None) -> Source:
     """Make the source of a dataset: a run's agent in its evaluation trials.
 
@@ -48,8 +66,8 @@ def run_source(run: RunDirectory, seed: int, checkpoint: str | None = None) -> S
         ValueError: The environment is none of this package, or the checkpoint is broken.
     """
     config = run.config
-    given = {**config.env_kwargs, **config.eval_kwargs}
-    settings = {name: value for name, value in given.items() if name not in OBSERVATION_SETTINGS}
+    all_settings = {**config.env_kwargs, **config.eval_kwargs}
+    settings = {name: value for name, value in all_settings.items() if name not in OBSERVATION_SETTINGS}
     id = full_id(config.env)
     row = find_environment(id)
     if all({**row.defaults, **settings}.get(limit) is None for limit in ("trial_episodes", "trial_steps")):
@@ -58,15 +76,15 @@ def run_source(run: RunDirectory, seed: int, checkpoint: str | None = None) -> S
     policy = trained_policy(run, seed, checkpoint)
     agent_env = evaluation_env(config, 1, seed)
 
-    def begin_trial(trial: int) -> Callable[[bool], Any]:
+    def begin_trial(trial: int) -> AgentPlayer:
         agent_env.seed(EVALUATION_SEED + seed)
         agent_env.set_options({"trial": trial})
         policy.generator.manual_seed(int(np.random.default_rng([seed, trial]).integers(2**62)))
         steps = play_trials(policy, agent_env, agent_env.reset(), deterministic=config.kind.deterministic)
-        return lambda begins_episode: next(steps).actions[0]
+        return AgentPlayer(steps)
 
     file = run.checkpoint_path(checkpoint)
-    command = ["memenvs-agents", "dataset", str(run.path), "--checkpoint", file.name, "--seed", str(seed)]
+    command = ["memenvs", "dataset", str(run.path), "--checkpoint", file.name, "--seed", str(seed)]
     return Source(
         env=env,
         settings=settings,

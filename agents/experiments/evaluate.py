@@ -43,7 +43,7 @@ def algorithm_of(config: RunConfig) -> type[MemoryAlgorithm]:
     """
     if not config.kind.acts:
         raise ValueError(f"run must be of an agent that acts, got one that learns to predict in {config.env}")
-    experiment: Any = config.kind.make_experiment()
+    experiment: Any = config.make_experiment()
     return experiment.algorithm
 
 
@@ -270,7 +270,7 @@ def evaluate_and_compare(
     for episode, image in agent.maps.items():
         write_file(run.path / f"{episode.replace(' ', '_')}.png", image_png(image))
     if name == "evaluation":
-        experiment: Any = run.config.kind.make_experiment()
+        experiment: Any = run.config.make_experiment()
         experiment.draw_evaluation(run, policy, seed, **changes)
     return results
 

@@ -48,7 +48,7 @@ def first_person_frames(
         (frame,) = env.unwrapped.get_images()
         return add_caption(np.asarray(frame)[:, :VIEW_SIDE], text)
 
-    shown: list[list[np.ndarray]] = []
+    columns: list[list[np.ndarray]] = []
     try:
         policy.check_env(env)
         observation = env.reset()
@@ -63,7 +63,7 @@ def first_person_frames(
                     bar = add_caption(np.zeros((VIEW_SIDE, VIEW_SIDE, 3), np.uint8), f"{title}{end} {length} steps")
                     last = views[-1].copy()  # the environment has begun the next episode
                     last[:-VIEW_SIDE] = bar[:-VIEW_SIDE]
-                    shown.append([*views, last])
+                    columns.append([*views, last])
                 number, length, views = number + 1, 0, []
                 if number > max(episodes):
                     break
@@ -72,12 +72,12 @@ def first_person_frames(
                 views.append(view(f"{title}step {length}"))
     finally:
         env.close()
-    ends = [each[-1] for each in shown]
+    ends = [column[-1] for column in columns]
     gap = np.full((len(ends[0]), _GAP, 3), 255, np.uint8)
     frames = []
-    for row in zip_longest(*shown):
-        now = [end if each is None else each for each, end in zip(row, ends, strict=True)]
-        frames.append(np.concatenate([part for each in now for part in (each, gap)][:-1], 1))
+    for row in zip_longest(*columns):
+        pictures = [end if picture is None else picture for picture, end in zip(row, ends, strict=True)]
+        frames.append(np.concatenate([part for picture in pictures for part in (picture, gap)][:-1], 1))
     return frames
 
 

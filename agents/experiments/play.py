@@ -201,8 +201,8 @@ def trial_options(first: int, count: int, layouts: Sequence[int] | None = None) 
     """
     options: list[dict[str, Any]] = [{"trial": first // count} for _ in range(count)]
     if layouts is not None:
-        for i, each in enumerate(options):
-            each["layout"] = int(layouts[(first + i) % len(layouts)])
+        for i, option in enumerate(options):
+            option["layout"] = int(layouts[(first + i) % len(layouts)])
     return options
 
 

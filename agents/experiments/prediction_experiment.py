@@ -67,11 +67,6 @@ class PredictionExperiment(Experiment):
         """Make model and learner, for training and evaluation; see `Experiment.check`."""
         processes.split_evenly("supervised.batch_size", config.learner.batch_size)
         self.load_first_stage(config, make_run_learner(config).model)
-        pretraining = config.policy.get("pretraining_steps", 0)
-        if pretraining >= config.total_steps:
-            raise ValueError(
-                f"policy.pretraining_steps must be below total_steps ({config.total_steps}), got {pretraining}"
-            )
         self.check_eval_kwargs(config)
 
     def check_eval_kwargs(self, config: RunConfig) -> None:
@@ -156,7 +151,7 @@ def make_run_model(config: RunConfig, changes: Mapping[str, Any] | None = None) 
         ValueError: The environment is no prediction task, or a setting is not allowed.
         TypeError: A setting does not exist, or the run does not learn to predict.
     """
-    experiment = config.kind.make_experiment()
+    experiment = config.make_experiment()
     if not isinstance(experiment, PredictionExperiment):
         raise TypeError(f"run must learn to predict, got one that learns with {config.kind.name!r}")
     with torch.random.fork_rng(devices=[]):

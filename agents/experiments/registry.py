@@ -1,7 +1,7 @@
 """Registry of learners: name -> config class and `Experiment` class of a kind of learner.
 
 A `LearnerSpec` names its classes as "module:Class". They are imported when a run needs them, so that no run loads the
-code of another paper.
+code of another paper. Papers register their own (`memenvs.agents.papers`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class LearnerSpec:
     Attributes:
         name: Key of its settings in `config.json` and on the command line, such as "ppo".
         config: "module:Class" of its config, a frozen dataclass; the module that defines it imports no torch.
-        experiment: "module:Class" of its `Experiment`.
+        experiment: "module:Class" of its `Experiment`; None: that of the environment (`register_prediction`).
         unit: What `RunConfig.total_steps` counts.
         acts: True if it acts in environments; False if it learns to predict from batches.
         deterministic: True if its agent is evaluated by its most likely actions instead of sampled ones.
@@ -36,7 +36,7 @@ class LearnerSpec:
 
     name: str
     config: str
-    experiment: str
+    experiment: str | None
     unit: str = "environment steps"
     acts: bool = True
     deterministic: bool = False
@@ -46,9 +46,13 @@ class LearnerSpec:
         """Config class."""
         return load_class(self.config)
 
-    def make_experiment(self) -> Experiment:
-        """Make an `Experiment` of this kind; imports torch."""
-        return load_class(self.experiment)()
+    def make_experiment(self, env: str) -> Experiment:
+        """Make the `Experiment` of runs of this kind in an environment; imports torch.
+
+        Raises:
+            ValueError: The environment has no prediction task, and this kind learns nothing else.
+        """
+        return load_class(self.experiment or _find_prediction(env))()
 
 
 class Experiment(ABC):
@@ -115,6 +119,7 @@ class Experiment(ABC):
 
 
 _LEARNERS: dict[str, LearnerSpec] = {}
+_PREDICTIONS: dict[str, str] = {}
 
 
 def register_learner(learner: LearnerSpec) -> None:
@@ -128,6 +133,28 @@ def register_learner(learner: LearnerSpec) -> None:
     """
     if _LEARNERS.setdefault(learner.name, learner) != learner:
         raise ValueError(f"name of a learner must be new, got {learner.name!r}, which is {_LEARNERS[learner.name]}")
+
+
+def register_prediction(env: str, experiment: str) -> None:
+    """Say whose model learns to predict in an environment, with the learner `supervised`.
+
+    Args:
+        env: Id of the environment.
+        experiment: "module:Class" of a `PredictionExperiment`. Registering the same one again has no effect.
+
+    Raises:
+        ValueError: The environment has another one.
+    """
+    if _PREDICTIONS.setdefault(env, experiment) != experiment:
+        raise ValueError(f"env must be new, got {env!r}, whose model is that of {_PREDICTIONS[env]}")
+
+
+def _find_prediction(env: str) -> str:
+    """Return the class that is registered for an environment."""
+    if env not in _PREDICTIONS:
+        choices = choices_for(env, _PREDICTIONS)
+        raise ValueError(f"env must be one that can be learned by prediction, got {env!r}; {choices}")
+    return _PREDICTIONS[env]
 
 
 def learners() -> tuple[LearnerSpec, ...]:
@@ -178,27 +205,9 @@ register_learner(
 )
 register_learner(
     LearnerSpec(
-        name="imitation",
-        config="memenvs.agents.mtvm.imitation_config:ImitationConfig",
-        experiment="memenvs.agents.mtvm.experiment:ImitationExperiment",
-        unit="updates",
-        deterministic=True,
-    )
-)
-register_learner(
-    LearnerSpec(
         name="supervised",
         config="memenvs.agents.algorithms.supervised_config:SupervisedConfig",
-        experiment="memenvs.agents.sat.experiment:SATExperiment",
-        unit="batches",
-        acts=False,
-    )
-)
-register_learner(
-    LearnerSpec(
-        name="questions",
-        config="memenvs.agents.verbalization.config:QuestionConfig",
-        experiment="memenvs.agents.verbalization.experiment:QuestionExperiment",
+        experiment=None,
         unit="batches",
         acts=False,
     )

@@ -65,9 +65,9 @@ def write_report(runs: Runs, folder: Path) -> Path:
         report.text(line)
     groups: dict[Any, list[RunDirectory]] = {}  # runs that are reported by the same function
     for run in runs:
-        groups.setdefault(type(run.config.kind.make_experiment()).add_to_report, []).append(run)
+        groups.setdefault(type(run.config.make_experiment()).add_to_report, []).append(run)
     for group in groups.values():
-        group[0].config.kind.make_experiment().add_to_report(report, group)
+        group[0].config.make_experiment().add_to_report(report, group)
     add_settings(report, runs)
     return report.write(folder / "report.html")
 
@@ -246,7 +246,7 @@ def _learning_curves(runs: Runs) -> dict[str, tuple[str, str]]:
     """Metric -> name of its picture and label of its axis, of each learner."""
     curves: dict[str, tuple[str, str]] = {}
     for run in runs:
-        experiment: Any = run.config.kind.make_experiment()
+        experiment: Any = run.config.make_experiment()
         curves |= experiment.learning_curves
     return curves
 

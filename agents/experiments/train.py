@@ -31,7 +31,7 @@ def check_config(config: RunConfig, processes: Processes | None = None) -> None:
         TypeError: A setting does not exist.
     """
     torch_device(config.device)
-    config.kind.make_experiment().check(config, processes or Processes())
+    config.make_experiment().check(config, processes or Processes())
 
 
 def train_run(run: RunDirectory, *, quiet: bool = False) -> Any:
@@ -59,7 +59,7 @@ def train_run(run: RunDirectory, *, quiet: bool = False) -> Any:
     """
     try:
         with _stop_signals(run):
-            model = run.config.kind.make_experiment().train(run, quiet=quiet)
+            model = run.config.make_experiment().train(run, quiet=quiet)
             if run.stop_signal is not None:  # too late to stop
                 raise KeyboardInterrupt
             return model

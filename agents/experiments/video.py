@@ -57,7 +57,7 @@ def load_model(file: Path, env: str, settings: dict[str, Any], seed: int = 1) ->
     name = Checkpoint.read(file).config["algorithm"]
     id = find_environment(env).id
     for config in (
-        RunConfig(env=id, env_kwargs=settings, learner=each.config_type()) for each in learners() if each.acts
+        RunConfig(env=id, env_kwargs=settings, learner=kind.config_type()) for kind in learners() if kind.acts
     ):
         if algorithm_of(config).__name__ == name:
             policy = algorithm_of(config).load(file).policy

@@ -9,7 +9,6 @@ from typing import Any
 
 from memenvs.agents.memory.base import EXTRA_INPUTS, ExtraInputs, Memory, State, StepInputs
 from memenvs.agents.memory.flash import chosen_package
-from memenvs.agents.memory.sizes import check_largest
 from memenvs.checks import choices_for
 from memenvs.plugins import caller_place, check_class_path, class_path, load_class, load_plugins
 
@@ -21,7 +20,6 @@ __all__ = [
     "MemorySpec",
     "State",
     "StepInputs",
-    "check_largest",
     "make_memory",
     "memories",
     "memory_spec",

@@ -13,7 +13,7 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps, step_ranges
-from memenvs.agents.memory.sizes import check_sizes
+from memenvs.agents.sizes import check_sizes
 
 COSINE_EPS = 1e-6
 """Added to the product of two norms, so that the similarity to a cell of zeros is 0, not NaN."""

@@ -12,8 +12,8 @@ from memenvs.agents.memory.attention import masked_softmax
 from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps, step_ranges
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.kernels.frmqn_cpu import FRMQNSequence
-from memenvs.agents.memory.sizes import check_sizes
 from memenvs.agents.memory.step_log import append, empty_log, view_log
+from memenvs.agents.sizes import check_sizes
 
 RECURRENT = ("hidden", "cell", "read")
 """Entries of the state that the LSTM passes from step to step, float (B, D) each; `read` is the read vector."""

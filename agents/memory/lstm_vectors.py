@@ -11,7 +11,7 @@ from memenvs.agents.memory.attention import KeyWindow, attend
 from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.recurrent import LSTMMemory, RecurrentConfig
-from memenvs.agents.memory.sizes import check_sizes
+from memenvs.agents.sizes import check_sizes
 
 INITIAL_STEPS = 64
 """Initial slots of a memory without a capacity."""

@@ -146,6 +146,16 @@ class MemoryLayer(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Read the most relevant chunks of each query, by attention within each of them.
 
+        A query q reads in two steps. With C = 3 chunks of n = 2 tokens and k = 2 of them chosen::
+
+            relevance of a chunk    r_c = q' . mean(m_c)            (B, Q, C)      1.0  -2.0   0.5
+            chosen, and weights     p = softmax(r of the best k)    (B, Q, k)      .62    -    .38
+            within each of them     w_c = softmax(q'' . m_ci)       (B, Q, k, n)   .9 .1       .5 .5
+            weight of a token       p_c w_ci                        (B, Q, k n)    .56 .06     .19 .19
+            read                    mix(value(sum of weight m))     (B, Q, D)
+
+        q' and q'' are the query with a projection of keys folded in, the second for each head.
+
         Args:
             query: float, (B, Q, D).
             tokens: N tokens of each of B sequences.

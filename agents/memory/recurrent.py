@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps, step_ranges
-from memenvs.agents.memory.sizes import check_sizes
+from memenvs.agents.sizes import check_sizes
 
 SATURATED = 1e4
 """Gate input that closes (negative) or opens (positive) a gate exactly: its sigmoid is 0 or 1 in any precision."""
@@ -101,6 +101,14 @@ class RecurrentMemory(Memory):
 
     def _run_pieces(self, embedding: Tensor, resets: Tensor, state: State) -> tuple[Tensor, State]:
         """Run the network over sequences that are cut at their resets.
+
+        A reset would stop a sequence in the middle. So each piece between resets becomes a sequence of its own, and
+        PyTorch runs all of them as one packed batch, the longest first. With B = 2, T = 4 and resets at (0, 3) and
+        (1, 1), steps are numbered 0 to 3 and 4 to 7::
+
+            pieces          A = 0 1 2   B = 3   C = 4   D = 5 6 7
+            longest first   A  D  B  C
+            packed          0 5 3 4 | 1 6 | 2 7        batch_sizes 4, 2, 2
 
         Args:
             embedding: float, (B, T, D_in).
@@ -271,6 +279,11 @@ class LSTMMemory(RecurrentMemory):
 
 def _with_gate_steps(embedding: Tensor, inserted: Tensor) -> tuple[Tensor, Tensor]:
     """Insert steps that empty the memory, and fill up each sequence with steps that keep it.
+
+    With a reset before step c of the first of two sequences, x empties and - keeps, so that L = 5::
+
+        a b c d     ->     a b x c d
+        e f g h            e f g h -
 
     Args:
         embedding: float, (B, T, D_in).

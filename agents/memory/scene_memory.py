@@ -16,8 +16,8 @@ from memenvs.agents.memory.attention import checkpointed
 from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.place_codes import sinusoid
-from memenvs.agents.memory.sizes import check_sizes
 from memenvs.agents.memory.step_log import append, empty_log, view_log
+from memenvs.agents.sizes import check_sizes
 
 TimeEmbedding = Literal["exponential", "sinusoidal", "none"]
 POSITION_SCALE = 5.0

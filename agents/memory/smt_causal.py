@@ -14,10 +14,10 @@ from memenvs.agents.memory.attention import KeyWindow, attend, rotate, rotation_
 from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.scene_memory import POSITION_SCALE
-from memenvs.agents.memory.sizes import check_sizes
 from memenvs.agents.memory.smt import AttentionBlock
 from memenvs.agents.memory.step_log import append, empty_log, put, reserve, view_log
 from memenvs.agents.memory.transformer import Rotation
+from memenvs.agents.sizes import check_sizes
 
 POSE_FEATURES = 6
 """Features of a pose that are stored with each key and value, see `pose_features`."""

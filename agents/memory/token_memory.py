@@ -14,9 +14,9 @@ from memenvs.agents.memory.chunking import Chunks
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.place_codes import TIME_MODULUS, TimeIndex, query_time_indices, sinusoid, time_indices
 from memenvs.agents.memory.reader import MemoryReader
-from memenvs.agents.memory.sizes import check_sizes
 from memenvs.agents.memory.timeline import Timeline, earlier_visits, join_steps, next_state, shifted, take_steps
 from memenvs.agents.memory.tokens import Tokens
+from memenvs.agents.sizes import check_sizes
 from memenvs.retention import STRATEGY_NAMES
 
 MAX_ELEMENTS = 1 << 22

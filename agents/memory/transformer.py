@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memenvs.agents.memory.attention import rotate
-from memenvs.agents.memory.sizes import check_sizes
+from memenvs.agents.sizes import check_sizes
 
 Rotation = tuple[Tensor, Tensor]
 """Cosine and sine, float (B, T, width) each; from `rotation_factors`."""

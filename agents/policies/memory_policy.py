@@ -17,14 +17,7 @@ from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from stable_baselines3.common.vec_env import VecEnv
 from torch import Tensor, nn
 
-from memenvs.agents.memory import (
-    EXTRA_INPUTS,
-    ExtraInputs,
-    State,
-    StepInputs,
-    check_largest,
-    make_memory,
-)
+from memenvs.agents.memory import EXTRA_INPUTS, ExtraInputs, State, StepInputs, make_memory
 from memenvs.agents.memory.allocator import AdaptiveAllocator
 from memenvs.agents.memory.base import STRATEGY
 from memenvs.agents.policies.acting import ActingPolicy, PolicyOutput
@@ -41,6 +34,7 @@ from memenvs.agents.policies.policy_arguments import (
     with_default_places,
 )
 from memenvs.agents.policies.small_sizes import with_size
+from memenvs.agents.sizes import check_largest
 from memenvs.agents.vec_env import episode_horizon
 from memenvs.checks import plain
 from memenvs.task import PHASE

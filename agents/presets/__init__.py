@@ -1,4 +1,4 @@
-"""Presets: complete settings of runs, with their ablations and baselines as named variants."""
+"""Presets: complete settings of runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from memenvs.agents.experiments.config import RunConfig
-from memenvs.agents.presets.preset import SEPARATOR, Preset, Variant
+from memenvs.agents.presets.preset import Preset
 from memenvs.checks import choices_for
 from memenvs.plugins import caller_place, load_plugins
 
@@ -15,10 +15,7 @@ __all__ = [
     "FAMILIES",
     "PRESETS",
     "Preset",
-    "Variant",
     "find_preset",
-    "folder_name",
-    "preset_descriptions",
     "register_preset",
 ]
 
@@ -29,9 +26,7 @@ PLUGINS = "memenvs.presets"
 _MODULES = {
     "ReLIC: in-context reinforcement learning over the episodes of a trial": ("relic", "RELIC_PRESETS"),
     "Scene Memory Transformer: exploration of unseen homes": ("smt", "SMT_PRESETS"),
-    "Spatially-Aware Transformer: Room Ballet": ("sat", "SAT_PRESETS"),
-    "Spatially-Aware Transformer: reinforcement learning": ("sat_rl", "SAT_RL_PRESETS"),
-    "Spatially-Aware Transformer: memories of pictures": ("sat_pictures", "PICTURE_PRESETS"),
+    "Spatially-Aware Transformer: what to keep, and where it was": ("sat", "SAT_PRESETS"),
     "MTVM: instruction following (R2R, CVDN)": ("mtvm", "MTVM_PRESETS"),
     "Episodic memory verbalization: questions about a robot's days": ("verbalization", "VERBALIZATION_PRESETS"),
 }
@@ -51,24 +46,24 @@ _PLACES: dict[str, str] = {}
 
 
 def register_preset(name: str, preset: Preset, family: str) -> None:
-    """Register a preset of one's own, for `memenvs-agents presets` and `train`.
+    """Register a preset of one's own, for `memenvs presets` and `train`.
 
     An installed package names a function that calls this in its entry points `memenvs.presets`.
 
     Args:
-        name: Its name, without ":", which begins the name of a variant.
+        name: Its name.
         preset: The preset; making its `RunConfig` imports no torch.
         family: Title under which `presets` lists it.
 
     Raises:
-        ValueError: The name is taken or has a ":"; a taken name is reported with both places. Registering an equal
-            preset again has no effect.
+        ValueError: The name is empty or taken; a taken name is reported with both places. Registering an equal preset
+            again has no effect.
         TypeError: It is no `Preset`.
     """
     if not isinstance(preset, Preset):
         raise TypeError(f"preset must be a Preset, got {preset!r}")
-    if not isinstance(name, str) or not name or SEPARATOR in name:
-        raise ValueError(f"name of a preset must be a text without {SEPARATOR!r}, got {name!r}")
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"name of a preset must be a text that is not empty, got {name!r}")
     place = caller_place()
     for title, presets in _families():
         if name in presets:
@@ -102,40 +97,17 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def preset_descriptions() -> dict[str, str]:
-    """Every name that `find_preset` knows, "preset" or "preset:variant" -> one line about it."""
-    names = {}
-    for _, family in _families():
-        for name, preset in family.items():
-            names[name] = preset.about
-            names |= {f"{name}{SEPARATOR}{variant}": each.about for variant, each in preset.variants.items()}
-    return names
-
-
 def find_preset(name: str) -> RunConfig:
-    """Settings of a preset, or of one of its variants.
+    """Settings of a preset.
 
     Args:
-        name: "darkroom", or "darkroom:k1" for a variant.
+        name: Its name, such as "darkroom".
 
     Raises:
-        ValueError: There is no such preset or variant; the message lists the nearest names.
+        ValueError: There is no such preset; the message lists the nearest names.
     """
-    base, separator, variant = name.partition(SEPARATOR)
-    preset = next((family[base] for _, family in _families() if base in family), None)
-    if preset is None:
-        raise ValueError(
-            f"unknown preset {name!r}; {choices_for(name, preset_descriptions())} (`memenvs-agents presets` lists them)"
-        )
-    if not separator:
-        return preset.config
-    try:
-        return preset.variant(variant)
-    except ValueError as error:
-        more = f" (`memenvs-agents presets {base}` lists them)" * bool(preset.variants)
-        raise ValueError(f"preset {base!r}: {error}{more}") from None
-
-
-def folder_name(name: str, seed: int) -> str:
-    """Name of the folder of a run, such as "darkroom-k1-0" of "darkroom:k1" with seed 0."""
-    return f"{name.replace(SEPARATOR, '-')}-{seed}"
+    for _, family in _families():
+        if name in family:
+            return family[name].config
+    names = [preset for _, family in _families() for preset in family]
+    raise ValueError(f"unknown preset {name!r}; {choices_for(name, names)} (`memenvs presets` lists them)")

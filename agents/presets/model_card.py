@@ -76,8 +76,8 @@ policy = load_pretrained("{PLACEHOLDER}")
 Loading executes nothing of this folder: weights are in safetensors, the rest is JSON.
 
 ```bash
-memenvs-agents pull {PLACEHOLDER} --out runs/{name}
-memenvs-agents evaluate runs/{name}
+memenvs pull {PLACEHOLDER} --out runs/{name}
+memenvs evaluate runs/{name}
 ```
 
 ## Training

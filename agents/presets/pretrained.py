@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from memenvs.agents.algorithms import archive
-from memenvs.agents.experiments.config import CONFIG, RunConfig, check_new, read_config
+from memenvs.agents.experiments.config import CONFIG, RunConfig, check_new, read_config, with_overrides
 from memenvs.agents.experiments.directory import CHECKPOINT, best_checkpoint
 from memenvs.agents.experiments.evaluate import policy_from_checkpoint
 from memenvs.agents.policies.acting import ActingPolicy
@@ -18,11 +19,21 @@ from memenvs.files import write_file
 from memenvs.json_records import format_json
 
 _WEIGHTS = Path(__file__).with_name("weights")
-#: Preset -> checkpoint of a run of it, without what only training needs (`drop_training_state`); docs/in_context.md has
-#: how each was trained.
+#: Agent -> checkpoint of a run, without what only training needs (`drop_training_state`). The studies `ext_objnav` and
+#: `ext_objnav_pictures` have how each was trained.
 PRETRAINED = {
     "extobjnav-small": _WEIGHTS / "extobjnav-small.zip",
-    "extobjnav-small:pictures": _WEIGHTS / "extobjnav-small-pictures.zip",
+    "extobjnav-small-pictures": _WEIGHTS / "extobjnav-small-pictures.zip",
+}
+#: Changes of the preset `extobjnav-small` with which an agent was trained. The second sees pictures of 64 x 48 alone;
+#: a frozen encoder estimates symbolic observations from them.
+_CHANGES: dict[str, list[tuple[str, Any]]] = {
+    "extobjnav-small": [],
+    "extobjnav-small-pictures": [
+        ("env_kwargs.obs_mode", "rgb"),
+        ("env_kwargs.image_size", [48, 64]),
+        ("env_kwargs.encoder", "symbolic"),
+    ],
 }
 
 
@@ -69,14 +80,16 @@ def unpack_pretrained(name: str, folder: str | PathLike[str]) -> Path:
     target = Path(folder)
     check_new(target)
     write_file(target / CHECKPOINT, PRETRAINED[name].read_bytes())
-    write_file(target / CONFIG, format_json(find_preset(name).to_json()).encode())  # last: now the folder holds a run
+    write_file(
+        target / CONFIG, format_json(pretrained_config(name).to_json()).encode()
+    )  # last: now the folder holds a run
     return target
 
 
 def _find(name: str | PathLike[str]) -> tuple[RunConfig, archive.File]:
     """Settings and checkpoint of an agent."""
     if str(name) in PRETRAINED:
-        return find_preset(str(name)), PRETRAINED[str(name)]
+        return with_overrides(find_preset("extobjnav-small"), _CHANGES[str(name)]), PRETRAINED[str(name)]
     folder = Path(name)
     if not str(name).startswith(HUB):
         if not folder.is_dir():

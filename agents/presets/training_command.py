@@ -7,24 +7,23 @@ import shlex
 from typing import Any
 
 from memenvs.agents.experiments.config import RunConfig, difference, with_overrides
-from memenvs.agents.presets import find_preset, preset_descriptions
+from memenvs.agents.presets import PRESETS
 
 
 def training_command(config: RunConfig) -> str | None:
     """Return the command: the nearest preset and the settings that differ; None without one."""
     wanted = json.loads(json.dumps(config.to_json()))
     found: list[tuple[int, str, list[tuple[str, Any]]]] = []
-    for name in preset_descriptions():
-        preset = find_preset(name)
-        if preset.kind == config.kind:
-            pairs = _overrides(json.loads(json.dumps(preset.to_json())), wanted)
-            if difference(with_overrides(preset, pairs), config) is None:
+    for name, preset in PRESETS.items():
+        if preset.config.kind == config.kind:
+            pairs = _overrides(json.loads(json.dumps(preset.config.to_json())), wanted)
+            if difference(with_overrides(preset.config, pairs), config) is None:
                 found.append((len(pairs), name, pairs))
     if not found:
         return None
     _, name, pairs = min(found, key=lambda each: each[0])
     settings = (f"--{key} {shlex.quote(json.dumps(value))}" for key, value in pairs)
-    return " ".join(["memenvs-agents train", name, *settings])
+    return " ".join(["memenvs train", name, *settings])
 
 
 def _overrides(preset: dict[str, Any], wanted: dict[str, Any]) -> list[tuple[str, Any]]:

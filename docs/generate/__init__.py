@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 #: Folders of generated pages below docs/. They are not committed: .gitignore names them.
-FOLDERS = ("environments", "memories", "algorithms", "presets", "command_line", "api", "project")
+FOLDERS = ("environments", "memories", "algorithms", "presets", "command_line", "api", "studies", "project")
 
 
 def make_folder(folder: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 
 from generate.markdown import code, page, section, settings_table, table
-from generate.results import Result, all_results, linked, results_table, study_page
+from generate.results import Result, all_results, linked, results_table
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.experiments.registry import find_learner_by_name
 from memenvs.agents.vec_env import check_observation_space
@@ -105,11 +105,11 @@ import numpy as np
 import torch
 
 from memenvs.agents import SupervisedConfig, SupervisedLearner
-from memenvs.agents.sat.model import BalletModel
-from memenvs.agents.sat.prediction import BalletPrediction
-from memenvs.room_ballet.tasks import make_ballet
+from memenvs.agents.papers.sat.learner import make_prediction
+from memenvs.query_task import make_query_task
 
-model = BalletPrediction(BalletModel(make_ballet("ABA"), memory="sat-pm", dim=32, heads=1, layers=2, mlp_dim=32))
+task = make_query_task("memenvs/RoomBallet-ABA-v0", {})
+model = make_prediction(task, {"memory": "sat-pm", "dim": 32, "heads": 1, "layers": 2, "mlp_dim": 32})
 learner = SupervisedLearner(model, SupervisedConfig(batch_size=8, learning_rate=1e-3), total_steps=5, seed=0)
 learner.learn(5, on_step=lambda log: print(log["loss"], log["accuracy"]))
 
@@ -118,16 +118,17 @@ with torch.no_grad():
     print(model.scores(episodes)["accuracy"].mean(), model.ideal(episodes)["accuracy"].mean())
 """,
         "supervised",
+        commands=("memenvs train room-ballet", "memenvs study room_ballet"),
     ),
     Algorithm(
-        "verbalization.prediction",
-        "QuestionAnswering",
+        "papers.emv.learner",
+        "SlotAnswering",
         """
 import torch
 
 from memenvs.agents import SupervisedLearner
-from memenvs.agents.verbalization.config import QuestionConfig
-from memenvs.agents.verbalization.experiment import make_question_answering
+from memenvs.agents.papers.emv.config import QuestionConfig
+from memenvs.agents.papers.emv.experiment import make_question_answering
 
 data = {"scale": "smoke", "questions": 2}
 memory = {"dim": 16, "layers": 2, "heads": 2, "mlp_dim": 16}
@@ -138,7 +139,7 @@ learner = SupervisedLearner(model, QuestionConfig(batch_size=4), total_steps=3, 
 learner.learn(3, on_step=lambda log: print(log["answer_loss"], log["auxiliary_loss"], log["accuracy"]))
 """,
         "questions",
-        commands=("memenvs-agents train episodic-qa", "python examples/episodic_qa.py"),
+        commands=("memenvs train episodic-qa", "memenvs study episodic_qa"),
     ),
     Algorithm(
         "memory.allocator",
@@ -174,9 +175,10 @@ model.learn(400)
 print(model.policy.allocator.strategies, model.policy.allocator(torch.ones(1, 1)))  # Q of each
 """,
         config="AllocatorConfig",
+        commands=("memenvs train sat-visual-match", "memenvs study visual_match"),
     ),
     Algorithm(
-        "mtvm.imitation",
+        "papers.mtvm.learner",
         "ImitationA2C",
         """
 from memenvs.agents import ImitationA2C, make_vec_env
@@ -202,7 +204,7 @@ results = TrialEvaluator(env, n_steps=500, n_trials=8).run(OraclePolicy(env))
 curve = results.curve("return")
 print(curve.mean, curve.stderr)  # by episode of the trial
 """,
-        commands=("memenvs-agents evaluate runs/darkroom-0", "memenvs-agents report runs/darkroom-0"),
+        commands=("memenvs evaluate runs/darkroom-0", "memenvs report runs/darkroom-0"),
     ),
     Algorithm(
         "algorithms.distributed",
@@ -220,8 +222,8 @@ model = PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy_kwargs, proce
 model.learn(256)
 """,
         commands=(
-            "torchrun --nproc_per_node 4 -m memenvs.agents train extobjnav --out runs/nav",
-            "accelerate launch --multi_gpu --num_processes 4 -m memenvs.agents train extobjnav --out runs/nav",
+            "torchrun --nproc_per_node 4 -m memenvs train extobjnav --out runs/nav",
+            "accelerate launch --multi_gpu --num_processes 4 -m memenvs train extobjnav --out runs/nav",
         ),
     ),
 )
@@ -327,11 +329,11 @@ def _uses(algorithm: Algorithm) -> list[tuple[str, str]]:
         rows += [("without a GPU (Gloo)", YES), ("resume with another number of processes", NO)]
     elif algorithm.name == "SupervisedLearner":
         rows = [
-            ("Room Ballet, as `BalletPrediction`", YES),
+            ("tasks that ask about what was watched (`QueryTask`), with SAT's models", YES),
             ("an own task, as a subclass of `PredictionModel`", YES),
             ("several processes", _mark(_learns_in_processes(of))),
         ]
-    elif algorithm.name == "QuestionAnswering":
+    elif algorithm.name == "SlotAnswering":
         rows = [
             ("`EpisodicQA-v0`, `-Tiny`, `-Long`", YES),
             ("memories that give their vectors: `ct` and its relatives, `lstm-on`, `lstm-o1`; `none`", YES),
@@ -370,17 +372,16 @@ def _mark(yes: bool) -> str:
 def _results(algorithm: Algorithm) -> list[Result]:
     if algorithm.name == "AdaptiveAllocator":
         return [
-            each
-            for each in all_results()
-            if "allocation" in each.config.policy or getattr(each.config.learner, "allocator", None) is not None
+            result
+            for result in all_results()
+            if "allocation" in result.config.policy or getattr(result.config.learner, "allocator", None) is not None
         ]
-    return [each for each in all_results() if each.config.kind.name == algorithm.learner]
+    return [result for result in all_results() if result.config.kind.name == algorithm.learner]
 
 
 def _commands(algorithm: Algorithm, results: list[Result]) -> str:
-    studies = dict.fromkeys(study_page(each.study)[1] for each in results)
-    presets = [f"memenvs-agents train {each.preset}" for each in results[:1]]
-    return code("\n".join([*presets, *studies, *algorithm.commands]), "bash") if results or algorithm.commands else ""
+    studies = dict.fromkeys(result.command for result in results)
+    return code("\n".join([*studies, *algorithm.commands]), "bash") if results or algorithm.commands else ""
 
 
 def _parameters(algorithm: Algorithm) -> str:

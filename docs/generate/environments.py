@@ -17,14 +17,15 @@ from pictures import PICTURES, Picture, make_picture
 LAST_STEPS = 98
 #: Pages about the environments of a family.
 FURTHER_PAGES = {
-    "objectnav": "[Results](../in_context.md). [Houses of your own](../houses.md).",
-    "exploration": "[Results](../explorers.md). [Houses of your own](../houses.md).",
-    "faces": "[Measurements and deviations from the paper](../research_notes/faces.md).",
-    "room_ballet": "[Results](../room_ballet.md).",
-    "two_rooms": "[Results](../visual_match.md).",
-    "verbalization": "[The household, its questions and their shortcuts](../verbalization.md).",
-    "visual_match": "[Results](../visual_match.md).",
-    "vln": "[Results](../vln.md). [Data](../guides/vln_data.md).",
+    "objectnav": "[Results](../studies/ext_objnav.md). [Houses of your own](../houses.md).",
+    "ballet3d": "[Results](../studies/pictures.md).",
+    "exploration": "[Results](../studies/scene_memory.md). [Houses of your own](../houses.md).",
+    "faces": "[Results](../studies/pictures.md).",
+    "room_ballet": "[Results](../studies/room_ballet.md).",
+    "two_rooms": "[Results](../studies/visual_match.md).",
+    "verbalization": "[Results](../studies/episodic_qa.md). [Questions and shortcuts](../guides/episodic_qa.md).",
+    "visual_match": "[Results](../studies/visual_match.md).",
+    "vln": "[Results](../studies/vln_memory.md). [Data](../guides/vln_data.md).",
 }
 _EXAMPLE = """
 import gymnasium as gym

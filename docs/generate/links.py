@@ -9,13 +9,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 REPOSITORY = "https://github.com/memenvs/memenvs/blob/main/"
+_STUDIES = sorted(ROOT.glob("studies/*/page.md"))
 #: Files outside docs/ that the site shows, and the page of each.
 PROJECT_PAGES = {
     "README.md": "index.md",
     "ARCHITECTURE.md": "project/architecture.md",
     "CHANGELOG.md": "project/changelog.md",
     "CONTRIBUTING.md": "project/contributing.md",
-    "studies/needs_memory/page.md": "project/needs_memory.md",
+    "studies/README.md": "studies/index.md",
+    **{f"studies/{file.parent.name}/page.md": f"studies/{file.parent.name}.md" for file in _STUDIES},
 }
 
 _LINK = re.compile(r"(?<=\]\()(?!\w+:|#|<)([^)#\s]+)(#[^)\s]*)?(?=\))")

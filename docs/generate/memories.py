@@ -1,4 +1,4 @@
-"""One page for each memory, from its class, its settings and the runs in results/."""
+"""One page for each memory, from its class, its settings and the rows of studies."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from generate.markdown import code, page, section, table
-from generate.results import all_results, linked, memory_of, memory_page, presets_with, results_table
+from generate.results import all_results, linked, memory_of, memory_page, results_table
 from memenvs.agents.memory import MEMORIES, MemorySpec, make_memory, memory_spec, required_inputs
-from memenvs.agents.memory.sizes import LARGEST
 from memenvs.agents.policies.small_sizes import SMALL
+from memenvs.agents.presets import PRESETS
+from memenvs.agents.sizes import LARGEST
 from memenvs.docstrings import attributes, docstring_sections, field_default
 
 #: Section of the docstring of a memory's class, or of its config where several memories share a class -> its title.
@@ -208,10 +209,12 @@ def example(name: str) -> str:
 
 def _results(name: str) -> str:
     own = [
-        each for each in all_results() if memory_of(each.config) == name and not each.config.policy.get("single_steps")
+        result
+        for result in all_results()
+        if memory_of(result.config) == name and not result.config.policy.get("single_steps")
     ]
-    presets = ", ".join(f"`{each}`" for each in presets_with(name))
-    trained = f"Presets with this memory: {presets}." if presets else "No preset uses this memory."
+    presets = ", ".join(f"`{preset}`" for preset, value in PRESETS.items() if memory_of(value.config) == name)
+    trained = f"Presets with this memory: {presets}." if presets else f"In any preset: `--policy.memory {name}`."
     if not own:
         return f"No study of this repository has a result of it yet. {trained}"
     about = "Mean and 95 % interval over seeds. The pages of the studies have all tables and their commands."

@@ -1,14 +1,13 @@
-"""The table of presets, and one page for each with its settings and variants."""
+"""The table of presets, and one page for each with its settings."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from generate.markdown import code, page, section, table
-from generate.results import Result, all_results, environment_name, flat_settings, memory_of, memory_page, results_table
+from generate.results import environment_name, flat_settings, memory_of, memory_page, results_of_preset, results_table
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.presets import FAMILIES, PRESETS, Preset
-from memenvs.agents.presets.preset import SEPARATOR
 
 
 def make_pages() -> dict[str, str]:
@@ -18,9 +17,9 @@ def make_pages() -> dict[str, str]:
 
 def _index() -> str:
     intro = (
-        "A preset has all settings of a run. `memenvs-agents train NAME` trains it, and `memenvs-agents train "
-        "NAME:VARIANT` one of its variants. Steps are environment steps if nothing else is given. Times are of "
-        "learning on one core, where they were measured. Results are means over seeds, with 95 % intervals."
+        "A preset has all settings of a run. `memenvs train NAME` trains it. Any setting can be changed, such "
+        "as the memory with `--policy.memory lstm`. Steps are environment steps if nothing else is given. Times are "
+        "of learning on one core. Results are means over seeds, with 95 % intervals; studies compare methods."
     )
     columns = ("preset", "environment", "memory", "learner", "steps", "time", "result")
     parts = [section(title, table(columns, map(_row, family, family.values()))) for title, family in FAMILIES.items()]
@@ -29,8 +28,8 @@ def _index() -> str:
 
 
 def _row(name: str, preset: Preset) -> list[str]:
-    config, result = preset.config, _result(name)
-    published = f"{config.score} {result.score()}".replace("+-", "±") if result else "-"
+    config, results = preset.config, results_of_preset(name)
+    published = f"{config.score} {results[0].score()}".replace("+-", "±") if results else "-"
     return [
         f"[`{name}`]({name}.md)",
         environment_name(config),
@@ -52,27 +51,12 @@ def _memory(config: RunConfig) -> str:
 
 
 def _time(name: str, preset: Preset) -> str:
-    result = _result(name)
-    hours = None if result is None else result.hours()
-    return preset.time or "-" if hours is None else f"{max(1, round(60 * hours))} min"
-
-
-def _result(name: str) -> Result | None:
-    """Runs of the preset itself, or of a variant with the same settings."""
-    return next((each for each in all_results() if each.config == PRESETS[name].config), None)
+    """Time that was measured for the preset, else that of its runs in a study."""
+    seconds = [result.seconds for result in results_of_preset(name) if result.seconds is not None]
+    return preset.time or (f"{max(1, round(seconds[0] / 60))} min" if seconds else "-")
 
 
 def _preset(name: str, preset: Preset) -> str:
-    names = {name, *(f"{name}{SEPARATOR}{variant}" for variant in preset.variants)}
-    results = [each for each in all_results() if each.preset in names]
-    variants = [
-        (
-            f"`{SEPARATOR}{variant}`",
-            each.about,
-            ", ".join(f"`{key}={_value(value)}`" for key, value in each.overrides.items()),
-        )
-        for variant, each in preset.variants.items()
-    ]
     about = table(
         ("", ""),
         [
@@ -87,13 +71,9 @@ def _preset(name: str, preset: Preset) -> str:
         f"`{name}`",
         f"{preset.about[0].upper()}{preset.about[1:]}.",
         about,
-        code(f"memenvs-agents train {name}", "bash"),
-        section("Results", results_table(results)),
+        code(f"memenvs train {name}", "bash"),
+        section("Results", results_table(results_of_preset(name))),
         section("Settings", f"Those that differ from the defaults.\n\n{_settings(preset.config)}"),
-        section(
-            "Variants",
-            table(("variant", "one line", "settings that differ from the preset"), variants) if variants else "",
-        ),
     )
 
 

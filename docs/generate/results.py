@@ -1,13 +1,11 @@
-"""Figures of the runs in results/, for the pages of memories, algorithms and presets."""
+"""Figures of the rows of studies, for the pages of memories, algorithms and presets."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,69 +14,82 @@ from generate.markdown import table
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.statistics import format_digits
 from memenvs.agents.memory import MEMORIES
-from memenvs.agents.presets import PRESETS, find_preset
-from memenvs.agents.presets.preset import SEPARATOR
-from memenvs.agents.sat.config import BalletModelConfig
-from memenvs.agents.studies.in_context_tables import LAST_EPISODE
-from memenvs.agents.studies.layout_evaluation import layout_scores
-from memenvs.agents.studies.study_results import has_results, metric_means, read_result
-from memenvs.files import list_files
+from memenvs.agents.papers.sat.config import BalletModelConfig
+from memenvs.agents.presets import PRESETS
+from memenvs.agents.study import ROWS, Rows, find_studies, load_study, read_rows, settings_hash
 
-ROOT = Path(__file__).parents[2]
-#: Overrides of a run that make no other agent of it: the first stage that it starts from, the size of its evaluation,
-#: the device that it learned on.
-SAME_AGENT = ("encoder_from", "eval_trials", "device")
-#: Evaluations of a run, the first of which counts.
+#: Evaluation of a run that counts: the first of these that it has. "homes" has the mean of each metric by home.
 EVALUATIONS = ("evaluation", "homes")
 
 
 @dataclass(frozen=True)
 class Result:
-    """Runs of one preset with different seeds.
+    """Runs of one method in one task of a study, with different seeds.
 
     Attributes:
-        preset: Name that `find_preset` knows.
-        config: Settings of the preset.
-        folders: Folder of each run, or its place beside the table that has its row.
+        study: Name of the study.
+        task: Name of the task.
+        method: Name of the method.
+        config: Settings, without the seed.
+        scores: float64, (seeds,), or (seeds, episodes) of a trial of several.
+        seconds: CPU seconds of a run, where they were measured.
     """
 
-    preset: str
+    study: str
+    task: str
+    method: str
     config: RunConfig
-    folders: tuple[Path, ...]
-
-    @property
-    def study(self) -> str:
-        """Name of the folder of results/."""
-        return self.folders[0].parent.name
+    scores: np.ndarray
+    seconds: float | None
 
     def score(self) -> str:
         """Mean and 95 % interval over seeds; of trials, those of the first and the last episode."""
-        if has_results(self.folders[0], "homes"):
-            return format_digits(layout_scores(self.folders, self.config.score).mean(1))
-        means = metric_means(self.folders, self.config.score)
-        if means.ndim == 1 or means.shape[1] == 1:
-            return format_digits(means.reshape(len(means)))
-        means = means[:, :LAST_EPISODE]
-        first, last = (format_digits(means[:, episode]) for episode in (0, -1))
-        return f"{first} to {last} (episodes 1 to {means.shape[1]})"
+        if self.scores.ndim == 1 or self.scores.shape[1] == 1:
+            return format_digits(self.scores.reshape(len(self.scores)))
+        first, last = (format_digits(self.scores[:, episode]) for episode in (0, -1))
+        return f"{first} to {last} (episodes 1 to {self.scores.shape[1]})"
 
-    def hours(self) -> float | None:
-        """Mean hours of learning on one core, where the runs have recorded them."""
-        if not has_results(self.folders[0], "curve"):
-            return None
-        return float(np.mean([read_result(folder, "curve")["hours"][-1] for folder in self.folders]))
+    @property
+    def command(self) -> str:
+        """Command that makes all runs of the study."""
+        return f"memenvs study {self.study}"
 
 
 @cache
 def all_results() -> tuple[Result, ...]:
-    """Presets and variants with runs in results/; ablations that are none of them are left out."""
-    found: dict[tuple[str, str], list[Path]] = {}
-    for file in list_files(ROOT / "results", "*/*.jsonl"):
-        for row in map(json.loads, file.read_text().splitlines()):
-            evaluated = any(name in row["evaluations"] for name in EVALUATIONS)
-            if "preset" in row and evaluated and set(row["overrides"]) <= set(SAME_AGENT):
-                found.setdefault((file.parent.name, row["preset"]), []).append(file.with_name(row["run"]))
-    return tuple(Result(name, find_preset(name), tuple(runs)) for (_, name), runs in found.items())
+    """Every method in every task of the studies that has rows of trained agents."""
+    results = []
+    for name, file in find_studies().items():
+        study, rows = load_study(file), read_rows(file.with_name(ROWS))
+        for task, configs in study.configs.items():
+            for method, config in configs.items():
+                scores = _scores(rows, task, method, config.score)
+                if len(scores):
+                    seconds = [row.get("cpu_seconds") for row in rows.of(task, method)]
+                    measured = [second for second in seconds if second is not None]
+                    mean = float(np.mean(measured)) if measured else None
+                    results.append(Result(name, task, method, config, scores, mean))
+    return tuple(results)
+
+
+def _scores(rows: Rows, task: str, method: str, metric: str) -> np.ndarray:
+    """Scores of the first of `EVALUATIONS` that a method has; empty without any."""
+    if rows.results(task, method, EVALUATIONS[0]):
+        return rows.means(task, method, metric)
+    return np.array([np.mean(homes[metric]) for homes in rows.results(task, method, EVALUATIONS[1])])
+
+
+def results_of_preset(name: str) -> list[Result]:
+    """Results with the settings of a preset. Devices and sizes of evaluations may differ."""
+    same = _as_trained(PRESETS[name].config)
+    return [result for result in all_results() if _as_trained(result.config) == same]
+
+
+def _as_trained(config: RunConfig) -> str:
+    """Hash of the settings on which training depends: those of evaluation and device are the defaults."""
+    evaluation = ("seed", "device", "encoder_from", "eval_kwargs", "eval_steps", "eval_trials", "eval_all_layouts")
+    defaults = RunConfig()
+    return settings_hash(replace(config, **{name: getattr(defaults, name) for name in evaluation}))
 
 
 def memory_of(config: RunConfig) -> str | None:
@@ -92,65 +103,20 @@ def memory_of(config: RunConfig) -> str | None:
 
 
 def results_table(results: Iterable[Result]) -> str:
-    """Tabulate results, one row a preset, with links to their studies; empty without any."""
+    """Tabulate results with links to their studies; empty without any."""
     rows = [
         (
-            f"`{each.preset}`",
-            environment_name(each.config),
-            each.config.score,
-            each.score().replace("+-", "±"),
-            len(each.folders),
-            study_link(each),
+            f"[{result.study}](../studies/{result.study}.md)",
+            result.task,
+            result.method,
+            environment_name(result.config),
+            result.config.score,
+            result.score().replace("+-", "±"),
+            len(result.scores),
         )
-        for each in results
+        for result in results
     ]
-    return table(("preset", "environment", "metric", "result", "seeds", "study"), rows) if rows else ""
-
-
-def study_link(result: Result) -> str:
-    """Link to the results page of a study."""
-    page, _ = study_page(result.study)
-    title = (ROOT / "docs" / page).read_text().partition("\n")[0].removeprefix("# ").partition(":")[0]
-    return f"[{title}](../{page})"
-
-
-@cache
-def study_page(study: str) -> tuple[str, str]:
-    """Page of a study, relative to docs/, and the command that makes all of its runs.
-
-    The page is NAME.md of the note `results_NAME.md`, or the one whose table `docs/results.py STUDY` prints. A study
-    without a page has its note alone.
-
-    Raises:
-        ValueError: No note has a command that reads the study's folder of results/.
-    """
-    docs = ROOT / "docs"
-    for note in list_files(docs / "research_notes", "*.md"):
-        found = re.search(rf"made by: (.*) --show(.*) --out results/{study}( .*)? -->", note.read_text())
-        if found:
-            printed = f"made by: python docs/results.py {study} -->"
-            own = docs / note.name.removeprefix("results_")
-            pages = [each for each in list_files(docs, "*.md") if each == own or printed in each.read_text()]
-            page = own if own in pages else [*pages, note][0]
-            return page.relative_to(docs).as_posix(), "".join(each or "" for each in found.groups())
-    raise ValueError(f"no page docs/research_notes/*.md shows results/{study}")
-
-
-def presets_with(memory: str) -> list[str]:
-    """List the presets with a memory, or the first variant that has it."""
-    return [names[memory] for names in _first_by_memory() if memory in names]
-
-
-@cache
-def _first_by_memory() -> list[dict[str | None, str]]:
-    """Of each preset: memory -> its name, or that of the first variant with this memory."""
-    found = []
-    for name, preset in PRESETS.items():
-        names: dict[str | None, str] = {}
-        for each in (name, *(f"{name}{SEPARATOR}{variant}" for variant in preset.variants)):
-            names.setdefault(memory_of(find_preset(each)), each)
-        found.append(names)
-    return found
+    return table(("study", "task", "method", "environment", "metric", "result", "seeds"), rows) if rows else ""
 
 
 def environment_name(config: RunConfig) -> str:

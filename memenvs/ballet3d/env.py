@@ -75,10 +75,9 @@ class Ballet3D(BatchTask):
         of the queried dancer, so its dance twice (4,000 episodes; places follow from drawn turns).
 
     Batches:
-        `Ballet3DConfig().make_world()` makes the same episodes in batches, for supervised learning:
-        `world.sample_batch(32, np.random.default_rng(0))`, whose fields are those of
-        `memenvs.ballet3d.episodes.DanceEpisodes`. `world.draw` draws what steps show, each picture once;
-        `world.front_views` has the pictures of all queries and answers.
+        `make_query_task("memenvs/Ballet3D-v0", {})` of `memenvs.query_task` draws the views of 1,600 episodes once, for
+        supervised learning, with queries about any of their dancers. `Ballet3DConfig().make_world().sample_batch` makes
+        new ones in integers, and `draw` of it draws what steps show, each picture once.
 
     Variants:
         `world="miniworld"` draws with Miniworld; its images differ in details.
@@ -91,6 +90,7 @@ class Ballet3D(BatchTask):
 
     option_names = ("key", "query")
     config_type = Ballet3DConfig
+    query_task = "memenvs.ballet3d.queries:DanceQueries"
 
     def __init__(self, num_envs: int, **kwargs: object) -> None:
         self.config = Ballet3DConfig(**kwargs)  # type: ignore[arg-type]

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from memenvs.query_task import Episodes
+
 SHAPES = ("box", "ball")
 COLOURS = ("red", "green", "blue", "purple", "yellow", "grey")
 #: Dancers are numbered shape * 6 + colour.
@@ -62,7 +64,7 @@ def position_numbers(positions: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class DanceEpisodes:
+class DanceEpisodes(Episodes):
     """B episodes of T = 126 steps with S dancers, one of whom is queried.
 
     `DanceWorld.draw` draws what the steps show. Rows of `DanceWorld.front_views` show one dancer from the front, in one

@@ -32,7 +32,7 @@ from memenvs.ballet3d.episodes import (
 )
 from memenvs.ballet3d.room import DanceRoom
 from memenvs.box_rooms.worlds import explain_miniworld
-from memenvs.episode_keys import check_keys, sample_keys
+from memenvs.episode_keys import KeyedEpisodes, check_keys
 from memenvs.random import random_words
 from memenvs.retention import STRATEGIES
 
@@ -45,7 +45,7 @@ _POSE = position_numbers(np.roll(DANCE_POSITIONS, 1, axis=1))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DanceWorld:
+class DanceWorld(KeyedEpisodes[DanceEpisodes]):
     """Rules of Ballet3D.
 
     Attributes:
@@ -90,23 +90,10 @@ class DanceWorld:
         }
         return np.stack([by_task[name] for name in STRATEGIES])
 
-    def sample_batch(self, batch: int, rng: np.random.Generator) -> DanceEpisodes:
-        """Sample episodes, for instance for supervised training.
-
-        The only draw is `rng.integers(2**63, size=batch)`, the keys of the episodes. So a batch equals as many batches
-        of one, and `sample_batch(1, default_rng([seed, trial, 1 + episode]))` is that episode of the environment with
-        this seed. A batch of "multi" has the tasks in turn, starting with that of the first key.
-
-        Args:
-            batch: B, >= 1.
-            rng: Source of the keys.
-
-        Raises:
-            ValueError: B is below 1.
-            TypeError: `rng` is no generator.
-        """
-        num_tasks = len(STRATEGIES) if self.strategy_task == "multi" else 1
-        return self.make_episodes(sample_keys(batch, rng, num_tasks))
+    @property
+    def num_keyed_tasks(self) -> int:  # type: ignore[override]
+        """Number of tasks of which the remainder of a key chooses one."""
+        return len(STRATEGIES) if self.strategy_task == "multi" else 1
 
     def make_episodes(self, keys: np.ndarray) -> DanceEpisodes:
         """Make the episodes of these keys.

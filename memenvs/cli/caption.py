@@ -47,7 +47,7 @@ def episode_title(goal: Any, names: Any, episode: int) -> str:
         names: `goal_names` of the task: number of the goal -> name; empty where goals are places.
         episode: Number of the episode, from 1.
     """
-    shown = ""
+    text = ""
     if goal is not None:
-        shown = f"goal: {names.get(int(goal)) if names else np.asarray(goal).tolist()}   "
-    return f"{shown}episode {episode}   "
+        text = f"goal: {names.get(int(goal)) if names else np.asarray(goal).tolist()}   "
+    return f"{text}episode {episode}   "

@@ -1,4 +1,4 @@
-"""Helpers of all commands: errors of arguments, argument types, JSON output, environments."""
+"""Helpers of all commands: errors of arguments, JSON output, settings, environments."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ import sysconfig
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from functools import partial
 from importlib import import_module
-from itertools import takewhile
 from pathlib import Path
-from typing import Any, NoReturn, TextIO, cast
+from typing import Any, TextIO, cast
 
 import gymnasium as gym
 
-from memenvs.checks import choices_for
+from memenvs.cli.extras import extra_of
+from memenvs.cli.parser import ENV_KWARGS, SETTINGS, one_line
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.files import check_writable
 from memenvs.json_records import MAX_SHOWN, format_json, parse_json
@@ -30,91 +29,12 @@ from memenvs.registry import EnvironmentSpec, find_environment
 PACKAGES = ("memenvs", "memenvs.agents", "memenvs.wrappers")
 
 
-#: Name of the settings of environments among the parsed arguments.
-SETTINGS = "env_kwargs"
+#: Errors with which a command refuses its arguments.
+REFUSALS = (ValueError, TypeError, OSError, RuntimeError, gym.error.Error)
 
 
 class UserError(Exception):
     """An argument is wrong; the message names it, what came and what is allowed."""
-
-
-class Parser(argparse.ArgumentParser):
-    """Reports a wrong argument in one line, with the nearest right ones.
-
-    Args:
-        takes_settings: Whether options that are not declared are settings, which the command reads itself.
-        sibling: "module:function" that makes the parser of the other program of this package, whose commands an error
-            names; it is imported for that message alone.
-        **kwargs: As of `argparse.ArgumentParser`.
-    """
-
-    def __init__(self, *, takes_settings: bool = False, sibling: str = "", **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.takes_settings = takes_settings
-        self._sibling = sibling
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse, and refuse an unknown option of this command."""
-        arguments = self._free_positionals(self._join_settings(sys.argv[1:] if args is None else list(args)))
-        namespace, extras = super().parse_known_args(arguments, namespace)
-        unknown = next((each for each in extras if each.startswith("-")), None)
-        if unknown is not None and not self.takes_settings:
-            options = [option for action in self._actions for option in action.option_strings]
-            self.error(f"unknown option {unknown!r}; {choices_for(unknown.split('=')[0], options)}")
-        return namespace, extras
-
-    def _join_settings(self, arguments: Sequence[str]) -> list[str]:
-        """Write `--env_kwargs.NAME VALUE` as `--env_kwargs={"NAME": VALUE}`, so that VALUE is no positional."""
-        joined, waiting = [], list(arguments)
-        while waiting:
-            text = waiting.pop(0)
-            option, dot, rest = text.partition(".")
-            action = self._option_string_actions.get(option)
-            if dot and action is not None and action.dest == SETTINGS:
-                name, equals, value = rest.partition("=")
-                if not equals and not waiting:
-                    self.error(f"argument {text}: must have a value")
-                setting = json_or_text(value if equals else waiting.pop(0))
-                for part in reversed(name.split(".")):
-                    setting = {part: setting}
-                text = f"{option}={json.dumps(setting)}"
-            joined.append(text)
-        return joined
-
-    def _free_positionals(self, arguments: list[str]) -> list[str]:
-        """Move what an option of several values cannot take before it, such as FILE in `--lengths 1 2 FILE`."""
-        freed = list(arguments)
-        for i, text in enumerate(arguments):
-            action = self._option_string_actions.get(text)
-            if action is not None and action.nargs == "+":
-                values = list(takewhile(lambda each: not each.startswith("-"), arguments[i + 1 :]))
-                taken = values[:1] + list(takewhile(partial(self._takes, action), values[1:]))
-                freed[i : i + 1 + len(values)] = [*values[len(taken) :], text, *taken]
-        return freed
-
-    def _takes(self, action: argparse.Action, text: str) -> bool:
-        """Return True if a text is a value of an option."""
-        try:
-            self._check_value(action, self._get_value(action, text))
-        except argparse.ArgumentError:
-            return False
-        return True
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.choices is None or value in action.choices:
-            return
-        if self._sibling and isinstance(action, argparse._SubParsersAction):
-            module, _, function = self._sibling.partition(":")
-            other = getattr(import_module(module), function)()
-            if any(value in (each.choices or ()) for each in other._actions):
-                raise argparse.ArgumentError(action, f"{value!r} is a command of {other.prog}: {other.prog} {value}")
-        raise argparse.ArgumentError(action, f"unknown {value!r}; {choices_for(value, action.choices)}")
-
-    def error(self, message: str) -> NoReturn:
-        """Print the message and end the process with status 2."""
-        if message.startswith("the following arguments are required"):
-            message += f"; see {self.prog} --help"
-        self.exit(2, f"{self.prog}: error: {_one_line(message)}\n")
 
 
 class LossyStream:
@@ -179,28 +99,38 @@ def lossy_streams(name: str) -> Iterator[None]:
                 sys.exit(2)
 
 
-def run_command(name: str, command: Callable[[], None], *errors: type[Exception]) -> int:
+def run_command(name: str, command: Callable[[], None]) -> int:
     """Run a command and report its errors in one line.
 
     Args:
         name: Program and command, for messages.
-        command: Does the work.
-        errors: Exceptions with which it refuses its arguments; the message goes to standard error. One that passes
-            through code of a user, such as an own environment, has its traceback before it.
+        command: Does the work. The message of a `UserError` or of one of `REFUSALS` goes to standard error, and so does
+            the extra of a package that is missing. An error that passes through code of a user, such as an own
+            environment, has its traceback before it.
 
     Returns:
-        Exit status: 0, 2 after one of `errors`, 130 after Ctrl-C.
+        Exit status: 0, 2 after such an error, 130 after Ctrl-C.
     """
     try:
         command()
-    except errors as error:
-        if _passes_other_code(error):
-            traceback.print_exception(error)
-        print(f"{name}: error: {_one_line(str(error))}", file=sys.stderr)
-        return 2
+    except (UserError, *REFUSALS) as error:
+        return _report(name, error, str(error))
+    except ImportError as error:
+        extra = extra_of(error.name or "")
+        if extra is None:
+            raise
+        return _report(name, error, f"needs {error.name}; install it with: pip install 'memenvs[{extra}]'")
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def _report(name: str, error: Exception, message: str) -> int:
+    """Print an error of a command, and return its exit status."""
+    if _passes_other_code(error):
+        traceback.print_exception(error)
+    print(f"{name}: error: {one_line(message)}", file=sys.stderr)
+    return 2
 
 
 def _passes_other_code(error: BaseException) -> bool:
@@ -217,10 +147,6 @@ def _passes_other_code(error: BaseException) -> bool:
     )
 
 
-def _one_line(message: str) -> str:
-    return " ".join(message.split())
-
-
 @contextmanager
 def as_user_error(argument: str, *errors: type[Exception]) -> Iterator[None]:
     """Turn errors that an argument causes into a `UserError` that names the argument."""
@@ -228,88 +154,6 @@ def as_user_error(argument: str, *errors: type[Exception]) -> Iterator[None]:
         yield
     except errors as error:
         raise UserError(f"argument {argument}: {error}") from error
-
-
-def positive_int(text: str) -> int:
-    """Parse an argument that must be an integer of at least 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
-    return int(text)
-
-
-def file_stem(text: str) -> str:
-    """Parse an argument that must be a name for a file in a folder, without its suffix."""
-    if not text or text.startswith(".") or set(text) & set("/\\:"):
-        raise argparse.ArgumentTypeError(f"must be a name without folders, got {text!r}")
-    return text
-
-
-def output_folder(text: str) -> Path:
-    """Parse an argument that must be a folder to write, which may not exist yet."""
-    return _output(text, is_folder=True)
-
-
-def output_file(text: str) -> Path:
-    """Parse an argument that must be a file to write, whose folder may not exist yet."""
-    return _output(text, is_folder=False)
-
-
-def _output(text: str, is_folder: bool) -> Path:
-    try:
-        check_writable(Path(text), is_folder=is_folder)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return Path(text)
-
-
-def non_negative_int(text: str) -> int:
-    """Parse an argument, such as a seed, that must be an integer of at least 0."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 0, got {text!r}")
-    return int(text)
-
-
-def frame_count(text: str) -> int:
-    """Parse an argument that must be an integer of at least 2: the first and the last frame."""
-    if not text.isdecimal() or int(text) < 2:
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 2, got {text!r}")
-    return int(text)
-
-
-def positive_float(text: str) -> float:
-    """Parse an argument that must be a finite number above 0."""
-    value = _float(text)
-    if not 0.0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a number above 0, got {text!r}")
-    return value
-
-
-def frame_rate(text: str) -> float:
-    """Parse an argument that must be a number from 0.1 to 50, frames a second."""
-    value = _float(text)
-    if not 0.1 <= value <= 50.0:  # GIF counts in hundredths of a second, and viewers slow down what is below two
-        raise argparse.ArgumentTypeError(f"must be a number from 0.1 to 50, got {text!r}")
-    return value
-
-
-def _float(text: str) -> float:
-    """Parse a number; NaN if it is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
-
-
-def add_import_argument(command: argparse.ArgumentParser) -> None:
-    """Declare the option --import of a command."""
-    command.add_argument(
-        "--import",
-        dest="imports",
-        action="append",
-        default=[],
-        metavar="MODULE",
-        help="import this module first, which registers environments, memories or presets; may be given several times",
-    )
 
 
 def import_modules(names: Sequence[str]) -> None:
@@ -333,19 +177,32 @@ def environment_spec(id: str) -> EnvironmentSpec:
         return find_environment(id)
 
 
-def add_settings_argument(command: argparse.ArgumentParser, help: str, alias: str = "--kwargs") -> None:
-    """Declare the settings of environments.
+def find_target(target: str) -> EnvironmentSpec | Path:
+    """Find what the argument TARGET names: the folder of a run, the file of a model, or an id.
 
-    They are JSON, or one by one `--env_kwargs.NAME VALUE`, as in `train`.
+    Raises:
+        UserError: There is none of them.
     """
-    command.add_argument(
-        "--env_kwargs",
-        alias,
-        dest=SETTINGS,
-        action="append",
-        metavar="JSON",
-        help=f'{help}, such as \'{{"split": "test"}}\'; or one by one, --env_kwargs.split test',
-    )
+    path = Path(target)
+    if path.exists():
+        return path
+    try:
+        return find_environment(target)
+    except ValueError as error:
+        raise UserError(f"argument TARGET: no such folder or file, and {error}") from error
+
+
+def refuse_options(arguments: argparse.Namespace, names: Sequence[str], reason: str) -> None:
+    """Raise a UserError if one of some options is given, which have no default."""
+    for name in names:
+        value = getattr(arguments, name)
+        if value is None or value is False or value == []:
+            continue
+        if name == SETTINGS:
+            option, value = f"--{ENV_KWARGS}", parse_settings(value)
+        else:
+            option = "--" + name.replace("_", "-") if name != "target" else "TARGET"
+        raise UserError(f"argument {option}: {reason}, got {value}")
 
 
 def json_or_text(text: str) -> Any:
@@ -356,24 +213,37 @@ def json_or_text(text: str) -> Any:
         return text
 
 
-def merge_settings(given: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+def merge_settings(settings: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
     """Return settings with others in their place, also within parts that are objects themselves."""
     inner = {
-        name: merge_settings(given[name], value)
+        name: merge_settings(settings[name], value)
         for name, value in more.items()
-        if isinstance(value, dict) and isinstance(given.get(name), dict)
+        if isinstance(value, dict) and isinstance(settings.get(name), dict)
     }
-    return {**given, **more, **inner}
+    return {**settings, **more, **inner}
 
 
-def parse_settings(texts: Sequence[str] | None) -> dict[str, Any]:
-    """Parse the values of the argument --env_kwargs, later ones in place of earlier ones."""
+def parse_settings(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Parse the settings of an environment, later ones in place of earlier ones.
+
+    Args:
+        pairs: ("env_kwargs", a JSON object) or ("env_kwargs.NAME", JSON or a text), as `Parser` reads them.
+
+    Raises:
+        UserError: One is no JSON object, or sets what the command sets itself.
+    """
     settings: dict[str, Any] = {}
-    for text in texts or ():
-        with as_user_error("--env_kwargs", ValueError):
-            more = parse_json(text, f"must be a JSON object, got {text[:MAX_SHOWN]!r}")
-        if not isinstance(more, dict):
-            raise UserError(f"argument --env_kwargs: must be a JSON object, got {text!r}")
+    for name, text in pairs:
+        _, *keys = name.split(".")
+        if keys:
+            more = json_or_text(text)
+        else:
+            with as_user_error(f"--{ENV_KWARGS}", ValueError):
+                more = parse_json(text, f"must be a JSON object, got {text[:MAX_SHOWN]!r}")
+            if not isinstance(more, dict):
+                raise UserError(f"argument --{ENV_KWARGS}: must be a JSON object, got {text!r}")
+        for key in reversed(keys):
+            more = {key: more}
         settings = merge_settings(settings, more)
     for name in ("task", "id", "render_mode", "num_envs", "autoreset_mode", "copy"):
         if name in settings:
@@ -387,28 +257,27 @@ def settings_as_user_error(spec: EnvironmentSpec, settings: dict[str, Any]) -> I
     try:
         yield
     except (ValueError, TypeError, FileNotFoundError, ImportError, gym.error.Error) as error:
-        given = f" with --env_kwargs {json.dumps(settings)}" if settings else ""
-        raise UserError(f"{spec.id}{given}: {error}") from error
+        changes = f" with --env_kwargs {json.dumps(settings)}" if settings else ""
+        raise UserError(f"{spec.id}{changes}: {error}") from error
 
 
-def make_env(arguments: argparse.Namespace, *, render_mode: str | None = None) -> gym.Env:
-    """Make the single environment that the arguments ID and --env_kwargs describe.
+def make_env(spec: EnvironmentSpec, arguments: argparse.Namespace, *, render_mode: str | None = None) -> gym.Env:
+    """Make one environment with the settings of --env_kwargs.
 
     It is a `TrialEnv` if it has a `BatchTask`.
     """
-    spec = environment_spec(arguments.id)
-    given = parse_settings(arguments.env_kwargs)
-    with settings_as_user_error(spec, given):
+    settings = parse_settings(arguments.settings)
+    with settings_as_user_error(spec, settings):
         if spec.task is not None:
-            return TrialEnv(spec.task, **{"render_mode": render_mode, **spec.defaults, **given})
-        env = gym.make(spec.id, disable_env_checker=True, **given)
+            return TrialEnv(spec.task, **{"render_mode": render_mode, **spec.defaults, **settings})
+        env = gym.make(spec.id, disable_env_checker=True, **settings)
         if render_mode is None:
             return env
         modes = env.metadata.get("render_modes") or ()
         env.close()
         if render_mode not in modes:
             raise UserError(f"argument ID: must have the render mode {render_mode!r}, got {spec.id} with {list(modes)}")
-        return gym.make(spec.id, render_mode=render_mode, disable_env_checker=True, **given)
+        return gym.make(spec.id, render_mode=render_mode, disable_env_checker=True, **settings)
 
 
 def reset_env(env: gym.Env | TrialVectorEnv, seed: int | None, options: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -444,11 +313,11 @@ def check_output(argument: str, path: str, *suffixes: str) -> Path:
     Raises:
         UserError: The suffix is none of `suffixes`, the folder does not exist, or the file cannot be written there.
     """
-    found = Path(path)
-    if found.suffix.lower() not in suffixes:
+    file = Path(path)
+    if file.suffix.lower() not in suffixes:
         raise UserError(f"argument {argument}: must end in {' or '.join(suffixes)}, got {path!r}")
-    if not found.parent.is_dir():
-        raise UserError(f"argument {argument}: no such folder {str(found.parent)!r}")
+    if not file.parent.is_dir():
+        raise UserError(f"argument {argument}: no such folder {str(file.parent)!r}")
     with as_user_error(argument, ValueError):
-        check_writable(found)
-    return found
+        check_writable(file)
+    return file

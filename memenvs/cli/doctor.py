@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,31 +21,11 @@ from typing import Any
 import memenvs
 from memenvs.checks import choices_for
 from memenvs.cli.common import print_json
+from memenvs.cli.extras import EXTRAS
 from memenvs.compilation import CACHE_VARIABLE
 from memenvs.data import ASSET_SIZES_FILE, DATA_VARIABLE, PROCTHOR_FILE, VLN_FOLDER, data_root
 from memenvs.files import list_files
 
-#: Packages of the optional dependencies (pip install "memenvs[NAME]"): module, and name on PyPI.
-EXTRAS: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "agents": (
-        ("torch", "torch"),
-        ("stable_baselines3", "stable-baselines3"),
-        ("safetensors", "safetensors"),
-        ("huggingface_hub", "huggingface_hub"),
-        ("accelerate", "accelerate"),
-        ("filelock", "filelock"),
-        ("tensorboard", "tensorboard"),
-        ("matplotlib", "matplotlib"),
-    ),
-    "export": (("trimesh", "trimesh"),),
-    "hdf5": (("h5py", "h5py"),),
-    "minari": (("minari", "minari"),),
-    "minigrid": (("minigrid", "minigrid"),),
-    "rllib": (("ray", "ray"),),
-    "text": (("transformers", "transformers"),),
-    "vc1": (("timm", "timm"),),
-    "video": (("imageio", "imageio"), ("imageio_ffmpeg", "imageio-ffmpeg")),
-}
 #: Seconds after which a check in a process of its own has failed.
 TIMEOUT = 120
 #: Most characters of a reason.
@@ -90,6 +70,19 @@ class Finding:
     detail: str
     serves: str
     needed: bool
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    needed, parts = ([part.name for part in PARTS if part.needed or not only] for only in (True, False))
+    command.add_argument(
+        "parts",
+        nargs="*",
+        type=part_name,
+        metavar="PART",
+        help="parts to check; the exit status is 1 where one of them does not work (default: all, of which only "
+        f"{' and '.join(needed)} must work); {', '.join(parts)}",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -254,7 +247,7 @@ def check_gpu() -> str:
     torch = _import_torch()
     if torch.cuda.is_available():
         names = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
-        return ", ".join(f"{each.name} with {each.total_memory / 2**30:.0f} GiB" for each in names)
+        return ", ".join(f"{gpu.name} with {gpu.total_memory / 2**30:.0f} GiB" for gpu in names)
     if torch.backends.mps.is_available():
         return "Apple GPU (mps)"
     if torch.version.cuda is None and torch.version.hip is None:
@@ -306,15 +299,15 @@ def _import_torch() -> Any:
 
 def check_extra(name: str) -> str:
     """Find the packages of an optional dependency; they are not imported."""
-    found, missing = [], []
+    installed, missing = [], []
     for module, package in EXTRAS[name]:
         if importlib.util.find_spec(module) is None:
             missing.append(package)
         else:
-            found.append(f"{package} {_version(package)}")
+            installed.append(f"{package} {_version(package)}")
     if missing:
         raise Unavailable(f"not installed: {', '.join(missing)}; pip install 'memenvs[{name}]'")
-    return ", ".join(found)
+    return ", ".join(installed)
 
 
 def _version(package: str) -> str:
@@ -362,7 +355,7 @@ def _extra_check(name: str) -> Callable[[], str]:
 
 #: What each optional dependency is for.
 _EXTRA_SERVES = {
-    "agents": "memenvs-agents",
+    "agents": "memenvs train, evaluate and so on",
     "export": "memenvs house --glb",
     "hdf5": "image features in HDF5",
     "minari": "memenvs dataset",

@@ -1,4 +1,4 @@
-"""Commands and policies that families of tasks add to the command line."""
+"""Scorers and policies that families of tasks add to the command line."""
 
 from __future__ import annotations
 
@@ -8,46 +8,20 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from memenvs.core import TrialEnv
+from memenvs.episodes import EnvPolicy
 from memenvs.progress import Progress
 
-#: "module:name" of each `Extension`. These modules are imported with the command line, so they import what they need
-#: late.
+#: "module:name" of each `Extension`. These modules are imported by every command that names policies or scorers, so
+#: they import what they need late.
 EXTENSIONS = ("memenvs.vln.cli:EXTENSION", "memenvs.verbalization.cli:EXTENSION")
 
 #: Metric -> "mean" and "stderr"; None where there is no number.
 MetricTable = Mapping[str, Mapping[str, float | None]]
-
-
-class EnvPolicy(Protocol):
-    """A policy that plays one environment."""
-
-    def begin(self) -> None:
-        """Prepare for an episode; called after each reset."""
-
-    def action(self) -> Any:
-        """Choose the next action."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Command:
-    """A command of one family.
-
-    Attributes:
-        name: First word on the command line.
-        help: One line for `--help`.
-        add_arguments: Declares the arguments on the command's parser.
-        run: Runs the command.
-    """
-
-    name: str
-    help: str
-    add_arguments: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,24 +43,21 @@ class Scorer:
 
     Attributes:
         help: What FILE is.
-        run: Scores it and prints the result; gets the arguments of `memenvs score`.
+        run: Scores it, prints the result and returns its JSON document; gets the arguments of `memenvs score`.
         needs_split: Whether --split names the episodes; otherwise FILE does.
-        has_plots: Whether it draws its tables into the folder of --plots.
     """
 
     help: str
-    run: Callable[[argparse.Namespace], None]
+    run: Callable[[argparse.Namespace], Any]
     needs_split: bool = False
-    has_plots: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Extension:
-    """Commands, scorers and policies of one family.
+    """Scorers and policies of one family.
 
     Attributes:
         family: As in the registry.
-        commands: Its commands.
         scorers: Its tasks of `memenvs score`, by name.
         policies: Its policies of `rollout`, by name.
         exact_policies: Names of policies that `rollout --exact` evaluates in this family.
@@ -95,7 +66,6 @@ class Extension:
     """
 
     family: str
-    commands: tuple[Command, ...] = ()
     scorers: Mapping[str, Scorer] = field(default_factory=lambda: MappingProxyType({}))
     policies: Mapping[str, ScriptedPolicy] = field(default_factory=lambda: MappingProxyType({}))
     exact_policies: tuple[str, ...] = ()
@@ -105,8 +75,5 @@ class Extension:
 @cache
 def load_extensions() -> tuple[Extension, ...]:
     """Import the extensions of all families."""
-    found = []
-    for entry in EXTENSIONS:
-        module, _, name = entry.partition(":")
-        found.append(getattr(import_module(module), name))
-    return tuple(found)
+    entries = (entry.partition(":") for entry in EXTENSIONS)
+    return tuple(getattr(import_module(module), name) for module, _, name in entries)

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 import numpy as np
 
-from memenvs.cli.common import UserError, as_user_error, check_output, print_json
+from memenvs.cli.common import (
+    UserError,
+    as_user_error,
+    check_output,
+    refuse_options,
+)
+from memenvs.cli.parser import non_negative_int
 from memenvs.files import write_file
 from memenvs.houses.home_file import describe_home
 from memenvs.houses.homes_config import HomesConfig
@@ -20,12 +27,33 @@ from memenvs.progress import progress_bar
 from memenvs.registry import find_environment
 from memenvs.task import load_task
 
+ARGUMENTS = """
+--world procedural|suncg_style: which kind of home --seed makes (default: procedural)
+--index K: which house of the file, from 0 (default: 0)
+--asset-sizes FILE: sizes of the file's assets (default: asset_sizes.json.gz beside it)
+--unknown-assets class|drop|error: assets without a size get that of their class, are left out, or are an error
+    (default: class)
+--check ID: list the homes of --file that this task in homes cannot play, and why
+--out MAP.png: draw the map seen from above into this file
+--json-out HOUSE.json: write rooms, doors and shapes of the home into this file, which --file reads without sizes of
+    assets
+--glb HOUSE.glb: export the home as glTF with semantic classes (needs memenvs[export])
+--habitat OUT_FOLDER: add the home to a scene dataset of habitat-sim in this folder: stage, semantic ids, and, if the
+    package is installed, navigation mesh (needs memenvs[export])
+"""
 
-def run(arguments: argparse.Namespace) -> None:
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Declare the two sources of a home."""
+    source = command.add_mutually_exclusive_group(required=True)
+    source.add_argument("--seed", type=non_negative_int, metavar="K", help="the home with this number")
+    source.add_argument("--file", metavar="FILE", help="a file of ProcTHOR houses (.jsonl, .json, either with .gz)")
+
+
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """Print statistics of a home, or the homes of a file that a task cannot play."""
     if arguments.check is not None:
-        _check_homes(arguments)
-        return
+        return _check_homes(arguments)
     out = None if arguments.out is None else check_output("--out", arguments.out, ".png")
     document = None if arguments.json_out is None else check_output("--json-out", arguments.json_out, ".json")
     glb = None if arguments.glb is None else check_output("--glb", arguments.glb, ".glb")
@@ -57,14 +85,13 @@ def run(arguments: argparse.Namespace) -> None:
         with as_user_error("--habitat", OSError, ValueError):
             written += export_habitat(house, arguments.habitat)
     facts = describe(house, navigation)
-    if arguments.json:
-        print_json(facts)
-        return
-    print(house.name)
-    for name, value in facts.items():
-        print(f"{name:15}  {value}")
-    for path in written:
-        print(f"wrote {path}")
+    if not arguments.json:
+        print(house.name)
+        for name, value in facts.items():
+            print(f"{name:15}  {value}")
+        for path in written:
+            print(f"wrote {path}")
+    return facts
 
 
 def describe(house: House, navigation: NavigationMap) -> dict[str, float]:
@@ -90,14 +117,12 @@ def describe(house: House, navigation: NavigationMap) -> dict[str, float]:
     }
 
 
-def _check_homes(arguments: argparse.Namespace) -> None:
+def _check_homes(arguments: argparse.Namespace) -> dict[str, Any]:
     """Print the homes of --file that the task --check cannot play, and why."""
     if arguments.file is None:
         raise UserError(f"argument --check: goes with --file and not with --seed, got {arguments.check}")
-    for name in ("world", "index", "out", "json_out", "glb", "habitat"):
-        if getattr(arguments, name) is not None:
-            option = name.replace("_", "-")
-            raise UserError(f"argument --{option}: must not be given with --check, got {getattr(arguments, name)}")
+    names = ("world", "index", "out", "json_out", "glb", "habitat")
+    refuse_options(arguments, names, "must not be given with --check")
     with as_user_error("--check", ValueError):
         spec = find_environment(arguments.check)
     config_type = None if spec.task is None else load_task(spec.task).config_type
@@ -114,19 +139,17 @@ def _check_homes(arguments: argparse.Namespace) -> None:
         world = config.make_world()
         with progress_bar("checking homes", quiet=arguments.json) as progress:
             unplayable = find_unplayable(world, config.home_check(), len(world), progress)
-    if arguments.json:
-        print_json({"id": spec.id, "homes": len(world), "unplayable": dict(unplayable)})
-        return
-    print(f"{len(unplayable)} of {len(world)} homes cannot be played in {spec.id}")
-    for number, reason in unplayable.items():
-        print(f"{number:6}  {reason}")
+    if not arguments.json:
+        print(f"{len(unplayable)} of {len(world)} homes cannot be played in {spec.id}")
+        for number, reason in unplayable.items():
+            print(f"{number:6}  {reason}")
+    return {"id": spec.id, "homes": len(world), "unplayable": dict(unplayable)}
 
 
 def _load_house(arguments: argparse.Namespace) -> House:
     """Generate the home of --seed, or load that of --file and --index."""
     if arguments.file is not None:
-        if arguments.world is not None:
-            raise UserError(f"argument --world: goes with --seed and not with --file, got {arguments.world}")
+        refuse_options(arguments, ("world",), "goes with --seed and not with --file")
         index = arguments.index or 0
         with as_user_error("--file", ValueError, OSError):
             count = count_procthor(arguments.file)
@@ -139,8 +162,5 @@ def _load_house(arguments: argparse.Namespace) -> House:
                 asset_sizes=arguments.asset_sizes,
                 unknown_assets=arguments.unknown_assets or "class",
             )
-    for name in ("index", "asset_sizes", "unknown_assets"):
-        value = getattr(arguments, name)
-        if value is not None:
-            raise UserError(f"argument --{name.replace('_', '-')}: goes with --file and not with --seed, got {value}")
+    refuse_options(arguments, ("index", "asset_sizes", "unknown_assets"), "goes with --file and not with --seed")
     return procedural_house(arguments.seed, SUNCG_STYLE if arguments.world == "suncg_style" else HouseConfig())

@@ -12,12 +12,17 @@ import gymnasium as gym
 from memenvs.certificate import Verdict
 from memenvs.certificates.test_sets import find_test_set
 from memenvs.cli.certify import certificate_lines
-from memenvs.cli.common import UserError, environment_spec, print_json, settings_as_user_error
+from memenvs.cli.common import UserError, environment_spec, settings_as_user_error
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.docstrings import docstring_sections, items, setting_rows, task_sections
 from memenvs.plugins import load_class
 from memenvs.registry import ENVIRONMENTS, NAMESPACE, EnvironmentSpec, environments
 from memenvs.task import PHASE, load_task
+
+ARGUMENTS = """
+id ID?: show this one: spaces, settings, scores, certificate
+--markdown: print a Markdown table, also with the scores of oracle and random policy; not with --json
+"""
 
 #: What `list` says of ids whose answer is a picture.
 PICTURE = "learn by prediction: the answer is a picture"
@@ -27,7 +32,7 @@ CLOSE = "*: close, a threshold of the verdict lies within two standard errors"
 WIDTH = 110
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> Any:
     """Print the registry; as Markdown the rows of this package only."""
     if arguments.json and arguments.markdown:
         raise UserError("argument --markdown: not allowed with argument --json")
@@ -35,19 +40,16 @@ def run(arguments: argparse.Namespace) -> None:
         if arguments.markdown:
             raise UserError("argument --markdown: not allowed with argument ID")
         spec = environment_spec(arguments.id)
-        _print_environment(spec, _played_as(arguments, spec), arguments.json)
-        return
+        return _print_environment(spec, _played_as(arguments, spec), arguments.json)
     if arguments.markdown:
         print(markdown_table())
-        return
+        return None
     if arguments.json:
         names = ("id", "family", "remembers", "needs", "answers_picture")
-        rows = (
+        return [
             {name: getattr(spec, name) for name in names} | {"policies": [*spec.policies], "verdict": verdict_of(spec)}
             for spec in environments()
-        )
-        print_json([*rows])
-        return
+        ]
     width = max(len(spec.id) for spec in environments())
     for spec in environments():
         needs = f" (needs {spec.needs})" if spec.needs else ""
@@ -55,6 +57,7 @@ def run(arguments: argparse.Namespace) -> None:
         remembers = f"remember {spec.remembers}" if spec.remembers else ""
         print(f"{spec.id:{width}}  {verdict_cell(spec):6}  {remembers}{needs}".rstrip())
     print(CLOSE)
+    return None
 
 
 def verdict_of(spec: EnvironmentSpec) -> Verdict | None:
@@ -81,7 +84,7 @@ def environment_facts(spec: EnvironmentSpec, played_as: str = "") -> list[tuple[
     limits = {name: value for name, value in spec.defaults.items() if name in ("trial_episodes", "trial_steps")}
     own = [f"`{name}={value!r}`" for name, value in spec.defaults.items() if name not in limits]
     trial = " or ".join(_amount(value, name.removeprefix("trial_")) for name, value in limits.items()) or "endless"
-    found = [
+    facts = [
         ("To remember", spec.remembers),
         ("A trial", f"{trial}; `trial_episodes` and `trial_steps` change it"),
         ("Settings of the id", ", ".join(own)),
@@ -94,18 +97,18 @@ def environment_facts(spec: EnvironmentSpec, played_as: str = "") -> list[tuple[
         ("Speed", " ".join(sections.get("Speed", "").split())),
         ("Needs", spec.needs),
     ]
-    return [(name, text) for name, text in found if text]
+    return [(name, text) for name, text in facts if text]
 
 
 def observation_rows(env: TrialEnv) -> list[tuple[str, str, str]]:
     """Key, space ("" if only in other settings) and meaning of each observation."""
     assert isinstance(env.observation_space, gym.spaces.Dict)
-    known = env.observation_space.spaces
+    spaces = env.observation_space.spaces
     meanings = items(task_sections(type(env.task))["Observation"])
-    if PHASE in known:  # of the trial layer, where the task does not write its own
+    if PHASE in spaces:  # of the trial layer, where the task does not write its own
         meanings = {**items(docstring_sections(TrialVectorEnv)["Observation"]), **meanings}
-    meanings |= {key: "" for key in known if key not in meanings}  # of a task without documentation
-    return [(key, str(known.get(key, "")), text) for key, text in meanings.items()]
+    meanings |= {key: "" for key in spaces if key not in meanings}  # of a task without documentation
+    return [(key, str(spaces.get(key, "")), text) for key, text in meanings.items()]
 
 
 def _played_as(arguments: argparse.Namespace, spec: EnvironmentSpec) -> str:
@@ -115,7 +118,7 @@ def _played_as(arguments: argparse.Namespace, spec: EnvironmentSpec) -> str:
     return " ".join([f"{module}{colon}{id}", *(f"--import {name}" for name in arguments.imports)])
 
 
-def _print_environment(spec: EnvironmentSpec, played_as: str, as_json: bool) -> None:
+def _print_environment(spec: EnvironmentSpec, played_as: str, as_json: bool) -> dict[str, Any] | None:
     """Print what the page of an id says: facts, spaces, settings, certificate."""
     if spec.task is None:
         raise UserError(f"argument ID: must be a task of memenvs, got {spec.id}")
@@ -135,8 +138,7 @@ def _print_environment(spec: EnvironmentSpec, played_as: str, as_json: bool) -> 
         document["observation"] = {key: {"space": space, "meaning": text} for key, (space, text) in observed.items()}
         document["action"] = str(env.action_space)
         document["settings"] = {name: {"value": value, "meaning": text} for name, (value, text) in settings.items()}
-        print_json(document)
-        return
+        return document
     sections = task_sections(task)
     print(textwrap.fill(f"{spec.id}: {sections['']}", WIDTH))
     _print_rows("", {name: ("", text) for name, text in facts})
@@ -144,6 +146,7 @@ def _print_environment(spec: EnvironmentSpec, played_as: str, as_json: bool) -> 
     _print_rows("Action", {str(env.action_space): ("", " ".join(sections.get("Action", "").split()))})
     _print_rows("Settings", settings)
     print("\nVerdict: not certified yet" if certificate is None else "\n" + "\n".join(certificate_lines(certificate)))
+    return None
 
 
 def _print_rows(title: str, rows: dict[str, tuple[str, str]]) -> None:

@@ -11,8 +11,20 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from memenvs.cli.common import UserError, as_user_error, environment_spec, make_env, print_json, reset_env
+from memenvs.cli.common import (
+    UserError,
+    as_user_error,
+    environment_spec,
+    make_env,
+    reset_env,
+)
 from memenvs.core import TrialEnv
+
+ARGUMENTS = """
+id ID: the environment, as of `memenvs rollout`
+--env_kwargs/--kwargs JSON: settings of the environment
+--seed K=0: seed
+"""
 
 #: Action name -> key, as pygame names it. An action that is not listed has its number as key.
 KEYS = {
@@ -34,11 +46,11 @@ FPS = 30
 OFFSCREEN_DRIVERS = ("dummy", "offscreen", "evdev")
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """Open a window and play by keyboard until it is closed."""
     spec = environment_spec(arguments.id)
     pygame = _import_pygame()
-    env = make_env(arguments, render_mode="rgb_array")
+    env = make_env(spec, arguments, render_mode="rgb_array")
     if not isinstance(env.action_space, gym.spaces.Discrete):
         raise UserError(f"argument ID: must have Discrete actions, one for each key, got {env.action_space}")
     keys = action_keys(env)
@@ -52,11 +64,9 @@ def run(arguments: argparse.Namespace) -> None:
     finally:
         pygame.quit()
         env.close()
-    document = {"id": spec.id, **result}
-    if arguments.json:
-        print_json(document)
-        return
-    print(f"{result['episodes']} episodes, {result['steps']} steps, return {result['return']:.3f}")
+    if not arguments.json:
+        print(f"{result['episodes']} episodes, {result['steps']} steps, return {result['return']:.3f}")
+    return {"id": spec.id, **result}
 
 
 def action_keys(env: gym.Env) -> list[tuple[str, ...]]:

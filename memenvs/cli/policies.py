@@ -10,8 +10,9 @@ import numpy as np
 from memenvs.actions import draw_actions
 from memenvs.checks import choices_for
 from memenvs.cli.common import UserError, as_user_error
-from memenvs.cli.extensions import EnvPolicy, load_extensions
+from memenvs.cli.extensions import load_extensions
 from memenvs.core import TrialEnv
+from memenvs.episodes import EnvPolicy
 from memenvs.registry import EnvironmentSpec, environments
 from memenvs.rules import Rule, RuleError, make_rule
 
@@ -28,11 +29,11 @@ def policy_help() -> dict[str, str]:
 
 def _rule_environments() -> dict[str, list[EnvironmentSpec]]:
     """Map the name of each rule to the environments that have it."""
-    found: dict[str, list[EnvironmentSpec]] = {}
+    rows: dict[str, list[EnvironmentSpec]] = {}
     for spec in environments():
         for name in spec.policies:
-            found.setdefault(name, []).append(spec)
-    return found
+            rows.setdefault(name, []).append(spec)
+    return rows
 
 
 class RandomEnvPolicy:
@@ -135,7 +136,7 @@ def make_policy(name: str, env: gym.Env, spec: EnvironmentSpec, rng: np.random.G
     if rows is not None:
         having = ", ".join(row.id for row in rows)
         raise UserError(f"argument --policy {name}: is for {having} only, got {spec.id}")
-    extension = next((each for each in load_extensions() if name in each.policies), None)
+    extension = next((family for family in load_extensions() if name in family.policies), None)
     if extension is None:
         raise UserError(f"argument --policy: unknown {name!r}; {choices_for(name, (*POLICIES, *policy_help()))}")
     if extension.family != spec.family:

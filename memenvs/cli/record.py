@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,19 +13,38 @@ import numpy as np
 
 from memenvs.cli.caption import FULL_WIDTH, add_caption, episode_title
 from memenvs.cli.common import (
+    UserError,
     as_user_error,
     check_output,
-    environment_spec,
+    find_target,
     make_env,
-    print_json,
+    refuse_options,
     reset_env,
     share_of_episode,
 )
-from memenvs.cli.extensions import EnvPolicy
 from memenvs.cli.policies import make_policy
 from memenvs.core import TrialEnv
+from memenvs.episodes import EnvPolicy, play_episode
 from memenvs.files import atomic_replace
 from memenvs.progress import Progress, no_progress, progress_bar
+
+ARGUMENTS = """
+target TARGET: id that a policy plays, as of `memenvs rollout`; folder of a run, whose agent plays a trial of its
+    evaluation, with goal, episode and step in each frame; or file of a model, from model.save(FILE)
+--env_kwargs/--kwargs JSON: settings of the environment of an id or a model
+--policy NAME: who plays an id, as of `memenvs rollout` (default: random)
+--env ID: id that a model plays; needed with a file
+--checkpoint FILE: file in the folder (default: the one that is evaluated)
+--layout K: number of the layout of an agent's trial (default: that of the evaluation)
+--episodes N: episodes of a policy (default: 1)
+--steps N: stop after this many steps (default: no limit; of an agent, those of the evaluation)
+--seed K: seed of environment and policy (default: 0), or of an agent's evaluation (default: 1)
+--frames FRAMES: most frames to keep, 2 or more; longer videos keep every second, fourth, ... step (default: 300 in a
+    .gif, no limit in an .mp4)
+--fps FPS=10.0: frames a second, 0.1 to 50
+--out OUT_FILE: video to write: .gif (512 pixels wide at most, 128 colours) or .mp4; needed with an id (default:
+    video.gif in the folder of a run, gru.gif beside a file gru.zip)
+"""
 
 #: Default limit on the frames of a .gif. With it, 500 steps in a home take about 5 MB.
 GIF_FRAMES = 300
@@ -41,43 +61,49 @@ class SupportsRender(Protocol):
         """Return the present image, uint8, (H, W, 3)."""
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """Play episodes, and write the frames of `render` as a video."""
-    spec = environment_spec(arguments.id)
+    target = find_target(arguments.target)
+    if isinstance(target, Path):
+        refuse_options(arguments, ("policy", "episodes"), "goes with an id and not with a run or a model")
+        document: dict[str, Any] = import_module("memenvs.agents.cli.record").record_agent(arguments, target)
+        return document
+    refuse_options(arguments, ("env", "checkpoint", "layout"), "goes with a run or a model and not with an id")
+    if arguments.out is None:
+        raise UserError("argument --out: is needed with an id")
     path = check_video(arguments.out)
-    env = make_env(arguments, render_mode="rgb_array")
-    policy = make_policy(arguments.policy, env, spec, np.random.default_rng(arguments.seed))
+    env = make_env(target, arguments, render_mode="rgb_array")
+    name, seed = arguments.policy or "random", arguments.seed or 0
+    policy = make_policy(name, env, target, np.random.default_rng(seed))
     limit = max_frames(path, arguments.frames)
-    with progress_bar("playing", quiet=arguments.json) as progress, as_user_error("ID", NotImplementedError):
+    with progress_bar("playing", quiet=arguments.json) as progress, as_user_error("TARGET", NotImplementedError):
         num_episodes, frames = record_episodes(
-            env, policy, arguments.episodes, arguments.steps, arguments.seed, limit, progress
+            env, policy, arguments.episodes or 1, arguments.steps, seed, limit, progress
         )
     env.close()
     num_frames = write_video(frames, path, arguments.fps, quiet=arguments.json)
     seconds = round(len(frames) / arguments.fps, 2)
-    if arguments.json:
-        document = {"id": spec.id, "policy": arguments.policy, "episodes": num_episodes}
-        print_json({**document, "frames": num_frames, "seconds": seconds, "file": str(path)})
-        return
-    print(f"wrote {path}: {num_frames} frames, {seconds} s, of {num_episodes} episode{'s' * (num_episodes > 1)}")
+    if not arguments.json:
+        print(f"wrote {path}: {num_frames} frames, {seconds} s, of {num_episodes} episode{'s' * (num_episodes > 1)}")
+    document = {"id": target.id, "policy": name, "episodes": num_episodes}
+    return {**document, "frames": num_frames, "seconds": seconds, "file": str(path)}
 
 
-def check_video(path: str) -> Path:
+def check_video(path: Path) -> Path:
     """Check the path of a video before anything is played.
 
     Raises:
         UserError: It cannot be written, or its format needs a package that is not installed.
     """
-    found = check_output("--out", path, ".gif", ".mp4")
-    if found.suffix.lower() == ".mp4":
+    if check_output("--out", str(path), ".gif", ".mp4").suffix.lower() == ".mp4":
         with as_user_error("--out", ImportError):
             _import_imageio()
-    return found
+    return path
 
 
-def max_frames(path: Path, given: int | None) -> int | None:
-    """Most frames of a video: as given, or the default of its format; None for no limit."""
-    return GIF_FRAMES if given is None and path.suffix.lower() == ".gif" else given
+def max_frames(path: Path, frames: int | None) -> int | None:
+    """Most frames of a video: `frames`, or the default of its format; None for no limit."""
+    return GIF_FRAMES if frames is None and path.suffix.lower() == ".gif" else frames
 
 
 def write_video(frames: list[np.ndarray], path: Path, fps: float, *, quiet: bool = False) -> int:
@@ -191,23 +217,20 @@ def record_episodes(
     num_steps = 0
     for k in range(episodes):
         info = reset_env(env, seed if k == 0 else None)
-        policy.begin()
         title = episode_title(info.get("goal"), goal_names, k + 1)
-        length, total = 0, 0.0
-        is_over = False
-        while True:
-            screen.text = f"{title}step {length}   return {total:.3g}{'   (end)' * is_over}"
-            video.capture()
-            if is_over:
-                break
-            if steps is not None and num_steps >= steps:
-                return k + 1, video.frames()
-            _, reward, terminated, truncated, _ = env.step(policy.action())
-            total += float(reward)
-            length += 1
+        total = 0.0
+        screen.text = f"{title}step 0   return 0"
+        video.capture()
+        if num_steps == steps:
+            return k + 1, video.frames()
+        for length, step in enumerate(play_episode(env, policy), 1):
+            total += step.reward
             num_steps += 1
             progress(max((k + share_of_episode(env, length)) / episodes, num_steps / steps if steps else 0.0))
-            is_over = terminated or truncated
+            screen.text = f"{title}step {length}   return {total:.3g}{'   (end)' * step.is_last}"
+            video.capture()
+            if num_steps == steps and not step.is_last:
+                return k + 1, video.frames()
     return episodes, video.frames()
 
 

@@ -15,27 +15,55 @@ from memenvs.cli.common import (
     environment_spec,
     make_env,
     number_or_none,
-    print_json,
     reset_env,
     share_of_episode,
 )
-from memenvs.cli.extensions import EnvPolicy, Extension, MetricTable, load_extensions
-from memenvs.cli.policies import make_policy
+from memenvs.cli.extensions import Extension, MetricTable, load_extensions
+from memenvs.cli.policies import POLICIES, make_policy, policy_help
 from memenvs.core import TrialEnv
+from memenvs.episodes import EnvPolicy, play_episode
 from memenvs.progress import Progress, no_progress, progress_bar
-from memenvs.registry import EnvironmentSpec
+from memenvs.registry import EnvironmentSpec, environments
 from memenvs.task import metric_values
+
+ARGUMENTS = """
+--env_kwargs/--kwargs JSON: settings of the environment
+--seed K: seed of environment and policy (default: 0)
+--episodes N: episodes (default: 10)
+"""
 
 #: Episodes and seed of a rollout without --episodes and --seed.
 DEFAULT_EPISODES = 10
 DEFAULT_SEED = 0
 
 
-def run(arguments: argparse.Namespace) -> None:
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Declare the arguments that depend on what is registered."""
+    command.add_argument(
+        "id",
+        metavar="ID",
+        help=f"one of {', '.join(spec.id for spec in environments())}; the namespace may be left out; or any other id "
+        "of Gymnasium; or MODULE:ID, which imports the module that registers it",
+    )
+    texts = [f"{name}, {text}" for name, text in policy_help().items()]
+    who = "; ".join([f"who plays: {' or '.join(POLICIES)}", *texts])
+    command.add_argument("--policy", metavar="NAME", default="random", help=f"{who} (default: random)")
+    families = [extension for extension in load_extensions() if extension.exact_policies]
+    policies = " or ".join(name for extension in families for name in extension.exact_policies)
+    command.add_argument(
+        "--exact",
+        action="store_true",
+        help=f"for {', '.join(extension.family for extension in families)} with the policy {policies}: play each "
+        "episode of the split once and print exact expectations over the random choices of the policy; takes no "
+        "--episodes and no --seed",
+    )
+
+
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """Play episodes, trial by trial, and print the mean and standard error of their metrics."""
     spec = environment_spec(arguments.id)
     extension = _exact_extension(arguments, spec) if arguments.exact else None
-    env = make_env(arguments)
+    env = make_env(spec, arguments)
     metrics: MetricTable
     if extension is not None and extension.evaluate_exactly is not None and isinstance(env, TrialEnv):
         with progress_bar("playing", quiet=arguments.json) as progress:
@@ -47,18 +75,17 @@ def run(arguments: argparse.Namespace) -> None:
         policy = make_policy(arguments.policy, env, spec, np.random.default_rng(seed))
         with progress_bar("playing", quiet=arguments.json) as progress:
             values = play_episodes(env, policy, seed, [None] * episodes, progress)
-        metrics = {name: summarize_metric(np.array(each)) for name, each in values.items()}
+        metrics = {name: summarize_metric(np.array(of_episodes)) for name, of_episodes in values.items()}
         title = f"{episodes} episodes from seed {seed}"
     env.close()
-    if arguments.json:
-        document = {"id": spec.id, "policy": arguments.policy, "episodes": episodes, "exact": arguments.exact}
-        print_json({**document, "metrics": metrics})
-        return
-    print(f"{spec.id}, {arguments.policy} policy, {title}")
-    width = max(map(len, metrics))
-    for name, each in metrics.items():
-        mean, stderr = ("-" if value is None else f"{value:.4g}" for value in (each["mean"], each["stderr"]))
-        print(f"{name:{width}}  {mean:>8} +- {stderr}")
+    if not arguments.json:
+        print(f"{spec.id}, {arguments.policy} policy, {title}")
+        width = max(map(len, metrics))
+        for name, metric in metrics.items():
+            mean, stderr = ("-" if value is None else f"{value:.4g}" for value in (metric["mean"], metric["stderr"]))
+            print(f"{name:{width}}  {mean:>8} +- {stderr}")
+    document = {"id": spec.id, "policy": arguments.policy, "episodes": episodes, "exact": arguments.exact}
+    return {**document, "metrics": metrics}
 
 
 def play_episodes(
@@ -82,18 +109,13 @@ def play_episodes(
     """
     option_names = env.task.option_names if isinstance(env, TrialEnv) else ()
     values: defaultdict[str, list[float]] = defaultdict(list)
-    for k, each in enumerate(options):
-        info = reset_env(env, seed if k == 0 else None, each)
-        policy.begin()
+    for k, reset_options in enumerate(options):
+        info = reset_env(env, seed if k == 0 else None, reset_options)
         total = 0.0
-        num_steps = 0
-        is_over = False
-        while not is_over:
-            _, reward, terminated, truncated, info = env.step(policy.action())
-            total += float(reward)
-            num_steps += 1
+        for num_steps, step in enumerate(play_episode(env, policy), 1):
+            total += step.reward
+            info = step.info
             progress((k + share_of_episode(env, num_steps)) / len(options))
-            is_over = terminated or truncated
         for name, value in (metric_values(info, option_names) | {"return": total}).items():
             values[name].append(value)
     return dict(values)
@@ -117,17 +139,17 @@ def _exact_extension(arguments: argparse.Namespace, spec: EnvironmentSpec) -> Ex
     Raises:
         UserError: --exact does not go with the policy, the environment, --episodes or --seed.
     """
-    exact = [each for each in load_extensions() if each.evaluate_exactly is not None]
+    families = [extension for extension in load_extensions() if extension.evaluate_exactly is not None]
     drawn = {"--episodes": arguments.episodes, "--seed": arguments.seed}
-    given = [f"{name} {value}" for name, value in drawn.items() if value is not None]
-    policies = [name for each in exact for name in each.exact_policies]
-    if arguments.policy not in policies or given:
+    refused = [f"{name} {value}" for name, value in drawn.items() if value is not None]
+    policies = [name for extension in families for name in extension.exact_policies]
+    if arguments.policy not in policies or refused:
         raise UserError(
             f"argument --exact: goes with --policy {' or '.join(policies)} and without --episodes and --seed, got "
-            + " ".join([f"--policy {arguments.policy}", *given])
+            + " ".join([f"--policy {arguments.policy}", *refused])
         )
-    for each in exact:
-        if each.family == spec.family:
-            return each
-    families = ", ".join(each.family for each in exact)
-    raise UserError(f"argument --exact: is for environments of family {families} only, got {spec.id}")
+    for extension in families:
+        if extension.family == spec.family:
+            return extension
+    names = ", ".join(extension.family for extension in families)
+    raise UserError(f"argument --exact: is for environments of family {names} only, got {spec.id}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from memenvs.cli.common import UserError
 from memenvs.cli.extensions import Scorer, load_extensions
@@ -13,33 +14,29 @@ def scorers() -> dict[str, Scorer]:
     return {name: scorer for extension in load_extensions() for name, scorer in extension.scorers.items()}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    found = scorers()
-    split = ", ".join(name for name, scorer in found.items() if scorer.needs_split)
-    parser.add_argument(
+    tasks = scorers()
+    split = ", ".join(name for name, scorer in tasks.items() if scorer.needs_split)
+    command.add_argument(
         "task",
-        choices=tuple(found),
+        choices=tuple(tasks),
         metavar="TASK",
-        help="; ".join(f"{name}: {each.help}" for name, each in found.items()),
+        help="; ".join(f"{name}: {scorer.help}" for name, scorer in tasks.items()),
     )
-    parser.add_argument("file", metavar="FILE", help="the results")
-    parser.add_argument(
+    command.add_argument("file", metavar="FILE", help="the results")
+    command.add_argument(
         "--split",
         metavar="NAME",
         help=f"for {split}: train, val_seen, val_unseen or, of r2r, val_train_seen; FILE must contain each of its "
         "episodes",
     )
-    parser.add_argument(
+    command.add_argument(
         "--data", metavar="DIR", help=f"for {split}: graphs and annotations (default: $MEMENVS_DATA/vln)"
     )
-    drawn = ", ".join(name for name, scorer in found.items() if scorer.has_plots)
-    parser.add_argument(
-        "--plots", metavar="DIR", help=f"for {drawn}: also draw each table into this folder (needs matplotlib)"
-    )
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> Any:
     """Score the file and print the result."""
     scorer = scorers()[arguments.task]
     if scorer.needs_split and arguments.split is None:
@@ -49,6 +46,4 @@ def run(arguments: argparse.Namespace) -> None:
             raise UserError(
                 f"argument --{name}: must not be given with {arguments.task}, whose FILE names its questions"
             )
-    if arguments.plots is not None and not scorer.has_plots:
-        raise UserError(f"argument --plots: must not be given with {arguments.task}, which has none")
-    scorer.run(arguments)
+    return scorer.run(arguments)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Mapping
+from functools import partial
+from importlib import import_module
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from memenvs.cli.common import print_json
 from memenvs.cli.policies import make_policy
 from memenvs.compilation import COMPILATION
 from memenvs.core import TrialEnv
+from memenvs.episodes import play_episode
 from memenvs.progress import progress_bar
 from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
 
@@ -25,28 +28,38 @@ SETTINGS: Mapping[str, tuple[dict[str, Any], ...]] = {
 NUM_STEPS = 4
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Play a few steps of every environment, so that numba compiles and stores what they need."""
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Play and learn for a few steps, so that numba compiles and stores what they need."""
     start = time.perf_counter()
     skipped: dict[str, str] = {}
+    parts = {spec.id: partial(play_settings, spec) for spec in ENVIRONMENTS} | {"learners": learn}
     with progress_bar("compiling", quiet=arguments.json) as progress:
-        for i, spec in enumerate(ENVIRONMENTS):
+        for i, (name, warm_up) in enumerate(parts.items()):
             begun = time.perf_counter()
             try:
-                for settings in ({}, *SETTINGS.get(spec.name, ())):
-                    play(spec, settings)
+                warm_up()
             except (ImportError, FileNotFoundError) as error:  # an extra or a data set is missing
-                skipped[spec.id] = " ".join(str(error).split())
+                skipped[name] = " ".join(str(error).split())
             if not arguments.json:
-                reason = skipped.get(spec.id)
+                reason = skipped.get(name)
                 result = f"{time.perf_counter() - begun:.1f} s" if reason is None else f"skipped: {reason}"
-                print(f"{spec.id:36} {result}", flush=True)
-            progress((i + 1) / len(ENVIRONMENTS))
+                print(f"{name:36} {result}", flush=True)
+            progress((i + 1) / len(parts))
     seconds = round(time.perf_counter() - start, 1)
-    if arguments.json:
-        print_json({"compiled": COMPILATION.num_functions, "seconds": seconds, "skipped": skipped})
-        return
-    print(f"compiled {COMPILATION.num_functions} functions in {seconds} s; the others were compiled before")
+    if not arguments.json:
+        print(f"compiled {COMPILATION.num_functions} functions in {seconds} s; the others were compiled before")
+    return {"compiled": COMPILATION.num_functions, "seconds": seconds, "skipped": skipped}
+
+
+def learn() -> None:
+    """Learn for a few steps, which needs the agents."""
+    import_module("memenvs.agents.cli.warmup").learn()
+
+
+def play_settings(spec: EnvironmentSpec) -> None:
+    """Play an environment with its default settings and with those of `SETTINGS`."""
+    for settings in ({}, *SETTINGS.get(spec.name, ())):
+        play(spec, settings)
 
 
 def play(spec: EnvironmentSpec, settings: Mapping[str, Any]) -> None:
@@ -56,10 +69,7 @@ def play(spec: EnvironmentSpec, settings: Mapping[str, Any]) -> None:
     for name in ("oracle", "random"):
         env.reset(seed=0)
         policy = make_policy(name, env, spec, np.random.default_rng(0))
-        policy.begin()
-        for _ in range(NUM_STEPS):
-            _, _, terminated, truncated, _ = env.step(policy.action())
-            if terminated or truncated:
-                break
+        for _ in islice(play_episode(env, policy), NUM_STEPS):
+            pass
         env.render()
     env.close()

@@ -76,9 +76,8 @@ class FFHQWorld(BatchTask):
         `memoryless` to that, after the long stay 0.10, mostly because it can infer the moves that are done.
 
     Batches:
-        `FacesConfig().make_world()` makes the same episodes in batches of integers, for supervised learning:
-        `world.sample_batch(32, np.random.default_rng(0))`, whose fields are those of
-        `memenvs.faces.episodes.FaceEpisodes`; `world.patches` has their patches.
+        `make_query_task("memenvs/FFHQWorld-v0", {}).sample_batch(32, np.random.default_rng(0))` of `memenvs.query_task`
+        has the same episodes in integers, for supervised learning, and the pictures that they show.
 
     Source:
         Cho, Yoon and Ahn, "Spatially-Aware Transformer for Embodied Agents", ICLR 2024 (arXiv:2402.15160), section 4.3
@@ -89,6 +88,7 @@ class FFHQWorld(BatchTask):
     config: FacesConfig
     option_names = ("key", "picture")
     config_type: ClassVar[type[FacesConfig]] = FacesConfig
+    query_task = "memenvs.faces.queries:FaceQueries"
 
     def __init__(self, num_envs: int, **kwargs: object) -> None:
         self.config = self.config_type(**kwargs)  # type: ignore[arg-type]

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from memenvs.query_task import Episodes
+
 #: Side of a picture, pixels.
 PICTURE_PIXELS = 88
 #: Side of a patch, pixels.
@@ -22,7 +24,7 @@ NO_ACTION = len(MOVES)
 
 
 @dataclass(frozen=True, eq=False)
-class FaceEpisodes:
+class FaceEpisodes(Episodes):
     """B episodes of T observed steps and a query of Q moves.
 
     The patches themselves are `FaceWorld.patches(episodes.picture, episodes.cell)` and

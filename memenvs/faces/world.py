@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from memenvs.checks import MAX_STEPS, check_int, is_int
-from memenvs.episode_keys import check_keys, sample_keys
+from memenvs.episode_keys import KeyedEpisodes, check_keys
 from memenvs.faces.episodes import GRID, NO_ACTION, NUM_CELLS, PATCH_PIXELS, PATCH_STRIDE, FaceEpisodes
 from memenvs.faces.pictures import Pictures
 from memenvs.faces.places import Places, check_places, num_places, place_table
@@ -22,7 +22,7 @@ STAY_STEPS = (224, 256, 32)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FaceWorld:
+class FaceWorld(KeyedEpisodes[FaceEpisodes]):
     """Pictures and episodes of FFHQ-world.
 
     Attributes:
@@ -54,23 +54,6 @@ class FaceWorld:
     def num_places(self) -> int:
         """Number of places."""
         return num_places(self.places)
-
-    def sample_batch(self, batch: int, rng: np.random.Generator) -> FaceEpisodes:
-        """Sample episodes, for instance for supervised training.
-
-        The only draw is `rng.integers(2**63, size=batch)`, the keys of the episodes. So a batch equals as many batches
-        of one, and `sample_batch(1, default_rng([seed, trial, 1 + episode]))` is that episode of the environment with
-        this seed.
-
-        Args:
-            batch: B, >= 1.
-            rng: Source of the keys.
-
-        Raises:
-            ValueError: B is below 1.
-            TypeError: `rng` is no generator.
-        """
-        return self.make_episodes(sample_keys(batch, rng))
 
     def make_episodes(self, keys: np.ndarray) -> FaceEpisodes:
         """Make the episodes of these keys.

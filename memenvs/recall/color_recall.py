@@ -69,8 +69,9 @@ class ColorRecall(Recall):
         colour as its action from step to step; it would be always correct without any other memory.
 
     Batches:
-        `memenvs.recall.pools.ColorPool` draws the images of some tours once, for supervised learning. Any tour goes
-        with any square, so that 64 tours make 2 million episodes.
+        `make_query_task("memenvs/ColorRecall-v0", {})` of `memenvs.query_task` draws the images of 64 tours once
+        (`memenvs.recall.pools.ColorPool`), for supervised learning. Any tour goes with any square, so that they make 2
+        million episodes.
 
     Source:
         Cho, Yoon and Ahn, "Spatially-Aware Transformer for Embodied Agents", ICLR 2024 (arXiv:2402.15160), appendix
@@ -81,6 +82,7 @@ class ColorRecall(Recall):
     option_names = ("key", "colour", "square")
     action_names = COLOURS
     config_type = ColorRecallConfig
+    query_task = "memenvs.recall.queries:ColorQueries"
 
     def __init__(self, num_envs: int, **kwargs: object) -> None:
         self.config = config = ColorRecallConfig(**kwargs)  # type: ignore[arg-type]

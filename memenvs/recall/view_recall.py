@@ -71,7 +71,8 @@ class ViewRecall(Recall):
         of fewer than 4 of the 10 places at the query with the strategy FIFO, and of nearly all with MVFO.
 
     Batches:
-        `memenvs.recall.pools.ViewPool` draws the pictures at some positions once, for supervised learning.
+        `make_query_task("memenvs/ViewRecall-v0", {})` of `memenvs.query_task` draws the pictures at 400 positions once,
+        for supervised learning; `memenvs.recall.pools.ViewPool` those at any number of them.
 
     Source:
         Cho, Yoon and Ahn, "Spatially-Aware Transformer for Embodied Agents", ICLR 2024 (arXiv:2402.15160), appendix
@@ -82,6 +83,7 @@ class ViewRecall(Recall):
     config: ViewRecallConfig
     option_names = ("start", "key", "query")
     config_type = ViewRecallConfig
+    query_task = "memenvs.recall.queries:ViewQueries"
 
     def __init__(self, num_envs: int, **kwargs: object) -> None:
         self.config = config = ViewRecallConfig(**kwargs)  # type: ignore[arg-type]

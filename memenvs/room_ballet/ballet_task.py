@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from memenvs.episode_keys import check_keys, sample_keys
+from memenvs.episode_keys import KeyedEpisodes, check_keys
 from memenvs.retention import retained
 from memenvs.room_ballet import visit_schedules
 from memenvs.room_ballet.dances import PERFORMANCE_CELLS
@@ -54,7 +54,7 @@ class _Draws:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BalletTask:
+class BalletTask(KeyedEpisodes[BalletEpisodes]):
     """One task of Room Ballet.
 
     Attributes:
@@ -117,22 +117,10 @@ class BalletTask:
         """Rooms along a side of the map."""
         return int(np.ceil(np.sqrt(self.rooms)))
 
-    def sample_batch(self, batch: int, rng: np.random.Generator) -> BalletEpisodes:
-        """Sample episodes, for instance for supervised training.
-
-        The only draw is `rng.integers(2**63, size=batch)`, the keys of the episodes. So a batch equals as many batches
-        of one, and `sample_batch(1, default_rng([seed, trial, 1 + episode]))` is that episode of the environment with
-        this seed. A multi-task batch has its tasks in turn, starting with that of the first key.
-
-        Args:
-            batch: B, >= 1.
-            rng: Source of the keys.
-
-        Raises:
-            ValueError: B is below 1.
-            TypeError: `rng` is no generator.
-        """
-        return self.make_episodes(sample_keys(batch, rng, len(self.query_rules)))
+    @property
+    def num_keyed_tasks(self) -> int:  # type: ignore[override]
+        """Number of tasks of which the remainder of a key chooses one."""
+        return len(self.query_rules)
 
     def make_episodes(self, keys: np.ndarray) -> BalletEpisodes:
         """Make the episodes of these keys.

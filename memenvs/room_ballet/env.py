@@ -66,9 +66,9 @@ class RoomBallet(BatchTask):
         success: True if the answer was correct.
 
     Batches:
-        `memenvs.room_ballet.tasks.make_ballet` makes the same episodes in batches of integers, for supervised learning:
-        `make_ballet("LVFO").sample_batch(32, np.random.default_rng(0))`. Its fields are those of
-        `memenvs.room_ballet.episodes.BalletEpisodes`.
+        `make_query_task("memenvs/RoomBallet-LVFO-v0", {}).sample_batch(32, np.random.default_rng(0))` of
+        `memenvs.query_task` has the same episodes in integers, for supervised learning; `.episodes` of it has dancers,
+        dances and visits.
 
     Without memory:
         One answer for all queries is right in 12.5 %, the ideal observer always: it takes all frames and moves since
@@ -98,6 +98,7 @@ class RoomBallet(BatchTask):
     action_names = DANCES
     config_type: ClassVar[type[BalletConfig]] = BalletConfig
     observation_settings: ClassVar[tuple[str, ...]] = ("obs",)
+    query_task = "memenvs.room_ballet.queries:BalletQueries"
 
     def __init__(self, num_envs: int, **kwargs: object) -> None:
         self.config = self.config_type(**kwargs)  # type: ignore[arg-type]

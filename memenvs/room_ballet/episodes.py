@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from memenvs.query_task import Episodes
+
 NUM_SHAPES = 15
 NUM_COLOURS = 19
 #: Cells of the floor of a room, 3 x 3, numbered row by row.
@@ -23,7 +25,7 @@ NO_ACTION = 4
 
 
 @dataclass(frozen=True, eq=False)
-class BalletEpisodes:
+class BalletEpisodes(Episodes):
     """B episodes of T steps in V visits.
 
     A visit is a stay of `PERFORMANCE_STEPS` steps in one room. In Short Stay each step is a visit (V = T), because the

@@ -1,16 +1,17 @@
-"""Commands about a robot's life: `score emv`, `verbalization questions | rate | gate`.
+"""Commands about a robot's life: `score emv` and `verbalization questions`.
 
-This module is imported with the command line. Each function therefore imports what it needs when it is called.
+Every command that names policies imports this module. Each function therefore imports what it needs when it is called.
 """
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
-from memenvs.cli.common import UserError, as_user_error, check_output, non_negative_int, positive_int, print_json
-from memenvs.cli.extensions import Command, Extension, Scorer
-from memenvs.progress import progress_bar
+from memenvs.cli.common import as_user_error, check_output
+from memenvs.cli.extensions import Extension, Scorer
+from memenvs.cli.parser import non_negative_int, positive_int
 
 _PRESETS = ("faithful", "debiased")
 
@@ -33,101 +34,47 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     questions.add_argument(
         "--paraphrases", default="all", metavar="NAME", help="all, seen or held_out (default: %(default)s)"
     )
-    rate = commands.add_parser("rate", help="rate the answers of a file in seven categories; goes on where it stopped")
-    rate.add_argument("file", metavar="FILE", help="answers; the ratings go to a file beside it")
-    rate.add_argument("--count", type=positive_int, default=100, metavar="N", help="answers (default: %(default)s)")
-    gate = commands.add_parser("gate", help="fail if a model without memory is right too often")
-    gate.add_argument("--preset", choices=_PRESETS, default="debiased", help="default: %(default)s")
-    gate.add_argument(
-        "--histories", type=positive_int, default=500, metavar="N", help="of each length (default: %(default)s)"
-    )
-    gate.add_argument("--seed", type=non_negative_int, default=0, metavar="S", help="default: %(default)s")
-    for command in (questions, rate, gate):
-        command.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    questions.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Run one of the actions."""
-    {"questions": _write_questions, "rate": _rate, "gate": _gate}[arguments.action](arguments)
-
-
-def _write_questions(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Write a file of questions, the only action."""
     from memenvs.verbalization.language.question_sets import QuestionSet, write_questions
 
     out = check_output("OUT.json", arguments.out, ".json")
     names = ("preset", "split", "scale", "data_seed", "lengths", "questions", "paraphrases")
     with as_user_error("OUT.json", ValueError, OSError):
         count = write_questions(out, QuestionSet(**{name: getattr(arguments, name) for name in names}))
-    if arguments.json:
-        print_json({"file": str(out), "questions": count})
-    else:
+    if not arguments.json:
         print(f"{count} questions in {out}; fill in the answers, then: memenvs score emv {out}")
+    return {"file": str(out), "questions": count}
 
 
-def _rate(arguments: argparse.Namespace) -> None:
-    from memenvs.verbalization.language.rating import rate, ratings_path
-    from memenvs.verbalization.language.score import CATEGORIES
+def _score(arguments: argparse.Namespace) -> dict[str, Any]:
+    from memenvs.verbalization.language.question_sets import score_file, summarise
 
-    path = Path(arguments.file)
     with as_user_error("FILE", ValueError, OSError):
-        found = rate(path, arguments.count)
-    if arguments.json:
-        counts = dict(zip(CATEGORIES, found.by_category, strict=True))
-        print_json({"rated": found.rated, "as_the_scorer": found.equal, "categories": counts})
-        return
-    print(f"\n{found.rated} ratings in {ratings_path(path)}; {found.equal} of them as the scorer")
-    for name, count in zip(CATEGORIES, found.by_category, strict=True):
-        print(f"{name:34}  {count}")
+        summary = summarise(score_file(Path(arguments.file)))
+    if not arguments.json:
+        _print_summary(summary)
+    return summary
 
 
-def _gate(arguments: argparse.Namespace) -> None:
-    from memenvs.verbalization.language.gate import measure
-    from memenvs.verbalization.language.text_only import BANDS, TARGETS, failures
-
-    with progress_bar("questions", quiet=arguments.json) as progress:
-        rates = measure(arguments.preset, arguments.histories, arguments.seed, progress)
-    if arguments.json:
-        print_json({kind: rate._asdict() for kind, rate in rates.items()})
-    else:
-        for kind, rate in rates.items():
-            low, high = BANDS.get(kind, (0.0, 0.0)) if arguments.preset == "faithful" else (0.0, TARGETS.get(kind, 0.0))
-            wanted = f"{100 * low:.0f} to {100 * high:.0f} %" if high else ""
-            print(f"{kind:10}  {100 * rate.share:5.1f} % of {rate.questions}  {wanted:12}  {rate.level}")
-    wrong = failures(rates, arguments.preset)
-    if wrong:
-        raise UserError("; ".join(wrong))
-
-
-def _score(arguments: argparse.Namespace) -> None:
-    from memenvs.verbalization.language.plots import check_plots, draw_tables
-    from memenvs.verbalization.language.question_sets import score_file
-    from memenvs.verbalization.language.tables import make_tables
-
-    folder = None if arguments.plots is None else Path(arguments.plots)
-    if folder is not None:
-        with as_user_error("--plots", OSError, ImportError):
-            check_plots(folder)
-    with as_user_error("FILE", ValueError, OSError):
-        tables = make_tables(score_file(Path(arguments.file)))
-    if folder is not None:
-        draw_tables(tables, folder)
-    if arguments.json:
-        print_json({name: table.data() for name, table in tables.items()})
-    else:
-        print("\n\n".join(table.text() for table in tables.values()))
+def _print_summary(summary: dict[str, Any]) -> None:
+    """Print right answers by kind and length, facts, and categories."""
+    rows: dict[str, dict[str, float]] = summary["correct"]
+    columns = list(next(iter(rows.values()), {}))
+    print(f"{'right answers, %, by episodes':30}" + "".join(f"{column:>7}" for column in columns))
+    for name, shares in rows.items():
+        cells = (f"{100 * shares[column]:.1f}" if column in shares else "-" for column in columns)
+        print(f"{name:30}" + "".join(f"{cell:>7}" for cell in cells))
+    facts = ", ".join(f"{name} {100 * share:.1f} %" for name, share in summary["facts"].items() if share is not None)
+    print(f"facts: {facts}")
+    for name, count in summary["categories"].items():
+        print(f"{name:40}{count:>7}")
 
 
 EXTENSION = Extension(
     family="verbalization",
-    commands=(
-        Command(
-            name="verbalization",
-            help="questions about a robot's life: write them, rate answers, or gate a build of the data",
-            add_arguments=add_arguments,
-            run=run,
-        ),
-    ),
-    scorers={
-        "emv": Scorer(help="a file of `memenvs verbalization questions` with answers", run=_score, has_plots=True)
-    },
+    scorers={"emv": Scorer(help="a file of `memenvs verbalization questions` with answers", run=_score)},
 )

@@ -133,5 +133,5 @@ class EpisodicQAConfig:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Observed parts of a key frame, in their order in `memenvs.verbalization.encoding.PARTS`."""
+        """Observed parts of a key frame, in their order in `memenvs.verbalization.key_frames.PARTS`."""
         return tuple(part for name, parts in MODALITIES.items() if name in self.modalities for part in parts)

@@ -10,15 +10,14 @@ from typing import NamedTuple
 import numpy as np
 
 from memenvs.checks import check_int
-from memenvs.verbalization.answer_actions import FactActions, spelled_tokens
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.dates import date_fields
-from memenvs.verbalization.encoding import PARTS
 from memenvs.verbalization.episodes import History
+from memenvs.verbalization.key_frames import PARTS
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.sampler import QASampler, QuestionAnswer
-from memenvs.verbalization.language.structured import encode_answer
 from memenvs.verbalization.language.tokenizer import ANSWER_TOKENS, END, QUERY_TOKENS, TOKENIZER, query_text
+from memenvs.verbalization.language.tuples import FactActions, clauses_to_tuples, pad_tokens
 from memenvs.verbalization.language.wordings import KINDS
 from memenvs.verbalization.splits import Data, load_data
 
@@ -192,7 +191,7 @@ class Dialogs:
         log = self._log(number, after)
         for attempt in range(_TRIES):
             qa = self._sampler.draw(log, question + attempt * self.config.questions)
-            tuples = encode_answer(qa.question, qa.answer.clauses, qa.now)
+            tuples = clauses_to_tuples(qa.question, qa.answer.clauses, qa.now)
             facts = self.fact_actions.spell(tuples) if qa.kind in self.config.kinds else None
             words = TOKENIZER.encode(qa.answer.text)
             if facts is None or len(words) > ANSWER_TOKENS:
@@ -200,10 +199,10 @@ class Dialogs:
             reference = np.zeros(7, np.int16) if qa.reference is None else date_fields(np.array(qa.reference))
             return EncodedQuestion(
                 qa=qa,
-                query=spelled_tokens(TOKENIZER.encode(query_text(qa.now, qa.question.text)), QUERY_TOKENS),
+                query=pad_tokens(TOKENIZER.encode(query_text(qa.now, qa.question.text)), QUERY_TOKENS),
                 tuples=tuples,
                 facts=facts,
-                tokens=spelled_tokens(words, ANSWER_TOKENS),
+                tokens=pad_tokens(words, ANSWER_TOKENS),
                 reference=reference,
                 num_facts=len(qa.answer.facts),
             )
@@ -301,7 +300,7 @@ def load_dialogs(config: EpisodicQAConfig) -> Dialogs:
     return Dialogs(config)
 
 
-def read_answer(tokens: np.ndarray) -> str:
+def tokens_to_text(tokens: np.ndarray) -> str:
     """Read the words of a row of token numbers; int, (128,)."""
     numbers = tokens.tolist()
     return TOKENIZER.decode(numbers[: numbers.index(END)] if END in numbers else numbers)

@@ -2,26 +2,155 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
 import gymnasium as gym
 import numpy as np
 
 from memenvs.checks import is_int
 from memenvs.task import BatchTask, Observation, Options
-from memenvs.verbalization.answer_actions import MAX_FACTS, SLOTS, STOP, TupleAnswers, describe_tuples
 from memenvs.verbalization.config import EpisodicQAConfig
-from memenvs.verbalization.dialogs import EncodedQuestion, load_dialogs, read_answer
-from memenvs.verbalization.encoding import PARTS
+from memenvs.verbalization.dialogs import Dialogs, EncodedQuestion, FrameChunks, load_dialogs, tokens_to_text
+from memenvs.verbalization.diary import draw_timeline
+from memenvs.verbalization.key_frames import PARTS
 from memenvs.verbalization.language.facts import MAX_CLAUSES
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.score import CORRECT, TMI_CORRECT, TMI_WRONG, Score, score_answer, score_clauses
-from memenvs.verbalization.language.structured import SLOT_SIZES, decode_answer
 from memenvs.verbalization.language.tokenizer import ANSWER_TOKENS, END, QUERY_TOKENS, TOKENIZER
-from memenvs.verbalization.timeline import draw_timeline
+from memenvs.verbalization.language.tuples import (
+    MAX_FACTS,
+    SLOT_SIZES,
+    SLOTS,
+    STOP,
+    TupleAnswers,
+    describe_tuples,
+    tuples_to_clauses,
+)
 
 #: Phases: key frames come, a question comes, and the further steps of its answer.
 STREAM, QUESTION, ANSWER = 0, 1, 2
 #: Numbers in `info`: the fields of a `Score`, then two of the question.
-_NUMBERS = (*Score._fields, "distance", "history_length")
+NUMBERS = (*Score._fields, "distance", "history_length")
+
+
+@dataclass(frozen=True)
+class DialogState:
+    """State of N environments: their histories, questions and answers so far.
+
+    Attributes:
+        history: int64, (N,); number of the history, which stays over the episodes of a trial.
+        question: int64, (N,); number of the first question.
+        questions: Questions of each environment, in the order in which they are put.
+        stops: For each question of each environment the number of steps with key frames before it.
+        frames: int32, (N, C, F); rows of `Dialogs.tables` of each of C steps.
+        dates: int16, (N, C, F, 7); their dates.
+        chunk: int64, (N,); step with key frames that is shown, or comes next.
+        next_stop: int64, (N,); step before which the next question comes.
+        phase: int64, (N,); `STREAM`, `QUESTION` or `ANSWER`.
+        answered: int64, (N,); questions that have been answered.
+        query: int32, (N, 64); tokens of the present question, or of the last one.
+        tuples: Structured answers so far.
+        tokens: int32, (N, 128); answers in words so far.
+        spelled: int64, (N,); actions of the present answer.
+        f1: float64, (N,); mean F1 of the answers so far.
+        all_correct: bool, (N,); no answer was wrong.
+        kind: object, (N,); kind of the present question, or of the last one.
+        gold: int16, (N, 8, 10); its gold answer as tuples.
+        gold_answer: object, (N,); its gold answer in words.
+        query_text: object, (N,); its words.
+        numbers: int64, (N, 6); see `NUMBERS`.
+    """
+
+    history: np.ndarray
+    question: np.ndarray
+    questions: list[tuple[EncodedQuestion, ...]]
+    stops: list[list[int]]
+    frames: np.ndarray
+    dates: np.ndarray
+    chunk: np.ndarray
+    next_stop: np.ndarray
+    phase: np.ndarray
+    answered: np.ndarray
+    query: np.ndarray
+    tuples: TupleAnswers
+    tokens: np.ndarray
+    spelled: np.ndarray
+    f1: np.ndarray
+    all_correct: np.ndarray
+    kind: np.ndarray
+    gold: np.ndarray
+    gold_answer: np.ndarray
+    query_text: np.ndarray
+    numbers: np.ndarray
+
+    @classmethod
+    def of(cls, num_envs: int, dialogs: Dialogs) -> DialogState:
+        """Make the state of environments that have not begun."""
+        count = partial(np.zeros, num_envs, np.int64)
+        text = partial(np.full, num_envs, "", object)
+        frames = np.full((num_envs, dialogs.max_chunks, dialogs.config.frames_per_step), dialogs.blank, np.int32)
+        return cls(
+            history=count(),
+            question=count(),
+            questions=[() for _ in range(num_envs)],
+            stops=[[] for _ in range(num_envs)],
+            frames=frames,
+            dates=np.zeros((*frames.shape, 7), np.int16),
+            chunk=count(),
+            next_stop=count(),
+            phase=count(),
+            answered=count(),
+            query=np.zeros((num_envs, QUERY_TOKENS), np.int32),
+            tuples=TupleAnswers(num_envs, dialogs.fact_actions),
+            tokens=np.zeros((num_envs, ANSWER_TOKENS), np.int32),
+            spelled=count(),
+            f1=np.zeros(num_envs),
+            all_correct=np.ones(num_envs, bool),
+            kind=text(),
+            gold=np.zeros((num_envs, MAX_CLAUSES, len(SLOTS)), np.int16),
+            gold_answer=text(),
+            query_text=text(),
+            numbers=np.zeros((num_envs, len(NUMBERS)), np.int64),
+        )
+
+    def begin(
+        self, i: int, question: int, questions: Sequence[EncodedQuestion], chunks: FrameChunks, episodes: int
+    ) -> None:
+        """Begin an episode of an environment about its history.
+
+        Args:
+            i: Index of the environment.
+            question: Number of the first question.
+            questions: Its questions.
+            chunks: Its key frames.
+            episodes: Episodes of the history.
+        """
+        self.question[i] = question
+        self.questions[i], self.stops[i] = tuple(questions), chunks.stops
+        self.frames[i, : len(chunks.rows)], self.dates[i, : len(chunks.rows)] = chunks.rows, chunks.dates
+        self.chunk[i] = self.answered[i] = 0
+        self.f1[i], self.all_correct[i] = 0.0, True
+        self.numbers[i] = (0, 0, 0, 0, 0, episodes)
+        self.put_question(i)
+
+    def put_question(self, i: int) -> None:
+        """Prepare the next question of an environment; key frames may come before it."""
+        encoded = self.questions[i][self.answered[i]]
+        self.next_stop[i] = self.stops[i][self.answered[i]]
+        self.phase[i] = QUESTION if self.chunk[i] == self.next_stop[i] else STREAM
+        self.query[i], self.gold[i] = encoded.query, encoded.tuples
+        self.kind[i], self.query_text[i] = encoded.qa.kind, encoded.qa.question.text
+        self.gold_answer[i] = encoded.qa.answer.text
+        self.numbers[i, NUMBERS.index("distance")] = encoded.qa.distance or 0
+        self.tuples.clear(i)
+        self.tokens[i] = 0
+        self.spelled[i] = 0
+
+    def present_question(self, i: int) -> EncodedQuestion:
+        """Return the question that is put, or comes next; after the last answer the last one."""
+        return self.questions[i][min(self.answered[i], len(self.questions[i]) - 1)]
 
 
 class EpisodicQA(BatchTask):
@@ -116,31 +245,10 @@ class EpisodicQA(BatchTask):
         actions = self.dialogs.fact_actions
         self.action_names = actions.names if structured else ()
         self.action_space = gym.spaces.Discrete(len(actions) if structured else len(TOKENIZER))
-        self._blank = self.dialogs.blank
-        size = self.config.frames_per_step
-        self._max_chunks = self.dialogs.max_chunks
         answer_steps = MAX_FACTS if structured else ANSWER_TOKENS
-        self.max_episode_steps = self._max_chunks + self.config.questions_per_history * answer_steps
+        self.max_episode_steps = self.dialogs.max_chunks + self.config.questions_per_history * answer_steps
         self.observation_space = gym.spaces.Dict(self._spaces(structured))
-        self._index = np.full((num_envs, self._max_chunks, size), self._blank, np.int32)
-        self._dates = np.zeros((num_envs, self._max_chunks, size, 7), np.int16)
-        self._chunk = np.zeros(num_envs, np.int64)
-        self._phase = np.zeros(num_envs, np.int64)
-        self._next_stop = np.zeros(num_envs, np.int64)  # chunk before which the next question comes
-        self._stops: list[list[int]] = [[] for _ in range(num_envs)]
-        self._answered = np.zeros(num_envs, np.int64)  # questions that have been answered
-        self._history = np.zeros(num_envs, np.int64)
-        self._question = np.zeros(num_envs, np.int64)
-        self._questions: list[list[EncodedQuestion]] = [[] for _ in range(num_envs)]
-        self._query = np.zeros((num_envs, QUERY_TOKENS), np.int32)
-        self._tuples = TupleAnswers(num_envs, actions)
-        self._tokens = np.zeros((num_envs, ANSWER_TOKENS), np.int32)
-        self._spelled = np.zeros(num_envs, np.int64)  # actions of the present answer
-        self._f1 = np.zeros(num_envs)
-        self._all_correct = np.ones(num_envs, bool)
-        self._kind, self._gold_answer, self._query_text = (np.full(num_envs, "", object) for _ in range(3))
-        self._gold = np.zeros((num_envs, MAX_CLAUSES, len(SLOTS)), np.int16)
-        self._numbers = np.zeros((num_envs, len(_NUMBERS)), np.int64)
+        self.state = DialogState.of(num_envs, self.dialogs)
 
     def _spaces(self, structured: bool) -> dict[str, gym.Space]:
         size = self.config.frames_per_step
@@ -163,146 +271,124 @@ class EpisodicQA(BatchTask):
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Choose the history."""
-        self._history[i] = self.dialogs.usable(layout)
+        self.state.history[i] = self.dialogs.usable(layout)
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Put the first key frames, and draw the questions."""
-        number, count, known = int(self._history[i]), self.config.questions_per_history, self.config.questions
-        question = options.get("question", int(rng.integers(known)))
-        if not is_int(question) or not 0 <= question < known:
-            raise ValueError(f"option 'question' must be an integer in 0 ... {known - 1}, got {question!r}")
-        self._question[i] = question
-        history = self.dialogs.history(number)
-        episodes = len(history)
+        number, count, available = int(self.state.history[i]), self.config.questions_per_history, self.config.questions
+        question = options.get("question", int(rng.integers(available)))
+        if not is_int(question) or not 0 <= question < available:
+            raise ValueError(f"option 'question' must be an integer in 0 ... {available - 1}, got {question!r}")
+        episodes = len(self.dialogs.history(number))
         after = [episodes] * count
         if self.config.put == "interleaved" and episodes > 1:
             after = [*sorted(rng.integers(1, episodes, count - 1).tolist()), episodes]
-        self._questions[i] = []
+        questions = []
         for k, place in enumerate(after):
-            which = (question + k) % known
+            which = (question + k) % available
             if place < episodes and not self.dialogs.is_possible(number, which, place):
                 after[k] = place = after[k - 1] if k else 1
-            self._questions[i].append(self.dialogs.question(number, which, None if place == episodes else place))
-        chunks = self.dialogs.chunks(number, tuple(after))
-        self._index[i, : len(chunks.rows)], self._dates[i, : len(chunks.rows)] = chunks.rows, chunks.dates
-        self._stops[i], self._next_stop[i] = chunks.stops, chunks.stops[0]
-        self._chunk[i] = self._answered[i] = 0
-        self._f1[i] = 0.0
-        self._all_correct[i] = True
-        self._numbers[i] = (0, 0, 0, 0, 0, episodes)
-        self._show(i)
-        self._phase[i] = QUESTION if self._next_stop[i] == 0 else STREAM
-
-    def _show(self, i: int) -> None:
-        """Prepare the next question of an environment."""
-        encoded = self._questions[i][self._answered[i]]
-        self._query[i] = encoded.query
-        self._gold[i] = encoded.tuples
-        self._kind[i], self._query_text[i] = encoded.qa.kind, encoded.qa.question.text
-        self._gold_answer[i] = encoded.qa.answer.text
-        self._numbers[i, _NUMBERS.index("distance")] = encoded.qa.distance or 0
-        self._tuples.clear(i)
-        self._tokens[i] = 0
-        self._spelled[i] = 0
+            questions.append(self.dialogs.question(number, which, None if place == episodes else place))
+        self.state.begin(i, question, questions, self.dialogs.chunks(number, tuple(after)), episodes)
 
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Show the next key frames, or add an action to the answer and score it at its end."""
+        state = self.state
         rewards, terminated = np.zeros(self.num_envs), np.zeros(self.num_envs, bool)
-        streams = active & (self._phase == STREAM)
-        self._chunk[streams] += 1
-        self._phase[streams & (self._chunk == self._next_stop)] = QUESTION
+        streams = active & (state.phase == STREAM)
+        state.chunk[streams] += 1
+        state.phase[streams & (state.chunk == state.next_stop)] = QUESTION
         answers = np.flatnonzero(active & ~streams)
         if len(answers):
-            self._phase[answers] = ANSWER
+            state.phase[answers] = ANSWER
             for i in answers[self._add(actions[answers], answers)].tolist():
                 rewards[i], terminated[i] = self._end_answer(i)
         return rewards, terminated
 
     def _add(self, actions: np.ndarray, envs: np.ndarray) -> np.ndarray:
         """Add actions to answers; True where an answer has ended."""
-        place = self._spelled[envs]
-        self._spelled[envs] += 1
+        place = self.state.spelled[envs]
+        self.state.spelled[envs] += 1
         if self.config.answer_mode == "structured":
-            return self._tuples.add(actions, envs)
-        self._tokens[envs, place] = actions
+            return self.state.tuples.add(actions, envs)
+        self.state.tokens[envs, place] = actions
         return (actions == END) | (place + 1 >= ANSWER_TOKENS)
 
     def _end_answer(self, i: int) -> tuple[float, bool]:
         """Score an answer, and put the next question, stream on or end; reward and True at the end."""
+        state = self.state
         score = self._score(i)
-        self._numbers[i, : len(score)] = score
+        state.numbers[i, : len(score)] = score
         is_correct = score.category == CORRECT
-        self._answered[i] += 1
-        self._f1[i] += (score.f1 - self._f1[i]) / self._answered[i]
-        self._all_correct[i] &= is_correct
-        is_last = bool(self._answered[i] == len(self._questions[i]))
+        state.answered[i] += 1
+        state.f1[i] += (score.f1 - state.f1[i]) / state.answered[i]
+        state.all_correct[i] &= is_correct
+        is_last = bool(state.answered[i] == len(state.questions[i]))
         if not is_last:
-            self._next_stop[i] = self._stops[i][self._answered[i]]
-            self._phase[i] = QUESTION if self._chunk[i] == self._next_stop[i] else STREAM
-            self._show(i)
+            state.put_question(i)
         return float(is_correct) if self.config.reward == "correct" else score.f1, is_last
 
     def _score(self, i: int) -> Score:
-        encoded = self._questions[i][self._answered[i]]
-        qa = encoded.qa
-        if self.config.answer_mode == "structured" and np.array_equal(self._tuples.rows[i], self._gold[i]):
+        """Score the present answer of an environment."""
+        encoded = self.state.present_question(i)
+        qa, rows = encoded.qa, self.state.tuples.rows[i]
+        if self.config.answer_mode == "structured" and np.array_equal(rows, encoded.tuples):
             return Score(CORRECT, encoded.num_facts, 0, encoded.num_facts)
 
         def score(log: Log | None) -> Score:
             if self.config.answer_mode == "tokens":
-                return score_answer(read_answer(self._tokens[i]), qa, log)
-            given = decode_answer(qa.question, self._tuples.rows[i], qa.now)
-            return score_clauses(given, qa.answer.clauses, log)
+                return score_answer(tokens_to_text(self.state.tokens[i]), qa, log)
+            return score_clauses(tuples_to_clauses(qa.question, rows, qa.now), qa.answer.clauses, log)
 
-        found = score(None)
-        if found.category not in (TMI_CORRECT, TMI_WRONG):
-            return found
-        return score(self._log(i))  # only what was given too much needs the whole history
+        first = score(None)
+        if first.category not in (TMI_CORRECT, TMI_WRONG):
+            return first
+        return score(self._log(i, qa.now))  # only what is too much needs the whole history
 
-    def _log(self, i: int) -> Log:
-        number, place = int(self._history[i]), self._questions[i][self._answered[i]].qa.now
+    def _log(self, i: int, now: int) -> Log:
+        """Make the log of what an environment has shown before a question."""
+        number = int(self.state.history[i])
         history = self.dialogs.history(number)
-        lived = sum(end < place for end in history.ends)
+        lived = sum(end < now for end in history.ends)
         return Log(history if lived == len(history) else self.dialogs.prefix(number, lived))
 
     def observe(self, out: Observation, env_mask: np.ndarray) -> None:
         """Write the phase, the key frames of the step, the question and the answer so far."""
+        state = self.state
         envs = np.flatnonzero(env_mask)
-        out["phase"][envs] = self._phase[envs]
-        streams = np.flatnonzero(env_mask & (self._phase == STREAM))
-        others = np.flatnonzero(env_mask & (self._phase != STREAM))
-        chunk = self._chunk[streams]
-        index = self._index[streams, chunk]
+        out["phase"][envs] = state.phase[envs]
+        streams = np.flatnonzero(env_mask & (state.phase == STREAM))
+        others = np.flatnonzero(env_mask & (state.phase != STREAM))
+        chunk = state.chunk[streams]
+        frames = state.frames[streams, chunk]
         for part in self.config.parts:
-            values = self._dates[streams, chunk] if part == "dt" else self.dialogs.tables[part][index]
+            values = state.dates[streams, chunk] if part == "dt" else self.dialogs.tables[part][frames]
             out[f"frame_{part}"][streams] = values
             out[f"frame_{part}"][others] = 0
-        out["frame_mask"][streams], out["frame_mask"][others] = index != self._blank, 0
-        out["query"][streams], out["query"][others] = 0, self._query[others]
-        if self.config.answer_mode == "structured":
-            out["prefix"][envs] = self._tuples.rows[envs]
-        else:
-            out["prefix"][envs] = self._tokens[envs]
+        out["frame_mask"][streams], out["frame_mask"][others] = frames != self.dialogs.blank, 0
+        out["query"][streams], out["query"][others] = 0, state.query[others]
+        structured = self.config.answer_mode == "structured"
+        out["prefix"][envs] = state.tuples.rows[envs] if structured else state.tokens[envs]
 
     def info(self) -> dict[str, np.ndarray]:
         """Return the truth; see the class."""
+        state = self.state
         return {
-            "question": self._question,
-            "kind": self._kind,
-            **dict(zip(_NUMBERS, self._numbers.T, strict=True)),
-            "gold": self._gold,
-            "gold_answer": self._gold_answer,
-            "query_text": self._query_text,
-            "f1": self._f1,
-            "success": self._all_correct & (self._answered > 0),
+            "question": state.question,
+            "kind": state.kind,
+            **dict(zip(NUMBERS, state.numbers.T, strict=True)),
+            "gold": state.gold,
+            "gold_answer": state.gold_answer,
+            "query_text": state.query_text,
+            "f1": state.f1,
+            "success": state.all_correct & (state.answered > 0),
         }
 
     def oracle_actions(self) -> np.ndarray:
         """Spell the gold answer; 0 where there is nothing to say."""
         actions = np.full(self.num_envs, STOP, np.int64)
-        for i in np.flatnonzero(self._phase != STREAM).tolist():
-            encoded = self._questions[i][min(self._answered[i], len(self._questions[i]) - 1)]
-            spelled = self._spelled[i]
+        for i in np.flatnonzero(self.state.phase != STREAM).tolist():
+            encoded, spelled = self.state.present_question(i), self.state.spelled[i]
             if self.config.answer_mode == "tokens":
                 actions[i] = encoded.tokens[spelled] or END if spelled < ANSWER_TOKENS else END
             elif spelled < len(encoded.facts):
@@ -311,17 +397,13 @@ class EpisodicQA(BatchTask):
 
     def render(self, i: int) -> np.ndarray:
         """Draw the history as a timeline, with what was seen so far, the question and the answers."""
-        encoded = self._questions[i][min(self._answered[i], len(self._questions[i]) - 1)]
-        given = ""
-        if self._phase[i] != STREAM:
-            if self.config.answer_mode == "tokens":
-                given = read_answer(self._tokens[i])
-            else:
-                given = describe_tuples(self._tuples.rows[i])
-        seen = self._index[i, : self._chunk[i] + (self._phase[i] == STREAM)]
+        state, structured = self.state, self.config.answer_mode == "structured"
+        answers = state.phase[i] != STREAM
+        given = describe_tuples(state.tuples.rows[i]) if structured else tokens_to_text(state.tokens[i])
+        seen = state.frames[i, : state.chunk[i] + (not answers)]
         return draw_timeline(
-            self.dialogs.history(int(self._history[i])),
-            frames_seen=int((seen != self._blank).sum()),
-            query=encoded.qa if self._phase[i] != STREAM else None,
-            given=given,
+            self.dialogs.history(int(state.history[i])),
+            frames_seen=int((seen != self.dialogs.blank).sum()),
+            query=state.present_question(i).qa if answers else None,
+            given=given if answers else "",
         )

@@ -155,6 +155,23 @@ def check_names(name: str, values: Sequence[object], known: Collection[str]) -> 
         raise ValueError(f"{name} must have at least one of {list(known)}, each once, got {values!r}")
 
 
+def check_preset(
+    caller: str, config: type[Any], presets: Collection[str], preset: str, changes: Collection[str]
+) -> None:
+    """Check the name of a preset and the fields of its config that are changed.
+
+    Raises:
+        ValueError: Unknown preset.
+        TypeError: Unknown field; the message names the function that was called.
+    """
+    if preset not in presets:
+        raise ValueError(f"unknown preset {preset!r}; {choices_for(preset, presets)}")
+    names = [field.name for field in fields(config)]
+    for name in changes:
+        if name not in names:
+            raise TypeError(f"{caller} got an unexpected keyword argument {name!r}; {choices_for(name, names)}")
+
+
 def _as_tuples(value: Any) -> Any:
     """Replace lists by tuples, also within tuples; a dict by the tuple of its items."""
     if isinstance(value, dict):
@@ -193,12 +210,7 @@ def household(preset: str = "faithful", **changes: Any) -> HouseholdConfig:
         ValueError: Unknown preset, or a field out of range.
         TypeError: Unknown field.
     """
-    if preset not in PRESETS:
-        raise ValueError(f"unknown preset {preset!r}; {choices_for(preset, PRESETS)}")
-    names = [field.name for field in fields(HouseholdConfig)]
-    for name in changes:
-        if name not in names:
-            raise TypeError(f"household got an unexpected keyword argument {name!r}; {choices_for(name, names)}")
+    check_preset("household", HouseholdConfig, PRESETS, preset, changes)
     settings = {**PRESETS[preset], **changes}
     if not settings.get("continuous", False) and preset == "debiased" and "scene_objects" not in changes:
         settings["scene_objects"] = (1, 6)  # scenes of their own are as small as those of the thesis

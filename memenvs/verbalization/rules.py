@@ -15,22 +15,21 @@ import numpy as np
 
 from memenvs.rules import PREVIOUS_ACTION, Rule, RuleError
 from memenvs.task import PHASE, BatchTask, Observation
-from memenvs.verbalization.answer_actions import EMIT, NEXT, STOP
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.dates import as_seconds
 from memenvs.verbalization.dialogs import load_dialogs
 from memenvs.verbalization.env import EpisodicQA
 from memenvs.verbalization.episodes import Episode, Frames, History, StartState
-from memenvs.verbalization.key_frame_log import COLUMNS, WIDTH, ReadHistory, read_history
+from memenvs.verbalization.key_frames import COLUMNS, ROW_WIDTH, ReadHistory, read_history
 from memenvs.verbalization.language.facts import MAX_CLAUSES, Clause
 from memenvs.verbalization.language.log import Log
-from memenvs.verbalization.language.question_parser import parse_question
+from memenvs.verbalization.language.parser import parse_question
 from memenvs.verbalization.language.questions import Question, Referent, Speaker, answer_clauses, plain_time, referents
 from memenvs.verbalization.language.sampler import answer_question
 from memenvs.verbalization.language.speech import make_answer
-from memenvs.verbalization.language.structured import encode_answer
 from memenvs.verbalization.language.text_only import TextOnly
 from memenvs.verbalization.language.tokenizer import END, TOKENIZER
+from memenvs.verbalization.language.tuples import EMIT, NEXT, STOP, clauses_to_tuples
 
 #: Questions of the training split from which the likeliest answers are learned, and most of them about one history.
 _TRAINING_QUESTIONS = 8000
@@ -91,7 +90,7 @@ class _Answerer(Rule):
             if not self._is_structured:
                 chosen[i] = _next_token(parsed.question, clauses, observation["prefix"][i])
             else:
-                rows = encode_answer(parsed.question, clauses, parsed.now)
+                rows = clauses_to_tuples(parsed.question, clauses, parsed.now)
                 began_clause = bool(observation[PREVIOUS_ACTION][i] == 1 + NEXT)
                 chosen[i] = self._next_fact(rows, observation["prefix"][i], began_clause)
         return chosen
@@ -177,7 +176,7 @@ class FactLog(_Answerer):
         self._symbols = task.dialogs.data.dictionary.symbols
         self._hands = task.config.language().hands
         self._config = task.config
-        self._rows: list[np.ndarray | None] = []  # key frames of each step, (N, F, 1 + WIDTH); None if nowhere is one
+        self._rows: list[np.ndarray | None] = []  # (N, F, 1 + ROW_WIDTH) of each step; None without one
         self._first = np.zeros(task.num_envs, np.int64)  # index in `_rows` of the first step that is remembered
         self._is_whole = np.zeros(task.num_envs, bool)  # nothing of the present history was forgotten
         self._steps_back = np.zeros(task.num_envs, np.int64)
@@ -203,7 +202,7 @@ class FactLog(_Answerer):
         if not mask.any():
             self._rows.append(None)
             return
-        rows = np.empty((*mask.shape, 1 + WIDTH), np.int16)
+        rows = np.empty((*mask.shape, 1 + ROW_WIDTH), np.int16)
         rows[..., 0] = mask
         for part, columns in COLUMNS.items():
             values = observation[f"frame_{part}"]
@@ -226,16 +225,16 @@ class FactLog(_Answerer):
         first, newest = int(self._first[i]), len(self._rows) - 1
         steps = [(newest - k, rows[i]) for k, rows in enumerate(self._rows[first:], first) if rows is not None]
         seen = [rows[rows[:, 0] > 0, 1:] for _, rows in steps]
-        frames = np.concatenate(seen) if seen else np.zeros((0, WIDTH), np.int16)
+        frames = np.concatenate(seen) if seen else np.zeros((0, ROW_WIDTH), np.int16)
         clauses, row = self._answer(query, frames.tobytes(), bool(self._is_whole[i]))
         if row is not None:
             self._steps_back[i] = np.repeat([back for back, _ in steps], [len(rows) for rows in seen])[row]
         return clauses
 
     def _find_answer(self, query: bytes, frames: bytes, is_whole: bool) -> tuple[tuple[Clause, ...] | None, int | None]:
-        """Answer by key frames, int16 (T, WIDTH): clauses, and the row of the newest key frame that is needed."""
+        """Answer by key frames, int16 (T, ROW_WIDTH): clauses, and the row of the newest key frame that is needed."""
         question, now = _read_query(query)
-        rows = np.frombuffer(frames, np.int16).reshape(-1, WIDTH)
+        rows = np.frombuffer(frames, np.int16).reshape(-1, ROW_WIDTH)
         read = read_history(rows, self._symbols, now)
         log = Log(read.history)
         meant = referents(log, question)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from memenvs.verbalization.episodes import Action, Frames
-from memenvs.verbalization.execution import Execution
 from memenvs.verbalization.household_config import HouseholdConfig
+from memenvs.verbalization.plans import Execution
 from memenvs.verbalization.symbols import (
     ACTION_STATUSES,
     HANDS,

@@ -11,10 +11,9 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from memenvs.checks import check_int, choices_for
-from memenvs.verbalization.encoding import EncodedPool, Scaling, encode_pool, measure_scaling
-from memenvs.verbalization.histories import HistorySampler
+from memenvs.verbalization.histories import EpisodePool, HistorySampler, generate_pool
 from memenvs.verbalization.household_config import HouseholdConfig
-from memenvs.verbalization.pool import EpisodePool, generate_pool
+from memenvs.verbalization.key_frames import EncodedPool, Scaling, encode_pool, measure_scaling
 from memenvs.verbalization.symbols import Dictionary
 
 Split = Literal["train", "valid", "test", "unseen_pairs", "shift"]

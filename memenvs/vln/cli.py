@@ -1,6 +1,6 @@
 """VLN on the command line: `score`, the policy `r2r-random`, `rollout --exact`.
 
-This module is imported with the command line. Each function therefore imports what it needs when it is called.
+Every command that names policies imports this module. Each function therefore imports what it needs when it is called.
 """
 
 from __future__ import annotations
@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memenvs.cli.extensions import EnvPolicy, Extension, MetricTable, Scorer, ScriptedPolicy
+from memenvs.cli.extensions import Extension, MetricTable, Scorer, ScriptedPolicy
 from memenvs.core import TrialEnv
+from memenvs.episodes import EnvPolicy
 from memenvs.progress import Progress
 
 if TYPE_CHECKING:
     from memenvs.vln.env import GraphNavigation
 
 
-def run_score(arguments: argparse.Namespace) -> None:
+def run_score(arguments: argparse.Namespace) -> dict[str, float]:
     """Score a file of trajectories and print the means."""
     from memenvs.checks import choices_for
-    from memenvs.cli.common import UserError, as_user_error, print_json
+    from memenvs.cli.common import UserError, as_user_error
     from memenvs.vln.results import ALIASES, LENGTHS, SPLITS, load_world, score_paths
 
     task = ALIASES.get(arguments.task, arguments.task)
@@ -33,12 +34,11 @@ def run_score(arguments: argparse.Namespace) -> None:
         world = load_world(task, arguments.split, arguments.data)
     with as_user_error("FILE", ValueError, OSError):
         metrics = score_paths(task, arguments.file, world)
-    if arguments.json:
-        print_json(metrics)
-        return
-    print(f"{task} {arguments.split}")
-    for name, value in metrics.items():
-        print(f"{name:4}  {value:.4f}{' m' * (name in LENGTHS)}")
+    if not arguments.json:
+        print(f"{task} {arguments.split}")
+        for name, value in metrics.items():
+            print(f"{name:4}  {value:.4f}{' m' * (name in LENGTHS)}")
+    return metrics
 
 
 def make_random_agent(env: TrialEnv, rng: np.random.Generator) -> EnvPolicy:
@@ -69,7 +69,9 @@ def evaluate_exactly(env: TrialEnv, policy: str, progress: Progress) -> tuple[Me
     # Nothing is random in these environments with this policy, so one pass is exact.
     options = [{"episode_number": number} for number in range(task.num_layouts)]
     values = play_episodes(env, OracleEnvPolicy(env), 0, options, progress)
-    return {name: {"mean": float(np.mean(each)), "stderr": 0.0} for name, each in values.items()}, task.num_layouts
+    return {
+        name: {"mean": float(np.mean(of_episodes)), "stderr": 0.0} for name, of_episodes in values.items()
+    }, task.num_layouts
 
 
 def _graph_task(env: TrialEnv) -> GraphNavigation:

@@ -25,7 +25,7 @@ from memenvs.agents.experiments.config import RunConfig, read_config
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.run_report import write_report
 from memenvs.agents.presets import find_preset
-from memenvs.agents.studies.study_results import metric_means
+from memenvs.agents.study import read_rows
 from tests.agents.algorithms.q_worlds import q_learner
 from tests.agents.learners import MEMORIES, STEPS, N, darkroom, learner
 from tests.damage import (
@@ -142,15 +142,12 @@ def load_metrics(path: Path) -> Any:
 
 def write_table(path: Path) -> None:
     write_evaluation(path)
-    row = {"run": "a", "preset": "ci-smoke", "overrides": {}, "seed": 0, "settings": "0" * 16}
+    row = {"task": "room", "method": "a", "seed": 0, "settings": "0" * 16}
     path.write_bytes(json.dumps({**row, "evaluations": {"evaluation": json.loads(path.read_bytes())}}).encode())
 
 
 def load_table(path: Path) -> Any:
-    folder = path.with_name(f"study of {path.name}")
-    folder.mkdir(exist_ok=True)
-    path.rename(folder / "table.jsonl")
-    return metric_means([folder / "a"], "return")
+    return list(read_rows(path))
 
 
 def nothing(loaded: Any) -> None:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from memenvs.agents import make_vec_env
-from memenvs.agents.cli import main
 from memenvs.agents.experiments.play import OraclePolicy, RandomPolicy
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
 from memenvs.certificates.playing import OraclePlayer, play_scores
 from memenvs.certificates.test_sets import find_test_set
+from memenvs.cli import main
 from memenvs.core import TrialVectorEnv
 from memenvs.registry import find_environment
 

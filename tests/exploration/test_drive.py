@@ -46,15 +46,6 @@ def test_commands_are_the_wheel_rates_of_the_specification():
         assert COMMANDS[action, 1] == sign * math.pi / 4
 
 
-def test_eight_left_turns_are_a_full_circle():
-    pose = np.array([[1.0, 2.0, 0.3]])
-    for _ in range(8):
-        dead_reckon(pose, COMMANDS[[LEFT]])
-    np.testing.assert_allclose(pose, [[1.0, 2.0, 0.3]], atol=1e-12)
-    dead_reckon(pose, COMMANDS[[FORWARD]])
-    np.testing.assert_allclose(pose[0, :2], [1 + 0.25 * math.cos(0.3), 2 + 0.25 * math.sin(0.3)], atol=1e-12)
-
-
 def test_estimates_of_a_batch():
     """Each robot by its own command; headings stay in [-pi, pi)."""
     poses = np.array([[1.0, 2.0, 0.5], [0.0, 0.0, 3.0], [5.0, 5.0, -3.0], [7.0, 7.0, 1.0]])
@@ -82,20 +73,6 @@ def test_noise_has_the_size_of_the_specification():
             assert motions.std(0) == pytest.approx([distance_std, turn_std], rel=0.01)  # 4 standard errors
             assert motions.mean(0) == pytest.approx(COMMANDS[action], abs=5 * turn_std / math.sqrt(count))
             assert abs(np.corrcoef(motions.T)[0, 1]) < 0.015
-
-
-def test_a_turn_moves_the_robot_by_its_chord():
-    """By 2.24 cm at one second, 22.5 degrees to the side; a step forward ends 1.53 cm to the side."""
-    count = 40_000
-    keys, steps = draw_keys(np.random.default_rng(0), count), np.zeros(count, np.int64)
-    ends = {}
-    for action in (FORWARD, LEFT):
-        motions = np.zeros((count, 2))
-        noisy_motions(np.tile(COMMANDS[action], (count, 1)), WHEEL_RADIUS * 0.5, keys, steps, motions)
-        ends[action] = np.array([arc_end(0.0, 0.0, 0.0, *motion) for motion in motions.tolist()])
-    along = ends[LEFT][:, 0] * math.cos(math.pi / 8) + ends[LEFT][:, 1] * math.sin(math.pi / 8)
-    assert along.std() == pytest.approx(0.0224, rel=0.02)
-    assert ends[FORWARD][:, 1].std() == pytest.approx(0.0153, rel=0.02)
 
 
 def test_without_noise_motions_are_as_commanded():

@@ -88,18 +88,6 @@ def test_class_is_a_ring_until_it_is_found_and_then_a_disc():
     assert env.render()[row, column].min() > 230
 
 
-def test_disc_is_on_the_object_that_was_detected():
-    """Mark the detected one of two sofas, and no longer the other."""
-    env = make_toy(Search, (SOFA, ("sofa", (1.0, 0.5, 0.4), (0.4, 0.3, 0.4))), targets=("sofa",))
-    _, info = env.reset(seed=0, options={"start": (3.2, 2.0, 0.0)})
-    path = [info["pose"], env.step(FORWARD)[4]["pose"]]
-    plain, image = env.task.draw_map(0, np.array(path[:1])), env.task.draw_map(0, np.array(path))
-    assert is_colour(pixel_at(env, plain, 1.16, 0.5), GOAL_COLOUR)
-    assert is_colour(pixel_at(env, image, 5.0, 2.0), GOAL_COLOUR) and not is_colour(
-        pixel_at(env, image, 1.16, 0.5), GOAL_COLOUR
-    )
-
-
 def test_render_shows_the_view_of_the_robot():
     """Three quarters of a square, with the field of view of the camera; grey above and below."""
     env = TrialVectorEnv(Coverage, 2, world=ToyWorld(boxes=(SOFA,)), modalities=["pose"])
@@ -113,14 +101,6 @@ def test_render_shows_the_view_of_the_robot():
         assert (view[:48] == 250).all() and (view[-48:] == 250).all()
         assert (np.abs(view[48:-48].astype(int) - images[i]).max(-1) < 30).mean() > 0.99
     assert (images[0] != images[1]).any()
-
-
-def test_render_shows_collisions():
-    env = make_toy(Coverage, render_mode="rgb_array")
-    env.reset(seed=0, options={"start": (7.6, 2.0, 0.0)})
-    assert not is_colour(env.render(), CROSS).any()
-    assert env.step(FORWARD)[4]["collision"]
-    assert is_colour(env.render(), CROSS).any()
 
 
 def test_render_shows_the_path_of_this_episode_only(monkeypatch):

@@ -10,20 +10,19 @@ from memenvs.exploration.carmine import CAMERA_AHEAD, frame_camera
 from memenvs.exploration.drive import TURN
 from memenvs.exploration.explorer import CoverageExplorer, Explorer, RoamingExplorer, SearchExplorer
 from memenvs.exploration.own_map import (
-    SIZE,
     OwnMaps,
     action_to_goal,
     cell_of,
     metres_of,
-    stamp_disc,
     stamp_obstacle,
     stamp_robot,
 )
 from memenvs.exploration.present_rule import PresentRule
 from memenvs.exploration.window_rule import SixteenScans
 from memenvs.registry import environments
-from memenvs.rules import Rule, RuleError, Window, Wiped, make_rule
+from memenvs.rules import Rule, RuleError, make_rule
 from tests.exploration.toy_world import ToyWorld
+from tests.rule_scores import actions_alone, actions_on_a_copy
 
 CLASSES = {"roaming": RoamingExplorer, "coverage": CoverageExplorer, "search": SearchExplorer}
 BOXES = (
@@ -110,21 +109,6 @@ def test_a_way_leads_around_a_wall() -> None:
     assert straight_on == 0
 
 
-def test_no_way_is_reported() -> None:
-    maps = OwnMaps.empty(1)
-    for angle in np.arange(0.0, 2 * np.pi, 0.05):
-        stamp_obstacle(maps, 0, np.cos(angle), np.sin(angle), 1)
-    assert action_to_goal(maps, 0, 0, np.zeros(3), maps.done[0], np.array([[3.0, 0.0]]), 0.3, TURN) == (-1, 0)
-
-
-def test_stamps_have_the_newest_step() -> None:
-    stamps = np.zeros((SIZE, SIZE), np.int32)
-    stamp_disc(stamps, 0.0, 0.0, 0.5, 3)
-    stamp_disc(stamps, 0.6, 0.0, 0.5, 7)
-    assert set(np.unique(stamps)) == {0, 3, 7}
-    assert (stamps > 0).sum() * 0.01 == pytest.approx(2 * np.pi * 0.25 - 0.2236, abs=0.03)  # two discs less their lens
-
-
 def test_forgetting_equals_a_new_rule() -> None:
     env = make_env("coverage")
     observation, _ = env.reset(seed=3)
@@ -146,19 +130,8 @@ def test_forgetting_equals_a_new_rule() -> None:
 
 @pytest.mark.parametrize("task", CLASSES)
 def test_environments_are_independent(task: str) -> None:
-    env = make_env(task, 3)
-    observation, _ = env.reset(seed=1)
-    rules = [CLASSES[task](env.task), CLASSES[task](env.task)]
-    other = {key: value.copy() for key, value in observation.items()}
-    for rule in rules:
-        rule.start(np.ones(3, bool), np.ones(3, bool))
-    for step in range(12):
-        first = rules[0].actions(observation)
-        other = {key: value.copy() for key, value in observation.items()}
-        for value in other.values():
-            value[1:] = value[:1]  # the other environments see something else
-        assert rules[1].actions(other)[0] == first[0], step
-        observation, *_ = env.step(first)
+    batch, *alone = (make_env(task, count, autoreset_mode="Disabled") for count in (3, 1, 1, 1))
+    actions_alone(batch, CLASSES[task], alone)
 
 
 def test_an_empty_room_is_covered() -> None:
@@ -167,29 +140,10 @@ def test_an_empty_room_is_covered() -> None:
     assert (shares > 0.84).all()  # cells begin in the walls: of those along them a narrow strip can be entered
 
 
-def test_what_steps_back_says() -> None:
-    env = make_env("coverage", max_episode_steps=200)
-    observation, _ = env.reset(seed=0)
-    rule = CoverageExplorer(env.task)
-    rule.start(np.ones(1, bool), np.ones(1, bool))
-    for step in range(150):
-        observation, *_ = env.step(rule.actions(observation))
-        back = rule.steps_back()
-        assert (back >= 0).all() and (back <= step).all()
-
-
 def test_rules_see_observations_alone() -> None:
     """Made for another task, which was never reset, a rule chooses the same from recorded observations."""
     for cls in (SearchExplorer, CoverageExplorer, RoamingExplorer, PresentRule, SixteenScans):
-        env, other = make_env("search", 2), make_env("search", 2)
-        rule, blind = cls(env.task), cls(other.task)
-        observation, _ = env.reset(seed=2)
-        for each in (rule, blind):
-            each.start(np.ones(2, bool), np.ones(2, bool))
-        for _ in range(12):
-            actions = rule.actions(observation)
-            np.testing.assert_array_equal(blind.actions(observation), actions)
-            observation, *_ = env.step(actions)
+        actions_on_a_copy(make_env("search", 2, autoreset_mode="Disabled"), cls, make_env("search", 2).task)
 
 
 @pytest.mark.parametrize("task", CLASSES)
@@ -230,17 +184,3 @@ def test_rows_name_rules_of_their_kind(spec) -> None:  # type: ignore[no-untyped
         rule = make_rule(path, env.task)
         assert (rule.way, rule.window) == ways[name]
     assert isinstance(make_rule(spec.policies["ideal"], env.task), Explorer)
-
-
-@pytest.mark.slow
-def test_a_shorter_memory_covers_less() -> None:
-    def mean(make) -> float:  # type: ignore[no-untyped-def]
-        env = make_env("coverage", 24, split="train", modalities=("depth", "pose"), max_episode_steps=500)
-        return float(play(env, make(env), 5, "cells").mean())
-
-    def wiped(every: int):  # type: ignore[no-untyped-def]
-        return lambda env: Wiped(CoverageExplorer(env.task), every, 24, np.random.default_rng(0))
-
-    never, long, short = mean(lambda env: CoverageExplorer(env.task)), mean(wiped(256)), mean(wiped(16))
-    present = mean(lambda env: Window(CoverageExplorer(env.task), 1))
-    assert never > long > short > present

@@ -17,7 +17,6 @@ from memenvs.exploration.planner import (
     best_action,
     cell_costs,
     costs_to_go,
-    turns_to_heading,
 )
 from memenvs.exploration.task_home import TaskHome, enter_cells
 from memenvs.houses.navigation.arcs import is_arc_free
@@ -75,29 +74,6 @@ def test_no_path_leads_to_another_island():
         robot = int(navmap.cells(np.array([[x, 2.0]]))[0])
         costs = costs_to_go(cell_costs(navmap), navmap.shape[1], goals, robot)
         assert bool(costs[robot] < UNREACHABLE) is expected
-
-
-def test_turns_to():
-    assert [turns_to_heading(0.0, angle) for angle in (0.3, 0.5, -0.5, math.pi / 2, -3.0)] == [0, 1, -1, 2, -4]
-    assert turns_to_heading(6.2, 0.1) == 0
-
-
-def test_longest_free_path():
-    navmap = ToyWorld((8.0, 2.0)).home(0).navmap
-    assert best_action(navmap, np.array([2.0, 1.0, 0.0]), None) == FORWARD
-    assert best_action(navmap, np.array([7.6, 1.0, 0.0]), None) in (LEFT, RIGHT)
-    assert best_action(navmap, np.array([2.0, 1.6, math.pi / 2]), None) in (LEFT, RIGHT)
-    assert best_action(navmap, np.array([7.5, 1.6, math.pi / 4]), None) == LEFT  # to the far end; the right is blocked
-
-
-def test_actions_towards_a_goal():
-    task_home = TaskHome.of(0, ToyWorld((8.0, 4.0)).home(0))
-    goals = np.zeros(task_home.navmap.free.size, bool)
-    goals[task_home.navmap.cells(np.array([[6.0, 2.0]]))] = True
-    for start, action in (((2.0, 2.0, 0.0), FORWARD), ((2.0, 2.0, -1.5), LEFT), ((2.0, 2.0, 1.5), RIGHT)):
-        robot = int(task_home.navmap.cells(np.array([start[:2]]))[0])
-        costs = costs_to_go(task_home.costs, task_home.navmap.shape[1], goals, robot)
-        assert best_action(task_home.navmap, np.array(start), costs) == action
 
 
 def test_cells_of_the_map_that_remain_to_cover():

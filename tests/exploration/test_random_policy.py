@@ -62,9 +62,3 @@ def test_random_policy_finds_as_much_as_in_the_paper_in_some_homes():
     ends = play_random("Search", HOMES[::8], *PAPER_SEARCH, "cells", "collisions", "return")
     check_bands(ends, PAPER_SEARCH, standard_errors=2.0)
     np.testing.assert_allclose(ends["return"], 100 * ends["classes"] + ends["cells"] - ends["collisions"])
-
-
-@pytest.mark.nightly
-def test_random_policy_finds_as_much_as_in_the_paper():
-    """Renders 200,000 images."""
-    check_bands(play_random("Search", HOMES, *PAPER, *PAPER_SEARCH), PAPER | PAPER_SEARCH)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from memenvs.core import TrialEnv, TrialVectorEnv
-from memenvs.exploration.nyu40 import NYU40_INDEX
 from memenvs.exploration.search import Search
 from tests.exploration.toy_world import ToyWorld
 
@@ -53,28 +52,6 @@ def test_what_is_behind_a_door_that_is_too_narrow_is_not_present():
         TrialEnv(Search, world=ToyWorld((13.0, 4.0), (*walls, *furniture)), targets=["bed", "table"])
 
 
-@pytest.mark.slow
-def test_what_is_seen_from_few_poses_is_present():
-    """A sofa of 6 m whose middle is hidden by a cupboard: a robot that faces the middle sees the cupboard alone."""
-    boxes = (
-        ("sofa", (4.0, 3.6, 0.3), (3.0, 0.3, 0.3)),
-        ("wardrobe", (4.0, 2.4, 1.0), (2.2, 0.8, 1.0)),
-    )
-    world = ToyWorld(boxes=boxes)
-    env = TrialEnv(Search, world=world, obs_mode="scan", targets=["sofa"])
-    env.reset(seed=0)
-    views = env.task._scanner.view_poses(env.task.home(0), NYU40_INDEX["sofa"])
-    assert len(views.cells) > 0
-    middle = np.hypot(*(views.targets - (4.0, 3.6)).T)
-    assert (middle > 0.3).all()  # no coarse view pose, which would face the middle
-    for seed in range(3):
-        _, info = env.reset(seed=seed)
-        assert info["present"].tolist() == [True]
-        while not info["success"]:
-            _, _, terminated, truncated, info = env.step(env.oracle_action())
-            assert not terminated and not truncated
-
-
 @pytest.mark.parametrize(
     ("settings", "layout"),
     [
@@ -114,18 +91,3 @@ def test_the_oracle_of_an_episode_does_not_depend_on_those_before():
             assert action == alone.oracle_action()
             env.step(action)
             alone.step(action)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("world", ["procedural", "suncg_style", "four_room", "one_room_val", "one_room_train"])
-def test_the_oracle_finds_all_that_is_present(world):
-    """In every home of every world."""
-    settings = {"world": world, "split": "all"}
-    if "room" in world:
-        if not DATA:
-            pytest.skip("MEMENVS_DATA is not set")
-        settings |= {"world": "procthor", "houses": f"{DATA}/procthor/{world}.jsonl.gz"}
-    env = make_env(**settings)
-    ratios = {layout: play_oracle(env, layout) for layout in range(env.task.num_layouts)}
-    env.close()
-    assert {layout: ratio.tolist() for layout, ratio in ratios.items() if (ratio < 1.0).any()} == {}

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-import pickle
 
 import numpy as np
 import pytest
 
-from memenvs.exploration import visibility
 from memenvs.exploration.nyu40 import NYU40_INDEX
 from memenvs.exploration.task_home import TaskHome
 from memenvs.exploration.visibility import VisibilityScanner
-from memenvs.houses.classes import CLASS_INDEX
-from memenvs.houses.house import BOX, House, ShapeBuilder, Shapes
 from tests.exploration.toy_world import ToyWorld
 
 SOFA, BED, TABLE = (NYU40_INDEX[name] for name in ("sofa", "bed", "table"))
@@ -110,53 +106,6 @@ def test_one_cell_is_too_few(monkeypatch):
         assert len(scanner.view_poses(home, SOFA).cells) == (count if count == 2 else 0)
 
 
-class TwoPartSofa(ToyWorld):
-    """A bed, and a sofa of two boxes."""
-
-    def make_house(self, index: int) -> House:
-        house, builder = super().make_house(index), ShapeBuilder()
-        for (x, y), half in (((2.0, 1.0), (0.3, 0.4)), ((3.0, 1.5), (0.1, 0.1))):
-            builder.add(BOX, (x, y, 0.4), (*half, 0.4), semantic=CLASS_INDEX["sofa"], instance=7)
-        builder.add(BOX, (3.0, 2.5, 0.3), (0.2, 0.2, 0.3), semantic=CLASS_INDEX["bed"], instance=8)
-        shapes = Shapes.concatenate([house.shapes, builder.build()])
-        return House("toy", shapes, house.rooms, (), (), ("building",) * 9)
-
-
-def test_middle_and_radius_of_an_object():
-    """Its middle lies between the centres of its parts, its circle holds all of them."""
-    ((middle, radius),) = visibility._objects(prepare(TwoPartSofa((4.0, 3.0))), SOFA)
-    assert middle == pytest.approx([2.5, 1.25])
-    assert radius == pytest.approx(math.hypot(0.5, 0.25) + 0.5)
-
-
-def test_headings_that_may_show_an_object():
-    """Half the field of view is 29.1 degrees, the fixed headings are 22.5 degrees apart."""
-    here = np.zeros(2)
-
-    def headings(*objects):
-        found = visibility._headings_to(here, [(np.array(middle), radius) for middle, radius in objects])
-        return [round(math.degrees(each), 1) for each in found]
-
-    assert headings(((2.0, 0.0), 0.5)) == [0.0, 0.0, 22.5, -22.5]  # within 29.1 + 14.5 degrees
-    assert headings(((0.0, 2.0), 0.6)) == [90.0, 45.0, 67.5, 90.0, 112.5, 135.0]  # within 29.1 + 17.5
-    assert headings(((2.0, 0.0), 0.1), ((0.0, -2.0), 0.1)) == [0.0, -90.0, 0.0, 22.5, -112.5, -90.0, -67.5, -22.5]
-    assert len(headings(((0.3, 0.1), 0.4))) == 17  # around the robot: all
-    reach = 1.22 * 2.0 + 0.164
-    assert headings(((reach + 0.29, 0.0), 0.3)) and not headings(((reach + 0.31, 0.0), 0.3))
-
-
-def test_cells_around_a_point():
-    home = prepare(ToyWorld((5.0, 4.0), (("box", (2.0, 1.0, 0.5), (0.3, 0.2, 0.5)),)))
-    target = np.array([2.5, 2.0])
-    expected = [
-        cell
-        for cell in grid(home, 6)
-        if 0.4 < math.dist(home.navmap.points(np.array([cell]))[0], target) < 1.8 and home.costs[cell] <= 4
-    ]
-    assert visibility._cells_around(home, target).tolist() == expected
-    assert len(expected) > 50
-
-
 def test_first_detections_and_the_object_that_was_detected():
     """Two sofas, 5 m apart, and a bed that is never near."""
     boxes = (
@@ -175,16 +124,3 @@ def test_first_detections_and_the_object_that_was_detected():
     assert scanner.detected_object(home, np.array(to_sofa), SOFA) == 1
     assert scanner.detected_object(home, np.array([6.6, 1.0, 0.0]), SOFA) == 2
     assert scanner.detected_object(home, np.array([5.5, 1.0, math.pi]), SOFA) == 0  # 2.04 m away: none is near
-
-
-def test_view_poses_are_found_once_and_left_out_of_files(monkeypatch):
-    monkeypatch.setattr(visibility, "_CACHE_SIZE", 2)
-    boxes = tuple((name, (1.0 + 1.2 * k, 1.0, 0.4), (0.3, 0.3, 0.4)) for k, name in enumerate(("sofa", "bed", "desk")))
-    home, scanner = prepare(ToyWorld((5.0, 3.0), boxes)), VisibilityScanner("near_pixels")
-    sofa, bed = scanner.view_poses(home, SOFA), scanner.view_poses(home, BED)
-    assert scanner.view_poses(home, SOFA) is sofa and scanner.view_poses(home, BED) is bed
-    scanner.view_poses(home, NYU40_INDEX["desk"])
-    assert [label for _, label in scanner._view_poses] == [BED, NYU40_INDEX["desk"]]  # the oldest is dropped
-    again = pickle.loads(pickle.dumps(scanner))
-    assert not again._view_poses
-    assert again.view_poses(home, SOFA).cells.tolist() == sofa.cells.tolist()

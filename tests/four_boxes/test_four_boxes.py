@@ -5,14 +5,12 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete
 
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.four_boxes.arrangements import SPLITS
 from memenvs.four_boxes.config import FourBoxesConfig
 from memenvs.four_boxes.env import FourBoxes
-from memenvs.four_boxes.room import BOX_POSITIONS, BoxRoom, make_room
-from memenvs.houses.classes import CLASS_INDEX, MATERIAL_INDEX
+from memenvs.four_boxes.room import BOX_POSITIONS, BoxRoom
 from tests.four_boxes.rooms import CEILINGS, FORWARD, LEFT, RIGHT, STAY, one_for_each_goal, returns
 
 
@@ -188,30 +186,11 @@ def test_observations_depend_on_the_goal_by_reward_only():
     assert rewards.tolist() == [0, 1, 0, 0]
 
 
-def test_episodes_last_50_steps():
-    env = TrialEnv(FourBoxes)
-    env.reset(seed=0)
-    assert [env.step(env.oracle_action())[2:4] for _ in range(50)] == [(False, False)] * 49 + [(False, True)]
-
-
 def test_places_are_the_quarters_of_the_room():
     env = TrialEnv(FourBoxes)
     starts = [(2.0, -2.0, 0.0), (4.0, -2.0, 0.0), (4.0, -4.0, 0.0), (2.0, -4.0, 0.0)]
     assert [env.reset(seed=0, options={"start": start})[1]["place"] for start in starts] == [0, 1, 2, 3]
     assert env.num_places == 4
-
-
-def test_spaces():
-    for rows, columns in ((25, 25), (1, 1), (60, 80)):
-        env = TrialEnv(FourBoxes, image_size=(rows, columns))
-        spaces = {
-            "rgb": Box(0, 255, (rows, columns, 3), np.uint8),
-            "heading": Box(-1.0, 1.0, (2,), np.float32),
-            "previous_reward": Box(0.0, 1.0, (1,), np.float32),
-        }
-        assert env.observation_space == Dict(spaces)
-    assert env.action_space == Discrete(4)
-    assert FourBoxesConfig() == FourBoxesConfig(world="builtin", image_size=(25, 25), max_episode_steps=50, threads=1)
 
 
 def test_starts_up_to_the_walls():
@@ -374,30 +353,3 @@ def test_map_and_render_show_the_goal():
     np.testing.assert_allclose(corners, [[12, 12], [252, 252]])  # 40 pixels per metre, a margin of 0.3 m
     column, row = round((0.3 + 0.566 - 0.3) * 40), round((0.3 + 0.566 - 0.3) * 40)  # in a corner of the blue box
     assert image[row, column].argmax() == 2
-
-
-def test_house_of_the_room():
-    house = make_room()
-    assert house.instances == ("building", "blue", "red", "green", "yellow")
-    np.testing.assert_allclose(house.bounds, [[0, -6], [6, 0]])
-    assert (house.area, house.height) == (36, pytest.approx(2.84))
-    s, q = house.shapes, math.sqrt(0.32)
-    boxes = [
-        (x - 0.4, y - 0.4, 0, x + 0.4, y + 0.4, 0.8) for x, y in ((q, -q), (6 - q, -q), (6 - q, q - 6), (q, q - 6))
-    ]
-    walls = [
-        (-0.1, 0, 0, 6.1, 0.1, 2.74),
-        (-0.1, -6.1, 0, 6.1, -6, 2.74),
-        (-0.1, -6, 0, 0, 0, 2.74),
-        (6, -6, 0, 6.1, 0, 2.74),
-    ]
-    ceiling = (-0.1, -6.1, 2.74, 6.1, 0.1, 2.84)
-    np.testing.assert_allclose(np.hstack([s.centre - s.half, s.centre + s.half]), [*walls, ceiling, *boxes], atol=1e-6)
-    assert s.semantic.tolist() == [CLASS_INDEX[name] for name in [*["wall"] * 4, "ceiling", *["box"] * 4]]
-    assert s.material.tolist() == [MATERIAL_INDEX[name] for name in [*["plaster"] * 4, "tiles", *["plain"] * 4]]
-    assert s.instance.tolist() == [0] * 5 + [1, 2, 3, 4]
-    greys = [[grey] * 3 for grey in (146, 137, 151, 132, 171)]
-    assert s.colour.tolist() == [*greys, [0, 0, 245], [245, 0, 0], [0, 245, 0], [245, 245, 0]]
-    assert [(room.floor_material, room.floor_colour) for room in house.rooms] == [
-        (MATERIAL_INDEX["checker"], (134,) * 3)
-    ]

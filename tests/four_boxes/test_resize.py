@@ -19,17 +19,3 @@ def test_equals_scikit_image(target):
         expected = ndimage.zoom(smooth, 1 / factors, order=1, mode="mirror", grid_mode=True)
         assert np.abs(out[k] - expected).max() < 0.501  # it is rounded
     assert not out[1].any()
-
-
-def test_same_size_same_image():
-    images = np.random.default_rng(0).integers(0, 256, (1, 60, 80, 3), dtype=np.uint8)
-    out = np.zeros_like(images)
-    Resize((60, 80), (60, 80))(images, np.ones(1, bool), out)
-    np.testing.assert_array_equal(out, images)
-
-
-def test_uniform_image_stays_uniform():
-    for value in (0, 255):
-        out = np.full((1, 25, 25, 3), 7, np.uint8)
-        Resize((60, 80), (25, 25))(np.full((1, 60, 80, 3), value, np.uint8), np.ones(1, bool), out)
-        assert (out == value).all()

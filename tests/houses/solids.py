@@ -89,17 +89,7 @@ def reachable_parts(house: House, radius: float, cell: float = 0.04) -> tuple[np
     for room in house.rooms:
         is_free |= points_in_polygon(points, room.polygon + 1e-7)
         is_free |= points_in_polygon(points, room.polygon - 1e-7)
-    shapes = house.shapes
-    bottom, top = shapes.centre[:, 2] - shapes.half[:, 2], shapes.centre[:, 2] + shapes.half[:, 2]
-    is_free = is_free.reshape(len(x), len(y))
-    for row in np.flatnonzero((bottom < 1.5) & (top > 0.03)):
-        outline = corners(shapes, row)
-        i = np.searchsorted(x, [outline[:, 0].min(), outline[:, 0].max()])
-        j = np.searchsorted(y, [outline[:, 1].min(), outline[:, 1].max()])
-        window = np.stack(np.meshgrid(x[i[0] : i[1]], y[j[0] : j[1]], indexing="ij"), -1)
-        flat = np.concatenate([window.reshape(-1, 2), np.full((window[..., 0].size, 1), shapes.centre[row, 2])], 1)
-        if len(flat):
-            is_free[i[0] : i[1], j[0] : j[1]] &= ~contains(shapes, row, flat, 0.0).reshape(window.shape[:2])
+    is_free = is_free.reshape(len(x), len(y)) & ~solid_at(house, x, y, above=0.03).T
     distance = ndimage.distance_transform_edt(np.pad(is_free, 1))[1:-1, 1:-1] * cell
     labels, _ = ndimage.label(distance > radius)
     return labels, x, y
@@ -119,15 +109,16 @@ def span(house: House, instance: int) -> tuple[np.ndarray, np.ndarray]:
     return (shapes.centre - half).min(0), (shapes.centre + half).max(0)
 
 
-def solid_at(house: House, x: np.ndarray, y: np.ndarray, below: float = 1.5) -> np.ndarray:
-    """Points of a grid that are covered, seen from above, by shapes that begin below a height.
+def solid_at(house: House, x: np.ndarray, y: np.ndarray, below: float = 1.5, above: float = -1.0) -> np.ndarray:
+    """Points of a grid that shapes between two heights cover, seen from above.
 
     Returns:
         bool, (len(y), len(x)).
     """
     shapes = house.shapes
     found = np.zeros((len(y), len(x)), bool)
-    for i in np.flatnonzero(shapes.centre[:, 2] - shapes.half[:, 2] < below):
+    bottom, top = shapes.centre[:, 2] - shapes.half[:, 2], shapes.centre[:, 2] + shapes.half[:, 2]
+    for i in np.flatnonzero((bottom < below) & (top > above)):
         half = shapes.half[i, :2]
         centre = shapes.centre[i, :2]
         reach = np.hypot(*half)

@@ -136,20 +136,6 @@ def test_home_without_shapes(house, tmp_path):
     assert len(trimesh.load(tmp_path / "bare.glb").geometry) == 2
 
 
-def test_export_replaces_in_one_step(house, tmp_path, monkeypatch):
-    path = tmp_path / "made.glb"
-    path.write_text("old")
-
-    def fail(*_):
-        raise OSError("disk full")
-
-    monkeypatch.setattr("os.replace", fail)
-    with pytest.raises(OSError, match="disk full"):
-        export_glb(house, path)
-    assert path.read_text() == "old"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["made.glb"]
-
-
 def test_wrong_calls(house, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"path must end in \.glb, got '.*made\.obj'"):
         export_glb(house, tmp_path / "made.obj")

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import warnings
 from pathlib import Path
 
-import gymnasium as gym
 import pytest
 
-from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.core import TrialEnv
 from memenvs.exploration.coverage import Coverage
 from memenvs.exploration.search import Search
 from memenvs.houses.house_world import HouseWorld
 from memenvs.houses.worlds import ProcthorHouseWorld, make_house_world
 from memenvs.objectnav.env import ExtObjNav
-from tests.houses.procthor.made_houses import make_object, two_rooms, write_houses
+from tests.houses.procthor.made_houses import full_of_blocks, two_rooms, without_doors, write_houses
 
 DATA = os.environ.get("MEMENVS_DATA")
 SYMBOLIC = {"obs_mode": "symbolic"}
@@ -24,16 +22,6 @@ SYMBOLIC = {"obs_mode": "symbolic"}
 def bare() -> dict:
     """A home without furniture: the robot has floor, objects have no place."""
     return {**two_rooms(), "objects": []}
-
-
-def blocked() -> dict:
-    """A home where every place on the floor is within 0.2 m of a block."""
-    blocks = [make_object("Strange_1", (0.45 + 0.7 * i, 0.25, 0.45 + 0.7 * j)) for i in range(10) for j in range(4)]
-    return {**two_rooms(), "objects": blocks}
-
-
-def unjoined() -> dict:
-    return {**two_rooms(), "doors": []}
 
 
 def settings(file: Path, **more) -> dict:
@@ -46,7 +34,7 @@ def scenes(env: TrialEnv, layouts: range) -> list[str]:
 
 @pytest.mark.slow
 def test_homes_that_cannot_be_played_are_left_out_with_one_warning(tmp_path):
-    file = write_houses(tmp_path, two_rooms(), bare(), two_rooms(), blocked(), unjoined(), two_rooms())
+    file = write_houses(tmp_path, two_rooms(), bare(), two_rooms(), full_of_blocks(), without_doors(), two_rooms())
     with pytest.warns(UserWarning) as raised:
         env = TrialEnv(ExtObjNav, **settings(file, **SYMBOLIC))
     (warning,) = raised
@@ -64,7 +52,7 @@ def test_homes_that_cannot_be_played_are_left_out_with_one_warning(tmp_path):
 
 
 def test_strict_refuses_them(tmp_path):
-    file = write_houses(tmp_path, two_rooms(), bare(), blocked())
+    file = write_houses(tmp_path, two_rooms(), bare(), full_of_blocks())
     with pytest.raises(ValueError, match=r"^2 of 3 homes cannot be played in ExtObjNav: .*'made-1'.*'made-2'"):
         TrialEnv(ExtObjNav, **settings(file, strict=True, **SYMBOLIC))
     with pytest.raises(ValueError, match=r"1 of 3 homes cannot be played in Coverage: .*'made-2'"):
@@ -132,18 +120,3 @@ def test_homes_of_a_file_are_read_once_and_are_those_of_their_numbers(tmp_path):
     for number, home in enumerate(homes):
         assert home is world.home(number)
         assert home.house.instances == world.make_house(number).instances
-
-
-@pytest.mark.skipif(not DATA, reason="MEMENVS_DATA is not set")
-@pytest.mark.slow
-def test_real_homes_without_a_place_for_objects():
-    file = Path(str(DATA)) / "procthor" / "one_room_val.jsonl.gz"
-    with pytest.warns(UserWarning, match="5 of 100 homes cannot be played in ExtObjNav"):
-        env = gym.make("memenvs/ExtObjNav-v0", **settings(file, **SYMBOLIC)).unwrapped
-    left_out = set(range(100)) - set(env.task._homes.numbers)
-    assert left_out == {14, 26, 57, 59, 82}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for home in (13, 14, 56, 80):  # the next ones in the list are played, without a word
-            env.reset(options={"layout": home})
-        TrialVectorEnv(Search, 2, **settings(file, modalities=["pose"])).reset(seed=0)

@@ -73,25 +73,6 @@ def test_distances_are_those_of_each_robots_own_map():
         )
 
 
-def test_distances_are_at_least_the_straight_line():
-    """Fast marching alone is 1 cm below it where the fronts of several goals meet."""
-    simulator = make_simulator()
-    rng = np.random.default_rng(0)
-    for i in range(3):
-        navmap = NavigationMap(two_rooms(3.0 + i))
-        goals = navmap.cells(navmap.random_points(rng, 30 + i))
-        field = navmap.distance_field(goals)
-        simulator.set_goals(i, field)
-        num_raised = 0
-        for place in navmap.random_points(rng, 200):
-            simulator.place(i, place, 0.0, 0.0)
-            straight = np.linalg.norm(navmap.points(goals) - place, axis=1).min()
-            assert simulator.geodesic_distances()[i] >= straight - 1e-9
-            assert simulator.geodesic_distances()[i] == navmap.distances(field, place[None])[0]
-            num_raised += abs(simulator.geodesic_distances()[i] - straight) < 1e-12
-        assert 10 < num_raised < 200
-
-
 def test_without_goals_nothing_is_reached_and_foreign_fields_are_refused():
     simulator = make_simulator()
     assert np.isinf(simulator.geodesic_distances()).all()
@@ -119,20 +100,6 @@ def test_a_pickled_simulator_goes_on():
     assert np.array_equal(simulator.geodesic_distances(), again.geodesic_distances())
     pixels = [each.count_pixels(np.ones(3, bool), np.ones((3, 1), int)).tolist() for each in (simulator, again)]
     assert pixels[0] == pixels[1]
-
-
-def test_a_robot_of_a_batch_equals_a_single_one():
-    batch, single = make_simulator(3), Simulator(1, Camera(height=32, width=48))
-    house = two_rooms(5.0)
-    single.load(0, NavigationMap(house), Scene.from_house(house))
-    single.place(0, batch.position[2], 0.0, 0.0)
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        angle, go = rng.uniform(-1, 1), rng.random() < 0.8
-        for simulator in (batch, single):
-            simulator.turn(np.full(simulator.num_robots, angle))
-            simulator.forward(np.full(simulator.num_robots, go), 0.25)
-    assert np.array_equal(batch.pose[2], single.pose[0])
 
 
 def test_maps_must_agree_on_their_cells():

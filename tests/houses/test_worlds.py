@@ -17,22 +17,12 @@ from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.procedural.generator import HouseConfig, procedural_house
 from memenvs.houses.splits import PROCEDURAL_SPLITS, split_file
 from memenvs.houses.worlds import Home, HouseWorld, make_house_world
-from tests.houses.procthor.made_houses import make_object, two_rooms, write_houses
+from tests.houses.procthor.made_houses import full_of_blocks, make_object, two_rooms, without_doors, write_houses
 
 DATA = os.environ.get("MEMENVS_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="MEMENVS_DATA is not set")
 
 WHOLE = json.dumps(two_rooms()).encode()
-
-
-def without_doors() -> dict:
-    return {**two_rooms(), "doors": []}
-
-
-def full_of_blocks() -> dict:
-    """Every place on the floor is within 0.2 m of a block."""
-    blocks = [make_object("Strange_1", (0.45 + 0.7 * i, 0.25, 0.45 + 0.7 * j)) for i in range(10) for j in range(4)]
-    return {**two_rooms(), "objects": blocks}
 
 
 def of_unknown_assets() -> dict:
@@ -103,22 +93,9 @@ def test_wrong_settings_are_named_by_the_environment():
         gym.make("memenvs/ExtObjNav-v0", hauses="x.jsonl")
 
 
-def test_homes_of_the_environment_are_those_of_their_seeds():
-    world = make_house_world("procedural", split="validation")
-    home, same = world.make_house(3), procedural_house(1003)
-    assert home.name == same.name == "procedural-1003"
-    assert home.instances == same.instances
-    np.testing.assert_array_equal(home.shapes.centre, same.shapes.centre)
-
-
 def test_a_file_without_homes_for_the_split(tmp_path):
     with pytest.raises(ValueError, match=r"split 'validation' of made\.jsonl is empty: it has 1 houses"):
         make_house_world("procthor", split="validation", houses=write_houses(tmp_path, two_rooms()))
-
-
-def test_rooms_of_a_file_are_as_they_are(tmp_path):
-    with pytest.raises(ValueError, match=r"rooms must be None in world 'procthor', .*, got \(2, 3\)"):
-        make_house_world("procthor", houses=write_houses(tmp_path, two_rooms()), rooms=(2, 3))
 
 
 def test_most_rooms(tmp_path):
@@ -230,21 +207,3 @@ def test_the_procthor_splits_share_the_file():
     assert validation.home(0).house.name == everything.home(11).house.name
     explicit = make_house_world("procthor", houses=Path(str(DATA)) / PROCTHOR_FILE)
     assert explicit.home(2).house.name == train.home(2).house.name
-
-
-def assert_all_rooms_are_reached(world: HouseWorld, index: int) -> None:
-    home = world.home(index)
-    reached = np.unique(home.navmap.room[home.navmap.island == 0])
-    assert reached.tolist() == list(range(len(home.house.rooms))), home.house.name
-
-
-@pytest.mark.slow
-@needs_data
-def test_every_room_of_a_procthor_home_is_reached():
-    for index in range(14):
-        assert_all_rooms_are_reached(make_house_world("procthor", split="all"), index)
-
-
-def test_every_room_of_a_procedural_home_is_reached():
-    for index in (0, 20, 37, 48, 137):
-        assert_all_rooms_are_reached(make_house_world("procedural", split="all"), index)

@@ -15,7 +15,7 @@ from torch.utils import _pytree
 
 import memenvs
 from memenvs import registry
-from memenvs.__main__ import main
+from memenvs.cli import main
 from memenvs.core import TrialEnv
 from memenvs.dataset import make_spec_env
 from memenvs.registry import ENVIRONMENTS, EnvironmentSpec, find_environment
@@ -372,7 +372,7 @@ def test_bad_cards_are_refused(capsys, root: Path, tmp_path: Path) -> None:
         (json.dumps({**card, "checksums": [3]}), "checksums[0] must be a string, got 3"),
         (json.dumps({**card, "policy": None}), "policy is missing"),
         (json.dumps({**card, "environment": {"id": "Lightroom-v0", "settings": {}}}), "Lightroom-v0"),
-        (json.dumps({**card, "policy": {"run": "runs/0"}}), "memenvs-agents dataset RUN --rebuild CARD"),
+        (json.dumps({**card, "policy": {"run": "runs/0"}}), "memenvs dataset RUN --rebuild CARD"),
     ):
         file.write_text(text)
         assert message in refuse(capsys, "--rebuild", str(file), "--out", "dark/again-v0"), message
@@ -380,15 +380,17 @@ def test_bad_cards_are_refused(capsys, root: Path, tmp_path: Path) -> None:
     for name, value in (("--seed", "0"), ("--policy", "random"), ("--episodes", "2"), ("--env_kwargs", "{}")):
         given = refuse(capsys, "--rebuild", str(file), "--out", "dark/again-v0", name, value)
         assert f"argument {name}: must not be given with --rebuild" in given
-    assert "argument ID: must not be" in refuse(capsys, "Darkroom-v0", "--rebuild", str(file), "--out", "dark/again-v0")
+    assert "argument TARGET: must not be" in refuse(
+        capsys, "Darkroom-v0", "--rebuild", str(file), "--out", "dark/again-v0"
+    )
 
 
 def test_bad_arguments_of_a_dataset(capsys, root: Path) -> None:
     for argv, message in (
-        (["--out", "dark/room-v0"], "argument ID: is needed"),
+        (["--out", "dark/room-v0"], "argument TARGET: is needed"),
         (["Darkroom-v0", "--out", "room"], "argument --out: must be a Minari id NAME-vN or NAMESPACE/NAME-vN, got"),
         (["Darkroom-v0", "--out", "../room-v0"], "argument --out"),
-        (["Lightroom-v0", "--out", "room-v0"], "argument ID"),
+        (["Lightroom-v0", "--out", "room-v0"], "argument TARGET"),
         (["CartPole-v1", "--out", "room-v0"], "needs an id whose BatchTask can be imported, got CartPole-v1"),
         (["Darkroom-v0", "--out", "room-v0", "--append"], "argument --append: no card of a dataset at"),
         (["Darkroom-v0", "--out", "room-v0", "--env_kwargs", '{"wall": 1}'], "'wall'"),

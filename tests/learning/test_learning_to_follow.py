@@ -13,16 +13,23 @@ import pytest
 import torch
 
 from memenvs.agents import make_vec_env
-from memenvs.agents.mtvm.imitation import ImitationA2C
+from memenvs.agents.experiments.config import with_overrides
+from memenvs.agents.papers.mtvm.learner import ImitationA2C
 from memenvs.agents.presets import find_preset
 
 pytestmark = pytest.mark.learning
 
 
 @cache
-def agreement(agent: str) -> float:
-    """Train an agent; share of the teacher's decisions in unseen houses that it makes."""
-    config = find_preset("vln-laptop" + agent)
+def agreement(**network: Any) -> float:
+    """Share of the teacher's decisions in unseen houses that an agent makes.
+
+    Args:
+        **network: Changes to its network.
+    """
+    config = with_overrides(
+        find_preset("vln-laptop"), [(f"policy.network.{name}", value) for name, value in network.items()]
+    )
     env = make_vec_env(config.env, 16, **config.env_kwargs)
     env.seed(0)
     settings = replace(config.learner, warmup_updates=10, learning_rate=2e-3)
@@ -35,11 +42,11 @@ def agreement(agent: str) -> float:
     return float(torch.cat([step.teacher_agreement for rollout in rollouts for step in rollout.steps]).mean())
 
 
-@pytest.mark.nightly  # half a minute; tests/agents/mtvm shows on every change that it learns and that memory matters
+@pytest.mark.nightly  # half a minute; tests/agents/papers/mtvm shows it on every change
 def test_a_memory_raises_the_agreement() -> None:
-    assert agreement("") > agreement(":no-memory") + 0.03  # 0.05 and 0.08 with seeds 0 and 1
+    assert agreement() > agreement(bank=0) + 0.03  # 0.05 and 0.08 with seeds 0 and 1
 
 
-@pytest.mark.nightly  # two minutes; tests/agents/mtvm shows on every change that the text reaches the decisions
+@pytest.mark.nightly  # two minutes; tests/agents/papers/mtvm shows on every change that the text reaches the decisions
 def test_the_text_raises_the_agreement() -> None:
-    assert agreement("") > agreement(":no-language") + 0.04
+    assert agreement() > agreement(language=False) + 0.04

@@ -1,6 +1,6 @@
 """Room Ballet is learned, with a tenth of the batches of the preset.
 
-That an evicted visit cannot be answered is in `tests/agents/sat/test_ballet_model.py`.
+That an evicted visit cannot be answered is in `tests/agents/papers/sat/test_ballet_model.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.learning
 
 
 def test_ballet_is_learned(tmp_path: Path) -> None:
-    config = with_overrides(find_preset("ballet-fifo"), [("total_steps", 500), ("supervised.warmup_steps", 100)])
+    config = with_overrides(find_preset("room-ballet"), [("total_steps", 500), ("supervised.warmup_steps", 100)])
     with RunDirectory(tmp_path / "run", config) as run:
         train_run(run, quiet=True)
         result = evaluate_predictions(run, episodes=500)

@@ -1,7 +1,6 @@
 import math
 import os
 
-import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -111,17 +110,6 @@ def test_image_follows_the_tilt():
     assert np.array_equal(again["rgb"], first["rgb"])
 
 
-def test_two_actions_tilt_and_no_other():
-    env = make_table_env()
-    env.reset(seed=0, options={"start": (4.0, 2.0, 0.0), "goal": APPLE})
-    sim, level = env.task._sim, -21.8
-    for action in (FORWARD, LEFT, RIGHT):
-        env.step(action)
-        assert math.degrees(sim.pitch[0]) == pytest.approx(level, abs=0.01), action
-    env.step(DOWN)
-    assert math.degrees(sim.pitch[0]) == pytest.approx(-38.2, abs=0.1)
-
-
 def test_inactive_robots_stay_as_they_are():
     """Whatever their action is: no move, no tilt, no reward, no end."""
     env = TrialVectorEnv(ExtObjNav, 2, world=TableWorld(), image_size=(24, 32))
@@ -219,15 +207,6 @@ def test_render_shows_view_and_path():
     assert np.array_equal(env.render(), second)
     plan = env.task.draw_map(0, np.array([[1.0, 2.0, 0.0], [1.25, 2.0, 0.0]]))
     assert plan.shape == (40 * 4.6, 40 * 8.6, 3)
-
-
-def test_task_made_by_id():
-    env = gym.make("memenvs/ExtObjNav-v0", world=TableWorld(), image_size=(16, 16), render_mode="rgb_array")
-    observation, info = env.reset(seed=0)
-    assert env.observation_space.contains(observation)
-    assert env.render().shape == (384, 768, 3)
-    assert info["trial_start"] and info["episode_index"] == 0
-    env.close()
 
 
 def test_render_shows_the_path_of_this_episode_only(monkeypatch):

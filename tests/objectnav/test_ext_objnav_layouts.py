@@ -1,5 +1,4 @@
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -11,16 +10,14 @@ from memenvs.houses.navigation.viewpoints import find_viewpoints
 from memenvs.houses.rendering.scene import Scene
 from memenvs.houses.simulator import PixelCounter, head_camera_poses
 from memenvs.houses.worlds import make_house_world
-from memenvs.objectnav.env import SPARE_LAYOUTS, ExtObjNav
+from memenvs.objectnav.env import ExtObjNav
 from memenvs.objectnav.layout import (
     MAX_OBJECTS,
     LayoutCheck,
-    _candidate_cells,
-    _tilt_states,
     goal_categories,
     make_layout,
 )
-from memenvs.objectnav.robot import FORWARD, STOP, pitch_of, start_tilt
+from memenvs.objectnav.robot import FORWARD, STOP, pitch_of
 from tests.objectnav.table_world import APPLE, BOWL, MUG, TableWorld, make_table_env
 
 
@@ -92,19 +89,6 @@ def test_layout_stays_over_a_trial_and_changes_with_it(small):
     assert all(small.task.layout(i).number != before[i].number for i in range(4))
 
 
-def test_layout_is_a_function_of_its_number(small):
-    kwargs = {"rooms": (2, 3), "num_objects": (6, 10), "obs_mode": "symbolic"}
-    small.reset(seed=1, options={"layout": 123})
-    other = TrialVectorEnv(ExtObjNav, 1, **kwargs)
-    other.reset(seed=99, options={"layout": 123})
-    one, two = small.task.layout(2), other.task.layout(0)
-    assert np.array_equal(one.position, two.position)
-    assert np.array_equal(one.category, two.category)
-    assert one.house.name == two.house.name
-    other.reset(seed=99, options={"layout": 124})
-    assert not np.array_equal(one.position, other.task.layout(0).position)
-
-
 def test_two_layouts_of_a_home_have_objects_at_other_places():
     """Layouts n and n + the number of homes are in the same home."""
     world = make_house_world("procedural", rooms=(2, 2))
@@ -115,26 +99,6 @@ def test_two_layouts_of_a_home_have_objects_at_other_places():
         placed.append(env.unwrapped.task.layout(0))
     assert placed[0].house.name == placed[1].house.name
     assert set(placed[0].position[:, 0].round(3)).isdisjoint(placed[1].position[:, 0].round(3))
-
-
-def test_environment_of_a_batch_equals_a_single_one(small):
-    kwargs = {
-        "rooms": (2, 3),
-        "num_objects": (6, 10),
-        "obs_mode": "symbolic",
-        "max_episode_steps": 40,
-        "trial_steps": 400,
-    }
-    single = TrialVectorEnv(ExtObjNav, 1, **kwargs)
-    batch_observation, _ = small.reset(seed=3)
-    observation, _ = single.reset(seed=5)
-    rng = np.random.default_rng(1)
-    for _ in range(60):
-        assert all(np.array_equal(observation[key][0], batch_observation[key][2]) for key in observation)
-        actions = rng.integers(6, size=4)
-        batch_observation, batch_reward, *_ = small.step(actions)
-        observation, reward, *_ = single.step(actions[2:3])
-        assert reward[0] == batch_reward[2]
 
 
 def test_failed_path_query_keeps_the_distance(monkeypatch):
@@ -225,28 +189,6 @@ def test_pool_of_layouts():
         env.reset(options={"layout": 3})
 
 
-def test_fields_of_a_long_trial_are_computed_in_the_background():
-    """After three goals all others get their fields, equal to those computed when needed."""
-    env = TrialEnv(ExtObjNav, rooms=(2, 2), num_objects=(12, 14), obs_mode="symbolic", trial_steps=None)
-    env.reset(seed=0)
-    task = env.task
-    layout = task.layout(0)
-    goals = layout.goals.tolist()
-    assert len(goals) > 4
-    task._background.submit(int).result()
-    others = [goal for goal in goals if goal not in layout._fields]  # than that of the first episode
-    for goal, expected in ((others[0], 2), (others[1], len(goals))):
-        env.reset(options={"goal": goal})
-        task._background.submit(int).result()  # runs after the tasks submitted before
-        assert len(layout._fields) == expected
-    env.close()
-    assert set(layout._fields) == set(goals)
-    again = task._homes.world.home(layout.home_index).navmap
-    for goal in goals:
-        cells = np.unique(np.concatenate([layout.viewpoints[k] for k in layout.objects_of(goal)]))
-        np.testing.assert_array_equal(layout._fields[goal], again.distance_field(cells))
-
-
 TILTS = {"ladder": (20.0, *(36.8699 + 30 * k for k in range(3)), 100.0), "nominal": (10.0, 8.2, -21.8, -51.8, -55.0)}
 
 
@@ -258,17 +200,6 @@ def reference_candidates(navmap, position, viewpoints) -> list[int]:
         sixth = int(math.atan2(y, x) / (2 * math.pi) % 1.0 * 6)
         best[sixth] = min(best.get(sixth, (math.inf, -1)), (abs(math.hypot(x, y) - 1.0), cell))
     return [cell for _, cell in sorted(best.values())]
-
-
-def test_candidates_for_a_view_cell_equal_the_reference():
-    home, rng = TableWorld().home(0), np.random.default_rng(0)
-    cells = np.flatnonzero(home.navmap.island.ravel() == 0)
-    for count in (1, 5, 30, 400):
-        for target in ((4.0, 2.0, 0.7), (2.0, 2.5, 0.2)):
-            chosen = rng.choice(cells, count, replace=False)
-            found = _candidate_cells(home, np.array(target), chosen).tolist()
-            assert found == reference_candidates(home.navmap, target, chosen)
-    assert len(found) == 6
 
 
 def reference_view_cell(navmap, scene, tilt_mode, position, instance, viewpoints) -> int:
@@ -311,43 +242,3 @@ def test_layouts_equal_the_reference(tilt_mode):
     }
     assert (layout.number, layout.home_index) == (4, 4)
     LayoutCheck((9, 12), categories, tilt_mode)(world, 4)
-
-
-def test_tilts_that_only_up_or_only_down_reaches():
-    """Steps of 30 degrees from the start, the last one cut by the end of the range."""
-    for mode, low, high in (("ladder", 20.0, 100.0), ("nominal", -55.0, 10.0)):
-        start = float(start_tilt(mode))
-        expected = {low, high, *(start + 30.0 * k for k in range(-5, 6) if low < start + 30.0 * k < high)}
-        assert sorted(_tilt_states(mode).ravel()) == pytest.approx(sorted(expected))
-
-
-def test_a_layout_is_small_in_a_file(small):
-    """Its fields are left out, and computed again."""
-    small.reset(seed=0)
-    layout = small.task.layout(0)
-    goal = int(layout.goals[0])
-    fields = layout.distance_field(goal), layout.view_cell_distance_field(0)
-    assert layout.view_cell_distance_field(0) is fields[1]
-    for k, cell in enumerate(layout._view_cells):
-        expected = layout.navmap.distance_field(np.array([cell]))
-        assert np.array_equal(layout.view_cell_distance_field(k), expected) and expected[cell] == 0.0
-    layout.compute_fields()
-    again = pickle.loads(pickle.dumps(layout))
-    assert not again._fields and not again._view_cell_fields
-    np.testing.assert_array_equal(again.distance_field(goal), fields[0])
-    np.testing.assert_array_equal(again.view_cell_distance_field(0), fields[1])
-
-
-def test_layouts_used_last_are_kept():
-    """One for each environment and 16 more."""
-    env = make_table_env()
-    for number in (0, 1):
-        env.reset(seed=0, options={"layout": number})
-    first, second = env.task._layouts[0], env.task._layouts[1]
-    for number in range(2, SPARE_LAYOUTS + 1):
-        env.reset(options={"layout": number})
-    env.reset(options={"layout": 0})
-    assert env.task.layout(0) is first and env.task._layouts[1] is second
-    env.reset(options={"layout": SPARE_LAYOUTS + 1})
-    assert 0 in env.task._layouts and 1 not in env.task._layouts
-    assert len(env.task._layouts) == SPARE_LAYOUTS + 1

@@ -1,5 +1,4 @@
 import math
-from dataclasses import FrozenInstanceError
 
 import gymnasium as gym
 import numpy as np
@@ -118,19 +117,15 @@ def test_settings_are_checked():
         ({"sensors": ()}, "sensors must be"),
         ({"sensors": "rgb"}, "sensors must be a list of .*, got 'rgb'"),
         ({"sensors": ("rgb", "rgb")}, "sensors must be a list of .*, each once"),
-        ({"sensors": 5}, "sensors must be"),
-        ({"sensors": [["rgb"]]}, "sensors must be"),
         ({"rooms": (0, 3)}, "rooms must be a range"),
         ({"rooms": 5}, "rooms must be two integers, fewest and most, got 5"),
-        ({"rooms": "67"}, "rooms must be two integers"),
         ({"num_objects": (5, 4)}, "num_objects must be a range"),
         ({"num_objects": (5.0, 6)}, r"num_objects must be two integers, fewest and most, got \(5.0, 6\)"),
         ({"categories": ["018_banana"]}, "unknown category '018_banana'; choose from"),
         ({"categories": [20]}, "unknown category 20"),
         ({"categories": []}, "categories must be None or a list of at least one"),
         ({"categories": "025_mug"}, "categories must be None or a list .*, got '025_mug'"),
-        ({"categories": 3}, "categories must be"),
-        ({"turn_deg": 0}, "turn_deg must be"),
+        ({"categories": (1, 2, 1)}, "categories must"),
         ({"turn_deg": math.nan}, "turn_deg must be"),
         ({"turn_deg": "30"}, "turn_deg must be .*, got '30'"),
         (
@@ -148,54 +143,14 @@ def test_settings_are_checked():
         ),
         ({"turn_deg": None}, "turn_deg must be above 0 and at most 180 degrees, got None"),
         ({"image_size": (0, 4)}, "height must be"),
-        ({"image_size": 5}, "image_size must be two integers, rows and columns, got 5"),
-        ({"image_size": (4, 4, 3)}, "image_size must be two integers"),
         ({"image_size": (4.0, 4.0)}, "image_size must be two integers"),
         ({"fixed_goal_per_trial": 1}, "fixed_goal_per_trial must be True or False, got 1"),
         ({"compass": "yes"}, "compass must be True or False, got 'yes'"),
         ({"layout_pool": 0}, "layout_pool must be an integer of at least 1 or None, got 0"),
         ({"max_start_poses": 0}, "max_start_poses must be an integer of at least 1 and at most 10000 or None, got 0"),
-        ({"threads": 0}, "threads must be an integer of at least 1 and at most 1024, got 0"),
-        ({"threads": None}, "threads must be an integer"),
-        ({"max_episode_steps": 0}, "max_episode_steps must be an integer of at least 1 and at most 1000000, got 0"),
     ):
         with pytest.raises(ValueError, match=message):
             ExtObjNavConfig(**kwargs)
-
-
-def test_settings_at_their_limits():
-    for name, accepted, refused in (
-        ("num_objects", ((1, 1000), [7, 7]), ((0, 3), (1, 1001))),
-        ("turn_deg", (180, 0.1, np.float32(30)), (180.1, -1, True)),
-        ("max_start_poses", (1, 10_000, None), (10_001,)),
-        ("layout_pool", (1, None), (-1,)),
-        ("max_episode_steps", (1, 1_000_000), (1_000_001,)),
-        ("threads", (1, 1024), (1025,)),
-        ("image_size", ((1, 1), [8, 4]), ()),
-        ("sensors", (["semantic"], ("rgb", "depth", "semantic")), ((None,),)),
-        ("categories", ((0, 19), [3], range(3)), ((1, 2, 1),)),
-    ):
-        for value in accepted:
-            expected = tuple(value) if isinstance(value, (list, range)) else value
-            assert getattr(ExtObjNavConfig(**{name: value}), name) == expected, name
-        for value in refused:
-            with pytest.raises(ValueError, match=f"{name} must"):
-                ExtObjNavConfig(**{name: value})
-    for value in (20, -1):
-        with pytest.raises(ValueError, match=rf"unknown category {value}; choose from 0 \.\.\. 19 or \['002_"):
-            ExtObjNavConfig(categories=(0, value))
-    config = ExtObjNavConfig()
-    with pytest.raises(TypeError, match="positional"):
-        ExtObjNavConfig("procedural")
-    with pytest.raises(FrozenInstanceError):
-        config.threads = 2
-    assert (config.sensors, config.image_size, config.categories) == (("rgb",), (256, 256), tuple(range(20)))
-    defaults = (config.num_objects, config.turn_deg, config.tilt_mode, config.gps_frame, config.max_episode_steps)
-    assert defaults == ((20, 27), 30.0, "ladder", "trial", 500)
-    symbolic = ExtObjNavConfig(obs_mode="symbolic")
-    assert (symbolic.sensors, symbolic.image_size) == (None, None)
-    check = ExtObjNavConfig(num_objects=(2, 3), categories=[5], tilt_mode="nominal").home_check()
-    assert (check.count_range, check.categories, check.tilt_mode) == ((2, 3), (5,), "nominal")
 
 
 def test_categories_by_name_or_number():

@@ -13,7 +13,8 @@ from memenvs.objectnav.robot import FORWARD, LEFT, RIGHT, STOP
 from memenvs.objectnav.scripted_finder import Finder, PresentFinder, ray_slopes
 from memenvs.objectnav.symbolic import SYMBOLIC_SIZE
 from memenvs.registry import environments
-from memenvs.rules import PREVIOUS_ACTION, Rule, RuleError, Wiped, make_rule
+from memenvs.rules import PREVIOUS_ACTION, Rule, RuleError, make_rule
+from tests.rule_scores import actions_alone
 
 SMALL = next(spec for spec in environments() if spec.name == "ExtObjNav-Small-v0")
 APPLE, CRACKER_BOX = 10, 1
@@ -90,18 +91,8 @@ def test_it_drives_towards_a_small_goal_in_view_until_it_is_blocked() -> None:
 
 
 def test_environments_are_independent() -> None:
-    env = make_env(3)
-    observation, _ = env.reset(seed=1)
-    rules = [Finder(env.task), Finder(env.task)]
-    for rule in rules:
-        rule.start(np.ones(3, bool), np.ones(3, bool))
-    for step in range(15):
-        other = {key: value.copy() for key, value in observation.items()}
-        for value in other.values():
-            value[1:] = value[:1]
-        chosen = rules[0].actions(observation)
-        assert rules[1].actions(other)[0] == chosen[0], step
-        observation, *_ = env.step(np.maximum(chosen, FORWARD))
+    batch, *alone = (make_env(count, autoreset_mode="Disabled") for count in (3, 1, 1, 1))
+    actions_alone(batch, Finder, alone)
 
 
 @pytest.mark.parametrize("turn_deg", [30.0, 60.0])
@@ -170,26 +161,3 @@ def test_settings_that_they_need(name: str, value: object) -> None:
     for path in SMALL.policies.values():
         with pytest.raises(RuleError, match=name):
             make_rule(path, env.task)
-
-
-@pytest.mark.slow
-def test_memory_pays() -> None:
-    def success(make) -> float:  # type: ignore[no-untyped-def]
-        env = make_env(32, trial_steps=512)
-        observation, _ = env.reset(seed=0)
-        rule, ended, over = make(env), np.zeros(32, bool), np.zeros(32, bool)
-        rule.start(np.ones(32, bool), np.ones(32, bool))
-        scores: list[bool] = []
-        while not over.all():
-            observation, _, terminated, truncated, info = env.step(rule.actions(observation))
-            if ended.any():
-                over |= ended & env.at_trial_start
-                rule.start(env.at_trial_start & ended, ended)
-            ended = terminated | truncated
-            scores += info["success"][ended & ~over & (info["episode_index"] > 0)].tolist()
-        return float(np.mean(scores))
-
-    ideal = success(lambda env: Finder(env.task))
-    wiped = success(lambda env: Wiped(Finder(env.task), 32, 32, np.random.default_rng(0)))
-    present = success(lambda env: PresentFinder(env.task))
-    assert ideal > wiped + 0.1 > present

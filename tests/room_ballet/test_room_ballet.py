@@ -10,7 +10,7 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete
 from PIL import Image
 
-from memenvs.__main__ import main
+from memenvs.cli import main
 from memenvs.room_ballet.descriptions import CHARACTERS, STRATEGY_TASKS, load_descriptions
 from memenvs.room_ballet.episodes import BalletEpisodes
 from memenvs.room_ballet.frames import empty_room, frame_table

@@ -10,12 +10,6 @@ from memenvs.two_rooms.env import TwoRooms, draw_boxes
 from memenvs.two_rooms.rooms import ROOMS, BoxRooms
 
 
-@pytest.fixture
-def miniworld(request):
-    request.getfixturevalue("display")
-    return pytest.importorskip("miniworld", reason="needs miniworld: pip install 'memenvs[miniworld]'")
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("miniworld")
 @pytest.mark.parametrize("led", [False, True])

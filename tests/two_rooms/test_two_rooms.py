@@ -192,32 +192,6 @@ def test_a_box_that_was_removed_blocks_no_longer():
     np.testing.assert_allclose(rooms.pose[0], [16.8, -5, 0])
 
 
-def test_robots_of_a_batch_move_as_each_does_alone():
-    """Robots that are not active stay; those that are meet the boxes and walls of their own room."""
-    rng = np.random.default_rng(0)
-    batch, alone = BoxRooms(12, (8, 8)), [BoxRooms(1, (8, 8)) for _ in range(12)]
-    for i in range(12):
-        boxes = draw_boxes(rng) if i % 2 else np.array([(4.0, -2.5), (4.0, -5.5)])[: 1 + i % 4 // 2]
-        pose = np.array([13 if i % 2 else 1, -1 if i % 2 else -4, rng.uniform(4.8, 6.2)])
-        for rooms, k in ((batch, i), (alone[i], 0)):
-            rooms.enter(k, 1 - i % 2, np.zeros(3), np.zeros((15, 2)), np.zeros(15, int))  # leaves nothing behind
-            rooms.enter(k, i % 2, pose, boxes, np.arange(len(boxes)) % 3)
-    seen = set()
-    for _ in range(150):
-        actions, active = rng.choice(3, 12, p=[0.1, 0.1, 0.8]), rng.random(12) < 0.8
-        before = batch.pose.copy()
-        touched = batch.move(actions, active)
-        np.testing.assert_array_equal(batch.pose[~active], before[~active])
-        for i in range(12):
-            assert not active[i] or alone[i].move(actions[i : i + 1], np.ones(1, bool))[0] == touched[i]
-            np.testing.assert_array_equal(alone[i].pose[0], batch.pose[i])
-            if touched[i] >= 0:
-                seen.add(int(touched[i]))
-                batch.remove(i, touched[i])
-                alone[i].remove(0, touched[i])
-    assert len(seen) > 4
-
-
 def test_colours_and_sides_are_seen():
     """Green lights the second channel, blue the third; the left box is on the left, also in pictures for people."""
     rooms = BoxRooms(3, (84, 84))

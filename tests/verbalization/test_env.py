@@ -10,17 +10,24 @@ import pytest
 
 from memenvs.core import TrialVectorEnv
 from memenvs.registry import TINY, find_environment
-from memenvs.verbalization.answer_actions import MAX_FACTS, NEXT, STOP, FactActions, TupleAnswers, describe_tuples
 from memenvs.verbalization.config import EpisodicQAConfig
-from memenvs.verbalization.dialogs import Dialogs, load_dialogs, read_answer
+from memenvs.verbalization.dialogs import Dialogs, load_dialogs, tokens_to_text
+from memenvs.verbalization.diary import HEIGHT, WIDTH, draw_timeline
 from memenvs.verbalization.env import ANSWER, QUESTION, STREAM, EpisodicQA
 from memenvs.verbalization.language.facts import Clause
-from memenvs.verbalization.language.structured import encode_answer
-from memenvs.verbalization.language.text_only import text_only_rates
 from memenvs.verbalization.language.tokenizer import TOKENIZER
+from memenvs.verbalization.language.tuples import (
+    MAX_FACTS,
+    NEXT,
+    STOP,
+    FactActions,
+    TupleAnswers,
+    clauses_to_tuples,
+    describe_tuples,
+)
 from memenvs.verbalization.language.wordings import FAMILIES, KINDS
 from memenvs.verbalization.symbols import LOCATIONS, OBJECTS
-from memenvs.verbalization.timeline import HEIGHT, WIDTH, draw_timeline
+from studies.episodic_qa.shortcuts import rates_of
 
 SMALL = {"scale": "smoke", "frames_per_step": 4}
 
@@ -118,7 +125,7 @@ def first_question(env, kind, test=lambda qa: True):
     """Reset until a question of a kind is put, and go to it; the question."""
     for seed in range(300):
         obs, _ = env.reset(seed=seed)
-        qa = env.task._questions[0][0].qa
+        qa = env.task.state.questions[0][0].qa
         if qa.kind == kind and test(qa):
             while obs["phase"][0] == STREAM:
                 obs, *_ = env.step(np.zeros(1, int))
@@ -128,7 +135,7 @@ def first_question(env, kind, test=lambda qa: True):
 
 def answer(env, clauses, qa):
     """Spell clauses; the reward and the info at the end."""
-    for action in env.task.dialogs.fact_actions.spell(encode_answer(qa.question, clauses, qa.now)):
+    for action in env.task.dialogs.fact_actions.spell(clauses_to_tuples(qa.question, clauses, qa.now)):
         _, reward, terminated, _, info = env.step(np.array([action]))
     assert terminated[0]
     return reward[0], {key: value[0] for key, value in info.items()}
@@ -168,7 +175,9 @@ def test_more_than_what_was_expected_is_checked_against_the_history():
         qa = first_question(env, "action", lambda qa: qa.answer.clauses[0].outcome is None)
         gold = qa.answer.clauses
         goals = [
-            goal for episode in env.task.dialogs.history(int(env.task._history[0])).episodes for goal in episode.goals
+            goal
+            for episode in env.task.dialogs.history(int(env.task.state.history[0])).episodes
+            for goal in episode.goals
         ]
         true = [Clause("move", g.object, g.place) for g in goals if g.predicate == "objectAt"]
         extra = next((clause for clause in true if clause not in gold), None)
@@ -189,7 +198,7 @@ def test_text_answers():
         for token in TOKENIZER.encode(text):
             obs, reward, terminated, _, info = env.step(np.array([token]))
         assert terminated[0] and reward[0] == f1 and info["success"][0] == (f1 == 1)
-        assert read_answer(obs["prefix"][0]) == TOKENIZER.decode(TOKENIZER.encode(text))
+        assert tokens_to_text(obs["prefix"][0]) == TOKENIZER.decode(TOKENIZER.encode(text))
     # An answer without an end ends after 128 tokens.
     first_question(env, "location")
     ends = [env.step(np.array([TOKENIZER.encode("sink")[0]]))[2:4] for _ in range(128)]
@@ -227,7 +236,7 @@ def test_a_history_without_episodes_begins_with_its_question():
     else:
         raise AssertionError("2 % of the histories are empty")
     assert obs["phase"][0] == QUESTION and not obs["frame_mask"].any()
-    assert env.task._questions[0][0].qa.answer.clauses == (Clause(outcome="denial"),)
+    assert env.task.state.questions[0][0].qa.answer.clauses == (Clause(outcome="denial"),)
     _, reward, terminated, *_ = env.step(env.oracle_actions())
     _, reward, terminated, *_ = env.step(env.oracle_actions())
     assert reward[0] == 1 and terminated[0]
@@ -250,7 +259,7 @@ def test_fact_actions_spell_every_answer():
     assert len(tiny) == 2 + 5 + 3 + 4 + 2 and "object corn" in tiny.names and "object oil" not in tiny.names
     assert (
         tiny.spell(
-            encode_answer(
+            clauses_to_tuples(
                 load_dialogs(EpisodicQAConfig(**SMALL)).question(0, 0).qa.question, [Clause("move", "oil")], 0
             )
         )
@@ -352,7 +361,7 @@ def test_answers_without_memory_are_seldom_right():
             dialogs = Dialogs(EpisodicQAConfig(**settings, split=split))
             count = min(count, len(dialogs))
             sets.append([dialogs.question(dialogs.usable(i), k).qa for i in range(count) for k in range(16)])
-        rates = text_only_rates(*sets).values()
+        rates = rates_of(*sets).values()
         assert sum(rate.share * rate.questions for rate in rates) / sum(rate.questions for rate in rates) < most
 
 
@@ -363,10 +372,10 @@ def test_success_and_f1_are_those_of_all_answers():
         env.reset(seed=0)
         found, terminated = [], np.zeros(1, bool)
         while not terminated[0]:
-            answered = int(env.task._answered[0])
-            is_silent = env.task._phase[0] != STREAM and answered == wrong
+            answered = int(env.task.state.answered[0])
+            is_silent = env.task.state.phase[0] != STREAM and answered == wrong
             _, _, terminated, _, info = env.step(np.array([STOP]) if is_silent else env.oracle_actions())
-            if env.task._answered[0] > answered:
+            if env.task.state.answered[0] > answered:
                 found.append((info["f1"][0], bool(info["success"][0])))
         assert found == [(means[0], wrong == 1), (means[1], False)]
 

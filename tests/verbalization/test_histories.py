@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from memenvs.verbalization.dates import DAY, as_datetime, as_seconds, date_fields, draw_question_time, draw_starts
-from memenvs.verbalization.encoding import PARTS, encode_pool, measure_scaling
-from memenvs.verbalization.histories import HistorySampler
+from memenvs.verbalization.histories import HistorySampler, generate_pool
 from memenvs.verbalization.household_config import household
-from memenvs.verbalization.pool import generate_pool
+from memenvs.verbalization.key_frames import PARTS, encode_pool, measure_scaling
+from memenvs.verbalization.plans import is_held_out
 from memenvs.verbalization.splits import SCALES, load_data, split_size
 from memenvs.verbalization.symbols import SYMBOLS, Dictionary
-from memenvs.verbalization.task_planner import is_held_out
 
 FAITHFUL = household("faithful", key_frames="events")
 DEBIASED = household("debiased", key_frames="events")

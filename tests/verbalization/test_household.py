@@ -6,9 +6,19 @@ import re
 import numpy as np
 import pytest
 
-from memenvs.verbalization.execution import base_seconds, execute, tidy
+from memenvs.verbalization.histories import generate_pool
 from memenvs.verbalization.household_config import PRESETS, household
-from memenvs.verbalization.pool import generate_pool
+from memenvs.verbalization.plans import (
+    HouseholdState,
+    base_seconds,
+    draw_goal_kind,
+    draw_goals,
+    draw_house,
+    execute,
+    is_held_out,
+    make_plan,
+    tidy,
+)
 from memenvs.verbalization.signals import LATENT_WIDTH, SUB_WIDTH, frame_times, image_latents, record
 from memenvs.verbalization.symbols import (
     FAMILIES,
@@ -19,14 +29,6 @@ from memenvs.verbalization.symbols import (
     SYMBOLS,
     Dictionary,
     Goal,
-)
-from memenvs.verbalization.task_planner import (
-    HouseholdState,
-    draw_goal_kind,
-    draw_goals,
-    draw_house,
-    is_held_out,
-    make_plan,
 )
 
 LEFT, RIGHT = "handleft3a", "handright3a"

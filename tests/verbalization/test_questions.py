@@ -7,19 +7,17 @@ import numpy as np
 import pytest
 
 from memenvs.verbalization.episodes import History
-from memenvs.verbalization.histories import HistorySampler
+from memenvs.verbalization.histories import HistorySampler, generate_pool
 from memenvs.verbalization.household_config import household
-from memenvs.verbalization.language.answer_parser import parse_answer
 from memenvs.verbalization.language.facts import slot_matches
 from memenvs.verbalization.language.log import Log
+from memenvs.verbalization.language.parser import QuestionError, parse_answer, parse_question
 from memenvs.verbalization.language.presets import language
-from memenvs.verbalization.language.question_parser import QuestionError, parse_question
 from memenvs.verbalization.language.sampler import QASampler, answer_question
-from memenvs.verbalization.language.structured import SLOT_SIZES, decode_answer, encode_answer
 from memenvs.verbalization.language.times import FutureTimeError
 from memenvs.verbalization.language.tokenizer import ANSWER_TOKENS, QUERY_TOKENS, TOKENIZER, UNKNOWN, query_text
+from memenvs.verbalization.language.tuples import SLOT_SIZES, clauses_to_tuples, tuples_to_clauses
 from memenvs.verbalization.language.wordings import FAMILIES, KINDS
-from memenvs.verbalization.pool import generate_pool
 from tests.verbalization.lives import ambiguous_day, second, three_episodes
 
 LENGTHS = (1, 2, 3, 5, 10)
@@ -181,9 +179,9 @@ def test_texts_tuples_and_tokens_have_the_facts(preset, count):
             qa = sampler.draw(log, number, KINDS[number % 9])
             families[qa.question.family] += 1
             assert same(parse_answer(qa.kind, qa.answer.text, qa.now), qa.answer.clauses), qa.answer
-            rows = encode_answer(qa.question, qa.answer.clauses, qa.now)
+            rows = clauses_to_tuples(qa.question, qa.answer.clauses, qa.now)
             assert (rows >= 0).all() and (rows < list(SLOT_SIZES.values())).all()
-            assert same(decode_answer(qa.question, rows, qa.now), qa.answer.clauses, exactly=False), qa
+            assert same(tuples_to_clauses(qa.question, rows, qa.now), qa.answer.clauses, exactly=False), qa
             rows_of_all.append(rows)
             parsed = parse_question(qa.question.text, log)
             if parsed.time and qa.question.time:
@@ -290,7 +288,7 @@ def test_shares_of_the_presets():
 
 def test_wrong_settings_are_refused():
     for changes, message in (
-        ({"kinds": ("weather",)}, "unknown kind 'weather'"),
+        ({"kinds": ("weather",)}, "kinds: unknown 'weather'"),
         ({"kinds": ()}, "at least one"),
         ({"weights": (1.0,)}, "9 numbers"),
         ({"paraphrases": "some"}, "unknown paraphrases 'some'"),

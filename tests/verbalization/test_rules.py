@@ -13,17 +13,17 @@ from memenvs.core import TrialVectorEnv
 from memenvs.registry import find_environment
 from memenvs.rules import PREVIOUS_ACTION, Rule, RuleError, Window, Wiped, make_rule
 from memenvs.task import Observation
-from memenvs.verbalization.answer_actions import NEXT
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.dates import date_fields
 from memenvs.verbalization.dialogs import load_dialogs
 from memenvs.verbalization.env import QUESTION, EpisodicQA
-from memenvs.verbalization.key_frame_log import COLUMNS, WIDTH, read_history
+from memenvs.verbalization.key_frames import COLUMNS, ROW_WIDTH, read_history
 from memenvs.verbalization.language.questions import Question
 from memenvs.verbalization.language.sampler import answer_question
 from memenvs.verbalization.language.text_only import TextOnly
 from memenvs.verbalization.language.times import parse_time
 from memenvs.verbalization.language.tokenizer import QUERY_TOKENS, TOKENIZER, query_text
+from memenvs.verbalization.language.tuples import NEXT
 from memenvs.verbalization.language.wordings import KINDS
 from memenvs.verbalization.rules import FactLog, LikeliestAnswer
 from memenvs.verbalization.symbols import SYMBOLS
@@ -58,9 +58,9 @@ PROBLEMS_ANSWER = ("verb grasp", "object corn", "outcome failure", "day 1", "hou
 
 
 def key_frame_rows(symbols: tuple[str, ...] = SYMBOLS) -> np.ndarray:
-    """The key frames as numbers, int16 (12, WIDTH)."""
+    """The key frames as numbers, int16 (12, ROW_WIDTH)."""
     number = {name: k for k, name in enumerate(symbols)}
-    rows = np.zeros((len(KEY_FRAMES), WIDTH), np.int16)
+    rows = np.zeros((len(KEY_FRAMES), ROW_WIDTH), np.int16)
     for row, (time, action, arguments, task_status, status) in zip(rows, KEY_FRAMES, strict=True):
         row[COLUMNS["dt"]] = date_fields(np.array(time))
         goal = GOALS[AFTERNOON if time >= AFTERNOON else MORNING]

@@ -1,4 +1,4 @@
-"""The scorer by hand, files of answers, ratings by a person, the gate of a build."""
+"""The scorer by hand, files of answers, shortcuts of questions."""
 
 import json
 from collections import Counter
@@ -6,15 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from memenvs.cli import main
-from memenvs.verbalization.language import gate
 from memenvs.verbalization.language.facts import MAX_CLAUSES
 from memenvs.verbalization.language.log import Log
-from memenvs.verbalization.language.question_parser import parse_question
-from memenvs.verbalization.language.question_sets import QuestionSet, score_file, write_questions
-from memenvs.verbalization.language.rating import rate, ratings_path
+from memenvs.verbalization.language.parser import parse_question
+from memenvs.verbalization.language.question_sets import (
+    QuestionSet,
+    ScoredAnswer,
+    score_file,
+    summarise,
+    write_questions,
+)
 from memenvs.verbalization.language.sampler import QuestionAnswer, answer_question
 from memenvs.verbalization.language.score import (
     CORRECT,
@@ -29,11 +32,11 @@ from memenvs.verbalization.language.score import (
     score_answer,
     score_clauses,
 )
-from memenvs.verbalization.language.structured import SLOT_SIZES, decode_answer
-from memenvs.verbalization.language.tables import THESIS_MIX, THESIS_TEXT_ONLY, Scored, difficulty, make_tables
-from memenvs.verbalization.language.text_only import LEVELS, Rate, failures
+from memenvs.verbalization.language.text_only import LEVELS
 from memenvs.verbalization.language.tokenizer import TOKENIZER
+from memenvs.verbalization.language.tuples import SLOT_SIZES, tuples_to_clauses
 from memenvs.verbalization.language.wordings import KINDS
+from studies.episodic_qa.shortcuts import Rate, broken_promises, measure
 from tests.verbalization.lives import three_episodes
 
 SMALL = {"preset": "debiased", "scale": "smoke", "lengths": (1, 5), "questions": 9}
@@ -140,14 +143,6 @@ def test_precision_and_recall_are_over_all_facts():
     scores = [Score(CORRECT, 3, 0, 3), Score(WRONG, 0, 1, 2), Score(INAPPROPRIATE, 0, 0, 1)]
     assert pool(scores) == (3 / 4, 3 / 6, 6 / 10)
     assert pool([]) == (None, None, None) and scores[1].f1 == 0.0 and scores[0].f1 == 1.0
-    assert difficulty({"action": 0.0, "problems": 0.95, "summary": 0.24}) == {
-        "action": "hard", "problems": "easy", "summary": "medium",
-    }  # fmt: skip
-    # The thesis checks its classes so: its total without memory, 29 to 30 %, is at least easy, at most easy and medium.
-    classes = difficulty(THESIS_TEXT_ONLY)
-    easy, medium = (sum(THESIS_MIX[kind] for kind in KINDS if classes[kind] == each) for each in ("easy", "medium"))
-    assert easy <= 0.29 < 0.30 <= easy + medium
-    assert sum(THESIS_MIX.values()) == pytest.approx(1.0) and tuple(THESIS_MIX) == KINDS
 
 
 def answer_all(path, wrong=0):
@@ -170,19 +165,17 @@ def test_a_file_of_answers_is_scored(tmp_path, capsys):
     kinds = Counter(each.gold.kind for each in score_file(path))
     assert set(kinds) == set(KINDS) and max(kinds.values()) < 60
     assert main(["score", "emv", str(path), "--json"]) == 0
-    tables = json.loads(capsys.readouterr().out.split("\n", 1)[1])
-    assert {value for row in tables["total"]["rows"] for value in row[1:]} == {1.0}
-    assert set(tables) == {"total", "kind", "information", "distance", "category", "how_often", "mix"}
+    summary = json.loads(capsys.readouterr().out.split("\n", 1)[1])
+    assert {share for row in summary["correct"].values() for share in row.values()} == {1.0}
+    assert set(summary["correct"]) == {*KINDS, "mean over kinds", "all questions"}
     answer_all(path, wrong=90)
     scored = score_file(path)
-    assert main(["score", "emv", str(path), "--plots", str(tmp_path / "figures")]) == 0
-    drawn = {file.stem: np.asarray(Image.open(file).convert("L")) for file in (tmp_path / "figures").iterdir()}
-    assert set(drawn) == set(tables) and all((picture < 128).sum() > 1000 for picture in drawn.values())
+    assert main(["score", "emv", str(path)]) == 0
     out = capsys.readouterr().out
     share = sum(each.score.category == CORRECT for each in scored) / len(scored)
-    assert 0.4 < share < 0.6 and f"{100 * share:.1f}" in out and "histories of 5" in out
-    assert make_tables([])["total"].rows[0] == ("all questions", None)
-    assert isinstance(scored[0], Scored)
+    assert 0.4 < share < 0.6 and out.splitlines()[0].split()[-3:] == ["1", "5", "all"]
+    (total,) = (line for line in out.splitlines() if line.startswith("all questions"))
+    assert total.split()[-1] == f"{100 * share:.1f}"
 
 
 def test_wrong_files_are_refused(tmp_path, capsys):
@@ -210,80 +203,35 @@ def test_wrong_files_are_refused(tmp_path, capsys):
     path.write_text("[]")
     assert main(["score", "emv", str(path)]) == 2
     assert main(["score", "emv", str(tmp_path / "none.json")]) == 2
-    assert main(["score", "emv", str(path), "--plots", str(path)]) == 2  # a file has this name
-    assert "--plots" in capsys.readouterr().err
-    assert main(["score", "r2r", str(path), "--split", "val_unseen", "--plots", "figures"]) == 2
-    assert "--plots: must not be given with r2r" in capsys.readouterr().err
     assert main(["score", "emv", str(path), "--split", "test"]) == 2
     assert "--split: must not be given with emv" in capsys.readouterr().err
     with pytest.raises(ValueError, match="unknown split 'all'"):
         QuestionSet(split="all")
 
 
-def test_a_person_rates_and_goes_on(tmp_path):
-    path = tmp_path / "answers.json"
-    write_questions(path, QuestionSet(**SMALL))
-    answer_all(path)
-    shown = []
-
-    def keys(*typed):
-        waiting = list(typed)
-
-        def read(prompt):
-            if not waiting:
-                raise EOFError
-            return waiting.pop(0)
-
-        return read
-
-    first = rate(path, 4, keys("2", "nine", "0", "8", "3", "b", "2", "q"), shown.append)
-    assert (first.rated, first.equal) == (2, 2)
-    file = ratings_path(path)
-    before = json.loads(file.read_text())["ratings"]
-    assert set(before.values()) == {2}
-    again = rate(path, 4, keys("7"), shown.append)  # the end of the input ends the ratings
-    assert (again.rated, again.equal, again.by_category) == (3, 2, (0, 2, 0, 0, 0, 0, 1))
-    assert json.loads(file.read_text())["ratings"].items() > before.items()
-    assert rate(path, 3, keys(), shown.append).rated == 3  # nothing is left to rate
-    assert any("3 of 4" in text for text in shown)
-    for content, message in (
-        ({"grammar": 1, "ratings": {"0-0": 8}}, "a category, 1 to 7"),
-        ({"grammar": 1, "ratings": {"0-0": "good"}}, "a category, 1 to 7"),
-        ({"grammar": 2, "ratings": {}}, "grammar must be 1"),
-        ({"grammar": 1, "ratings": {"77-77": 1}}, "'77-77'"),
-        ({"grammar": 1, "ratings": []}, "an object of ratings"),
-    ):
-        file.write_text(json.dumps(content))
-        with pytest.raises(ValueError, match=message):
-            rate(path, 4, keys("1"), shown.append)
-        assert json.loads(file.read_text()) == content
-
-
-def test_gate_fails_above_a_target(capsys, monkeypatch):
+def test_shortcuts_are_found() -> None:
+    """Rates above a target or outside of a band are named."""
     good = {"problems": Rate(0.59, 100, LEVELS[0]), "object": Rate(0.1, 100, LEVELS[0])}
-    assert failures(good, "debiased") == []
-    (message,) = failures({**good, "object": Rate(0.15, 100, LEVELS[0])}, "debiased")
+    assert broken_promises(good, "debiased") == []
+    (message,) = broken_promises({**good, "object": Rate(0.15, 100, LEVELS[0])}, "debiased")
     assert message.startswith("object: a model without memory is right in 15.0 %")
-    assert failures({"duration": Rate(0.9, 10, LEVELS[0])}, "faithful") == []
-    assert len(failures({"duration": Rate(0.7, 10, LEVELS[0]), "action": Rate(0.2, 9, LEVELS[0])}, "faithful")) == 2
-    monkeypatch.setattr(gate, "measure", lambda *_: {"object": Rate(0.15, 100, LEVELS[0])})
-    assert main(["verbalization", "gate"]) == 2
-    captured = capsys.readouterr()
-    assert "15.0 % of 100" in captured.out and "the target is 9 %" in captured.err
+    assert broken_promises({"duration": Rate(0.9, 10, LEVELS[0])}, "faithful") == []
+    outside = {"duration": Rate(0.7, 10, LEVELS[0]), "action": Rate(0.2, 9, LEVELS[0])}
+    assert len(broken_promises(outside, "faithful")) == 2
 
 
 @pytest.mark.slow
 def test_models_without_memory_are_right_as_rarely_as_promised():
-    shares = {kind: rate.share for kind, rate in gate.measure("debiased", 25).items()}
+    shares = {kind: rate.share for kind, rate in measure("debiased", 25).items()}
     limits = {"problems": 0.70, "duration": 0.35, "summary": 0.20, "location": 0.32, "object": 0.25, "action": 0.25}
     assert {kind: share for kind, share in shares.items() if share > limits.get(kind, 1.0)} == {}
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("preset", ["faithful", "debiased"])
-def test_gate_holds(preset):
+def test_presets_have_the_promised_shortcuts(preset):
     for seed in (0, 1):
-        assert failures(gate.measure(preset, 500, seed), preset) == []
+        assert broken_promises(measure(preset, 500, seed), preset) == []
 
 
 @pytest.mark.parametrize("count", [300, pytest.param(20_000, marks=pytest.mark.nightly)])
@@ -303,7 +251,7 @@ def test_any_answer_has_a_category(count):
         text = TOKENIZER.decode(np.where(rng.random(len(tokens)) < (0.1 if number % 3 else 1), noise, tokens))
         found[score_answer(text, gold, log).category] += 1
         rows = rng.integers(list(SLOT_SIZES.values()), size=(MAX_CLAUSES, len(SLOT_SIZES)))
-        clauses = decode_answer(gold.question, rows, log.now)
+        clauses = tuples_to_clauses(gold.question, rows, log.now)
         score = score_clauses(clauses, gold.answer.clauses, log)
         assert 0 <= score.correct <= score.expected and score.incorrect >= 0 and 0 <= score.f1 <= 1
     assert len(found) >= 5 and found[INAPPROPRIATE] > count / 4
@@ -314,21 +262,26 @@ def test_any_answer_has_a_category(count):
         assert {score_answer(text, gold, log).category for gold in golds} == {INAPPROPRIATE}
 
 
-def test_tables_by_hand():
-    """Means over kinds leave out the clock, wrong additions are no true ones, and each distance counts alone."""
+def test_summary_by_hand() -> None:
+    """The mean over kinds leaves out the clock; additions that are true are not right."""
     log = Log(three_episodes())
     clock, action, place = (gold_of(log, text) for text in ("what time is it?", MORNING, CORN))
     near, far = replace(action, distance=1), replace(action, distance=2)
     categories = (
-        *((clock, WRONG), (near, CORRECT), (far, WRONG), (far, TMI_WRONG)),
-        *((place, TMI_CORRECT), (place, CORRECT)),
+        *((clock, 1, WRONG), (near, 1, CORRECT), (far, 5, WRONG), (far, 5, TMI_WRONG)),
+        *((place, 1, TMI_CORRECT), (place, 1, CORRECT)),
     )
-    tables = make_tables([Scored(gold, 3, Score(category, 1, 0, 1)) for gold, category in categories])
-    assert {name: pytest.approx(shares[-1]) for name, *shares in tables["total"].rows} == {
-        "all questions": 2 / 6,
-        "with true additions": 3 / 6,
-        "mean over kinds": (1 / 3 + 1 / 2) / 2,
-        "mix of the thesis": (0.45 / 3 + 0.04 / 2) / (0.09 + 0.45 + 0.04),
+    scored = [ScoredAnswer(gold, length, Score(category, 1, 1, 2)) for gold, length, category in categories]
+    summary = summarise(scored)
+    assert summary["correct"] == {
+        "clock": {"1": 0.0, "all": 0.0},
+        "action": {"1": 1.0, "5": 0.0, "all": pytest.approx(1 / 3)},
+        "location": {"1": 0.5, "all": 0.5},
+        "mean over kinds": {"1": 0.75, "5": 0.0, "all": pytest.approx((1 / 3 + 1 / 2) / 2)},
+        "all questions": {"1": 0.5, "5": 0.0, "all": pytest.approx(2 / 6)},
     }
-    assert tables["distance"].columns[1:] == ("1", "2")
-    assert tables["distance"].rows == (("all kinds", 1.0, 0.0), ("action", 1.0, 0.0))
+    assert summary["facts"] == {"precision": 0.5, "recall": 0.5, "f1": 0.5}
+    assert {name: count for name, count in summary["categories"].items() if count} == {
+        "correct": 2, "TMI, correct": 1, "TMI, wrong": 1, "wrong": 2,
+    }  # fmt: skip
+    assert summarise([])["correct"] == {}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import numpy as np
 import pytest
 
@@ -104,52 +102,3 @@ def test_rules_follow_from_the_observations_of_their_environment_alone(rule, led
 
     actions_alone(make(5), rule, [make(1) for _ in range(5)])
     actions_on_a_copy(make(5), rule, VisualMatch(5, phases=(3, 9, 8)))
-
-
-@pytest.mark.slow
-def test_led_motions_have_the_same_bits_in_minigrid():
-    """Drawn motions come from the trial layer: they do not depend on the world, on actions or on other environments."""
-    if importlib.util.find_spec("minigrid") is None:
-        pytest.skip("needs minigrid: pip install 'memenvs[minigrid]'")
-    settings = {"trial_episodes": 1, "led": True, "autoreset_mode": "SameStep", "phases": (4, 20, 12)}
-    ours, theirs = (TrialVectorEnv(VisualMatch, 6, world=world, **settings) for world in ("builtin", "minigrid"))
-    seen = [env.reset(seed=7)[0] for env in (ours, theirs)]
-    rng = np.random.default_rng(0)
-    fruits = waits = 0.0
-    for _ in range(120):
-        for key in ("image", "phase"):
-            np.testing.assert_array_equal(seen[0][key], seen[1][key])
-        is_led = seen[0]["phase"] == 0
-        actions = np.where(rng.random(6) < 0.5, ours.oracle_actions(), rng.integers(3, size=6))
-        others = np.where(is_led, rng.integers(3, size=6), actions)  # other actions, where they are ignored
-        left, right = ours.step(actions), theirs.step(others)
-        for mine, other in zip(left[1:4], right[1:4], strict=True):
-            np.testing.assert_array_equal(mine, other)
-        for key in ours.task.info():
-            np.testing.assert_array_equal(left[4][key], right[4][key])
-        seen = [left[0], right[0]]
-        fruits += (left[1] == 0.01).sum()
-        waits += is_led.sum()
-    assert waits > 200 and fruits > 5
-    for env in (ours, theirs):
-        env.close()
-
-
-@pytest.mark.slow
-def test_scores_of_200_test_trials():
-    played = {
-        (id, name): scores(id, player, 200).mean()
-        for id in IDS
-        for name, player in (
-            *((name, name) for name in ("random", "memoryless", "notebook", "ideal", "oracle")),
-            *((window, windowed(id, window)) for window in (4, 16, 40)),
-        )
-    }
-    for id in IDS:
-        assert played[id, "ideal"] == played[id, "oracle"] == 1.0
-        assert abs(played[id, "memoryless"] - 0.5) < 0.1
-        for window in (4, 16, 40):
-            assert played[id, window] == played[id, "memoryless"]
-        assert played[id, "random"] < 0.15
-    assert played[IDS[0], "notebook"] == 1.0
-    assert played[IDS[1], "notebook"] == played[IDS[1], "memoryless"]

@@ -11,8 +11,8 @@ import pytest
 
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.retention import retained
-from memenvs.visual_match.env import VisualMatch, _make_rooms
-from memenvs.visual_match.rooms import FORWARD, LEFT, RIGHT, SYMBOLS, GridRooms
+from memenvs.visual_match.env import VisualMatch
+from memenvs.visual_match.rooms import FORWARD, LEFT, RIGHT, SYMBOLS
 
 EMPTY, WALL, _, _, BLUE, YELLOW = SYMBOLS.tolist()
 FIXED = {"random_order": False}
@@ -185,35 +185,6 @@ def test_the_oracle_takes_fruits_and_the_ball():
     assert all(final["success"] for final in finals)
     np.testing.assert_allclose([final["return"] for final in finals], [1 + 0.01 * final["fruits"] for final in finals])
     assert np.mean([final["fruits"] for final in finals]) > 8
-
-
-@pytest.mark.parametrize("world", ["builtin", "minigrid"])
-def test_agents_of_a_batch_move_and_see_as_each_does_alone(world, request):
-    """Agents that are not active stay; views are those of the chosen agents."""
-    if world == "minigrid":
-        request.getfixturevalue("minigrid")
-    rng = np.random.default_rng(0)
-    batch, alone = _make_rooms(world, 8), [GridRooms(1) for _ in range(8)]
-    taken = 0
-    for rounds in range(3):
-        for i in range(8):
-            size = (8, 30)[(i + rounds) % 2]
-            cells = 1 + np.stack(np.divmod(rng.choice((size - 2) ** 2, 1 + size, replace=False), size - 2), -1)
-            kinds, pose = rng.integers(2, 6, (1, size)), np.array([[*cells[0], rng.integers(4)]])
-            for rooms, k in ((batch, i), (alone[i], 0)):
-                rooms.enter(np.array([k]), size, cells[None, 1:], kinds, pose, solid=i % 4 > 1)
-        for _ in range(40):
-            actions, active, shown = rng.choice(3, 8, p=[0.2, 0.2, 0.6]), rng.random(8) < 0.8, rng.random(8) < 0.5
-            before = batch.pose
-            kind = batch.move(actions, active)
-            np.testing.assert_array_equal(batch.pose[~active], before[~active])
-            views = dict(zip(np.flatnonzero(shown).tolist(), batch.view(shown), strict=True))
-            for i, one in enumerate(alone):
-                assert not active[i] or one.move(actions[i : i + 1], np.ones(1, bool))[0] == kind[i]
-                np.testing.assert_array_equal(one.pose[0], batch.pose[i])
-                assert not shown[i] or (one.view(np.ones(1, bool))[0] == views[i]).all()
-            taken += (kind > 1).sum()
-    assert taken > 10
 
 
 def test_planes_are_the_symbols():

@@ -188,17 +188,8 @@ def test_damaged_hdf5(tmp_path, views, graphs):
     def soft_link(file):
         file["toy_c"] = h5py.SoftLink("/nowhere")
 
-    def external_link(file):
-        file["toy_c"] = h5py.ExternalLink("nowhere.hdf5", "toy_c")
-
     def empty(file):
         file["toy_c"] = h5py.Empty("f4")
-
-    def group(file):
-        file.create_group("toy_c")
-
-    def number(file):
-        file["toy_c"] = 1.5
 
     def whole_numbers(file):
         file["toy_c"] = np.ones((36, WIDTH), int)
@@ -206,7 +197,7 @@ def test_damaged_hdf5(tmp_path, views, graphs):
     def huge(file):
         file.create_dataset("toy_c", (36, 2**40), "f4", chunks=(1, 1024))
 
-    for put in (soft_link, external_link, empty, group, number, whole_numbers, huge):
+    for put in (soft_link, empty, whole_numbers, huge):
         path = write_hdf5(tmp_path / f"{put.__name__}.hdf5", views)
         with h5py.File(path, "a") as file:
             del file["toy_c"]
@@ -217,26 +208,6 @@ def test_damaged_hdf5(tmp_path, views, graphs):
         with pytest.raises(ValueError, match=message):
             convert_features(path, tmp_path / "out.npy")
         assert not (tmp_path / "out.npy").exists()
-
-
-@pytest.mark.parametrize("name", ["f.tsv.gz", "f.npy", "f.npy.json"])
-def test_damaged_files_name_themselves(tmp_path, views, graphs, name):
-    """A bit of a file may be wrong anywhere, and the file may end anywhere."""
-    path = tmp_path / name.removesuffix(".json")
-    WRITERS[path.name](path, views)
-    data = (tmp_path / name).read_bytes()
-    rng = np.random.default_rng(0)
-    refused = 0
-    for k in range(200):
-        cut, at = int(rng.integers(len(data))), int(rng.integers(min(len(data), 500)))  # headers come first
-        damaged = data[:cut] if k % 4 == 0 else data[:at] + bytes([data[at] ^ (1 << k % 8)]) + data[at + 1 :]
-        (tmp_path / name).write_bytes(damaged)
-        try:
-            FileFeatures(path, graphs, None)
-        except ValueError as error:
-            assert path.name in str(error)
-            refused += 1
-    assert refused > 50
 
 
 def test_headers_of_npy_that_confuse_numpy(tmp_path, graphs):

@@ -139,11 +139,8 @@ def test_broken_graphs():
     cases: tuple[tuple[dict[str, object], str], ...] = (
         ({"viewpoints": ("a", "a", "c")}, "two viewpoints have the same id"),
         ({"position": np.zeros((2, 3))}, "position must be 3 x 3 finite numbers"),
-        ({"position": np.full((3, 3), np.nan)}, "position must be 3 x 3 finite numbers"),
         ({"position": np.full((3, 3), -10_001.0)}, "position must be 3 x 3 finite numbers of at most 10000 m"),
         ({"edges": np.array([[0, 1, 2]])}, "pairs of different nodes"),
-        ({"edges": np.array([[-1, 1]])}, "pairs of different nodes"),
-        ({"edges": np.array([[0, 1], [1, 2], [2, 1]])}, "an edge is given twice"),
         ({"edges": np.array([[0, 3]])}, r"pairs of different nodes in 0 \.\.\. 2"),
         ({"edges": np.array([[1, 1]])}, "pairs of different nodes"),
         ({"edges": np.array([[0, 1], [1, 0]])}, "an edge is given twice"),

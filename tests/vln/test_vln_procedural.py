@@ -11,7 +11,6 @@ import pytest
 
 from memenvs.vln.config import CVDNConfig, R2RConfig
 from memenvs.vln.graph import VIEW_STEP, Graphs
-from memenvs.vln.metrics import score
 from memenvs.vln.tokenizers import split_words
 from memenvs.vln.worlds.procedural.dialogues import load_dialogues
 from memenvs.vln.worlds.procedural.errands import load_errands
@@ -27,7 +26,7 @@ from memenvs.vln.worlds.procedural.texts import (
     follow,
     write_instruction,
 )
-from memenvs.vln.worlds.procedural.world import HOUSES, Tours, load_tours, repeated_moves
+from memenvs.vln.worlds.procedural.world import HOUSES, Tours, load_tours
 from tests.vln.toys import dijkstra
 
 _TURN_WORDS = {
@@ -76,34 +75,6 @@ def test_a_follower_that_counts_clauses_reaches_the_goal():
             assert tuple(path) == episode.path, episode.id
 
 
-def test_a_follower_that_does_not_count_clauses_fails_in_tours():
-    """SDTW with 1, 2 and 3 legs of a follower that picks any clause that fits, also one that is done already."""
-    found = []
-    rng = np.random.default_rng(0)
-    for legs in (1, 2, 3):
-        world = load_tours("val_unseen", legs)
-        episodes = [world.episode(number) for number in range(0, 600, 12)]
-        paths = []
-        for number, episode in zip(range(0, 600, 12), episodes, strict=True):
-            house = world.houses[episode.house]
-            path = [episode.path[0]]
-            column = round(episode.heading / VIEW_STEP)
-            for _ in range(len(world.clauses(number))):
-                onward = [follow(house, path[-1], column, [clause]) for clause in world.clauses(number)]
-                onward = [each for each in onward if len(each) > 1]
-                if not onward:
-                    break
-                taken = onward[int(rng.integers(len(onward)))]
-                for here, there in pairwise(taken):
-                    candidates = house.graph.candidates
-                    column = int(candidates.view[here, candidates.node[here].tolist().index(there)]) % 12
-                path += taken[1:]
-            paths.append(path)
-        found.append(score(Graphs(world.graphs), episodes, paths)["sdtw"].mean())
-    assert found[0] > found[1] + 0.15 > found[2] + 0.3, found
-    assert found[2] < 0.45
-
-
 def ambiguous_share(world: Tours, moves: int, stride: int = 9) -> float:
     """Share of paths with two decisions of equal node, view and last moves but unequal actions."""
     found = []
@@ -118,20 +89,6 @@ def ambiguous_share(world: Tours, moves: int, stride: int = 9) -> float:
             taken.setdefault(tuple(known[max(0, t - moves) : t + 1]), set()).add(action)
         found.append(any(len(actions) > 1 for actions in taken.values()))
     return float(np.mean(found))
-
-
-@pytest.mark.slow
-def test_three_legs_need_memory_and_half_of_them_more_than_three_moves():
-    """One leg is a shortest path and needs none. In two legs the camera nearly always shows the last move."""
-    shares = {
-        legs: [ambiguous_share(load_tours("val_unseen", legs), moves) for moves in (0, 1, 3)] for legs in (1, 2, 3)
-    }
-    assert shares[1] == [0, 0, 0]
-    assert 0 < shares[2][0] < 0.1
-    assert shares[2][2] == 0
-    assert shares[3][0] == 1
-    assert 0.7 < shares[3][1] < 0.8
-    assert 0.5 <= shares[3][2] < 0.52
 
 
 def test_repeated_moves_of_tours():
@@ -149,16 +106,6 @@ def test_repeated_moves_of_tours():
         earlier = [k + count + 1 for k in range(decision - count) if path[k : k + count + 1] == repeated]
         assert any(path[k : k + 1] != following for k in earlier)
     assert load_tours("val_unseen", 1).repeated_moves(5) == (0, 0)
-
-
-def test_longest_run_of_repeated_moves():
-    before = (1, 2, 3, 4, 5, 6, 7)
-    assert repeated_moves(before, (9, 3, 4, 8)) == (1, 2)
-    assert repeated_moves(before, (9, 3, 4)) == (1, 2)  # the leg stops where the path before went on
-    assert repeated_moves(before, (9, 2, 3, 4, 5, 8, 6, 7)) == (3, 4)
-    assert repeated_moves(before, (9, 2, 3, 8, 4, 5, 9)) == (1, 2)  # the first of two
-    assert repeated_moves(before, (9, 3, 4, 5, 6, 7, 8)) == (0, 0)  # no move follows them in the path before
-    assert repeated_moves(before, (9, 3, 8, 4)) == (0, 0)  # a node alone is no move
 
 
 def test_houses_are_like_the_real_ones():
@@ -251,13 +198,6 @@ def test_splits_differ_in_houses_or_paths():
     assert not ends[0] & ends[1]
     assert len({unseen.episode(k).text for k in range(3)}) == 3
     assert len({unseen.episode(k).path for k in range(3)}) == 1
-
-
-def test_an_episode_does_not_depend_on_earlier_queries():
-    fresh, used = Tours("val_seen", 2), Tours("val_seen", 2)
-    for number in (700, 3, 40):
-        used.episode(number)
-    assert fresh.episode(40) == used.episode(40)
 
 
 def test_ids():

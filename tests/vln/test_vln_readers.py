@@ -13,7 +13,7 @@ from memenvs.rules import PREVIOUS_ACTION, Rule, Window
 from memenvs.task import Observation
 from memenvs.vln.cvdn import CVDN
 from memenvs.vln.env import GraphNavigation
-from memenvs.vln.ideal_reader import IdealReader, weigh
+from memenvs.vln.ideal_reader import IdealReader
 from memenvs.vln.r2r import R2R
 from memenvs.vln.scripted_reader import NAMES, Reader, ReaderView
 from memenvs.vln.worlds.procedural.houses import Landmark
@@ -84,20 +84,6 @@ def test_the_ideal_reader_counts_the_clauses_that_the_view_does_not(task):
     short = walk(Window(ReaderOfViews(task), 2), VIEWS, MOVES)
     assert short[2] == short[4]  # two views, the gym and the den, are the same both times
     assert walk(Window(ReaderOfViews(task), 5), VIEWS, MOVES) == [0, 0, 0, 0, 1, stop]
-
-
-def test_beliefs_by_hand(task):
-    """After `forget` in the gym clause 1 and 3 are as likely; beliefs of the clear views are 1 or 0.02."""
-    rule = ReaderOfViews(task)
-    walk(rule, VIEWS[:4], MOVES[:3])
-    assert np.argmax(rule._beliefs[0]) == 2 * 3 and rule._beliefs[0].max() > 0.99
-    fresh = weigh(IN_GYM).fresh
-    assert fresh[2 * 1] == pytest.approx(fresh[2 * 3]) == pytest.approx(fresh.max())
-    rule.forget(np.array([True]))
-    rule.see({"view": _box(IN_GYM), PREVIOUS_ACTION: np.array([1])})
-    assert rule._beliefs[0] == pytest.approx(fresh)
-    # Clause 4 needs the attic on the right; in the gym neither its beginning nor that of the others is in view.
-    assert fresh[2 * 4] / fresh[2 * 1] < 0.01
 
 
 def test_going_straight_on_ends_where_the_clause_says(task):

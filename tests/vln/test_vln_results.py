@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memenvs.__main__ import main
+from memenvs.cli import main
 from memenvs.core import TrialEnv
 from memenvs.vln.cvdn import CVDN
 from memenvs.vln.graph import Graph, Graphs
@@ -54,7 +54,6 @@ def test_refused_files(toy_data, tmp_path):
         (lambda rows: rows.append(rows[0]), r"\[3\]: instr_id '7_0' is there twice"),
         (lambda rows: rows[2].update(instr_id="9_9"), r"\[2\]: unknown instr_id: no episode '9_9' in this split"),
         (lambda rows: rows[2].pop("instr_id"), r"\[2\].instr_id is missing"),
-        (lambda rows: rows[1].pop("trajectory"), r"\[1\].trajectory is missing"),
         (lambda rows: rows[1].update(trajectory=[]), r"\[1\] \(instr_id '7_1'\): the trajectory is empty"),
         (
             lambda rows: rows[1]["trajectory"].pop(0),
@@ -66,8 +65,6 @@ def test_refused_files(toy_data, tmp_path):
         ),
         (lambda rows: rows[0]["trajectory"].append(["x", 0, 0]), r"\[0\] .*step 4: must be \[viewpoint of scan toy"),
         (lambda rows: rows[0]["trajectory"].append("d"), r"\[0\] .*step 4: must be \[viewpoint of scan toy.*got d"),
-        (lambda rows: rows[0]["trajectory"].append(["d"]), r"\[0\] .*step 4: must be \[viewpoint .*got \['d'\]"),
-        (lambda rows: rows[0]["trajectory"].append(["d", 0, "x"]), r"step 4: must be .*got \['d', 0, 'x'\]"),
         (lambda rows: rows[0]["trajectory"].append(["d", float("nan"), 0]), r"step 4: must be .*got \['d', nan, 0\]"),
         (lambda rows: rows.append(4), r"\[3\] must be a JSON object, got 4"),
     )
@@ -159,20 +156,6 @@ def test_paths_of_the_random_agent_equal_the_reference():
         for path, *start in zip(paths.tolist(), node.ravel(), column.ravel(), turns.ravel(), strict=True):
             expected = reference_path(graph, *map(int, start))
             assert path == expected + expected[-1:] * (6 - len(expected))
-
-
-def test_exact_expectation_is_the_mean_over_headings(toy_data):
-    task = R2R(1, world="mp3d", data_dir=str(toy_data))
-    found = exact_expectation(task)
-    graph = task.world.graphs[0]
-    values = []
-    for number in range(3):
-        episode = task.world.episode(number)
-        column = round(episode.heading / (np.pi / 6))
-        paths = [reference_path(graph, episode.path[0], column, k) for k in range(12)]
-        values.append([reference_metrics(graph, episode, path)["ne"] for path in paths])
-    assert found["ne"]["mean"] == pytest.approx(np.mean(values))
-    assert found["ne"]["stderr"] == pytest.approx(np.sqrt(np.var(values, axis=1).sum()) / 3)
 
 
 def test_exact_expectation_of_dialogues(toy_data):

@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from memenvs.clustering import _first_centres, _lloyd, nearest_centre
+from memenvs.clustering import nearest_centre
 from memenvs.wrappers import PlaceWrapper, collect_positions, fit_places
 from memenvs.wrappers.truth import InfoTruth, MinigridTruth, MiniworldTruth, truth_of
 from tests.wrappers.conftest import WITH_POSE
@@ -129,49 +129,6 @@ def test_as_good_as_scikit_learn():
         assert ours <= 1.05 * peer
 
 
-def test_lloyd_by_hand():
-    """From centres at 0 and 1 m: one iteration, then to the end, and a centre that loses all its points."""
-    points = np.array([[0.0, 0], [1, 0], [2, 0], [9, 0]])
-    start = np.array([[0.0, 0], [1, 0]])
-    centres, error = _lloyd(points, start, 1)
-    np.testing.assert_array_equal(centres, [[0, 0], [4, 0]])
-    assert error == 0 + 1 + 4 + 25
-    centres, error = _lloyd(points, start, 10)
-    np.testing.assert_array_equal(centres, [[1, 0], [9, 0]])
-    assert error == 2
-    far = np.array([[4.0, 0], [50, 0]])
-    np.testing.assert_array_equal(_lloyd(points, far, 10)[0], [[3, 0], [50, 0]])
-
-
-def test_first_centres_are_drawn_by_their_squared_distance():
-    """Of the points 0, 1 and 3: after 0 come 1 and 3 with 1 : 9, after 1 with 1 : 4, after 3 with 9 : 4."""
-    points, rng = np.array([[0.0, 0], [1, 0], [3, 0]]), np.random.default_rng(0)
-    counts = np.zeros((4, 4))
-    for _ in range(3000):
-        first, second = _first_centres(points, 2, rng)[:, 0].astype(int)
-        counts[first, second] += 1
-    expected = np.zeros((4, 4))
-    expected[0, [1, 3]], expected[1, [0, 3]], expected[3, [0, 1]] = (0.1, 0.9), (0.2, 0.8), (9 / 13, 4 / 13)
-    np.testing.assert_allclose(counts / 1000, expected, atol=0.1)
-    assert sorted(_first_centres(points, 3, rng)[:, 0]) == [0, 1, 3]
-
-
-def test_the_best_of_several_runs_wins():
-    points = np.random.default_rng(0).random((60, 2))
-    fits = [fit_places(points, 8, seed=seed, restarts=1) for seed in range(6)]
-    rng = np.random.default_rng(0)
-    runs = [_lloyd(points, _first_centres(points, 8, rng), 300) for _ in range(6)]
-    best, error = min(runs, key=lambda run: run[1])
-    found = fit_places(points, 8, restarts=6)
-    np.testing.assert_array_equal(found, sorted(best.tolist()))
-    assert error < max(run[1] for run in runs)
-    assert len({fit.tobytes() for fit in fits}) > 1  # the seed counts
-    np.testing.assert_array_equal(fits[0], sorted(runs[0][0].tolist()))
-    for name in ("restarts", "iterations"):
-        with pytest.raises(ValueError, match=f"{name} must be an integer of at least 1, got 0"):
-            fit_places(points, 8, **{name: 0})
-
-
 def test_positions_are_those_of_random_actions(make):
     """Two episodes of 7 steps, with the first position of each."""
     positions = collect_positions(make("darkroom"), 17, seed=3)
@@ -191,6 +148,9 @@ def test_as_many_places_as_positions():
     np.testing.assert_array_equal(fit_places(points, 3), [[0, 0], [1, 0], [2, 0]])
     with pytest.raises(ValueError, match=r"num_places must be an integer in 1 \.\.\. 3, .* got 4"):
         fit_places(points, 4)
+    for name in ("restarts", "iterations"):
+        with pytest.raises(ValueError, match=f"{name} must be an integer of at least 1, got 0"):
+            fit_places(points, 3, **{name: 0})
 
 
 @pytest.mark.parametrize(

@@ -56,19 +56,6 @@ def test_frames_by_hand(frame, expected):
     np.testing.assert_allclose(poses, expected, atol=1e-6)
 
 
-def test_chained_camera_motions_are_the_start_frame():
-    rng = np.random.default_rng(0)
-    path = np.cumsum(rng.normal(size=(30, 3)), axis=0)
-    motions = walk(PoseWrapper(Walker(path), frame="camera"), 29)
-    starts = walk(PoseWrapper(Walker(path), frame="start"), 29)
-    x, y, heading = 0.0, 0.0, 0.0
-    for motion, expected in zip(motions, starts, strict=True):
-        x += np.cos(heading) * motion[0] - np.sin(heading) * motion[1]
-        y += np.sin(heading) * motion[0] + np.cos(heading) * motion[1]
-        heading += motion[2]
-        np.testing.assert_allclose([x, y, wrap_angle(heading)], expected, atol=1e-4)
-
-
 def test_origin_trial_or_episode(make):
     for origin, second in (("episode", [0, 0, 0]), ("trial", [5, 5, 0])):
         env = PoseWrapper(make("darkroom"), frame="start", origin=origin)

@@ -218,34 +218,11 @@ def test_our_trials_are_whole_gym_episodes(make):
         _, info = env.reset()
 
 
-def test_our_trial_is_chosen_by_its_number(make):
-    env = TrialWrapper(make("darkroom"))
-    goals = [tuple(env.reset(seed=4 if trial == 0 else None)[1]["goal"]) for trial in range(3)]
-    _, info = env.reset(seed=4, options={"trial": 2})
-    assert (info["trial_id"], tuple(info["goal"])) == (2, goals[2]) and len(set(goals)) > 1
-
-
-def test_our_trial_restarts_after_a_part_of_it(make):
-    env = TrialWrapper(make("darkroom"))
-    env.reset(seed=4)
-    for _ in range(8):
-        env.step(0)
-    _, info = env.reset()
-    assert (info["trial_id"], info["episode_index"], info["trial_start"]) == (1, 0, True)
-
-
 def test_our_options_hold_over_the_trial(make):
     env = TrialWrapper(make("darkroom"))
     env.reset(seed=4, options={"goal": (0, 1), "layout": 3})
     total = sum(env.step(action)[1] for action in ([2] + [4] * 6) * 3)
     assert total == 21  # on the goal from the first step on, in all three episodes
-
-
-def test_the_first_limit_counts(make):
-    env = TrialWrapper(make("darkroom"), trial_steps=9)
-    env.reset(seed=0)
-    ends = [env.step(0)[2:4] for _ in range(9)]
-    assert ends == [(False, False)] * 8 + [(False, True)]
 
 
 def test_bad_settings(make):

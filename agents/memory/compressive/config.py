@@ -9,7 +9,7 @@ from typing import Any
 from memenvs.agents.memory.base import ResetOn
 from memenvs.agents.memory.compressive.layers import Style
 from memenvs.agents.memory.compressive.long_term import CompetingSlots, LongTerm, MergingLevels, RecurrentState
-from memenvs.agents.memory.sizes import LARGEST, check_sizes
+from memenvs.agents.sizes import LARGEST, check_sizes
 from memenvs.checks import check_int
 
 

@@ -130,7 +130,21 @@ class CompressiveMemory(Memory):
         return features[:, 0], state
 
     def forward(self, x: StepInputs, state: State | None = None, last: int | None = None) -> tuple[Tensor, State]:
-        """Learn: T steps at once; see `Memory.forward`. A state is returned in any case."""
+        """Learn: T steps at once; see `Memory.forward`. A state is returned in any case.
+
+        Sequences are cut at their resets, and all pieces advance together, a block of each at a time. With B = 2
+        sequences of T = 6 steps, blocks of 2, a reset (|) in the second one, and an unfinished block of one step (o)
+        from before::
+
+            sequence 0     o 0  1 2  3 4  5             pieces      block 0    1     2     3
+            sequence 1     6 7  8 | 9 10  11            A           o 0        1 2   3 4   5
+                                                        B           6 7        8
+                                                        C           9 10       11
+
+        Block k of the pieces that have one is a single call of `_advance`: of A, B and C for k = 0 and 1, then of A
+        alone. Numbers are indices among the B T steps; they put features back in order, and the state of a sequence is
+        that of its last piece, here A and C.
+        """
         batch, steps = check_inputs(x, self.input_dim)
         n_last = n_last_steps(steps, last)
         if state is None:
@@ -207,6 +221,15 @@ class CompressiveMemory(Memory):
         self, new: Tensor, count: Tensor, wanted: Tensor, is_final: Tensor, state: State, with_loss: bool
     ) -> tuple[Tensor, State, Tensor]:
         """Add steps to the unfinished block of each sequence.
+
+        With blocks of 4, a block that has 1 step and gets 3 is full, and one that has 0 and gets 2 is not::
+
+            frames before      new (Q = 3)     frames after          then
+            a . . .            b c d           a b c d  (count 4)    its sources enter the queues; frames are emptied
+            . . . .            e f -           e f . .  (count 2)    frames stay; outputs of e and f are kept
+
+        The layers read all frames so far, so that features of e and f know each other and what the queues hold. With
+        `causal` one pass over a block gives the features of all its steps, else each wanted step has its own pass.
 
         Args:
             new: float, (B, Q, D); embedded steps.

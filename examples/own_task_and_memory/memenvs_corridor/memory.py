@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from memenvs.agents.memory import Memory, State, StepInputs
 from memenvs.agents.memory.base import check_inputs, n_last_steps
-from memenvs.agents.memory.sizes import check_sizes
+from memenvs.agents.sizes import check_sizes
 
 #: Steps after which a trace has forgotten about two thirds.
 SPANS = (2.0, 8.0, 32.0)

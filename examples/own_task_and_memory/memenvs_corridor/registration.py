@@ -34,10 +34,10 @@ def register_memories() -> None:
 
 
 def register_presets() -> None:
-    """Register the preset and its variants."""
+    """Register the preset."""
     from memenvs.agents.algorithms.ppo_config import PPOConfig
     from memenvs.agents.experiments.config import RunConfig
-    from memenvs.agents.presets import Preset, Variant, register_preset
+    from memenvs.agents.presets import Preset, register_preset
 
     config = RunConfig(
         env="corridor/Corridor-v0",
@@ -62,8 +62,4 @@ def register_presets() -> None:
         eval_trials=100,
         score="success",
     )
-    variants = {
-        "gru": Variant("a GRU", {"policy.memory": "gru", "policy.memory_kwargs": {"hidden_dim": 32}}),
-        "none": Variant("no memory", {"policy.memory": "none", "policy.memory_kwargs": {}}),
-    }
-    register_preset("corridor", Preset("a corridor of 4 to 6 cells, in a minute", config, variants), "Corridor")
+    register_preset("corridor", Preset("a corridor of 4 to 6 cells, in a minute", config), "Corridor")

@@ -1,7 +1,7 @@
 """Tables that balance the answers of the preset `debiased`, measured on its histories.
 
-An answer that is rare in histories is drawn whenever it can be, a frequent one in a share of the cases. `memenvs
-verbalization gate` measures what a model without memory makes of the result.
+An answer that is rare in histories is drawn whenever it can be, a frequent one in a share of the cases.
+`studies/episodic_qa/shortcuts.py` measures what a model without memory makes of the result.
 """
 
 from __future__ import annotations

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from memenvs.checks import as_names, choices_for
+from memenvs.verbalization.household_config import check_names, check_preset
 from memenvs.verbalization.language.wordings import KINDS, Kind
 
 Paraphrases = Literal["all", "seen", "held_out"]
@@ -62,11 +63,7 @@ class LanguageConfig:
     def __post_init__(self) -> None:
         object.__setattr__(self, "kinds", as_names("kinds", self.kinds))
         object.__setattr__(self, "weights", tuple(self.weights))
-        for kind in self.kinds:
-            if kind not in KINDS:
-                raise ValueError(f"kinds: unknown kind {kind!r}; {choices_for(kind, KINDS)}")
-        if not self.kinds:
-            raise ValueError(f"kinds must have at least one of {list(KINDS)}, got none")
+        check_names("kinds", self.kinds, KINDS)
         if len(self.weights) != len(KINDS) or min(self.weights) <= 0:
             raise ValueError(f"weights must be {len(KINDS)} numbers > 0, got {self.weights!r}")
         if self.paraphrases not in PARAPHRASES:
@@ -108,10 +105,5 @@ def language(preset: str = "faithful", **changes: Any) -> LanguageConfig:
         ValueError: Unknown preset, or a field out of range.
         TypeError: Unknown field.
     """
-    if preset not in PRESETS:
-        raise ValueError(f"unknown preset {preset!r}; {choices_for(preset, PRESETS)}")
-    names = [field.name for field in fields(LanguageConfig)]
-    for name in changes:
-        if name not in names:
-            raise TypeError(f"language got an unexpected keyword argument {name!r}; {choices_for(name, names)}")
+    check_preset("language", LanguageConfig, PRESETS, preset, changes)
     return replace(LanguageConfig(), **{**PRESETS[preset], **changes})

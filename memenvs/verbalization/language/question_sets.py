@@ -7,7 +7,8 @@ answers anew from the settings and scores them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -17,14 +18,12 @@ from memenvs.checks import check_int, choices_for, is_int
 from memenvs.files import write_file
 from memenvs.json_records import MAX_SHOWN, Field, format_json, read_json
 from memenvs.verbalization.household_config import household
-from memenvs.verbalization.language.answer_parser import parse_answer
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.presets import PARAPHRASES, PRESETS, Paraphrases, language
 from memenvs.verbalization.language.sampler import QASampler, QuestionAnswer
-from memenvs.verbalization.language.score import score_clauses
-from memenvs.verbalization.language.tables import Scored
+from memenvs.verbalization.language.score import CATEGORIES, CORRECT, Score, pool, score_answer
 from memenvs.verbalization.language.tokenizer import query_text
-from memenvs.verbalization.language.wordings import GRAMMAR_VERSION
+from memenvs.verbalization.language.wordings import GRAMMAR_VERSION, KINDS
 from memenvs.verbalization.splits import SCALES, SPLITS, TEST_LENGTHS, ScaleName, Split, load_data
 
 
@@ -182,16 +181,59 @@ def answered_items(path: Path) -> Iterator[tuple[Item, str]]:
         yield item, answers[item.id]
 
 
-def score_file(path: Path) -> list[Scored]:
+class ScoredAnswer(NamedTuple):
+    """A scored answer.
+
+    Attributes:
+        gold: Its question, with the gold answer.
+        length: Number of episodes of the history.
+        score: Its score.
+    """
+
+    gold: QuestionAnswer
+    length: int
+    score: Score
+
+
+def score_file(path: Path) -> list[ScoredAnswer]:
     """Score the answers of a file.
 
     Raises:
         FileNotFoundError: There is no such file.
         ValueError: See `answered_items`.
     """
-    scored = []
-    for item, text in answered_items(path):
-        given = parse_answer(item.gold.kind, text, item.gold.now)
-        score = score_clauses(given, item.gold.answer.clauses, item.log)
-        scored.append(Scored(item.gold, len(item.log), score, given[0].number if given else None))
-    return scored
+    return [
+        ScoredAnswer(item.gold, len(item.log), score_answer(text, item.gold, item.log))
+        for item, text in answered_items(path)
+    ]
+
+
+def summarise(answers: Sequence[ScoredAnswer]) -> dict[str, Any]:
+    """Summarise scored answers.
+
+    Returns:
+        "correct": row -> length of the history, or "all" -> share of right answers. Rows are the kinds of questions,
+        "all questions", and "mean over kinds" without the clock, which needs no memory. "facts": precision, recall and
+        F1 over all facts, None without a fact. "categories": category -> number of answers.
+    """
+    lengths: list[int | None] = [*sorted({answer.length for answer in answers}), None]
+    rows: dict[str, dict[str, float]] = {}
+    for length in lengths:
+        column = "all" if length is None else str(length)
+        of_length = [answer for answer in answers if length in (None, answer.length)]
+        shares = {}
+        for kind in KINDS:
+            right = [answer.score.category == CORRECT for answer in of_length if answer.gold.kind == kind]
+            if right:
+                shares[kind] = sum(right) / len(right)
+        for kind, share in shares.items():
+            rows.setdefault(kind, {})[column] = share
+        memory = [share for kind, share in shares.items() if kind != "clock"]
+        if memory:
+            rows.setdefault("mean over kinds", {})[column] = sum(memory) / len(memory)
+        right = [answer.score.category == CORRECT for answer in of_length]
+        if right:
+            rows.setdefault("all questions", {})[column] = sum(right) / len(right)
+    counts = Counter(CATEGORIES[answer.score.category - 1] for answer in answers)
+    facts = pool(answer.score for answer in answers)
+    return {"correct": rows, "facts": facts._asdict(), "categories": {name: counts[name] for name in CATEGORIES}}

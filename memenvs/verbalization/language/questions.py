@@ -233,7 +233,7 @@ def plain_time(moment: int, now: int) -> TimeReference:
     """Name a moment by its day, counted from now, and its minute."""
     forms = moment_forms(moment, now, relative_only=True)
     form = next(form for form in forms if form.precision == "minute" and form.family != "minutes")
-    return form.phrase(form.phrases.count - 1)  # "today at", and not "at" alone
+    return form.phrase(len(form.phrases) - 1)  # "today at", and not "at" alone
 
 
 def random_time(rng: np.random.Generator) -> Callable[[int, int], TimeReference]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from memenvs.verbalization.language.answer_parser import parse_answer
 from memenvs.verbalization.language.facts import SLOTS, Clause, facts_of, slot_matches
 from memenvs.verbalization.language.log import Log
+from memenvs.verbalization.language.parser import parse_answer
 from memenvs.verbalization.language.sampler import QuestionAnswer
 
 #: Categories by number, from 1; the first that fits counts. TMI is "too much information".

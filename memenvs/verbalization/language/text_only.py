@@ -7,57 +7,20 @@ its answer, and knows the kind of time that the question has.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, cast
 
 from memenvs.verbalization.dates import DAY
 from memenvs.verbalization.language.facts import Clause, Duration
 from memenvs.verbalization.language.questions import Question, plain_time
 from memenvs.verbalization.language.sampler import QuestionAnswer
 from memenvs.verbalization.language.times import TimeReference
-from memenvs.verbalization.language.wordings import KINDS, Kind
 
-#: Targets of the preset "debiased", shares of right answers; "how_often" holds for histories of 5 episodes and more.
-TARGETS: Mapping[Kind, float] = {
-    "problems": 0.55,
-    "duration": 0.20,
-    "how_often": 0.30,
-    "summary": 0.12,
-    "location": 0.14,
-    "object": 0.09,
-}
-#: Bands of the preset "faithful": lowest and highest share of a model without memory in the thesis, over all lengths.
-BANDS: Mapping[Kind, tuple[float, float]] = {
-    "problems": (0.95, 0.98),
-    "duration": (0.90, 0.92),
-    "action": (0.00, 0.01),
-    "object": (0.10, 0.12),
-    "location": (0.20, 0.22),
-    "past_time": (0.00, 0.03),
-    "how_often": (0.45, 0.67),
-    "summary": (0.23, 0.27),
-}
-#: Data are refused whose share is further than this above a target, or further than this outside of a band.
-TARGET_TOLERANCE, BAND_TOLERANCE = 0.05, 0.06
 #: Parts of a question that remain when it is delexicalised, from coarse to fine.
 LEVELS = ("words", "times", "names", "names and times")
 #: Fewest training questions with the same key; others get the answer of the coarsest level.
 _LEAST = 4
 _Key = tuple[Hashable, ...]
-
-
-class Rate(NamedTuple):
-    """Right answers of the model without memory.
-
-    Attributes:
-        share: Share of them, of the best level.
-        questions: Number of questions.
-        level: That level.
-    """
-
-    share: float
-    questions: int
-    level: str
 
 
 def delexicalise(question: Question, level: str) -> _Key:
@@ -101,8 +64,13 @@ def _relative(time: TimeReference | None, now: int) -> Hashable:
     return None if time is None else (now // DAY - time.low // DAY, time.low % DAY, time.precision)
 
 
-class _Majority:
-    """The most frequent answer of each key."""
+class MajorityAnswers:
+    """The most frequent answer of each key.
+
+    Args:
+        level: One of `LEVELS`.
+        training: Questions from which it takes its answers.
+    """
 
     def __init__(self, level: str, training: Iterable[QuestionAnswer]) -> None:
         self.level = level
@@ -121,6 +89,7 @@ class _Majority:
         return self._answers.get(delexicalise(question, self.level), self._answers.get(coarse))
 
     def is_right(self, qa: QuestionAnswer) -> bool:
+        """Return True if its answer to a question is the gold one."""
         answer = self.answer(qa.question)
         return answer is not None and answers_match(answer, delexicalise_answer(qa))
 
@@ -138,11 +107,11 @@ class TextOnly:
     def __init__(self, training: Sequence[QuestionAnswer]) -> None:
         half = len(training) // 2
         right: dict[str, Counter[str]] = defaultdict(Counter)
-        for model in (_Majority(level, training[:half]) for level in LEVELS):
+        for model in (MajorityAnswers(level, training[:half]) for level in LEVELS):
             for qa in training[half:]:
                 right[qa.question.family][model.level] += model.is_right(qa)
         self._levels = {family: counts.most_common(1)[0][0] for family, counts in right.items()}
-        self._models = {level: _Majority(level, training) for level in LEVELS}
+        self._models = {level: MajorityAnswers(level, training) for level in LEVELS}
 
     def answer(self, question: Question, now: int) -> tuple[Clause, ...] | None:
         """Answer a question; None for a form that was not in training.
@@ -182,51 +151,3 @@ def best_answer(counts: Counter[Hashable]) -> Hashable:
         return counts.most_common(1)[0][0]
     frequent = [answer for answer, _ in counts.most_common(100)]
     return max(frequent, key=lambda a: sum(n for other, n in counts.items() if answers_match(a, other)))
-
-
-def text_only_rates(training: Iterable[QuestionAnswer], test: Iterable[QuestionAnswer]) -> dict[Kind, Rate]:
-    """Measure the model without memory.
-
-    Args:
-        training: Questions from which it takes its answers.
-        test: Questions about other histories.
-
-    Returns:
-        Rate of each kind that `test` has. "clock" needs no memory: the time of the question is its answer.
-    """
-    training, test = list(training), list(test)
-    rates: dict[Kind, Rate] = {}
-    models = [_Majority(level, training) for level in LEVELS]
-    for kind in KINDS:
-        questions = [qa for qa in test if qa.kind == kind]
-        if questions and kind == "clock":
-            rates[kind] = Rate(1.0, len(questions), "the time of the question")
-        elif questions:
-            shares = [(sum(map(model.is_right, questions)) / len(questions), model.level) for model in models]
-            share, level = max(shares, key=lambda each: each[0])
-            rates[kind] = Rate(share, len(questions), level)
-    return rates
-
-
-def failures(rates: Mapping[Kind, Rate], preset: str) -> list[str]:
-    """List what is wrong with the rates of a preset; empty if data may be built.
-
-    Args:
-        rates: Measured rates.
-        preset: "faithful" or "debiased".
-    """
-    found = []
-    for kind, rate in rates.items():
-        if preset == "debiased" and kind in TARGETS and rate.share > TARGETS[kind] + TARGET_TOLERANCE:
-            found.append(
-                f"{kind}: a model without memory is right in {100 * rate.share:.1f} % ({rate.level}), the target is "
-                f"{100 * TARGETS[kind]:.0f} % and {100 * TARGET_TOLERANCE:.0f} points more"
-            )
-        if preset == "faithful" and kind in BANDS:
-            low, high = BANDS[kind]
-            if not low - BAND_TOLERANCE <= rate.share <= high + BAND_TOLERANCE:
-                found.append(
-                    f"{kind}: a model without memory is right in {100 * rate.share:.1f} % ({rate.level}), the thesis "
-                    f"has {100 * low:.0f} to {100 * high:.0f} %"
-                )
-    return found

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import product
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from memenvs.verbalization.dates import DAY, as_datetime, as_seconds
-from memenvs.verbalization.language.combinators import Alternative, Concatenation, Grammar, Terminal, optional
-from memenvs.verbalization.language.numbers import MONTHS, NUMBER, WEEKDAYS, spell, unspell
+from memenvs.verbalization.language.names import MONTHS, NUMBER, WEEKDAYS, spell, unspell
 
 HOUR, MINUTE = 3600, 60
 #: "About" with minutes, which are multiples of five, means this many minutes around.
@@ -68,9 +68,9 @@ class TimeReference(NamedTuple):
 
 
 class TimeForm(NamedTuple):
-    """All phrases of one precision and family for a moment."""
+    """All phrases of one precision and family for a moment; each is equally likely."""
 
-    phrases: Grammar
+    phrases: tuple[str, ...]
     low: int
     high: int
     precision: Precision
@@ -78,7 +78,7 @@ class TimeForm(NamedTuple):
 
     def phrase(self, number: int) -> TimeReference:
         """Make the reference with phrase `number`."""
-        return TimeReference(self.phrases.string(number), *self[1:])
+        return TimeReference(self.phrases[number], *self[1:])
 
 
 class FutureTimeError(ValueError):
@@ -92,26 +92,31 @@ def day_time(hour: int) -> tuple[str, int, int]:
     return next((text, start, end) for (start, text), end in zip(DAY_TIMES, ends, strict=True) if hour < end)
 
 
-@cache
-def full_hour(hour: int) -> Grammar:
-    """Make the grammar of phrases for a full hour, 0 ... 23."""
-    digits = Alternative(f"{hour:02}", str(hour)) if hour < 10 else Terminal(str(hour))
-    half = Terminal(f"{(hour - 1) % 12 + 1:02} {'AM' if hour < 12 else 'PM'}")
-    return Concatenation("at ", optional("about "), Alternative(Concatenation(digits, " o clock"), half))
+def concatenations(*parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Concatenate one text of each part in every combination; the last part changes fastest."""
+    return tuple(map("".join, product(*parts)))
 
 
 @cache
-def _absolute_day(month: int, day: int) -> Grammar:
+def full_hour(hour: int) -> tuple[str, ...]:
+    """List the phrases for a full hour, 0 ... 23."""
+    digits = (f"{hour:02}", str(hour)) if hour < 10 else (str(hour),)
+    clocks = (*(f"{each} o clock" for each in digits), f"{(hour - 1) % 12 + 1:02} {'AM' if hour < 12 else 'PM'}")
+    return concatenations(("at ",), ("", "about "), clocks)
+
+
+@cache
+def _absolute_day(month: int, day: int) -> tuple[str, ...]:
     name = MONTHS[month - 1]
-    names = Terminal(name) if len(name) == 3 else Alternative(name, name[:3])
-    return Concatenation("on ", names, f" {day} ")
+    names = (name,) if len(name) == 3 else (name, name[:3])
+    return concatenations(("on ",), names, (f" {day} ",))
 
 
 @cache
-def _relative_day(days: int) -> Grammar:
+def _relative_day(days: int) -> tuple[str, ...]:
     if days < 2:
-        return Terminal("yesterday ") if days else optional("today ")
-    return Terminal(f"{spell(days)} days ago ")
+        return ("yesterday ",) if days else ("", "today ")
+    return (f"{spell(days)} days ago ",)
 
 
 def day_family(days: int) -> Family:
@@ -135,8 +140,8 @@ def moment_forms(moment: int, now: int, *, relative_only: bool = False) -> list[
     hour, minute = divmod(moment % DAY // MINUTE, 60)
     rounded = hour + (minute >= 30)
     low = moment - moment % MINUTE
-    clocks: list[tuple[Grammar, int, int, Precision]] = [
-        (Terminal(f"at {hour:02}:{minute:02}"), low, low + MINUTE, "minute")
+    clocks: list[tuple[tuple[str, ...], int, int, Precision]] = [
+        ((f"at {hour:02}:{minute:02}",), low, low + MINUTE, "minute")
     ]
     if rounded < 24:
         middle = day_start + rounded * HOUR
@@ -145,11 +150,11 @@ def moment_forms(moment: int, now: int, *, relative_only: bool = False) -> list[
     if not relative_only and 0 < days < LONGEST_ABSOLUTE:
         date = as_datetime(moment)
         prefix = _absolute_day(date.month, date.day)
-        forms += [TimeForm(Concatenation(prefix, clock[0]), *clock[1:], "absolute") for clock in clocks]
+        forms += [TimeForm(concatenations(prefix, clock[0]), *clock[1:], "absolute") for clock in clocks]
     text, first, end = day_time(hour)
-    clocks.append((Terminal(text), day_start + first * HOUR, day_start + end * HOUR, "part"))
+    clocks.append(((text,), day_start + first * HOUR, day_start + end * HOUR, "part"))
     prefix, family = _relative_day(days), day_family(days)
-    forms += [TimeForm(Concatenation(prefix, clock[0]), *clock[1:], family) for clock in clocks]
+    forms += [TimeForm(concatenations(prefix, clock[0]), *clock[1:], family) for clock in clocks]
     return forms + _span_forms(moment, now) if days == 0 else forms
 
 
@@ -159,13 +164,13 @@ def _span_forms(moment: int, now: int) -> list[TimeForm]:
     if minutes >= 30:
         hours = minutes // 60 + 1
         text = "in the last hour" if hours == 1 else f"in the last {spell(hours)} hours"
-        return [TimeForm(Terminal(text), *_last_hours(hours, now), "span", "hours")]
+        return [TimeForm((text,), *_last_hours(hours, now), "span", "hours")]
     found = [(minutes, 0, "")]
     rounded = 5 * round(minutes / 5)
     found += [(rounded, ABOUT_MINUTES, "about ")] if rounded else []
     return [
         TimeForm(
-            Terminal(f"{about}{spell(n)} minute{'s' * (n != 1)} ago"),
+            (f"{about}{spell(n)} minute{'s' * (n != 1)} ago",),
             *_minutes_ago(n, around, now),
             "minute",
             "minutes",
@@ -186,11 +191,11 @@ def _last_hours(hours: int, now: int) -> tuple[int, int]:
 
 def draw_form(forms: list[TimeForm], rng: np.random.Generator) -> TimeReference:
     """Draw a phrase; each phrase of all forms is equally likely."""
-    number = int(rng.integers(sum(form.phrases.count for form in forms)))
+    number = int(rng.integers(sum(len(form.phrases) for form in forms)))
     for form in forms:
-        if number < form.phrases.count:
+        if number < len(form.phrases):
             break
-        number -= form.phrases.count
+        number -= len(form.phrases)
     return form.phrase(number)
 
 
@@ -198,11 +203,11 @@ def day_forms(day: int, now: int) -> list[TimeForm]:
     """List the phrases for a whole day, by its number since 2020-01-01."""
     days, bounds = now // DAY - day, (day * DAY, (day + 1) * DAY)
     text = ("today", "yesterday")[days] if days < 2 else f"{spell(days)} days ago"
-    forms = [TimeForm(Terminal(text), *bounds, "day", day_family(days))]
+    forms = [TimeForm((text,), *bounds, "day", day_family(days))]
     if 0 < days < LONGEST_ABSOLUTE:
         date = as_datetime(day * DAY)
         names = _absolute_day(date.month, date.day)
-        forms.append(TimeForm(Alternative(*(text.strip() for text in names.enumerate())), *bounds, "day", "absolute"))
+        forms.append(TimeForm(tuple(name.strip() for name in names), *bounds, "day", "absolute"))
     return forms
 
 
@@ -219,7 +224,7 @@ def period_forms(now: int, last_days: int) -> list[TimeForm]:
         ("this month", today - date.day + 1, "month"),
         (f"in the last {spell(last_days)} days", today - last_days + 1, "period"),
     )
-    return [TimeForm(Terminal(text), max(0, day) * DAY, now + 1, "span", family) for text, day, family in starts]  # type: ignore[arg-type]
+    return [TimeForm((text,), max(0, day) * DAY, now + 1, "span", family) for text, day, family in starts]  # type: ignore[arg-type]
 
 
 def clock_reference(now: int) -> TimeReference:

@@ -12,7 +12,7 @@ from hashlib import sha256
 
 from memenvs.verbalization.dates import as_datetime
 from memenvs.verbalization.language import speech
-from memenvs.verbalization.language.numbers import MONTHS, TENS, UNITS, WEEKDAYS
+from memenvs.verbalization.language.names import MONTHS, TENS, UNITS, WEEKDAYS
 from memenvs.verbalization.language.times import DAY_TIMES
 from memenvs.verbalization.language.wordings import FAMILIES, GRAMMAR_VERSION
 from memenvs.verbalization.symbols import HANDS, LOCATIONS, OBJECT_ALIASES, OBJECTS

@@ -18,10 +18,10 @@ from memenvs.agents.experiments.config import with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.prediction_experiment import make_run_learner
 from memenvs.agents.experiments.train import train_run
-from memenvs.agents.presets import find_preset
+from tests.agents.small_ballet import SMALL_BALLET
 
 #: Twelve batches of 8, with a checkpoint after every five.
-SMALL = replace(find_preset("ballet-smoke"), total_steps=12)
+SMALL = replace(SMALL_BALLET, total_steps=12)
 SMALL = with_overrides(SMALL, [("supervised.checkpoint_steps", 5), ("supervised.validation_episodes", 40)])
 ALLOCATED = replace(
     with_overrides(SMALL, [("env", "memenvs/RoomBallet-MultiTask-v0")]),

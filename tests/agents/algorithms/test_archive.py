@@ -5,32 +5,15 @@ from __future__ import annotations
 import io
 import warnings
 import zipfile
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from memenvs.agents.algorithms import archive
 from memenvs.json_records import MAX_RATIO, MIN_UNPACKED
 
 MEMBERS = {"config.json": b'{"format": 1}', "a.json": b'{"x": 2}', "b": b"\x00\x01"}
-
-
-def test_names(tmp_path: Path) -> None:
-    for name, written in (("model", "model.zip"), ("m.v1", "m.v1"), ("deep/m.zip", "deep/m.zip")):
-        for path in (tmp_path / name, str(tmp_path / name)):
-            archive.write(path, MEMBERS)
-            assert (tmp_path / written).is_file()
-            assert archive.read(path, MEMBERS) == MEMBERS
-    assert (tmp_path / "model.zip").read_bytes() == (tmp_path / "m.v1").read_bytes()  # no time stamp
-    file = io.BytesIO()
-    archive.write(file, MEMBERS)
-    assert archive.read(file, MEMBERS) == MEMBERS  # read from its beginning
-    assert file.getvalue() == (tmp_path / "m.v1").read_bytes()
-    with pytest.raises(FileNotFoundError, match=r"no checkpoint at .*nothing"):
-        archive.read(tmp_path / "nothing", ())
 
 
 def test_members() -> None:
@@ -75,34 +58,6 @@ def test_packed_members_are_bounded() -> None:
         archive.read(packed(larger, larger // MAX_RATIO // 2), ("config.json",))
 
 
-@dataclass(frozen=True)
-class Settings:
-    size: int = 3
-
-    def __post_init__(self) -> None:
-        if self.size < 0:
-            raise ValueError("size must be at least 0")
-
-
-def test_json_and_settings() -> None:
-    assert archive.parse_json("file", MEMBERS, "a.json", ("x",)) == {"x": 2}
-    for name, members, message in (
-        ("a.json", MEMBERS, "file: a.json lacks 'y'"),
-        ("a.json", {"a.json": b"[1]"}, "file: a.json must be a JSON object, got list"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            archive.parse_json("file", members, name, ("x", "y"))
-    assert archive.parse_config("file", {"size": 5}, Settings) == Settings(5)
-    assert archive.parse_config("file", {}, Settings) == Settings(3)
-    for saved, message in (
-        ({"sise": 5}, "config.json has a setting that this version does not know, 'sise'"),
-        ({"size": -1}, "config.json: size must be at least 0"),
-        ({"size": "a"}, "config.json: .*'<' not supported"),
-    ):
-        with pytest.raises(ValueError, match=f"^file: {message}"):
-            archive.parse_config("file", saved, Settings)
-
-
 def test_copies() -> None:
     whole = torch.arange(6.0, requires_grad=True)
     copies = archive.cpu_copies({"whole": whole, "part": whole[2:], "turned": whole.view(2, 3).T})
@@ -144,10 +99,3 @@ def test_optimizer() -> None:
         changed = {name: value for name, value in (tensors | change).items() if value is not None}
         with pytest.raises(ValueError, match=rf"^optimizer\.safetensors: does not fit the policy, .*{message}"):
             archive.load_optimizer(second, trained, changed)
-
-
-def test_tensors_that_do_not_fit() -> None:
-    expected: dict[str, Tensor] = {"a": torch.zeros(2), "b": torch.zeros(1)}
-    archive.check_tensors("member", dict(expected), expected)
-    with pytest.raises(ValueError, match=r"^member: does not fit the policy, which has no 'c'$"):
-        archive.check_tensors("member", expected | {"d": torch.zeros(1), "c": torch.zeros(1)}, expected)

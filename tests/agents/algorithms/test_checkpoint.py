@@ -17,7 +17,6 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv
-from torch import Tensor
 
 from memenvs.agents import PartialUpdatePPO, make_vec_env
 from memenvs.agents.algorithms.checkpoint import MEMBERS
@@ -160,13 +159,6 @@ def test_the_file_has_json_and_safetensors_only(saved: Path) -> None:
             assert isinstance(json.loads(data), dict) if name.endswith(".json") else load_tensors(data)
 
 
-def test_equal_learners_give_equal_bytes(saved: Path) -> None:
-    learner("lstm").learn(N * SEGMENT).save(saved.with_name("again.zip"))
-    assert saved.read_bytes() == saved.with_name("again.zip").read_bytes()
-    model = PartialUpdatePPO.load(saved, device="cpu")
-    assert torch.equal(weights(model), weights(learner("lstm").learn(N * SEGMENT)))
-
-
 def test_an_interrupted_save_leaves_the_old_file(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = saved.read_bytes()
 
@@ -182,30 +174,9 @@ def test_an_interrupted_save_leaves_the_old_file(saved: Path, monkeypatch: pytes
         assert list(saved.parent.iterdir()) == [saved]
 
 
-def test_folders_are_made(tmp_path: Path) -> None:
-    learner("none").save(str(tmp_path / "a" / "b" / "model.zip"))
-    assert (tmp_path / "a" / "b" / "model.zip").is_file()
-
-
 def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"no checkpoint at .*nothing"):
         PartialUpdatePPO.load(tmp_path / "nothing")
-
-
-def test_a_file_that_was_cut_short(saved: Path) -> None:
-    data = saved.read_bytes()
-    for share in (0.0, 0.1, 0.5, 0.99):
-        saved.write_bytes(data[: int(share * len(data))])
-        with pytest.raises(ValueError, match=r"model\.zip: not a whole checkpoint .*cut short"):
-            PartialUpdatePPO.load(saved)
-
-
-def test_flipped_bytes(saved: Path) -> None:
-    data = bytearray(saved.read_bytes())
-    data[len(data) // 2] ^= 0xFF
-    saved.write_bytes(data)
-    with pytest.raises(ValueError, match=r"model\.zip: not a whole checkpoint"):
-        PartialUpdatePPO.load(saved)
 
 
 def test_files_of_others(saved: Path) -> None:
@@ -224,21 +195,17 @@ def test_edited_json(saved: Path) -> None:
     deep = b"[" * 10_000 + b"]" * 10_000
     with pytest.raises(ValueError, match=r"damaged: config\.json: .*levels deep"):
         PartialUpdatePPO.load(damaged(saved, config=b'{"format": ' + deep + b"}"))
-    with pytest.raises(ValueError, match=r"damaged: state\.json: .*levels deep"):
-        PartialUpdatePPO.load(damaged(saved, state=deep))
     edits: list[tuple[str, dict[str, Any], str]] = [
         ("config", {"config": config["config"] | {"n_epochs": 10**400}}, "at most 39 digits"),
         ("config", {"config": config["config"] | {"learning_rate": float("inf")}}, "learning_rate must be"),
-        ("config", {"action_space": {"kind": "Discrete", "n": 10**30, "start": 0}}, "action_space is no space"),
         (
             "config",
             {"action_space": {"kind": "Box", "shape": [10**9], "dtype": "float32", "low": 0, "high": 1}},
             "most",
         ),
         ("config", {"observation_space": {}}, "observation_space is no space"),
-        ("state", {"num_timesteps": 10**400}, "at most 39 digits"),
+        ("config", {"processes": "two"}, "processes must be a whole number, got 'two'"),
         ("state", {"num_timesteps": "12"}, "num_timesteps must be an integer"),
-        ("state", {"n_updates": -1}, "n_updates must be an integer"),
     ]
     for member, changes, message in edits:
         content = json.dumps((config if member == "config" else state) | changes).encode()
@@ -246,10 +213,6 @@ def test_edited_json(saved: Path) -> None:
             PartialUpdatePPO.load(damaged(saved, **{member: content}))
     marked = b"\xef\xbb\xbf" + json.dumps(config).encode()
     assert PartialUpdatePPO.load(damaged(saved, config=marked)).num_timesteps == N * SEGMENT
-    with zipfile.ZipFile(saved.with_name("bomb"), "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("config.json", b" " * 10_000_000)
-    with pytest.raises(ValueError, match="bomb: unpacks to more than 100 times its size"):
-        PartialUpdatePPO.load(saved.with_name("bomb"))
 
 
 def test_members_that_do_not_fit(saved: Path) -> None:
@@ -289,6 +252,13 @@ def test_members_that_do_not_fit(saved: Path) -> None:
         ValueError, match=r"damaged: policy\.safetensors: does not fit the policy, 'memory\..*' must be"
     ):
         PartialUpdatePPO.load(changed(policy_kwargs=other))
+    for member in ("policy", "optimizer"):
+        with zipfile.ZipFile(saved) as archive:
+            tensors = load_tensors(archive.read(f"{member}.safetensors"))
+        name = next(name for name, value in tensors.items() if value.is_floating_point() and value.dim() == 2)
+        tensors[name][0, 0] = float("nan")
+        with pytest.raises(ValueError, match=f"damaged: {member}.safetensors: '{name}' must be finite, got NaN"):
+            PartialUpdatePPO.load(damaged(saved, **{member: save_tensors(tensors)}))
 
 
 def test_weights_of_another_policy(saved: Path) -> None:
@@ -316,33 +286,6 @@ def test_settings_newer_than_the_file_have_their_defaults(saved: Path) -> None:
     PartialUpdatePPO.check_checkpoint(older, model.config, {"memory": "lstm"}, N)
     with pytest.raises(ValueError, match="damaged: is of another run: prefix_window must be 8, got 256"):
         PartialUpdatePPO.check_checkpoint(older, replace(model.config, prefix_window=8), {}, N)
-
-
-def test_moments_of_the_optimizer_that_do_not_fit(saved: Path) -> None:
-    with zipfile.ZipFile(saved) as archive:
-        moments = load_tensors(archive.read("optimizer.safetensors"))
-    largest = max(moments, key=lambda name: moments[name].numel())
-    shape = tuple(moments[largest].shape)
-
-    def changed(**changes: Tensor) -> Path:
-        return damaged(saved, optimizer=save_tensors(moments | changes))
-
-    for value, got in (
-        (torch.zeros(3), r"torch\.float32 \(3,\)"),
-        (torch.zeros(shape, dtype=torch.float64), "float64"),
-    ):
-        with pytest.raises(
-            ValueError, match=rf"damaged: optimizer\.safetensors: .* '{largest}' must be .*, got .*{got}"
-        ):
-            PartialUpdatePPO.load(changed(**{largest: value}), device="cpu")
-    with pytest.raises(ValueError, match=r"optimizer\.safetensors: .* '0\.step' must be .*, got .*int64"):
-        PartialUpdatePPO.load(changed(**{"0.step": torch.zeros((), dtype=torch.int64)}), device="cpu")
-    for name in ("99.exp_avg", "x.exp_avg", "0.exp_avg_cube"):
-        with pytest.raises(ValueError, match=rf"optimizer\.safetensors: .* has no '{name}'"):
-            PartialUpdatePPO.load(changed(**{name: torch.zeros(1)}), device="cpu")
-    part = save_tensors({name: value for name, value in moments.items() if name != "0.exp_avg"})
-    with pytest.raises(ValueError, match=r"optimizer\.safetensors: .* '0\.exp_avg' is missing"):
-        PartialUpdatePPO.load(damaged(saved, optimizer=part), device="cpu")
 
 
 def test_a_subclass_is_another_algorithm(saved: Path) -> None:

@@ -58,24 +58,10 @@ def test_each_process_has_members_of_its_own() -> None:
         archive.write(other, {key: value for key, value in members(file).items() if key != name})
         with pytest.raises(ValueError, match=rf"a checkpoint of 3 processes must have '{name}', which is missing"):
             Checkpoint.read(other)
-    for count in (2.0, "2", True):
-        other = io.BytesIO()
-        archive.write(
-            other, members(file) | {"config.json": json.dumps(config | {"processes": count, "format": 1}).encode()}
-        )
-        with pytest.raises(ValueError, match="processes must be a whole number"):
-            Checkpoint.read(other)
     before = io.BytesIO()  # of an early version, which wrote no number
     del config["processes"]
     archive.write(before, members(file) | {"config.json": json.dumps(config | {"format": 1}).encode()})
     assert Checkpoint.read(before).config["processes"] == 1
-    bad = io.BytesIO()
-    archive.write(bad, members(file) | {"state.2.json": json.dumps(states[2] | {"n_updates": -1}).encode()})
-    with pytest.raises(ValueError, match=r"state\.2\.json: n_updates must be an integer from 0"):
-        Checkpoint.read(bad)
-    names = [*MEMBERS, LEARNER, *own, "state.12.json", "generators.305.safetensors"]
-    others = ["state.0.json", "state.01.json", "state.json.json", "astate.1.json", "generators.0.safetensors", "other"]
-    assert [name for name in names + others if checkpoint._is_member(name)] == names
 
 
 def test_a_policy_only_file_acts_and_does_not_learn() -> None:

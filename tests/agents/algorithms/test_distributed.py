@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -17,25 +16,19 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from memenvs.agents import PartialUpdatePPO
-from memenvs.agents.__main__ import main
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.experiments.directory import CHECKPOINT, METRICS
 from memenvs.agents.experiments.train import check_config
+from memenvs.cli import main
 from tests.agents.algorithms.two_processes import CHANGES, RUN, one_step, rollout_of
 from tests.agents.learners import gradients, learner
-from tests.processes import Python, run_python
+from tests.processes import Python, free_port, run_python
 
 pytestmark = pytest.mark.programs
 
 RESUME = ["train", "ci-smoke", "--resume", *(word for name, value in CHANGES for word in (f"--{name}", str(value)))]
 TWO = Processes(0, 2)  # for checks before the first message
 ALONE = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
-
-
-def free_port() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +135,7 @@ def test_a_run_goes_on_with_the_same_bits(folder, found):
     assert (folder / "broken" / CHECKPOINT).read_bytes() == (folder / "whole" / CHECKPOINT).read_bytes()
 
 
-#: `python -m memenvs.agents`, then writes the names of the threads that are left, where /proc lists them.
+#: `python -m memenvs`, then writes the names of the threads that are left, where /proc lists them.
 RUN_AND_LIST_THREADS = """
 import os, runpy
 from pathlib import Path

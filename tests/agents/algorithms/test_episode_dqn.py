@@ -11,7 +11,7 @@ import torch
 from stable_baselines3.common.callbacks import BaseCallback
 from torch import Tensor
 
-from memenvs.agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, make_vec_env
+from memenvs.agents import EpisodeDQN, PartialUpdatePPO, make_vec_env
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.policies.acting import PolicyOutput
 from tests.agents.algorithms.q_worlds import Cue, Ring, copies, q_learner
@@ -60,32 +60,6 @@ def test_uniform_and_softmax_actions() -> None:
         assert model._collect_episodes(model.env, callback)  # type: ignore[arg-type]
         taken = model.replay.actions(torch.arange(64), torch.arange(8).expand(64, -1)).float().mean()
         assert float(taken) == pytest.approx(share, abs=0.08)  # 3.6 standard deviations
-
-
-def test_actions_that_fill_the_buffer_need_no_policy(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = q_learner(copies(Ring), capacity=8, batch_size=1, updates_per_collect=1)
-    with monkeypatch.context() as patch:
-        patch.setattr(model.policy, "act", None)
-        model.learn(2 * 32)
-    assert model.filled_at == 64
-
-
-def test_the_memory_reads_an_episode_from_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All steps up to the last one that is needed."""
-    model = q_learner(copies(Ring), {"memory": "gru", "memory_kwargs": {"hidden_dim": 4}}, capacity=4, batch_size=1)
-    model.learn(32)
-    read: list[Tensor] = []
-    features_at = model.policy.memory.features_at
-
-    def watched(x: Any, steps: Tensor) -> Tensor:
-        assert torch.equal(x.episode_start, x.trial_start)
-        read.append(x.episode_start)
-        return features_at(x, steps)
-
-    monkeypatch.setattr(model.policy.memory, "features_at", watched)
-    for last in (0, 4, 8):
-        model.q_values(model.policy, torch.arange(2), torch.tensor([[0, last], [0, 0]]))
-        assert read[-1].tolist() == [[True] + [False] * last] * 2
 
 
 def test_uniform_actions_are_available_ones() -> None:
@@ -312,14 +286,6 @@ def test_a_warning_if_the_replay_buffer_was_not_filled(recwarn: pytest.WarningsR
     assert (model.filled_at, recwarn.list) == (256, [])
 
 
-def test_the_critic_is_left_alone() -> None:
-    model = q_learner(copies(Ring), updates_per_collect=1)
-    before = model.policy.critic.weight.clone()
-    model.learn(32 * 8 + 32)
-    assert torch.equal(model.policy.critic.weight, before)
-    assert model.policy.critic.weight.grad is None
-
-
 @pytest.mark.parametrize("memory", ["none", "relic"])
 def test_a_learner_that_is_saved_goes_on_with_the_same_bits(memory: str, tmp_path: Path) -> None:
     settings: dict[str, Any] = {"capacity": 12, "batch_size": 6, "updates_per_collect": 3, "final_epsilon": 0.1}
@@ -406,50 +372,6 @@ def test_the_second_stage_leaves_the_encoder_as_it_is(tmp_path: Path) -> None:
     assert not torch.equal(weights(second), others)  # type: ignore[arg-type]
     assert sorted(second.replay._stores) == ["action", "embedding", "reward"]
     assert second.replay._stores["embedding"].shape == (12, 9, second.policy.features_dim)
-
-
-def test_weights_of_another_encoder_are_named(tmp_path: Path) -> None:
-    darkroom_learner("gru").save(tmp_path / "first.zip")
-    kwargs = {
-        "memory": "lstm",
-        "memory_kwargs": MEMORIES["lstm"],
-        "features_extractor_kwargs": {"widths": {"position": 8}},
-    }
-    narrow = {"features_extractor_kwargs": {"widths": {"position": 4}}}
-    combined = {"features_extractor_class": "CombinedExtractor", "features_extractor_kwargs": {}}
-    policy: dict[str, Any]
-    for policy, message in (
-        (narrow, r"'features_extractor.*' must be .*\(4, .*got .*\(8, "),
-        ({"features_extractor_kwargs": {}}, "which has no 'features_extractor.parts.position.1.bias'"),
-        ({"previous_action_dim": 4}, r"'previous_action.weight' must be torch.float32 \(6, 4\), got .* \(6, 16\)"),
-        (combined, "class must be 'CombinedExtractor', got 'DictEncoder'"),
-    ):
-        model = q_learner(darkroom(6, horizon=6, episodes=1), kwargs | policy)
-        before = weights(model).clone()  # type: ignore[arg-type]
-        with pytest.raises(ValueError, match=rf"first\.zip: weights of another encoder: .*{message}"):
-            model.load_features(tmp_path / "first.zip")
-        assert torch.equal(weights(model), before)  # type: ignore[arg-type]
-        with pytest.raises(FileNotFoundError, match="no checkpoint at"):
-            model.load_features(tmp_path / "missing.zip")
-
-
-def test_wrong_settings_are_named() -> None:
-    for name, value, message in (
-        ("capacity", 0, "capacity must be at least 1, got 0"),
-        ("decisions", 0, "decisions must be at least 1, got 0"),
-        ("n_step", 0, "n_step must be at least 1, got 0"),
-        ("batch_size", 1001, r"batch_size must be at most capacity \(1000\), got 1001"),
-        ("gamma", 1.5, r"gamma must be in \[0, 1\], got 1.5"),
-        ("target_rate", 0.0, r"target_rate must be in \(0, 1\], got 0.0"),
-        ("exploration", 2.0, r"exploration must be in \(0, 1\], got 2.0"),
-        ("reward_scale", 0.0, "reward_scale must be > 0, got 0.0"),
-        ("temperature", 0.0, "temperature must be > 0, got 0.0"),
-        ("min_reward", float("-inf"), "min_reward must be finite, got -inf"),
-        ("precision", "float16", "unknown precision 'float16'"),
-    ):
-        settings: dict[str, Any] = {name: value}
-        with pytest.raises(ValueError, match=message):
-            DQNConfig(**settings)
 
 
 def test_settings_that_do_not_fit_are_named() -> None:

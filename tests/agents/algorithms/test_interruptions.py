@@ -112,7 +112,7 @@ class SaveAtBoundaries(BaseCallback):
     _on_training_start = _on_rollout_start = _on_rollout_end = _on_training_end = _save
 
 
-CARRYING = {name: MEMORIES[name] for name in ("none", "gru", "lstm", "trxl")} | {"frmqn": {"dim": 8, "capacity": 4}}
+CARRYING = {name: MEMORIES[name] for name in ("gru", "trxl")} | {"frmqn": {"dim": 8, "capacity": 4}}
 
 
 def trials(steps: int) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections import deque
 from pathlib import Path
 
 import numpy as np
@@ -99,19 +98,6 @@ def test_trials_to_resume() -> None:
     assert loaded._next_trials() == {"seed": [stream_seed(8) + i for i in range(N)], "trial": [3] * N}
     other = PartialUpdatePPO.load(saved(model), darkroom(N - 1, episodes=2), device="cpu")
     assert other._resume_trials is None  # of another number of environments
-
-
-def test_the_state_of_a_process() -> None:
-    model = learner("gru", env=darkroom(episodes=1, seed=8)).learn(N * STEPS)
-    model.ep_success_buffer = deque([True, np.bool_(False)], maxlen=100)
-    state = model._process_state()
-    assert (state["num_timesteps"], state["n_updates"], state["seed"]) == (N * STEPS, 3, 0)
-    assert state["resets_with_episode"] is False and state["episode_is_trial"] is True
-    assert state["recent_successes"] == [True, False] and all(type(each) is bool for each in state["recent_successes"])
-    assert [each["l"] for each in state["recent_episodes"]] == [5] * (N * STEPS // 5 - N * STEPS // 5 % N)
-    loaded = PartialUpdatePPO.load(saved(model), device="cpu")
-    assert loaded._process_state() == state
-    assert loaded.ep_info_buffer.maxlen == loaded.ep_success_buffer.maxlen == 100  # type: ignore[union-attr]
 
 
 def test_logged_episodes() -> None:

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from memenvs.agents import PartialUpdatePPO, PPOConfig
-from memenvs.resets import stream_seed
 from tests.agents.learners import (
     MEMORIES,
     ROWS,
@@ -114,7 +113,7 @@ def test_a_ratio_beyond_float32_leaves_gradients_finite() -> None:
 
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_gradient_of_a_partial_update(memory: str) -> None:
-    for clip_range_vf in (0.2, None):
+    for clip_range_vf in (0.05, None):
         model = double(act(learner(memory, clip_range_vf=clip_range_vf), 2, train=True))
         disable_clip_and_step(model)
         rows = torch.tensor([3, 1, 0])
@@ -164,18 +163,6 @@ def test_the_last_update_of_a_rollout_learns_from_all_steps(monkeypatch: pytest.
         assert list(dict.fromkeys(spans)) == expected
 
 
-def test_clipped_value_gets_no_gradient() -> None:
-    """B12: a value that moved further than the clip gets no gradient; without a clip, it does."""
-    for clip, pulls in ((0.2, False), (None, True)):
-        model = act(learner("none", clip_range_vf=clip, ent_coef=0.0, vf_coef=1.0))
-        with torch.no_grad():
-            model.policy.critic.bias += 1.0
-        disable_clip_and_step(model)
-        step_gradients(model, ROWS, 0, SEGMENT)
-        assert model.policy.critic.bias.grad is not None
-        assert bool(model.policy.critic.bias.grad.abs() > 0) is pulls
-
-
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_micro_batches_add_up(memory: str) -> None:
     model = double(act(learner(memory), 2, train=True))
@@ -190,43 +177,12 @@ def test_micro_batches_add_up(memory: str) -> None:
         assert seen == sizes
 
 
-def test_sums_with_a_larger_clip_are_means_with_a_smaller_one() -> None:
-    """B5: the release sums 10 gradients and clips at 0.2; we average them and clip at 0.02, with a smaller epsilon."""
-    generator = torch.Generator().manual_seed(0)
-    gradient = (
-        torch.randn(4, 10, 5, generator=generator, dtype=torch.float64)
-        * torch.tensor([1.0, 1e-3, 0.1, 10.0])[:, None, None]
-    )
-    results = []
-    for reduce, clip, eps in ((torch.sum, 0.2, 1e-5), (torch.mean, 0.02, 1e-6)):
-        weight = torch.nn.Parameter(torch.zeros(5, dtype=torch.float64))
-        optimizer = torch.optim.Adam([weight], lr=0.1, eps=eps)
-        for step in gradient:
-            weight.grad = reduce(step, 0)
-            norm = weight.grad.norm()
-            weight.grad *= min(1.0, float(clip / norm))
-            optimizer.step()
-        results.append(weight.detach())
-    torch.testing.assert_close(results[0], results[1], atol=1e-12, rtol=1e-9)
-
-
-def test_the_critic_is_clipped_too() -> None:
-    """B5: the norm is that of all gradients, and is logged."""
-    model = act(learner("lstm", max_grad_norm=1e-3))
-    stored = step_gradients(model, ROWS, 0, SEGMENT)
-    assert float(stored.norm()) == pytest.approx(1e-3, rel=1e-2)
-    model.train()
-    assert model.logger.name_to_value["train/grad_norm"] > 1e-3  # before clipping
-
-
 def test_nothing_is_credited_after_an_episode_that_ends_with_the_segment() -> None:
     model = act(learner("lstm", env=darkroom(horizon=SEGMENT)))
     stored = positions(model, 0, SEGMENT)
-    assert bool(model._episode_start.all())
-    advantages, returns = model._advantages(0, SEGMENT)
-    assert float(model._last_values.abs().min()) > 0
+    assert bool(model._episode_start.all()) and float(model._last_values.abs().min()) > 0
+    _, returns = model._advantages(0, SEGMENT)
     torch.testing.assert_close(returns[:, -1], stored["rewards"][:, -1])
-    torch.testing.assert_close(advantages[:, -1], stored["rewards"][:, -1] - stored["values"][:, -1])
 
 
 def test_normalized_advantages() -> None:
@@ -272,21 +228,6 @@ def test_detach_where_a_trial_ends_inside_the_segment(memory: str) -> None:
     distribution, values, actions = model.evaluate(ROWS, SEGMENT, 2 * SEGMENT)
     torch.testing.assert_close(distribution.log_prob(actions), stored["log_probs"], atol=1e-5, rtol=0)
     torch.testing.assert_close(values, stored["values"], atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("memory", MEMORIES)
-def test_refill_with_the_same_weights_changes_nothing(memory: str) -> None:
-    model = act(learner(memory, shuffle_episodes=False))
-    assert model._state is not None
-    before = {key: value.clone() for key, value in model._state.items()}
-    values = model.rollout_buffer.values.clone()
-    model._refill_memory(SEGMENT, rewrite=True)
-    assert model._state.keys() == before.keys()
-    for key, value in model._state.items():
-        used = value[:, :, :, :, : SEGMENT + 1] if key == "cache" else value  # slots beyond are not used yet
-        expected = before[key][:, :, :, :, : SEGMENT + 1] if key == "cache" else before[key]
-        torch.testing.assert_close(used, expected, atol=1e-6, rtol=1e-5)
-    torch.testing.assert_close(model.rollout_buffer.values, values, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
@@ -380,18 +321,6 @@ def test_bfloat16_is_close_to_float32(memory: str, device: str) -> None:
     assert float(torch.nn.functional.cosine_similarity(narrow_gradient, gradient, dim=0)) > 0.99
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("memory", MEMORIES)
-@pytest.mark.slow
-def test_bfloat16_learns_through_whole_rollouts(memory: str, device: str) -> None:
-    for prefix_grad in ("full", "detach", "window"):
-        model = learner(memory, precision="bfloat16", prefix_grad=prefix_grad, prefix_window=3, device=device)
-        before = weights(model).clone()
-        model.learn(2 * N * STEPS)
-        assert not torch.equal(weights(model), before)
-        assert bool(torch.isfinite(weights(model)).all())
-
-
 def test_logs_by_hand() -> None:
     """Statistics of an update of one step; the divergence is of the rows that go through the network at once."""
     for batch, tokens, kl_rows in ((N, 1 << 15, N), (3, 1 << 15, 3), (N, 2 * SEGMENT + 1, 2), (N, 1, 1)):
@@ -460,7 +389,7 @@ def test_dropout_is_on_in_the_update_only() -> None:
     assert all(parameter.grad is not None for parameter in model.policy.parameters())
 
 
-@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize("memory", ["lstm", "relic"])
 @pytest.mark.slow
 def test_same_seed_same_bits(memory: str) -> None:
     before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
@@ -470,11 +399,3 @@ def test_same_seed_same_bits(memory: str) -> None:
     assert not torch.equal(weights(first), weights(other))
     assert torch.equal(before[0], torch.get_rng_state())  # nothing global was read or seeded
     np.testing.assert_array_equal(before[1], np.random.get_state()[1])  # noqa: NPY002
-
-
-def test_without_a_seed_the_environment_keeps_its_own() -> None:
-    env = darkroom(seed=17)
-    learner("none", env=env, seed=None).learn(N * SEGMENT)
-    assert [info["seed"] - stream_seed(17) for info in env.reset_infos] == [0, 1, 2, 3]
-    learner("none", env=env, seed=5).learn(N * SEGMENT)
-    assert [info["seed"] for info in env.reset_infos] == [20, 21, 22, 23]

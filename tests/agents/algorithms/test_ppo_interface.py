@@ -8,16 +8,13 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback, EvalCallback
-from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.torch_layers import CombinedExtractor, NatureCNN
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from memenvs.agents import PartialUpdatePPO, make_vec_env
+from memenvs.agents import PartialUpdatePPO
 from memenvs.agents.policies.memory_policy import PREVIOUS_ACTION
 from tests.agents.learners import (
-    MEMORIES,
     SEGMENT,
     STEPS,
     N,
@@ -138,37 +135,6 @@ def test_callbacks_of_stable_baselines(tmp_path: Any) -> None:
     assert np.isfinite(callbacks[0].last_mean_reward)  # type: ignore[attr-defined]
     PartialUpdatePPO.load(tmp_path / "best" / "best_model", device="cpu")
     PartialUpdatePPO.load(tmp_path / "kept" / f"rl_model_{N * STEPS}_steps.zip", device="cpu")
-
-
-def test_evaluate_policy_runs() -> None:
-    for memory in MEMORIES:
-        model = learner(memory)
-        returns, lengths = evaluate_policy(model, darkroom(2, seed=0), n_eval_episodes=4, return_episode_rewards=True)
-        assert lengths == [5] * 4
-        assert all(0 <= value <= 5 for value in returns)
-
-
-def test_advantages_equal_those_of_stable_baselines() -> None:
-    env = make_vec_env("CartPole-v1", 2, seed=0)
-    ours = PartialUpdatePPO(
-        "MemoryPolicy", env, n_steps=64, n_updates=1, policy_kwargs={"memory": "none"}, seed=0, device="cpu"
-    )
-    act(ours)
-    peer = PPO("MlpPolicy", env, n_steps=64, seed=0, device="cpu").rollout_buffer
-    buffer = ours.rollout_buffer
-    for t in range(64):
-        peer.add(
-            np.zeros((2, 4)),
-            np.zeros((2, 1)),
-            buffer.rewards[:, t].numpy(),
-            buffer.episode_start[:, t].numpy(),
-            buffer.values[:, t],
-            buffer.log_probs[:, t],
-        )
-    peer.compute_returns_and_advantage(ours._last_values, ours._episode_start.numpy())
-    advantages, returns = buffer.advantages(0, 64, ours._last_values, ours._episode_start, 0.99, 0.95)
-    np.testing.assert_allclose(advantages, peer.advantages.T, atol=1e-4)
-    np.testing.assert_allclose(returns, peer.returns.T, atol=1e-4)
 
 
 def test_learn_needs_an_environment(tmp_path: Any) -> None:

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import accelerate
-import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
-from memenvs.agents import PartialUpdatePPO
-from memenvs.agents.algorithms.checkpoint import Checkpoint
 from memenvs.agents.algorithms.distributed import COUNT_VARIABLES, TIMEOUT, Processes, launched_processes
-from tests.agents.learners import STEPS, N, darkroom, learner, weights
 
 
 class Others(Processes):
@@ -61,41 +55,6 @@ def test_moments_are_those_of_all_values() -> None:
         assert mean.dtype == std.dtype == torch.float32
 
 
-def test_tensors_are_averaged_in_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: list[Tensor] = []
-
-    def reduce(tensor: Tensor, how: str) -> Tensor:
-        assert how == "mean"
-        sent.append(tensor.clone())
-        return tensor / 2
-
-    monkeypatch.setattr(accelerate.utils, "reduce", reduce)
-    monkeypatch.setattr(accelerate.utils, "broadcast", lambda tensors: [each.fill_(7.0) for each in tensors])
-    monkeypatch.setattr(accelerate.utils, "gather_object", lambda values: [*values, "of the other"])
-    both = Processes(0, 2)
-    tensors = [torch.tensor([[2.0, 4.0], [6.0, 8.0]]), torch.tensor(10.0)]
-    both.average(tensors)
-    assert [each.tolist() for each in sent] == [[2.0, 4.0, 6.0, 8.0, 10.0]]
-    assert [each.tolist() for each in tensors] == [[[1.0, 2.0], [3.0, 4.0]], 5.0]
-    both.broadcast(tensors)
-    assert tensors[0].tolist() == [[7.0, 7.0], [7.0, 7.0]] and tensors[1] == 7.0
-    assert both.gather("own") == ["own", "of the other"]
-
-
-def test_a_lost_process_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lost(*_: Any) -> None:
-        raise RuntimeError("connection closed")
-
-    for name in ("reduce", "broadcast", "gather_object"):
-        monkeypatch.setattr(accelerate.utils, name, lost)
-    third = Processes(2, 3)
-    for message in (third.gather, lambda each: third.average([each]), lambda each: third.broadcast([each])):
-        with pytest.raises(RuntimeError, match=r"^process 2 \(of 0 \.\.\. 2\) has lost the others: .*--resume"):
-            message(torch.zeros(2))
-    with pytest.raises(ValueError, match="of this one"), third.fail_together():
-        raise ValueError("of this one")  # and not that of the message about it
-
-
 def test_work_that_fails_in_one_process_stops_all() -> None:
     messages: list[Any] = []
 
@@ -116,67 +75,6 @@ def test_work_that_fails_in_one_process_stops_all() -> None:
         with pytest.raises(ValueError), others("broken", None).fail_together():
             raise error
         assert messages[-1] == reason
-
-
-def test_numbers_are_split_evenly() -> None:
-    assert Processes(0, 3).split_evenly("n", 12) == 4
-    with pytest.raises(ValueError, match=r"^n must be divisible by the number of processes, 3, got 13$"):
-        Processes(0, 3).split_evenly("n", 13)
-
-
-class Twins(Processes):
-    """One of two processes that do the same."""
-
-    def __init__(self, rank: int = 0) -> None:
-        super().__init__(rank, 2)
-
-    def gather(self, value: Any) -> list[Any]:
-        return [value, value]
-
-    def average(self, tensors: Sequence[Tensor]) -> None:
-        assert all(each.device.type == "cpu" for each in tensors)
-
-    def broadcast(self, tensors: Sequence[Tensor]) -> None:
-        assert all(torch.isfinite(each).all() for each in tensors)
-
-
-def test_twins_learn_what_one_learns() -> None:
-    """With twice the batch and twice the steps; each has half of the batch."""
-    alone = learner("gru", batch_size=2).learn(2 * N * STEPS)
-    twin = learner("gru", batch_size=4, processes=Twins()).learn(4 * N * STEPS)
-    assert torch.equal(weights(alone), weights(twin))
-    assert (twin.num_timesteps, twin._n_updates) == (2 * alone.num_timesteps, alone._n_updates)
-    assert [info["seed"] for info in twin.env.reset_infos] == [0, 1, 2, 3]
-    file = io.BytesIO()
-    twin.save(file)
-    loaded = PartialUpdatePPO.load(file, darkroom(), device="cpu", processes=Twins())
-    assert torch.equal(weights(loaded), weights(twin)) and loaded.at_rollout_boundary
-    with pytest.raises(ValueError, match="number of processes must be that of the file, 2, to go on learning, got 1"):
-        PartialUpdatePPO.load(file, darkroom(), device="cpu")
-    assert torch.equal(weights(PartialUpdatePPO.load(file, device="cpu")), weights(twin))  # to act
-
-
-def test_each_process_goes_on_with_its_own_state(capsys: pytest.CaptureFixture[str]) -> None:
-    file, second = io.BytesIO(), io.BytesIO()
-    learner("gru", processes=Twins()).save(file)
-    learner("gru", processes=Twins(1)).save(second)
-    assert second.getvalue() == b""  # the first writes for both
-    saved = Checkpoint.read(file)
-    saved.states[1] |= {"num_timesteps": 7, "n_updates": 3}
-    state = torch.Generator().manual_seed(99).get_state()
-    saved.generators[1]["sampling"] = state
-    saved.states[1]["order_rng"] = np.random.default_rng(99).bit_generator.state
-    saved.write(both := io.BytesIO())
-    for rank, steps in ((0, 0), (1, 7)):
-        loaded = PartialUpdatePPO.load(both, darkroom(), device="cpu", processes=Twins(rank))
-        assert (loaded.num_timesteps, loaded._n_updates) == (steps, 3 * rank)
-        assert torch.equal(loaded.policy.generator.get_state(), state) is (rank == 1)
-        drawn = int(loaded.rngs["order"].integers(2**62))
-        assert (drawn == np.random.default_rng(99).integers(2**62)) == (rank == 1)
-        assert loaded.processes.rank == rank
-    acting = PartialUpdatePPO.load(both, device="cpu", processes=Twins(1))
-    assert acting.num_timesteps == 0 and acting.n_envs == 1
-    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize("name", COUNT_VARIABLES)

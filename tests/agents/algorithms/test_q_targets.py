@@ -134,17 +134,6 @@ def test_padding_gets_no_loss() -> None:
     assert q == pytest.approx((0.5 + 0.25 + 0.75) / 3)
 
 
-def test_the_target_network_follows() -> None:
-    model = q_learner(copies(Ring), target_rate=0.25, updates_per_collect=1, capacity=4, batch_size=4)
-    assert torch.equal(model.target.actor.linear.weight, model.policy.actor.linear.weight)
-    model.learn(4 * 8)
-    before = model.target.actor.linear.weight.clone()
-    model._update()
-    expected = 0.75 * before + 0.25 * model.policy.actor.linear.weight
-    torch.testing.assert_close(model.target.actor.linear.weight, expected)
-    assert not torch.equal(before, expected)
-
-
 def test_logs_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Means over two updates, and the speed, with a clock of ours."""
     model = q_learner(copies(Ring), updates_per_collect=2)

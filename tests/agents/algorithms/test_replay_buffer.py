@@ -156,15 +156,6 @@ def test_numbers_beyond_their_space_are_refused(tmp_path: Path) -> None:
                 replay.load(tmp_path / "forged", 7)
 
 
-def test_fewer_steps_than_wanted() -> None:
-    replay = make(4)
-    play(replay, [1, 2], [2, 3])
-    drawn = replay.sample(2, 5, np.random.default_rng(0))
-    assert drawn.steps.shape == (2, 3)  # the longest has three
-    assert sorted(drawn.is_valid.sum(1).tolist()) == [2, 3]
-    assert replay.count == 2
-
-
 def test_observations_in_the_types_of_their_space() -> None:
     replay, rng = make(space=SPACE, required_inputs=["pose"]), np.random.default_rng(0)
     depth = rng.uniform(0.1, 5.0, (2, 2, 3, 1)).astype(np.float32)

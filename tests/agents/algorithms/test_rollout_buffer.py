@@ -141,14 +141,6 @@ def test_writes_go_where_the_steps_are_kept() -> None:
     assert torch.equal(buffer.values[0][buffer.order[0, :15]], values[1])
 
 
-def test_reset_restores_the_order() -> None:
-    buffer = filled()
-    buffer.shuffle_episodes(T, np.random.default_rng(3))
-    buffer.reset()
-    assert buffer.pos == 0
-    assert times(buffer) == [list(range(T))] * N
-
-
 def test_advantages_equal_a_slow_reference() -> None:
     buffer = filled()
     last, last_start = torch.tensor([0.5, -1.0, 2.0]), torch.tensor([False, True, False])
@@ -170,17 +162,6 @@ def test_a_segment_has_the_advantages_of_the_prefix() -> None:
     whole, _ = buffer.advantages(0, T, last, last_start, 0.99, 0.95)
     part, _ = buffer.advantages(13, T, last, last_start, 0.99, 0.95)
     torch.testing.assert_close(part, whole[:, 13:])
-
-
-def test_nothing_flows_across_the_start_of_an_episode() -> None:
-    buffer = filled()
-    last, never = torch.zeros(N), torch.zeros(N, dtype=torch.bool)
-    before, _ = buffer.advantages(0, T, last, never, 0.99, 0.95)
-    buffer.rewards[0, 9:] += 100.0
-    buffer.values[0, 9:] -= 50.0
-    after, _ = buffer.advantages(0, T, last + 7, never, 0.99, 0.95)
-    assert torch.equal(before[0, :9], after[0, :9])  # an episode of environment 0 starts at 9
-    assert not torch.isclose(before[0, 9:], after[0, 9:]).any()
 
 
 def test_advantages_go_along_with_shuffled_episodes() -> None:

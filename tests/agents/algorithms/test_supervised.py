@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,10 +13,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from memenvs.agents.__main__ import main
 from memenvs.agents.algorithms import archive
 from memenvs.agents.algorithms.supervised import SupervisedLearner, evaluate_model
-from memenvs.agents.algorithms.supervised_config import SupervisedConfig
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import CHECKPOINT, RunDirectory
 from memenvs.agents.experiments.evaluate import algorithm_of
@@ -28,10 +25,12 @@ from memenvs.agents.experiments.prediction_experiment import (
     trained_model,
 )
 from memenvs.agents.experiments.train import check_config, train_run
-from memenvs.agents.sat.prediction import AllocatedBallet, BalletPrediction, make_prediction_model
+from memenvs.agents.papers.sat.learner import SATPrediction
+from memenvs.cli import main
 from memenvs.retention import STRATEGIES, retained
 from tests.agents.algorithms.supervised_processes import ALLOCATED, SMALL
-from tests.processes import Python
+from tests.agents.small_ballet import ARGUMENTS
+from tests.processes import Python, free_port
 
 
 def run_of(folder: Path, config: RunConfig = ALLOCATED) -> RunDirectory:
@@ -68,13 +67,13 @@ def test_killed_run_ends_with_the_same_bits(tmp_path, monkeypatch):
 
 def test_validation_and_evaluation_have_their_splits(tmp_path, monkeypatch):
     splits = []
-    draw = AllocatedBallet.sample
+    draw = SATPrediction.sample
 
     def sample(model, count, rng, split="train", step=0):
         splits.append(split)
         return draw(model, count, rng, split, step)
 
-    monkeypatch.setattr(AllocatedBallet, "sample", sample)
+    monkeypatch.setattr(SATPrediction, "sample", sample)
     with run_of(tmp_path) as run:
         train_run(run, quiet=True)
         assert set(splits) == {"train", "validation"}
@@ -127,7 +126,7 @@ def test_metrics_and_evaluation_are_complete(tmp_path):
 
 def test_evaluation_is_apart_from_training_and_the_same_for_all():
     first, second = make_run_model(SMALL), make_run_model(replace(SMALL, seed=5))
-    keys = [first.sample(3, np.random.default_rng([part, 0, 0]), "test").episodes.key for part in (0, 1)]
+    keys = [first.sample(3, np.random.default_rng([part, 0, 0]), "test").episodes.episodes.key for part in (0, 1)]
     assert not set(keys[0]) & set(keys[1])
     assert evaluate_model(first, 20)["kept"].tolist() == evaluate_model(second, 20)["kept"].tolist()
     assert evaluate_model(first, 20)["kept"].all()
@@ -147,14 +146,6 @@ def test_ideal_of_the_next_room_needs_places_or_moves():
         assert low <= evaluate_model(model, 50, ideal=True)["accuracy"].mean() <= high
 
 
-def test_learner_overfits_one_batch():
-    learner = SupervisedLearner(make_run_model(SMALL), SupervisedConfig(batch_size=8, learning_rate=3e-3), 100)
-    batch = learner.model.sample(8, np.random.default_rng(0))
-    learner.model.sample = lambda *_: batch  # type: ignore[method-assign]
-    losses = [learner.step()["loss"] for _ in range(60)]
-    assert losses[-1] < 0.1 < losses[0]
-
-
 def test_mixed_precision_is_near_and_not_the_same():
     losses = []
     for precision in ("float32", "bfloat16"):
@@ -168,7 +159,7 @@ def test_mixed_precision_is_near_and_not_the_same():
 @pytest.mark.parametrize("where", ["loss", "grad_norm"])
 def test_nan_stops_with_the_step_and_keeps_the_checkpoint(tmp_path, monkeypatch, where):
     with run_of(tmp_path) as run:
-        loss = AllocatedBallet.loss
+        loss = SATPrediction.loss
         batches = iter(range(100))
 
         def broken(self, batch):
@@ -179,12 +170,12 @@ def test_nan_stops_with_the_step_and_keeps_the_checkpoint(tmp_path, monkeypatch,
                 value.register_hook(lambda gradient: gradient * float("inf"))
             return value, log
 
-        monkeypatch.setattr(AllocatedBallet, "loss", broken)
+        monkeypatch.setattr(SATPrediction, "loss", broken)
         with pytest.raises(ValueError, match=f"loss and gradient must be finite, got {where} .* in step 8"):
             train_run(run, quiet=True)
         model = trained_model(run)
         assert all(bool(each.isfinite().all()) for each in model.parameters())
-        monkeypatch.setattr(AllocatedBallet, "loss", loss)
+        monkeypatch.setattr(SATPrediction, "loss", loss)
         assert train_run(run, quiet=True).num_timesteps == 12
 
 
@@ -216,14 +207,6 @@ def test_checkpoint_of_another_run_is_refused(tmp_path):
         assert file.exists()
 
 
-def test_checkpoint_of_another_width_is_refused(tmp_path):
-    learner = make_run_learner(SMALL)
-    learner.save(tmp_path / CHECKPOINT, {})
-    (tmp_path / "config.json").write_text(json.dumps(with_overrides(SMALL, [("policy.dim", 16)]).to_json()))
-    with run_of(tmp_path) as run, pytest.raises(ValueError, match=r"does not fit the policy, 'model\..*' must be"):
-        trained_model(run)
-
-
 def test_sentences_of_another_encoder_are_refused(tmp_path):
     text_config = with_overrides(ALLOCATED, [("policy.allocation.task_input", "text")])
     make_run_learner(text_config).save(tmp_path / CHECKPOINT, {})
@@ -234,19 +217,6 @@ def test_sentences_of_another_encoder_are_refused(tmp_path):
         pytest.raises(ValueError, match=r"was trained on sentences of 1024 numbers .* got an encoder of 64"),
     ):
         trained_model(run)
-
-
-def test_cut_checkpoint_is_named(tmp_path):
-    learner = make_run_learner(SMALL)
-    file = tmp_path / CHECKPOINT
-    learner.save(file, {})
-    data = file.read_bytes()
-    for share in (0.3, 0.9):
-        file.write_bytes(data[: int(share * len(data))])
-        with pytest.raises(ValueError, match="not a whole checkpoint"):
-            learner.load(file, {})
-    with pytest.raises(FileNotFoundError, match="no checkpoint at"):
-        learner.load(tmp_path / "none.zip", {})
 
 
 def test_checkpoints_of_other_learners_are_refused(tmp_path):
@@ -275,18 +245,6 @@ def test_wrong_settings_are_known_before_a_run():
             check_config(with_overrides(SMALL, pairs))
 
 
-def test_wrong_allocation_is_named():
-    for name, value, message in (
-        ("rate", 0.0, "rate must be > 0"),
-        ("task_input", "number", "unknown task_input 'number'"),
-        ("split", 3, "split must be an integer of 0 to 2, got 3"),
-        ("epsilon", 1.0, "unknown setting 'epsilon' of allocation"),
-    ):
-        text = [("policy.allocation.task_input", "text")] if name == "split" else []
-        with pytest.raises(ValueError, match=message):
-            make_run_model(with_overrides(ALLOCATED, [*text, (f"policy.allocation.{name}", value)]))
-
-
 def test_settings_of_words_need_words():
     for name, value in (("split", 1), ("encoder", {"features_dim": 64})):
         with pytest.raises(ValueError, match=f"{name} must be left out where task_input is 'task', got {value}"):
@@ -299,24 +257,11 @@ def test_own_dance_and_allocation_do_not_go_together():
         make_run_model(with_overrides(SMALL, [("env", "memenvs/RoomBallet-Opposite-v0"), ("policy", settings)]))
 
 
-def test_if_everything_is_kept_there_is_no_strategy_to_choose():
-    message = r"allocation must be left out where all visits are kept, got \{\} with memory"
-    for task, settings in (("FIFO", {"memory": "dnc-first"}), ("MultiTask", {"capacity": None}), ("Next", {})):
-        with pytest.raises(ValueError, match=message):
-            make_prediction_model(f"memenvs/RoomBallet-{task}-v0", {}, {**settings, "allocation": {}})
-
-
-def test_only_a_visit_can_be_known_to_be_kept():
-    settings = {"layers": 1, "capacity": 9, "allocation": {"only_kept": True}}
-    with pytest.raises(ValueError, match="only_kept must be False in a task with questions about rooms"):
-        make_run_model(with_overrides(SMALL, [("env", "memenvs/RoomBallet-Next-v0"), ("policy", settings)]))
-
-
 def test_answers_are_learned_from_what_is_kept_and_strategies_from_all():
     model = make_run_model(with_overrides(ALLOCATED, [("policy.allocation.only_kept", True)]))
-    assert isinstance(model, AllocatedBallet)
+    assert isinstance(model, SATPrediction)
     batch = model.sample(16, np.random.default_rng(0))
-    episodes = batch.episodes
+    episodes = batch.episodes.episodes
     kept = np.array(
         [
             retained(episodes.visit_place[b : b + 1], STRATEGIES[batch.strategies[b]], 9)[0, episodes.query_visit[b]]
@@ -324,7 +269,7 @@ def test_answers_are_learned_from_what_is_kept_and_strategies_from_all():
         ]
     )
     assert 0 < kept.sum() < 16
-    losses, _ = model._losses_and_correct(batch)
+    _, losses = model.answer(batch)
     q = model.allocator(batch.task_vectors).detach()[torch.arange(16), torch.from_numpy(batch.strategies)]
     wrong = ((-losses.detach() - q) ** 2).mean()
     total, log = model.loss(batch)
@@ -334,53 +279,22 @@ def test_answers_are_learned_from_what_is_kept_and_strategies_from_all():
 
 def test_exploration_is_for_learning_only():
     model = make_run_model(with_overrides(ALLOCATED, [("policy.allocation.epsilon_steps", 100)]))
-    assert isinstance(model, AllocatedBallet)
+    assert isinstance(model, SATPrediction)
     best = model.allocator.best(model.held_out_vectors[:, 0]).numpy()
     explored, late = (model.sample(4000, np.random.default_rng(1), "train", step) for step in (0, 100))
     for split in ("validation", "test"):
         greedy = model.sample(4000, np.random.default_rng(1), split)
-        np.testing.assert_array_equal(greedy.strategies, best[greedy.episodes.task_id])
+        np.testing.assert_array_equal(greedy.strategies, best[greedy.episodes.tasks])
     for batch, share in ((explored, 0.25), (late, 0.8 + 0.2 / 4)):
-        assert (batch.strategies == best[batch.episodes.task_id]).mean() == pytest.approx(share, abs=0.03)
-
-
-def test_the_dancers_own_dance_is_learned_along_and_does_not_count():
-    """The loss is the sum of both; the accuracy is that of the answers."""
-    model = make_run_model(
-        with_overrides(
-            SMALL,
-            [
-                ("env", "memenvs/RoomBallet-Next-v0"),
-                ("policy", {"dim": 32, "layers": 2, "mlp_dim": 32, "own_layers": 1}),
-            ],
-        )
-    )
-    batch = model.sample(6, np.random.default_rng(0))
-    episodes = batch.episodes
-    ring = [0, 1, 2, 5, 8, 7, 6, 3]
-    for room, label, dances in zip(episodes.query_place, episodes.label, episodes.room_dance, strict=True):
-        assert label == dances[ring[(ring.index(room) + 1) % 8]]
-    own = [dances[room] for room, dances in zip(episodes.query_place, episodes.room_dance, strict=True)]
-    answers, of_dancer = (each.detach().log_softmax(1).numpy() for each in model.model.logits(episodes))
-    loss, log = model.loss(batch)
-    answer_loss = -answers[range(6), episodes.label].mean()
-    dancer_loss = -of_dancer[range(6), own].mean()
-    assert loss.item() == pytest.approx(answer_loss + dancer_loss, rel=1e-5)
-    assert log["answer_loss"] == pytest.approx(answer_loss, rel=1e-5)
-    assert log["accuracy"] == (answers.argmax(1) == episodes.label).mean()
-    assert log["own_accuracy"] == (of_dancer.argmax(1) == own).mean()
-    with torch.no_grad():
-        scores = model.scores(batch)
-    np.testing.assert_array_equal(scores["accuracy"], answers.argmax(1) == episodes.label)
-    np.testing.assert_allclose(scores["loss"].mean(), answer_loss, rtol=1e-5)
+        assert (batch.strategies == best[batch.episodes.tasks]).mean() == pytest.approx(share, abs=0.03)
 
 
 def test_command_line(tmp_path, capsys):
     changes = ["--total_steps", "4", "--eval_trials", "20", "--supervised.validation_episodes", "10"]
-    assert main(["train", "ballet-smoke", "--out", str(tmp_path / "run"), *changes]) == 0
+    assert main(["train", *ARGUMENTS, "--out", str(tmp_path / "run"), *changes]) == 0
     assert "agent      accuracy: " in capsys.readouterr().out
     for extended in ("6", "6"):  # the second has nothing to do
-        command = ["train", "ballet-smoke", "--out", str(tmp_path / "run"), *changes, "--total_steps", extended]
+        command = ["train", *ARGUMENTS, "--out", str(tmp_path / "run"), *changes, "--total_steps", extended]
         assert main([*command, "--resume", "--no-evaluate", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["steps"] == 6
     assert main(["evaluate", str(tmp_path / "run"), "--trials", "10", "--name", "other", "--json"]) == 0
@@ -399,10 +313,7 @@ def test_command_line(tmp_path, capsys):
 @pytest.mark.slow
 def test_two_processes_learn_what_one_does(tmp_path):
     """Gradients of a shared batch and a whole run against one process; both processes have the same bits."""
-    with socket.socket() as found:
-        found.bind(("localhost", 0))
-        port = found.getsockname()[1]
-    variables = {"WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
+    variables = {"WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": free_port(), "OMP_NUM_THREADS": "1"}
     started = [
         Python(
             *("-m", "tests.agents.algorithms.supervised_processes", str(tmp_path)),
@@ -413,7 +324,7 @@ def test_two_processes_learn_what_one_does(tmp_path):
     assert [process.wait().returncode for process in started] == [0, 0]
     alone = make_run_learner(ALLOCATED)
     model = alone.model
-    assert isinstance(model, BalletPrediction)
+    assert isinstance(model, SATPrediction)
     loss, _ = model.loss(model.sample(8, np.random.default_rng(0)))
     loss.backward()
     gradients = [load_file(tmp_path / f"gradient.{rank}.safetensors") for rank in range(2)]

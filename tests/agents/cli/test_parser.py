@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 import memenvs.agents
-from memenvs.agents.__main__ import main
-from memenvs.agents.cli.parser import make_parser
-from memenvs.cli import make_parser as make_environments_parser
+from memenvs.cli import main, make_parser
+from memenvs.cli.parser import Parser
 
 
 def test_every_public_name_is_there() -> None:
@@ -32,6 +31,36 @@ def test_help_explains_the_steps(capsys: pytest.CaptureFixture[str]) -> None:
     assert "batches with supervised, updates with imitation" in text
 
 
+def test_arguments_are_declared_by_their_help() -> None:
+    parser = Parser(prog="some")
+    parser.add_text("""
+file FILE?: the file
+--count N=3: how many, of which 95 %
+    are shown
+--kind a|b=a: one of two
+--names METRIC+: names
+--word TEXT*: a word
+--out OUT_FILE!: the result
+--quick: a flag
+
+The end,
+in two lines.
+""")
+    arguments = parser.parse_args(["--out", "x/y", "--names", "p", "q", "--word", "1", "--word", "2"])
+    assert vars(arguments) == {
+        "file": None, "count": 3, "kind": "a", "names": ["p", "q"], "word": ["1", "2"], "out": Path("x/y"),
+        "quick": False, "settings": [],
+    }  # fmt: skip
+    assert vars(parser.parse_args(["z", "--out", "x", "--quick"]))["file"] == "z"
+    assert " ".join(parser.format_help().split("--count")[-1].split()).startswith(
+        "N how many, of which 95 % are shown (default: 3) --kind {a,b} one of two (default: a)"
+    )
+    assert parser.format_help().endswith("The end, in two lines.\n")
+    for wrong in ([], ["--out", "x", "--count", "0"], ["--out", "x", "--kind", "c"], ["--out", "x", "--a.b", "1"]):
+        with pytest.raises(SystemExit, match="2"):
+            parser.parse_args(wrong)
+
+
 def test_options_of_several_values_leave_the_arguments_that_usage_prints_after_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -40,15 +69,15 @@ def test_options_of_several_values_leave_the_arguments_that_usage_prints_after_t
         Path(name).mkdir()
     runs = [Path("one"), Path("two")]
     for line in ("--policies agent random one two --maps 1", "--maps 1 one two --policies agent random"):
-        options, rest = make_parser().parse_known_args(["paths", *line.split()])
-        assert (options.folders, options.policies, options.maps, rest) == (runs, ["agent", "random"], 1, [])
-    options, _ = make_parser().parse_known_args(["pack", "--out", "t", "--metrics", "return", "spl", "one", "two"])
+        options = make_parser().parse_args(["paths", *line.split()])
+        assert (options.folders, options.policies, options.maps) == (runs, ["agent", "random"], 1)
+    options = make_parser().parse_args(["pack", "--out", "t", "--metrics", "return", "spl", "one", "two"])
     assert (options.metrics, options.folders) == (["return", "spl"], runs)
     for line in ("--lengths 1 2 q.json", "q.json --lengths 1 2", "--lengths 1 2 --split test q.json"):
-        arguments = make_environments_parser().parse_args(["verbalization", "questions", *line.split()])
+        arguments = make_parser().parse_args(["verbalization", "questions", *line.split()])
         assert (arguments.lengths, arguments.out) == ([1, 2], "q.json")
     with pytest.raises(SystemExit, match="2"):
-        make_environments_parser().parse_args(["verbalization", "questions", "--lengths", "x", "q.json"])
+        make_parser().parse_args(["verbalization", "questions", "--lengths", "x", "q.json"])
     assert "argument --lengths: must be an integer of at least 1, got 'x'" in capsys.readouterr().err
 
 
@@ -56,7 +85,7 @@ def test_mistakes_and_lists_need_no_torch(tmp_path: Path) -> None:
     (tmp_path / "config.json").touch()
     code = """
 import contextlib, io, sys
-from memenvs.agents.__main__ import main
+from memenvs.cli import main
 mistakes = (
     ["train", "demo", "--env", "memenvs/Darkrom-v0"], ["train", "demo", "--out", sys.argv[1]],
     ["train", "nope"], ["train", "demo", "--ppo.n_epoch", "2"],
@@ -76,6 +105,22 @@ print(status, [name for name in ("torch", "numba", "stable_baselines3", "matplot
 """
     done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == f"{[2] * 15 + [0, 0] + [2, 2, 0]} []"
+
+
+def test_commands_name_the_extra_where_pytorch_is_missing(tmp_path: Path) -> None:
+    code = """
+import sys
+sys.modules["torch"] = None  # as if it were not installed
+from memenvs.cli import main
+assert main(["list", "Darkroom-v0"]) == main(["presets", "demo"]) == 0
+for command in (["train", "ci-smoke"], ["certify", "Darkroom-v0", "--train", "65536"]):
+    assert main(command) == 2
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    message = "error: needs torch; install it with: pip install 'memenvs[agents]'"
+    assert done.stderr.splitlines() == [f"memenvs train: {message}", f"memenvs certify: {message}"]
+    assert not any(tmp_path.iterdir())
 
 
 def test_outputs_are_checked_before_anything_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,7 +149,7 @@ def test_outputs_are_checked_before_anything_else(tmp_path: Path, capsys: pytest
 
 
 def test_a_reader_that_leaves_early() -> None:
-    command = f"{sys.executable} -m memenvs.agents presets | true"
+    command = f"{sys.executable} -m memenvs presets | true"
     done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -115,30 +160,15 @@ def test_wrong_arguments_are_named_in_one_line(capsys: pytest.CaptureFixture[str
         "evaluate run --demonstrations -1": "argument --demonstrations: must be an integer of at least 0, got '-1'",
         "paths run --seed x": "argument --seed: must be an integer of at least 0, got 'x'",
         "probe run --count 1.5": "argument --count: must be an integer of at least 1, got '1.5'",
-        "report": "the following arguments are required: folder; see python -m memenvs.agents report --help",
-        "tarin demo": "argument COMMAND: unknown 'tarin'; did you mean 'train'? Choose from ['train', ",
+        "report": "the following arguments are required: RUN; see memenvs report --help",
+        "tarin demo": "argument COMMAND: unknown 'tarin'; did you mean 'train'? Choose from ['list', ",
         "report run --ot x": "did you mean '--out'?",
-        "presets demo darkroom": "python -m memenvs.agents: error: unknown arguments: darkroom",
-        "report run --nope": "python -m memenvs.agents report: error: unknown option '--nope'; choose from ['-h', ",
+        "presets demo darkroom": "memenvs: error: unrecognized arguments: darkroom",
+        "train demo --n_envs": "memenvs train: error: argument --n_envs: must have a value",
+        "report run --nope": "memenvs report: error: unknown option '--nope'; choose from ['-h', ",
     }.items():
         with pytest.raises(SystemExit) as end:
             main(command.split())
         assert end.value.code == 2
         error = capsys.readouterr().err
         assert message in error and error.count("\n") == 1
-
-
-def test_messages_name_the_program_that_was_called(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for path, program in (
-        ("/usr/bin/memenvs-agents", "memenvs-agents"),
-        ("memenvs-agents.exe", "memenvs-agents"),
-        ("/memenvs/agents/__main__.py", "python -m memenvs.agents"),
-    ):
-        monkeypatch.setattr(sys, "argv", [path])
-        with pytest.raises(SystemExit):
-            main(["report", "--help"])
-        assert capsys.readouterr().out.startswith(f"usage: {program} report ")
-        assert main(["presets", "nope"]) == 2
-        assert capsys.readouterr().err.startswith(f"{program} presets: error: ")

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from memenvs.agents import make_vec_env
 from memenvs.agents.encoders import EpisodicQAEncoder
-from tests.agents.learners import act, learner
 
 SMALL: dict[str, Any] = {"scale": "smoke", "frames_per_step": 4}
 
@@ -54,17 +53,6 @@ def test_every_part_counts_and_padding_does_not(settings: dict[str, Any]) -> Non
     torch.testing.assert_close(encoder(streaming | noise), encoder(streaming))
     words = answering["query"].flip(1)  # the order of words counts
     assert not torch.allclose(encoder(answering | {"query": words}), encoder(answering))
-
-
-@pytest.mark.slow
-def test_answers_are_cloned() -> None:
-    """The log likelihood of the oracle's answers rises in a few updates of PPO."""
-    env = make_vec_env("memenvs/EpisodicQA-Tiny-v0", 8, seed=0, **SMALL)
-    extractor = {"features_extractor_class": "EpisodicQAEncoder", "features_extractor_kwargs": {"frame_dim": 32}}
-    model = learner("lstm", env=env, policy_kwargs=extractor, cloning_steps=10**6, n_updates=1, max_grad_norm=1.0)
-    before = act(model).rollout_buffer.log_probs.mean()
-    model.learn(12 * 8 * model.config.n_steps)
-    assert model.rollout_buffer.log_probs.mean() > before / 3, before
 
 
 def test_wrong_settings_are_named() -> None:

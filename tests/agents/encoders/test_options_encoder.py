@@ -47,17 +47,6 @@ def test_an_option_by_hand() -> None:
     torch.testing.assert_close(found[:, 6:], observations["direction"])
 
 
-def test_the_order_of_options_and_of_words() -> None:
-    encoder, observations = OptionsEncoder(SPACE, **WIDTHS), batch()
-    order = torch.tensor([2, 0, 1])
-    other = observations | {
-        "candidates": observations["candidates"][:, order],
-        "instruction": observations["instruction"].flip(1),
-    }
-    options = encoder(observations)[:, :6].unflatten(1, (3, 2))
-    torch.testing.assert_close(encoder(other)[:, :6].unflatten(1, (3, 2)), options[:, order])
-
-
 def test_masks_are_left_out_and_the_text_is_not() -> None:
     encoder, observations = OptionsEncoder(SPACE, **WIDTHS), batch()
     before = encoder(observations)

@@ -87,14 +87,6 @@ def test_a_calibrated_decoder_starts_near_the_mean_view_and_lets_vectors_through
             assert ((share > 0.02) & (share < 0.98)).float().mean() > 0.9, layer
 
 
-def test_decoders_give_pictures_of_the_right_form() -> None:
-    vectors = 100 * torch.randn(3, 8, generator=torch.Generator().manual_seed(0))
-    for decoder, shape in ((PatchDecoder(8), (3, 16, 16, 3)), (ViewDecoder(8, 6), (3, 6, 84, 84, 3))):
-        shown = decoder(vectors)
-        assert shown.shape == shape
-        assert 0.0 <= shown.min() < 0.4 < 0.6 < shown.max() <= 1.0
-
-
 def test_patches_are_those_of_the_transposed_convolutions() -> None:
     torch.manual_seed(0)
     decoder = PatchDecoder(8)

@@ -12,7 +12,6 @@ from stable_baselines3.common.preprocessing import is_image_space
 from torch import Tensor, nn
 
 from memenvs.agents.encoders import SceneEncoder
-from memenvs.agents.encoders.scene_encoder import QuarterResNet18
 from memenvs.agents.policies.memory_policy import MemoryPolicy
 
 POSE_BOUND = np.array([np.inf, np.inf, np.pi], np.float32)
@@ -57,18 +56,6 @@ def test_parameters_of_the_quarter_resnet() -> None:
     for key, channels, published in (("rgb", 3, 1_095_376), ("depth", 2, 1_094_592), ("semantic", 40, 1_124_384)):
         stem = 49 * channels * 16 + 2 * 16
         assert count(made.parts[key]) == stem + stages + (128 * 6 * 8 + 1) * 64 == published
-
-
-def test_the_quarter_resnet_keeps_its_size_through_the_first_stage() -> None:
-    network = QuarterResNet18(3, 48, 64, 64)
-    shapes = []
-    x = torch.rand(2, 3, 48, 64)
-    for layer in network:
-        x = layer(x)
-        shapes.append(tuple(x.shape[1:]))
-    maps = [shape for shape in shapes if len(shape) == 3]
-    assert maps == [(16, 48, 64)] * 5 + [(32, 24, 32)] * 2 + [(64, 12, 16)] * 2 + [(128, 6, 8)] * 2
-    assert shapes[-1] == (64,)
 
 
 def test_any_size_of_image() -> None:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from torch import nn
 
 from memenvs.agents import make_vec_env
 from memenvs.agents.encoders import SymbolicEncoder, load_symbolic_encoder, make_encoder
@@ -16,7 +15,7 @@ from memenvs.agents.encoders.symbolic_dataset import SymbolicDataset, draw_symbo
 from memenvs.agents.encoders.symbolic_encoder import WEIGHTS, area_of, pixels_of, save_symbolic_encoder
 from memenvs.agents.encoders.symbolic_pretraining import SymbolicPretrainingConfig, predict, pretrain_symbolic
 from memenvs.agents.presets import find_preset
-from memenvs.agents.presets.pretrained import load_pretrained
+from memenvs.agents.presets.pretrained import load_pretrained, pretrained_config
 from memenvs.houses.worlds import make_house_world
 
 
@@ -62,17 +61,6 @@ def test_outputs_by_hand(network: SymbolicEncoder) -> None:
     assert areas[:, 3].tolist() == pytest.approx([expected] * 3, abs=1e-4)
     assert areas[:, :3].eq(0).all() and areas[:, 4:].eq(0).all()
     assert network(images)[:, 20:].tolist() == network.see(images).rays.clamp(0, 1).tolist()
-
-
-def test_it_costs_fewer_than_two_million_multiply_adds(network: SymbolicEncoder) -> None:
-    counts = []
-    for layer in network.modules():
-        if isinstance(layer, nn.Conv2d | nn.Linear):
-            layer.register_forward_hook(
-                lambda layer, _, out: counts.append(out.numel() * layer.weight[0].numel())  # weights of one output
-            )
-    network(torch.from_numpy(pictures(1)))
-    assert len(counts) == 10 and 1.5e6 < sum(counts) < 1.7e6
 
 
 def test_areas_are_those_of_symbolic_observations() -> None:
@@ -139,7 +127,7 @@ def test_it_sees_small_objects_in_unseen_homes() -> None:
 
 
 def test_it_stands_in_for_symbolic_observations() -> None:
-    config = find_preset("extobjnav-small:pictures")
+    config = pretrained_config("extobjnav-small-pictures")
     env = make_vec_env(config.env, 3, seed=2, **config.env_kwargs)
     exact = find_preset("extobjnav-small")
     space = make_vec_env(exact.env, 3, seed=2, **exact.env_kwargs).observation_space
@@ -148,7 +136,7 @@ def test_it_stands_in_for_symbolic_observations() -> None:
     assert env.observation_space["symbolic"].shape == space["symbolic"].shape
     seen = env.reset()["symbolic"]
     assert seen.dtype == np.float16 and seen.min() >= 0 and seen.max() <= 1
-    policy = load_pretrained("extobjnav-small:pictures", device="cpu")
+    policy = load_pretrained("extobjnav-small-pictures", device="cpu")
     policy.check_env(env)  # learned from exact observations
     policy.encoder_fingerprint = "abc"  # learned from those of another encoder
     with pytest.raises(ValueError, match="encoder must be the one that was learned with"):
@@ -156,7 +144,7 @@ def test_it_stands_in_for_symbolic_observations() -> None:
 
 
 def test_an_encoder_of_another_frame_size_is_refused() -> None:
-    config = find_preset("extobjnav-small:pictures")
+    config = pretrained_config("extobjnav-small-pictures")
     for size in ((64, 64), (64, 48), (96, 128)):
         with pytest.raises(ValueError, match=rf"image_size must be \(48, 64\).* got \({size[0]}, {size[1]}\)"):
             make_vec_env(config.env, 1, **{**config.env_kwargs, "image_size": size})

@@ -57,11 +57,6 @@ def test_presence_is_the_maximum_over_strips(network):
         torch.testing.assert_close(logits, by_strip.max(0).values)
 
 
-def test_strips_go_from_left_to_right():
-    strips = VisualEncoder.pool_strips(torch.arange(8.0).view(1, 1, 8, 1).expand(1, 8, 8, 64)).view(STRIPS, 64)
-    assert strips[:, 0].tolist() == [1.0, 3.0, 5.0, 7.0]
-
-
 def test_larger_images_are_averaged(network):
     small = noise(2)
     large = small.repeat_interleave(2, 1).repeat_interleave(2, 2)
@@ -181,31 +176,6 @@ def test_encoders_need_our_ids_and_images():
         make_vec_env("CartPole-v1", 1, encoder="cnn")
     with pytest.raises(ValueError, match="an encoder needs observations with 'rgb'"):
         make_vec_env("memenvs/Darkroom-v0", 1, encoder="cnn")
-
-
-def test_a_policy_learns_from_features():
-    env = make_vec_env("memenvs/ExtObjNav-v0", 2, seed=0, encoder="cnn", **SMALL)
-    model = PartialUpdatePPO(
-        "MemoryPolicy",
-        env,
-        PPOConfig(n_steps=8, n_updates=2, batch_size=2),
-        policy_kwargs={
-            "memory_kwargs": {"layers": 1, "heads": 2, "dim": 16, "mlp_dim": 16, "max_episode_steps": 4},
-            "features_extractor_kwargs": {"widths": {"visual": 16, "goal": 8, "gps": 4}, "rectified": ["visual"]},
-        },
-        seed=0,
-        device="cpu",
-    )
-    before = {name: value.clone() for name, value in model.policy.state_dict().items()}
-    model.learn(16)
-    stored = model.rollout_buffer.observations
-    assert isinstance(stored, dict)
-    assert stored["visual"].dtype == torch.float16
-    assert stored["visual"].shape == (2, 8, 256)
-    assert stored["visual"].abs().sum() > 0
-    assert "rgb" not in stored
-    changed = {name for name, value in model.policy.state_dict().items() if not torch.equal(value, before[name])}
-    assert "features_extractor.parts.visual.1.weight" in changed
 
 
 def test_rectified_layer():

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch import Tensor
 
 from memenvs.agents import PartialUpdatePPO, make_vec_env
-from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.attention_figures import goals_figure
 from memenvs.agents.experiments.attention_patterns import describe_heads, describe_uniform
 from memenvs.agents.experiments.attention_probe import probe_run
@@ -21,69 +19,16 @@ from memenvs.agents.experiments.config import with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.memory import StepInputs
-from memenvs.agents.memory.relic import RelicConfig, RelicMemory, Sink
+from memenvs.agents.memory.relic import Sink
 from memenvs.agents.presets import find_preset
+from memenvs.cli import main
 from tests.agents.learners import darkroom, learner
-
-STEPS, STARTS = 13, (0, 4, 5, 9)
-
-
-def relic(**settings: Any) -> RelicMemory:
-    """Large random weights in float64."""
-    config = RelicConfig(
-        layers=2, heads=2, dim=8, mlp_dim=12, max_episode_steps=STEPS, cache_dtype="float64", **settings
-    )
-    memory = RelicMemory(8, config).to(torch.float64).eval()
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for parameter in memory.parameters():
-            parameter.copy_(0.5 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
-    return memory
+from tests.agents.memory.test_relic import T, by_definition, inputs, make
 
 
-def sequence() -> StepInputs:
-    start, trial = torch.zeros(1, STEPS, dtype=torch.bool), torch.zeros(1, STEPS, dtype=torch.bool)
-    start[0, list(STARTS)] = trial[0, 0] = True
-    embedding = torch.randn(1, STEPS, 8, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    return StepInputs(embedding, start, trial)
-
-
-def by_definition(memory: RelicMemory, x: StepInputs) -> Tensor:
-    """Attention (layers, heads, T, sinks + T) by the paper's equations, with a dense mask."""
-    config = memory.config
-    width, sinks = config.head_dim, 0 if config.sink == "none" else 1
-    episode = x.episode_start[0].cumsum(0)
-    since = torch.tensor([t - max(s for s in STARTS if s <= t) for t in range(STEPS)])
-    h = x.embedding[0] + memory.positions[1 + since]
-    sees = torch.ones(STEPS, STEPS, dtype=torch.bool).tril()
-    if not config.inter_episode:
-        sees &= episode[:, None] == episode
-    if config.sink == "token":
-        assert memory.sink_token is not None
-        h = torch.cat([(memory.sink_token + memory.positions[0])[None], h])
-        episode = torch.cat([torch.zeros(1, dtype=episode.dtype), episode])
-        sees = torch.nn.functional.pad(sees, (0, 0, 1, 0))  # the token sees nothing but itself
-    sees = torch.nn.functional.pad(sees, (sinks, 0), value=True)
-    rotation = torch.polar(
-        torch.ones(()).double(), episode[:, None] * 10_000.0 ** (-2 * torch.arange(width // 2).double() / width)
-    )
-    attention = []
-    for block in memory.blocks:
-        normed = h / (h.square().mean(-1, keepdim=True) + 1e-6).sqrt() * block.attention_norm.weight
-        q, k, v = (normed @ block.qkv.weight.T).view(len(h), 3, 2, width).permute(1, 2, 0, 3)
-        if config.inter_episode:
-            q, k = (torch.complex(*z.chunk(2, -1)) * rotation for z in (q, k))
-            q, k = (torch.cat([z.real, z.imag], -1) for z in (q, k))
-        if sinks and config.sink != "token":
-            zero = torch.zeros(2, width).double()
-            front = (zero if each is None else each for each in (block.sink_key, block.sink_value))
-            k, v = (torch.cat([each[:, None], z], 1) for each, z in zip(front, (k, v), strict=True))
-        scores = (q @ k.transpose(1, 2) / width**0.5).masked_fill(~sees, -torch.inf)
-        weights = scores.softmax(-1)
-        attention.append(weights[:, -STEPS:])
-        h = h + block.attention_out((weights @ v).transpose(0, 1).flatten(1))
-        h = h + block.mlp(h)
-    return torch.stack(attention)
+def first_row() -> StepInputs:
+    x = inputs()
+    return StepInputs(x.embedding[:1], x.episode_start[:1], x.trial_start[:1])
 
 
 def test_weights_are_those_of_the_whole_sequence() -> None:
@@ -94,10 +39,10 @@ def test_weights_are_those_of_the_whole_sequence() -> None:
 
 @torch.no_grad()
 def check_weights(sink: str, inter_episode: bool) -> None:
-    memory, x = relic(sink=sink, inter_episode=inter_episode), sequence()
-    expected = by_definition(memory, x)
+    memory, x = make(sink=sink, inter_episode=inter_episode), first_row()
+    expected = by_definition(memory, x)[2][0]
     state = memory.initial_state(1)
-    for t in range(STEPS):
+    for t in range(T):
         step = x.steps(t, t + 1)
         before = {key: value.clone() for key, value in state.items()}
         got = attention_weights(memory, step, state)
@@ -108,7 +53,7 @@ def check_weights(sink: str, inter_episode: bool) -> None:
 
 @torch.no_grad()
 def test_a_trial_that_begins_has_no_past() -> None:
-    memory, x = relic(), sequence()
+    memory, x = make(), first_row()
     state = memory.initial_state(1)
     for t in range(5):
         _, state = memory.step(x.steps(t, t + 1), state)

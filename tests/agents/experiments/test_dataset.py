@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memenvs.agents.__main__ import main
-from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import EVALUATION_SEED, trained_policy
-from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import find_preset
+from memenvs.cli import main
+from tests.agents.experiments.test_video import make_run
 
 minari = pytest.importorskip("minari", reason="needs minari: pip install 'memenvs[minari]'")
 
@@ -23,13 +22,6 @@ minari = pytest.importorskip("minari", reason="needs minari: pip install 'memenv
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
     return tmp_path / "datasets"
-
-
-def make_run(folder: Path, config: RunConfig) -> Path:
-    """A run with a checkpoint."""
-    with RunDirectory(folder, config) as run:
-        train_run(run, quiet=True)
-    return folder
 
 
 def call(capsys: pytest.CaptureFixture[str], *argv: str) -> dict:

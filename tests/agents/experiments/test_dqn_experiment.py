@@ -13,13 +13,14 @@ import pytest
 import torch
 
 from memenvs.agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, PPOConfig
-from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import BEST, CHECKPOINT, VALIDATION, RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_run, trained_policy
-from memenvs.agents.experiments.train import check_config, train_run
+from memenvs.agents.experiments.train import train_run
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator
 from memenvs.agents.vec_env import TrialVecEnv
+from memenvs.cli import main
+from tests.agents.learners import SHORT_COVERAGE
 from tests.processes import run_python
 
 SMALL = RunConfig(
@@ -39,6 +40,13 @@ SMALL = RunConfig(
     validation_kwargs={"split": "test"},
     validation_trials=8,
 )
+
+#: Command that trains a stage of Coverage in seconds.
+COVERAGE = [
+    "train",
+    "coverage-laptop",
+    *(each for item in SHORT_COVERAGE.items() for each in (f"--{item[0]}", str(item[1]))),
+]
 
 KILLED = """
 import os, sys
@@ -215,11 +223,13 @@ def test_evaluation_draws_its_actions(learner: str, tmp_path: Path, monkeypatch:
 def test_two_stages_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     few = ["--eval_trials", "2", "--dqn.capacity", "8", "--dqn.updates_per_collect", "2", "--json"]
-    short = ["--total_steps", "600", "--validation_trials", "0", "--no-evaluate"]
-    assert main(["train", "coverage-smoke:encoder", "--out", str(first), *few, *short]) == 0
+    short = ["--total_steps", "600", "--validation_trials", "0", "--no-evaluate", "--encoder_from", "null"]
+    for name, value in {"single_steps": "true", "freeze_features": "false", "freeze_previous_action": "false"}.items():
+        short += [f"--policy.{name}", value]
+    assert main([*COVERAGE, "--out", str(first), *few, *short]) == 0
     assert json.loads(capsys.readouterr().out)["steps"] == 600
     short = ["--total_steps", "1000", "--checkpoint_rollouts", "2"]
-    command = ["train", "coverage-smoke:smt", "--out", str(second), "--encoder_from", str(first), *few, *short]
+    command = [*COVERAGE, "--out", str(second), "--encoder_from", str(first), *few, *short]
     assert main(command) == 0
     result = json.loads(capsys.readouterr().out)["evaluation"]
     assert {"cells", "collisions", "return"} <= set(result["agent"]["metrics"])
@@ -244,7 +254,7 @@ def test_mistakes_are_one_line_and_leave_nothing(
     source = "encoder_from must be the run or checkpoint"
     for changes, message in {
         "--encoder_from null": f"{source} whose encoder is taken over where policy.freeze_features",
-        "": f"{source} of a first stage, there is none at runs/coverage-smoke-encoder-0; train it",
+        "": f"{source} of a first stage, there is none at runs/coverage-laptop-encoder-0; train it",
         "--total_steps 800": "total_steps must be above 800, which filling the replay can take (16 episodes of dqn.epi",
         "--n_envs 17": "dqn.capacity must be at least n_envs, 17, got 16",
         "--ppo.n_epochs 2": "'ppo.n_epochs' cannot be set: this run learns with dqn",
@@ -253,49 +263,7 @@ def test_mistakes_are_one_line_and_leave_nothing(
         "--policy.memory_kwargs.capacity 0": "capacity must be an integer of at least 1, got 0",
         "--validation_kwargs.split validate": "unknown split 'validate'",
     }.items():
-        assert main(["train", "coverage-smoke:smt", *changes.split()]) == 2, changes
+        assert main([*COVERAGE, *changes.split()]) == 2, changes
         error = capsys.readouterr().err
         assert message in error and error.count("\n") == 1, changes
         assert not any(tmp_path.iterdir())
-
-
-@pytest.mark.slow
-def test_a_second_stage_with_another_encoder(tmp_path: Path) -> None:
-    first = with_overrides(SMALL, [("policy.features_extractor_kwargs", {"widths": {"position": 8}})])
-    with RunDirectory(tmp_path / "first", first) as run:
-        train_run(run, quiet=True)
-    second = with_overrides(
-        SMALL, [("policy.freeze_features", True), ("policy.features_extractor_kwargs", {"widths": {"position": 4}})]
-    )
-    for source in (tmp_path / "first", tmp_path / "first" / CHECKPOINT):
-        wrong = replace(second, encoder_from=str(source))
-        with pytest.raises(
-            ValueError, match=r"first/.*\.zip: weights of another encoder: .* must be torch.float32 \(4"
-        ):
-            check_config(wrong)
-        with (
-            RunDirectory(tmp_path / f"second-{source.name}", wrong) as run,
-            pytest.raises(ValueError, match="weights of another enc"),
-        ):
-            train_run(run, quiet=True)
-        right = with_overrides(wrong, [("policy.features_extractor_kwargs", {"widths": {"position": 8}})])
-        check_config(right)
-    with RunDirectory(tmp_path / "second", right) as run:
-        train_run(run, quiet=True)
-    third = replace(right, encoder_from=str(tmp_path / "second"))
-    with pytest.raises(
-        ValueError, match=r"second/best.zip: must be of a learner that has learned its encoder, a first stage"
-    ):
-        check_config(third)
-
-
-def test_a_checkpoint_of_another_learner(tmp_path: Path) -> None:
-    with RunDirectory(tmp_path, replace(SMALL, learner=PPOConfig(n_steps=16, n_updates=2))) as run:
-        train_run(run, quiet=True)
-    text = json.dumps(SMALL.to_json())
-    (tmp_path / "config.json").write_text(text)
-    with (
-        RunDirectory(tmp_path) as run,
-        pytest.raises(ValueError, match="is of another run: algorithm must be 'EpisodeDQN', got 'Par"),
-    ):
-        train_run(run, quiet=True)

@@ -12,16 +12,17 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.paths import EpisodePath, compare_paths, curve_by_step, draw_path, play_paths
 from memenvs.agents.experiments.play import OraclePolicy
 from memenvs.agents.experiments.train import train_run
-from memenvs.agents.experiments.trial_evaluator import TrialEvaluator
 from memenvs.agents.presets import find_preset
+from memenvs.agents.presets.smt import first_stage
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
+from memenvs.cli import main
 from memenvs.resets import stream_seed
+from tests.agents.learners import SHORT_COVERAGE
 
 COVERAGE = {"split": "test", "modalities": ["pose"], "max_episode_steps": 12}
 ACTIONS = (0, 0, 1, 0, 0, 0, 2, 0, 0, 1, 0, 0)
@@ -76,16 +77,6 @@ def test_episodes_do_not_depend_on_the_policy_and_layouts_can_be_given() -> None
     for one, other in zip(first, second, strict=True):
         assert (one.seed, one.trial, one.layout) == (other.seed, other.trial, other.layout)
         np.testing.assert_array_equal(one.poses[0], other.poses[0])
-
-
-@pytest.mark.slow
-def test_the_first_episodes_are_those_of_the_evaluation() -> None:
-    kwargs = {**COVERAGE, "trial_episodes": None}
-    env = envs("memenvs/Coverage-v0", 3, **kwargs)
-    paths = play_paths(OraclePolicy(env), env, 3, "cells", layouts=range(46))
-    env = envs("memenvs/Coverage-v0", 3, **kwargs)
-    results = TrialEvaluator(env, 12, 3, layouts=range(46)).run(OraclePolicy(env))
-    assert [path.values[-1] for path in paths] == results.metrics["cells"][:, 0].tolist()
 
 
 def test_actions_are_drawn_or_most_likely() -> None:
@@ -147,7 +138,7 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_without_an_agent_no_training_is_needed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = replace(find_preset("coverage-smoke:encoder"), n_envs=2)
+    config = first_stage(with_overrides(find_preset("coverage-laptop"), [*SHORT_COVERAGE.items(), ("n_envs", 2)]))
     RunDirectory(tmp_path, config).close()
     command = ["paths", str(tmp_path), "--episodes", "2", "--maps", "1", "--metric", "distance", "--json"]
     assert main([*command, "--policies", "oracle", "random"]) == 0
@@ -193,7 +184,8 @@ def test_agents_of_several_runs_play_the_same_episodes(tmp_path: Path, capsys: p
 
 
 def test_wrong_names_and_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with RunDirectory(tmp_path, replace(find_preset("coverage-smoke:encoder"), n_envs=1)) as run:
+    config = first_stage(with_overrides(find_preset("coverage-laptop"), [*SHORT_COVERAGE.items(), ("n_envs", 1)]))
+    with RunDirectory(tmp_path, config) as run:
         for names, metric, message in (
             (["orcale"], None, "unknown policy 'orcale'"),
             (["random", "random"], None, "policies must be some of"),

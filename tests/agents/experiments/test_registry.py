@@ -16,11 +16,17 @@ from memenvs.agents.experiments import registry
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import algorithm_of
-from memenvs.agents.experiments.registry import Experiment, LearnerSpec, learners, register_learner
+from memenvs.agents.experiments.registry import (
+    Experiment,
+    LearnerSpec,
+    learners,
+    register_learner,
+    register_prediction,
+)
 from memenvs.agents.experiments.report import Report
 from memenvs.agents.experiments.run_report import write_report
 from memenvs.agents.experiments.train import check_config, train_run
-from memenvs.agents.verbalization.config import QuestionConfig
+from memenvs.agents.papers.emv.config import QuestionConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,10 +67,26 @@ def test_a_learner_of_another_package(tmp_path: Path, monkeypatch: pytest.Monkey
     with RunDirectory(tmp_path, config) as run:
         train_run(run)
         assert (tmp_path / "arms").read_text() == "3"
-        assert run.config.kind.make_experiment().evaluate(run, seed=4) == {"agent": 4}
+        assert run.config.make_experiment().evaluate(run, seed=4) == {"agent": 4}
         with RunDirectory(tmp_path / "ppo", RunConfig()) as other:
             page = write_report([run, other], tmp_path).read_text(encoding="utf-8")
         assert "1 bandits" in page and 'alt="learning"' in page
+
+
+def test_what_is_supervised_depends_on_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_PREDICTIONS", dict(registry._PREDICTIONS))
+    for _ in range(2):  # again has no effect
+        register_prediction("corridor/Corridor-v0", f"{__name__}:BanditExperiment")
+    config = RunConfig(env="corridor/Corridor-v0", learner=SupervisedConfig())
+    assert isinstance(config.make_experiment(), BanditExperiment)
+    for env, name in (("memenvs/RoomBallet-MVFO-v0", "SATExperiment"), ("memenvs/EpisodicQA-v0", "QuestionExperiment")):
+        assert type(replace(config, env=env).make_experiment()).__name__ == name
+    with pytest.raises(ValueError, match=r"env must be new, got 'memenvs/Ballet3D-v0', whose model is that of .*SAT"):
+        register_prediction("memenvs/Ballet3D-v0", f"{__name__}:BanditExperiment")
+    with pytest.raises(
+        ValueError, match="env must be one that can be learned by prediction, got 'memenvs/Darkroom-v0'"
+    ):
+        replace(config, env="memenvs/Darkroom-v0").make_experiment()
 
 
 def test_each_learner_has_its_key_in_json() -> None:
@@ -75,7 +97,7 @@ def test_each_learner_has_its_key_in_json() -> None:
         "supervised": SupervisedConfig(),
         "questions": QuestionConfig(),
     }
-    assert [learner.name for learner in learners()] == list(settings)
+    assert {learner.name for learner in learners()} == set(settings)
     for name, learner in settings.items():
         config = RunConfig(learner=learner)
         data = config.to_json()

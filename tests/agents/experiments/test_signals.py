@@ -21,7 +21,7 @@ pytestmark = pytest.mark.programs
 
 STOPPED = """
 import importlib, math, os, signal, sys
-from memenvs.agents.__main__ import main
+from memenvs.cli import main
 from memenvs.agents.experiments import callback
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.train import train_run
@@ -84,8 +84,8 @@ def content(folder: Path) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("config", "cases"),
     [
-        # of the fifth rollout, which follows 256 steps: in its update and in its steps, with a copy and without
-        (PPO, [(UPDATE, 66, 0.0, 256), (UPDATE, 66, 1e9, 320), (STEP, 36, 0.0, 256), (STEP, 3, 0.0, 0)]),
+        # in the update of the fifth rollout, which follows 256 steps, with a copy and without; in the first rollout
+        (PPO, [(UPDATE, 66, 0.0, 256), (UPDATE, 66, 1e9, 320), (STEP, 3, 0.0, 0)]),
         (SMALL, [(UPDATE, 18, 0.0, 384), (UPDATE, 23, 0.0, 512)]),
         (ALLOCATED, [(UPDATE, 7, 0.0, 7)]),
     ],

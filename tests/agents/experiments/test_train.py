@@ -15,55 +15,19 @@ import pytest
 import torch
 
 from memenvs.agents import PartialUpdatePPO, PPOConfig
-from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import CHECKPOINT, LOCK, RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_run, trained_policy
 from memenvs.agents.experiments.run_report import write_report
 from memenvs.agents.experiments.train import check_config, train_run
 from memenvs.agents.presets import find_preset
-from tests.processes import run_python
+from memenvs.cli import main
+from tests.agents.small_ballet import SMALL_BALLET
 
 SMALL = with_overrides(
     find_preset("ci-smoke"),
     [("total_steps", 3072), ("policy.memory_kwargs.dim", 16), ("policy.memory_kwargs.mlp_dim", 16), ("eval_trials", 4)],
 )
-
-KILLED = """
-import os, sys
-from memenvs.agents.experiments.callback import RunCallback
-from memenvs.agents.experiments.directory import RunDirectory
-from memenvs.agents.experiments.train import train_run
-save = RunCallback._on_rollout_start
-def die(self):
-    save(self)
-    if self.model.num_timesteps >= 2048 + 512:  # in the middle of a rollout, after the second checkpoint
-        os.kill(os.getpid(), 9)
-RunCallback._on_rollout_start = die
-with RunDirectory(sys.argv[1]) as run:
-    train_run(run, quiet=True)
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_run_resumes_with_the_same_bits(tmp_path: Path) -> None:
-    config = replace(SMALL, threads=1)
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    with RunDirectory(whole, config) as run:
-        train_run(run, quiet=True)
-    RunDirectory(killed, config).close()
-    done = run_python("-c", KILLED, str(killed))
-    assert done.returncode == -9, done.stderr
-    assert (killed / CHECKPOINT).read_bytes() != (whole / CHECKPOINT).read_bytes()
-    with RunDirectory(killed) as run:
-        train_run(run, quiet=True)
-        resumed = run.metrics()
-    assert (killed / CHECKPOINT).read_bytes() == (whole / CHECKPOINT).read_bytes()
-    with RunDirectory(whole) as run:
-        expected = run.metrics()
-    for name in expected:
-        if not name.startswith("time/"):  # clocks differ
-            assert resumed[name] == expected[name], name
 
 
 def test_runs_of_other_seeds_share_no_episode(tmp_path: Path) -> None:
@@ -181,9 +145,9 @@ def test_an_evaluation_has_the_threads_of_its_run(tmp_path: Path) -> None:
 
 def test_a_gpu_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    for name in ("ci-smoke", "ballet-smoke"):
+    for config in (SMALL, SMALL_BALLET):
         with pytest.raises(ValueError, match="device must be 'auto' or 'cpu' where PyTorch finds no GPU, got 'cuda:1'"):
-            check_config(replace(find_preset(name), device="cuda:1"))
+            check_config(replace(config, device="cuda:1"))
 
 
 def test_a_checkpoint_of_other_settings(tmp_path: Path) -> None:

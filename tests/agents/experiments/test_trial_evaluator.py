@@ -50,12 +50,6 @@ def test_metrics_are_numbers_that_measure_an_episode():
     assert set(TrialEvaluator(env, 5, 1).run(RandomPolicy(env.action_space)).metrics) == set(expected.split())
 
 
-def test_more_trials_than_environments_and_unfinished_episodes():
-    env = darkroom(3)
-    results = TrialEvaluator(env, 20, 7).run(RandomPolicy(env.action_space, 1))
-    assert results.metrics["return"].shape == (7, 2)  # the third episode is cut after 4 of its 8 steps
-
-
 def test_progress_rises_to_one():
     """Also if a trial ends long before its steps do, and if the last wave has more trials than are left to play."""
     for trial_episodes in (None, 1):
@@ -93,12 +87,6 @@ def test_trials_do_not_depend_on_the_policy(monkeypatch):
         shortest.append(results.metrics["length"].min())
     assert shortest[0] < 75 and shortest[1] == 150
     assert begun[:6] == begun[6:] and len(begun) == 12
-
-
-def test_trials_end_where_the_environment_ends_them():
-    env = darkroom(2, trial_episodes=2)
-    results = TrialEvaluator(env, 40, 2).run(RandomPolicy(env.action_space, 1))
-    assert results.metrics["return"].shape == (2, 2)
 
 
 def test_curve_by_hand():
@@ -257,20 +245,6 @@ def test_wrong_settings_are_named():
     ):
         with pytest.raises(ValueError, match=message):
             TrialEvaluator(darkroom(1), **{"n_steps": 5, "n_trials": 1, **kwargs})
-
-
-def test_a_policy_takes_its_most_likely_actions_if_wanted():
-    received: list[bool] = []
-
-    class Spy(Always):
-        def predict(self, observation, state=None, episode_start=None, deterministic=False):
-            received.append(deterministic)
-            return super().predict(observation, state, episode_start)
-
-    for deterministic in (False, True):
-        received.clear()
-        TrialEvaluator(darkroom(1), 8, 1, deterministic=deterministic).run(Spy(0))
-        assert set(received) == {deterministic}
 
 
 def test_trials_weigh_alike() -> None:

@@ -12,12 +12,12 @@ from PIL import Image
 from stable_baselines3 import PPO
 
 from memenvs.agents import make_vec_env
-from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.experiments.video import Screen, record_run
 from memenvs.agents.presets import find_preset
+from memenvs.cli import main
 from memenvs.cli.caption import BAR
 from tests.agents.learners import learner
 
@@ -94,9 +94,9 @@ def test_a_model_that_was_saved_in_python_is_recorded(tmp_path: Path, capsys: py
         ([str(tmp_path / "other.zip")], "other.zip: not a whole checkpoint"),
         ([str(tmp_path / "sb3.zip")], "sb3.zip: is a model of Stable-Baselines3 and must be one of this package"),
         ([*run[1:], "--env", "Darkroom-v0"], "--env goes with the file of a model, got Darkroom-v0 and the run"),
-        ([*run[1:], *settings], "--env_kwargs goes with the file of a model"),
-        ([str(tmp_path / "none.zip"), *game], "none.zip: no such file"),
-        ([str(tmp_path / "none.zip")], "none.zip: no such file"),
+        ([*run[1:], *settings], "--env_kwargs goes with an id or the file of a model"),
+        ([str(tmp_path / "none.zip"), *game], "argument TARGET: no such folder or file, and unknown id"),
+        ([str(tmp_path / "none.zip")], "argument TARGET: no such folder or file, and unknown id"),
     ):
         assert main(["record", *arguments]) == 2, arguments
         assert message in capsys.readouterr().err

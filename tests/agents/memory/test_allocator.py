@@ -11,14 +11,13 @@ import torch
 from memenvs.agents.algorithms.allocator_config import AllocatorConfig
 from memenvs.agents.encoders import make_text_encoder
 from memenvs.agents.memory.allocator import AdaptiveAllocator
-from memenvs.agents.sat.prediction import AllocationConfig
+from memenvs.agents.papers.sat.config import AllocationConfig
 from memenvs.room_ballet.descriptions import load_descriptions
 
 #: Reward of each strategy (columns) in each task: minus the loss of a reader, which is ln 8 for a guess.
 REWARDS = torch.tensor(
     [[0.0, -2.1, -1.4, -0.6], [-2.0, 0.0, -0.9, -1.6], [-1.5, -0.7, 0.0, -1.8], [-0.5, -1.7, -1.6, 0.0]]
 )
-NO_STRATEGY_YET = {"strategy": torch.full((2,), -1)}
 
 
 @pytest.fixture(autouse=True)

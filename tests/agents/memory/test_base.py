@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from dataclasses import FrozenInstanceError, replace
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from memenvs.agents.memory import EXTRA_INPUTS, Memory, StepInputs, make_memory
+from memenvs.agents.memory import StepInputs
 from memenvs.agents.memory.base import check_inputs, n_last_steps, step_ranges
 
 B, T, D = 2, 5, 3
@@ -33,13 +32,6 @@ def test_steps_are_sliced_in_every_field() -> None:
     assert inputs(pose=None, move=None).steps(0, 2).pose is None
     with pytest.raises(FrozenInstanceError):
         x.pose = None  # type: ignore[misc]
-
-
-def test_an_episode_or_a_trial_empties_the_memory() -> None:
-    flags = torch.tensor([[False, False, True, True]])
-    x = StepInputs(torch.zeros(1, 4, D), flags, torch.tensor([[False, True, False, True]]))
-    assert x.resets("trial").tolist() == [[False, True, False, True]]
-    assert x.resets("episode").tolist() == [[False, True, True, True]]
 
 
 def test_last_steps_and_segments_by_hand() -> None:
@@ -87,35 +79,3 @@ def test_inputs_of_a_wrong_shape_or_type_are_named() -> None:
     for changed, message in wrong:
         with pytest.raises(ValueError, match=message):
             check_inputs(inputs(**changed), D, uses_pose=True, uses_place=True, uses_move=True)
-
-
-def test_required_inputs_are_those_that_a_memory_uses() -> None:
-    by_hand = {"pose": (torch.float32, (3,)), "place": (torch.int64, ()), "move": (torch.int64, ())}
-    assert by_hand == EXTRA_INPUTS
-    memory = make_memory("none", D)
-    assert memory.required_inputs == ()
-    for used in itertools.product([True, False], repeat=3):
-        memory.uses_pose, memory.uses_place, memory.uses_move = used
-        assert memory.required_inputs == tuple(itertools.compress(by_hand, used))
-
-
-def test_a_memory_needs_its_three_calls() -> None:
-    with pytest.raises(TypeError, match=r"abstract methods '?forward'?, '?initial_state'?, '?step'?$"):
-        type("Forgetful", (Memory,), {})()
-
-
-def test_inherited_calls() -> None:
-    """Refilling needs no gradient, draws no dropout and leaves the mode; decisions are those of all steps."""
-    memory, x = make_memory("lstm", D, hidden_dim=4), inputs()
-    expected, after = memory(x)
-    modes: list[bool] = []
-    memory.register_forward_pre_hook(lambda module, _: modes.append(module.training))
-    for is_training in (True, False):
-        memory.train(is_training)
-        features, state = memory.prefill(x, memory.initial_state(B), last=2)
-        assert memory.training == is_training and modes.pop() is False
-        torch.testing.assert_close(features, expected[:, 3:])
-        assert not features.requires_grad and not state["cell"].requires_grad
-        torch.testing.assert_close(state["cell"], after["cell"])
-    decisions = memory.features_at(x, torch.tensor([[4, 0], [1, 1]]))
-    torch.testing.assert_close(decisions, torch.stack([expected[0, [4, 0]], expected[1, [1, 1]]]))

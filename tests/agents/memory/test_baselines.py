@@ -7,7 +7,6 @@ The defects of the release (ReLIC specification, B14 to B17) are named where a t
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -18,11 +17,11 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import Tensor
 
-from memenvs.agents import PartialUpdatePPO, PPOConfig, make_vec_env
+from memenvs.agents import PartialUpdatePPO, make_vec_env
 from memenvs.agents.algorithms.rollout_buffer import TrialRolloutBuffer
 from memenvs.agents.memory import State
 from memenvs.agents.policies.memory_policy import PREVIOUS_ACTION
-from tests.agents.learners import N, darkroom, learner, weights
+from tests.agents.learners import N, darkroom, learner
 
 CHUNK, HORIZON, TRIAL = 8, 5, 16  # episodes end at 5, 10, 15 and 16: within chunks
 CARRIED = ["lstm", "trxl"]
@@ -159,19 +158,6 @@ def test_each_worker_forgets_when_its_own_layout_changes(memory: str) -> None:
     torch.testing.assert_close(buffer.values, torch.stack(values, 1), atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("memory", CARRIED)
-def test_between_two_trials_a_run_resumes_exactly(memory: str, tmp_path: Path) -> None:
-    kwargs = {"memory_kwargs": {"dropout": 0.2}} if memory == "trxl" else {}
-    whole, first = (carried(memory, **kwargs) for _ in range(2))
-    whole.learn(2 * N * TRIAL)
-    first.learn(N * TRIAL)
-    first.save(tmp_path / "model.zip")
-    second = PartialUpdatePPO.load(tmp_path / "model.zip", carried(memory).env, "cpu")
-    second.learn(N * TRIAL, reset_num_timesteps=False)
-    assert not torch.equal(weights(first), weights(second))
-    assert torch.equal(weights(whole), weights(second))
-
-
 class Cue(gym.Env):
     """A cue in the first observation of a trial; each later step pays 1 for its action.
 
@@ -261,27 +247,6 @@ def test_credit_at_the_end_of_a_chunk_goes_on_in_the_same_trial() -> None:
         seen.clear()
         model.train()
         torch.testing.assert_close(seen[0][..., 2], rewards + 0.99 * after - values, atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("wrong", [{"n_updates": 4}, {"bootstrap_truncated": True, "n_updates": 1}])
-def test_credit_across_episodes_needs_their_order(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="credit_across_episodes must be False with bootstrap_truncated and where"):
-        PPOConfig(credit_across_episodes=True, **wrong)
-    PPOConfig(credit_across_episodes=True, n_updates=4, shuffle_episodes=False)
-
-
-@pytest.mark.parametrize(
-    ("full", "expected"), [(True, [(0, 8), (8, 16), (0, 24)]), (False, [(0, 8), (8, 16), (16, 24)])]
-)
-def test_without_a_full_update_every_step_is_learned_from_once(full: bool, expected: list[tuple[int, int]]) -> None:
-    model = learner("relic", full_update=full, n_epochs=1, batch_size=N)
-    seen: list[tuple[int, int]] = []
-    original = model._optimizer_step
-    model._optimizer_step = lambda rows, begin, end, targets: (  # type: ignore[method-assign]
-        seen.append((begin, end)) or original(rows, begin, end, targets)
-    )
-    model.learn(2 * N * 24)
-    assert seen == expected * 2
 
 
 def test_single_episodes() -> None:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch.utils.flop_counter import FlopCounterMode
 
 from memenvs.agents import EpisodeDQN
 from memenvs.agents.memory import Memory, StepInputs, make_memory
@@ -168,37 +167,17 @@ def test_recurrent_state_is_written_as_in_the_equations():
     for learned in (False, True):
         state = RecurrentState(4, learned)
         values = state.values(leaving)
-        first, mask = state.write(torch.zeros(2, 1, 4), new, leaving)
-        torch.testing.assert_close(first[:, 0], values.mean(1))
-        assert mask.all()
         if learned:
             assert not state.query.any()
             torch.nn.init.normal_(state.query)
+        first, mask = state.write(torch.zeros(2, 1, 4), new, leaving)
+        torch.testing.assert_close(first[:, 0], values.mean(1))  # whatever the query is
+        assert mask.all()
         query = state.query.expand(2, 4) if learned else before[:, 0]
         weights = torch.einsum("bd,bnd->bn", query, state.keys(leaving)).div(2.0).softmax(-1)
         candidate = torch.einsum("bn,bnd->bd", weights, values)
-        z = torch.nn.functional.linear(candidate, state.cell.weight_ih[4:8])
-        z = (z + torch.nn.functional.linear(before[:, 0], state.cell.weight_hh[4:8])).sigmoid()
         written, _ = state.write(before, old, leaving)
         torch.testing.assert_close(written[:, 0], state.cell(candidate, before[:, 0]))
-        assert ((written[:, 0] - before[:, 0]).abs() <= (1 - z) * 2 + (1 - z) * before[:, 0].abs() + 1e-5).all()
-
-
-def test_slots_compete_for_what_leaves():
-    """A slot that a vector does not choose stays as it is; slots start apart."""
-    slots = CompetingSlots(4, 3)
-    for layer in (slots.queries, slots.keys):
-        torch.nn.init.zeros_(layer.weight)
-    torch.nn.init.eye_(slots.keys.weight)
-    with torch.no_grad():
-        slots.places.copy_(200.0 * torch.eye(4)[:3])
-    before = torch.randn(1, 3, 4)
-    leaving = torch.eye(4)[None, 1:2]  # chooses slot 1
-    after, _ = slots.write(before, torch.ones(1, 3, dtype=torch.bool), leaving)
-    assert torch.equal(after[:, [0, 2]], before[:, [0, 2]])
-    torch.testing.assert_close(after[:, 1], slots.cell(slots.values(leaving)[:, 0], before[:, 1]))
-    fresh, mask = CompetingSlots(4, 3).write(torch.zeros(1, 3, 4), torch.zeros(1, 3, dtype=torch.bool), leaving)
-    assert mask.all() and all(not torch.allclose(a, b) for a, b in pairwise(fresh[0]))
 
 
 def test_slots_that_win_nothing_have_finite_gradients():
@@ -330,22 +309,6 @@ def test_number_of_vectors():
     assert defaults.vectors(defaults.initial_state(1))[0].shape[1] == make_memory("lstm-o1", 4).config.capacity
 
 
-def test_state_and_decision_do_not_grow():
-    """After 10 and after 100 episodes of 4 steps: equal numbers in the state, equal multiply-adds of a decision."""
-    for name in ("ct-lt", "ct-log", "lstm-o1"):
-        memory = make(name) if name in FORMS else make_subject(name, dim=8, capacity=12).memory
-        counts = []
-        for episodes in (10, 100):
-            x = steps(4 * episodes)
-            x = StepInputs(x.embedding.detach(), x.episode_start, x.trial_start)
-            x.episode_start[:, ::4] = True
-            _, state = memory.prefill(x, memory.initial_state(1), last=1)
-            with FlopCounterMode(display=False) as flops:
-                memory.step(x.steps(1, 2), state)
-            counts.append((flops.get_total_flops(), sum(value.numel() for value in state.values())))
-        assert counts[0] == counts[1] and counts[0][0] > 0, name
-
-
 def test_half_precision():
     """Under autocast the state stays in the precision of the weights, and the loss is finite."""
     for name in (*FORMS, "lstm-on"):
@@ -417,18 +380,6 @@ def test_the_loss_is_that_of_full_memories_alone():
     assert 2 * losses[0] == pytest.approx(losses[1])  # it is a mean over blocks
 
 
-def test_the_first_write_to_a_recurrent_state_is_a_plain_mean():
-    """Also where another query has been learned, for those sequences of a batch that have not written yet."""
-    torch.manual_seed(0)
-    state, leaving = RecurrentState(4, True), torch.randn(2, 3, 4)
-    torch.nn.init.normal_(state.query)
-    before = torch.cat([torch.zeros(1, 1, 4), torch.randn(1, 1, 4)])
-    written, _ = state.write(before, torch.tensor([[False], [True]]), leaving)
-    torch.testing.assert_close(written[0, 0], state.values(leaving[0]).mean(0))
-    weights = (state.keys(leaving[1]) @ state.query / 2).softmax(0)
-    torch.testing.assert_close(written[1], state.cell(weights[None] @ state.values(leaving[1]), before[1]))
-
-
 def test_slots_are_written_as_in_the_equations():
     """Three vectors leave at once: each shares itself out over the slots, and a slot changes by its mean share."""
     torch.manual_seed(0)
@@ -442,3 +393,5 @@ def test_slots_are_written_as_in_the_equations():
         updated = slots.cell(candidate[None], before[:, s])[0]
         expected = before[0, s] + shares[:, s].mean() * (updated - before[0, s])
         torch.testing.assert_close(after[0, s], expected)
+    fresh, _ = CompetingSlots(4, 3).write(torch.zeros(1, 3, 4), torch.zeros(1, 3, dtype=torch.bool), leaving)
+    assert all(not torch.allclose(a, b) for a, b in pairwise(fresh[0]))  # slots begin apart

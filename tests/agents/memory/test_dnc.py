@@ -8,16 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from memenvs.agents.memory import StepInputs
 from memenvs.agents.memory.dnc import (
     DNCConfig,
     DNCMemory,
-    MemoryWrite,
-    TemporalLink,
-    allocation,
-    content_addressing,
 )
 
 B, T, D = 2, 9, 3
@@ -165,52 +160,6 @@ def test_gradients_are_those_of_the_function(links: bool) -> None:
     torch.autograd.gradcheck(lambda x: memory(StepInputs(x, start, start))[0], x)
 
 
-def test_writes_and_links_by_hand() -> None:
-    def double(*numbers: Any) -> Tensor:
-        return torch.tensor([numbers], dtype=torch.float64, requires_grad=True)
-
-    ones = torch.ones(1, 2, 2, dtype=torch.float64, requires_grad=True)
-    arguments = ones, double(1.0, 0.5), double(1.0, 0.0), double(3.0, 4.0)
-    torch.testing.assert_close(MemoryWrite.apply(*arguments), double([3.0, 5.0], [2.0, 3.0]).detach(), rtol=0, atol=0)
-    torch.autograd.gradcheck(MemoryWrite.apply, arguments)
-
-    link, precedence, one = torch.zeros(1, 3, 3, dtype=torch.float64), double(0.0, 0.0, 0.0), torch.eye(3).double()
-    for cell in (1, 0, 2):
-        link = TemporalLink.apply(link, precedence, one[None, cell])
-        precedence = one[None, cell]
-    expected = torch.zeros(3, 3, dtype=torch.float64)
-    expected[0, 1] = expected[2, 0] = 1.0  # 0 was written right after 1, and 2 right after 0
-    torch.testing.assert_close(link[0], expected, rtol=0, atol=0)
-    again = TemporalLink.apply(link, precedence, one[None, 1])
-    expected[0, 1], expected[1, 2] = 0.0, 1.0  # what was written before 1's second time is forgotten
-    torch.testing.assert_close(again[0], expected, rtol=0, atol=0)
-    link = torch.rand(2, 3, 3, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
-    arguments = link, torch.rand_like(link[0, :2]), torch.rand_like(link[0, :2])
-    torch.autograd.gradcheck(TemporalLink.apply, [each.requires_grad_() for each in arguments])
-
-
-def test_free_cells_by_hand() -> None:
-    usage = torch.tensor([[0.5, 1.0, 0.0, 0.5], [1.0, 0.2, 0.4, 0.9], [0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]])
-    expected = torch.tensor(
-        [
-            [0.0, 0.0, 1.0, 0.0],  # one is free, and takes all
-            [0.0, 0.8, 0.2 * 0.6, 0.2 * 0.4 * 0.1],
-            [1.0, 0.0, 0.0, 0.0],  # all are: the first
-            [0.0, 0.0, 0.0, 0.0],  # none is
-        ]
-    )
-    torch.testing.assert_close(allocation(usage), expected)
-
-
-def test_similar_cells_by_hand() -> None:
-    memory = torch.tensor([[[2.0, 0.0], [0.0, 3.0], [0.0, 0.0], [-1.0, 0.0]]])
-    keys = torch.tensor([[[5.0, 0.0], [0.0, 0.0]]])
-    weights = content_addressing(memory, keys, torch.tensor([[math.log(2.0), 7.0]]))
-    cosines = torch.tensor([1.0, 0.0, 0.0, -1.0])  # whatever the lengths; 0 to an empty cell
-    expected = torch.stack([2**cosines / (2**cosines).sum(), torch.full((4,), 0.25)])
-    torch.testing.assert_close(weights[0], expected, atol=1e-5, rtol=0)
-
-
 def test_sizes_of_the_paper() -> None:
     config = DNCConfig()
     memory = DNCMemory(128, config)
@@ -247,27 +196,6 @@ def test_a_calibrated_dnc_writes_to_one_cell_and_reads_it_from_the_start(links: 
         assert least <= share.mean() <= most
         found = state["read_weights"].argmax(2) == cell[:, None]
         assert (found.float().mean() > 0.9) == is_calibrated
-
-
-def test_calibration_changes_keys_strengths_and_gates_alone() -> None:
-    memory = make()
-    before = memory._split(memory.interface.bias.detach().clone())
-    before_weight = memory.interface.weight.detach().clone()
-    memory.calibrate()
-    after = memory._split(memory.interface.bias.detach())
-    raised = {"read_strengths": 8.0, "write_strength": 8.0, "write_gate": 3.0, "allocation_gate": 3.0}
-    heads = memory.config.read_heads
-    for name, bias in before.items():
-        expected = bias + raised.get(name, 0.0)
-        if name.endswith("_key") or name == "read_keys":
-            expected = before["write_vector"].repeat(heads if name == "read_keys" else 1)
-        torch.testing.assert_close(after[name], expected, rtol=0, atol=0)
-    rows = memory._split(torch.arange(len(before_weight)))
-    for name, own in rows.items():
-        expected = before_weight[own]
-        if name.endswith("_key") or name == "read_keys":
-            expected = before_weight[rows["write_vector"]].repeat(heads if name == "read_keys" else 1, 1)
-        torch.testing.assert_close(memory.interface.weight[own], expected, rtol=0, atol=0)
 
 
 def test_wrong_settings_are_named() -> None:

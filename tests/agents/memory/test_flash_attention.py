@@ -68,18 +68,6 @@ def test_ragged_windows_are_packed(device, sinks):
         assert device == "cuda" or fake_flash_attn.calls["flash_attn_varlen_func"] == before + 1
 
 
-def test_packed_windows_are_counted_by_hand():
-    """Two runs in the first sequence, one in the second, each with the sink in front."""
-    first, last = torch.tensor([[1, 1, 3], [2, 2, 2]]), torch.tensor([[1, 2, 3], [3, 4, 5]])
-    packing = flash.pack_windows(first, last, 1, 6)
-    assert packing is not None
-    assert packing.keys.tolist() == [0, 1, 2, 0, 3, 6, 8, 9, 10, 11]
-    assert packing.query_ends.tolist() == [0, 2, 3, 6] and packing.key_ends.tolist() == [0, 3, 5, 10]
-    assert packing.longest == (3, 5) and packing.key_ends.dtype == torch.int32
-    steps = torch.arange(64)[None]
-    assert flash.pack_windows(steps, steps + 40, 0, 104) is None  # each query has another first key
-
-
 @pytest.mark.parametrize("sinks", [0, 1, 3])
 def test_a_decision_reads_the_cache(device, sinks):
     """One query in each sequence, with other numbers of steps; sinks are joined by the log-sum-exp."""
@@ -108,6 +96,8 @@ def test_what_it_cannot_do_is_left_to_pytorch(device):
     attend(*(each.float() for each in tensors(5, 5, "cpu")), causal=False, mask=window)
     attend(*tensors(5, 5, "cpu", width=12), causal=False, mask=window)
     assert fake_flash_attn.calls == before
+    steps = torch.arange(64)[None]
+    assert flash.pack_windows(steps, steps + 40, 0, 104) is None  # each query has another first key
 
 
 def test_a_memory_acts_and_learns_with_it(device, monkeypatch):

@@ -166,15 +166,6 @@ def test_learning_uses_the_poses_of_acting(frozen: bool) -> None:
     model.learn(48)
 
 
-def test_activation() -> None:
-    for name, kind in (("tanh", torch.nn.Tanh), ("relu", torch.nn.ReLU)):
-        made = policy(net_arch={"pi": [8], "vf": []}, activation=name)
-        assert isinstance(made.mlp_extractor.policy_net[1], kind)
-        assert made.json_kwargs()["activation"] == name
-    with pytest.raises(ValueError, match=r"unknown activation 'rleu'; did you mean 'relu'"):
-        policy(activation="rleu")
-
-
 SETTINGS: dict[str, dict[str, Any]] = {
     "smt": {"dim": 8, "heads": 2, "capacity": 4},
     "smt-factorized": {"dim": 8, "heads": 2, "n_centres": 3},

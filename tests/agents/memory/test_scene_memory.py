@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from memenvs.agents.memory import Memory, StepInputs, make_memory, scene_memory
 from memenvs.agents.memory.pooling import PoolingMemory
-from memenvs.agents.memory.scene_memory import SceneConfig, SceneMemory, embed_age, embed_relative_poses, group_sizes
+from memenvs.agents.memory.scene_memory import SceneMemory, embed_relative_poses
 from memenvs.agents.memory.smt import AttentionBlock, SMTMemory
 from memenvs.agents.memory.smt_factorized import FactorizedMemory, farthest_points
 
@@ -140,21 +140,6 @@ def check_decisions(memory: Memory, x: StepInputs, atol: float) -> None:
     torch.testing.assert_close(memory.features_at(x, at), chosen, atol=atol, rtol=0)
 
 
-def test_centres_may_come_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    memory, x = make("smt-factorized", n_centres=T), inputs()
-    own, generator = FactorizedMemory._centres, torch.Generator().manual_seed(2)
-
-    def shuffled(self: FactorizedMemory, psi: Tensor, absent: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        centres, absent = own(self, psi, absent)
-        order = torch.randperm(centres.shape[1], generator=generator)
-        return centres[:, order], None if absent is None else absent[:, order]
-
-    with torch.no_grad():
-        expected = memory(x)[0]
-        monkeypatch.setattr(FactorizedMemory, "_centres", shuffled)
-        torch.testing.assert_close(memory(x)[0], expected, atol=1e-9, rtol=0)
-
-
 def test_gradients_equal_those_of_a_plain_loop() -> None:
     x, at = inputs(), torch.tensor([[3, 16], [11, 10]])
     weight = torch.randn(B, 2, 8, dtype=torch.float64)
@@ -180,36 +165,11 @@ def test_relative_poses_by_hand() -> None:
     torch.testing.assert_close(got, expected, atol=1e-6, rtol=0)
 
 
-def test_ages_by_hand() -> None:
-    age = torch.tensor([0.0, 10.0])
-    got = embed_age(age, SceneConfig(tau=(1.0, 10.0)))
-    torch.testing.assert_close(got, torch.tensor([[1.0, 1.0], [math.exp(-10), math.exp(-1)]]))
-    assert embed_age(age, SceneConfig(time="none")).shape == (2, 0)
-    sines = embed_age(age, SceneConfig(time="sinusoidal"))
-    assert sines[0].tolist() == [0.0] * 8 + [1.0] * 8
-    assert float(sines[1, 0]) == pytest.approx(math.sin(10.0), abs=1e-6)
-    assert float(sines[1, 9]) == pytest.approx(math.cos(10.0 / 10_000 ** (1 / 8)), abs=1e-6)
-
-
 def moved(pose: Tensor, dx: float, dy: float, turn: float) -> Tensor:
     """Poses in a world that was rotated about the origin and then shifted."""
     x, y, heading = pose.unbind(-1)
     cos, sin = math.cos(turn), math.sin(turn)
     return torch.stack([cos * x - sin * y + dx, sin * x + cos * y + dy, heading + turn], -1)
-
-
-@torch.no_grad()
-def test_moving_the_world_changes_nothing() -> None:
-    x = inputs(torch.float32)
-    assert x.pose is not None
-    elsewhere = StepInputs(x.embedding, x.episode_start, x.trial_start, moved(x.pose, 8.0, -5.0, 2.0))
-    nearer = StepInputs(x.embedding, x.episode_start, x.trial_start, x.pose * torch.tensor([0.5, 0.5, 1.0]))
-    for name, variants in (VARIANTS | {"smt-causal": [{}, {"capacity": 4}]}).items():
-        for kwargs in variants:
-            memory = make(name, torch.float32, **kwargs)
-            expected = memory(x)[0]
-            torch.testing.assert_close(memory(elsewhere)[0], expected, atol=1e-5, rtol=0)
-            assert not torch.allclose(memory(nearer)[0][:, 1:], expected[:, 1:], atol=1e-3)
 
 
 def test_each_episode_may_have_a_frame_of_its_own_if_it_empties_the_memory() -> None:
@@ -256,33 +216,6 @@ def test_pooling_begins_with_the_present_in_half_of_its_features(poses: bool) ->
     assert changed[32:].mean() < 0.15
 
 
-def test_a_single_element_needs_no_queries_and_keys() -> None:
-    memory, x = make("smt", capacity=1), inputs()
-    assert isinstance(memory, SMTMemory)
-    assert memory.encoder is not None
-    before = memory(x)[0]
-    with torch.no_grad():
-        for block in (memory.encoder, memory.decoder):
-            for layer in (block.query, block.key):
-                layer.weight.normal_()
-    torch.testing.assert_close(memory(x)[0], before, atol=1e-12, rtol=0)
-    with torch.no_grad():
-        memory.encoder.value.weight.normal_()
-    assert not torch.allclose(memory(x)[0], before)
-
-
-def test_farthest_points_are_distinct_and_spread() -> None:
-    line = torch.tensor([[0.0], [1.0], [4.0], [10.0], [4.0], [9.0]])
-    first = farthest_points(line[None], None, 6)[0, :4].tolist()
-    assert first == [5, 0, 2, 1]  # 9, 0, 4 and, of two at a distance of 1, the first
-    same = torch.zeros(1, 5, 2)
-    assert sorted(farthest_points(same, None, 5)[0].tolist()) == [0, 1, 2, 3, 4]
-    absent = torch.tensor([[True, True, True, False, False, False], [False] * 6])
-    chosen = farthest_points(line.expand(2, -1, -1), absent, 4).tolist()
-    assert sorted(chosen[0][:3]) == [3, 4, 5]
-    assert chosen[1] == [5, 0, 2, 1]
-
-
 def test_farthest_points_equal_a_loop_over_exact_distances() -> None:
     """Also where points are absent, and far from the origin, where a large common part must not blur differences."""
     generator = torch.Generator().manual_seed(0)
@@ -300,6 +233,8 @@ def test_farthest_points_equal_a_loop_over_exact_distances() -> None:
                 chosen.append(int(nearest.argmax()))
             assert got[row, : len(chosen)].tolist() == chosen
     assert torch.equal(points, given[0]) and torch.equal(absent, given[1])
+    same = torch.zeros(1, 5, 2)  # no point is chosen twice
+    assert sorted(farthest_points(same, None, 5)[0].tolist()) == [0, 1, 2, 3, 4]
 
 
 def test_packed_decisions_equal_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,17 +250,6 @@ def test_packed_decisions_equal_one_by_one(monkeypatch: pytest.MonkeyPatch) -> N
         for other in results[1:]:
             for one, two in zip(results[0], other, strict=True):
                 torch.testing.assert_close(one, two, atol=1e-9, rtol=0)
-
-
-def test_groups_have_few_elements_and_little_padding() -> None:
-    assert group_sizes([1, 1, 2, 3, 3, 9, 20], 10) == [3, 2, 1, 1]
-    assert group_sizes([4], 1) == [1]
-    lengths = sorted(torch.randint(1, 501, (2048,), generator=torch.Generator().manual_seed(0)).tolist())
-    sizes = group_sizes(lengths, 2048)
-    assert sum(sizes) == len(lengths)
-    ends = torch.tensor(sizes).cumsum(0)
-    padded = sum(size * lengths[end - 1] for size, end in zip(sizes, ends.tolist(), strict=True))
-    assert padded < 1.02 * sum(lengths)
 
 
 def test_settings_are_checked() -> None:
@@ -357,12 +281,3 @@ def test_settings_are_checked() -> None:
     ]:
         with pytest.raises(ValueError, match=message):
             make_memory(name, 4, **setting)
-
-
-def test_poses_must_be_given() -> None:
-    x = inputs()
-    for name in ("smt", "smt-factorized", "smt-causal", "sm-pooling"):
-        memory = make(name)
-        for call in (memory, lambda y, memory=memory: memory.step(y.steps(0, 1), memory.initial_state(B))):
-            with pytest.raises(ValueError, match=r"pose must be \(2, (17|1), 3\), got None"):
-                call(StepInputs(x.embedding, x.episode_start, x.trial_start))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from memenvs.agents.memory import StepInputs, make_memory
 from memenvs.agents.memory.scene_memory import embed_relative_poses
-from memenvs.agents.memory.smt_causal import CausalMemory, RelativePoseBlock, pose_features, query_frames
+from memenvs.agents.memory.smt_causal import CausalMemory, RelativePoseBlock
 
 T, D, DIM, HEADS, BASE = 13, 5, 8, 2, 50.0
 
@@ -74,38 +74,6 @@ def check_features(capacity: int, dtype: torch.dtype, atol: float) -> None:
         torch.testing.assert_close(memory(x)[0][0], h, atol=atol, rtol=0)
 
 
-def test_a_frame_turns_pose_features_into_the_relative_pose() -> None:
-    generator = torch.Generator().manual_seed(0)
-    pose, now = 5.0 * torch.randn(2, 6, 3, generator=generator, dtype=torch.float64)
-    got = (query_frames(now) @ pose_features(pose)[..., None])[..., 0]
-    torch.testing.assert_close(got[..., :4], embed_relative_poses(pose, now), atol=1e-12, rtol=0)
-    distance = (pose - now)[..., :2].square().sum(-1) / 25.0
-    torch.testing.assert_close(got[..., 4], distance, atol=1e-12, rtol=0)
-
-
-def test_a_head_attends_to_the_step_nearest_to_its_point() -> None:
-    """Without content, a sharp head with its point 2 m ahead reads the step that was there; likewise to the right."""
-    block = RelativePoseBlock(DIM, HEADS)
-    with torch.no_grad():
-        for layer in (block.query, block.key, block.key_place, block.value_place):
-            layer.weight.zero_()
-        block.value.weight.copy_(torch.eye(DIM))
-        block.mix.weight.copy_(torch.eye(DIM))
-        block.log_sharpness.fill_(math.log(500.0))
-        block.centre.copy_(torch.tensor([[0.4, 0.0], [0.0, -0.4]]))  # 2 m ahead, 2 m to the right
-    # the last pose faces +y
-    pose = torch.tensor([[[3.0, 3.0, 0.0], [3.0, 7.0, 0.0], [5.0, 5.0, 0.0], [3.0, 5.0, math.pi / 2]]])
-    x = torch.eye(4).repeat(1, 2)[None]  # what a head reads is the number of the step
-    rotation = torch.ones(1, 4, DIM // HEADS), torch.zeros(1, 4, DIM // HEADS)
-    attended: list[Tensor] = []
-    block.finish = lambda x, each: attended.append(each) or x  # type: ignore[method-assign, func-returns-value]
-    keys_values = block.project(x, pose_features(pose), rotation)
-    block.attend_relative(x, keys_values, query_frames(pose), rotation, None)
-    first, second = attended[0][0, 3].chunk(2)
-    torch.testing.assert_close(first, torch.tensor([0.0, 1.0, 0.0, 0.0]), atol=1e-5, rtol=0)
-    torch.testing.assert_close(second, torch.tensor([0.0, 0.0, 1.0, 0.0]), atol=1e-5, rtol=0)
-
-
 def test_initial_points_are_around_the_robot() -> None:
     """Heads start with standard deviations of 0.5 m to 2 m, and points at 1.5 times as much; a block turns by 1 rad."""
     memory = make_memory("smt-causal", 5, dim=16, heads=4, layers=2)
@@ -139,8 +107,7 @@ def test_poses_are_as_exact_under_autocast() -> None:
     assert torch.equal(found, expected)
 
 
-@pytest.mark.parametrize("shift", [0, 1000])
-def test_only_the_age_of_steps_counts(shift: int) -> None:
+def test_only_the_age_of_steps_counts() -> None:
     """Features of a long trial depend on the newest steps within reach and not on its length."""
     torch.manual_seed(0)
     memory = make_memory("smt-causal", D, dim=DIM, heads=HEADS, capacity=3, layers=2).double()
@@ -151,7 +118,7 @@ def test_only_the_age_of_steps_counts(shift: int) -> None:
     state = memory.initial_state(1)
     _, state = memory(x.steps(0, 1), state)
     assert state is not None
-    state["length"] += shift
+    state["length"] += 1000
     for t in range(1, 8):
         features, state = memory.step(x.steps(t, t + 1), state)
     torch.testing.assert_close(features, expected[:, -1], atol=1e-10, rtol=0)

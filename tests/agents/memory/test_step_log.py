@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from memenvs.agents.memory.base import State
-from memenvs.agents.memory.step_log import append, empty_log, put, reserve, view_log
+from memenvs.agents.memory.step_log import append, empty_log, view_log
 
 
 class Lists:
@@ -93,26 +93,3 @@ def test_steps_are_copied_only_when_the_log_is_full() -> None:
         places.append(state["a"].data_ptr())
     moves = sum(one != other for one, other in itertools.pairwise(places))
     assert moves == (40 - 2 * capacity - 1) // (capacity + 1) + 1  # `capacity` - 1 old ones and a new one stay
-
-
-def test_one_step_is_put_behind_those_before_it() -> None:
-    capacity = 3
-    for appended in range(12):
-        state = empty_log(2, capacity, {"a": (1,), "b": (3, 2)}, torch.zeros(()))
-        for t in range(appended):
-            value = torch.full((2, 1, 1), 1.0 + t)
-            never = torch.zeros(2, 1, dtype=torch.bool)
-            state = append(state, {"a": value, "b": pairs(value)}, never, capacity)
-        kept = shown(state, capacity)
-        state = reserve(state, capacity, 1)
-        before = {name: value.clone() for name, value in state.items()}
-        end = int(state["end"][0])
-        new = torch.tensor([[[-1.0]], [[-2.0]]])
-        for n in range(min(appended, capacity - 1) + 1):
-            view = put(state, "b", pairs(new), n)
-            expected = [[*row[len(row) - n :], last] for row, last in zip(kept, (-1.0, -2.0), strict=True)]
-            assert view.shape == (2, 3, n + 1, 2) and view[:, 0, :, 1].tolist() == [
-                [-v for v in row] for row in expected
-            ]
-        changed = (state["b"] != before["b"]).any(-1).nonzero()[:, 2].unique().tolist()
-        assert changed == [end] and torch.equal(state["a"], before["a"]) and torch.equal(state["end"], before["end"])

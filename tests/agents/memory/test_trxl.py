@@ -93,15 +93,6 @@ def test_features_follow_the_definition(memory_length: int, monkeypatch: pytest.
 
 
 @torch.no_grad()
-def test_reach_is_layers_times_memory_length() -> None:
-    memory, x = make(layers=3, memory_length=2), inputs((0,))
-    before = memory(x)[0]
-    x.embedding[:, 4] += 1
-    moved = (memory(x)[0] - before).abs().sum(-1) > 0
-    assert moved.nonzero()[:, 1].unique().tolist() == list(range(4, 4 + 3 * 2 + 1))
-
-
-@torch.no_grad()
 def test_only_the_distance_of_a_step_matters() -> None:
     """No episode index, no mask at episodes, no step number: steps out of reach change nothing."""
     memory, x = make(memory_length=3), inputs((0,))
@@ -126,16 +117,6 @@ def test_no_gradient_through_the_memory() -> None:
     assert not touched[:, :9].any()
     (key_grad,) = torch.autograd.grad(features[:, 0].sum(), memory.blocks[0].qkv.weight)
     assert key_grad[D : 2 * D].abs().sum() > 0  # keys are made of the memory with the present weights
-
-
-def test_the_state_keeps_its_size_and_the_one_before_is_left_alone() -> None:
-    memory, x = make(), inputs()
-    state = memory.initial_state(B, max_steps=1000)
-    kept = {key: value.clone() for key, value in state.items()}
-    _, after = memory.prefill(x, state)
-    assert {key: value.shape for key, value in after.items()} == {key: value.shape for key, value in kept.items()}
-    assert all(torch.equal(state[key], value) for key, value in kept.items())
-    assert after["length"].tolist() == [T - TRIALS[-1]] * B
 
 
 def test_dropout() -> None:

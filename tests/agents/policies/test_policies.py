@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor
-from torch import Tensor
 
 from memenvs.agents.encoders import DictEncoder
 from memenvs.agents.policies.distributions import ActionHead, Categorical, DiagonalGaussian, MultiCategorical
@@ -166,28 +164,6 @@ def test_networks_by_hand() -> None:
     assert len(with_dim.optimizer.param_groups[0]["params"]) == len(list(with_dim.parameters())) - 1
 
 
-def test_defaults_of_the_network() -> None:
-    vector = spaces.Box(-1.0, 1.0, (3,), np.float32)
-    for space, given, extractor in (
-        (OBSERVATIONS, None, DictEncoder),
-        (vector, None, FlattenExtractor),
-        (OBSERVATIONS, "CombinedExtractor", CombinedExtractor),
-        (vector, FlattenExtractor, FlattenExtractor),
-    ):
-        made = policy("none", observations=space, features_extractor_class=given)
-        assert type(made.features_extractor) is extractor
-        assert made.json_kwargs()["features_extractor_class"] == extractor.__name__
-        assert made.action_mask(torch.zeros(1)) is None and made.extra_inputs({}) == {}
-    assert isinstance(made.mlp_extractor.policy_net[1], torch.nn.Tanh)
-    torch.manual_seed(0)
-    default = MemoryPolicy(OBSERVATIONS, spaces.Discrete(2), lambda _: 1e-3)
-    assert default.memory_name == "relic"
-    kwargs = default.json_kwargs()
-    expected = {"memory": "relic", "memory_kwargs": {}, "previous_action_dim": 16, "net_arch": [], "adam_eps": 1e-5}
-    assert {name: kwargs[name] for name in expected} == expected
-    assert not any(kwargs[name] for name in ("freeze_features", "freeze_previous_action", "single_steps"))
-
-
 def test_inputs_of_the_memory() -> None:
     features, flags = torch.randn(2, 3, 3), torch.tensor([[True, False, False], [False, True, False]])
     previous, no = torch.tensor([[0, 2, 1], [1, 0, 5]]), torch.zeros(2, 3, dtype=torch.bool)
@@ -261,25 +237,6 @@ def test_diagonal_gaussian() -> None:
     torch.testing.assert_close(draws.std(0), log_std.exp(), atol=0.03, rtol=0)
 
 
-def test_sequences_are_batches_of_steps() -> None:
-    """Whatever axes come first: (2, 3, ...) is (6, ...)."""
-    generator = torch.Generator().manual_seed(0)
-    numbers = torch.randn(2, 3, 5, generator=generator)
-    for make in (
-        Categorical,
-        lambda x: MultiCategorical(x, (2, 3)),
-        lambda x: DiagonalGaussian(x, torch.tensor([0.1, -0.5, 0.0, 0.2, 1.0])),
-    ):
-        sequences, steps = make(numbers), make(numbers.flatten(0, 1))
-        drawn = sequences.sample(torch.Generator().manual_seed(1))
-        assert torch.equal(drawn.flatten(0, 1), steps.sample(torch.Generator().manual_seed(1)))
-        assert torch.equal(sequences.mode().flatten(0, 1), steps.mode())
-        log_probs, entropy = sequences.log_prob(drawn), sequences.entropy()
-        assert log_probs.shape == entropy.shape == (2, 3)
-        torch.testing.assert_close(log_probs.flatten(), steps.log_prob(drawn.flatten(0, 1)))
-        torch.testing.assert_close(entropy.flatten(), steps.entropy())
-
-
 def test_the_first_policy_is_nearly_uniform() -> None:
     head = ActionHead(8, spaces.Discrete(4))
     torch.testing.assert_close(head(torch.randn(3, 8)).log_probs.exp(), torch.full((3, 4), 0.25), atol=0.02, rtol=0)
@@ -318,7 +275,7 @@ def test_dict_encoder_by_hand() -> None:
 
 
 def test_small_images_by_hand() -> None:
-    """Each output of a convolution is a sum over a 3 x 3 window, here computed without one."""
+    """Two convolutions of 3 x 3 with strides of 2 and 1, behind the numbers."""
     space = spaces.Dict({"rgb": spaces.Box(0, 255, (3, 9, 8), np.uint8), "heading": spaces.Box(-1.0, 1.0, (2,))})
     made = DictEncoder(space, image_dim=5)
     assert made.features_dim == 2 + 5  # keys in alphabetical order
@@ -327,16 +284,8 @@ def test_small_images_by_hand() -> None:
     assert out[:, :2].tolist() == torch.tensor([[0.6, 0.8], [1.0, 0.0]]).tolist()
     first, _, second, _, _, linear, _ = made.parts["rgb"].layers  # type: ignore[union-attr, misc]
 
-    def convolved(x: Tensor, layer: Any, stride: int) -> Tensor:
-        rows, columns = ((size - 3) // stride + 1 for size in x.shape[2:])
-        windows = [
-            [x[:, :, stride * i : stride * i + 3, stride * j : stride * j + 3] for j in range(columns)]
-            for i in range(rows)
-        ]
-        sums = [[torch.einsum("bcij,ocij->bo", window, layer.weight) for window in row] for row in windows]
-        return (torch.stack([torch.stack(row, -1) for row in sums], -2) + layer.bias[:, None, None]).relu()
-
-    hidden = convolved(convolved(images, first, 2), second, 1)
+    hidden = torch.conv2d(images, first.weight, first.bias, stride=2).relu()
+    hidden = torch.conv2d(hidden, second.weight, second.bias).relu()
     assert hidden.shape == (2, 16, 2, 1)
     torch.testing.assert_close(out[:, 2:], (hidden.flatten(1) @ linear.weight.T + linear.bias).relu())
     tiny = spaces.Dict({"rgb": spaces.Box(0, 255, (3, 9, 6), np.uint8)})

@@ -16,16 +16,17 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
-from memenvs.agents.__main__ import main
-from memenvs.agents.cli.training import _parse_settings
 from memenvs.agents.experiments.config import RunConfig, difference, read_config, with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import trained_policy
-from memenvs.agents.mtvm.imitation_config import ImitationConfig
+from memenvs.agents.papers.mtvm.config import ImitationConfig
 from memenvs.agents.presets import find_preset
 from memenvs.agents.presets.hub import push_to_hub, save_to_folder
 from memenvs.agents.presets.pretrained import load_pretrained, pretrained_config
 from memenvs.agents.presets.training_command import training_command
+from memenvs.cli import main, make_parser
+from memenvs.cli.common import json_or_text
+from tests.agents.small_ballet import SMALL_BALLET
 from tests.side_files import put_side_files
 
 NAME = "hf:someone/dark-agent"
@@ -116,15 +117,15 @@ def test_the_model_card_has_scores_and_command(run: Path, agent: Path) -> None:
     (result,) = data["model-index"][0]["results"]
     assert [each["value"] for each in result["metrics"]] == [means[0], means[-1]]
     assert f"| agent | 4 | {means[0]:.3g} +- " in text and "| oracle | 4 |" in text
-    (line,) = [line for line in text.splitlines() if line.startswith("memenvs-agents train")]
-    assert line == "memenvs-agents train ci-smoke --total_steps 1024 --ppo.gamma 0.9 --eval_trials 4"
-    assert f"memenvs-agents pull PATH_OF_THIS_FOLDER --out runs/{run.name}" in text
+    (line,) = [line for line in text.splitlines() if line.startswith("memenvs train")]
+    assert line == "memenvs train ci-smoke --total_steps 1024 --ppo.gamma 0.9 --eval_trials 4"
+    assert f"memenvs pull PATH_OF_THIS_FOLDER --out runs/{run.name}" in text
 
 
 @pytest.mark.slow
 def test_the_command_trains_a_run_of_these_settings() -> None:
     for config in (
-        find_preset("darkroom:k1"),
+        with_overrides(find_preset("darkroom"), [("ppo.n_updates", 1)]),
         with_overrides(find_preset("darkroom"), [("seed", 3), ("policy", {"memory": "gru"}), ("env_kwargs", {})]),
         with_overrides(find_preset("ci-smoke"), [("env", "own/Maze-v0"), ("env_kwargs.text", "it's")]),
         RunConfig(learner=ImitationConfig(), env="memenvs/R2R-v0"),
@@ -132,9 +133,10 @@ def test_the_command_trains_a_run_of_these_settings() -> None:
         command = training_command(config)
         assert command is not None
         words = shlex.split(command)
-        assert words[:2] == ["memenvs-agents", "train"]
-        assert difference(with_overrides(find_preset(words[2]), _parse_settings(words[3:])), config) is None
-    assert training_command(find_preset("darkroom:k1")) == "memenvs-agents train darkroom:k1"
+        assert words[:2] == ["memenvs", "train"]
+        settings = [(name, json_or_text(text)) for name, text in make_parser().parse_args(words[1:]).settings]
+        assert difference(with_overrides(find_preset(words[2]), settings), config) is None
+    assert training_command(find_preset("demo-gap")) == "memenvs train demo-gap"
 
 
 def test_a_pulled_agent_is_a_run_that_can_be_evaluated_and_not_resumed(
@@ -261,7 +263,7 @@ def test_damaged_folders_are_refused(agent: Path, damage: str) -> None:
 
 
 def test_an_agent_without_a_policy_that_acts_is_refused(tmp_path: Path) -> None:
-    with RunDirectory(tmp_path / "run", find_preset("ballet-smoke")):
+    with RunDirectory(tmp_path / "run", SMALL_BALLET):
         pass
     with pytest.raises(ValueError, match="run must be of an agent that acts, got one that learns to predict in"):
         save_to_folder(tmp_path / "run", tmp_path / "agent")

@@ -9,24 +9,24 @@ import pytest
 import torch
 
 from memenvs.agents import PartialUpdatePPO, make_vec_env
-from memenvs.agents.__main__ import main
 from memenvs.agents.algorithms.checkpoint import drop_training_state
 from memenvs.agents.experiments.config import read_config
 from memenvs.agents.experiments.evaluate import evaluation_env
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
 from memenvs.agents.presets import find_preset
-from memenvs.agents.presets.pretrained import PRETRAINED, load_pretrained
+from memenvs.agents.presets.pretrained import PRETRAINED, load_pretrained, pretrained_config
+from memenvs.cli import main
 
 
 def test_names_and_sizes() -> None:
-    assert list(PRETRAINED) == ["extobjnav-small", "extobjnav-small:pictures"]
+    assert list(PRETRAINED) == ["extobjnav-small", "extobjnav-small-pictures"]
     assert all(file.stat().st_size < 1e6 for file in PRETRAINED.values())
     with pytest.raises(ValueError, match=r"unknown pretrained agent 'extobjnav-smal'.*did you mean 'extobjnav-small'"):
         load_pretrained("extobjnav-smal")
 
 
 def play(name: str, steps: int, count: int) -> TrialResults:
-    env = evaluation_env(find_preset(name), count, seed=7)
+    env = evaluation_env(pretrained_config(name), count, seed=7)
     try:
         return TrialEvaluator(env, steps, count).run(load_pretrained(name, seed=1, device="cpu"))
     finally:
@@ -37,7 +37,7 @@ def play(name: str, steps: int, count: int) -> TrialResults:
 def test_it_becomes_a_run_that_can_be_evaluated(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     folder = tmp_path / "shipped"
     assert main(["pull", name, "--out", str(folder)]) == 0
-    assert read_config(folder) == find_preset(name)
+    assert read_config(folder) == pretrained_config(name)
     arguments = ["evaluate", str(folder), "--name", "short", "--trials", "2", "--steps", "40", "--json"]
     assert main(arguments) == 0
     assert (folder / "short.json").is_file()

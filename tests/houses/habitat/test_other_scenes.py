@@ -16,9 +16,6 @@ import numpy as np
 import pytest
 
 import memenvs  # noqa: F401  (registers the ids)
-from memenvs.exploration.nyu40 import NYU40_INDEX
-from memenvs.exploration.task_home import TaskHome
-from memenvs.exploration.visibility import VisibilityScanner
 from memenvs.houses.classes import CLASS_INDEX, CLASSES
 from memenvs.houses.habitat import description, navmesh, package, simulation, surfaces
 from memenvs.houses.habitat.dataset import Dataset
@@ -317,16 +314,6 @@ def test_a_shelf_is_seen_from_below_the_next_one(folder):
     assert found.half == pytest.approx((0.7, 0.3), abs=0.026)
 
 
-@pytest.mark.nightly
-def test_search_draws_homes_that_we_cannot(folder):
-    """Its classes are seen in the images of habitat-sim."""
-    world = make_house_world("habitat", habitat_dataset=write_scene(make_house("a"), folder))
-    home = TaskHome.of(0, world.home(0))
-    scanner = VisibilityScanner("near_pixels", world.make_renderer)
-    assert scanner.can_be_found(home, NYU40_INDEX["table"])
-    assert not scanner.can_be_found(home, NYU40_INDEX["bed"])
-
-
 def test_the_floor_is_indoors(monkeypatch):
     """The largest island with something above it; in the open the largest one."""
     corners = {0: 10.0, 1: -10.0, 2: 20.0}  # x of a triangle of each island: a room, a yard and a smaller room
@@ -542,18 +529,16 @@ def test_broken_meshes_are_named(tmp_path):
         (b"", "must be a whole .glb file, got 0 bytes"),
         (b"hello world" * 10, "do not begin as one"),
         (content[: len(content) // 2], r"of \d+ bytes"),
-        (content[:4] + struct.pack("<I", 1) + content[8:], "got version 1"),
         (content[:20] + b"x" * size + rest, "not valid JSON|JSON"),
         (packed({"asset": {"version": "2.0"}}, rest), "it has no mesh"),
-        (packed({**document, "meshes": []}, rest), "it has no mesh"),
         (changed("bufferViews", "byteOffset", 10**8), r"bufferViews\[0\]\.byteOffset"),
         (changed("bufferViews", "byteLength", 10**8), r"bufferViews\[0\]\.byteLength"),
         (changed("accessors", "count", 10**8), r"accessors\[0\]\.count"),
         (changed("accessors", "componentType", 7), r"componentType must be one of"),
         (changed("accessors", "bufferView", 9999), r"bufferView must be a whole number"),
+        (changed("nodes", "mesh", 9999), r"mesh must be a whole number"),
         (changed("meshes", "indices", 9999, "primitives"), r"indices must be a whole number"),
         (changed("meshes", "attributes", {}, "primitives"), r"POSITION is missing"),
-        (changed("nodes", "mesh", 9999), r"mesh must be a whole number"),
         (content[:broken] + b"\xff" * 4 + content[broken + 4 :], r"indices must be an accessor of numbers below"),
     ):
         check.write_bytes(made)

@@ -1,6 +1,5 @@
 """The navigation map against exact geometry, scipy and closed forms."""
 
-import itertools
 import math
 
 import numpy as np
@@ -8,8 +7,6 @@ import pytest
 import scipy.ndimage
 import scipy.sparse
 import scipy.sparse.csgraph
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from memenvs.houses.house import BOX, CYLINDER, Door, House, Room, ShapeBuilder, grid_in_polygon, points_in_polygon
 from memenvs.houses.navigation.navmap import NavigationMap
@@ -155,37 +152,6 @@ def test_around_a_wall_is_the_taut_string():
         assert measured == pytest.approx(exact, rel=0.015)
 
 
-def eight_neighbour_dijkstra(free: np.ndarray, cell: float, goal: int) -> np.ndarray:
-    """Distances along links of neighbouring free cells without cut corners, m; (H * W,)."""
-    rows, columns = free.shape
-    index = np.arange(free.size).reshape(free.shape)
-    links = []
-    for di, dj in ((0, 1), (1, 0), (1, 1), (1, -1)):
-        a = (slice(0, rows - di), slice(max(0, -dj), columns - max(0, dj)))
-        b = (slice(di, rows), slice(max(0, dj), columns - max(0, -dj)))
-        along = free[a] & free[b]
-        if di and dj:  # no corner cutting
-            along &= free[a[0], b[1]] & free[b[0], a[1]]
-        links.append((index[a][along], index[b][along], np.full(along.sum(), cell * math.hypot(di, dj))))
-    i, j, w = (np.concatenate(part) for part in zip(*links, strict=True))
-    graph = scipy.sparse.coo_matrix((w, (i, j)), shape=(free.size, free.size)).tocsr()
-    return scipy.sparse.csgraph.dijkstra(graph, directed=False, indices=goal)
-
-
-def test_field_lies_between_straight_and_eight_neighbour_dijkstra():
-    for seed in range(4):
-        navmap = NavigationMap(cluttered(seed))
-        goal = navmap.cells(navmap.random_points(np.random.default_rng(seed), 1))
-        dijkstra = eight_neighbour_dijkstra(navmap.free, navmap.cell_size, goal[0])
-        field = navmap.distance_field(goal)
-        reachable = np.isfinite(dijkstra)
-        assert np.array_equal(np.isfinite(field), reachable)
-        assert np.array_equal(reachable, navmap.island.ravel() == 0)
-        straight = np.hypot(*(navmap.points(np.arange(navmap.free.size)) - navmap.points(goal)).T)
-        assert (field[reachable] <= dijkstra[reachable] * 1.01 + 0.05).all()  # a cell for narrow gaps
-        assert (field[reachable] >= straight[reachable] * 0.985 - 0.01).all()
-
-
 def test_no_distance_is_below_the_straight_line():
     """Neither at centres of cells, where fronts meet, nor between them, nor beside obstacles."""
     rng = np.random.default_rng(3)
@@ -233,59 +199,7 @@ def test_random_points_cover_the_largest_island_uniformly():
     assert points.mean(0) == pytest.approx([(6.4 + 11.7) / 2, 5.0], abs=0.15)
 
 
-def test_moves_by_hand():
-    # Wall face at x = 6; a robot of 0.3 m stops at 5.7, and slides along it with the rest of its motion.
-    navmap = NavigationMap(make_house((BOX, (6.1, 5, 1), (0.1, 5, 1))))
-    start = np.array([[3.0, 5.0], [5.6, 5.0], [5.6, 5.0], [5.69, 5.0]])
-    headings = np.array([0.0, 0.0, math.pi / 4, math.pi / 2])
-    moved, collided = navmap.move(start, headings, 0.25)
-    assert moved[0] == pytest.approx([3.25, 5.0])
-    assert moved[1] == pytest.approx([5.7, 5.0], abs=0.0126)
-    assert moved[2] == pytest.approx([5.7, 5.0 + 0.25 * math.sqrt(0.5)], abs=0.0126)
-    assert moved[3] == pytest.approx([5.69, 5.25])
-    assert collided.tolist() == [False, True, True, False]
-
-
 def test_a_robot_off_the_map_stays():
     moved, collided = NavigationMap(make_house()).move(np.array([[0.1, 5.0]]), np.zeros(1), 0.25)
     assert moved.tolist() == [[0.1, 5.0]]
     assert collided.tolist() == [True]
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    seed=st.integers(0, 30), headings=st.lists(st.floats(-10, 10), min_size=1, max_size=12), distance=st.floats(0, 1)
-)
-def test_sliding_never_leaves_the_island_nor_goes_too_far(seed, headings, distance):
-    navmap = NavigationMap(cluttered(seed))
-    at = navmap.random_points(np.random.default_rng(seed), 20)
-    island = navmap.islands(at)
-    for heading in headings:
-        moved, collided = navmap.move(at, np.full(20, heading), distance)
-        assert np.array_equal(navmap.islands(moved), island)
-        step = np.hypot(*(moved - at).T)
-        assert (step <= distance + 1e-9).all()
-        assert step[~collided] == pytest.approx(np.full((~collided).sum(), distance))
-        at = moved
-
-
-def test_steering_reaches_the_goal_along_nearly_the_shortest_path():
-    for seed, turn_deg in itertools.product(range(3), (30.0, 14.3239)):
-        navmap, rng = NavigationMap(cluttered(seed)), np.random.default_rng(seed)
-        turn = math.radians(turn_deg)
-        for _ in range(10):
-            position, goal = navmap.random_points(rng, 2)
-            field = navmap.distance_field(navmap.cells(goal[None]))
-            heading, walked, shortest = rng.uniform(0, 6), 0.0, navmap.distances(field, position[None])[0]
-            for _ in range(200):
-                turns, gain = navmap.steer(field, position, heading, turn, 0.25)
-                if gain < 0.01:
-                    break
-                if turns:
-                    heading += math.copysign(turn, turns)
-                else:
-                    moved, _ = navmap.move(position[None], np.array([heading]), 0.25)
-                    walked += math.dist(position, moved[0])
-                    position = moved[0]
-            assert navmap.distances(field, position[None])[0] < 0.2
-            assert walked < 1.2 * shortest + 0.25

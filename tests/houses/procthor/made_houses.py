@@ -74,6 +74,16 @@ def two_rooms():
     }
 
 
+def without_doors():
+    return {**two_rooms(), "doors": []}
+
+
+def full_of_blocks():
+    """Every place on the floor is within 0.2 m of a block."""
+    blocks = [make_object("Strange_1", (0.45 + 0.7 * i, 0.25, 0.45 + 0.7 * j)) for i in range(10) for j in range(4)]
+    return {**two_rooms(), "objects": blocks}
+
+
 def write_houses(folder: Path, *houses: dict) -> Path:
     """Write houses as made.jsonl, and the sizes of their assets beside it."""
     path = folder / "made.jsonl"

@@ -12,7 +12,7 @@ import pytest
 from scipy import ndimage
 
 from memenvs.houses.classes import CLASS_INDEX, FIRST_YCB_CLASS
-from memenvs.houses.house import House, ShapeBuilder, points_in_polygon, polygon_area
+from memenvs.houses.house import House, ShapeBuilder, points_in_polygon
 from memenvs.houses.procthor import loader
 from memenvs.houses.procthor.asset_builder import AssetBuilder
 from memenvs.houses.procthor.asset_sizes import AssetSizes
@@ -68,14 +68,6 @@ def test_numbers_of_rooms_doors_windows_and_objects(real):
         assert sum(-1 in door.rooms for door in house.doors) == 1
         assert set(house.shapes.instance.tolist()) == set(range(len(house.instances)))
         assert house.shapes.semantic.max() < FIRST_YCB_CLASS
-
-
-def test_areas(real):
-    for raw, house in real:
-        for room, data in zip(raw["rooms"], house.rooms, strict=True):
-            x, z = (np.array([corner[key] for corner in room["floorPolygon"]]) for key in "xz")
-            shoelace = abs(sum(x[i - 1] * z[i] - x[i] * z[i - 1] for i in range(len(x)))) / 2
-            assert polygon_area(data.polygon) == pytest.approx(shoelace)
 
 
 def test_every_asset_type_is_known(folder):

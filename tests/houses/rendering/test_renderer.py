@@ -109,28 +109,6 @@ def test_agrees_with_rays_cast_one_by_one() -> None:
         assert np.mean(shares) > 0.75
 
 
-def test_a_wall_two_metres_ahead_has_depth_two_everywhere() -> None:
-    builder = ShapeBuilder()
-    builder.add(BOX, (7.1, 5.0, 1.35), (0.1, 5.0, 6.0), semantic=CLASS_INDEX["wall"])
-    house = make_house(builder, SQUARE + 20)  # no floor and no ceiling here
-    for sample_of in (None, (480, 640)):
-        frame = render_frame(house, Camera(height=48, width=64, sample_of=sample_of), (5, 5, 1.2, 0, 0))
-        np.testing.assert_allclose(frame.depth, 2.0, rtol=2e-5)
-        assert (frame.semantic == CLASS_INDEX["wall"]).all()
-        assert (frame.instance == 0).all()
-
-
-def test_a_cube_covers_as_many_pixels_as_its_face_projects_to() -> None:
-    camera = Camera(height=256, width=256)
-    assert camera.focal == pytest.approx(128)
-    for distance in (0.8, 1.7, 3.1):
-        builder = ShapeBuilder()
-        builder.add(BOX, (2 + distance + 0.1, 5.0, 1.2), (0.1, 0.1, 0.1), yaw=math.pi / 2, instance=1)
-        side = 128 * 0.2 / distance
-        covered = (render_frame(make_house(builder), camera, (2, 5, 1.2, 0, 0)).instance == 1).sum()
-        assert math.floor(side) ** 2 <= covered <= math.ceil(side) ** 2
-
-
 def test_left_is_counter_clockwise_and_up_is_positive_pitch() -> None:
     builder = ShapeBuilder()
     builder.add(ELLIPSOID, (5 + 2 * math.cos(0.3), 5 + 2 * math.sin(0.3), 1.2), (0.1, 0.1, 0.1), instance=1)
@@ -234,30 +212,6 @@ def test_walls_hide_nothing_that_can_be_seen() -> None:
             height, width = (int(number) for number in rng.integers(1, (70, 90)))
             camera = Camera(height=height, width=width, hfov_deg=rng.uniform(20, 140))
             assert_same(render_frame(scene, camera, pose), unculled(scene, camera, pose))
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    seed=st.integers(0, 20),
-    x=st.floats(-1, 7),
-    y=st.floats(-1, 7),
-    z=st.floats(-0.5, 4),
-    heading=st.floats(-10, 10),
-    pitch=st.floats(-1.6, 1.6),
-    height=st.integers(1, 40),
-    width=st.integers(1, 40),
-)
-def test_every_view_is_sound(
-    seed: int, x: float, y: float, z: float, heading: float, pitch: float, height: int, width: int
-) -> None:
-    house, camera, pose = random_house(seed), Camera(height=height, width=width), (x, y, z, heading, pitch)
-    frame = render_frame(house, camera, pose)
-    assert np.isfinite(frame.depth).all()
-    assert (frame.depth >= 0).all()
-    np.testing.assert_array_equal(frame.depth[..., 0] == 0, frame.semantic == CLASS_INDEX["outside"])
-    assert frame.semantic.max() < len(CLASSES)
-    assert frame.instance.max() < len(house.instances)
-    assert_same(frame, unculled(house, camera, pose))
 
 
 def test_bits_depend_on_neither_threads_nor_neighbours_nor_what_else_is_drawn() -> None:

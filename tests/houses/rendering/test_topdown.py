@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from memenvs.houses.classes import CLASS_INDEX
 from memenvs.houses.house import BOX, House, Room, ShapeBuilder
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.procedural.generator import procedural_house
-from memenvs.houses.rendering.topdown import HOUSE_LEGEND, Marker, draw_legend, draw_topdown, object_colour, save_png
+from memenvs.houses.rendering.topdown import HOUSE_LEGEND, Marker, draw_legend, draw_topdown, object_colour
 from memenvs.houses.ycb import object_shapes, place_objects
 
 SCALE, MARGIN = 40.0, 0.4
@@ -105,23 +104,6 @@ def test_labels_and_scale_are_drawn():
     assert with_labels.shape == without.shape
     assert (with_labels != without).any(-1).sum() > 200
     assert (draw_topdown(house, pixels_per_metre=SCALE) == with_labels).all()
-
-
-def test_png_is_written_whole(tmp_path):
-    image = draw(l_shaped_home())
-    save_png(image, tmp_path / "map.png")
-    save_png(image, str(tmp_path / "map.png"))
-    assert [path.name for path in tmp_path.iterdir()] == ["map.png"]
-    with Image.open(tmp_path / "map.png") as written:
-        assert (np.array(written) == image).all()
-
-
-def test_failed_write_leaves_the_old_file(tmp_path):
-    image = draw(l_shaped_home())
-    save_png(image, tmp_path / "map.png")
-    with pytest.raises((TypeError, ValueError)):
-        save_png(np.zeros((2, 2, 9)), tmp_path / "map.png")
-    assert [path.name for path in tmp_path.iterdir()] == ["map.png"]
 
 
 def test_squares_and_crosses_are_where_they_belong():

@@ -1,0 +1,133 @@
+"""`memenvs evaluate`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from typing import Any
+
+from memenvs.agents.experiments.config import TEST_SET_FILES, RunConfig, difference, read_config
+from memenvs.certificates.test_sets import find_test_set
+from memenvs.cli.common import (
+    merge_settings,
+    parse_settings,
+)
+
+ARGUMENTS = """
+folder RUN: folder of the run
+--steps N: steps of a trial (default: the preset's)
+--trials N: number of trials (default: the preset's)
+--seed K=1: seed of the evaluation
+--checkpoint FILE: file in the folder, such as that of a milestone (default: best.zip of a run with validation, else
+    checkpoint.zip)
+--name STEM: STEM.json is written (default: evaluation or demonstrations_K, which the report shows); needed with other
+    steps, trials, checkpoint or environments than the run's own
+--demonstrations K=0: the oracle plays the first K episodes of each trial before the steps of the agent; only the agent
+    is evaluated then
+--test_set NAME: play the test set of this name, such as v0, in place of the evaluation trials (memenvs test-set ID),
+    with its settings but for what the run observes; test_set_NAME.json is written, which the report shows
+--env_kwargs/--eval_kwargs JSON: changes to the run's eval_kwargs, with --name
+
+Other environments than the preset's: --name procthor --env_kwargs.world procthor --env_kwargs.split all
+--env_kwargs.rooms null.
+"""
+
+OWN_EVALUATION = "evaluation"
+"""Name of the evaluation with the run's own settings."""
+MOST_METRICS = 5
+"""Metrics of predictions that are printed; there may be a hundred, by kind of question."""
+
+
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Evaluate a run, in other environments if the arguments change its `eval_kwargs`."""
+    config = read_config(arguments.folder)
+    if not config.kind.acts:
+        for option in ("steps", "checkpoint", "demonstrations", "test_set"):
+            if getattr(arguments, option):
+                raise ValueError(f"--{option} is for agents that act; {arguments.folder} learns to predict")
+    changed = parse_settings(arguments.settings)
+    eval_kwargs = merge_settings(config.eval_kwargs, changed) if changed else None
+    if arguments.test_set is not None and (arguments.steps or arguments.trials or arguments.demonstrations):
+        raise ValueError("--test_set has its own trials; leave out --steps, --trials, --demonstrations")
+    options = {"eval_steps": arguments.steps, "eval_trials": arguments.trials, "eval_kwargs": eval_kwargs}
+    changes = {key: value for key, value in options.items() if value is not None}
+    own_name = f"demonstrations_{arguments.demonstrations}" if arguments.demonstrations else OWN_EVALUATION
+    if arguments.test_set is not None:
+        own_name = f"{TEST_SET_FILES}{arguments.test_set}"
+    name = arguments.name or own_name
+    if name == OWN_EVALUATION != own_name:
+        raise ValueError(
+            f"{OWN_EVALUATION}.json has no demonstrations and no test set; leave out --name, or choose another"
+        )
+    if arguments.test_set is not None:
+        from memenvs.agents.experiments.evaluate import replaced_settings
+        from memenvs.agents.experiments.trial_evaluator import free_settings
+
+        free = free_settings(find_test_set(config.env, arguments.test_set))
+        for setting in changed:
+            if setting not in free:
+                raise ValueError(f"--eval_kwargs.{setting}: test set {arguments.test_set} of {config.env} sets it")
+    if arguments.checkpoint is not None and not (arguments.folder / arguments.checkpoint).is_file():
+        raise FileNotFoundError(f"no checkpoint at {arguments.folder / arguments.checkpoint}")
+    if eval_kwargs is not None:
+        config.make_experiment().check_eval_kwargs(replace(config, eval_kwargs=eval_kwargs))
+    if name == own_name:
+        _check_own_settings(name, config, changes)
+
+    from memenvs.agents.experiments.directory import RunDirectory, best_checkpoint
+
+    best = best_checkpoint(arguments.folder).name
+    if name == own_name and arguments.checkpoint not in (None, best):
+        raise ValueError(f"{name}.json is for {best}, got --checkpoint {arguments.checkpoint}; choose a --name")
+    if config.kind.acts:
+        changes |= {name: getattr(arguments, name) for name in ("checkpoint", "demonstrations", "test_set")}
+    if arguments.test_set is not None:
+        replaced = replaced_settings(config, arguments.test_set).items()
+        if replaced:
+            texts = ", ".join(f"{setting}={ours!r} by {its!r}" for setting, (ours, its) in replaced)
+            print(f"test set {arguments.test_set} replaces settings of the run: {texts}", file=sys.stderr)
+    with RunDirectory(arguments.folder) as run:
+        experiment = config.make_experiment()
+        result = experiment.evaluate(run, name, seed=arguments.seed, quiet=arguments.json, **changes)
+    if not arguments.json:
+        if arguments.test_set is not None:
+            print(f"test set {arguments.test_set}: {result['agent']['test_set']['hash']}")
+        print_curves(result, config.score)
+        print(f"written: {arguments.folder / name}.json")
+    return result
+
+
+def _check_own_settings(name: str, config: RunConfig, changes: dict[str, Any]) -> None:
+    """Raise a ValueError if an evaluation changes what the report says of it."""
+    differs = difference(config, replace(config, **changes))
+    if differs is not None:
+        raise ValueError(
+            f"{name}.json is for the run's own settings, which the report shows beside it: {differs}; choose a --name"
+        )
+
+
+def print_curves(evaluation: dict[str, Any], score: str) -> None:
+    """Print the scores of each policy, early and later, or the first metrics of predictions."""
+    for name, data in evaluation.items():
+        if "episodes" in data:  # of predictions
+            metrics = sorted(data["metrics"], key=lambda metric: metric != score)
+            for metric in metrics[:MOST_METRICS]:
+                value = data["metrics"][metric]
+                print(f"{name:10} {metric}: {value['mean']:.4f} +- {value['stderr']:.4f}")
+            if len(metrics) > MOST_METRICS:
+                print(f"{name:10} and {len(metrics) - MOST_METRICS} more in the file and the report")
+            continue
+        demonstrated = data["demonstrations"].get(score, [])
+        if demonstrated:
+            print(f"{'oracle':10} {score}: {_early_and_later(demonstrated, 'demonstration')}")
+        curve = data["metrics"].get(score, {"mean": []})["mean"]
+        print(f"{name:10} {score}: {_early_and_later(curve, 'episode')}")
+
+
+def _early_and_later(curve: list[float], of: str) -> str:
+    """Format the first value of a curve and the mean of the others; the report draws all."""
+    if not curve:
+        return "no episode has ended in all trials within these steps"
+    later = sum(curve[1:]) / len(curve[1:]) if len(curve) > 1 else 0.0
+    return f"{curve[0]:.3g} in {of} 1" + (f", {later:.3g} in {of}s 2 to {len(curve)}" if len(curve) > 1 else "")

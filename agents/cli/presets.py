@@ -1,0 +1,54 @@
+"""`memenvs presets`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from fnmatch import fnmatchcase
+from typing import Any
+
+from memenvs.agents.presets import FAMILIES, PRESETS, find_preset
+
+ARGUMENTS = """
+name NAME?: show this one; or list presets whose names contain it or, with * or ?, match it, such as 'sat-*'
+"""
+
+
+def run(arguments: argparse.Namespace) -> Any:
+    """List the presets by family, those that match a pattern, or show the settings of one."""
+    if arguments.name is None:
+        return _list_families(arguments.json)
+    pattern = arguments.name if set(arguments.name) & set("*?") else f"*{arguments.name}*"
+    matches = {name: preset.about for name, preset in PRESETS.items() if fnmatchcase(name, pattern)}
+    if arguments.name in PRESETS or not matches:
+        return _show_preset(arguments.name, arguments.json)  # an unknown name raises, with the nearest ones
+    if not arguments.json:
+        width = max(map(len, matches))
+        for name, about in matches.items():
+            print(f"{name:{width}} {about}")
+    return [{"name": name, "about": about} for name, about in matches.items()]
+
+
+def _list_families(as_json: bool) -> list[dict[str, Any]]:
+    """Presets of each paper."""
+    if not as_json:
+        width = max(map(len, PRESETS))
+        for title, family in FAMILIES.items():
+            print(title)
+            for name, preset in family.items():
+                print(f"  {name:{width}} {preset.about}")
+        print("`presets NAME` shows the settings of one; `train NAME` trains it.")
+    return [
+        {"family": title, "name": name, "about": preset.about}
+        for title, family in FAMILIES.items()
+        for name, preset in family.items()
+    ]
+
+
+def _show_preset(name: str, as_json: bool) -> dict[str, Any]:
+    """Return the settings of a preset, and print them."""
+    settings = find_preset(name).to_json()
+    if not as_json:
+        print(f"{name}: {PRESETS[name].about}")
+        print(json.dumps(settings, indent=1))
+    return settings

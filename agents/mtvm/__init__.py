@@ -1,1 +1,0 @@
-"""MTVM, the Multimodal Transformer with Variable-length Memory."""

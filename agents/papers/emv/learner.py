@@ -1,0 +1,342 @@
+"""Question answering as a prediction task: batches, loss and scores."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from memenvs.agents.algorithms.supervised import PredictionModel
+from memenvs.agents.papers.emv.config import AnswererConfig
+from memenvs.agents.papers.emv.data import SYMBOLIC, DialogArrays, Renaming, draw_renaming, load_arrays
+from memenvs.agents.papers.emv.model import HistoryEncoder, Reading, SlotAnswerer
+from memenvs.agents.papers.emv.slots import (
+    ANSWER_SLOTS,
+    EMIT,
+    ORDERED,
+    QUESTION_SLOTS,
+    kinds_of,
+    slots_to_tuples,
+    sort_clauses,
+)
+from memenvs.query_task import Split
+from memenvs.verbalization.config import EpisodicQAConfig
+from memenvs.verbalization.language.facts import Clause
+from memenvs.verbalization.language.log import Log
+from memenvs.verbalization.language.sampler import QuestionAnswer
+from memenvs.verbalization.language.score import CORRECT, Score, score_clauses
+from memenvs.verbalization.language.tuples import tuples_to_clauses
+from memenvs.verbalization.language.wordings import GRAMMAR_VERSION, KINDS
+
+Phase = Literal["all", "answers", "reconstruction"]
+
+
+@dataclass(frozen=True)
+class QuestionBatch:
+    """B histories with Q questions each.
+
+    Attributes:
+        arrays: Where they come from.
+        histories: int64, (B,); rows of the arrays.
+        questions: int64, (B, Q); numbers of the questions.
+        seed: Seed of what a loss draws, such as dropout.
+        renaming: Other names for objects and places; None for none.
+        phase: What is learned: "all"; "answers" alone, whose loss does not reach the memory; or "reconstruction" alone.
+    """
+
+    arrays: DialogArrays
+    histories: np.ndarray
+    questions: np.ndarray
+    seed: int = 0
+    renaming: Renaming | None = None
+    phase: Phase = "all"
+
+    def shard(self, part: slice) -> QuestionBatch:
+        """Select histories."""
+        return replace(
+            self,
+            histories=self.histories[part],
+            questions=self.questions[part],
+            renaming=self.renaming and self.renaming.shard(part),
+        )
+
+
+class AnsweringModel(PredictionModel):
+    """Base of models that answer questions about histories, to be trained.
+
+    A batch is of histories with several questions about each, which share what the memory holds. Batches are from the
+    split of the settings; validation is in the split "valid" where that is "train".
+
+    Args:
+        config: Settings of histories and questions.
+        settings: Settings of the model.
+
+    Attributes:
+        model: Encodes the histories.
+    """
+
+    model: HistoryEncoder
+
+    def __init__(self, config: EpisodicQAConfig, settings: AnswererConfig) -> None:
+        super().__init__()
+        self.config, self.settings = config, settings
+
+    def sample(self, count: int, rng: np.random.Generator, split: Split = "train", step: int = 0) -> QuestionBatch:
+        """Draw histories, by `weight_by_length`, and questions; see `PredictionModel.sample`."""
+        is_training = split == "train" and self.config.split == "train"
+        arrays = load_arrays(self.config if is_training else evaluation_config(self.config))
+        lengths = np.unique(arrays.length[arrays.length > 0])
+        if split == "train":
+            learned = step - self.settings.pretraining_steps
+            lengths = lengths[: 1 + sum(learned >= begin for begin in self.settings.curriculum)]
+            if not self.settings.curriculum:
+                lengths = np.unique(arrays.length[arrays.length > 0])
+        rows = [np.flatnonzero(arrays.length == length) for length in lengths]
+        if split == "train" and self.settings.weight_by_length:
+            chosen = rng.choice(len(lengths), size=count, p=lengths / lengths.sum())
+        else:
+            chosen = rng.integers(len(lengths), size=count)
+        histories = np.array([rows[length][rng.integers(len(rows[length]))] for length in chosen.tolist()])
+        available = arrays.slots.shape[1]
+        size = min(self.settings.questions, available)
+        questions = np.argsort(rng.random((count, available)), axis=1)[:, :size]
+        seed = int(rng.integers(2**31))
+        return QuestionBatch(arrays, histories, questions, seed, phase=self._phase(step) if split == "train" else "all")
+
+    def _phase(self, step: int) -> Phase:
+        settings = self.settings
+        if step >= settings.pretraining_steps + settings.frozen_steps:
+            return "all"
+        return "reconstruction" if step < settings.pretraining_steps else "answers"
+
+    def shard(self, batch: QuestionBatch, rank: int, count: int) -> QuestionBatch:
+        """Take every `count`-th history; see `PredictionModel.shard`."""
+        return batch.shard(slice(rank, None, count))
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the weights."""
+        return next(self.parameters()).device
+
+    def frames(self, batch: QuestionBatch) -> tuple[dict[str, Tensor], Tensor]:
+        """Assemble the key frames of the histories; see `DialogArrays.frames`."""
+        frames, mask = batch.arrays.frames(batch.histories)
+        if batch.renaming is not None:
+            frames |= {part: batch.renaming.of_frames(frames[part]) for part in SYMBOLIC if part in frames}
+        tensors = {part: torch.from_numpy(values).to(self.device) for part, values in frames.items()}
+        return tensors, torch.from_numpy(mask).to(self.device)
+
+    def encode(self, batch: QuestionBatch) -> tuple[Tensor, Tensor]:
+        """Encode the histories; see `HistoryEncoder.encode`."""
+        return self.model.encode(*self.frames(batch))
+
+    def loss(self, batch: QuestionBatch) -> tuple[Tensor, dict[str, float]]:
+        """Compute the losses of answers, auto-encoder and memory; see `PredictionModel.loss`."""
+        settings = self.settings
+        log: dict[str, float] = {}
+        frames, mask = self.frames(batch)
+        # of a frozen memory nothing learns from its own loss, which it computes where there are gradients
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not settings.freeze_memory):
+            vectors, is_there = self.model.encode(frames, mask)
+        auxiliary_loss = self.model.memory.auxiliary_loss()
+        total = vectors.new_zeros(())
+        if batch.phase != "reconstruction":
+            read = vectors.detach() if batch.phase == "answers" else vectors
+            answer_loss, log = self.answer_loss(batch, read, is_there)
+            total = total + answer_loss
+        if settings.reconstructs and batch.phase != "answers":
+            weight = settings.reconstruction_weight if batch.phase == "all" else 1.0
+            if weight:
+                reconstruction_loss = self.model.reconstruction_loss(vectors, is_there, frames, mask, batch.seed)
+                total = total + weight * reconstruction_loss
+                log["reconstruction_loss"] = reconstruction_loss.item()
+        if auxiliary_loss is not None and batch.phase != "answers":
+            total = total + auxiliary_loss
+            log["auxiliary_loss"] = auxiliary_loss.item()
+        return total, log
+
+    @abstractmethod
+    def answer_loss(self, batch: QuestionBatch, vectors: Tensor, is_there: Tensor) -> tuple[Tensor, dict[str, float]]:
+        """Compute the loss of the answers, with its weight, and numbers for the log.
+
+        Args:
+            batch: Histories and questions.
+            vectors: float, (B, M, dim); see `encode`.
+            is_there: bool, (B, M).
+        """
+
+    def select(self, values: np.ndarray, batch: QuestionBatch) -> Tensor:
+        """Select what belongs to the questions of a batch: (B, Q, ...) of (N, questions, ...)."""
+        return torch.from_numpy(values[batch.histories[:, None], batch.questions]).to(self.device)
+
+    def scores(self, batch: QuestionBatch) -> dict[str, np.ndarray]:
+        """Score each answer, float64, (B, Q); see `PredictionModel.scores`.
+
+        Metrics are "accuracy" (all facts right and no other one given), "f1" of the facts, and the accuracy of each
+        kind of question and length of history.
+        """
+        scored = self.score_answers(batch)
+        correct = np.array([[each.category == CORRECT for each in row] for row in scored], float)
+        kinds = kinds_of(batch.arrays.slots[batch.histories[:, None], batch.questions])
+        length = batch.arrays.length[batch.histories]
+        found = {"accuracy": correct, "f1": np.array([[each.f1 for each in row] for row in scored])}
+        found |= {f"accuracy_{kind}": np.where(kinds == number, correct, np.nan) for number, kind in enumerate(KINDS)}
+        return found | {f"accuracy_length_{each}": correct[length == each] for each in np.unique(length).tolist()}
+
+    def score_answers(self, batch: QuestionBatch) -> list[list[Score]]:
+        """Answer and score: B lists of Q scores."""
+        found = []
+        for row, gold, answers in zip(batch.histories, self.gold(batch), self.answers(batch), strict=True):
+            log = Log(batch.arrays.dialogs.history(int(batch.arrays.numbers[row])))
+            scores = [score_clauses(given, qa.answer.clauses, log) for qa, given in zip(gold, answers, strict=True)]
+            found.append(scores)
+        return found
+
+    def gold(self, batch: QuestionBatch) -> list[list[QuestionAnswer]]:
+        """Return the questions of a batch with their gold answers: B lists of Q."""
+        arrays = batch.arrays
+        return [
+            [arrays.dialogs.question(int(arrays.numbers[row]), number).qa for number in which]
+            for row, which in zip(batch.histories, batch.questions.tolist(), strict=True)
+        ]
+
+    @abstractmethod
+    def answers(self, batch: QuestionBatch) -> list[list[tuple[Clause, ...] | None]]:
+        """Answer: B lists of the clauses of Q answers; None where an answer says nothing."""
+
+    @abstractmethod
+    def own_answer_loss(self, batch: QuestionBatch) -> Tensor:
+        """Compute the cross-entropy of the answers that the model itself gives, float (B, Q)."""
+
+    def inputs(self) -> dict[str, Any]:
+        """Return the version of the grammar; see `PredictionModel.inputs`."""
+        return {"grammar": GRAMMAR_VERSION}
+
+    def check_inputs(self, saved: dict[str, Any], where: str) -> None:
+        """Refuse a checkpoint of another grammar or tokenizer; see `PredictionModel.check_inputs`."""
+        for name, own in self.inputs().items():
+            if saved.get(name, own) != own:
+                raise ValueError(f"{where}: must be of the {name} {own}, got {saved[name]}")
+
+
+class SlotAnswering(AnsweringModel):
+    """A memory of key frames and a head that answers structured questions, to be trained.
+
+    The model is a `SlotAnswerer`. The loss is the sum of cross-entropies over the slots of all clauses of an answer,
+    and the memory's own loss, such as that of compression. The learner is `SupervisedLearner`.
+
+    Difference from the paper:
+        The thesis answers in words, by a T5 decoder over the vectors of the memory and the words of the question. Here
+        question and answer have slots, and the question's time is the span of seconds that it denotes. That is much
+        faster and measures the memory alone. To learn, times in answers are exact, since the phrase of the
+        gold answer is drawn; answers are scored against the phrase. Moments are named by their date, and what is
+        counted from it ("three days ago") follows by the calendar. Key frames, questions and answers share the vectors
+        of symbols and of parts of dates. In training objects and places of a history get other names in each batch; the
+        signals of the robot keep what belongs to the true ones. Adam with a linear decay is ours.
+
+    Args:
+        config: Settings of histories and questions.
+        settings: Settings of the model.
+
+    Source:
+        Bärmann, "Episodic Memory Verbalization with a Long-Term Compressive Memory Transformer", master's thesis, KIT
+        2021; after Bärmann et al., "Deep Episodic Memory for Verbalization of Robot Experience", IEEE RA-L 6(3), 2021.
+    """
+
+    model: SlotAnswerer
+
+    def __init__(self, config: EpisodicQAConfig, settings: AnswererConfig) -> None:
+        super().__init__(config, settings)
+        self.model = SlotAnswerer(settings, config.parts)
+
+    def read(self, batch: QuestionBatch, vectors: Tensor, is_there: Tensor) -> Reading:
+        """Encode the questions; see `AnswerHead.read`."""
+        slots = batch.arrays.slots[batch.histories[:, None], batch.questions]
+        if batch.renaming is not None:
+            slots = batch.renaming.of_slots(
+                slots, *(list(QUESTION_SLOTS).index(name) for name in ("object", "location"))
+            )
+        times = self.select(batch.arrays.times, batch)
+        return self.model.head.read(self.model.codes, vectors, is_there, torch.from_numpy(slots).to(self.device), times)
+
+    def sample(self, count: int, rng: np.random.Generator, split: Split = "train", step: int = 0) -> QuestionBatch:
+        """Draw histories and questions, and for training other names; see `AnsweringModel.sample`.
+
+        Without symbols nothing is renamed: images and signals of the robot show what an object is, not its new name.
+        """
+        batch = super().sample(count, rng, split, step)
+        shows_names = any(part in SYMBOLIC for part in self.config.parts)
+        if split != "train" or not shows_names:
+            return batch
+        return replace(batch, renaming=draw_renaming(count, rng))
+
+    def targets(self, batch: QuestionBatch) -> Tensor:
+        """Return the answers to learn, int64, (B, Q, 8, slots)."""
+        rows = batch.arrays.target[batch.histories[:, None], batch.questions]
+        if batch.renaming is not None:
+            renamed = batch.renaming.of_slots(
+                rows, *(list(ANSWER_SLOTS).index(name) for name in ("object", "location"))
+            )
+            kinds = kinds_of(batch.arrays.slots[batch.histories[:, None], batch.questions])
+            is_ordered = np.isin(kinds, [KINDS.index(kind) for kind in ORDERED])
+            rows = np.where(is_ordered[..., None, None], renamed, sort_clauses(renamed))
+        return torch.from_numpy(rows).to(self.device).long()
+
+    def answer_loss(self, batch: QuestionBatch, vectors: Tensor, is_there: Tensor) -> tuple[Tensor, dict[str, float]]:
+        """Compute the cross-entropy of all slots; see `AnsweringModel.answer_loss`.
+
+        Each clause of the answer counts, and the end after it.
+        """
+        losses, is_right = self._cross_entropy(self.read(batch, vectors, is_there), self.targets(batch))
+        answer_loss = losses.mean()
+        log = {"accuracy": float(is_right.float().mean()), "answer_loss": answer_loss.item()}
+        return self.settings.answer_weight * answer_loss, log
+
+    def _cross_entropy(self, reading: Reading, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Compute the loss of answers, float (B, Q), and whether all slots are right, bool (B, Q)."""
+        logits, (row, question, clause) = self.model.head.clause_logits(self.model.codes, reading, target)
+        wanted = target[row, question, clause]  # (N, slots)
+        is_clause = wanted[:, EMIT] > 0
+        losses, is_right = logits[EMIT].new_zeros(len(row), dtype=torch.float32), torch.ones_like(is_clause)
+        for slot, each in enumerate(logits):
+            counts = torch.ones_like(is_clause) if slot == EMIT else is_clause
+            losses = losses + counts * F.cross_entropy(each.float(), wanted[:, slot], reduction="none")
+            is_right &= (each.argmax(-1) == wanted[:, slot]) | ~counts
+        of_question = losses.new_zeros(target.shape[:2]).index_put((row, question), losses, accumulate=True)
+        wrong = torch.zeros_like(of_question).index_put((row, question), (~is_right).float(), accumulate=True)
+        return of_question, wrong == 0
+
+    def own_answer_loss(self, batch: QuestionBatch) -> Tensor:
+        """Compute the cross-entropy of the model's answers; see `AnsweringModel.own_answer_loss`."""
+        reading = self.read(batch, *self.encode(batch))
+        return self._cross_entropy(reading, self.choose(reading).detach())[0]
+
+    def choose(self, reading: Reading) -> Tensor:
+        """Choose the answers, int64, (B, Q, 8, slots); see `AnswerHead.decode`."""
+        return self.model.head.decode(self.model.codes, reading)[0]
+
+    def attention(self, batch: QuestionBatch) -> Tensor:
+        """Compute where the head reads for its answers; see `AnswerHead.attention`."""
+        reading = self.read(batch, *self.encode(batch))
+        return self.model.head.attention(reading, self.choose(reading))
+
+    def answers(self, batch: QuestionBatch) -> list[list[tuple[Clause, ...] | None]]:
+        """Answer in slots; see `AnsweringModel.answers`."""
+        tuples = self.choose(self.read(batch, *self.encode(batch))).cpu().numpy()
+        return [
+            [
+                tuples_to_clauses(qa.question, slots_to_tuples(qa.question, rows, qa.now), qa.now)
+                for qa, rows in zip(gold, answers, strict=True)
+            ]
+            for gold, answers in zip(self.gold(batch), tuples, strict=True)
+        ]
+
+
+def evaluation_config(config: EpisodicQAConfig) -> EpisodicQAConfig:
+    """Return the settings of evaluation: the split "valid" in place of "train"."""
+    return replace(config, split="valid") if config.split == "train" else config

@@ -1,1 +1,0 @@
-"""Question answering about a robot's days: a memory of key frames, and a head."""

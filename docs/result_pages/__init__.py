@@ -1,1 +1,0 @@
-"""Tables and figures of the results pages, one module a page."""

@@ -1,0 +1,120 @@
+"""Episodes of ColorRecall and ViewRecall in batches, for agents that learn to predict.
+
+Views are drawn once for many episodes, because drawing costs more than learning. Each split has views of its own.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from memenvs.query_task import SPLITS, QueryBatch, QueryTask, Split, rows_of
+from memenvs.recall.color_recall import COLOURS, ColorRecall
+from memenvs.recall.config import ColorRecallConfig, ViewRecallConfig
+from memenvs.recall.env import RecallHomes
+from memenvs.recall.pools import ColorPool, ViewPool
+from memenvs.recall.turns import NUM_HEADINGS, NUM_PLACES, QUERY_HEADINGS
+from memenvs.recall.view_recall import PANORAMA_HEADINGS
+
+TOUR_VIEWS: dict[Split, int] = {"train": 25_600, "validation": 6_400, "test": 12_800}
+"""Views of tours of ColorRecall that are drawn for each split: 64, 16 and 32 tours of 400 steps."""
+POSITIONS: dict[Split, int] = {"train": 400, "validation": 100, "test": 200}
+"""Positions of ViewRecall that are drawn for each split, 40 views each."""
+
+
+class ColorQueries(QueryTask):
+    """A square in the first view of a tour, then the question for its colour.
+
+    Args:
+        config: Settings of the environment.
+    """
+
+    pictures = "views"
+    tasks = ("colour",)
+    strategies = ("fifo", "mvfo")
+    classes = len(COLOURS)
+
+    def __init__(self, config: ColorRecallConfig) -> None:
+        self.config = config
+        self.steps = sum(config.steps)
+        self.capacity = config.capacity
+        rooms = RecallHomes(config, ColorRecall.__name__).max_rooms
+        self.n_places = self.n_regions = int(_tours(config, "train")[0].place.max()) + 1 if rooms is None else rooms
+
+    def sample_batch(self, batch: int, rng: np.random.Generator, split: Split = "train") -> QueryBatch:
+        """Draw episodes; see `QueryTask.sample_batch`."""
+        pool, views = _tours(self.config, split)
+        episodes = pool.sample_batch(batch, rng)
+        first = pool.first_images(episodes)
+        query_rows = episodes.tour * self.steps
+        rows = query_rows[:, None] + np.arange(self.steps)
+        rows[:, 0] = len(views) + np.arange(batch)  # the first view shows the square
+        places = pool.place[episodes.tour].astype(np.int64)
+        return QueryBatch(
+            pictures=lambda numbers: rows_of(numbers, views, first),
+            drawn=views,
+            rows=rows,
+            places=places,
+            regions=places,
+            tasks=np.zeros(batch, np.int64),
+            answers=episodes.colour,
+            answer_rows=rows[:, :1],
+            query_rows=query_rows,
+        )
+
+
+class ViewQueries(QueryTask):
+    """Views in many directions from one position, then the question for one between them.
+
+    Args:
+        config: Settings of the environment.
+    """
+
+    pictures = "views"
+    n_places = NUM_PLACES
+    n_regions = NUM_PLACES
+    tasks = ("view",)
+    strategies = ("fifo", "mvfo")
+    query_dim = 2
+
+    def __init__(self, config: ViewRecallConfig) -> None:
+        self.config = config
+        self.steps = sum(config.steps)
+        self.capacity = self.steps // 2
+
+    def sample_batch(self, batch: int, rng: np.random.Generator, split: Split = "train") -> QueryBatch:
+        """Draw episodes; see `QueryTask.sample_batch`."""
+        pool, views = _positions(self.config, split)
+        episodes = pool.sample_batch(batch, rng)
+        first_row = episodes.position[:, None] * len(PANORAMA_HEADINGS)
+        angle = QUERY_HEADINGS[episodes.query]
+        apart = PANORAMA_HEADINGS[:NUM_HEADINGS] - angle[:, None]  # (B, 30)
+        nearest = np.cos(apart).argmax(1)
+        places = episodes.place.astype(np.int64)
+        return QueryBatch(
+            pictures=lambda numbers: views[numbers],
+            drawn=views,
+            rows=first_row + episodes.heading,
+            places=places,
+            regions=places,
+            tasks=np.zeros(batch, np.int64),
+            answers=pool.targets(episodes)[:, None],
+            answer_rows=first_row + nearest[:, None],
+            query_vectors=np.column_stack([np.sin(angle), np.cos(angle)]).astype(np.float32),
+        )
+
+
+@cache
+def _tours(config: ColorRecallConfig, split: Split) -> tuple[ColorPool, np.ndarray]:
+    """Make the pool, and its views as rows."""
+    tours = max(1, TOUR_VIEWS[split] // sum(config.steps))
+    pool = ColorPool(config, tours=tours, seed=SPLITS.index(split))
+    return pool, pool.images.reshape(-1, *pool.images.shape[2:])
+
+
+@cache
+def _positions(config: ViewRecallConfig, split: Split) -> tuple[ViewPool, np.ndarray]:
+    """Make the pool, and its views as rows."""
+    pool = ViewPool(config, positions=POSITIONS[split], seed=SPLITS.index(split))
+    return pool, pool.pictures.reshape(-1, *pool.pictures.shape[2:])

@@ -1,0 +1,64 @@
+"""Settings of tiny models of question answering, and a run with them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from memenvs.agents.algorithms.supervised import SupervisedLearner
+from memenvs.agents.experiments.config import RunConfig
+from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.train import train_run
+from memenvs.agents.papers.emv.config import QuestionConfig
+from memenvs.agents.papers.emv.experiment import make_question_answering
+from memenvs.agents.presets import find_preset
+from memenvs.verbalization.language.wordings import KINDS
+
+DATA = {"kinds": KINDS, "scale": "smoke", "questions": 4}
+QUEUES = {"dim": 8, "layers": 2, "heads": 2, "mlp_dim": 8, "block_length": 4, "memory_length": 4}
+QUEUES |= {"compressed_lengths": [2], "ratios": [2]}
+T5_SIZES = {"d_model": 16, "d_ff": 24, "d_kv": 8, "num_layers": 1, "num_heads": 2}
+POLICY = {"dim": 8, "head_dim": 16, "head_heads": 2, "head_layers": 1, "memory_kwargs": QUEUES}
+
+
+def save_untrained(path: Path, policy: dict[str, Any] = POLICY) -> None:
+    """Write the checkpoint of a model that has not learned."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = make_question_answering("memenvs/EpisodicQA-v0", DATA, policy)
+    settings = {"env": "memenvs/EpisodicQA-v0", "env_kwargs": DATA, "policy": policy, "seed": 0, "total_steps": 1}
+    SupervisedLearner(model, QuestionConfig(), 1).save(path, settings)
+
+
+def words_from(source: Path | None, policy: dict[str, Any]) -> RunConfig:
+    """Settings of a run that learns words from two batches, and begins with another run."""
+    config = find_preset("episodic-qa")
+    return replace(
+        config,
+        total_steps=2,
+        env_kwargs=DATA,
+        eval_kwargs={"split": "test", "lengths": [1], "questions": 2},
+        learner=replace(config.learner, learning_rate=1e-3, batch_size=4, validation_episodes=2, checkpoint_steps=1),
+        policy=policy,
+        encoder_from=None if source is None else str(source),
+    )
+
+
+def train_small(folder: Path, policy: dict[str, Any]) -> None:
+    """Train a model for two batches, and evaluate it."""
+    config = find_preset("episodic-qa")
+    config = replace(
+        config,
+        total_steps=2,
+        env_kwargs=DATA,
+        eval_kwargs={"split": "test", "lengths": [1, 5], "questions": 2},
+        eval_trials=4,
+        learner=replace(config.learner, batch_size=4, validation_episodes=4),
+        policy={**policy, "memory": "ct-lt", "memory_kwargs": QUEUES},
+    )
+    with RunDirectory.open_or_create(folder, config) as run:
+        train_run(run, quiet=True)
+        config.make_experiment().evaluate(run, quiet=True)

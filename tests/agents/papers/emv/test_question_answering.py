@@ -1,0 +1,360 @@
+"""Question answering: embedding of key frames, arrays, head, batches."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from memenvs.agents.algorithms.supervised import SupervisedLearner
+from memenvs.agents.papers.emv.config import AnswererConfig, QuestionConfig
+from memenvs.agents.papers.emv.conversation import answer_sources
+from memenvs.agents.papers.emv.data import draw_renaming, load_arrays
+from memenvs.agents.papers.emv.experiment import make_question_answering
+from memenvs.agents.papers.emv.frames import (
+    WIDTHS,
+    Codes,
+    DateEncoder,
+    FrameEmbedding,
+    days_since_2020,
+    elapsed_units,
+)
+from memenvs.agents.papers.emv.learner import QuestionBatch
+from memenvs.agents.papers.emv.slots import (
+    ANSWER_SLOTS,
+    EMIT,
+    QUESTION_SLOTS,
+    answer_slots,
+    kinds_of,
+    question_slots,
+    slots_to_tuples,
+)
+from memenvs.agents.presets import find_preset
+from memenvs.verbalization.config import EpisodicQAConfig
+from memenvs.verbalization.dates import date_fields
+from memenvs.verbalization.dialogs import load_dialogs
+from memenvs.verbalization.language.log import Log
+from memenvs.verbalization.language.score import CORRECT, score_clauses
+from memenvs.verbalization.language.tuples import tuples_to_clauses
+from memenvs.verbalization.language.wordings import FAMILIES, KINDS
+from memenvs.verbalization.symbols import LOCATIONS, OBJECTS, SYMBOL_IDS, SYMBOLS
+from tests.agents.papers.emv.small_runs import DATA, QUEUES
+
+SMALL = {"dim": 8, "head_dim": 16, "head_heads": 2, "head_layers": 1, "questions": 4}
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    return load_arrays(EpisodicQAConfig(**DATA))
+
+
+def make(memory: str = "ct-lt", **changes):
+    kwargs = {"none": {}, "lstm-on": {"dim": 8, "layers": 1}}.get(memory, QUEUES)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        settings = {**SMALL, "memory": memory, "memory_kwargs": kwargs, **changes}
+        return make_question_answering("memenvs/EpisodicQA-v0", DATA, settings)
+
+
+def test_dates():
+    """Days are those of the calendar, over leap years; ten minutes make another encoding."""
+    seconds = np.random.default_rng(0).integers(0, 25 * 365 * 86400, 500)
+    days = days_since_2020(torch.from_numpy(date_fields(seconds)))
+    np.testing.assert_allclose(days.numpy(), seconds / 86400, atol=1e-9)
+    encoder = DateEncoder(4)
+    assert encoder.linear.in_features == 29
+    a, b = encoder(Codes(), torch.from_numpy(date_fields(np.array([0, 600]))))
+    assert not torch.allclose(a, b)
+    frames = torch.from_numpy(date_fields(np.array([1000, 1000, 1007, 1008, 1608, 2211])))
+    frames[0] = 0
+    assert elapsed_units(frames[None]).tolist() == [[0, 0, 2, 1, 121, 0]]  # one unit more than it is; none after 600 s
+
+
+def test_frames():
+    """Goals are a bag whose order and padding do not count; an empty slot is zero; parts may be left out."""
+    torch.manual_seed(0)
+    parts = ("dt", "goal", "action", "args", "objects", "state", "sub")
+    codes = Codes()
+    there = torch.ones(1, 1, dtype=torch.bool)
+    embedding = partial(FrameEmbedding(parts, 129, 2048, 8), codes, mask=there)
+    assert embedding.func.join[0].in_features == 160 + 32 + 9 * 32 + 16 + 32
+    frames = {
+        "dt": torch.from_numpy(date_fields(np.array([[86400]]))),
+        "goal": torch.tensor([[[3, 5, 0, 0, 0]]]),
+        "action": torch.tensor([[2]]),
+        "args": torch.tensor([[[4, 6, 7, 0, 0]]]),
+        "objects": torch.tensor([[[9, 0]]]),
+        "state": torch.tensor([[[-1, 0, 1, -1]]]),
+        "sub": torch.randn(1, 1, 129),
+    }
+    first = embedding(frames)
+    torch.testing.assert_close(embedding(frames | {"goal": torch.tensor([[[0, 5, 0, 3, 0]]])}), first)
+    for name, other in (("goal", [[[3, 6, 0, 0, 0]]]), ("args", [[[6, 4, 7, 0, 0]]]), ("state", [[[0, 0, 1, -1]]])):
+        assert not torch.allclose(embedding(frames | {name: torch.tensor(other)}), first), name
+    padded = {name: torch.cat([value, torch.zeros_like(value)], 1).roll(1, 1) for name, value in frames.items()}
+    behind = embedding(padded, mask=torch.tensor([[False, True]]))  # what is no key frame does not count, and is zero
+    torch.testing.assert_close(behind, torch.cat([torch.zeros_like(first), first], 1))
+    table = codes.symbols.weight
+    code = embedding.func._symbols(codes, torch.tensor([[2, 4, 6, 7, 0, 0, 9, 0]]), frames["goal"][0])[0]
+    torch.testing.assert_close(code[-32:], table[[3, 5]].mean(0))
+    assert not code[4 * 32 : 6 * 32].any() and torch.equal(code[:32], table[2])
+    assert FrameEmbedding(("dt", "latent"), 129, 2048, 8).join[0].in_features == 256
+    assert WIDTHS["latent"] == 64
+
+
+@pytest.mark.slow
+def test_arrays_are_those_of_the_environment(arrays):
+    """Key frames equal `Dialogs.collate`, which equals the environment's; every target is a right answer."""
+    dialogs = arrays.dialogs
+    rows = np.array([0, 3, 7])
+    numbers = np.array([SYMBOL_IDS[each] for each in dialogs.data.dictionary.symbols])
+    batch = dialogs.collate(arrays.numbers[rows].tolist(), [[0, 3]] * 3)
+    frames, mask = arrays.frames(rows)
+    assert frames.keys() == batch.frames.keys() and mask.sum() == batch.frame_mask.sum()
+    for part, values in frames.items():
+        for b in range(3):
+            seen_there = batch.frames[part][b, batch.frame_mask[b]]
+            wanted = numbers[seen_there] if part in ("goal", "action", "args", "objects") else seen_there
+            np.testing.assert_array_equal(values[b, mask[b]], wanted)
+            assert mask[b].any() and mask[b, -1]
+    np.testing.assert_array_equal(kinds_of(arrays.slots[rows][:, [0, 3]]), batch.kind)
+    assert (arrays.length[rows] == batch.length).all()
+    seen = set()
+    for row in range(0, len(arrays.numbers), 3):
+        for q in range(4):
+            qa = dialogs.question(int(arrays.numbers[row]), q).qa
+            target = tuples_to_clauses(qa.question, slots_to_tuples(qa.question, arrays.target[row, q], qa.now), qa.now)
+            assert score_clauses(target, qa.answer.clauses, None).category == CORRECT, qa
+            pairs = zip(QUESTION_SLOTS.values(), arrays.slots[row, q], strict=True)
+            names = [(None, *values)[number] for values, number in pairs]
+            time = qa.question.time
+            assert names == [
+                qa.question.family, qa.question.verb, qa.question.object, qa.question.location, qa.question.order,
+                "exact" if qa.question.exact else None, time and time.precision, time and time.family,
+            ]  # fmt: skip
+            assert (arrays.times[row, q, 2] == date_fields(np.array(qa.now))).all()
+            seen.add(qa.question.family)
+    assert len(seen) > len(FAMILIES) / 2
+    assert question_slots(qa.question).shape == (len(QUESTION_SLOTS),)
+
+
+def test_slots_of_summaries_have_the_hours_between_episodes():
+    """Hours later are rounded from seconds, which slots do not have: the nearest minute may make another hour."""
+    dialogs = load_dialogs(EpisodicQAConfig(kinds=("summary",), scale="smoke", questions=4))
+    for number in range(len(dialogs)):
+        log = Log(dialogs.history(number))
+        for q in range(4):
+            qa = dialogs.question(number, q).qa
+            slots = answer_slots(log, qa, dialogs.config.language().hands)
+            target = tuples_to_clauses(qa.question, slots_to_tuples(qa.question, slots, qa.now), qa.now)
+            assert score_clauses(target, qa.answer.clauses, None).category == CORRECT, qa
+
+
+def test_clauses_are_learned_as_they_are_written(arrays):
+    """All clauses at once, after those that the model writes one by one, are the ones that it writes."""
+    model = make().eval()
+    with torch.no_grad():
+        model.model.head.slots.bias[1] += 0.5  # so that there are clauses at all
+        model.model.head.given.weight *= 5  # so that they depend much on those before
+        batch = QuestionBatch(arrays, np.arange(40), np.tile(np.arange(4), (40, 1)))
+        reading = model.read(batch, *model.encode(batch))
+        written = model.choose(reading)
+        logits, (row, question, clause) = model.model.head.clause_logits(model.model.codes, reading, written)
+    likeliest = torch.stack([each.argmax(-1) for each in logits], -1)
+    is_there = written[row, question, clause, EMIT] > 0
+    assert torch.equal(likeliest[is_there], written[row, question, clause][is_there])
+    assert (likeliest[~is_there][:, EMIT] == 0).all()
+    lengths = (written[..., EMIT] > 0).sum(-1)
+    assert 3 < lengths.max() > lengths.min()
+
+
+def first_clauses(model, batch: QuestionBatch) -> torch.Tensor:
+    """Scores of all values of the first clauses, (B, Q, values)."""
+    none = torch.zeros(*batch.questions.shape, 8, len(ANSWER_SLOTS), dtype=torch.int64)
+    reading = model.read(batch, *model.encode(batch))
+    logits, _ = model.model.head.clause_logits(model.model.codes, reading, none)
+    return torch.cat(logits, -1).unflatten(0, batch.questions.shape)
+
+
+def test_answers_depend_on_their_own_history_and_question_alone(arrays):
+    """In a batch or alone, with other questions or without: the memory sees no question and no padding."""
+    longest, shortest = int(arrays.count.argmax()), int(np.where(arrays.count > 0, arrays.count, 10**6).argmin())
+    for memory in ("ct-lt", "lstm-on", "none"):
+        model = make(memory).double().eval()
+        together = first_clauses(
+            model, QuestionBatch(arrays, np.array([longest, shortest]), np.array([[0, 1, 2], [1, 2, 3]]))
+        )
+        alone = first_clauses(model, QuestionBatch(arrays, np.array([shortest]), np.array([[2]])))
+        torch.testing.assert_close(together[1, 1], alone[0, 0], atol=1e-9, rtol=0)
+    other = first_clauses(model, QuestionBatch(arrays, np.array([longest]), np.array([[0]])))  # without a memory
+    moved = replace(arrays, dates=np.roll(arrays.dates, 1, 0), index=np.roll(arrays.index, 1, 0))
+    torch.testing.assert_close(first_clauses(model, QuestionBatch(moved, np.array([longest]), np.array([[0]]))), other)
+    reader = make("ct-lt").eval()
+    assert not torch.equal(
+        *(first_clauses(reader, QuestionBatch(each, np.array([longest]), np.array([[0]]))) for each in (arrays, moved))
+    )
+    empty = replace(arrays, count=np.zeros_like(arrays.count))
+    assert first_clauses(reader, QuestionBatch(empty, np.array([longest]), np.array([[0]]))).isfinite().all()
+
+
+@pytest.mark.slow
+def test_learning(arrays):
+    """A few answers are learned by heart; the memory's own loss is added; processes share a batch."""
+    longest = np.argsort(-arrays.count * (arrays.length == 1))[:2]
+    batch = QuestionBatch(arrays, longest, np.arange(4)[None].repeat(2, 0))
+    config = QuestionConfig(learning_rate=1e-2, final_learning_rate=None, warmup_steps=0, batch_size=2)
+    for memory, steps in (("ct-lt", 2), ("none", 70)):
+        model = make(memory, head_dim=32)
+        model.sample = lambda count, rng, split, step=0: batch
+        convolutions = [each.clone() for name, each in model.named_parameters() if "compress." in name]
+        logs: list[dict[str, float]] = []
+        SupervisedLearner(model, config, steps).learn(steps, logs.append)
+        assert ("auxiliary_loss" in logs[-1]) == bool(convolutions) == (memory == "ct-lt")
+        after = [each for name, each in model.named_parameters() if "compress." in name]
+        assert all(not torch.equal(*pair) for pair in zip(convolutions, after, strict=True))
+    assert logs[-1]["accuracy"] == 1.0
+    model.eval()
+    scores = model.scores(batch)
+    assert scores["accuracy"].tolist() == scores["f1"].tolist() == np.ones(batch.questions.shape).tolist()
+    of_kinds = [scores[f"accuracy_{kind}"] for kind in KINDS]
+    assert np.array_equal(np.sum(~np.isnan(of_kinds), 0), np.ones(batch.questions.shape))  # each question has one kind
+    parts = [model.shard(batch, rank, 2) for rank in range(2)]
+    assert [each.histories.tolist() for each in parts] == batch.histories[:, None].tolist()
+
+
+def test_batches():
+    """Longer histories join by the curriculum, in equal shares; validation is on other episodes; seeds decide."""
+    model = make(curriculum=[2, 4, 6])
+    for step, lengths in ((0, {1}), (2, {1, 2}), (5, {1, 2, 3}), (6, {1, 2, 3, 5})):
+        batch = model.sample(200, np.random.default_rng(step), "train", step)
+        found, counts = np.unique(batch.arrays.length[batch.histories], return_counts=True)
+        assert set(found.tolist()) == lengths and counts.min() > 0.6 * 200 / len(lengths)
+        assert batch.questions.shape == (200, 4) and all(len(set(row)) == 4 for row in batch.questions.tolist())
+    same = model.sample(200, np.random.default_rng(6), "train", 6)
+    assert (same.histories == batch.histories).all() and (same.questions == batch.questions).all()
+    valid = model.sample(5, np.random.default_rng(0), "test")
+    assert valid.arrays.dialogs.config.split == "valid" and batch.arrays.dialogs.config.split == "train"
+
+
+def test_renaming():
+    """Objects and places get other names of the same role, alike in key frames, goals, questions and answers."""
+    model = make()
+    batch = model.sample(6, np.random.default_rng(0))
+    arrays, renaming = batch.arrays, batch.renaming
+    assert model.sample(6, np.random.default_rng(0), "test").renaming is None
+    objects, locations = list(OBJECTS), list(LOCATIONS)
+    assert all(sorted(row) == list(range(15)) for row in renaming.objects.tolist())
+    assert (renaming.objects[0] != renaming.objects[1]).any() and (renaming.objects[:, 0] == 0).all()
+    for symbols, of_object, of_location in zip(
+        *(getattr(renaming, each.name) for each in fields(renaming)), strict=True
+    ):
+        new = {name: objects[number - 1] for name, number in zip(objects, of_object[1:], strict=True)}
+        places = {name: locations[number - 1] for name, number in zip(locations, of_location[1:], strict=True)}
+        for name, other in places.items():
+            assert (LOCATIONS[name].pick, LOCATIONS[name].place) == (LOCATIONS[other].pick, LOCATIONS[other].place)
+        for symbol, number in SYMBOL_IDS.items():
+            predicate, _, names = symbol.rstrip(")").partition("(")
+            parts = [{**new, **places}.get(name, name) for name in names.split(",")]
+            wanted = f"{predicate}({','.join(parts)})" if names else {**new, **places}.get(symbol, symbol)
+            assert SYMBOLS[symbols[number]] == wanted
+    targets, rows = model.targets(batch).numpy(), arrays.target[batch.histories[:, None], batch.questions]
+    kinds = kinds_of(arrays.slots[batch.histories[:, None], batch.questions])
+    assert (targets[..., 2] != rows[..., 2]).any() and (
+        targets[..., 4:6].sum((2, 3)) == rows[..., 4:6].sum((2, 3))
+    ).all()
+    for b, q in np.ndindex(kinds.shape):
+        wanted = renaming.shard(slice(b, b + 1)).of_slots(rows[b, q][None], 2, 3)[0].tolist()
+        found = targets[b, q].tolist()
+        assert sorted(found) == sorted(wanted) and (KINDS[kinds[b, q]] != "summary" or found == wanted)
+    part = model.shard(batch, 1, 2)
+    assert (part.renaming.objects == renaming.objects[1::2]).all()
+    plain = replace(batch, renaming=None)
+    seen = [model.encode(each)[0] for each in (batch, plain)]
+    questions = [model.read(each, *model.encode(each)).questions for each in (batch, plain)]
+    assert not torch.equal(*seen) and not torch.equal(*questions)
+
+
+@pytest.mark.parametrize(("modalities", "renames"), [(["symbols"], True), (["signals"], False), (["images"], False)])
+def test_nothing_is_renamed_without_symbols(modalities, renames):
+    """Images and signals show what an object is: with another name in each batch nobody could learn it."""
+    settings = {**SMALL, "memory": "none", "memory_kwargs": {}}
+    model = make_question_answering("memenvs/EpisodicQA-v0", {**DATA, "modalities": ["date", *modalities]}, settings)
+    assert (model.sample(2, np.random.default_rng(0)).renaming is not None) == renames
+
+
+def test_wrong_settings_are_named():
+    for settings, error, message in (
+        (
+            {"memory": "gru", "memory_kwargs": {}},
+            ValueError,
+            "memory must be 'none' or one that has the method `vectors`, .*, got 'gru'",
+        ),
+        ({"head_heads": 5}, ValueError, r"head_heads must divide head_dim \(16\), got 5"),
+        ({"curriculum": [3, 1]}, ValueError, r"curriculum must be ascending numbers of batches, got \[3, 1\]"),
+        ({"head_layers": 0}, ValueError, "head_layers must be an integer of at least 1"),
+        ({"widths": 3}, TypeError, "unknown setting 'widths' of the model"),
+    ):
+        with pytest.raises(error, match=message):
+            make_question_answering("memenvs/EpisodicQA-v0", DATA, {**SMALL, **settings})
+    with pytest.raises(ValueError, match=r"env must be an EpisodicQA, .* got 'memenvs/Darkroom-v0'"):
+        make_question_answering("memenvs/Darkroom-v0", {}, {})
+    assert AnswererConfig().head_layers == 2
+
+
+@pytest.mark.slow
+def test_sources_of_an_answer(arrays):
+    """Shares of key frames and vectors: none where no gradient comes from, none of empty slots, of sum 1."""
+    history = int(np.flatnonzero((arrays.length == 5) & (arrays.count > 40))[0])
+    count = int(arrays.count[history])
+    batch = QuestionBatch(arrays, np.array([history]), np.array([[0]]))
+    for memory, reach in (("ct", 4 + 4 + 2 * 2), ("ct-lt", count), ("lstm-on", count)):
+        model = make(memory)
+        found = answer_sources(model, batch)
+        assert found.frames.shape == (count,) and found.frames.sum() == pytest.approx(1) and model.training
+        assert (found.frames[: -reach - 4] == 0).all() and (found.frames[-4:] > 0).all()
+        assert memory == "ct" or (found.frames > 0).all()
+        vectors, mask = model.eval().encode(batch)
+        assert found.vectors.shape == (vectors.shape[1],) and 0 < found.vectors.sum() < 1
+        assert (found.vectors[~mask[0].numpy()] == 0).all()
+        reading = model.read(batch, vectors, mask)
+        expected = model._cross_entropy(reading, model.choose(reading))[0]
+        torch.testing.assert_close(model.own_answer_loss(batch), expected)
+    assert answer_sources(make("none"), batch) is None
+    with pytest.raises(ValueError, match=r"one question about one history, got \(1, 2\)"):
+        answer_sources(make(), replace(batch, questions=np.array([[0, 1]])))
+
+
+@pytest.mark.learning
+@pytest.mark.nightly  # test_learning shows on every change that the loss falls
+def test_one_batch_is_learned_by_heart():
+    """Memory, head and loss fit: four questions about each of 16 histories, none renamed, within 200 updates."""
+    env_kwargs = {**DATA, "split": "valid", "lengths": (1,)}
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        policy = find_preset("episodic-qa").policy | {"questions": 4}
+        model = make_question_answering("memenvs/EpisodicQA-v0", env_kwargs, policy)
+    batch = model.sample(16, np.random.default_rng(0), "test")
+    model.sample = lambda count, rng, split, step=0: batch
+    settings = QuestionConfig(batch_size=16, learning_rate=4e-3, warmup_steps=20)
+    SupervisedLearner(model, settings, 200).learn(200)
+    assert model.eval().scores(batch)["accuracy"].mean() > 0.9
+
+
+def test_places_get_each_name_of_their_role_equally_often():
+    renaming = draw_renaming(300, np.random.default_rng(0))
+    roles = [None, *((each.pick, each.place) for each in LOCATIONS.values())]  # 0 is none
+    for number, role in enumerate(roles):
+        wanted = [other for other, each in enumerate(roles) if each == role]
+        counts = np.bincount(renaming.locations[:, number], minlength=len(roles))
+        assert np.flatnonzero(counts).tolist() == wanted
+        assert counts[wanted].min() > 0.6 * 300 / len(wanted)
+
+
+def test_supervised_training_keeps_its_histories_and_questions():
+    """Those of the environments changed; results of supervised training are older."""
+    assert make_question_answering("memenvs/EpisodicQA-v0", {}, SMALL).config == EpisodicQAConfig()
+    long = make_question_answering("memenvs/EpisodicQA-Long-v0", {"sampling": "even"}, SMALL).config
+    assert (long.lengths, long.sampling) == ((20, 50, 100), "even")

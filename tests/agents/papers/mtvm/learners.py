@@ -1,0 +1,35 @@
+"""Settings of small `ImitationA2C` learners, and weights with which every input matters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from memenvs.agents.papers.mtvm.learner import ImitationA2C
+
+SIZES = {"dim": 8, "inner": 16, "heads": 2, "critic_dim": 8}
+DRY = {"dropout": 0.0, "image_dropout": 0.0, "critic_dropout": 0.0}
+ENV = "memenvs/VLN-R2R-v0"
+
+
+def kwargs(folder: Path, **changes: Any) -> dict[str, Any]:
+    base = {"world": "mp3d", "split": "train", "data_dir": str(folder)}
+    return base | {"features": "none", "feature_size": 4, "max_tokens": 8} | changes
+
+
+def weights(model: ImitationA2C) -> Tensor:
+    return torch.cat([p.detach().flatten() for p in model.policy.parameters()])
+
+
+def sharpen(model: ImitationA2C) -> ImitationA2C:
+    """Prepare a learner to play, with large weights in float64."""
+    generator = torch.Generator().manual_seed(1)
+    model.policy.double()
+    model._setup_learn(1)
+    with torch.no_grad():
+        for each in model.policy.parameters():
+            each.add_(0.3 * torch.randn(each.shape, generator=generator, dtype=torch.float64))
+    return model

@@ -1,0 +1,396 @@
+"""`ImitationA2C` in the house of `tests/vln/toys.py`: losses by hand, batches, updates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from stable_baselines3.common.callbacks import BaseCallback
+
+from memenvs.agents import make_vec_env
+from memenvs.agents.papers.mtvm import rollouts
+from memenvs.agents.papers.mtvm.config import ImitationConfig
+from memenvs.agents.papers.mtvm.learner import ImitationA2C
+from memenvs.agents.papers.mtvm.model import DecisionOutput
+from memenvs.agents.papers.mtvm.rollouts import Rollout, RolloutStep, discounted_returns
+from tests.agents.interruptions import learn_interrupted
+from tests.agents.papers.mtvm.learners import sharpen, weights
+
+
+def decisions(rows: list[int], rewards: list[float], **values: list[float]) -> RolloutStep:
+    zero = [0.0] * len(rows)
+    names = ("log_probs", "entropy", "values", "imitation_loss", "teacher_agreement", "inconsistency")
+    return RolloutStep(
+        rows=torch.tensor(rows),
+        rewards=torch.tensor(rewards),
+        **{name: torch.tensor(values.get(name, zero)) for name in names},
+    )
+
+
+def test_returns_by_hand() -> None:
+    """Row 0 stops after its second decision; row 1 is truncated after its third, with a bootstrap value of 8."""
+    steps = [decisions([0, 1], [1.0, 2.0]), decisions([0, 1], [4.0, 0.0]), decisions([1], [6.0])]
+    found = discounted_returns(steps, torch.tensor([0.0, 8.0]), 0.5)
+    assert found.tolist() == [1 + 0.5 * 4, 2 + 0.5 * (0 + 0.5 * 10), 4.0, 0 + 0.5 * 10, 6 + 0.5 * 8]
+
+
+def test_losses_by_hand(make_learner) -> None:
+    model = make_learner(2, gamma=0.5, value_coef=0.5, entropy_coef=0.01, imitation_weight=0.2)
+    steps = [
+        decisions(
+            [0, 1],
+            [1.0, 2.0],
+            log_probs=[-1.0, -2.0],
+            entropy=[0.3, 0.6],
+            values=[1.0, 0.0],
+            imitation_loss=[1.0, 3.0],
+            inconsistency=[0.1, 0.2],
+        ),
+        decisions([1], [4.0], log_probs=[-0.5], entropy=[0.9], values=[2.0], imitation_loss=[2.0], inconsistency=[0.6]),
+    ]
+    rollout = Rollout(steps, torch.tensor([0.0, 6.0]), torch.tensor([0.2, 0.4]))
+    returns = [1.0, 2 + 0.5 * 7, 7.0]
+    advantages = [returns[0] - 1, returns[1], returns[2] - 2]
+    sampled = {name: value.item() for name, value in model.losses(rollout, teacher_forcing=False).items()}
+    assert sampled == pytest.approx(
+        {
+            "actor": (1.0 * advantages[0] + 2.0 * advantages[1] + 0.5 * advantages[2]) / 3,
+            "critic": 0.5 * sum(each**2 for each in advantages) / 3,
+            "entropy": -0.01 * (0.3 + 0.6 + 0.9) / 3,
+            "text_consistency": 6 * 0.3,
+            "cross_consistency": 2 * 0.3,
+        }
+    )
+    imitation = {name: value.item() for name, value in model.losses(rollout, teacher_forcing=True).items()}
+    assert imitation["error"] == pytest.approx(0.2 * (1 + 3 + 2) / 2) and set(imitation) == {
+        "error",
+        "text_consistency",
+        "cross_consistency",
+    }
+    assert set(make_learner(2, text_consistency=0.0, cross_consistency=0.0).losses(rollout, teacher_forcing=True)) == {
+        "error"
+    }
+
+
+def test_teacher_forcing_follows_the_teacher(make_learner) -> None:
+    """The path a-b-c-d and a stop, or e-b and a stop; an episode that is over has no more decisions."""
+    model = make_learner(4, env={"max_episode_steps": 5})
+    rollout = model.play(model.env, 0, teacher_forcing=True)
+    played = [model.env.reset_infos[i]["trial_id"] for i in range(4)]
+    assert min(played) > 0  # those that finished first have gone on
+    lengths = torch.bincount(torch.cat([step.rows for step in rollout.steps]), minlength=4).tolist()
+    assert set(lengths) <= {2, 4} and rollout.n_decisions == sum(lengths)
+    ends = {i: next(s.rewards[s.rows == i].item() for s in reversed(rollout.steps) if i in s.rows) for i in range(4)}
+    assert all(reward == pytest.approx(4.0) for reward in ends.values())  # 2 + 2 nDTW of the annotated path
+    assert not rollout.bootstrap_value.any()
+
+
+def test_chosen_episodes(make_learner) -> None:
+    """Episodes of two and of four decisions, in any order; the number of the trial does not matter."""
+    model = make_learner(4)
+    world = model.env.env.task.world
+    decisions = {number: len(world.episode(number).path) for number in range(world.num_episodes)}
+    assert len(set(decisions.values())) > 1
+    for trial, numbers in ((0, [0, 1, 2, 0]), (5, [2, 2, 1, 0])):
+        rollout = model.play(model.env, trial, teacher_forcing=True, episodes=numbers)
+        lengths = torch.bincount(torch.cat([step.rows for step in rollout.steps]), minlength=4).tolist()
+        assert lengths == [decisions[number] for number in numbers]
+
+
+def test_a_row_of_a_batch_is_the_row_alone(make_learner) -> None:
+    """Losses of each episode, in a batch with longer and shorter ones and by itself."""
+    model = sharpen(make_learner(4))
+    rollout = model.play(model.env, 3, teacher_forcing=True)
+    lengths = []
+    for i in range(4):
+        single = sharpen(make_learner(1))
+        single.env.seed(7 + i)
+        alone = single.play(single.env, 3, teacher_forcing=True)
+        lengths.append(len(alone.steps))
+        own = [step for step in rollout.steps if i in step.rows]
+        assert len(own) == len(alone.steps)
+        for step, expected in zip(own, alone.steps, strict=True):
+            for name in ("imitation_loss", "values", "log_probs", "entropy", "rewards"):
+                torch.testing.assert_close(
+                    getattr(step, name)[step.rows == i], getattr(expected, name), atol=1e-9, rtol=1e-7
+                )
+    assert len(set(lengths)) > 1
+
+
+def test_a_truncated_episode_gets_a_bootstrap_value(make_learner) -> None:
+    model = sharpen(make_learner(3, env={"max_episode_steps": 1}))
+    rollout = model.play(model.env, 1, teacher_forcing=False)
+    stopped = rollout.steps[0].rewards.abs() >= 2
+    values = rollout.bootstrap_value
+    assert bool((values[~stopped] != 0).all()) and not bool(values[stopped].any()) and not values.requires_grad
+
+
+def test_the_bootstrap_value_has_the_memory_of_the_episode(make_learner) -> None:
+    """The bootstrap value is the value of the second decision in an episode with more time."""
+    short, long = (sharpen(make_learner(4, env={"max_episode_steps": limit})) for limit in (1, 5))
+    truncated, whole = (model.play(model.env, 1, teacher_forcing=False) for model in (short, long))
+    second = whole.steps[1]
+    assert len(second.rows) > 0
+    torch.testing.assert_close(truncated.bootstrap_value[second.rows], second.values.detach().float())
+
+
+def test_the_actors_loss_does_not_teach_the_critic(make_learner) -> None:
+    values, log_probs = (torch.tensor([1.0], requires_grad=True) for _ in range(2))
+    step = replace(decisions([0], [3.0]), values=values, log_probs=log_probs)
+    make_learner(2).losses(Rollout([step], torch.zeros(1), torch.zeros(1)), teacher_forcing=False)["actor"].backward()
+    assert values.grad is None and log_probs.grad is not None and log_probs.grad.item() == -2.0
+
+
+def test_sampled_rollouts_draw_their_actions(make_learner) -> None:
+    model = sharpen(make_learner(3))
+    rollouts = [model.play(model.env, 1, teacher_forcing=False) for _ in range(10)]
+    assert len({rollout.steps[0].log_probs.sum().item() for rollout in rollouts}) > 1
+
+
+def test_an_update_decays_weights_and_ends_without_dropout(
+    make_learner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    model = make_learner(2, weight_decay=0.3)
+    assert [group["weight_decay"] for group in model.policy.optimizer.param_groups] == [0.3]
+    model.save(tmp_path / "model.zip")
+    other = ImitationA2C.load(tmp_path / "model.zip", weight_decay=0.2)
+    assert (
+        [group["weight_decay"] for group in other.policy.optimizer.param_groups] == [other.config.weight_decay] == [0.2]
+    )
+    model.learn(1)
+    assert not model.policy.training
+    before = weights(model)
+    infinite = {"error": torch.tensor(float("inf"), requires_grad=True)}
+    monkeypatch.setattr(model, "losses", lambda rollout, teacher_forcing: infinite)
+    with pytest.raises(ValueError, match=r"loss and gradient must be finite, got imitation_error inf, .* in update 2"):
+        model.learn(2, reset_num_timesteps=False)
+    assert torch.equal(before, weights(model))
+
+
+@pytest.mark.parametrize("two_way", [True, False], ids=["two-way", "fixed text"])
+def test_the_inconsistency_is_0_if_no_word_is_dropped(make_learner, two_way: bool) -> None:
+    for rate, is_zero in ((0.0, True), (0.9, False)):
+        model = sharpen(make_learner(3, network={"two_way": two_way}, word_drop=rate))
+        torch.manual_seed(1)
+        rollout = model.play(model.env, 0, teacher_forcing=True)
+        differences = torch.cat([step.inconsistency for step in rollout.steps])
+        assert bool((rollout.text_inconsistency.abs().max() < 1e-6) == is_zero) and bool(
+            (differences.abs().max() < 1e-6) == is_zero
+        )
+        assert bool((differences >= 0.0).all()) and bool((rollout.text_inconsistency >= 0.0).all())
+
+
+def test_the_text_counts_where_it_attends_to_the_views(make_learner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rollouts, "inconsistency", lambda first, *_: torch.ones(len(first)))
+    for two_way, expected in ((True, 2.0), (False, 1.0)):
+        model = make_learner(2, network={"two_way": two_way})
+        rollout = model.play(model.env, 0, teacher_forcing=True)
+        assert torch.cat([step.inconsistency for step in rollout.steps]).unique().tolist() == [expected]
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_the_consistency_loss_works_for_any_number_of_layers(make_learner, layers: int) -> None:
+    """Its gradient reaches all layers and words. (A bias that all keys share changes no attention.)"""
+    model = sharpen(make_learner(2, network={"cross_layers": layers, "text_layers": 0}))
+    torch.manual_seed(3)
+    rollout = model.play(model.env, 0, teacher_forcing=True)
+    torch.cat([step.inconsistency for step in rollout.steps]).mean().backward()
+    for name, each in model.policy.network.cross_layers.named_parameters():
+        if each.grad is not None:
+            assert (each.grad.abs().max() > 1e-9) == (not name.endswith("key.bias")), name
+    moved = model.policy.network.words.weight.grad.abs().amax(1) > 1e-9
+    observations = model.env.reset()
+    tokens = observations["instruction"][observations["instruction_mask"] > 0]
+    assert moved[torch.as_tensor(tokens, dtype=torch.int64).unique()].all()
+
+
+def test_the_text_is_encoded_once_per_episode(make_learner) -> None:
+    for drops, times in ((0.0, 1), (2.0, 2)):
+        model = make_learner(3, text_consistency=drops, cross_consistency=drops)
+        encoded: list[int] = []
+        encode = model.policy.network.encode_text
+        model.policy.network.encode_text = lambda tokens, keys, encoded=encoded, encode=encode: (
+            encoded.append(len(tokens)) or encode(tokens, keys)
+        )
+        assert len(model.play(model.env, 0, teacher_forcing=True).steps) > 1
+        assert encoded == [3] * times
+
+
+def test_acting_drops_no_words(make_learner) -> None:
+    model = make_learner(2)
+    model.policy.set_training_mode(False)
+    before = torch.random.get_rng_state()
+    model.predict(model.env.reset(), deterministic=True)
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_all_gradients_are_clipped_together(make_learner) -> None:
+    """The norm is that of all parameters, the critic's too."""
+    model = sharpen(make_learner(3, max_grad_norm=0.01))
+    model.train()
+    gradients = [p.grad for p in model.policy.parameters() if p.grad is not None]
+    assert torch.cat([g.flatten() for g in gradients]).norm().item() == pytest.approx(0.01, rel=1e-3)
+    assert sum(float(p.grad.abs().sum()) for p in model.policy.network.critic.parameters()) > 0
+
+
+def test_the_first_updates_are_imitation_only(make_learner) -> None:
+    played: list[tuple[int, bool]] = []
+    model = make_learner(2, imitation_updates=2, warmup_updates=3)
+    play = model.play
+    model.play = lambda env, number, *, teacher_forcing: (
+        played.append((number, teacher_forcing)) or play(env, number, teacher_forcing=teacher_forcing)
+    )
+    model.learn(3)
+    assert played == [(0, True), (2, True), (4, True), (5, False)]
+    assert [model.config.learning_rate_at(k, 10) for k in (0, 1, 3, 9)] == pytest.approx([2.5e-3, 5e-3, 1e-2, 1e-2])
+
+
+def test_the_learning_rate_falls_to_the_end_of_the_run(make_learner) -> None:
+    model = make_learner(2, imitation_updates=9, warmup_updates=1, learning_rate=1e-2, final_learning_rate=2e-3)
+    rates: list[float] = []
+    step = model.policy.optimizer.step
+    model.policy.optimizer.step = lambda: rates.append(model.policy.optimizer.param_groups[0]["lr"]) or step()
+    model.learn(4)
+    assert rates == pytest.approx([5e-3, 8e-3, 6e-3, 4e-3])
+    model.learn(4, reset_num_timesteps=False)  # the second half of 8
+    assert rates[4:] == pytest.approx([6e-3, 5e-3, 4e-3, 3e-3])
+
+
+class Seen(BaseCallback):
+    """Keep what the logger has at the end of each rollout."""
+
+    def _init_callback(self) -> None:
+        self.at_end: list[dict[str, Any]] = []
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_end(self) -> None:
+        self.at_end.append(dict(self.logger.name_to_value))
+
+
+def test_callbacks_find_each_update_in_the_logger(make_learner) -> None:
+    model, seen = make_learner(2, imitation_updates=3), Seen()
+    model.learn(5, seen, log_interval=2)
+    assert len(seen.at_end) == 5
+    assert all("train/imitation_error" in each and "train/grad_norm" in each for each in seen.at_end)
+    assert ["train/sampled_actor" in each for each in seen.at_end] == [False] * 3 + [True, True]
+
+
+@pytest.mark.slow
+def test_it_learns_and_changes_no_global_generator(make_learner) -> None:
+    state = torch.random.get_rng_state()
+    model = make_learner(
+        6,
+        learning_rate=3e-3,
+        imitation_weight=1.0,
+        text_consistency=0.1,
+        cross_consistency=0.1,
+        imitation_updates=10**6,
+    )
+    first = model.play(model.env, 1000, teacher_forcing=True)
+    torch.random.set_rng_state(state)
+    model.learn(40)
+    assert torch.equal(state, torch.random.get_rng_state())
+    last = model.play(model.env, 1000, teacher_forcing=True)
+    errors = [float(torch.cat([step.imitation_loss for step in each.steps]).mean().detach()) for each in (first, last)]
+    assert errors[1] < 0.5 * errors[0]
+
+
+def test_wrong_losses_leave_the_weights(make_learner) -> None:
+    model = make_learner(2)
+    with torch.no_grad():
+        model.policy.network.critic[-1].bias.fill_(float("nan"))
+    before = model.policy.network.see.weight.clone()
+    with pytest.raises(ValueError, match="the policy's outputs must be finite, got NaN or infinity after 0"):
+        model.train()
+    assert torch.equal(before, model.policy.network.see.weight)
+
+
+def test_bfloat16_learns_too(make_learner) -> None:
+    model = make_learner(2, precision="bfloat16")
+    before = weights(model)
+    model.learn(1)
+    assert model.policy.network.see.weight.dtype == torch.float32 and not torch.equal(before, weights(model))
+
+
+def test_wrong_settings(make_learner) -> None:
+    with pytest.raises(TypeError, match="unknown setting 'clip'"):
+        make_learner(clip=1)
+    with pytest.raises(ValueError, match="an MTVMPolicy needs observations with instruction"):
+        ImitationA2C("MTVMPolicy", make_vec_env("memenvs/Darkroom-v0", 1), device="cpu")
+    with pytest.raises(
+        ValueError, match="text_positions of the network must be at least the 8 tokens of an instruction, got 4"
+    ):
+        make_learner(network={"text_positions": 4})
+    with pytest.raises(
+        ValueError, match=r"text_consistency and cross_consistency must be 0 where network\.language is False"
+    ):
+        make_learner(network={"language": False})
+    with pytest.raises(ValueError, match=r"memory_angle must be left out with history 'state'.*, got 'option'"):
+        make_learner(network={"history": "state", "memory_angle": "option"})
+    for network, message in (
+        ({"bank": 0, "memory_angle": "option"}, "memory_angle must be left out with bank 0"),
+        ({"bank": 0, "history": "observation"}, "history must be left out with bank 0"),
+        ({"bank": 0, "detach_memory": True}, "detach_memory must be False with bank 0 and history 'activation'"),
+        (
+            {"history": "observation", "detach_memory": True},
+            "detach_memory must be False with bank None and history 'observation'",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make_learner(network=network)
+    with pytest.raises(
+        ValueError, match=r"weight_decay is a setting of the learner \(0.01\) .*, got 0.5 in policy_kwargs"
+    ):
+        ImitationA2C("MTVMPolicy", make_learner().env, policy_kwargs={"weight_decay": 0.5})
+
+
+@pytest.mark.parametrize(("changes", "needed"), [({}, 32), ({"bank": 3}, 20), ({"history": "state"}, 18)])
+def test_positions_for_all_moves_of_an_episode(make_learner, changes: dict[str, Any], needed: int) -> None:
+    """15 moves and 17 actions: a truncated episode needs a position for its bootstrap value too."""
+    model = make_learner(4, network=changes | {"vision_positions": needed})
+    model._setup_learn(1)
+    network, decide = model.policy.network, model.policy.network.decide
+
+    def decide_never_to_stop(*inputs: Any) -> DecisionOutput:
+        output = decide(*inputs)
+        output.logits[:, -1] = -torch.inf
+        return output
+
+    network.decide = decide_never_to_stop
+    with torch.no_grad():
+        assert bool((model.play(model.env, 0, teacher_forcing=False).bootstrap_value != 0).all())
+    with pytest.raises(
+        ValueError, match=f"vision_positions of the network must be at least {needed}, .* got {needed - 1}"
+    ):
+        make_learner(network=changes | {"vision_positions": needed - 1})
+
+
+def test_rates_out_of_range() -> None:
+    for name, value, message in (
+        ("word_drop", 1.5, r"word_drop must be in \[0, 1\), got 1.5"),
+        ("word_drop", 1.0, r"word_drop must be in \[0, 1\), got 1.0"),
+        ("learning_rate", 0.0, "learning_rate must be > 0, got 0.0"),
+        ("final_learning_rate", -1e-4, "final_learning_rate must be >= 0 or None, got -0.0001"),
+        ("cross_consistency", -1.0, "cross_consistency must be at least 0, got -1.0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ImitationConfig(**{name: value})
+
+
+@pytest.mark.slow
+def test_learning_goes_on_or_says_what_it_drops(make_learner) -> None:
+    whole = weights(make_learner(2).learn(3))
+    points = ("reset", "training_start", "rollout_start", "step_wait", "on_step", "stop", "rollout_end", "optimizer")
+    for point in points:
+        model = make_learner(2)
+        reached, dropped = learn_interrupted(model, 3, point, 2)
+        assert reached or point == "training_start", point
+        assert dropped == (point in ("reset", "step_wait", "optimizer")), point
+        assert model.num_timesteps == 3 and model.at_rollout_boundary, point
+        if not dropped:
+            assert torch.equal(weights(model), whole), point

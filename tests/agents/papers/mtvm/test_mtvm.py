@@ -1,0 +1,438 @@
+"""MTVM's network against PyTorch's layers, lists in Python, and the paper's numbers."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from memenvs.agents.papers.mtvm.config import MTVMConfig, mtvm_config
+from memenvs.agents.papers.mtvm.consistency import drop_words, inconsistency
+from memenvs.agents.papers.mtvm.layers import Attention, CrossLayer, Dropout, TextLayer
+from memenvs.agents.papers.mtvm.memory_bank import MemoryBank
+from memenvs.agents.papers.mtvm.model import MTVM, DecisionOutput
+
+ACTIONS, LENGTH, IMAGE = 4, 6, 5
+
+
+def network(**changes: Any) -> MTVM:
+    """A small network in float64 with weights that matter, without dropout."""
+    sizes = {"dim": 8, "inner": 12, "heads": 2, "text_layers": 2, "cross_layers": 2}
+    sizes |= {"text_positions": LENGTH, "vision_positions": 12}
+    off = {"dropout": 0.0, "image_dropout": 0.0, "critic_dropout": 0.0}
+    torch.manual_seed(0)
+    made = MTVM(MTVMConfig(**{**sizes, **off, **changes}), 11, IMAGE).double()
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.3)
+    return made
+
+
+def test_positions_begin_as_a_sinusoid() -> None:
+    """Products of two positions depend on their distance only; view positions have size 0.3, word positions 0.02."""
+    network = MTVM(MTVMConfig(dim=16, heads=2, text_positions=12, vision_positions=12), 11, IMAGE)
+    for name, size in (("view_positions", 0.3), ("word_positions", 0.02)):
+        positions = network.get_submodule(name).weight.detach()
+        products = positions @ positions.T / 16
+        for distance in range(12):
+            diagonal = products.diagonal(distance)
+            torch.testing.assert_close(diagonal, diagonal[:1].expand(len(diagonal)), atol=1e-6, rtol=0)
+        assert products[0, 0].item() == pytest.approx(size**2)
+
+
+def observations(batch: int, seed: int = 0) -> dict[str, Tensor]:
+    """Texts and candidates of different lengths; the last action is always available."""
+    generator = torch.Generator().manual_seed(seed)
+    lengths = torch.arange(batch) % (LENGTH - 1) + 2
+    mask = torch.arange(LENGTH) < lengths[:, None]
+    tokens = torch.randint(1, 11, (batch, LENGTH), generator=generator) * mask
+    available = torch.arange(ACTIONS) < (torch.arange(batch) % (ACTIONS - 1) + 1)[:, None]
+    available[:, -1] = True
+    candidates = torch.randn(batch, ACTIONS, IMAGE + 128, generator=generator, dtype=torch.float64)
+    candidates[:, -1] = 0.0
+    return {
+        "instruction": tokens,
+        "instruction_mask": mask.long(),
+        "candidates": candidates * available[..., None],
+        "candidate_mask": available.long(),
+        "direction": torch.randn(batch, 4, generator=generator, dtype=torch.float64),
+    }
+
+
+def rows(each: dict[str, Tensor], which: Any) -> dict[str, Tensor]:
+    return {key: value[which] for key, value in each.items()}
+
+
+def decision(net: MTVM, seen: dict[str, Tensor], state: dict[str, Tensor]) -> DecisionOutput:
+    return net(state["encoded_text"], state["text_mask"], net.encode_views(seen, state))
+
+
+def started(net: MTVM, seen: dict[str, Tensor]) -> dict[str, Tensor]:
+    """State at the first decision of an episode."""
+    count = len(seen["instruction"])
+    return net.observe(seen, net.initial_state(count), torch.ones(count, dtype=torch.bool))
+
+
+def play(net: MTVM, batch: int, steps: int, which: Any = slice(None)) -> tuple[list[Tensor], dict[str, Tensor]]:
+    """Logits and values where each row takes its first action; only some rows play."""
+    count = len(torch.arange(batch)[which])
+    state, start, outputs = net.initial_state(count), torch.ones(count, dtype=torch.bool), []
+    for t in range(steps):
+        seen = rows(observations(batch, t), which)
+        if t > 0:
+            seen = seen | {key: rows(observations(batch), which)[key] for key in ("instruction", "instruction_mask")}
+        state = net.observe(seen, state, start)
+        output = decision(net, seen, state)
+        outputs.append(torch.cat([output.logits.masked_fill(output.logits.isinf(), 0.0), output.value[:, None]], 1))
+        state = net.record_action(seen, output, torch.zeros(count, dtype=torch.int64), state)
+        start = torch.zeros(count, dtype=torch.bool)
+    return outputs, state
+
+
+def pytorch_layer(own: TextLayer) -> nn.TransformerEncoderLayer:
+    """PyTorch's transformer layer with the same weights."""
+    layer = nn.TransformerEncoderLayer(8, 2, 12, 0.0, "gelu", 1e-12, batch_first=True).double()
+    attention = own.attention
+    state = {
+        f"self_attn.in_proj_{part}": torch.cat(
+            [getattr(each, part) for each in (attention.query, attention.key, attention.value)]
+        )
+        for part in ("weight", "bias")
+    }
+    for name, module in (
+        ("self_attn.out_proj", attention.output),
+        ("norm1", attention.norm),
+        ("linear1", own.feed.inner),
+        ("linear2", own.feed.outer),
+        ("norm2", own.feed.norm),
+    ):
+        state |= {f"{name}.{part}": value for part, value in module.state_dict().items()}
+    layer.load_state_dict(state)
+    return layer
+
+
+def test_layers_are_pytorchs() -> None:
+    """Text layers are PyTorch's; a cross layer is two of them after one attention that both streams share."""
+    torch.manual_seed(2)
+    ours = CrossLayer(8, 12, 2, 0.0, True).double()
+    assert ours.text is not None
+    text, views = torch.randn(2, 5, 8, dtype=torch.float64), torch.randn(2, 3, 8, dtype=torch.float64)
+    text_mask = torch.tensor([[True] * 5, [True] * 2 + [False] * 3])
+    view_mask = torch.tensor([[True, True, False], [True] * 3])
+    shared = pytorch_layer(TextLayer(8, 12, 2, 0.0).double())
+    borrowed = pytorch_layer(ours.text).self_attn
+    for part in ("weight", "bias"):
+        projections = [getattr(each, part) for each in (ours.cross.query, ours.cross.key, ours.cross.value)]
+        getattr(borrowed, f"in_proj_{part}").data.copy_(torch.cat(projections))
+    borrowed.out_proj.load_state_dict(ours.cross.output.state_dict())
+    shared.self_attn = borrowed
+
+    def attended(x: Tensor, other: Tensor, mask: Tensor) -> Tensor:
+        return ours.cross.norm(x + shared.self_attn(x, other, other, key_padding_mask=~mask)[0])
+
+    got = ours(text, text_mask, views, view_mask)
+    expected_text = pytorch_layer(ours.text)(attended(text, views, view_mask), src_key_padding_mask=~text_mask)
+    expected_views = pytorch_layer(ours.vision)(attended(views, text, text_mask), src_key_padding_mask=~view_mask)
+    torch.testing.assert_close(got[0], expected_text)
+    torch.testing.assert_close(got[1], expected_views)
+    one_way = CrossLayer(8, 12, 2, 0.0, False).double()
+    assert one_way(text, text_mask, views, view_mask)[0] is text
+
+
+def test_dropout() -> None:
+    """The rate of zeros, within 4 standard deviations; the others, and gradients, are divided by 1 - rate."""
+    x = torch.full((3, 7, 999), 2.0, requires_grad=True)
+    for rate in (0.1, 0.5):
+        layer = Dropout(rate)
+        torch.manual_seed(0)
+        y = layer(x)
+        zeros = (y == 0).float().mean().item()
+        assert abs(zeros - rate) < 4 * (rate * (1 - rate) / x.numel()) ** 0.5
+        torch.testing.assert_close(y[y != 0], torch.full_like(y[y != 0], 2.0 / (1 - rate)))
+        (gradient,) = torch.autograd.grad(y.sum(), x)
+        torch.testing.assert_close(2.0 * gradient, y)
+        assert layer.eval()(x) is x
+    assert Dropout(0.0)(x) is x
+
+
+def test_keys_and_values_of_a_text_can_be_computed_once() -> None:
+    net, seen = network(two_way=False), observations(3)
+    state = started(net, seen)
+    known, views = net.text_keys_values(state["encoded_text"]), net.encode_views(seen, state)
+    plain, prepared = (net(state["encoded_text"], state["text_mask"], views, each) for each in ([], known))
+    assert len(known) == 2 and network().text_keys_values(state["encoded_text"]) == []
+    torch.testing.assert_close(prepared.value, plain.value)
+    torch.testing.assert_close(prepared.logits, plain.logits)
+
+
+def test_gradients_are_even_at_the_start() -> None:
+    """STOP is a row of zeros; with a zero bias, a vector of length 0 would be normalised."""
+    torch.manual_seed(0)
+    net, seen = MTVM(mtvm_config("tiny"), 11, IMAGE).eval(), observations(3)
+    seen = {key: value.float() if value.is_floating_point() else value for key, value in seen.items()}
+
+    def largest() -> float:
+        output = decision(net, seen, started(net, seen))
+        chosen = output.logits.log_softmax(1)[:, -1]
+        gradients = torch.autograd.grad(chosen.sum(), [net.see.bias, net.see.weight])
+        return float(gradients[0].norm() / gradients[1].norm())
+
+    own = largest()
+    with torch.no_grad():
+        net.see.bias.zero_()
+    assert own < 100 < 10_000 < largest()
+
+
+def test_attention_weights() -> None:
+    """With one head, attention is the weighted sum of values; padding has weight 0."""
+    torch.manual_seed(1)
+    layer = Attention(8, 1, 0.0).double()
+    x, text = torch.randn(2, 3, 8, dtype=torch.float64), torch.randn(2, 5, 8, dtype=torch.float64)
+    mask = torch.tensor([[True] * 5, [True, False, True, False, False]])
+    weights = layer.attention_weights(x, text, mask)
+    torch.testing.assert_close(layer(x, text, mask), layer.norm(x + layer.output(weights @ layer.value(text))))
+    net, seen = network(), observations(3)
+    state = started(net, seen)
+    views = net.encode_views(seen, state)
+    to_words = net.word_attention(state["encoded_text"], state["text_mask"], views)
+    assert to_words.shape == (*views.mask.shape, state["text_mask"].shape[1])
+    torch.testing.assert_close(to_words.sum(2), torch.ones(views.mask.shape, dtype=torch.float64))
+    assert not to_words.transpose(1, 2)[~state["text_mask"]].any()
+
+
+def test_published_numbers_of_parameters() -> None:
+    with torch.device("meta"):
+        net = MTVM(mtvm_config("paper"), 30_522, 2048)
+
+    def millions(*prefixes: str) -> float:
+        return sum(p.numel() for name, p in net.named_parameters() if name.startswith(prefixes)) / 1e6
+
+    parts = {
+        ("words", "word_"): 23.8,
+        ("text_layers",): 63.8,
+        ("cross_layers",): 66.2,
+        ("see",): 1.7,
+        ("view_",): 0.4,
+        ("pooler",): 0.6,
+        ("act", "choose"): 1.6,
+        ("critic",): 0.4,
+        ("",): 158.4,
+        ("cross_layers", "see", "pooler"): 68.4,
+    }
+    assert {prefixes: round(millions(*prefixes), 1) for prefixes in parts} == parts
+    with torch.device("meta"):
+        small = MTVM(mtvm_config("small"), 300, 256)
+        tiny = MTVM(mtvm_config("tiny"), 300, 64)
+    assert [round(sum(p.numel() for p in each.parameters()) / 1e6, 1) for each in (small, tiny)] == [6.5, 0.2]
+
+
+def test_rows_do_not_depend_on_their_batch() -> None:
+    for changes in ({}, {"history": "observation"}, {"history": "state"}, {"bank": 1}, {"two_way": False}):
+        net = network(**changes)
+        together, _ = play(net, 5, 4)
+        for i in range(5):
+            alone, _ = play(net, 5, 4, slice(i, i + 1))
+            for t in range(4):
+                torch.testing.assert_close(alone[t][0], together[t][i], atol=1e-10, rtol=1e-10)
+        permuted, _ = play(net, 5, 4, torch.tensor([3, 1, 4, 0, 2]))
+        for t in range(4):
+            torch.testing.assert_close(permuted[t], together[t][[3, 1, 4, 0, 2]], atol=1e-10, rtol=1e-10)
+
+
+def test_a_row_that_begins_anew_does_not_change_others() -> None:
+    """Row 0 starts an episode while row 1 is in its third decision; both decide as they would alone."""
+    net = network()
+    seen = observations(2, 1)
+    _, state = play(net, 2, 2)
+    state = net.observe(seen, state, torch.tensor([True, False]))
+    assert state["count"].tolist() == [0, 2]
+    output = decision(net, seen, state)
+    first = decision(net, rows(seen, [0]), started(net, rows(seen, [0])))
+    torch.testing.assert_close(output.value[:1], first.value)
+    _, alone = play(net, 2, 2, [1])
+    alone = net.observe(rows(seen, [1]), alone, torch.tensor([False]))
+    torch.testing.assert_close(output.value[1:], decision(net, rows(seen, [1]), alone).value)
+
+
+def test_padding_of_texts_and_candidates_changes_nothing() -> None:
+    """More padding, and other numbers where there is padding."""
+    net, seen = network(), observations(3)
+    expected = decision(net, seen, started(net, seen)).value
+    seen["instruction"] = torch.where(seen["instruction_mask"] > 0, seen["instruction"], 7)
+    seen["candidates"] = torch.where((seen["candidate_mask"] > 0)[..., None], seen["candidates"], 9.0)
+    torch.testing.assert_close(decision(net, seen, started(net, seen)).value, expected)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=1, max_size=8), st.sampled_from([None, 0, 1, 3])
+)
+def test_bank_is_a_list(starts: list[list[bool]], size: int | None) -> None:
+    bank, lists = MemoryBank(2, size), [[], [], []]
+    state = bank.initial_state(3, torch.zeros(()))
+    for t, now in enumerate(starts):
+        token = torch.tensor([[t, i] for i in range(3)], dtype=torch.float32)
+        state = bank.step(token, torch.tensor(now), state)
+        for i in range(3):
+            lists[i] = [] if now[i] else [*lists[i], [float(t), float(i)]]
+            if size is not None:
+                lists[i] = lists[i][len(lists[i]) - size :] if len(lists[i]) > size else lists[i]
+        assert state["count"].tolist() == [len(each) for each in lists]
+        longest = max(map(len, lists))
+        assert state["tokens"].tolist() == [each + [[0.0, 0.0]] * (longest - len(each)) for each in lists]
+
+
+def test_token_of_an_action_by_hand() -> None:
+    for history, angle in itertools.product(("activation", "observation"), ("pose", "option")):
+        net = network(history=history, memory_angle=angle)
+        seen, after = observations(2), observations(2, 1)
+        state = started(net, seen)
+        output = decision(net, seen, state)
+        actions = torch.tensor([0, 1])
+        state = net.observe(after, net.record_action(seen, output, actions, state), torch.zeros(2, dtype=torch.bool))
+        option = seen["candidates"][[0, 1], actions]
+        image = option[:, :IMAGE]
+        if history == "activation":
+            image = torch.tanh(output.vision[:, -ACTIONS:][[0, 1], actions] @ net.act.weight.T + net.act.bias)
+        direction = torch.cat([after["direction"]] * 32, 1) if angle == "pose" else option[:, IMAGE:]
+        torch.testing.assert_close(state["tokens"][:, 0], torch.cat([image, direction], 1))
+
+
+def test_gradients_flow_through_the_memory() -> None:
+    for detach in (False, True):
+        net = network(detach_memory=detach)
+        seen = observations(2)
+        first = seen | {"candidates": seen["candidates"].clone().requires_grad_()}
+        state = started(net, first)
+        state = net.record_action(first, decision(net, first, state), torch.tensor([0, 0]), state)
+        state = net.observe(observations(2, 1), state, torch.zeros(2, dtype=torch.bool))
+        later = decision(net, observations(2, 1), state)
+        if detach:
+            assert torch.autograd.grad(later.value.sum(), first["candidates"], allow_unused=True)[0] is None
+        else:
+            assert bool(torch.autograd.grad(later.value.sum(), first["candidates"])[0].abs().max() > 1e-9)
+
+
+def test_memory_matters_and_none_does_not() -> None:
+    """Decisions on equal observations depend on earlier actions, unless the bank is empty."""
+    for changes, differs in (({}, True), ({"bank": 1}, True), ({"history": "state"}, True), ({"bank": 0}, False)):
+        net, seen = network(**changes), observations(1)
+        values = []
+        state, start = net.initial_state(1), torch.ones(1, dtype=torch.bool)
+        for _ in range(2):
+            state = net.observe(seen, state, start)
+            output = decision(net, seen, state)
+            values.append(output.value.item())
+            state, start = net.record_action(seen, output, torch.tensor([0]), state), torch.zeros(1, dtype=torch.bool)
+        assert (abs(values[0] - values[1]) > 1e-6) == differs
+
+
+def test_the_text_is_read_once_and_language_can_be_switched_off() -> None:
+    net, read = network(), []
+    encode = net.encode_text
+
+    def count(tokens: Tensor, mask: Tensor) -> Tensor:
+        read.append(len(tokens))
+        return encode(tokens, mask)
+
+    net.encode_text = count  # type: ignore[method-assign]
+    play(net, 3, 4)
+    assert read == [3]
+    without_text = network(language=False)
+    seen = observations(3)
+    other = seen | {"instruction": seen["instruction"].flip(0), "instruction_mask": seen["instruction_mask"].flip(0)}
+    texts = [started(without_text, each) for each in (seen, other)]
+    assert torch.equal(texts[0]["encoded_text"], texts[1]["encoded_text"]) and texts[0]["text_mask"].sum(
+        1
+    ).tolist() == [1, 1, 1]
+
+
+def test_directions_are_never_dropped() -> None:
+    net = network(image_dropout=0.9)
+    views = torch.cat([torch.zeros(2, 3, net.image_dim), torch.randn(2, 3, 128)], 2).to(net.see.weight)
+    expected = net.eval()._embed(views)
+    torch.testing.assert_close(net.train()._embed(views), expected)
+    ones = torch.ones_like(views)
+    assert not torch.equal(net._embed(ones), net.eval()._embed(ones))
+
+
+def test_a_recurrent_state_begins_with_the_text() -> None:
+    net = network(history="state")
+    seen = observations(3)
+    state = started(net, seen)
+    means = [text[words].mean(0) for text, words in zip(state["encoded_text"], state["text_mask"], strict=True)]
+    torch.testing.assert_close(state["recurrent_state"], torch.stack(means))
+
+
+def test_too_long_a_memory_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"vision_positions must be at least 6, .* the memory bank .*, got 5"):
+        play(network(vision_positions=5), 1, 3)
+
+
+def test_inconsistency_by_hand() -> None:
+    """Two valid tokens, one channel: p = (3/4, 1/4), q = (1/2, 1/2); and padding, which does not count."""
+    y = torch.tensor([[[3.0], [1.0], [50.0]]]).log()
+    other = torch.tensor([[[5.0], [5.0], [1e-9]]]).log()
+    p, q = torch.tensor([0.75, 0.25]), torch.tensor([0.5, 0.5])
+    expected = ((p * (p / q).log()).sum() + (q * (q / p).log()).sum()) / 2
+    valid = torch.tensor([[True, True, False]])
+    torch.testing.assert_close(inconsistency(y, other, valid), expected[None])
+    channels = inconsistency(
+        y.transpose(1, 2)[..., :2], other.transpose(1, 2)[..., :2], torch.tensor([[True]]), "channel"
+    )
+    torch.testing.assert_close(channels, expected[None])
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 1000), st.sampled_from(["token", "channel"]))
+def test_inconsistency_is_kl_in_both_directions(seed: int, axis: Any) -> None:
+    """Against PyTorch's kl_div with its mean over elements, row by row; both passes get gradients; never negative."""
+    generator = torch.Generator().manual_seed(seed)
+    y, other = (torch.randn(3, 4, 5, generator=generator, requires_grad=True) for _ in range(2))
+    lengths = torch.tensor([4, 1, 2])
+    valid = torch.arange(4) < lengths[:, None]
+    found = inconsistency(y, other, valid, axis)
+    for i, length in enumerate(lengths.tolist()):
+        dim = 0 if axis == "token" else 1
+        p, q = (each[i, :length].log_softmax(dim) for each in (y, other))
+        kl = torch.nn.functional.kl_div
+        both = kl(q, p.detach(), reduction="none", log_target=True) + kl(
+            p, q.detach(), reduction="none", log_target=True
+        )
+        both = both.mean()
+        torch.testing.assert_close(found[i], both)
+    assert bool((found >= -1e-7).all()) and inconsistency(y, y, valid, axis).abs().max() < 1e-7
+    found.sum().backward()
+    for each in (y, other):
+        assert each.grad is not None and bool(each.grad.isfinite().all()) and bool((each.grad[0] != 0).any())
+        assert not bool(each.grad[~valid].any())
+
+
+def test_dropping_words() -> None:
+    torch.manual_seed(0)
+    words = torch.arange(50) < torch.arange(1, 41)[:, None]
+    assert torch.equal(drop_words(words, 0.0), words)
+    assert torch.equal(drop_words(words, 1.0), words)  # nothing would be left
+    kept = drop_words(words.repeat(50, 1), 0.3)
+    assert not bool((kept & ~words.repeat(50, 1)).any()) and bool(kept.any(1).all())
+    assert float(kept[39::40].sum() / (50 * 40)) == pytest.approx(0.7, abs=0.03)  # 0.3 are dropped
+
+
+def test_settings_are_checked() -> None:
+    for changes, message in (
+        ({"heads": 5}, "dim must be even and a multiple of heads"),
+        ({"dim": 9, "heads": 3}, r"dim must be even and a multiple of heads \(3\), got 9"),
+        ({"bank": -1}, "bank must be at least 0 or None, got -1"),
+        ({"history": "state", "bank": 2}, "bank must be None with history 'state'"),
+        ({"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
+        ({"layers": 2}, "unknown setting 'layers'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            mtvm_config("small", **changes)
+    with pytest.raises(ValueError, match="unknown size 'huge'"):
+        mtvm_config("huge")

@@ -1,0 +1,285 @@
+"""Models that answer with pictures: sizes, and the equations step by step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from memenvs.agents.memory.reader import MemoryLayer
+from memenvs.agents.memory.tokens import SUMMARY_EPS
+from memenvs.agents.papers.sat.picture_model import PictureModel
+from memenvs.query_task import QueryBatch
+from memenvs.retention import STRATEGY_NAMES
+from tests.agents.papers.sat.random_pictures import MOVES, RandomPictures
+from tests.reference_retention import ReferenceMemory
+
+SMALL = {"dim": 8, "layers": 3, "mlp_dim": 8, "chunk": 2, "top_k": 2}
+B = 3
+
+
+def kept_steps(regions: np.ndarray, strategy: str, capacity: int | None) -> list[int]:
+    memory = ReferenceMemory(strategy, len(regions) if capacity is None else capacity, 4)
+    return sorted([memory.write(region) for region in regions.tolist()][-1])
+
+
+def plain_answer(model: PictureModel, batch: QueryBatch, strategy: str, b: int) -> Tensor:
+    """Answer of one episode by the equations, step by step; float, (A, 16, 16, 3)."""
+    config, dim = model.config, model.config.dim
+    picture = torch.from_numpy(batch.pictures(np.array([b])))[0]
+
+    def shown(row: int) -> Tensor:
+        top, left = (8 * each for each in divmod(row - 100 * b, 10))
+        return model.encoder(picture[None, top : top + 16, left : left + 16])[0]
+
+    steps = kept_steps(batch.regions[b], strategy, model.capacity)
+    tokens, regions = [], []
+    for step in steps:
+        token = shown(int(batch.rows[b, step]))
+        if config.memory == "t-fifo+a":
+            assert model.moves is not None and batch.moves is not None
+            token = token + model.times[2 * step + 1]
+            if step:  # no move led to the first step
+                tokens.append(model.moves[batch.moves[b, step]] + model.times[2 * step])
+                regions.append(-1)
+        else:
+            token = token + model.times[step]
+        if model.places is not None:
+            token = token + model.places.table()[batch.places[b, step]]
+        tokens.append(token)
+        regions.append(int(batch.regions[b, step]))
+    assert batch.query_rows is not None and batch.query_moves is not None
+    first = shown(int(batch.query_rows[b]))
+    queries = [first]
+    for k in range(model.task.answers):
+        if config.move_query == "displacement":
+            assert model.displacements is not None
+            x, y = sum(MOVES[move] for move in batch.query_moves[b, : k + 1])
+            of_columns, of_rows = model.displacements.codes.split(19)  # -9 to 9
+            queries.append(first + (of_columns[9 + x] + of_rows[9 + y]) / 2)
+        else:
+            assert model.moves is not None
+            queries.append(model.moves[batch.query_moves[b, k]])
+    query = torch.stack(queries)
+    if config.move_query == "moves":
+        query = query + model.times[-len(queries) :]
+    memory = torch.stack(tokens)
+    for number, layer in enumerate(model.reader.layers):
+        assert isinstance(layer, MemoryLayer)
+        if model.place_head is not None and model.places is not None and number == config.place_layers:
+            logits = model.place_head(query)
+            if model.has_fixed_codes:
+                query = logits.detach().softmax(1) @ model.places.table()
+            else:
+                query = query + logits.softmax(1) @ model.places.table()
+        if number == config.place_layers:
+            before_reading = query
+        in_chunks = config.is_chunked and number >= config.flat_layers
+        normed = layer.local_norm(query)
+        q, k, v = (
+            part(normed).view(len(query), layer.heads, -1).transpose(0, 1)
+            for part in (layer.local_query, layer.local_key, layer.local_value)
+        )
+        attended = ((q @ k.transpose(1, 2)) * layer.scale).softmax(2) @ v
+        query = query + layer.local_mix(attended.transpose(0, 1).flatten(1))
+        normed = layer.read_norm(query)
+        groups = [[i] for i in range(len(memory))]
+        if in_chunks:
+            groups = []
+            for region in sorted(set(regions)):
+                of_region = [i for i, each in enumerate(regions) if each == region]
+                groups += [of_region[i : i + config.chunk] for i in range(0, len(of_region), config.chunk)]
+        means = torch.stack([memory[group].sum(0) / (len(group) + SUMMARY_EPS) for group in groups])
+        scores = layer.relevance_query(normed) @ layer.relevance_key(means).T / dim**0.5
+        read = []
+        for one, each in zip(normed, scores, strict=True):
+            best = each.topk(min(config.top_k, len(groups)) if in_chunks else len(groups))
+            parts = []
+            for group in best.indices.tolist():
+                inside = memory[groups[group]]
+                if in_chunks:
+                    q = layer.query(one).view(layer.heads, 1, -1)
+                    k, v = (
+                        part(inside).view(len(inside), layer.heads, -1).transpose(0, 1)
+                        for part in (layer.key, layer.value)
+                    )
+                    weights = ((q @ k.transpose(1, 2)) * layer.scale).softmax(2)
+                    parts.append(layer.mix((weights @ v).flatten()))
+                else:
+                    parts.append(layer.mix(layer.value(inside[0])))
+            read.append((best.values.softmax(0)[:, None] * torch.stack(parts)).sum(0))
+        query = query + torch.stack(read)
+        query = query + layer.mlp(layer.mlp_norm(query))
+    return model.head((query - before_reading if model.has_fixed_codes else query)[1:])
+
+
+@pytest.mark.slow
+def test_answers_and_gradients_are_those_of_the_equations() -> None:
+    for settings in (
+        {"memory": "sat-fifo"},
+        {"memory": "t-fifo", "initialisation": "release"},
+        {"memory": "t-fifo+a", "move_query": "moves"},
+        {"memory": "sat-pm-ph", "capacity": None, "place_layers": 1, "place_code": "learned2d"},
+        {"memory": "sat-pm-ph", "place_layers": 2, "flat_layers": 1},
+        {"memory": "sat-fifo", "place_layers": 2, "convolutions": "components", "place_code": "learned2d"},
+        {"memory": "sat-pm-ph", "place_layers": 1, "flat_layers": 1, "convolutions": "components"},
+        {"memory": "sat-fifo", "convolutions": "components", "move_query": "moves"},
+        {"memory": "t-fifo", "convolutions": "components", "place_layers": 1},
+    ):
+        for strategy in ("fifo", "mvfo"):
+            torch.manual_seed(1)
+            model = PictureModel(RandomPictures(), **{**SMALL, **settings})
+            batch = model.task.sample_batch(B, np.random.default_rng(2))
+            numbers = np.full(B, STRATEGY_NAMES.index(strategy))
+            answers = model(batch, numbers)
+            plain = torch.stack([plain_answer(model, batch, strategy, b) for b in range(B)])
+            torch.testing.assert_close(answers, plain, rtol=1e-4, atol=1e-5)
+            used = [each for each in model.parameters() if each.requires_grad]
+            ours, theirs = (
+                torch.autograd.grad(each.square().mean(), used, allow_unused=True) for each in (answers, plain)
+            )
+            for one, other in zip(ours, theirs, strict=True):
+                if one is not None and other is not None:
+                    torch.testing.assert_close(one, other, rtol=1e-2, atol=1e-5)
+
+
+def test_a_model_has_the_published_number_of_weights() -> None:
+    model = PictureModel(RandomPictures(), move_query="moves")
+    assert sum(each.numel() for each in model.parameters()) == 877_091
+
+
+def test_calibrated_parts_of_a_token_have_the_same_size_and_time_a_quarter() -> None:
+    model = PictureModel(RandomPictures(), memory="sat-fifo")
+    assert model.places is not None
+    for codes, size in ((model.places.table(), 1.0), (model.times, 0.25)):
+        assert codes.square().mean().sqrt().item() == pytest.approx(size, rel=1e-4)
+        assert codes.mean(0).abs().max() < 1e-4
+    products = [codes[:, :, None] * codes[:, None] for codes in (model.times, model.places.table())]
+    torch.testing.assert_close(model.added_moments(), sum(each.mean(0) for each in products), rtol=1e-4, atol=1e-5)
+
+
+def test_fixed_convolutions_see_the_views_that_batches_share_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = RandomPictures(classes=3)
+    torch.manual_seed(1)
+    learned, fixed = (PictureModel(task, **SMALL, convolutions=each) for each in ("learned", "fixed"))
+    fixed.load_state_dict(learned.state_dict())
+    batch = task.sample_batch(B, np.random.default_rng(2))
+    batch = replace(batch, drawn=batch.pictures(np.arange(2)))  # the third picture is of this batch alone
+    convolved: list[int] = []
+    features = fixed.encoder.features
+
+    def counted(pictures: Tensor) -> Tensor:
+        convolved.append(len(pictures))
+        return features(pictures)
+
+    monkeypatch.setattr(fixed.encoder, "features", counted)
+    strategies = np.zeros(B, np.int64)
+    for _ in range(2):
+        answers = [model(batch, strategies) for model in (learned, fixed)]
+        torch.testing.assert_close(*answers)
+    assert convolved == [2, 1, 1]
+    for each in answers:
+        each.square().sum().backward()
+    torch.testing.assert_close(learned.encoder.linear.weight.grad, fixed.encoder.linear.weight.grad)
+    assert all(each.grad is not None for each in learned.encoder.convolutions.parameters())
+    assert all(each.grad is None for each in fixed.encoder.convolutions.parameters())
+    other = PictureModel(task, **SMALL)
+    fixed.load_state_dict(other.state_dict())
+    torch.testing.assert_close(fixed(batch, strategies), other(batch, strategies))
+    with pytest.raises(ValueError, match="unknown convolutions 'frozen'"):
+        PictureModel(task, convolutions="frozen")
+
+
+def test_settings_that_do_not_fit_are_refused_by_name() -> None:
+    task, of_classes = RandomPictures(), RandomPictures(classes=3)
+    for refused, settings, words in (
+        (of_classes, {"memory": "t-fifo+a"}, "memory must be one without moves"),
+        (of_classes, {"place_layers": 1}, "place_layers must be 0"),
+        (of_classes, {"convolutions": "components"}, "convolutions must be 'learned' or 'fixed' in a task of patches"),
+        (task, {"place_layers": 4}, "place_layers must be below layers"),
+        (task, {"place_layers": 2, "flat_layers": 1}, "and 0 with others, got 1"),
+        (task, {"memory": "sat-pm-ph", "place_layers": 1, "flat_layers": 2}, "flat_layers must be at most"),
+        (task, {"capacity": 0}, "capacity must"),
+        (task, {"memory": "t-fifo", "strategy": "mvfo"}, "strategy must be 'fifo' or 'lifo' with memory 't-fifo'"),
+        (task, {"strategy": "newest"}, "unknown strategy 'newest'"),
+        (task, {"place_code": "polar"}, "unknown place_code 'polar'"),
+        (task, {"memory": "t-fifo", "place_code": "sine1d"}, "place_code must be left out"),
+        (task, {"memories": 1}, "unknown setting 'memories'"),
+        (task, {"capacity": 3, "strategy": "quota"}, "capacity must be at least n_places"),
+        (task, {"convolutions": "components", "dim": 6}, "dim must be at least 8 with .* got 6"),
+        (task, {"convolutions": "components", "initialisation": "release"}, "initialisation must be 'calibrated'"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            PictureModel(refused, **settings)
+    task.columns = None
+    with pytest.raises(ValueError, match="move_query must be 'moves' in a task whose places are no grid"):
+        PictureModel(task)
+
+
+@torch.no_grad()
+def test_with_fixed_codes_a_model_starts_by_reading_the_predicted_place() -> None:
+    """The decoder is given the mean token of the place, and of all tokens without codes of places."""
+    sizes = {"dim": 64, "layers": 3, "place_layers": 1, "capacity": None, "chunk": 2, "convolutions": "components"}
+    for memory in ("sat-fifo", "sat-pm-ph"):
+        flat = int(memory == "sat-pm-ph")
+        torch.manual_seed(0)
+        model = PictureModel(RandomPictures(), **sizes, memory=memory, place_code="learned2d", flat_layers=flat)
+        batch = model.task.sample_batch(B, np.random.default_rng(2))
+        cells = np.array([7, 96, 38, 54, 7, 61, 20, 7, 85])  # no two in one row or column, but for the 7
+        batch = replace(batch, places=np.tile(cells, (B, 1)), regions=np.tile(cells % 4, (B, 1)))
+        assert model.place_head is not None
+        model.place_head.weight.zero_()
+        model.place_head.bias.zero_()[7] = 100.0
+        decoded: list[Tensor] = []
+        model.head.register_forward_pre_hook(lambda _, inputs, to=decoded: to.append(inputs[0]))
+        strategies = np.zeros(B, np.int64)
+        model.predict(batch, strategies)
+        tokens = model.reader_inputs(batch, strategies).tokens.values
+        assert tokens is not None
+        expected = tokens[:, cells == 7].mean(1, keepdim=True).expand(-1, 4, -1)
+        assert (decoded[0].unflatten(0, (B, -1)) - expected).square().mean() < 0.03 * expected.square().mean()
+        assert model.places is not None
+        others = torch.linalg.svd(model.places.table()).Vh[18:]  # 9 rows and 9 columns differ
+        assert all(layer.folded_query(others).abs().max() < 1e-4 for layer in model.reader.layers[1:])
+        code = model.places.table()[7]
+        logit = (model.reader.layers[1].folded_query(code) @ code / code.square().mean()).item()
+        assert logit == pytest.approx(20 * (2 if memory == "sat-pm-ph" else 1), rel=0.05)  # a chunk's, of 2 tokens
+        elsewhere = tokens[:, cells != 7].mean(1, keepdim=True)
+        assert (elsewhere - expected).square().mean() > 0.5 * expected.square().mean()
+
+
+@torch.no_grad()
+def test_with_codes_of_cells_a_model_starts_by_choosing_the_chunk_of_the_predicted_place() -> None:
+    """With codes of row and column, chunks of other cells have a share of the weight."""
+    shares = {}
+    for code in ("learned1d", "learned2d"):
+        torch.manual_seed(0)
+        sizes = {"dim": 256, "layers": 3, "place_layers": 1, "flat_layers": 1, "convolutions": "components"}
+        model = PictureModel(RandomPictures(), **sizes, memory="sat-pm-ph", place_code=code)
+        assert model.places is not None and model.config.chunk == 8
+        codes = model.places.table()[:96]
+        chunks = codes[torch.randperm(96)].unflatten(0, (12, 8))
+        weights = (model.reader.layers[1].folded_query(codes) @ chunks.mean(1).T).softmax(1)  # (96, 12)
+        is_there = (codes[:, None, None] == chunks).all(3).any(2)
+        shares[code] = weights[is_there].mean().item()
+    assert shares["learned1d"] > 0.98 and shares["learned2d"] < 0.9, shares
+
+
+def test_with_fixed_codes_the_encoder_learns_nothing_and_answers_do_not_move_the_predicted_place() -> None:
+    torch.manual_seed(0)
+    model = PictureModel(RandomPictures(), **SMALL, place_layers=1, convolutions="components")
+    batch = model.task.sample_batch(B, np.random.default_rng(2))
+    answers, _, places = model.predict(batch, np.zeros(B, np.int64))
+    assert places is not None
+
+    def parts(loss: Tensor) -> set[str]:
+        model.zero_grad()
+        loss.backward(retain_graph=True)
+        return {name.split(".")[0] for name, each in model.named_parameters() if each.grad is not None}
+
+    assert parts(answers.square().mean()) == {"head", "reader"}
+    assert parts(places.square().mean()) == {"reader", "place_head", "displacements"}
+    assert all(name.startswith("encoder") == (not each.requires_grad) for name, each in model.named_parameters())

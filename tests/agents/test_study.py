@@ -1,0 +1,206 @@
+"""Studies: rows, settings, runs that are trained once, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.presets import find_preset
+from memenvs.agents.study import (
+    Played,
+    Rows,
+    Study,
+    Table,
+    compact,
+    draw_figures,
+    grid,
+    load_study,
+    play_trials,
+    read_rows,
+    run_study,
+    settings_hash,
+    shorten,
+)
+from memenvs.cli import main
+from tests.processes import SERVER
+
+#: A study of three runs of seconds: the second begins with the weights of the first.
+FILE = '''
+"""A study."""
+from dataclasses import replace
+from matplotlib.figure import Figure
+from memenvs.agents.presets import find_preset
+from memenvs.agents.study import Study, Table, grid, play_trials, shorten
+from .words import TITLE
+
+def count(played):
+    return None if played.run is None else {"trials": len(played.play(eval_trials=100).layouts)}
+
+STUDY = Study(
+    title=TITLE,
+    configs=grid(
+        {"room": shorten(find_preset("ci-smoke"))},
+        {"first": {}, "second one": {"encoder_from": "room-first-{seed}"}, "lstm": {"policy.memory": "lstm"}},
+    ),
+    seeds=(0, 1),
+    scripted=("oracle", "notebook"),
+    evaluations={"evaluation": lambda played: play_trials(played, "return"), "count": count},
+    tables=lambda rows: [Table("Scores", ["method"], [[row["method"]] for row in rows])],
+    figures={"drawn": lambda rows: Figure(), "not_yet": lambda rows: None},
+)
+'''
+
+
+@pytest.fixture(autouse=True)
+def forked(monkeypatch):
+    """Runs are forked from a server that has imported torch, since each would import it anew."""
+    monkeypatch.setattr("multiprocessing.get_context", lambda method=None: SERVER)
+
+
+@pytest.fixture
+def file(tmp_path) -> Path:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "words.py").write_text('TITLE = "Own"\n')
+    (tmp_path / "own" / "study.py").write_text(FILE)
+    return tmp_path / "own" / "study.py"
+
+
+def row(method: str, seed: int | None, means: list[float], task: str = "room") -> dict:
+    results = {"evaluation": {"agent": {"metrics": {"return": {"mean": means}}}}}
+    return {"task": task, "method": method, "seed": seed, "evaluations": results}
+
+
+def test_rows_are_read_by_task_and_method():
+    rows = Rows([row("a", 2, [3.0, 4.0, 5.0]), row("a", 0, [1.0, 2.0]), row("b", 0, [0.0]), row("a", 0, [9.0], "hall")])
+    assert rows.means("room", "a", "return").tolist() == [[1, 2], [3, 4]]  # by seed, as many episodes as all have
+    assert rows.means("room", "c", "return").shape == (0,) and rows.results("room", "a", "other") == []
+    assert rows.methods("room") == ["a", "b"] and len(list(rows)) == 4
+    assert ("room", "a", 2) in rows and ("room", "a", 1) not in rows
+    with pytest.raises(KeyError, match="length"):
+        rows.means("room", "a", "length")
+
+
+def test_a_table_is_markdown():
+    assert (
+        Table("Title", ["a", "b"], [["x", "1 +- 2"]]).markdown() == "Title\n\n| a | b |\n| --- | --- |\n| x | 1 ± 2 |\n"
+    )
+    assert Table("", ["a"], []).markdown() == "| a |\n| --- |\n"
+
+
+def test_results_keep_what_tables_show():
+    results = {"agent": {"metrics": {"return": {"mean": [1], "count": 3}, "length": {"mean": [2]}}, "trials": 4}}
+    assert compact(results, ["return"]) == {"agent": {"metrics": {"return": {"mean": [1]}}, "trials": 4}}
+    assert compact(results)["agent"]["metrics"]["length"] == {"mean": [2]}
+
+
+def test_settings_of_a_run(file):
+    study = load_study(file)
+    assert load_study(file) is study
+    config = study.config(("room", "second one", 1))
+    assert (config.seed, config.encoder_from) == (1, "room-first-1")
+    assert study.runnable(("room", "second one", 1), Path("runs")).encoder_from == "runs/room-first-1"
+    assert study.name(("room", "second one", 1)) == "room-second-one-1"
+    assert study.config(("room", "oracle", None)) == study.configs["room"]["first"]
+    assert study.cells((), ("oracle", "lstm"), (3,)) == [("room", "oracle", None), ("room", "lstm", 3)]
+    assert ("room", "notebook", None) not in study.cells((), (), (0,))  # a rule that the id does not have
+    for names, message in ((("hall",), "unknown task 'hall'"), ((), "unknown method 'smt'")):
+        with pytest.raises(ValueError, match=message):
+            study.cells(names, () if names else ("smt",), (0,))
+
+
+def test_the_hash_is_of_the_settings_alone():
+    config = find_preset("demo")
+    moved = [replace(config, encoder_from=f"{folder}/first-0") for folder in ("runs", "elsewhere")]
+    assert settings_hash(moved[0]) == settings_hash(moved[1]) != settings_hash(config)
+    assert settings_hash(replace(config, seed=1)) != settings_hash(config)
+    none = replace(config, policy={**config.policy, "previous_action_dim": None})
+    assert settings_hash(none) == settings_hash(config)
+
+
+def test_a_grid_has_each_method_in_each_task():
+    other = find_preset("coverage-laptop").learner
+    configs = grid({"room": find_preset("demo")}, {"lstm": {"policy.memory": "lstm"}, "dqn": {"learner": other}})
+    assert list(configs["room"]) == ["lstm", "dqn"]
+    assert configs["room"]["lstm"].policy["memory"] == "lstm" and configs["room"]["dqn"].learner == other
+    with pytest.raises(ValueError, match=r"unknown setting 'ppo\.epochs'"):
+        grid({"room": find_preset("demo")}, {"a": {"ppo.epochs": 1}})
+
+
+@pytest.mark.slow
+def test_a_study_trains_what_is_missing_once(file, tmp_path, capsys):
+    study, out, rows_file = load_study(file), tmp_path / "runs", file.with_name("rows.jsonl")
+    cells = study.cells((), ("oracle", "first", "second one"), (0,))
+    done = [cell for cell, _ in run_study(file, cells, out, rows_file)]
+    assert sorted(done, key=cells.index) == cells
+    rows = read_rows(rows_file)
+    assert study.stale(rows) == [] and [len(rows.of("room", name)) for name in ("oracle", "first", "lstm")] == [1, 1, 0]
+    assert rows.results("room", "first", "count") == [{"trials": 100}] and not rows.results("room", "oracle", "count")
+    assert rows.means("room", "oracle", "return").shape[0] == 1
+    with RunDirectory(out / "room-first-0") as run:
+        again = play_trials(Played("room", "first", run.config, run), "return")
+    assert again["agent"]["metrics"] == rows.results("room", "first")[0]["agent"]["metrics"]
+    assert list(run_study(file, cells, out, rows_file)) == []  # nothing is done twice
+    # without its row the second run is evaluated again, and the first needs its checkpoint for that alone
+    lines = rows_file.read_text().splitlines(keepends=True)
+    rows_file.write_text("".join(line for line in lines if "second one" not in line))
+    (out / "room-first-0" / "checkpoint.zip").unlink()
+    assert len(list(run_study(file, cells, out, rows_file))) == 2
+    assert sorted(rows_file.read_text().splitlines())[0] == sorted(line.strip() for line in lines)[0]
+    assert len(rows_file.read_text().splitlines()) == 3
+
+
+@pytest.mark.slow
+def test_the_command_trains_shows_and_draws(file, tmp_path, capsys):
+    arguments = ["study", str(file), "--out", str(tmp_path / "runs"), "--smoke", "--methods", "oracle", "first"]
+    assert main([*arguments, "--draw", str(tmp_path / "drawn")]) == 0
+    printed = capsys.readouterr().out
+    assert "done: room-first-0, " in printed and "| oracle |\n| first |\n" in printed and "mean nothing" in printed
+    assert [path.name for path in (tmp_path / "drawn").iterdir()] == ["drawn.png"]
+    assert not file.with_name("rows.jsonl").exists()  # a smoke run has rows of its own
+    rows = str(tmp_path / "runs" / "smoke" / "rows.jsonl")
+    assert main(["study", str(file), "--show", "--rows", rows, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == 2
+
+
+def test_what_is_refused(file, tmp_path, capsys):
+    for arguments, message in (
+        ([str(file), "--show"], "no rows to show in"),
+        ([str(file), "--methods", "smt"], "unknown method 'smt'"),
+        (["nothing_here"], "no study 'nothing_here'"),
+        ([str(file), "--jobs", "0"], "--jobs: "),
+    ):
+        try:
+            status = main(["study", *arguments])
+        except SystemExit as stopped:
+            status = stopped.code
+        assert status == 2 and message in capsys.readouterr().err
+    rows_file = file.with_name("rows.jsonl")
+    changed = {"task": "room", "method": "first", "seed": 0, "settings": "0", "evaluations": {"count": {}}}
+    rows_file.write_text(json.dumps(changed) + "\n")
+    study = load_study(file)
+    assert study.stale(read_rows(rows_file)) == ["room-first-0"]
+    with pytest.raises(ValueError, match="1 rows are of other settings than the study has now, such as that of room-f"):
+        list(run_study(file, study.cells((), ("first",), (0,)), tmp_path / "runs", rows_file))
+    rows_file.write_text('{"task": "room"}\n')
+    with pytest.raises(ValueError, match=r"rows\.jsonl, line 1: a row must have task, method, seed, settings"):
+        read_rows(rows_file)
+    (tmp_path / "empty.py").write_text("")
+    with pytest.raises(TypeError, match="must define STUDY = Study"):
+        load_study(tmp_path / "empty.py")
+    with pytest.raises(FileNotFoundError, match="no study"):
+        load_study(tmp_path / "none.py")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_figures_without_rows_are_left_out(tmp_path):
+    study = Study(title="x", configs={}, tables=lambda rows: [], figures={"a": lambda rows: None})
+    assert draw_figures(study, Rows([]), tmp_path) == [] and list(tmp_path.iterdir()) == []
+
+
+def test_a_run_is_shortened():
+    config = shorten(find_preset("demo"))
+    assert (config.n_envs, config.total_steps, config.eval_trials) == (4, 1, 4)

@@ -1,0 +1,182 @@
+"""The study of EpisodicQA: counts of answers, and tables from counts written by hand."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memenvs.agents.papers.emv.config import AnswererConfig
+from memenvs.agents.papers.emv.data import DialogArrays, load_arrays
+from memenvs.agents.papers.emv.experiment import HEAD_SETTINGS, MEMORY_SETTINGS
+from memenvs.agents.study import ROWS, Played, Rows, Study, find_studies, load_study, read_rows
+from memenvs.cli import main
+from memenvs.verbalization.config import EpisodicQAConfig
+from memenvs.verbalization.language.score import Score
+from memenvs.verbalization.language.wordings import KINDS
+from tests.agents.papers.emv.small_runs import DATA
+
+FILE = find_studies()["episodic_qa"]
+FOLDS, TASK = 10, "episodic-qa"
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return load_study(FILE)
+
+
+@pytest.fixture(scope="module")
+def own(study: Study) -> ModuleType:
+    return sys.modules[study.evaluations["answers"].__module__]
+
+
+@pytest.fixture(scope="module")
+def tables(study: Study) -> ModuleType:
+    return sys.modules[study.tables.__module__]
+
+
+@pytest.fixture(scope="module")
+def arrays() -> DialogArrays:
+    return load_arrays(EpisodicQAConfig(**DATA))
+
+
+def counts(right: int, of: int = 10, kind: int = 1) -> dict[str, Any]:
+    """Right answers about histories of five, equally many in each fold, all of one kind."""
+    count = np.zeros((1, FOLDS, len(KINDS)), int)
+    count[..., kind] = of
+    return {"lengths": [5], "correct": (count * right // of).tolist(), "questions": count.tolist()}
+
+
+def row(method: str, seed: int, **evaluations: Any) -> dict[str, Any]:
+    return {"task": TASK, "method": method, "seed": seed, "evaluations": evaluations}
+
+
+def test_answers_are_counted_by_length_fold_kind_and_distance(
+    own: ModuleType, arrays: DialogArrays, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the category "correct" counts as right; the histories of each length go to the folds in turn."""
+
+    def score(history: int, question: int) -> Score:
+        return Score(1 + (history + question) % 7, history % 3, question, 5)
+
+    class Answers:
+        config = EpisodicQAConfig(**DATA)
+
+        def eval(self) -> Answers:
+            return self
+
+        def score_answers(self, batch: Any) -> list[list[Score]]:
+            return [[score(history, question) for question in range(4)] for history in batch.histories.tolist()]
+
+    monkeypatch.setattr(own, "trained_model", lambda run, changes: Answers())
+    monkeypatch.setattr(own, "AnsweringModel", Answers)
+    result = own.count_answers(SimpleNamespace(config=SimpleNamespace(use_threads=lambda: None)), {})
+    assert result["lengths"] == [1, 2, 3, 5]
+    for i, length in enumerate(result["lengths"]):
+        right, total = np.zeros((2, FOLDS, len(KINDS)), int)
+        facts, categories, distance = np.zeros(3, int), np.zeros(7, int), {}
+        for place, history in enumerate(np.flatnonzero(arrays.length == length).tolist()):
+            for question in range(4):
+                qa = arrays.dialogs.question(int(arrays.numbers[history]), question).qa
+                category, *numbers = score(history, question)
+                at = place % FOLDS, KINDS.index(qa.kind)
+                right[at] += category == 2
+                total[at] += 1
+                facts += numbers
+                categories[category - 1] += 1
+                if qa.distance is not None:
+                    before = distance.get(str(qa.distance), (0, 0))
+                    distance[str(qa.distance)] = [before[0] + (category == 2), before[1] + 1]
+        for name, values in (("correct", right), ("questions", total), ("facts", facts), ("categories", categories)):
+            assert result[name][i] == values.tolist(), name
+        assert result["distance"][i] == distance
+
+
+def test_long_and_many_histories_are_those_of_the_evaluation_but_for_what_they_change(
+    study: Study, own: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own, "count_answers", lambda run, changes: changes)
+    for questions, few in ((60, 20), (4, 4)):
+        settings = {"split": "test", "lengths": [1, 5], "questions": questions}
+        config = SimpleNamespace(eval_kwargs=settings, env_kwargs={"scale": "study"})
+        played = Played(TASK, "ct", config, SimpleNamespace())
+        assert study.evaluations["answers"](played) == settings
+        assert study.evaluations["long"](played) == {**settings, "lengths": [20, 50], "questions": few}
+        assert study.evaluations["many"](played) == {**settings, "lengths": [5], "histories": 400}
+
+
+def test_shares_are_means_over_kinds_without_the_clock(tables: ModuleType) -> None:
+    both = counts(3, 4)
+    for name, clock, rare in (("correct", 5, 1), ("questions", 5, 4)):
+        for fold in both[name][0]:
+            fold[0], fold[2] = clock, rare
+    assert tables.share_of(both, 5) == pytest.approx((0.75 + 0.25) / 2)
+
+
+def test_paired_errors_add_that_over_seeds(tables: ModuleType) -> None:
+    """The differences of two seeds are 0.2 and 0.4 in every fold: the error is that of their mean, 0.1."""
+    ours, theirs = ([counts(right) for right in rights] for rights in ((4, 7), (2, 3)))
+    means, error = tables.paired_difference(ours, theirs)
+    assert (means.tolist(), error) == (pytest.approx([0.2, 0.4]), pytest.approx(0.1))
+
+
+def test_the_error_of_one_seed_is_that_over_folds(tables: ModuleType) -> None:
+    """One right answer more in one fold of ten, of ten questions each: the jackknife has that of the fold's mean."""
+    ours = counts(2)
+    ours["correct"][0][0][1] += 1
+    means, error = tables.paired_difference([ours], [counts(2)])
+    assert means == pytest.approx([0.01])
+    assert error == pytest.approx(np.std([0.1] + [0] * 9, ddof=1) / np.sqrt(10))
+
+
+def test_tables_of_many_histories(study: Study) -> None:
+    """Two seeds of two memories: 20 and 40 points apart in the mean over kinds, 25 and 50 at the oldest."""
+
+    def many(right: int) -> dict[str, Any]:
+        return {**counts(right), "distance": [{"5": [right, 8]}]}
+
+    pairs = {"wide": (4, 7), "wide-ct": (2, 3)}
+    rows = [row(name, seed, many=many(right)) for name, rights in pairs.items() for seed, right in enumerate(rights)]
+    printed = "\n".join(table.markdown() for table in study.tables(Rows(rows)))
+    assert "with a long-term state (`wide`) | 40.0, 70.0 | - | - | - | - | 50.0, 87.5 |" in printed
+    assert "| `wide` - `wide-ct` | +30.0 | 10.0 | +20.0, +40.0 | +25.0, +50.0 |" in printed
+    printed = "\n".join(table.markdown() for table in study.tables(Rows(rows[:3])))
+    assert "`wide` - `wide-ct`" not in printed  # other seeds
+
+
+def test_precision_and_recall_of_facts(tables: ModuleType) -> None:
+    """Of all lengths together: 6 of the 8 facts in answers are right, and 12 were expected."""
+    rows = Rows([row("wide-text", 0, answers={"facts": [[1, 2, 4], [5, 0, 8]]})])
+    assert tables.facts(rows, "wide-text") == ["75.0", "50.0"]
+
+
+def test_the_figure_needs_every_line(study: Study) -> None:
+    rows = read_rows(FILE.with_name(ROWS))
+    assert study.figures["episodic_qa"](rows) is not None
+    assert study.figures["episodic_qa"](Rows(row for row in rows if row["method"] != "text-only")) is None
+
+
+def test_words_begin_with_the_memory_and_the_head_of_their_first_stage(study: Study) -> None:
+    for end in ("", "-ct", "-lstm-o1"):
+        second = study.config((TASK, f"wide-text{end}", 3))
+        assert second.encoder_from == study.name((TASK, f"wide{end}", 3))
+        first = study.config((TASK, f"wide{end}", 3))
+        ours, theirs = (AnswererConfig(**config.policy) for config in (second, first))
+        for setting in MEMORY_SETTINGS + HEAD_SETTINGS:
+            assert getattr(ours, setting) == getattr(theirs, setting)
+
+
+@pytest.mark.slow
+def test_a_run_of_each_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["study", "episodic_qa", "--smoke", "--out", str(tmp_path), "--methods", "ct-lt", "wide-text"]
+    assert main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert "(`ct-lt`) | 21 | 1 | " in printed and "Right answers in words" in printed
+    rows = read_rows(tmp_path / "smoke" / ROWS)
+    assert {row["method"] for row in rows} == {"ct-lt", "wide", "wide-text"}
+    for result in rows:
+        assert set(result["evaluations"]) == {"evaluation", "answers", "long", "many"}

@@ -47,7 +47,13 @@ EVALUATION = "evaluation"
 """Name of the evaluation of a study that names none."""
 DROPPED = ("stderr_clustered", "count")
 """Parts of an evaluated metric that no table shows."""
-FIELDS = {"task": str, "method": str, "seed": (int, NoneType), "settings": str, "evaluations": dict}
+FIELDS: Mapping[str, type | tuple[type, ...]] = {
+    "task": str,
+    "method": str,
+    "seed": (int, NoneType),
+    "settings": str,
+    "evaluations": dict,
+}
 """Fields that every row has, and their types."""
 Cell = tuple[str, str, int | None]
 """Task, method and seed of a run; the seed of a scripted policy is None."""

@@ -280,9 +280,9 @@ def certificate_from_json(record: Field) -> Certificate:
     """Parse the JSON data of a certificate; errors are those of `read_certificate`."""
     record["format"].integer(FORMAT + 1, FORMAT)
     settings, rule_settings = record["settings"], record.get("rule_settings")
-    for each in (settings, rule_settings):
-        if each is not None and not isinstance(each.value, dict):
-            raise each.error("a JSON object")
+    for values in (settings, rule_settings):
+        if values is not None and not isinstance(values.value, dict):
+            raise values.error("a JSON object")
     back, bits, split = record.get("steps_back"), record.get("bits"), record.get("split")
     episode_hash = record["episode_hash"]
     if not _HASH.fullmatch(episode_hash.text()):

@@ -18,7 +18,6 @@ from tests.agents.papers.emv.small_runs import save_untrained
 
 #: Commands that take less than five seconds, or show progress in another form.
 QUICK = {"list", "test-set", "play", "assets", "score", "doctor", "ask", "verbalization", "study"} | {
-    "pack",
     "presets",
     "report",
     "push",

@@ -282,15 +282,6 @@ class Report:
         return path
 
 
-def add_table(report: Report, title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Add a table with a title to the page, and print it as Markdown."""
-    report.heading(title)
-    report.table(header, rows)
-    print(f"\n{title}\n| " + " | ".join(header) + " |\n" + "|---" * len(header) + "|")
-    for row in rows:
-        print("| " + " | ".join(map(str, row)) + " |")
-
-
 def _figure() -> tuple[Figure, Any]:
     """An empty figure and its axes."""
     figure = Figure(figsize=(6.4, 4.2), dpi=200, layout="constrained")  # readable on a slide and on a phone

@@ -71,8 +71,8 @@ def test_options_of_several_values_leave_the_arguments_that_usage_prints_after_t
     for line in ("--policies agent random one two --maps 1", "--maps 1 one two --policies agent random"):
         options = make_parser().parse_args(["paths", *line.split()])
         assert (options.folders, options.policies, options.maps) == (runs, ["agent", "random"], 1)
-    options = make_parser().parse_args(["pack", "--out", "t", "--metrics", "return", "spl", "one", "two"])
-    assert (options.metrics, options.folders) == (["return", "spl"], runs)
+    options = make_parser().parse_args(["study", "--methods", "lstm", "relic", "--seeds", "0", "1", "--tasks", "a"])
+    assert (options.methods, options.seeds, options.tasks, options.study) == (["lstm", "relic"], [0, 1], ["a"], None)
     for line in ("--lengths 1 2 q.json", "q.json --lengths 1 2", "--lengths 1 2 --split test q.json"):
         arguments = make_parser().parse_args(["verbalization", "questions", *line.split()])
         assert (arguments.lengths, arguments.out) == ([1, 2], "q.json")
@@ -134,7 +134,7 @@ def test_outputs_are_checked_before_anything_else(tmp_path: Path, capsys: pytest
         (["pull", "nope", "--out"], "folder"),
         (["trajectories", run, "--out"], "file"),
         (["record", run, "--out"], "file"),
-        (["pack", run, "--out"], "file"),
+        (["study", run, "--draw"], "folder"),
         (["ask", run, "--page"], "file"),
     ):
         for name, problem in (

@@ -65,9 +65,9 @@ def test_scores() -> None:
 
 
 def test_rules_see_the_newest_observations_alone() -> None:
-    for spec in ENVIRONMENTS:
+    for spec in [spec for spec in ENVIRONMENTS if spec.policies]:
+        env, _ = make(spec.name, 2)
         for path in spec.policies.values():
-            env, _ = make(spec.name, 2)
             rule = make_rule(path, env.task)
             assert not any(isinstance(value, BatchTask) for value in vars(rule).values()), spec.name
             if rule.way not in ("present", "window"):

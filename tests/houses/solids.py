@@ -110,7 +110,7 @@ def span(house: House, instance: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def solid_at(house: House, x: np.ndarray, y: np.ndarray, below: float = 1.5, above: float = -1.0) -> np.ndarray:
-    """Points of a grid that shapes between two heights cover, seen from above.
+    """Points of a grid that shapes cover which begin below one height and end above another.
 
     Returns:
         bool, (len(y), len(x)).

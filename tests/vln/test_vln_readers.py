@@ -122,8 +122,8 @@ def test_three_legs_need_a_memory_and_one_leg_does_not(name):
     """Bands around what 240 episodes have: memoryless .05, a window of 4 .39, ideal .88; one leg .85 or .77."""
     spec = find_environment(name)
     assert spec.task is not None and spec.score_key == "success"
-    env = TrialVectorEnv(spec.task, 48, split="val_unseen", autoreset_mode="Disabled", **spec.defaults)
-    layouts = range(0, env.task.num_layouts, env.task.num_layouts // 47)[:48]
+    env = TrialVectorEnv(spec.task, 24, split="val_unseen", autoreset_mode="Disabled", **spec.defaults)
+    layouts = range(0, env.task.num_layouts, env.task.num_layouts // 23)[:24]
     rules: dict[str, Rule] = {"memoryless": Reader(env.task), "ideal": IdealReader(env.task)}
     rules["window"] = Window(IdealReader(env.task), 4)
     scores = {kind: play(env, rule, layouts, "success").mean() for kind, rule in rules.items()}

@@ -139,7 +139,8 @@ def draw(rows: Rows) -> Figure | None:
                     draw_bar(axes, len(labels), column, sample, list(columns))
                 labels.append(label_of(name).replace(" ", "\n", 1))
         axes.tick_params(axis="x", labelsize="small")
-        axes.set(title=title, xticks=range(len(labels)), xticklabels=labels, ylim=(0, None))
+        axes.set_title(title, fontsize="medium")
+        axes.set(xticks=range(len(labels)), xticklabels=labels, ylim=(0, None))
         axes.legend(frameon=False, ncols=4, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.15))
     return figure
 

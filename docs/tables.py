@@ -97,13 +97,13 @@ CHOICES = (
     ("a place, over episodes", "Darkroom-Gap-v0", "reinforcement", "", "`demo-gap`, 3 min"),
     ("a colour, over episodes", "FourBoxes-Gap-v0", "reinforcement", "", "none yet (`fourboxes`: without the gap)"),
     ("objects in a home, over episodes", "ExtObjNav-Small-v0", "reinforcement", "", "`extobjnav-small`, 60 min"),
-    ("where one has been", "Coverage-Small-v0", "reinforcement", "", "`coverage-laptop`, 20 min"),
+    ("where one has been", "Coverage-Small-v0", "reinforcement", "", "`examples/scene_memory.py`, 6 min"),
     (
         "where one has searched",
         "Search-v0",
         "reinforcement",
         "",
-        "none yet (`coverage-laptop`: also `Search-Small-v0`)",
+        "none yet (study `scene_memory`: `Search-Small-v0`)",
     ),
     (
         "a colour, over a stay",

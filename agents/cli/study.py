@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.smoke:
         out, seeds = out / "smoke", seeds[:1]
         rows_file = out / ROWS
+        if not arguments.show:
+            shutil.rmtree(out, ignore_errors=True)  # runs of other settings of a study that is being written
     cells = own.cells(arguments.tasks or (), arguments.methods or (), seeds)
     if not arguments.show:
         for cell, row in run_study(file, cells, out, rows_file, processes=arguments.jobs, smoke=arguments.smoke):

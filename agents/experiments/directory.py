@@ -183,7 +183,7 @@ class RunDirectory:
 
     def how_to_resume(self) -> str:
         """Return a message: that the run was stopped, and how it goes on."""
-        return f"memenvs: stopped {self.path}: {self.kept}; the same command with --resume goes on, a sweep without it"
+        return f"memenvs: stopped {self.path}: {self.kept}; the same command goes on, `train` with --resume"
 
     def checkpoint_path(self, name: str | None = None) -> Path:
         """Path of a checkpoint by its name; None for that of `best_checkpoint`."""

@@ -163,7 +163,8 @@ def make_tables(rows: Rows) -> list[Table]:
     tables = []
     for tasks in TABLES:
         lines = []
-        for method, name in NAMES.items():
+        methods = (method for task in tasks for method in rows.methods(task))
+        for method in dict.fromkeys([*NAMES, *methods]):
             cells: list[str] = []
             for task in tasks:
                 rates = rows.means(task, method, "success")
@@ -173,7 +174,7 @@ def make_tables(rows: Rows) -> list[Table]:
                 seeds = " / ".join(f"{100 * rate:.1f}" for rate in rates[:, 0])
                 cells += [format_percent(rates[:, 0]), seeds, f"{rows.of(task, method)[0]['steps']:,}"]
             if set(cells) != {"-"}:
-                lines.append([name, *cells])
+                lines.append([NAMES.get(method, method), *cells])
         header = [f"{task}{what}" for task in tasks.values() for what in (", success %", ", by seed", ", steps")]
         if lines:
             tables.append(Table("", ["memory", *header], lines))

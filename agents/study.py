@@ -160,6 +160,9 @@ class Played:
             policy: Policy to play; None for that of the run, or the scripted one.
             demonstrations: Episodes of the oracle at the start of each trial, of a trained run.
             **changes: Fields of the settings to change, such as `eval_trials` or `eval_kwargs`.
+
+        Raises:
+            ValueError: A scripted policy cannot play so.
         """
         from memenvs.agents.experiments.evaluate import evaluate_rule, evaluate_run  # torch takes seconds
 
@@ -167,6 +170,8 @@ class Played:
             limits = {name: getattr(self.config, name) for name in ("eval_trials", "eval_steps") if name in changes}
             changes |= {name: min(changes[name], limit) for name, limit in limits.items()}
         if self.run is None:
+            if policy is not None or demonstrations:
+                raise ValueError(f"policy and demonstrations are of a trained run, got them for {self.method!r}")
             return evaluate_rule(replace(self.config, **changes), self.method, seed, self.quiet)
         options: dict[str, Any] = {"demonstrations": demonstrations, "quiet": self.quiet, **changes}
         return evaluate_run(self.run, policy, seed=seed, **options)

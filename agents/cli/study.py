@@ -26,6 +26,7 @@ study STUDY?: name of a folder of studies/, or a file with a `Study`; without it
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """Train what is missing of a study, and print its tables."""
+    from memenvs.agents.experiments.config import CONFIG
     from memenvs.agents.study import ROWS, draw_figures, find_studies, load_study, read_rows, run_study
 
     studies = find_studies()
@@ -45,8 +46,11 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.smoke:
         out, seeds = out / "smoke", seeds[:1]
         rows_file = out / ROWS
-        if not arguments.show:
-            shutil.rmtree(out, ignore_errors=True)  # runs of other settings of a study that is being written
+        if not arguments.show:  # a study that is being written has smoke runs of other settings; only these are removed
+            rows_file.unlink(missing_ok=True)
+            for folder in (out / own.name(cell) for cell in own.cells((), (), seeds)):
+                if (folder / CONFIG).is_file():
+                    shutil.rmtree(folder)
     cells = own.cells(arguments.tasks or (), arguments.methods or (), seeds)
     if not arguments.show:
         for cell, row in run_study(file, cells, out, rows_file, processes=arguments.jobs, smoke=arguments.smoke):

@@ -204,3 +204,13 @@ def test_figures_without_rows_are_left_out(tmp_path):
 def test_a_run_is_shortened():
     config = shorten(find_preset("demo"))
     assert (config.n_envs, config.total_steps, config.eval_trials) == (4, 1, 4)
+
+
+def test_a_smoke_run_removes_only_what_smoke_runs_wrote(file, tmp_path, monkeypatch):
+    monkeypatch.setattr("memenvs.agents.study.run_study", lambda *arguments, **options: iter(()))
+    smoke = tmp_path / "smoke"
+    for name, content in (("room-first-0", "config.json"), ("room-lstm-0", "thesis.tex"), ("photos", "config.json")):
+        (smoke / name).mkdir(parents=True)
+        (smoke / name / content).touch()
+    assert main(["study", str(file), "--smoke", "--out", str(tmp_path)]) == 2  # no rows to show
+    assert sorted(path.name for path in smoke.iterdir()) == ["photos", "room-lstm-0"]

@@ -327,7 +327,8 @@ class Study:
             seeds: Seeds.
 
         Raises:
-            ValueError: The study has no such task or method, and the message lists those that it has.
+            ValueError: The study has no such task or method, and the message lists those that it has. No task has a
+                scripted policy of the study.
         """
         every = {*self.scripted, *(name for own in self.configs.values() for name in own)}
         for name in tasks:
@@ -335,10 +336,18 @@ class Study:
         for name in methods:
             _check("method", name, every)
         chosen = methods or every
-        cells: list[Cell] = []
-        for task in tasks or self.configs:
-            rules = (*find_environment(self.config((task, "", None)).env).policies, "random", "oracle")
-            cells += [(task, name, None) for name in self.scripted if name in chosen and name in rules]
+        rules = {
+            task: (*find_environment(self.config((task, "", None)).env).policies, "random", "oracle")
+            for task in self.configs
+        }
+        for name in self.scripted:
+            _check("scripted policy", name, {rule for names in rules.values() for rule in names})
+        cells: list[Cell] = [
+            (task, name, None)
+            for task in tasks or self.configs
+            for name in self.scripted
+            if name in chosen and name in rules[task]
+        ]
         for seed in seeds:
             for task in tasks or self.configs:
                 cells += [(task, name, seed) for name in self.configs[task] if name in chosen]

@@ -47,7 +47,7 @@ STUDY = Study(
         {"first": {}, "second one": {"encoder_from": "room-first-{seed}"}, "lstm": {"policy.memory": "lstm"}},
     ),
     seeds=(0, 1),
-    scripted=("oracle", "notebook"),
+    scripted=("oracle",),
     evaluations={"evaluation": lambda played: play_trials(played, "return"), "count": count},
     tables=lambda rows: [Table("Scores", ["method"], [[row["method"]] for row in rows])],
     figures={"drawn": lambda rows: Figure(), "not_yet": lambda rows: None},
@@ -106,7 +106,8 @@ def test_settings_of_a_run(file):
     assert study.name(("room", "second one", 1)) == "room-second-one-1"
     assert study.config(("room", "oracle", None)) == study.configs["room"]["first"]
     assert study.cells((), ("oracle", "lstm"), (3,)) == [("room", "oracle", None), ("room", "lstm", 3)]
-    assert ("room", "notebook", None) not in study.cells((), (), (0,))  # a rule that the id does not have
+    with pytest.raises(ValueError, match="unknown scripted policy 'orcale'; did you mean"):
+        replace(study, scripted=("orcale",)).cells((), (), (0,))
     for names, message in ((("hall",), "unknown task 'hall'"), ((), "unknown method 'smt'")):
         with pytest.raises(ValueError, match=message):
             study.cells(names, () if names else ("smt",), (0,))

@@ -29,6 +29,11 @@ def test_runs_in_the_darkroom_differ_in_the_gap_alone(study):
         assert config.eval_steps == 10 * (25 + gap) and config.env_kwargs["gap"] == gap
 
 
+def test_a_rule_plays_where_the_id_has_it(study):
+    tasks = {task for task, method, _ in study.cells((), ("notebook",), ())}
+    assert tasks == {"visual-match", "visual-match-led"}
+
+
 def test_an_interval_needs_three_seeds(study):
     format_scores = sys.modules[study.tables.__module__].format_scores
     assert format_scores(np.array([1.0, 2.0, 3.0])) == "2.0 ± 2.5"  # 4.303 / sqrt(3)

@@ -139,7 +139,7 @@ class Played:
     Attributes:
         task: Name of its task.
         method: Name of its method, or of a scripted policy.
-        config: Settings; those of the task's first method for a scripted policy.
+        config: Settings; of a scripted policy those of the evaluation alone.
         run: Folder of the run; None for a scripted policy.
         smoke: Whether this only shows that everything runs: trials and steps are then those of `config` at most.
         quiet: Whether no progress bar is shown.
@@ -303,7 +303,7 @@ class Study:
     run_name: str = "{task}-{method}-{seed}"
 
     def config(self, cell: Cell) -> RunConfig:
-        """Settings of a run; those of the task's first method for a scripted policy.
+        """Settings of a run; of a scripted policy those of the evaluation alone.
 
         Raises:
             ValueError: The study has no such task or method.
@@ -312,7 +312,7 @@ class Study:
         _check("task", task, self.configs)
         methods = self.configs[task]
         if seed is None:
-            return next(iter(methods.values()))
+            return _without_training(next(iter(methods.values())))
         _check("method", method, methods)
         config = methods[method]
         source = config.encoder_from and config.encoder_from.format(seed=seed)
@@ -393,6 +393,8 @@ class Study:
     def runnable(self, cell: Cell, out: Path, smoke: bool = False) -> RunConfig:
         """Settings with which a run is trained in a folder."""
         config = self.config(cell)
+        if smoke and cell[2] is None:
+            return _without_training(self.smoke(next(iter(self.configs[cell[0]].values()))))
         if config.encoder_from is not None:
             config = replace(config, encoder_from=str(out / config.encoder_from))
         return self.smoke(config) if smoke else config
@@ -406,9 +408,15 @@ class Study:
                 same = settings_hash(self.config(cell)) == row["settings"]
             except ValueError:
                 same = False
-            if not same and row["seed"] is not None:
+            if not same:
                 names.append(self.name(cell))
         return names
+
+
+def _without_training(config: RunConfig) -> RunConfig:
+    """Settings of the evaluation of a run: all that the results of a scripted policy depend on."""
+    names = ("env", "env_kwargs", "eval_kwargs", "eval_envs", "eval_steps", "eval_trials", "eval_all_layouts", "score")
+    return RunConfig(**{name: getattr(config, name) for name in names})
 
 
 def _check(kind: str, name: str, names: Iterable[str]) -> None:

@@ -104,7 +104,8 @@ def test_settings_of_a_run(file):
     assert (config.seed, config.encoder_from) == (1, "room-first-1")
     assert study.runnable(("room", "second one", 1), Path("runs")).encoder_from == "runs/room-first-1"
     assert study.name(("room", "second one", 1)) == "room-second-one-1"
-    assert study.config(("room", "oracle", None)) == study.configs["room"]["first"]
+    scripted = study.config(("room", "oracle", None))
+    assert (scripted.env_kwargs, scripted.eval_trials, scripted.policy) == (config.env_kwargs, 4, {})
     assert study.cells((), ("oracle", "lstm"), (3,)) == [("room", "oracle", None), ("room", "lstm", 3)]
     with pytest.raises(ValueError, match="unknown scripted policy 'orcale'; did you mean"):
         replace(study, scripted=("orcale",)).cells((), (), (0,))
@@ -215,3 +216,16 @@ def test_a_smoke_run_removes_only_what_smoke_runs_wrote(file, tmp_path, monkeypa
         (smoke / name / content).touch()
     assert main(["study", str(file), "--smoke", "--out", str(tmp_path)]) == 2  # no rows to show
     assert sorted(path.name for path in smoke.iterdir()) == ["photos", "room-lstm-0"]
+
+
+def test_a_row_of_a_scripted_policy_depends_on_the_evaluation_alone(file):
+    study = load_study(file)
+    config = study.config(("room", "oracle", None))
+    rows = Rows([{**row("oracle", None, [1.0]), "settings": settings_hash(config)}])
+    first = study.configs["room"]["first"]
+    for changed, is_stale in (
+        (replace(first, policy={**first.policy, "memory": "lstm"}, total_steps=7), False),
+        (replace(first, eval_steps=7), True),
+        (replace(first, env_kwargs={**first.env_kwargs, "size": 3}), True),
+    ):
+        assert replace(study, configs={"room": {"first": changed}}).stale(rows) == ["room-oracle-None"] * is_stale

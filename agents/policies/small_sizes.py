@@ -12,12 +12,17 @@ _RECURRENT = {"hidden_dim": 64}
 _SCENE = {"dim": 64}
 _READER = {"dim": 64, "layers": 1, "heads": 2, "mlp_dim": 64}
 _VECTORS = {"dim": 64, "layers": 2}
+_RESIDUAL = {"dim": 64, "mlp_dim": 128, "layers": 2}
+_XL = {"layers": 2, "heads": 2, "dim": 64, "mlp_dim": 256, "dropout": 0.0}
 #: Memory -> settings with fewer than 0.3 million weights; those left out have their defaults.
 SMALL: Mapping[str, Mapping[str, Any]] = {
     "none": {},
     **dict.fromkeys(("gru", "lstm"), _RECURRENT),
     "relic": {"layers": 2, "heads": 2, "dim": 64, "mlp_dim": 256, "sink": "k0v0", "depth_dropout": 0.0},
-    "trxl": {"layers": 2, "heads": 2, "dim": 64, "mlp_dim": 256, "dropout": 0.0},
+    **dict.fromkeys(("trxl", "gtrxl"), _XL),
+    **dict.fromkeys(("mingru", "lru", "s5"), _RESIDUAL),
+    **{name: {**_RESIDUAL, "heads": 2} for name in ("gated-deltanet", "mlstm")},
+    "window": {"dim": 64},
     **dict.fromkeys(("smt", "smt-factorized", "smt-causal", "sm-pooling", "frmqn"), _SCENE),
     **dict.fromkeys(("t-fifo", "t-fifo+a", "sat-fifo", "sat-fifo-th", "sat-pm", "sat-pm-ph"), _READER),
     "dnc": {"hidden_dim": 64, "cells": 64, "cell_dim": 32, "read_heads": 2},

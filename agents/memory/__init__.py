@@ -105,6 +105,7 @@ _SPECS = (
         "RelicConfig",
         "a transformer over all steps of the trial, with sinks in keys and values (ReLIC)",
     ),
+    _spec("memo", "memo", "MemoMemory", "MemoConfig", "a transformer that keeps summaries of past segments (Memo)"),
     _spec(
         "trxl",
         "trxl",

@@ -20,6 +20,7 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     **dict.fromkeys(("gru", "lstm"), _RECURRENT),
     "relic": {"layers": 2, "heads": 2, "dim": 64, "mlp_dim": 256, "sink": "k0v0", "depth_dropout": 0.0},
     **dict.fromkeys(("trxl", "gtrxl"), _XL),
+    "memo": {"layers": 2, "heads": 2, "dim": 64, "mlp_dim": 256},
     **dict.fromkeys(("mingru", "lru", "s5"), _RESIDUAL),
     **{name: {**_RESIDUAL, "heads": 2} for name in ("gated-deltanet", "mlstm")},
     "window": {"dim": 64},

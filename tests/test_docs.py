@@ -36,11 +36,11 @@ from tests.processes import run_python
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 README = ROOT / "README.md"
-#: Pages that people write; dated notes are kept as they were.
+#: Pages that people write.
 WRITTEN = [
-    README,
-    *(ROOT / name for name in PROJECT_PAGES if name != "CHANGELOG.md" and name != "README.md"),
-    *sorted(path for path in DOCS.rglob("*.md") if path.relative_to(DOCS).parts[0] not in (*FOLDERS, "research_notes")),
+    *(ROOT / name for name in PROJECT_PAGES),
+    *sorted((ROOT / "studies").glob("*/notes.md")),
+    *sorted(path for path in DOCS.rglob("*.md") if path.relative_to(DOCS).parts[0] not in FOLDERS),
 ]
 PAGES = [pytest.param(page, id=page.relative_to(ROOT).as_posix()) for page in WRITTEN]
 #: Packages that are always there.
@@ -272,10 +272,11 @@ def test_docstrings_become_restructured_text():
 
 @pytest.mark.parametrize("page", PAGES)
 def test_linked_files_are_there(page):
-    made = {DOCS / folder / name for folder in FOLDERS for name in made_pages(folder)}
+    """Links work on GitHub, which has no generated pages; the site relinks them (`generate/links.py`)."""
     links = re.findall(r"\]\((?!\w+:)([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
     targets = {link: (page.parent / link).resolve() for link in links}
-    assert [link for link, target in targets.items() if not target.exists() and target not in made] == []
+    generated = {DOCS / folder for folder in FOLDERS}
+    assert [link for link, target in targets.items() if not target.exists() or target.parent in generated] == []
 
 
 def test_faults_of_a_built_site_are_found(tmp_path):
@@ -298,7 +299,7 @@ def test_faults_of_a_built_site_are_found(tmp_path):
 
 
 def test_every_picture_is_shown():
-    text = "".join(page.read_text() for page in (*WRITTEN, *(DOCS / "research_notes").glob("*.md")))
+    text = "".join(page.read_text() for page in WRITTEN)
     for file in (DOCS / "images").rglob("*.*"):
         assert file.name in text, f"no page shows {file}"
 

@@ -31,6 +31,7 @@ CLOSE = "*: close, a threshold of the verdict lies within two standard errors"
 #: Columns of a line of `list ID`.
 WIDTH = 110
 
+
 def run(arguments: argparse.Namespace) -> Any:
     """Print the registry; as Markdown the rows of this package only."""
     if arguments.json and arguments.markdown:
@@ -58,15 +59,18 @@ def run(arguments: argparse.Namespace) -> Any:
     print(CLOSE)
     return None
 
+
 def verdict_of(spec: EnvironmentSpec) -> Verdict | None:
     """Return the verdict of the certificate of an id; None if it has none."""
     certificate = spec.load_certificate()
     return None if certificate is None else certificate.verdict
 
+
 def verdict_cell(spec: EnvironmentSpec) -> str:
     """Cell of a table: the verdict of an id, with "*" where it is close; "-" without one."""
     certificate = spec.load_certificate()
     return "-" if certificate is None else certificate.verdict + "*" * certificate.is_close
+
 
 def environment_facts(spec: EnvironmentSpec, played_as: str = "") -> list[tuple[str, str]]:
     """Facts of the page of an id, name and text, in Markdown.
@@ -95,6 +99,7 @@ def environment_facts(spec: EnvironmentSpec, played_as: str = "") -> list[tuple[
     ]
     return [(name, text) for name, text in facts if text]
 
+
 def observation_rows(env: TrialEnv) -> list[tuple[str, str, str]]:
     """Key, space ("" if only in other settings) and meaning of each observation."""
     assert isinstance(env.observation_space, gym.spaces.Dict)
@@ -105,11 +110,13 @@ def observation_rows(env: TrialEnv) -> list[tuple[str, str, str]]:
     meanings |= {key: "" for key in spaces if key not in meanings}  # of a task without documentation
     return [(key, str(spaces.get(key, "")), text) for key, text in meanings.items()]
 
+
 def _played_as(arguments: argparse.Namespace, spec: EnvironmentSpec) -> str:
     """The id as commands take it: with the modules that register it, and the namespace if it is of others."""
     module, colon, _ = arguments.id.rpartition(":")
     id = spec.name if spec.namespace == NAMESPACE else spec.id
     return " ".join([f"{module}{colon}{id}", *(f"--import {name}" for name in arguments.imports)])
+
 
 def _print_environment(spec: EnvironmentSpec, played_as: str, as_json: bool) -> dict[str, Any] | None:
     """Print what the page of an id says: facts, spaces, settings, certificate."""
@@ -141,12 +148,14 @@ def _print_environment(spec: EnvironmentSpec, played_as: str, as_json: bool) -> 
     print("\nVerdict: not certified yet" if certificate is None else "\n" + "\n".join(certificate_lines(certificate)))
     return None
 
+
 def _print_rows(title: str, rows: dict[str, tuple[str, str]]) -> None:
     """Print a name, its value and its meaning a line."""
     print("\n" + title if title else "")
     for name, (value, text) in rows.items():
         line = ": ".join(filter(None, [" = ".join(filter(None, [name, value])), " ".join(text.split())]))
         print(textwrap.fill(line, WIDTH, initial_indent="  " * bool(title), subsequent_indent="    "))
+
 
 def _protocol(spec: EnvironmentSpec) -> str:
     """Say which trials a score is of; "" where trials never end."""
@@ -157,14 +166,17 @@ def _protocol(spec: EnvironmentSpec) -> str:
     split = "" if trials.split is None else f", split `{trials.split}`"
     return f"test set `{trials.name}`: {trials.trials} trials{split}, actions drawn as in training (`evaluate`)"
 
+
 def _rule(spec: EnvironmentSpec, name: str, played_as: str) -> str:
     """Describe a scripted policy, with the command that plays it."""
     text = docstring_sections(load_class(spec.policies[name]))[""]
     settings = f" --env_kwargs '{json.dumps(dict(spec.rule_settings))}'" if spec.rule_settings else ""
     return f"{' '.join(text.split())} `memenvs rollout {played_as} --policy {name}{settings}` plays it".lstrip()
 
+
 def _amount(number: int, unit: str) -> str:
     return f"{number} {unit.removesuffix('s') if number == 1 else unit}"
+
 
 def markdown_table() -> str:
     """Format the registry as a Markdown table."""

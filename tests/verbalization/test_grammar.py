@@ -64,6 +64,13 @@ def test_phrases_by_hand():
             parse_time(text, now)
 
 
+def test_a_later_moment_of_today_is_named_by_the_clock_alone():
+    """A guess of a time may be one that has not come yet."""
+    now = second(2021, 7, 6, 9, 0)
+    forms = moment_forms(now + 6 * 3600, now)
+    assert "today at 15:00" in forms[0].phrases and {form.family for form in forms} == {"today"}
+
+
 def test_every_phrase_denotes_its_moment_and_is_parsed_to_it():
     rng = np.random.default_rng(0)
     for _ in range(400):

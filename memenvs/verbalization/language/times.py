@@ -128,7 +128,7 @@ def moment_forms(moment: int, now: int, *, relative_only: bool = False) -> list[
     """List the phrases for a moment, by precision and family.
 
     Args:
-        moment: Second since 2020-01-01 00:00:00, at most `now`.
+        moment: Second since 2020-01-01 00:00:00; at most the last one of the day of `now`.
         now: Second at which the phrase is used.
         relative_only: Leave out phrases with a month.
 
@@ -155,7 +155,8 @@ def moment_forms(moment: int, now: int, *, relative_only: bool = False) -> list[
     clocks.append(((text,), day_start + first * HOUR, day_start + end * HOUR, "part"))
     prefix, family = _relative_day(days), day_family(days)
     forms += [TimeForm(concatenations(prefix, clock[0]), *clock[1:], family) for clock in clocks]
-    return forms + _span_forms(moment, now) if days == 0 else forms
+    is_past_today = days == 0 and moment <= now
+    return forms + _span_forms(moment, now) if is_past_today else forms
 
 
 def _span_forms(moment: int, now: int) -> list[TimeForm]:

@@ -23,8 +23,6 @@ model MODEL?: folder of a run of the preset episodic-qa, or a checkpoint of one 
 --question TEXT*: a question; may be given several times. Without it, questions are the lines of standard input, or are
     typed, and lines may also be the words that `help` lists, but with --json
 --gold: show the answer by what happened too
---page OUT_FILE: write a page: the life, the questions (without --question one of each kind), the answers and the key
-    frames on which they depend
 
 In a conversation, `help` lists what else can be typed: gold, life, examples, grammar. Example:
 memenvs ask --life 7 --question "what did you grasp today at about 03 PM?" --gold
@@ -47,17 +45,17 @@ COMMANDS = {
 }
 
 
-def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
+def run(arguments: argparse.Namespace) -> None:
     """Answer questions of `--question`, of standard input, or of a conversation."""
     check_model(arguments)
     arguments.example = 0
-    if arguments.page is not None:
-        return _write_page(arguments)
     is_typed = not arguments.question and sys.stdin.isatty()
     if is_typed and arguments.json:
         raise UserError("--json needs --question, or questions on standard input")
 
-    conversation = _begin(arguments)
+    from memenvs.agents.papers.emv.conversation import Conversation
+
+    conversation = Conversation(load_model(arguments), arguments.life, arguments.episodes)
     lines = arguments.question or (_typed() if is_typed else filter(None, map(str.strip, sys.stdin)))
     if arguments.json:
         records = [_answer(conversation, text, arguments) for text in lines]
@@ -71,7 +69,6 @@ def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
     failed = [error for error in errors if error]
     if failed and not is_typed:
         raise UserError(f"{len(failed)} of {len(errors)} questions have no answer; the first: {failed[0]}")
-    return None
 
 
 def check_model(arguments: argparse.Namespace) -> None:
@@ -91,31 +88,6 @@ def load_model(arguments: argparse.Namespace) -> AnsweringModel:
 
     torch.set_num_threads(1)  # the models are small: more threads wait for each other
     return load_answering(arguments.model)
-
-
-def _begin(arguments: argparse.Namespace) -> Conversation:
-    """Load the model and let it read the life."""
-    from memenvs.agents.papers.emv.conversation import Conversation
-
-    return Conversation(load_model(arguments), arguments.life, arguments.episodes)
-
-
-def _write_page(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Write a page with the answers to `--question`, or to one question of each kind."""
-    if arguments.page.suffix != ".html":
-        raise UserError(f"argument --page: must end with .html, got {arguments.page}")
-
-    from memenvs.agents.papers.emv.life_page import write_life_page
-
-    conversation = _begin(arguments)
-    questions = arguments.question or conversation.examples(len(conversation.model.config.kinds))
-    try:
-        page = write_life_page(arguments.page, conversation, questions, f"Life {arguments.life} of a household robot")
-    except ValueError as error:  # a question that is none of the grammar
-        raise UserError(f"argument --question: {error}") from None
-    if not arguments.json:
-        print(f"page: {page.resolve()}")
-    return {"page": str(page.resolve())}
 
 
 def _answer(conversation: Conversation, text: str, arguments: argparse.Namespace) -> dict[str, Any]:

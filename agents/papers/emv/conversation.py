@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from memenvs.agents.papers.emv.data import make_arrays
-from memenvs.agents.papers.emv.learner import AnsweringModel, QuestionBatch, SlotAnswering
+from memenvs.agents.papers.emv.learner import AnsweringModel, QuestionBatch
 from memenvs.agents.papers.emv.text_learner import TextAnswering
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.dialogs import Dialogs, EncodedQuestion
@@ -79,29 +79,16 @@ def answer_in_words(model: AnsweringModel, batch: QuestionBatch) -> list[list[tu
     ]
 
 
-class AnswerSources(NamedTuple):
-    """Sources of the answer to one question about a history of T key frames.
-
-    Attributes:
-        frames: float64, (T,); share of each key frame, of sum 1: how much the model's answer would change with it,
-            the norm of the gradient of its log-likelihood.
-        vectors: float64, (M,); attention to each vector of the memory, the mean over heads, layers and clauses. What is
-            missing to a sum of 1 is attention to none of them. Empty where the answer is in words.
-    """
-
-    frames: np.ndarray
-    vectors: np.ndarray
-
-
-def answer_sources(model: AnsweringModel, batch: QuestionBatch) -> AnswerSources | None:
-    """Compute from what a model takes its answer to one question.
+def frame_shares(model: AnsweringModel, batch: QuestionBatch) -> np.ndarray | None:
+    """Compute how much a model's answer to one question depends on each key frame.
 
     Args:
         model: The model.
-        batch: One history with one question.
+        batch: One history of T key frames with one question.
 
     Returns:
-        The shares; None if the model has no memory.
+        float64, (T,), of sum 1: how much the answer would change with each key frame, the norm of the gradient of its
+        log-likelihood. None if the model has no memory.
 
     Raises:
         ValueError: There are several questions.
@@ -127,11 +114,7 @@ def answer_sources(model: AnsweringModel, batch: QuestionBatch) -> AnswerSources
         model.train(was_training)
     norm = gradient[0].double().norm(dim=-1).cpu().numpy()
     total = norm.sum()
-    vectors = np.zeros(0)
-    if isinstance(model, SlotAnswering):
-        with torch.no_grad():
-            vectors = model.attention(batch)[0, 0, 1:].double().cpu().numpy()
-    return AnswerSources(norm / total if total else norm, vectors)
+    return norm / total if total else norm
 
 
 @dataclass(frozen=True)
@@ -145,9 +128,8 @@ class Reply:
         category: Category of the answer; see `memenvs.verbalization.language.score.CATEGORIES`.
         episodes: Indices of the episodes that the question means.
         is_outside: True if the time in the question is before or after all episodes.
-        shares: float64, (T,); how much the answer depends on each key frame; see `AnswerSources.frames`. None for a
-            model without a memory.
-        vectors: float64, (M,); attention to each vector of the memory; see `AnswerSources.vectors`. None as above.
+        shares: float64, (T,); how much the answer depends on each key frame; see `frame_shares`. None for a model
+            without a memory.
     """
 
     question: str
@@ -157,7 +139,6 @@ class Reply:
     episodes: tuple[int, ...]
     is_outside: bool
     shares: np.ndarray | None
-    vectors: np.ndarray | None
 
 
 class Conversation:
@@ -216,7 +197,6 @@ class Conversation:
         batch = QuestionBatch(arrays, np.array([0]), np.array([[0]]))
         (((answer, clauses),),) = answer_in_words(self.model, batch)
         score = score_clauses(clauses, gold.clauses, self.log)
-        sources = answer_sources(self.model, batch)
         return Reply(
             question=question.text,
             answer=answer,
@@ -224,8 +204,7 @@ class Conversation:
             category=CATEGORIES[score.category - 1],
             episodes=qa.episodes,
             is_outside=time is not None and (time.high < history.starts[0] or time.low > history.ends[-1]),
-            shares=None if sources is None else sources.frames,
-            vectors=None if sources is None else sources.vectors,
+            shares=frame_shares(self.model, batch),
         )
 
     def examples(self, count: int, start: int = 0) -> list[str]:

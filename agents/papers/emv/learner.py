@@ -320,11 +320,6 @@ class SlotAnswering(AnsweringModel):
         """Choose the answers, int64, (B, Q, 8, slots); see `AnswerHead.decode`."""
         return self.model.head.decode(self.model.codes, reading)[0]
 
-    def attention(self, batch: QuestionBatch) -> Tensor:
-        """Compute where the head reads for its answers; see `AnswerHead.attention`."""
-        reading = self.read(batch, *self.encode(batch))
-        return self.model.head.attention(reading, self.choose(reading))
-
     def answers(self, batch: QuestionBatch) -> list[list[tuple[Clause, ...] | None]]:
         """Answer in slots; see `AnsweringModel.answers`."""
         tuples = self.choose(self.read(batch, *self.encode(batch))).cpu().numpy()

@@ -169,13 +169,6 @@ class ReadLayer(nn.Module):
         h = h + self.out(read.transpose(1, 2).flatten(2)[history, place])
         return h + self.mlp(h)
 
-    def shares(self, h: Tensor, history: Tensor, vectors: Tensor, mask: Tensor) -> Tensor:
-        """Compute the attention of `forward`, the mean over heads, float (N, M)."""
-        q = self.query(self.norm(h)).unflatten(1, (self.heads, -1))  # (N, heads, width)
-        k = self._split(self.keys_values(vectors).chunk(2, -1)[0])[history]  # (N, heads, M, width)
-        scores = (k @ q[..., None])[..., 0] / q.shape[-1] ** 0.5
-        return scores.masked_fill(~mask[history][:, None], -torch.inf).softmax(-1).mean(1)
-
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(2, (self.heads, -1)).transpose(1, 2)
 
@@ -270,13 +263,6 @@ class AnswerHead(nn.Module):
         Returns:
             For each slot float, (N, size), and int64, (3, N): history, question and number of each clause.
         """
-        queries, where = self._clause_queries(reading, targets)
-        for layer in self.layers:
-            queries = layer(queries, where[0], reading.vectors, reading.mask)
-        return self.slot_logits(codes, self.hidden(queries)), where
-
-    def _clause_queries(self, reading: Reading, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Make the queries of clauses, float (N, D); see `clause_logits`."""
         is_there = targets[..., EMIT] > 0
         given = reading.questions.new_zeros(*is_there.shape, reading.questions.shape[-1])
         given[is_there] = self.embed(targets[is_there]).to(given.dtype)
@@ -285,7 +271,10 @@ class AnswerHead(nn.Module):
         where = torch.stack(is_decoded.nonzero(as_tuple=True))
         is_before = given.new_ones(MAX_CLAUSES, MAX_CLAUSES).tril()  # a product with it is a sum, faster than `cumsum`
         before = torch.cat([given[is_decoded], (is_before @ given)[is_decoded]], -1)
-        return reading.questions[where[0], where[1]] + self.before(before) + self.clauses[where[2]], where
+        queries = reading.questions[where[0], where[1]] + self.before(before) + self.clauses[where[2]]
+        for layer in self.layers:
+            queries = layer(queries, where[0], reading.vectors, reading.mask)
+        return self.slot_logits(codes, self.hidden(queries)), where
 
     def decode(self, codes: Codes, reading: Reading) -> tuple[Tensor, Tensor]:
         """Choose the likeliest values of one clause after the other.
@@ -318,24 +307,6 @@ class AnswerHead(nn.Module):
             before = self.embed(chosen[:, clause]) * is_going[:, None]
             total = total + before
         return chosen.unflatten(0, (batch, n_questions)), found.unflatten(0, (batch, n_questions))
-
-    def attention(self, reading: Reading, answers: Tensor) -> Tensor:
-        """Compute where answers were read, the mean over clauses, layers and heads.
-
-        Args:
-            reading: See `read`.
-            answers: int64, (B, Q, 8, slots).
-
-        Returns:
-            float, (B, Q, M); the first vector stands for nothing.
-        """
-        queries, where = self._clause_queries(reading, answers)
-        total = reading.vectors.new_zeros(*answers.shape[:2], reading.vectors.shape[1])
-        for layer in self.layers:
-            shares = layer.shares(queries, where[0], reading.vectors, reading.mask)  # type: ignore[operator]
-            total = total.index_put((where[0], where[1]), shares, accumulate=True)
-            queries = layer(queries, where[0], reading.vectors, reading.mask)
-        return total / total.sum(-1, keepdim=True)
 
     def slot_logits(self, codes: Codes, hidden: Tensor) -> tuple[Tensor, ...]:
         """Decode each slot, in the order of `ANSWER_SLOTS`, from the hidden layer."""

@@ -11,7 +11,7 @@ import torch
 
 from memenvs.agents.algorithms.supervised import SupervisedLearner
 from memenvs.agents.papers.emv.config import AnswererConfig, QuestionConfig
-from memenvs.agents.papers.emv.conversation import answer_sources
+from memenvs.agents.papers.emv.conversation import frame_shares
 from memenvs.agents.papers.emv.data import draw_renaming, load_arrays
 from memenvs.agents.papers.emv.experiment import make_question_answering
 from memenvs.agents.papers.emv.frames import (
@@ -306,25 +306,22 @@ def test_wrong_settings_are_named():
 
 @pytest.mark.slow
 def test_sources_of_an_answer(arrays):
-    """Shares of key frames and vectors: none where no gradient comes from, none of empty slots, of sum 1."""
+    """Shares of key frames: none where no gradient comes from, of sum 1."""
     history = int(np.flatnonzero((arrays.length == 5) & (arrays.count > 40))[0])
     count = int(arrays.count[history])
     batch = QuestionBatch(arrays, np.array([history]), np.array([[0]]))
     for memory, reach in (("ct", 4 + 4 + 2 * 2), ("ct-lt", count), ("lstm-on", count)):
         model = make(memory)
-        found = answer_sources(model, batch)
-        assert found.frames.shape == (count,) and found.frames.sum() == pytest.approx(1) and model.training
-        assert (found.frames[: -reach - 4] == 0).all() and (found.frames[-4:] > 0).all()
-        assert memory == "ct" or (found.frames > 0).all()
-        vectors, mask = model.eval().encode(batch)
-        assert found.vectors.shape == (vectors.shape[1],) and 0 < found.vectors.sum() < 1
-        assert (found.vectors[~mask[0].numpy()] == 0).all()
-        reading = model.read(batch, vectors, mask)
+        shares = frame_shares(model, batch)
+        assert shares.shape == (count,) and shares.sum() == pytest.approx(1) and model.training
+        assert (shares[: -reach - 4] == 0).all() and (shares[-4:] > 0).all()
+        assert memory == "ct" or (shares > 0).all()
+        reading = model.read(batch, *model.eval().encode(batch))
         expected = model._cross_entropy(reading, model.choose(reading))[0]
         torch.testing.assert_close(model.own_answer_loss(batch), expected)
-    assert answer_sources(make("none"), batch) is None
+    assert frame_shares(make("none"), batch) is None
     with pytest.raises(ValueError, match=r"one question about one history, got \(1, 2\)"):
-        answer_sources(make(), replace(batch, questions=np.array([[0, 1]])))
+        frame_shares(make(), replace(batch, questions=np.array([[0, 1]])))
 
 
 @pytest.mark.learning

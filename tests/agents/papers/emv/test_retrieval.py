@@ -13,7 +13,7 @@ import torch
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import CHECKPOINT, RunDirectory
 from memenvs.agents.experiments.train import check_config, train_run
-from memenvs.agents.papers.emv.conversation import answer_sources
+from memenvs.agents.papers.emv.conversation import frame_shares
 from memenvs.agents.papers.emv.data import load_arrays
 from memenvs.agents.papers.emv.experiment import load_answering, load_memory, make_question_answering
 from memenvs.agents.papers.emv.learner import QuestionBatch, SlotAnswering
@@ -182,8 +182,8 @@ def test_sources_of_an_answer_include_what_the_head_reads(arrays, models):
     blind = deepcopy(model)
     with torch.no_grad():
         blind.model.vector_norm.weight.zero_()
-    found = answer_sources(blind, batch)
-    assert found is not None and found.frames.sum() == pytest.approx(1) and (found.frames > 0).any()
+    shares = frame_shares(blind, batch)
+    assert shares is not None and shares.sum() == pytest.approx(1) and (shares > 0).any()
 
 
 def second_stage(source: Path, **policy) -> RunConfig:

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 
 from memenvs.agents.algorithms import archive
-from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.algorithms.supervised import PredictionModel, load_model
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import CHECKPOINT, first_stage_checkpoint
@@ -47,15 +46,6 @@ class QuestionExperiment(PredictionExperiment):
     def make_model(self, config: RunConfig, env_kwargs: Mapping[str, Any]) -> AnsweringModel:
         """Make the model of a run; see `PredictionExperiment.make_model`."""
         return make_question_answering(config.env, env_kwargs, config.policy)
-
-    def check(self, config: RunConfig, processes: Processes) -> None:
-        """Check also that the run is longer than its pretraining; see `Experiment.check`."""
-        super().check(config, processes)
-        pretraining = config.policy.get("pretraining_steps", 0)
-        if pretraining >= config.total_steps:
-            raise ValueError(
-                f"policy.pretraining_steps must be below total_steps ({config.total_steps}), got {pretraining}"
-            )
 
     def load_first_stage(self, config: RunConfig, model: PredictionModel) -> None:
         """Load memory and head of another run; see `PredictionExperiment.load_first_stage`."""

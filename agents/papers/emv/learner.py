@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,7 +33,6 @@ from memenvs.verbalization.language.score import CORRECT, Score, score_clauses
 from memenvs.verbalization.language.tuples import tuples_to_clauses
 from memenvs.verbalization.language.wordings import GRAMMAR_VERSION, KINDS
 
-Phase = Literal["all", "answers", "reconstruction"]
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,6 @@ class QuestionBatch:
         questions: int64, (B, Q); numbers of the questions.
         seed: Seed of what a loss draws, such as dropout.
         renaming: Other names for objects and places; None for none.
-        phase: What is learned: "all"; "answers" alone, whose loss does not reach the memory; or "reconstruction" alone.
     """
 
     arrays: DialogArrays
@@ -54,7 +52,6 @@ class QuestionBatch:
     questions: np.ndarray
     seed: int = 0
     renaming: Renaming | None = None
-    phase: Phase = "all"
 
     def shard(self, part: slice) -> QuestionBatch:
         """Select histories."""
@@ -91,11 +88,9 @@ class AnsweringModel(PredictionModel):
         is_training = split == "train" and self.config.split == "train"
         arrays = load_arrays(self.config if is_training else evaluation_config(self.config))
         lengths = np.unique(arrays.length[arrays.length > 0])
-        if split == "train":
-            learned = step - self.settings.pretraining_steps
-            lengths = lengths[: 1 + sum(learned >= begin for begin in self.settings.curriculum)]
-            if not self.settings.curriculum:
-                lengths = np.unique(arrays.length[arrays.length > 0])
+        curriculum = self.settings.curriculum
+        if split == "train" and curriculum:
+            lengths = lengths[: 1 + sum(step >= begin for begin in curriculum)]
         rows = [np.flatnonzero(arrays.length == length) for length in lengths]
         if split == "train" and self.settings.weight_by_length:
             chosen = rng.choice(len(lengths), size=count, p=lengths / lengths.sum())
@@ -105,14 +100,7 @@ class AnsweringModel(PredictionModel):
         available = arrays.slots.shape[1]
         size = min(self.settings.questions, available)
         questions = np.argsort(rng.random((count, available)), axis=1)[:, :size]
-        seed = int(rng.integers(2**31))
-        return QuestionBatch(arrays, histories, questions, seed, phase=self._phase(step) if split == "train" else "all")
-
-    def _phase(self, step: int) -> Phase:
-        settings = self.settings
-        if step >= settings.pretraining_steps + settings.frozen_steps:
-            return "all"
-        return "reconstruction" if step < settings.pretraining_steps else "answers"
+        return QuestionBatch(arrays, histories, questions, seed=int(rng.integers(2**31)))
 
     def shard(self, batch: QuestionBatch, rank: int, count: int) -> QuestionBatch:
         """Take every `count`-th history; see `PredictionModel.shard`."""
@@ -136,33 +124,20 @@ class AnsweringModel(PredictionModel):
         return self.model.encode(*self.frames(batch))
 
     def loss(self, batch: QuestionBatch) -> tuple[Tensor, dict[str, float]]:
-        """Compute the losses of answers, auto-encoder and memory; see `PredictionModel.loss`."""
-        settings = self.settings
-        log: dict[str, float] = {}
-        frames, mask = self.frames(batch)
+        """Compute the losses of answers and memory; see `PredictionModel.loss`."""
         # of a frozen memory nothing learns from its own loss, which it computes where there are gradients
-        with torch.set_grad_enabled(torch.is_grad_enabled() and not settings.freeze_memory):
-            vectors, is_there = self.model.encode(frames, mask)
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.settings.freeze_memory):
+            vectors, mask = self.encode(batch)
         auxiliary_loss = self.model.memory.auxiliary_loss()
-        total = vectors.new_zeros(())
-        if batch.phase != "reconstruction":
-            read = vectors.detach() if batch.phase == "answers" else vectors
-            answer_loss, log = self.answer_loss(batch, read, is_there)
-            total = total + answer_loss
-        if settings.reconstructs and batch.phase != "answers":
-            weight = settings.reconstruction_weight if batch.phase == "all" else 1.0
-            if weight:
-                reconstruction_loss = self.model.reconstruction_loss(vectors, is_there, frames, mask, batch.seed)
-                total = total + weight * reconstruction_loss
-                log["reconstruction_loss"] = reconstruction_loss.item()
-        if auxiliary_loss is not None and batch.phase != "answers":
+        total, log = self.answer_loss(batch, vectors, mask)
+        if auxiliary_loss is not None:
             total = total + auxiliary_loss
             log["auxiliary_loss"] = auxiliary_loss.item()
         return total, log
 
     @abstractmethod
     def answer_loss(self, batch: QuestionBatch, vectors: Tensor, is_there: Tensor) -> tuple[Tensor, dict[str, float]]:
-        """Compute the loss of the answers, with its weight, and numbers for the log.
+        """Compute the loss of the answers, and numbers for the log.
 
         Args:
             batch: Histories and questions.
@@ -295,7 +270,7 @@ class SlotAnswering(AnsweringModel):
         losses, is_right = self._cross_entropy(self.read(batch, vectors, is_there), self.targets(batch))
         answer_loss = losses.mean()
         log = {"accuracy": float(is_right.float().mean()), "answer_loss": answer_loss.item()}
-        return self.settings.answer_weight * answer_loss, log
+        return answer_loss, log
 
     def _cross_entropy(self, reading: Reading, target: Tensor) -> tuple[Tensor, Tensor]:
         """Compute the loss of answers, float (B, Q), and whether all slots are right, bool (B, Q)."""

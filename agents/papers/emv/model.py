@@ -12,11 +12,9 @@ from torch import Tensor, nn
 from memenvs.agents.memory import Memory, StepInputs, make_memory
 from memenvs.agents.papers.emv.config import AnswererConfig
 from memenvs.agents.papers.emv.frames import COUNTED, NAMED, CodedInput, CodedOutput, Codes, DateEncoder, FrameEmbedding
-from memenvs.agents.papers.emv.reconstruction import EpisodeDecoder
 from memenvs.agents.papers.emv.slots import ANSWER_SLOTS, EMIT, QUESTION_SLOTS
 from memenvs.verbalization.language.facts import MAX_CLAUSES
 from memenvs.verbalization.signals import LATENT_WIDTH, SUB_WIDTH
-from memenvs.verbalization.symbols import SYMBOLS
 
 
 class HistoryEncoder(nn.Module):
@@ -44,10 +42,6 @@ class HistoryEncoder(nn.Module):
         self.codes = Codes()
         if not self.is_text_only:
             self.frames = FrameEmbedding(parts, SUB_WIDTH, LATENT_WIDTH, config.dim)
-        if config.reconstructs:
-            self.episodes = EpisodeDecoder(
-                config.dim, self.memory.output_dim, parts, len(SYMBOLS), per_vector=not self.memory.bounded
-            )
         if config.freeze_memory:
             for part in self.memory_parts().values():
                 part.requires_grad_(False)
@@ -76,21 +70,6 @@ class HistoryEncoder(nn.Module):
         _, state = self.memory(StepInputs(self.frames(self.codes, frames, mask), start, start), None, last=1)
         vectors, is_there = self.memory.vectors(state)  # type: ignore[operator]
         return vectors, is_there & mask[:, -1:]
-
-    def reconstruction_loss(
-        self, vectors: Tensor, is_there: Tensor, frames: Mapping[str, Tensor], mask: Tensor, seed: int
-    ) -> Tensor:
-        """Compute the loss of the auto-encoder; see `EpisodeDecoder.loss`.
-
-        Args:
-            vectors: float, (B, M, dim); vectors of the memory, from `encode`.
-            is_there: bool, (B, M); their mask.
-            frames: Part -> (B, T, ...); as in `encode`.
-            mask: bool, (B, T); True where there is a key frame.
-            seed: Seed of the key frames that the decoder does not see.
-        """
-        generator = torch.Generator().manual_seed(seed)
-        return self.episodes.loss(vectors, is_there, self.frames(self.codes, frames, mask), frames, mask, generator)
 
 
 class QuestionEncoder(nn.Module):

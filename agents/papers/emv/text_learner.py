@@ -123,7 +123,7 @@ class TextAnswering(AnsweringModel):
             n_right += int(((logits.argmax(-1) == answer) | (answer == PAD)).all(1).sum())
         answer_loss = loss / int(length.sum())
         log = {"accuracy": n_right / len(pairs), "answer_loss": answer_loss.item()}
-        total = self.settings.answer_weight * answer_loss
+        total = answer_loss
         n_words = max(len(query) for query, _ in pairs)
         if self.model.retrieval is not None:
             question_loss = self.model.retrieval.question_loss(

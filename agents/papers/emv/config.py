@@ -117,26 +117,21 @@ class TextConfig:
     """Settings of `TextAnswerer`.
 
     Attributes:
-        weights: Folder of a published T5 and its tokenizer, as Hugging Face writes them. None: a T5 with new weights,
-            and the small tokenizer of the grammar.
-        sizes: Fields of `T5Sizes`; only without `weights`, which have sizes of their own.
+        sizes: Fields of `T5Sizes`.
         retrieval: If True, the head of the run that `RunConfig.encoder_from` names, whose answers are structured, reads
             the memory first, and the decoder also attends to the slots that it fills; see `Retrieval`. It needs
             `AnswererConfig.freeze_memory`.
 
     Raises:
         TypeError: A value of another type, or an unknown size.
-        ValueError: A value out of range, or sizes together with weights.
+        ValueError: A value out of range.
     """
 
-    weights: str | None = None
     sizes: dict[str, Any] = field(default_factory=dict)
     retrieval: bool = False
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.weights is not None and self.sizes:
-            raise ValueError(f"sizes must be empty with weights, which have their own, got {self.sizes!r}")
         choices = [size.name for size in fields(T5Sizes)]
         for name in self.sizes:
             if name not in choices:

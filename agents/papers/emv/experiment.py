@@ -69,8 +69,7 @@ def make_question_answering(env: str, env_kwargs: Mapping[str, Any], settings: M
     Raises:
         ValueError: The environment is another one, or a setting is not allowed.
         TypeError: A setting does not exist.
-        FileNotFoundError: Weights of the text model are missing.
-        ImportError: They need the extra `text`.
+        ImportError: Answers in words need the extra `text`.
     """
     spec = find_environment(env)
     if spec.family != "verbalization":

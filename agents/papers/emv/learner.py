@@ -34,7 +34,6 @@ from memenvs.verbalization.language.tuples import tuples_to_clauses
 from memenvs.verbalization.language.wordings import GRAMMAR_VERSION, KINDS
 
 
-
 @dataclass(frozen=True)
 class QuestionBatch:
     """B histories with Q questions each.

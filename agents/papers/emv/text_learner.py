@@ -8,25 +8,21 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from memenvs.agents.papers.emv.config import AnswererConfig, TextConfig
 from memenvs.agents.papers.emv.learner import AnsweringModel, QuestionBatch
-from memenvs.agents.papers.emv.t5 import PAD
 from memenvs.agents.papers.emv.text_model import TextAnswerer
-from memenvs.agents.papers.emv.texts import Texts, make_tokenizer, pad
+from memenvs.agents.papers.emv.texts import Texts, pad
 from memenvs.verbalization.config import EpisodicQAConfig
-from memenvs.verbalization.dialogs import Dialogs
 from memenvs.verbalization.language.facts import Clause
 from memenvs.verbalization.language.parser import parse_answer
-from memenvs.verbalization.language.tokenizer import ANSWER_TOKENS
+from memenvs.verbalization.language.tokenizer import ANSWER_TOKENS, PAD, TOKENIZER
 
 PARTS = 4
 """Parts of a batch, by length of the answer, each as long as its longest answer alone."""
 WRITTEN = 256
 """Answers that are written together."""
-PUBLISHED_RATE = 1 / 3
-"""Factor of the learning rate of published weights."""
 SHORT_ANSWER = 96
 """Most tokens of an answer that is no summary; right ones about problems in histories of 50 have up to 74."""
 
@@ -57,26 +53,12 @@ class TextAnswering(AnsweringModel):
 
     def __init__(self, config: EpisodicQAConfig, settings: AnswererConfig) -> None:
         super().__init__(config, settings)
-        text = TextConfig(**settings.text)
-        self.tokenizer = make_tokenizer(text.weights)
-        self.is_published = text.weights is not None
-        self.model = TextAnswerer(settings, text, config.parts, len(self.tokenizer))
-        self._texts = lru_cache(4)(lambda dialogs: Texts(dialogs, self.tokenizer))
-
-    def parameter_groups(self) -> list[tuple[list[nn.Parameter], float]]:
-        """Return the parameters; those of published weights learn at a third of the rate."""
-        published = list(self.model.t5.parameters()) if self.is_published else []
-        known = set(published)
-        others = [each for each in self.parameters() if each not in known]
-        return [(others, 1.0), *[(published, PUBLISHED_RATE)] * self.is_published]
+        self.model = TextAnswerer(settings, TextConfig(**settings.text), config.parts)
+        self.texts = lru_cache(4)(Texts)
 
     def inputs(self) -> dict[str, Any]:
         """Return the versions of grammar and tokenizer; see `PredictionModel.inputs`."""
-        return {**super().inputs(), "tokenizer": self.tokenizer.fingerprint}
-
-    def texts(self, dialogs: Dialogs) -> Texts:
-        """Return the encoded questions and answers about some histories."""
-        return self._texts(dialogs)
+        return {**super().inputs(), "tokenizer": TOKENIZER.fingerprint}
 
     def _pairs(self, batch: QuestionBatch) -> list[tuple[np.ndarray, np.ndarray]]:
         """Encode the questions and answers of a batch: B Q pairs."""
@@ -158,6 +140,6 @@ class TextAnswering(AnsweringModel):
             rows = np.flatnonzero(alike)
             for part in np.split(rows, range(WRITTEN, len(rows), WRITTEN)) if len(rows) else []:
                 for row, tokens in zip(part, self.model.t5.write(context[part], valid[part], most_tokens), strict=True):
-                    texts[row] = self.tokenizer.decode(tokens.tolist())
+                    texts[row] = TOKENIZER.decode(tokens.tolist())
         count = batch.questions.shape[1]
         return [texts[begin : begin + count] for begin in range(0, len(texts), count)]

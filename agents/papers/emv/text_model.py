@@ -8,12 +8,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memenvs.agents.papers.emv.config import AnswererConfig, TextConfig
+from memenvs.agents.papers.emv.config import AnswererConfig, T5Sizes, TextConfig
 from memenvs.agents.papers.emv.frames import Codes, DateEncoder
 from memenvs.agents.papers.emv.model import AnswerHead, HistoryEncoder, places
 from memenvs.agents.papers.emv.slots import ANSWER_SLOTS, EMIT, QUESTION_SLOTS
-from memenvs.agents.papers.emv.t5 import PAD, T5Writer, check_tiles
+from memenvs.agents.papers.emv.t5 import T5Writer, check_tiles
 from memenvs.verbalization.language.facts import MAX_CLAUSES
+from memenvs.verbalization.language.tokenizer import PAD, TOKENIZER
 
 FILLED = [size for name, size in ANSWER_SLOTS.items() if name != "emit"]
 """Number of values of each slot of an answer but the first one, `EMIT`."""
@@ -119,21 +120,19 @@ class TextAnswerer(HistoryEncoder):
         config: Settings of the memory.
         text: Settings of the T5.
         parts: Parts of a key frame that are given; see `memenvs.verbalization.key_frames.PARTS`.
-        vocab_size: Number of tokens of the tokenizer.
 
     Raises:
-        FileNotFoundError: A file of the weights is missing.
-        ValueError: A setting is not allowed, or weights do not fit it.
+        ValueError: A setting is not allowed.
     """
 
-    def __init__(self, config: AnswererConfig, text: TextConfig, parts: Sequence[str], vocab_size: int) -> None:
+    def __init__(self, config: AnswererConfig, text: TextConfig, parts: Sequence[str]) -> None:
         super().__init__(config, parts)
         if text.retrieval and not config.freeze_memory:
             raise ValueError("text.retrieval needs freeze_memory=True, so that its head fits the memory, got False")
         width = self.memory.output_dim
         self.vector_norm = nn.LayerNorm(width)
         self.times = nn.ModuleList(DateEncoder(width) for _ in range(3))
-        self.t5 = T5Writer(text, vocab_size)
+        self.t5 = T5Writer(T5Sizes(**text.sizes), len(TOKENIZER))
         check_tiles(self.t5.d_model, width)
         self.retrieval = Retrieval(config, width, self.t5.d_model) if text.retrieval else None
 

@@ -6,7 +6,7 @@ Its vocabulary is a function of the grammar alone, so that `GRAMMAR_VERSION` nam
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from hashlib import sha256
 
@@ -54,11 +54,6 @@ def grammar_texts() -> Iterator[str]:
     yield from (*speech.NO_PROBLEM_TEXTS, *speech.WENT_WELL_TEXTS, *speech.NOTHING_TEXTS, *speech.DENIAL_TEXTS)
     yield speech.FAILED + " yes i just arrived was on the way to put down it with is did took"  # word: ok
     yield "i think you are talking about the that"
-
-
-def vocabulary_fingerprint(vocabulary: Sequence[object]) -> str:
-    """Return the first 16 digits of the SHA-256 of a vocabulary, in its order."""
-    return sha256(repr(vocabulary).encode()).hexdigest()[:16]
 
 
 class GrammarTokenizer:
@@ -113,7 +108,7 @@ class GrammarTokenizer:
     @cached_property
     def fingerprint(self) -> str:
         """First 16 digits of the SHA-256 of the vocabulary."""
-        return vocabulary_fingerprint(self.tokens)
+        return sha256(repr(self.tokens).encode()).hexdigest()[:16]
 
     def unknown_words(self, text: str) -> list[str]:
         """List the words of a text that the vocabulary does not have, in order."""

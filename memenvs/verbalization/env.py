@@ -222,8 +222,9 @@ class EpisodicQA(BatchTask):
         mean each episode about equally often. Supervised presets have `sampling="published"` and one to five episodes.
 
     Batches:
-        Supervised training reads the same histories and questions: `task.dialogs.sample_batch(rng, 32, 16)` has key
-        frames, questions and answers as arrays, and a rollout shows exactly these, bit for bit.
+        `make_query_task("memenvs/EpisodicQA-v0", {}).sample_batch(32, np.random.default_rng(0))` of
+        `memenvs.query_task` draws the same histories and questions, for supervised training; a rollout shows exactly
+        the key frames of its `frames()`, bit for bit.
 
     Source:
         Bärmann, "Episodic Memory Verbalization Using a Long-Term Compressive Memory", KIT, 2021, after Bärmann et al.,
@@ -235,6 +236,7 @@ class EpisodicQA(BatchTask):
     option_names = ("question",)
     config_type = EpisodicQAConfig
     observation_settings = ("modalities",)
+    query_task = "memenvs.verbalization.queries:DialogQueries"
 
     def __init__(self, num_envs: int, **kwargs: object) -> None:
         self.config = EpisodicQAConfig(**kwargs)  # type: ignore[arg-type]

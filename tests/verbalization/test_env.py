@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from memenvs.core import TrialVectorEnv
+from memenvs.query_task import make_query_task
 from memenvs.registry import TINY, find_environment
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.dialogs import Dialogs, load_dialogs, tokens_to_text
@@ -26,6 +27,7 @@ from memenvs.verbalization.language.tuples import (
     describe_tuples,
 )
 from memenvs.verbalization.language.wordings import FAMILIES, KINDS
+from memenvs.verbalization.queries import DialogBatch
 from memenvs.verbalization.symbols import LOCATIONS, OBJECTS
 from studies.episodic_qa.shortcuts import rates_of
 
@@ -72,26 +74,26 @@ def test_rollout_reassembles_the_supervised_batch():
         numbers_of_questions = [
             [(int(end["question"]) + k) % task.config.questions for k in range(count)] for end in ends
         ]
-        batch = task.dialogs.collate(numbers, numbers_of_questions)
-        for i, walk in enumerate(steps):
-            mask = np.concatenate([step["frame_mask"] for step in walk]) > 0
-            assert mask.sum() == batch.frame_mask[i].sum()
-            for part, values in batch.frames.items():
+        batch = DialogBatch(task.dialogs, np.array(numbers), np.array(numbers_of_questions))
+        frames, mask = batch.frames()
+        for i, (walk, questions) in enumerate(zip(steps, batch.encoded(), strict=True)):
+            is_frame = np.concatenate([step["frame_mask"] for step in walk]) > 0
+            assert is_frame.sum() == mask[i].sum()
+            for part, values in frames.items():
                 seen = np.concatenate([step[f"frame_{part}"] for step in walk])
-                assert seen.dtype == values.dtype and np.array_equal(seen[mask], values[i, batch.frame_mask[i]]), part
-                assert not seen[~mask].any() and not values[i, ~batch.frame_mask[i]].any()
-            queries = np.array([step["query"] for step in walk if step["phase"] == QUESTION])
+                assert np.array_equal(seen[is_frame], values[i, mask[i]]), part
+                assert not seen[~is_frame].any() and not values[i, ~mask[i]].any()
+            queries = [step["query"] for step in walk if step["phase"] == QUESTION]
             answers = [step["prefix"] for step in walk if step["phase"] == ANSWER]
-            last = count - 1  # the earlier ones are put after some of the episodes
             if task.config.put == "end":
-                assert np.array_equal(queries, batch.query[i])
-            assert np.array_equal(queries[last], batch.query[i, last])
-            gold = batch.tuples if task.config.answer_mode == "structured" else batch.tokens
-            assert np.array_equal(answers[-1], gold[i, last])
-            assert ends[i]["kind"] == KINDS[batch.kind[i, last]] and ends[i]["history_length"] == batch.length[i]
-            assert ends[i]["distance"] == batch.distance[i, last]
+                assert np.array_equal(queries, [question.query for question in questions])
+            last = questions[-1]  # the earlier ones may be put after some of the episodes
+            assert np.array_equal(queries[-1], last.query)
+            gold = last.tuples if task.config.answer_mode == "structured" else last.tokens
+            assert np.array_equal(answers[-1], gold)
+            assert ends[i]["kind"] == last.qa.kind and ends[i]["distance"] == (last.qa.distance or 0)
+            assert ends[i]["history_length"] == len(task.dialogs.history(numbers[i]))
             assert ends[i]["success"] and ends[i]["category"] == 2 and rewards[i] == count
-        assert batch.reference_mask.any() and (batch.reference[batch.reference_mask] != 0).any(1).all()
 
 
 def test_frames_are_gone_once_the_question_comes():
@@ -285,18 +287,15 @@ def test_an_answer_ends_after_its_last_clause_or_too_many_facts():
 
 
 def test_batches_are_drawn_in_equal_shares_of_the_lengths():
-    dialogs = load_dialogs(EpisodicQAConfig(scale="smoke", preset="faithful"))
-    batch = dialogs.sample_batch(np.random.default_rng(0), 200, 3)
-    assert batch.query.shape == (200, 3, 64) and batch.tuples.shape == (200, 3, 8, 10)
-    shares = Counter(batch.length.tolist())
+    task = make_query_task("memenvs/EpisodicQA-v0", {"scale": "smoke", "preset": "faithful"})
+    batch, again = (task.sample_batch(200, np.random.default_rng(0), questions=3) for _ in range(2))
+    assert batch.questions.shape == (200, 3) and all(len(set(row)) == 3 for row in batch.questions.tolist())
+    shares = Counter(len(batch.dialogs.history(number)) for number in batch.histories)
     assert set(shares) == {1, 2, 3, 5} and min(shares.values()) > 30
-    again = dialogs.sample_batch(np.random.default_rng(0), 200, 3)
-    assert all(np.array_equal(batch.frames[part], again.frames[part]) for part in batch.frames)
-    assert (batch.frames["dt"][:, 0, 1] > 0).all() and batch.frames["sub"].shape[2] == 129
-    with pytest.raises(ValueError, match="questions must be an integer of at least 1 and at most 16"):
-        dialogs.sample_batch(np.random.default_rng(0), 2, 17)
-    with pytest.raises(ValueError, match="equally many"):
-        dialogs.collate([0, 1], [[0], [0, 1]])
+    assert (batch.histories == again.histories).all() and (batch.questions == again.questions).all()
+    assert batch.select(slice(0, 2)).frames()[0]["sub"].shape[2] == 129
+    assert task.sample_batch(2, np.random.default_rng(0), "test").dialogs.config.split == "valid"
+    assert task.sample_batch(2, np.random.default_rng(0)).questions.shape == (2, 16)
 
 
 def test_registered_ids():

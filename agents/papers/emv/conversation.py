@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,16 +45,16 @@ class GivenQuestions(Dialogs):
     Args:
         config: Settings of the histories.
         data: The histories.
-        given: Number of a history -> questions about it, equally many for each; there may be no questions about some.
+        given: Questions about each history, equally many.
     """
 
-    def __init__(self, config: EpisodicQAConfig, data: Data, given: Mapping[int, Sequence[QuestionAnswer]]) -> None:
-        super().__init__(replace(config, questions=len(next(iter(given.values())))), data)
+    def __init__(self, config: EpisodicQAConfig, data: Data, given: Sequence[Sequence[QuestionAnswer]]) -> None:
+        super().__init__(replace(config, questions=len(given[0])), data)
         self.given = given
 
     def usable(self, number: int) -> int:
-        """Return the number if there are questions about this history, else another one."""
-        return number if number in self.given else next(iter(self.given))
+        """Return the number, as there are questions about every history."""
+        return number
 
     def question(self, number: int, question: int, after: int | None = None) -> EncodedQuestion:
         """Return a question that was given."""
@@ -193,7 +194,7 @@ class Conversation:
             false_presupposition=False,
         )
         time, history = question.time, self.history
-        arrays = make_arrays(GivenQuestions(self._config, self._data, {0: [qa]}))
+        arrays = make_arrays(GivenQuestions(self._config, self._data, [[qa]]))
         batch = QuestionBatch(arrays, np.array([0]), np.array([[0]]))
         (((answer, clauses),),) = answer_in_words(self.model, batch)
         score = score_clauses(clauses, gold.clauses, self.log)
@@ -242,19 +243,18 @@ def fill_in_answers(model: AnsweringModel, path: Path, progress: Callable[[float
         ValueError: It is of another grammar version, or a setting is wrong; the message names it.
     """
     questions = read_questions(path)
-    given: dict[int, list[QuestionAnswer]] = {}
-    for item in questions.items():
-        given.setdefault(int(item.id.partition("-")[0]), []).append(item.gold)
+    by_history = groupby(questions.items(), key=lambda item: item.id.partition("-")[0])
+    given = [[item.gold for item in items] for _, items in by_history]
     config = _config(model.config, questions)
     arrays = make_arrays(GivenQuestions(config, _data(model.config, config), given), lambda share: progress(share / 2))
     model.eval()
     answers: dict[str, str] = {}
-    everything = np.arange(len(arrays.numbers))
-    for rows in np.split(everything, range(HISTORIES, len(everything), HISTORIES)):
-        batch = QuestionBatch(arrays, rows, np.tile(np.arange(questions.questions), (len(rows), 1)))
-        for row, found in zip(rows.tolist(), answer_in_words(model, batch), strict=True):
-            answers |= {f"{arrays.numbers[row]}-{number}": text for number, (text, _) in enumerate(found)}
-        progress((1 + (rows[-1] + 1) / len(everything)) / 2)
+    everything = np.arange(len(given))
+    for histories in np.split(everything, range(HISTORIES, len(everything), HISTORIES)):
+        batch = QuestionBatch(arrays, histories, np.tile(np.arange(questions.questions), (len(histories), 1)))
+        for history, found in zip(histories.tolist(), answer_in_words(model, batch), strict=True):
+            answers |= {f"{history}-{number}": text for number, (text, _) in enumerate(found)}
+        progress((1 + (histories[-1] + 1) / len(everything)) / 2)
     return write_questions(path, questions, answers)
 
 

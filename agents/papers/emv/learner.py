@@ -13,7 +13,7 @@ from torch import Tensor
 
 from memenvs.agents.algorithms.supervised import PredictionModel
 from memenvs.agents.papers.emv.config import AnswererConfig
-from memenvs.agents.papers.emv.data import SYMBOLIC, DialogArrays, Renaming, draw_renaming, load_arrays
+from memenvs.agents.papers.emv.data import SYMBOLIC, QuestionArrays, Renaming, draw_renaming, load_arrays
 from memenvs.agents.papers.emv.model import HistoryEncoder, Reading, SlotAnswerer
 from memenvs.agents.papers.emv.slots import (
     ANSWER_SLOTS,
@@ -24,7 +24,7 @@ from memenvs.agents.papers.emv.slots import (
     slots_to_tuples,
     sort_clauses,
 )
-from memenvs.query_task import Split
+from memenvs.query_task import Episodes, Split
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.language.facts import Clause
 from memenvs.verbalization.language.log import Log
@@ -32,41 +32,43 @@ from memenvs.verbalization.language.sampler import QuestionAnswer
 from memenvs.verbalization.language.score import CORRECT, Score, score_clauses
 from memenvs.verbalization.language.tuples import tuples_to_clauses
 from memenvs.verbalization.language.wordings import GRAMMAR_VERSION, KINDS
+from memenvs.verbalization.queries import DialogBatch, DialogQueries
 
 
-@dataclass(frozen=True)
-class QuestionBatch:
+@dataclass(frozen=True, eq=False)
+class QuestionBatch(Episodes):
     """B histories with Q questions each.
 
     Attributes:
-        arrays: Where they come from.
-        histories: int64, (B,); rows of the arrays.
+        arrays: Questions of which these are some.
+        histories: int64, (B,); numbers of the histories.
         questions: int64, (B, Q); numbers of the questions.
         seed: Seed of what a loss draws, such as dropout.
         renaming: Other names for objects and places; None for none.
     """
 
-    arrays: DialogArrays
+    shared = ("arrays", "seed")
+
+    arrays: QuestionArrays
     histories: np.ndarray
     questions: np.ndarray
     seed: int = 0
     renaming: Renaming | None = None
 
-    def shard(self, part: slice) -> QuestionBatch:
-        """Select histories."""
-        return replace(
-            self,
-            histories=self.histories[part],
-            questions=self.questions[part],
-            renaming=self.renaming and self.renaming.shard(part),
-        )
+    @property
+    def dialogs(self) -> DialogBatch:
+        """The histories, and the questions with their gold answers."""
+        return DialogBatch(self.arrays.dialogs, self.histories, self.questions)
+
+    def of_questions(self, values: np.ndarray) -> np.ndarray:
+        """Select what belongs to the questions, (B, Q, ...), from values of all, (H, questions, ...)."""
+        return values[self.histories[:, None], self.questions]
 
 
 class AnsweringModel(PredictionModel):
     """Base of models that answer questions about histories, to be trained.
 
-    A batch is of histories with several questions about each, which share what the memory holds. Batches are from the
-    split of the settings; validation is in the split "valid" where that is "train".
+    A batch is of histories with several questions about each, which share what the memory holds; see `DialogQueries`.
 
     Args:
         config: Settings of histories and questions.
@@ -80,30 +82,34 @@ class AnsweringModel(PredictionModel):
 
     def __init__(self, config: EpisodicQAConfig, settings: AnswererConfig) -> None:
         super().__init__()
-        self.config, self.settings = config, settings
+        self.settings = settings
+        self.task = DialogQueries(config)
+
+    @property
+    def config(self) -> EpisodicQAConfig:
+        """Settings of histories and questions."""
+        return self.task.config
 
     def sample(self, count: int, rng: np.random.Generator, split: Split = "train", step: int = 0) -> QuestionBatch:
         """Draw histories, by `weight_by_length`, and questions; see `PredictionModel.sample`."""
-        is_training = split == "train" and self.config.split == "train"
-        arrays = load_arrays(self.config if is_training else evaluation_config(self.config))
-        lengths = np.unique(arrays.length[arrays.length > 0])
-        curriculum = self.settings.curriculum
-        if split == "train" and curriculum:
-            lengths = lengths[: 1 + sum(step >= begin for begin in curriculum)]
-        rows = [np.flatnonzero(arrays.length == length) for length in lengths]
-        if split == "train" and self.settings.weight_by_length:
-            chosen = rng.choice(len(lengths), size=count, p=lengths / lengths.sum())
-        else:
-            chosen = rng.integers(len(lengths), size=count)
-        histories = np.array([rows[length][rng.integers(len(rows[length]))] for length in chosen.tolist()])
-        available = arrays.slots.shape[1]
-        size = min(self.settings.questions, available)
-        questions = np.argsort(rng.random((count, available)), axis=1)[:, :size]
-        return QuestionBatch(arrays, histories, questions, seed=int(rng.integers(2**31)))
+        settings = self.settings
+        num_lengths = None
+        if split == "train" and settings.curriculum:
+            num_lengths = 1 + sum(step >= begin for begin in settings.curriculum)
+        drawn = self.task.sample_batch(
+            count,
+            rng,
+            split,
+            questions=settings.questions,
+            num_lengths=num_lengths,
+            weight_by_length=split == "train" and settings.weight_by_length,
+        )
+        seed = int(rng.integers(2**31))
+        return QuestionBatch(load_arrays(drawn.dialogs), drawn.histories, drawn.questions, seed)
 
     def shard(self, batch: QuestionBatch, rank: int, count: int) -> QuestionBatch:
         """Take every `count`-th history; see `PredictionModel.shard`."""
-        return batch.shard(slice(rank, None, count))
+        return batch.select(slice(rank, None, count))
 
     @property
     def device(self) -> torch.device:
@@ -111,10 +117,11 @@ class AnsweringModel(PredictionModel):
         return next(self.parameters()).device
 
     def frames(self, batch: QuestionBatch) -> tuple[dict[str, Tensor], Tensor]:
-        """Assemble the key frames of the histories; see `DialogArrays.frames`."""
-        frames, mask = batch.arrays.frames(batch.histories)
-        if batch.renaming is not None:
-            frames |= {part: batch.renaming.of_frames(frames[part]) for part in SYMBOLIC if part in frames}
+        """Assemble the key frames of the histories, with symbols as in `SYMBOLS`; see `DialogBatch.frames`."""
+        frames, mask = batch.dialogs.frames()
+        for part in SYMBOLIC & frames.keys():
+            symbols = batch.arrays.symbols[frames[part]]
+            frames[part] = symbols if batch.renaming is None else batch.renaming.of_frames(symbols)
         tensors = {part: torch.from_numpy(values).to(self.device) for part, values in frames.items()}
         return tensors, torch.from_numpy(mask).to(self.device)
 
@@ -146,7 +153,7 @@ class AnsweringModel(PredictionModel):
 
     def select(self, values: np.ndarray, batch: QuestionBatch) -> Tensor:
         """Select what belongs to the questions of a batch: (B, Q, ...) of (N, questions, ...)."""
-        return torch.from_numpy(values[batch.histories[:, None], batch.questions]).to(self.device)
+        return torch.from_numpy(batch.of_questions(values)).to(self.device)
 
     def scores(self, batch: QuestionBatch) -> dict[str, np.ndarray]:
         """Score each answer, float64, (B, Q); see `PredictionModel.scores`.
@@ -156,8 +163,8 @@ class AnsweringModel(PredictionModel):
         """
         scored = self.score_answers(batch)
         correct = np.array([[each.category == CORRECT for each in row] for row in scored], float)
-        kinds = kinds_of(batch.arrays.slots[batch.histories[:, None], batch.questions])
-        length = batch.arrays.length[batch.histories]
+        kinds = kinds_of(batch.of_questions(batch.arrays.slots))
+        length = np.array([len(batch.arrays.dialogs.history(number)) for number in batch.histories.tolist()])
         found = {"accuracy": correct, "f1": np.array([[each.f1 for each in row] for row in scored])}
         found |= {f"accuracy_{kind}": np.where(kinds == number, correct, np.nan) for number, kind in enumerate(KINDS)}
         return found | {f"accuracy_length_{each}": correct[length == each] for each in np.unique(length).tolist()}
@@ -165,19 +172,15 @@ class AnsweringModel(PredictionModel):
     def score_answers(self, batch: QuestionBatch) -> list[list[Score]]:
         """Answer and score: B lists of Q scores."""
         found = []
-        for row, gold, answers in zip(batch.histories, self.gold(batch), self.answers(batch), strict=True):
-            log = Log(batch.arrays.dialogs.history(int(batch.arrays.numbers[row])))
+        for row, gold, answers in zip(batch.histories.tolist(), self.gold(batch), self.answers(batch), strict=True):
+            log = Log(batch.arrays.dialogs.history(row))
             scores = [score_clauses(given, qa.answer.clauses, log) for qa, given in zip(gold, answers, strict=True)]
             found.append(scores)
         return found
 
     def gold(self, batch: QuestionBatch) -> list[list[QuestionAnswer]]:
         """Return the questions of a batch with their gold answers: B lists of Q."""
-        arrays = batch.arrays
-        return [
-            [arrays.dialogs.question(int(arrays.numbers[row]), number).qa for number in which]
-            for row, which in zip(batch.histories, batch.questions.tolist(), strict=True)
-        ]
+        return [[encoded.qa for encoded in row] for row in batch.dialogs.encoded()]
 
     @abstractmethod
     def answers(self, batch: QuestionBatch) -> list[list[tuple[Clause, ...] | None]]:
@@ -230,7 +233,7 @@ class SlotAnswering(AnsweringModel):
 
     def read(self, batch: QuestionBatch, vectors: Tensor, is_there: Tensor) -> Reading:
         """Encode the questions; see `AnswerHead.read`."""
-        slots = batch.arrays.slots[batch.histories[:, None], batch.questions]
+        slots = batch.of_questions(batch.arrays.slots)
         if batch.renaming is not None:
             slots = batch.renaming.of_slots(
                 slots, *(list(QUESTION_SLOTS).index(name) for name in ("object", "location"))
@@ -251,12 +254,12 @@ class SlotAnswering(AnsweringModel):
 
     def targets(self, batch: QuestionBatch) -> Tensor:
         """Return the answers to learn, int64, (B, Q, 8, slots)."""
-        rows = batch.arrays.target[batch.histories[:, None], batch.questions]
+        rows = batch.of_questions(batch.arrays.target)
         if batch.renaming is not None:
             renamed = batch.renaming.of_slots(
                 rows, *(list(ANSWER_SLOTS).index(name) for name in ("object", "location"))
             )
-            kinds = kinds_of(batch.arrays.slots[batch.histories[:, None], batch.questions])
+            kinds = kinds_of(batch.of_questions(batch.arrays.slots))
             is_ordered = np.isin(kinds, [KINDS.index(kind) for kind in ORDERED])
             rows = np.where(is_ordered[..., None, None], renamed, sort_clauses(renamed))
         return torch.from_numpy(rows).to(self.device).long()
@@ -304,8 +307,3 @@ class SlotAnswering(AnsweringModel):
             ]
             for gold, answers in zip(self.gold(batch), tuples, strict=True)
         ]
-
-
-def evaluation_config(config: EpisodicQAConfig) -> EpisodicQAConfig:
-    """Return the settings of evaluation: the split "valid" in place of "train"."""
-    return replace(config, split="valid") if config.split == "train" else config

@@ -62,11 +62,11 @@ class TextAnswering(AnsweringModel):
 
     def _pairs(self, batch: QuestionBatch) -> list[tuple[np.ndarray, np.ndarray]]:
         """Encode the questions and answers of a batch: B Q pairs."""
-        texts, numbers = self.texts(batch.arrays.dialogs), batch.arrays.numbers
+        texts = self.texts(batch.arrays.dialogs)
         return [
-            texts.pair(int(numbers[row]), question)
-            for row, which in zip(batch.histories, batch.questions.tolist(), strict=True)
-            for question in which
+            texts.pair(history, question)
+            for history, questions in zip(batch.histories.tolist(), batch.questions.tolist(), strict=True)
+            for question in questions
         ]
 
     def read(

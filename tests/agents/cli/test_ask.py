@@ -214,7 +214,7 @@ def test_gold_answers_in_a_file_are_right(models, tmp_path):
     trained, own = load_data(config.household(), "train", scale="smoke"), load_dialogs(replace(config, questions=16))
     symbols = set(seen[0].arrays.dialogs.data.dictionary.symbols)
     assert symbols == set(trained.dictionary.symbols) != set(own.data.dictionary.symbols)
-    read, other = seen[0].arrays.tables["sub"][:-1], own.data.frames.array("sub")
+    read, other = seen[0].arrays.dialogs.tables["sub"][:-1], own.data.frames.array("sub")
     signals = [x * by.std + by.mean for x, by in ((read, trained.scaling), (other, own.data.scaling))]
     np.testing.assert_allclose(signals[0][:, 6:], signals[1][:, 6:], rtol=1e-3, atol=1e-3)  # after empty objects
     assert not np.allclose(read, other, atol=1e-3)

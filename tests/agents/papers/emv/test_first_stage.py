@@ -104,8 +104,10 @@ def test_long_histories_are_drawn_more_often():
         model = make_question_answering("memenvs/EpisodicQA-v0", DATA, policy)
         for split, step in (("train", 0), ("train", 15), ("train", 30), ("validation", 0)):
             batch = model.sample(6000, np.random.default_rng(0), split, step)
-            found, count = np.unique(batch.arrays.length[batch.histories], return_counts=True)
-            shares[weighted, split, step] = dict(zip(found.tolist(), (count / 6000).tolist(), strict=True))
+            drawn, count = np.unique(
+                [len(batch.arrays.dialogs.history(n)) for n in batch.histories], return_counts=True
+            )
+            shares[weighted, split, step] = dict(zip(drawn.tolist(), (count / 6000).tolist(), strict=True))
     for weighted, step, lengths in ((True, 30, (1, 2, 3)), (True, 15, (1, 2)), (False, 30, (1, 2, 3)), (True, 0, (1,))):
         total = sum(lengths) if weighted else len(lengths)
         wanted = {each: (each if weighted else 1) / total for each in lengths}

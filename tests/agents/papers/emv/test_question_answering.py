@@ -12,7 +12,7 @@ import torch
 from memenvs.agents.algorithms.supervised import SupervisedLearner
 from memenvs.agents.papers.emv.config import AnswererConfig, QuestionConfig
 from memenvs.agents.papers.emv.conversation import frame_shares
-from memenvs.agents.papers.emv.data import draw_renaming, load_arrays
+from memenvs.agents.papers.emv.data import SYMBOLIC, draw_renaming
 from memenvs.agents.papers.emv.experiment import make_question_answering
 from memenvs.agents.papers.emv.frames import (
     WIDTHS,
@@ -44,11 +44,6 @@ from memenvs.verbalization.symbols import LOCATIONS, OBJECTS, SYMBOL_IDS, SYMBOL
 from tests.agents.papers.emv.small_runs import DATA, QUEUES
 
 SMALL = {"dim": 8, "head_dim": 16, "head_heads": 2, "head_layers": 1, "questions": 4}
-
-
-@pytest.fixture(scope="module")
-def arrays():
-    return load_arrays(EpisodicQAConfig(**DATA))
 
 
 def make(memory: str = "ct-lt", **changes):
@@ -106,36 +101,31 @@ def test_frames():
 
 
 @pytest.mark.slow
-def test_arrays_are_those_of_the_environment(arrays):
-    """Key frames equal `Dialogs.collate`, which equals the environment's; every target is a right answer."""
-    dialogs = arrays.dialogs
-    rows = np.array([0, 3, 7])
-    numbers = np.array([SYMBOL_IDS[each] for each in dialogs.data.dictionary.symbols])
-    batch = dialogs.collate(arrays.numbers[rows].tolist(), [[0, 3]] * 3)
-    frames, mask = arrays.frames(rows)
-    assert frames.keys() == batch.frames.keys() and mask.sum() == batch.frame_mask.sum()
-    for part, values in frames.items():
-        for b in range(3):
-            seen_there = batch.frames[part][b, batch.frame_mask[b]]
-            wanted = numbers[seen_there] if part in ("goal", "action", "args", "objects") else seen_there
-            np.testing.assert_array_equal(values[b, mask[b]], wanted)
-            assert mask[b].any() and mask[b, -1]
-    np.testing.assert_array_equal(kinds_of(arrays.slots[rows][:, [0, 3]]), batch.kind)
-    assert (arrays.length[rows] == batch.length).all()
-    seen = set()
-    for row in range(0, len(arrays.numbers), 3):
+def test_questions_and_answers_to_learn_are_those_of_the_environment(arrays):
+    """Slots say what the question does; every target is a right answer; key frames have the same symbols."""
+    dialogs, seen = arrays.dialogs, set()
+    batch = QuestionBatch(arrays, np.array([0, 3, 7]), np.array([[0, 3]] * 3))
+    frames, theirs = make().frames(batch)[0], batch.dialogs.frames()[0]
+    assert frames.keys() == theirs.keys()
+    for part, values in theirs.items():
+        names = dialogs.data.dictionary.symbols if part in SYMBOLIC else None
+        expected = values if names is None else np.array([SYMBOL_IDS[name] for name in names])[values]
+        np.testing.assert_array_equal(frames[part].numpy(), expected)
+    for number in range(0, len(dialogs), 3):
         for q in range(4):
-            qa = dialogs.question(int(arrays.numbers[row]), q).qa
-            target = tuples_to_clauses(qa.question, slots_to_tuples(qa.question, arrays.target[row, q], qa.now), qa.now)
+            qa = dialogs.question(number, q).qa
+            slots = slots_to_tuples(qa.question, arrays.target[number, q], qa.now)
+            target = tuples_to_clauses(qa.question, slots, qa.now)
             assert score_clauses(target, qa.answer.clauses, None).category == CORRECT, qa
-            pairs = zip(QUESTION_SLOTS.values(), arrays.slots[row, q], strict=True)
-            names = [(None, *values)[number] for values, number in pairs]
+            pairs = zip(QUESTION_SLOTS.values(), arrays.slots[number, q], strict=True)
+            names = [(None, *values)[value] for values, value in pairs]
             time = qa.question.time
             assert names == [
                 qa.question.family, qa.question.verb, qa.question.object, qa.question.location, qa.question.order,
                 "exact" if qa.question.exact else None, time and time.precision, time and time.family,
             ]  # fmt: skip
-            assert (arrays.times[row, q, 2] == date_fields(np.array(qa.now))).all()
+            assert KINDS[kinds_of(arrays.slots[number, q])] == qa.kind
+            assert (arrays.times[number, q, 2] == date_fields(np.array(qa.now))).all()
             seen.add(qa.question.family)
     assert len(seen) > len(FAMILIES) / 2
     assert question_slots(qa.question).shape == (len(QUESTION_SLOTS),)
@@ -171,17 +161,17 @@ def test_clauses_are_learned_as_they_are_written(arrays):
     assert 3 < lengths.max() > lengths.min()
 
 
-def first_clauses(model, batch: QuestionBatch) -> torch.Tensor:
-    """Scores of all values of the first clauses, (B, Q, values)."""
+def first_clauses(model, batch: QuestionBatch, memory: tuple[torch.Tensor, torch.Tensor] | None = None) -> torch.Tensor:
+    """Scores of all values of the first clauses, (B, Q, values); `memory` takes the place of that of the batch."""
     none = torch.zeros(*batch.questions.shape, 8, len(ANSWER_SLOTS), dtype=torch.int64)
-    reading = model.read(batch, *model.encode(batch))
+    reading = model.read(batch, *(memory or model.encode(batch)))
     logits, _ = model.model.head.clause_logits(model.model.codes, reading, none)
     return torch.cat(logits, -1).unflatten(0, batch.questions.shape)
 
 
-def test_answers_depend_on_their_own_history_and_question_alone(arrays):
+def test_answers_depend_on_their_own_history_and_question_alone(arrays, frame_counts):
     """In a batch or alone, with other questions or without: the memory sees no question and no padding."""
-    longest, shortest = int(arrays.count.argmax()), int(np.where(arrays.count > 0, arrays.count, 10**6).argmin())
+    longest, shortest = int(frame_counts.argmax()), int(np.where(frame_counts > 0, frame_counts, 10**6).argmin())
     for memory in ("ct-lt", "lstm-on", "none"):
         model = make(memory).double().eval()
         together = first_clauses(
@@ -189,21 +179,20 @@ def test_answers_depend_on_their_own_history_and_question_alone(arrays):
         )
         alone = first_clauses(model, QuestionBatch(arrays, np.array([shortest]), np.array([[2]])))
         torch.testing.assert_close(together[1, 1], alone[0, 0], atol=1e-9, rtol=0)
-    other = first_clauses(model, QuestionBatch(arrays, np.array([longest]), np.array([[0]])))  # without a memory
-    moved = replace(arrays, dates=np.roll(arrays.dates, 1, 0), index=np.roll(arrays.index, 1, 0))
-    torch.testing.assert_close(first_clauses(model, QuestionBatch(moved, np.array([longest]), np.array([[0]]))), other)
-    reader = make("ct-lt").eval()
-    assert not torch.equal(
-        *(first_clauses(reader, QuestionBatch(each, np.array([longest]), np.array([[0]]))) for each in (arrays, moved))
-    )
-    empty = replace(arrays, count=np.zeros_like(arrays.count))
-    assert first_clauses(reader, QuestionBatch(empty, np.array([longest]), np.array([[0]]))).isfinite().all()
+    batch, other = (QuestionBatch(arrays, np.array([number]), np.array([[0]])) for number in (longest, longest - 1))
+    reader = make("ct-lt").double().eval()
+    for answerer, reads in ((model, False), (reader, True)):
+        answers = (first_clauses(answerer, batch, answerer.encode(each)) for each in (batch, other))
+        assert torch.equal(*answers) != reads
+    frames, mask = reader.frames(batch)
+    empty = reader.model.encode(frames, torch.zeros_like(mask))
+    assert first_clauses(reader, batch, empty).isfinite().all()
 
 
 @pytest.mark.slow
-def test_learning(arrays):
+def test_learning(arrays, lengths, frame_counts):
     """A few answers are learned by heart; the memory's own loss is added; processes share a batch."""
-    longest = np.argsort(-arrays.count * (arrays.length == 1))[:2]
+    longest = np.argsort(-frame_counts * (lengths == 1))[:2]
     batch = QuestionBatch(arrays, longest, np.arange(4)[None].repeat(2, 0))
     config = QuestionConfig(learning_rate=1e-2, final_learning_rate=None, warmup_steps=0, batch_size=2)
     for memory, steps in (("ct-lt", 2), ("none", 70)):
@@ -225,13 +214,13 @@ def test_learning(arrays):
     assert [each.histories.tolist() for each in parts] == batch.histories[:, None].tolist()
 
 
-def test_batches():
+def test_batches(lengths):
     """Longer histories join by the curriculum, in equal shares; validation is on other episodes; seeds decide."""
     model = make(curriculum=[2, 4, 6])
-    for step, lengths in ((0, {1}), (2, {1, 2}), (5, {1, 2, 3}), (6, {1, 2, 3, 5})):
+    for step, expected in ((0, {1}), (2, {1, 2}), (5, {1, 2, 3}), (6, {1, 2, 3, 5})):
         batch = model.sample(200, np.random.default_rng(step), "train", step)
-        found, counts = np.unique(batch.arrays.length[batch.histories], return_counts=True)
-        assert set(found.tolist()) == lengths and counts.min() > 0.6 * 200 / len(lengths)
+        drawn, counts = np.unique(lengths[batch.histories], return_counts=True)
+        assert set(drawn.tolist()) == expected and counts.min() > 0.6 * 200 / len(expected)
         assert batch.questions.shape == (200, 4) and all(len(set(row)) == 4 for row in batch.questions.tolist())
     same = model.sample(200, np.random.default_rng(6), "train", 6)
     assert (same.histories == batch.histories).all() and (same.questions == batch.questions).all()
@@ -260,13 +249,13 @@ def test_renaming():
             parts = [{**new, **places}.get(name, name) for name in names.split(",")]
             wanted = f"{predicate}({','.join(parts)})" if names else {**new, **places}.get(symbol, symbol)
             assert SYMBOLS[symbols[number]] == wanted
-    targets, rows = model.targets(batch).numpy(), arrays.target[batch.histories[:, None], batch.questions]
-    kinds = kinds_of(arrays.slots[batch.histories[:, None], batch.questions])
+    targets, rows = model.targets(batch).numpy(), batch.of_questions(arrays.target)
+    kinds = kinds_of(batch.of_questions(arrays.slots))
     assert (targets[..., 2] != rows[..., 2]).any() and (
         targets[..., 4:6].sum((2, 3)) == rows[..., 4:6].sum((2, 3))
     ).all()
     for b, q in np.ndindex(kinds.shape):
-        wanted = renaming.shard(slice(b, b + 1)).of_slots(rows[b, q][None], 2, 3)[0].tolist()
+        wanted = renaming.select(slice(b, b + 1)).of_slots(rows[b, q][None], 2, 3)[0].tolist()
         found = targets[b, q].tolist()
         assert sorted(found) == sorted(wanted) and (KINDS[kinds[b, q]] != "summary" or found == wanted)
     part = model.shard(batch, 1, 2)
@@ -305,10 +294,10 @@ def test_wrong_settings_are_named():
 
 
 @pytest.mark.slow
-def test_sources_of_an_answer(arrays):
+def test_sources_of_an_answer(arrays, lengths, frame_counts):
     """Shares of key frames: none where no gradient comes from, of sum 1."""
-    history = int(np.flatnonzero((arrays.length == 5) & (arrays.count > 40))[0])
-    count = int(arrays.count[history])
+    history = int(np.flatnonzero((lengths == 5) & (frame_counts > 40))[0])
+    count = int(frame_counts[history])
     batch = QuestionBatch(arrays, np.array([history]), np.array([[0]]))
     for memory, reach in (("ct", 4 + 4 + 2 * 2), ("ct-lt", count), ("lstm-on", count)):
         model = make(memory)

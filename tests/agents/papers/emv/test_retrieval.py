@@ -14,13 +14,11 @@ from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import CHECKPOINT, RunDirectory
 from memenvs.agents.experiments.train import check_config, train_run
 from memenvs.agents.papers.emv.conversation import frame_shares
-from memenvs.agents.papers.emv.data import load_arrays
 from memenvs.agents.papers.emv.experiment import load_answering, load_memory, make_question_answering
 from memenvs.agents.papers.emv.learner import QuestionBatch, SlotAnswering
 from memenvs.agents.papers.emv.slots import ANSWER_SLOTS, EMIT, QUESTION_SLOTS
 from memenvs.agents.papers.emv.text_learner import TextAnswering
 from memenvs.agents.papers.emv.texts import pad
-from memenvs.verbalization.config import EpisodicQAConfig
 from tests.agents.papers.emv.small_runs import DATA, POLICY, QUEUES, T5_SIZES, save_untrained, words_from
 
 TEXT = {
@@ -30,11 +28,6 @@ TEXT = {
     "freeze_memory": True,
     "questions": 4,
 }
-
-
-@pytest.fixture(scope="module")
-def arrays():
-    return load_arrays(EpisodicQAConfig(**DATA))
 
 
 @pytest.fixture(scope="module")
@@ -175,10 +168,10 @@ def test_an_answer_does_not_depend_on_the_other_questions(arrays, models):
         )
 
 
-def test_sources_of_an_answer_include_what_the_head_reads(arrays, models):
+def test_sources_of_an_answer_include_what_the_head_reads(arrays, lengths, models):
     """An answer depends on key frames through the head if the T5 sees no vector of the memory."""
     _, model = models
-    batch = QuestionBatch(arrays, np.array([int((arrays.length == 2).argmax())]), np.array([[0]]))
+    batch = QuestionBatch(arrays, np.array([int((lengths == 2).argmax())]), np.array([[0]]))
     blind = deepcopy(model)
     with torch.no_grad():
         blind.model.vector_norm.weight.zero_()

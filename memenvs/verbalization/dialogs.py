@@ -12,7 +12,7 @@ from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.episodes import History
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.sampler import QASampler, QuestionAnswer
-from memenvs.verbalization.language.tokenizer import ANSWER_TOKENS, END, QUERY_TOKENS, TOKENIZER, query_text
+from memenvs.verbalization.language.tokenizer import ANSWER_TOKENS, QUERY_TOKENS, TOKENIZER, query_text
 from memenvs.verbalization.language.tuples import FactActions, clauses_to_tuples, pad_tokens
 from memenvs.verbalization.splits import Data, load_data
 
@@ -206,9 +206,3 @@ def _with_blank(table: np.ndarray) -> np.ndarray:
 def load_dialogs(config: EpisodicQAConfig) -> Dialogs:
     """Generate the histories and questions of some settings; the last ones are kept."""
     return Dialogs(config)
-
-
-def tokens_to_text(tokens: np.ndarray) -> str:
-    """Read the words of a row of token numbers; int, (128,)."""
-    numbers = tokens.tolist()
-    return TOKENIZER.decode(numbers[: numbers.index(END)] if END in numbers else numbers)

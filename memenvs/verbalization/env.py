@@ -12,7 +12,7 @@ import numpy as np
 from memenvs.checks import is_int
 from memenvs.task import BatchTask, Observation, Options
 from memenvs.verbalization.config import EpisodicQAConfig
-from memenvs.verbalization.dialogs import Dialogs, EncodedQuestion, FrameChunks, load_dialogs, tokens_to_text
+from memenvs.verbalization.dialogs import Dialogs, EncodedQuestion, FrameChunks, load_dialogs
 from memenvs.verbalization.diary import draw_timeline
 from memenvs.verbalization.key_frames import PARTS
 from memenvs.verbalization.language.facts import MAX_CLAUSES
@@ -339,7 +339,7 @@ class EpisodicQA(BatchTask):
 
         def score(log: Log | None) -> Score:
             if self.config.answer_mode == "tokens":
-                return score_answer(tokens_to_text(self.state.tokens[i]), qa, log)
+                return score_answer(TOKENIZER.decode(self.state.tokens[i].tolist()), qa, log)
             return score_clauses(tuples_to_clauses(qa.question, rows, qa.now), qa.answer.clauses, log)
 
         first = score(None)
@@ -401,7 +401,7 @@ class EpisodicQA(BatchTask):
         """Draw the history as a timeline, with what was seen so far, the question and the answers."""
         state, structured = self.state, self.config.answer_mode == "structured"
         answers = state.phase[i] != STREAM
-        given = describe_tuples(state.tuples.rows[i]) if structured else tokens_to_text(state.tokens[i])
+        given = describe_tuples(state.tuples.rows[i]) if structured else TOKENIZER.decode(state.tokens[i].tolist())
         seen = state.frames[i, : state.chunk[i] + (not answers)]
         return draw_timeline(
             self.dialogs.history(int(state.history[i])),

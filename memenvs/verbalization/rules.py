@@ -27,9 +27,9 @@ from memenvs.verbalization.language.parser import parse_question
 from memenvs.verbalization.language.questions import Question, Referent, Speaker, answer_clauses, plain_time, referents
 from memenvs.verbalization.language.sampler import answer_question
 from memenvs.verbalization.language.speech import make_answer
-from memenvs.verbalization.language.text_only import TextOnly
 from memenvs.verbalization.language.tokenizer import END, TOKENIZER
 from memenvs.verbalization.language.tuples import EMIT, NEXT, STOP, clauses_to_tuples
+from memenvs.verbalization.likeliest import TextOnly
 
 #: Questions of the training split from which the likeliest answers are learned, and most of them about one history.
 _TRAINING_QUESTIONS = 8000
@@ -119,7 +119,7 @@ def _next_token(question: Question, clauses: tuple[Clause, ...], prefix: np.ndar
 class LikeliestAnswer(_Answerer):
     """The most frequent answer to the question in the training split.
 
-    It is the best answer without a memory. See `memenvs.verbalization.language.text_only`: it may copy names of
+    It is the best answer without a memory. See `memenvs.verbalization.likeliest`: it may copy names of
     the question and knows the kind of its time.
     """
 

@@ -9,11 +9,12 @@ import pytest
 from memenvs.verbalization.episodes import History
 from memenvs.verbalization.histories import HistorySampler, generate_pool
 from memenvs.verbalization.household_config import household
-from memenvs.verbalization.language.facts import slot_matches
+from memenvs.verbalization.language.facts import DENIAL, slot_matches
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.parser import QuestionError, parse_answer, parse_question
 from memenvs.verbalization.language.presets import language
-from memenvs.verbalization.language.sampler import QASampler, answer_question
+from memenvs.verbalization.language.questions import referents
+from memenvs.verbalization.language.sampler import PRESUPPOSING, QASampler, answer_question
 from memenvs.verbalization.language.times import FutureTimeError
 from memenvs.verbalization.language.tokenizer import ANSWER_TOKENS, QUERY_TOKENS, TOKENIZER, UNKNOWN, query_text
 from memenvs.verbalization.language.tuples import SLOT_SIZES, clauses_to_tuples, tuples_to_clauses
@@ -237,17 +238,18 @@ def test_referents_are_unique_and_as_counted_by_hand():
                 count = len(naive_referents(log, qa.question))
                 assert count == (0 if qa.reference is None else 1), qa
                 seen[qa.question.family, count] += 1
-            assert not qa.ambiguous
+            assert len(referents(log, qa.question)) < 2
             if qa.reference is not None:
                 assert qa.distance == len(log) - qa.episodes[-1] and len(qa.episodes) == 1
     assert len(seen) >= 9 and sum(n for (_, count), n in seen.items() if not count) > 5
     # Where a phrase is ambiguous, `faithful` answers about one episode and says so; `debiased` names the time finely.
     history = ambiguous_day()
     faithful = [QASampler(language("faithful", timeless=0.0)).draw(history, k, "action") for k in range(80)]
-    assert {qa.ambiguous for qa in faithful} == {True, False}
+    log = Log(history)
+    assert {len(referents(log, qa.question)) for qa in faithful} == {1, 2}
     assert all(len(qa.episodes) == 1 for qa in faithful)
     fine = [QASampler(language(timeless=0.0, unique=True)).draw(history, k, "action") for k in range(80)]
-    assert not any(qa.ambiguous for qa in fine)
+    assert {len(referents(log, qa.question)) for qa in fine} == {1}
     assert {qa.question.time.precision for qa in fine} == {"minute"}  # part and hour are those of both
     union = answer_question(history, parse_question("what did you do yesterday in the afternoon?", Log(history)))
     assert union.text == "I grasped the corn and grasped the oil."
@@ -268,7 +270,8 @@ def test_shares_of_the_presets():
     kinds = Counter(qa.kind for _, qa in drawn)
     assert kinds["clock"] < 0.05 * len(drawn) and all(kinds[kind] > 0.03 * len(drawn) for kind in KINDS[1:])
     assert all(length >= 5 for length, qa in drawn if qa.kind == "how_often")
-    assert 0.01 < np.mean([qa.false_presupposition for _, qa in drawn]) < 0.07
+    presupposing = [qa.answer.clauses == DENIAL and length > 0 for length, qa in drawn if qa.kind in PRESUPPOSING]
+    assert 0.01 < sum(presupposing) / len(drawn) < 0.07
     problems = [qa.answer.clauses[0].outcome == "failure" for _, qa in drawn if qa.kind == "problems"]
     assert 0.35 < np.mean(problems) < 0.65
     mixed = Counter(QASampler(language()).draw(log, number).kind for log in logs for number in range(10))

@@ -20,11 +20,11 @@ from memenvs.verbalization.env import QUESTION, EpisodicQA
 from memenvs.verbalization.key_frames import COLUMNS, ROW_WIDTH, read_history
 from memenvs.verbalization.language.questions import Question
 from memenvs.verbalization.language.sampler import answer_question
-from memenvs.verbalization.language.text_only import TextOnly
 from memenvs.verbalization.language.times import parse_time
 from memenvs.verbalization.language.tokenizer import QUERY_TOKENS, TOKENIZER, query_text
 from memenvs.verbalization.language.tuples import NEXT
 from memenvs.verbalization.language.wordings import KINDS
+from memenvs.verbalization.likeliest import TextOnly
 from memenvs.verbalization.rules import FactLog, LikeliestAnswer
 from memenvs.verbalization.symbols import SYMBOLS
 from tests.verbalization.lives import second

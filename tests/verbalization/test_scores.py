@@ -32,10 +32,10 @@ from memenvs.verbalization.language.score import (
     score_answer,
     score_clauses,
 )
-from memenvs.verbalization.language.text_only import LEVELS
 from memenvs.verbalization.language.tokenizer import TOKENIZER
 from memenvs.verbalization.language.tuples import SLOT_SIZES, tuples_to_clauses
 from memenvs.verbalization.language.wordings import KINDS
+from memenvs.verbalization.likeliest import LEVELS
 from studies.episodic_qa.shortcuts import Rate, broken_promises, measure
 from tests.verbalization.lives import three_episodes
 
@@ -128,7 +128,7 @@ CASES = (
 
 def gold_of(log, text):
     question = parse_question(text, log)
-    return QuestionAnswer(question, answer_question(log, question), log.now, (), None, None, False, False)
+    return QuestionAnswer(question, answer_question(log, question), log.now, (), None, None)
 
 
 def test_categories_and_facts_by_hand():

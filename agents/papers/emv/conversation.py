@@ -190,8 +190,6 @@ class Conversation:
             episodes=tuple(dict.fromkeys(each.episode for each in meant)),
             reference=None,
             distance=None,
-            ambiguous=len(meant) > 1,
-            false_presupposition=False,
         )
         time, history = question.time, self.history
         arrays = make_arrays(GivenQuestions(self._config, self._data, [[qa]]))

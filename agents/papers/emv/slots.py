@@ -15,13 +15,19 @@ import numpy as np
 from memenvs.verbalization.dates import DAY, HOUR, as_datetime, as_seconds, date_fields
 from memenvs.verbalization.language.facts import MAX_CLAUSES, Clause, Later
 from memenvs.verbalization.language.log import Log
-from memenvs.verbalization.language.questions import Question, Speaker, answer_clauses, plain_time, referents, too_long
+from memenvs.verbalization.language.questions import Question, Speaker, answer_clauses, plain_time, referents
 from memenvs.verbalization.language.sampler import QuestionAnswer
 from memenvs.verbalization.language.score import CORRECT, score_clauses
 from memenvs.verbalization.language.speech import later_than
 from memenvs.verbalization.language.times import PRECISIONS, TimeReference
 from memenvs.verbalization.language.times import Family as TimeFamily
-from memenvs.verbalization.language.tuples import LONGEST_AGO, SLOT_SIZES, clauses_to_tuples, too_old, tuples_to_clauses
+from memenvs.verbalization.language.tuples import (
+    LONGEST_AGO,
+    SLOT_SIZES,
+    clauses_to_tuples,
+    fit_tuples,
+    tuples_to_clauses,
+)
 from memenvs.verbalization.language.wordings import FAMILIES, KINDS
 from memenvs.verbalization.symbols import LOCATIONS, OBJECTS
 
@@ -71,7 +77,7 @@ def clauses_to_learn(
     question = qa.question
     moment = qa.reference if question.family == "location.robot" else None
     clauses = answer_clauses(log, question, referents(log, question), Speaker(name_time, hands), moment)
-    if too_long(clauses) or any(clause.time and too_old(clause.time, qa.now) for clause in clauses):
+    if not fit_tuples(clauses, qa.now):
         return qa.answer.clauses
     is_right = score_clauses(as_answered(clauses), qa.answer.clauses, None).category == CORRECT
     return clauses if is_right else qa.answer.clauses

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -11,20 +11,13 @@ from memenvs.verbalization.dialogs import Dialogs
 from memenvs.verbalization.language.facts import Clause
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.parser import parse_answer
+from memenvs.verbalization.language.questions import plain_time
 from memenvs.verbalization.language.sampler import QuestionAnswer
 from memenvs.verbalization.language.speech import make_answer
-from memenvs.verbalization.language.times import TimeReference, moment_forms
 from memenvs.verbalization.language.tokenizer import PAD, TOKENIZER, query_text
 
 #: Texts that are kept once they were encoded, and histories whose logs are.
 _KEPT_TEXTS, _KEPT_LOGS = 131_072, 256
-
-
-def dated_time(moment: int, now: int) -> TimeReference:
-    """Name a moment by its minute and, before today, by its date, which a memory holds."""
-    forms = moment_forms(moment, now)
-    form = next(form for form in forms if form.precision == "minute" and form.family != "minutes")
-    return form.phrase(len(form.phrases) - 1)
 
 
 def target_text(log: Log, qa: QuestionAnswer, hands: bool) -> str:
@@ -43,7 +36,7 @@ def target_text(log: Log, qa: QuestionAnswer, hands: bool) -> str:
     def through_words(clauses: tuple[Clause, ...]) -> tuple[Clause, ...] | None:
         return parse_answer(qa.kind, say(clauses), qa.now)
 
-    return say(clauses_to_learn(log, qa, hands, dated_time, through_words))
+    return say(clauses_to_learn(log, qa, hands, partial(plain_time, by_date=True), through_words))
 
 
 def _names(clause: Clause) -> list[str]:

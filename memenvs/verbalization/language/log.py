@@ -63,6 +63,10 @@ class Stay(NamedTuple):
     arrived: bool
     episode: int
 
+    def overlaps(self, time: TimeReference) -> bool:
+        """Return True if a time denotes a second of it."""
+        return self.start < time.high and time.low < self.end
+
 
 class Log:
     """Events of a history in the order of time.
@@ -212,7 +216,7 @@ class Log:
             return any(
                 stay.location == clause.location
                 and not stay.moving
-                and (clause.time is None or _overlaps(stay, clause.time))
+                and (clause.time is None or stay.overlaps(clause.time))
                 for stay in self.stays
             )
         verb = "go" if clause.verb == "arrive" else clause.verb
@@ -237,7 +241,3 @@ class Log:
             and reached == (clause.outcome != "failure")
             for goal, reached in self.goals(episode)
         )
-
-
-def _overlaps(stay: Stay, time: TimeReference) -> bool:
-    return stay.start < time.high and time.low < stay.end

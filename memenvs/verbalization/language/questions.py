@@ -11,7 +11,6 @@ import numpy as np
 from memenvs.verbalization.dates import DAY
 from memenvs.verbalization.language.facts import (
     DENIAL,
-    MAX_CLAUSES,
     NO_PROBLEM,
     Clause,
     ClauseVerb,
@@ -126,7 +125,7 @@ def meant(question: Question, found: Sequence[Referent]) -> list[Referent]:
     """Select the candidates that a question can mean."""
     time = question.time
     if question.family == "location.robot":
-        return [each for each in found if _stay_overlaps(each.stay, time)]
+        return [each for each in found if each.stay and time and each.stay.overlaps(time)]
     if time is not None:
         return [each for each in found if time.low <= each.time < time.high]
     if question.order == "first":
@@ -134,10 +133,6 @@ def meant(question: Question, found: Sequence[Referent]) -> list[Referent]:
     if question.kind in ("how_often", "summary") or question.family == "problems.interval":
         return list(found)
     return list(found[-1:])
-
-
-def _stay_overlaps(stay: Stay | None, time: TimeReference | None) -> bool:
-    return stay is not None and time is not None and stay.start < time.high and time.low < stay.end
 
 
 def _event_referents(events: Sequence[Event]) -> list[Referent]:
@@ -229,9 +224,9 @@ class Speaker(NamedTuple):
     hands: bool = False
 
 
-def plain_time(moment: int, now: int) -> TimeReference:
-    """Name a moment by its day, counted from now, and its minute."""
-    forms = moment_forms(moment, now, relative_only=True)
+def plain_time(moment: int, now: int, *, by_date: bool = False) -> TimeReference:
+    """Name a moment by its minute and its day, which is counted from now or, `by_date` and before today, a date."""
+    forms = moment_forms(moment, now, relative_only=not by_date)
     form = next(form for form in forms if form.precision == "minute" and form.family != "minutes")
     return form.phrase(len(form.phrases) - 1)  # "today at", and not "at" alone
 
@@ -332,8 +327,3 @@ def _summary(log: Log, found: Sequence[Referent], speaker: Speaker) -> tuple[Cla
             first = first._replace(time=speaker.draw(each.time, log.now))
         clauses += [first, *others]
     return tuple(clauses)
-
-
-def too_long(clauses: Sequence[Clause]) -> bool:
-    """Return True for answers with more clauses than an answer may have."""
-    return len(clauses) > MAX_CLAUSES

@@ -14,7 +14,7 @@ from memenvs.verbalization.dates import as_datetime
 from memenvs.verbalization.language import speech
 from memenvs.verbalization.language.names import MONTHS, TENS, UNITS, WEEKDAYS
 from memenvs.verbalization.language.times import DAY_TIMES
-from memenvs.verbalization.language.wordings import FAMILIES, GRAMMAR_VERSION
+from memenvs.verbalization.language.wordings import FAMILIES
 from memenvs.verbalization.symbols import HANDS, LOCATIONS, OBJECT_ALIASES, OBJECTS
 
 PAD, END, UNKNOWN = 0, 1, 2
@@ -61,10 +61,7 @@ class GrammarTokenizer:
 
     Attributes:
         tokens: The vocabulary; the number of a token is its index.
-        version: `GRAMMAR_VERSION`.
     """
-
-    version = GRAMMAR_VERSION
 
     @cached_property
     def tokens(self) -> tuple[str, ...]:

@@ -144,9 +144,9 @@ class Dialogs:
             question: Number of the question, 0 ... `questions` - 1.
             after: Number of episodes after which it is put; None: after all.
         """
-        found = self._question(number, question, after) or self._question(number, 0, None)
-        assert found is not None, "usable histories have question 0"
-        return found
+        encoded = self._question(number, question, after) or self._question(number, 0, None)
+        assert encoded is not None, "usable histories have question 0"
+        return encoded
 
     def is_possible(self, number: int, question: int, after: int) -> bool:
         """Return True if a question can be put after some of the episodes."""

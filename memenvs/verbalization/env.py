@@ -400,12 +400,12 @@ class EpisodicQA(BatchTask):
     def render(self, i: int) -> np.ndarray:
         """Draw the history as a timeline, with what was seen so far, the question and the answers."""
         state, structured = self.state, self.config.answer_mode == "structured"
-        answers = state.phase[i] != STREAM
-        given = describe_tuples(state.tuples.rows[i]) if structured else TOKENIZER.decode(state.tokens[i].tolist())
-        seen = state.frames[i, : state.chunk[i] + (not answers)]
+        is_answering = state.phase[i] != STREAM
+        answer = describe_tuples(state.tuples.rows[i]) if structured else TOKENIZER.decode(state.tokens[i].tolist())
+        seen = state.frames[i, : state.chunk[i] + (not is_answering)]
         return draw_timeline(
             self.dialogs.history(int(state.history[i])),
             frames_seen=int((seen != self.dialogs.blank).sum()),
-            query=state.present_question(i).qa if answers else None,
-            given=given if answers else "",
+            query=state.present_question(i).qa if is_answering else None,
+            answer=answer if is_answering else "",
         )

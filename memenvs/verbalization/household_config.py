@@ -142,17 +142,17 @@ class HouseholdConfig:
         return tuple(name for name in PLACE_LOCATIONS if name in self.locations)
 
 
-def check_names(name: str, values: Sequence[object], known: Collection[str]) -> None:
+def check_names(name: str, values: Sequence[object], allowed: Collection[str]) -> None:
     """Check that a setting lists names of some kind, at least one and each once.
 
     Raises:
         ValueError: It does not.
     """
     for value in values:
-        if not isinstance(value, str) or value not in known:
-            raise ValueError(f"{name}: unknown {value!r}; {choices_for(value, known)}")
+        if not isinstance(value, str) or value not in allowed:
+            raise ValueError(f"{name}: unknown {value!r}; {choices_for(value, allowed)}")
     if not values or len(set(values)) < len(values):
-        raise ValueError(f"{name} must have at least one of {list(known)}, each once, got {values!r}")
+        raise ValueError(f"{name} must have at least one of {list(allowed)}, each once, got {values!r}")
 
 
 def check_preset(
@@ -176,7 +176,7 @@ def _as_tuples(value: Any) -> Any:
     """Replace lists by tuples, also within tuples; a dict by the tuple of its items."""
     if isinstance(value, dict):
         value = tuple(value.items())
-    return tuple(_as_tuples(each) for each in value) if isinstance(value, list | tuple) else value
+    return tuple(_as_tuples(item) for item in value) if isinstance(value, list | tuple) else value
 
 
 #: Settings of each preset that differ from the defaults.

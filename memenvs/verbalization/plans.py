@@ -65,7 +65,7 @@ def draw_house(config: HouseholdConfig, need: int, rng: np.random.Generator) -> 
     chosen: list[str] = []
     for number in rng.permutation(len(config.objects)).tolist():
         symbol = config.objects[number]
-        same = sum(_FAMILY[each] == _FAMILY[symbol] for each in chosen)
+        same = sum(_FAMILY[other] == _FAMILY[symbol] for other in chosen)
         if len(chosen) < count and not (config.max_per_family and same >= config.max_per_family):
             chosen.append(symbol)
     spots = [(location, slot) for location in config.pick_locations for slot in range(SLOTS)]

@@ -97,8 +97,8 @@ class _Answerer(Rule):
 
     def _next_fact(self, rows: np.ndarray, prefix: np.ndarray, began_clause: bool) -> int:
         """Choose the action that adds the next fact of `rows` to `prefix`, int16 (8, 10) each."""
-        count, given = int(rows[:, EMIT].sum()), int(prefix[:, EMIT].sum())
-        clause = given if began_clause else max(0, given - 1)
+        count, spelled = int(rows[:, EMIT].sum()), int(prefix[:, EMIT].sum())
+        clause = spelled if began_clause else max(0, spelled - 1)
         if clause >= count:
             return STOP
         for slot, (value, before) in enumerate(zip(rows[clause].tolist(), prefix[clause].tolist(), strict=True)):
@@ -112,8 +112,8 @@ def _next_token(question: Question, clauses: tuple[Clause, ...], prefix: np.ndar
     if not clauses:
         return END
     tokens = TOKENIZER.encode(make_answer(question.kind, question.family, clauses, 0).text)
-    given = int(np.count_nonzero(prefix))
-    return tokens[given] if given < len(tokens) else END
+    spelled = int(np.count_nonzero(prefix))
+    return tokens[spelled] if spelled < len(tokens) else END
 
 
 class LikeliestAnswer(_Answerer):

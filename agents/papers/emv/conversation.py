@@ -75,8 +75,11 @@ def answer_in_words(model: AnsweringModel, batch: QuestionBatch) -> list[list[tu
             for row, texts in zip(gold, model.answer_texts(batch), strict=True)
         ]
     return [
-        [(spoken_answer(qa.question.family, clauses, qa.now), clauses) for qa, clauses in zip(row, found, strict=True)]
-        for row, found in zip(gold, model.answers(batch), strict=True)
+        [
+            (spoken_answer(qa.question.family, clauses, qa.now), clauses)
+            for qa, clauses in zip(row, answers, strict=True)
+        ]
+        for row, answers in zip(gold, model.answers(batch), strict=True)
     ]
 
 
@@ -187,7 +190,7 @@ class Conversation:
             question=question,
             answer=gold,
             now=now,
-            episodes=tuple(dict.fromkeys(each.episode for each in meant)),
+            episodes=tuple(dict.fromkeys(referent.episode for referent in meant)),
             reference=None,
             distance=None,
         )
@@ -250,8 +253,8 @@ def fill_in_answers(model: AnsweringModel, path: Path, progress: Callable[[float
     everything = np.arange(len(given))
     for histories in np.split(everything, range(HISTORIES, len(everything), HISTORIES)):
         batch = QuestionBatch(arrays, histories, np.tile(np.arange(questions.questions), (len(histories), 1)))
-        for history, found in zip(histories.tolist(), answer_in_words(model, batch), strict=True):
-            answers |= {f"{history}-{number}": text for number, (text, _) in enumerate(found)}
+        for history, texts in zip(histories.tolist(), answer_in_words(model, batch), strict=True):
+            answers |= {f"{history}-{number}": text for number, (text, _) in enumerate(texts)}
         progress((1 + (histories[-1] + 1) / len(everything)) / 2)
     return write_questions(path, questions, answers)
 

@@ -116,9 +116,9 @@ def draw_renaming(count: int, rng: np.random.Generator) -> Renaming:
     """
     objects = np.argsort(rng.random((count, len(OBJECTS))), axis=1)
     locations = np.tile(np.arange(len(LOCATIONS)), (count, 1))
-    roles = [(each.pick, each.place) for each in LOCATIONS.values()]
+    roles = [(location.pick, location.place) for location in LOCATIONS.values()]
     for role in sorted(set(roles)):
-        members = np.array([number for number, each in enumerate(roles) if each == role])
+        members = np.array([number for number, location in enumerate(roles) if location == role])
         locations[:, members] = members[np.argsort(rng.random((count, len(members))), axis=1)]
     symbols = np.tile(np.arange(len(SYMBOLS)), (count, 1))
     symbols[:, _OBJECT_IDS] = _OBJECT_IDS[objects]

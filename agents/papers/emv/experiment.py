@@ -80,10 +80,10 @@ def make_question_answering(env: str, env_kwargs: Mapping[str, Any], settings: M
         for name, value in spec.defaults.items()
         if (name, value) not in left_out and not name.startswith("trial_")
     }
-    known = [each.name for each in fields(AnswererConfig)]
+    allowed = [setting.name for setting in fields(AnswererConfig)]
     for name in settings:
-        if name not in known:
-            raise TypeError(f"unknown setting {name!r} of the model; {choices_for(name, known)}")
+        if name not in allowed:
+            raise TypeError(f"unknown setting {name!r} of the model; {choices_for(name, allowed)}")
     config, answerer = EpisodicQAConfig(**{**own, **env_kwargs}), AnswererConfig(**settings)
     return TextAnswering(config, answerer) if answerer.answers == "text" else SlotAnswering(config, answerer)
 
@@ -140,9 +140,9 @@ def load_memory(model: AnsweringModel, path: Path) -> None:
         (FRAME_SETTINGS, source.config, model.config),
     ):
         for name in names:
-            found, wanted = (json.loads(json.dumps(getattr(each, name))) for each in both)
-            if found != wanted:
-                raise ValueError(f"encoder_from: {path} must have the {name} {wanted!r} of this run, got {found!r}")
+            saved, own = (json.loads(json.dumps(getattr(config, name))) for config in both)
+            if saved != own:
+                raise ValueError(f"encoder_from: {path} must have the {name} {own!r} of this run, got {saved!r}")
     theirs, ours = source.model.memory_parts(), model.model.memory_parts()
     if retrieval is not None:
         assert isinstance(source, SlotAnswering)

@@ -52,7 +52,7 @@ class Codes(nn.Module):
                 object, place = weight[SYMBOL_IDS[goal.object]], weight[SYMBOL_IDS[goal.place]]
                 weight[SYMBOL_IDS[symbol]] = object @ turns[0] + place @ turns[1]
         for name, names in NAMED.items():
-            ids = torch.tensor([PAD, *(SYMBOL_IDS[each] for each in names)])
+            ids = torch.tensor([PAD, *(SYMBOL_IDS[value] for value in names)])
             self.register_buffer(f"ids_{name}", ids, persistent=False)
 
     def number(self, name: str, values: Tensor) -> Tensor:
@@ -200,17 +200,17 @@ class FrameEmbedding(nn.Module):
         Returns:
             float, (B, T, dim).
         """
-        given = {part: values[mask] for part, values in frames.items()}  # (N, ...)
+        parts = {part: values[mask] for part, values in frames.items()}  # (N, ...)
         encoded = []
         if self.has_dates:
-            encoded.append(self.encoders["dt"](codes, given["dt"]))
+            encoded.append(self.encoders["dt"](codes, parts["dt"]))
             encoded.append(codes.number("quantity", elapsed_units(frames["dt"])[mask]))
         if self.has_symbols:
-            slots = [given[name].long().reshape(-1, size) for name, size in SLOTS.items()]
-            encoded.append(self._symbols(codes, torch.cat(slots, -1), given["goal"].long()))
+            slots = [parts[name].long().reshape(-1, size) for name, size in SLOTS.items()]
+            encoded.append(self._symbols(codes, torch.cat(slots, -1), parts["goal"].long()))
         dtype = next(self.join.parameters()).dtype
         encoded += [
-            self.encoders[part](given[part].to(dtype)) for part in ("state", "sub", "latent") if part in self.parts
+            self.encoders[part](parts[part].to(dtype)) for part in ("state", "sub", "latent") if part in self.parts
         ]
         embedded = self.join(torch.cat(encoded, -1))
         return embedded.new_zeros(*mask.shape, embedded.shape[-1]).index_put((mask,), embedded)

@@ -142,13 +142,13 @@ class AnsweringModel(PredictionModel):
         return total, log
 
     @abstractmethod
-    def answer_loss(self, batch: QuestionBatch, vectors: Tensor, is_there: Tensor) -> tuple[Tensor, dict[str, float]]:
+    def answer_loss(self, batch: QuestionBatch, vectors: Tensor, mask: Tensor) -> tuple[Tensor, dict[str, float]]:
         """Compute the loss of the answers, and numbers for the log.
 
         Args:
             batch: Histories and questions.
             vectors: float, (B, M, dim); see `encode`.
-            is_there: bool, (B, M).
+            mask: bool, (B, M).
         """
 
     def select(self, values: np.ndarray, batch: QuestionBatch) -> Tensor:
@@ -162,21 +162,21 @@ class AnsweringModel(PredictionModel):
         kind of question and length of history.
         """
         scored = self.score_answers(batch)
-        correct = np.array([[each.category == CORRECT for each in row] for row in scored], float)
+        correct = np.array([[score.category == CORRECT for score in row] for row in scored], float)
         kinds = kinds_of(batch.of_questions(batch.arrays.slots))
         length = np.array([len(batch.arrays.dialogs.history(number)) for number in batch.histories.tolist()])
-        found = {"accuracy": correct, "f1": np.array([[each.f1 for each in row] for row in scored])}
-        found |= {f"accuracy_{kind}": np.where(kinds == number, correct, np.nan) for number, kind in enumerate(KINDS)}
-        return found | {f"accuracy_length_{each}": correct[length == each] for each in np.unique(length).tolist()}
+        metrics = {"accuracy": correct, "f1": np.array([[score.f1 for score in row] for row in scored])}
+        metrics |= {f"accuracy_{kind}": np.where(kinds == number, correct, np.nan) for number, kind in enumerate(KINDS)}
+        return metrics | {f"accuracy_length_{n}": correct[length == n] for n in np.unique(length).tolist()}
 
     def score_answers(self, batch: QuestionBatch) -> list[list[Score]]:
         """Answer and score: B lists of Q scores."""
-        found = []
+        scored = []
         for row, gold, answers in zip(batch.histories.tolist(), self.gold(batch), self.answers(batch), strict=True):
             log = Log(batch.arrays.dialogs.history(row))
-            scores = [score_clauses(given, qa.answer.clauses, log) for qa, given in zip(gold, answers, strict=True)]
-            found.append(scores)
-        return found
+            scores = [score_clauses(clauses, qa.answer.clauses, log) for qa, clauses in zip(gold, answers, strict=True)]
+            scored.append(scores)
+        return scored
 
     def gold(self, batch: QuestionBatch) -> list[list[QuestionAnswer]]:
         """Return the questions of a batch with their gold answers: B lists of Q."""
@@ -231,7 +231,7 @@ class SlotAnswering(AnsweringModel):
         super().__init__(config, settings)
         self.model = SlotAnswerer(settings, config.parts)
 
-    def read(self, batch: QuestionBatch, vectors: Tensor, is_there: Tensor) -> Reading:
+    def read(self, batch: QuestionBatch, vectors: Tensor, mask: Tensor) -> Reading:
         """Encode the questions; see `AnswerHead.read`."""
         slots = batch.of_questions(batch.arrays.slots)
         if batch.renaming is not None:
@@ -239,7 +239,7 @@ class SlotAnswering(AnsweringModel):
                 slots, *(list(QUESTION_SLOTS).index(name) for name in ("object", "location"))
             )
         times = self.select(batch.arrays.times, batch)
-        return self.model.head.read(self.model.codes, vectors, is_there, torch.from_numpy(slots).to(self.device), times)
+        return self.model.head.read(self.model.codes, vectors, mask, torch.from_numpy(slots).to(self.device), times)
 
     def sample(self, count: int, rng: np.random.Generator, split: Split = "train", step: int = 0) -> QuestionBatch:
         """Draw histories and questions, and for training other names; see `AnsweringModel.sample`.
@@ -264,12 +264,12 @@ class SlotAnswering(AnsweringModel):
             rows = np.where(is_ordered[..., None, None], renamed, sort_clauses(renamed))
         return torch.from_numpy(rows).to(self.device).long()
 
-    def answer_loss(self, batch: QuestionBatch, vectors: Tensor, is_there: Tensor) -> tuple[Tensor, dict[str, float]]:
+    def answer_loss(self, batch: QuestionBatch, vectors: Tensor, mask: Tensor) -> tuple[Tensor, dict[str, float]]:
         """Compute the cross-entropy of all slots; see `AnsweringModel.answer_loss`.
 
         Each clause of the answer counts, and the end after it.
         """
-        losses, is_right = self._cross_entropy(self.read(batch, vectors, is_there), self.targets(batch))
+        losses, is_right = self._cross_entropy(self.read(batch, vectors, mask), self.targets(batch))
         answer_loss = losses.mean()
         log = {"accuracy": float(is_right.float().mean()), "answer_loss": answer_loss.item()}
         return answer_loss, log
@@ -277,13 +277,13 @@ class SlotAnswering(AnsweringModel):
     def _cross_entropy(self, reading: Reading, target: Tensor) -> tuple[Tensor, Tensor]:
         """Compute the loss of answers, float (B, Q), and whether all slots are right, bool (B, Q)."""
         logits, (row, question, clause) = self.model.head.clause_logits(self.model.codes, reading, target)
-        wanted = target[row, question, clause]  # (N, slots)
-        is_clause = wanted[:, EMIT] > 0
+        values = target[row, question, clause]  # (N, slots)
+        is_clause = values[:, EMIT] > 0
         losses, is_right = logits[EMIT].new_zeros(len(row), dtype=torch.float32), torch.ones_like(is_clause)
-        for slot, each in enumerate(logits):
+        for slot, scores in enumerate(logits):
             counts = torch.ones_like(is_clause) if slot == EMIT else is_clause
-            losses = losses + counts * F.cross_entropy(each.float(), wanted[:, slot], reduction="none")
-            is_right &= (each.argmax(-1) == wanted[:, slot]) | ~counts
+            losses = losses + counts * F.cross_entropy(scores.float(), values[:, slot], reduction="none")
+            is_right &= (scores.argmax(-1) == values[:, slot]) | ~counts
         of_question = losses.new_zeros(target.shape[:2]).index_put((row, question), losses, accumulate=True)
         wrong = torch.zeros_like(of_question).index_put((row, question), (~is_right).float(), accumulate=True)
         return of_question, wrong == 0

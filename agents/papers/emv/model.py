@@ -68,8 +68,8 @@ class HistoryEncoder(nn.Module):
         start[:, 1:] = mask[:, 1:] & ~mask[:, :-1]
         start[:, 0] = True
         _, state = self.memory(StepInputs(self.frames(self.codes, frames, mask), start, start), None, last=1)
-        vectors, is_there = self.memory.vectors(state)  # type: ignore[operator]
-        return vectors, is_there & mask[:, -1:]
+        vectors, is_filled = self.memory.vectors(state)  # type: ignore[operator]
+        return vectors, is_filled & mask[:, -1:]
 
 
 class QuestionEncoder(nn.Module):
@@ -143,7 +143,7 @@ class ReadLayer(nn.Module):
         place, longest = places(history, len(vectors))
         q = self.query(self.norm(h))
         q = q.new_zeros(len(vectors), longest, q.shape[-1]).index_put((history, place), q)
-        k, v = (self._split(each) for each in self.keys_values(vectors).chunk(2, -1))
+        k, v = (self._split(projected) for projected in self.keys_values(vectors).chunk(2, -1))
         read = F.scaled_dot_product_attention(self._split(q), k, v, attn_mask=mask[:, None, None])
         h = h + self.out(read.transpose(1, 2).flatten(2)[history, place])
         return h + self.mlp(h)
@@ -242,14 +242,16 @@ class AnswerHead(nn.Module):
         Returns:
             For each slot float, (N, size), and int64, (3, N): history, question and number of each clause.
         """
-        is_there = targets[..., EMIT] > 0
-        given = reading.questions.new_zeros(*is_there.shape, reading.questions.shape[-1])
-        given[is_there] = self.embed(targets[is_there]).to(given.dtype)
-        given = F.pad(given, (0, 0, 1, 0))[:, :, :MAX_CLAUSES]  # the clause before each
-        is_decoded = F.pad(is_there, (1, 0), value=True)[..., :MAX_CLAUSES]  # also the first one that is not there
+        is_clause = targets[..., EMIT] > 0
+        clauses = reading.questions.new_zeros(*is_clause.shape, reading.questions.shape[-1])
+        clauses[is_clause] = self.embed(targets[is_clause]).to(clauses.dtype)
+        clauses = F.pad(clauses, (0, 0, 1, 0))[:, :, :MAX_CLAUSES]  # the clause before each
+        is_decoded = F.pad(is_clause, (1, 0), value=True)[..., :MAX_CLAUSES]  # also the first one that is not there
         where = torch.stack(is_decoded.nonzero(as_tuple=True))
-        is_before = given.new_ones(MAX_CLAUSES, MAX_CLAUSES).tril()  # a product with it is a sum, faster than `cumsum`
-        before = torch.cat([given[is_decoded], (is_before @ given)[is_decoded]], -1)
+        is_before = clauses.new_ones(
+            MAX_CLAUSES, MAX_CLAUSES
+        ).tril()  # a product with it is a sum, faster than `cumsum`
+        before = torch.cat([clauses[is_decoded], (is_before @ clauses)[is_decoded]], -1)
         queries = reading.questions[where[0], where[1]] + self.before(before) + self.clauses[where[2]]
         for layer in self.layers:
             queries = layer(queries, where[0], reading.vectors, reading.mask)
@@ -272,7 +274,7 @@ class AnswerHead(nn.Module):
         total, before = torch.zeros_like(questions), torch.zeros_like(questions)
         is_going = torch.ones_like(history, dtype=torch.bool)
         chosen = torch.zeros(len(history), MAX_CLAUSES, len(ANSWER_SLOTS), dtype=torch.int64, device=history.device)
-        found = questions.new_zeros(len(history), MAX_CLAUSES, 2 * questions.shape[-1])
+        read = questions.new_zeros(len(history), MAX_CLAUSES, 2 * questions.shape[-1])
         for clause in range(MAX_CLAUSES):
             h = questions + self.before(torch.cat([before, total], -1)) + self.clauses[clause]
             for layer in self.layers:
@@ -282,10 +284,10 @@ class AnswerHead(nn.Module):
             is_going = is_going & (row[..., EMIT] > 0)
             if not is_going.any():
                 break
-            chosen[:, clause], found[:, clause] = row * is_going[:, None], hidden * is_going[:, None]
+            chosen[:, clause], read[:, clause] = row * is_going[:, None], hidden * is_going[:, None]
             before = self.embed(chosen[:, clause]) * is_going[:, None]
             total = total + before
-        return chosen.unflatten(0, (batch, n_questions)), found.unflatten(0, (batch, n_questions))
+        return chosen.unflatten(0, (batch, n_questions)), read.unflatten(0, (batch, n_questions))
 
     def slot_logits(self, codes: Codes, hidden: Tensor) -> tuple[Tensor, ...]:
         """Decode each slot, in the order of `ANSWER_SLOTS`, from the hidden layer."""

@@ -148,7 +148,7 @@ def _whole_minute(start: int, before: int | None, later: Later | None) -> int:
     """
     minute = start // 60 * 60
     beside = (minute, minute + 60, minute - 60)
-    return next((each for each in beside if before is None or _later(before, each) == later), minute)
+    return next((candidate for candidate in beside if before is None or _later(before, candidate) == later), minute)
 
 
 def _later(before: int, start: int) -> Later:
@@ -170,8 +170,8 @@ def slots_to_tuples(question: Question, rows: np.ndarray, now: int) -> np.ndarra
     tuples = np.zeros((len(rows), len(SLOT_SIZES)), np.int16)
     tuples[:, :6], tuples[:, -1] = rows[:, _CONTENT], rows[:, -1]
     before: int | None = None
-    for given, row in zip(rows.tolist(), tuples, strict=True):
-        month, date, hour, minute = given[_TIME]
+    for slots, row in zip(rows.tolist(), tuples, strict=True):
+        month, date, hour, minute = slots[_TIME]
         if question.kind == "clock":
             row[7:9] = (month + 1, date + 1) if question.family == "clock.date" and month else (hour, minute)
             continue
@@ -214,7 +214,7 @@ def question_slots(question: Question) -> np.ndarray:
         time and time.family,
     )
     names = zip(values, QUESTION_SLOTS.values(), strict=True)
-    return np.array([0 if value is None else known.index(value) + 1 for value, known in names])
+    return np.array([0 if value is None else choices.index(value) + 1 for value, choices in names])
 
 
 def kinds_of(slots: np.ndarray) -> np.ndarray:

@@ -74,26 +74,26 @@ class TextAnswering(AnsweringModel):
         batch: QuestionBatch,
         queries: list[np.ndarray],
         vectors: Tensor,
-        is_there: Tensor,
+        mask: Tensor,
         slots: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Put together what the decoder attends to, B Q rows; see `TextAnswerer.context`."""
         query = torch.from_numpy(pad(queries)).to(self.device).unflatten(0, batch.questions.shape)
         has_time = self.select(batch.arrays.slots, batch)[..., -1] > 0
-        return self.model.context(vectors, is_there, query, has_time, self.select(batch.arrays.times, batch), slots)
+        return self.model.context(vectors, mask, query, has_time, self.select(batch.arrays.times, batch), slots)
 
-    def answer_loss(self, batch: QuestionBatch, vectors: Tensor, is_there: Tensor) -> tuple[Tensor, dict[str, float]]:
+    def answer_loss(self, batch: QuestionBatch, vectors: Tensor, mask: Tensor) -> tuple[Tensor, dict[str, float]]:
         """Compute the loss of tokens and slots; see `AnsweringModel.answer_loss`."""
         if not self.model.t5.dropout_rate:
-            return self._answer_loss(batch, vectors, is_there)
+            return self._answer_loss(batch, vectors, mask)
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(batch.seed)  # dropout draws from PyTorch's global generator
-            return self._answer_loss(batch, vectors, is_there)
+            return self._answer_loss(batch, vectors, mask)
 
-    def _answer_loss(self, batch: QuestionBatch, vectors: Tensor, is_there: Tensor) -> tuple[Tensor, dict[str, float]]:
+    def _answer_loss(self, batch: QuestionBatch, vectors: Tensor, mask: Tensor) -> tuple[Tensor, dict[str, float]]:
         pairs = self._pairs(batch)
         slots = self.select(batch.arrays.slots, batch)
-        context, valid = self.read(batch, [query for query, _ in pairs], vectors, is_there, slots)
+        context, valid = self.read(batch, [query for query, _ in pairs], vectors, mask, slots)
         length = np.array([len(answer) for _, answer in pairs])
         loss, n_right = context.new_zeros(()), 0
         for rows in np.array_split(np.argsort(length, kind="stable"), PARTS):

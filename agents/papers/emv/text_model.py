@@ -59,7 +59,7 @@ class Retrieval(nn.Module):
 
     def question_loss(self, words: Tensor, valid: Tensor, slots: Tensor) -> Tensor:
         """Compute the cross-entropy of the slots, int64 (N, 8), of questions, summed over slots."""
-        losses = [F.cross_entropy(each, slots[:, i]) for i, each in enumerate(self.question_logits(words, valid))]
+        losses = [F.cross_entropy(logits, slots[:, i]) for i, logits in enumerate(self.question_logits(words, valid))]
         return torch.stack(losses).sum()
 
     def choose_slots(self, words: Tensor, valid: Tensor, has_time: Tensor) -> Tensor:
@@ -75,7 +75,7 @@ class Retrieval(nn.Module):
         """
         *others, time = self.question_logits(words, valid)
         kind_of_time = has_time * (1 + time[:, 1:].argmax(-1))
-        return torch.stack([*(each.argmax(-1) for each in others), kind_of_time], -1)
+        return torch.stack([*(logits.argmax(-1) for logits in others), kind_of_time], -1)
 
     def forward(
         self, codes: Codes, vectors: Tensor, mask: Tensor, slots: Tensor, times: Tensor
@@ -97,16 +97,16 @@ class Retrieval(nn.Module):
         is_clause = chosen[..., EMIT] > 0
         _, *logits = self.head.slot_logits(codes, hidden[is_clause])
         tables = (table.get_parameter("weight") for table in self.values)
-        means = [each.softmax(-1) @ table for each, table in zip(logits, tables, strict=True)]
+        means = [scores.softmax(-1) @ table for scores, table in zip(logits, tables, strict=True)]
         question, clause = is_clause.nonzero(as_tuple=True)
         read = torch.stack(means, 1) + self.answer_slots + self.clauses[clause][:, None]  # (clauses, slots, d_model)
         is_filled = chosen[is_clause][:, 1:] > 0
         row = question[:, None].expand_as(is_filled)[is_filled]
         place, most = places(row, len(chosen))
         out = read.new_zeros(len(chosen), max(1, most), read.shape[-1]).index_put((row, place), read[is_filled])
-        is_there = torch.zeros_like(out[..., 0], dtype=torch.bool)
-        is_there[row, place] = True
-        return out, is_there
+        is_read = torch.zeros_like(out[..., 0], dtype=torch.bool)
+        is_read[row, place] = True
+        return out, is_read
 
 
 class TextAnswerer(HistoryEncoder):
@@ -161,7 +161,7 @@ class TextAnswerer(HistoryEncoder):
         count = query.shape[1]
         tokens = query.flatten(0, 1)
         words, is_word = self.t5.encode(tokens), tokens != PAD
-        memory, is_there = vectors, mask
+        memory, is_vector = vectors, mask
         vectors = self.vector_norm(vectors).repeat_interleave(count, 0)
         mask = mask.repeat_interleave(count, 0)
         encoded = torch.stack([encode(self.codes, times[..., i, :]) for i, encode in enumerate(self.times)], 2)
@@ -174,5 +174,5 @@ class TextAnswerer(HistoryEncoder):
             return context, valid
         if slots is None:
             slots = self.retrieval.choose_slots(words, is_word, has_time.flatten()).unflatten(0, query.shape[:2])
-        filled, is_filled = self.retrieval(self.codes, memory, is_there, slots, times)
+        filled, is_filled = self.retrieval(self.codes, memory, is_vector, slots, times)
         return torch.cat([filled, context], 1), torch.cat([is_filled, valid], 1)

@@ -95,15 +95,15 @@ class QASampler:
             kind = _choose(weights, rng) if weights else self.config.kinds[0]
         first = kind
         while weights:
-            found = self._try_kind(draw, kind, false and kind in PRESUPPOSING)
-            if found is not None:
-                return found
+            drawn = self._try_kind(draw, kind, false and kind in PRESUPPOSING)
+            if drawn is not None:
+                return drawn
             del weights[kind]
             kind = _choose(weights, rng) if weights else first
         # A history in which nothing of these kinds happened still allows a question.
-        found = self._answer(draw, any_question(draw, first))
-        assert found is not None, "these answers have one clause, or few"
-        return found
+        drawn = self._answer(draw, any_question(draw, first))
+        assert drawn is not None, "these answers have one clause, or few"
+        return drawn
 
     def _try_kind(self, draw: Draw, kind: Kind, false: bool) -> QuestionAnswer | None:
         once = self.config.balanced and kind in _ONCE and self.config.kinds != (kind,)
@@ -113,15 +113,15 @@ class QASampler:
                 draft = deny(draw, draft)
             if draft is None:
                 continue
-            found = self._answer(draw, draft)
-            if found is not None:
-                return found
+            drawn = self._answer(draw, draft)
+            if drawn is not None:
+                return drawn
         return None
 
     def _answer(self, draw: Draw, draft: Draft) -> QuestionAnswer | None:
         question, log = draft.question, draw.log
         target = draft.target
-        meant = draft.found if self.config.unique or target is None else [target]
+        meant = draft.meant if self.config.unique or target is None else [target]
         speaker = Speaker(random_time(draw.rng), self.config.hands)
         clauses = answer_clauses(log, question, meant, speaker, draft.moment)
         if not fit_tuples(clauses, log.now):
@@ -131,7 +131,7 @@ class QASampler:
             question=question,
             answer=answer,
             now=log.now,
-            episodes=tuple(dict.fromkeys(each.episode for each in meant)),
+            episodes=tuple(dict.fromkeys(referent.episode for referent in meant)),
             reference=None if target is None else draft.moment or target.time,
             distance=None if target is None else len(log) - target.episode,
         )

@@ -78,12 +78,12 @@ class GrammarTokenizer:
 
     def pieces(self, text: str) -> list[str]:
         """Split a text into tokens, known or not."""
-        text, found = text.lower(), []
+        text, pieces = text.lower(), []
         for match in _PIECE.finditer(text):
             before = text[match.start() - 1] if match.start() else " "
             inner = match[0].isdigit() and (before.isdigit() or before == ":")
-            found.append(INNER * inner + match[0])
-        return found
+            pieces.append(INNER * inner + match[0])
+        return pieces
 
     def encode(self, text: str) -> list[int]:
         """Encode a text; `END` is its last number."""

@@ -115,7 +115,7 @@ class Dialogs:
 
     @cached_property
     def by_length(self) -> dict[int, np.ndarray]:
-        """Length, from 1 on -> numbers of the histories of that many episodes about which there is a question."""
+        """Length, from 1 on -> numbers of the histories that have a question, int64."""
         usable = [number for number in range(len(self)) if self.usable(number) == number]
         lengths = np.array([len(self.history(number)) for number in usable])
         return {length: np.array(usable)[lengths == length] for length in np.unique(lengths).tolist() if length}

@@ -81,7 +81,7 @@ class DialogQueries(QueryTask):
         num_lengths: int | None = None,
         weight_by_length: bool = False,
     ) -> DialogBatch:
-        """Draw histories, each length alike, and different questions about each; see `QueryTask.sample_batch`.
+        """Draw histories, each length alike, and different questions about each.
 
         Args:
             batch: B, >= 1.

@@ -75,10 +75,7 @@ def answer_in_words(model: AnsweringModel, batch: QuestionBatch) -> list[list[tu
             for row, texts in zip(gold, model.answer_texts(batch), strict=True)
         ]
     return [
-        [
-            (spoken_answer(qa.question.family, clauses, qa.now), clauses)
-            for qa, clauses in zip(row, answers, strict=True)
-        ]
+        [(spoken_answer(qa.question.family, answer, qa.now), answer) for qa, answer in zip(row, answers, strict=True)]
         for row, answers in zip(gold, model.answers(batch), strict=True)
     ]
 

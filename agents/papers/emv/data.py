@@ -27,7 +27,7 @@ SYMBOLIC = {"goal", "action", "args", "objects"}
 
 @dataclass(frozen=True)
 class QuestionArrays:
-    """Q questions about each of H histories as a model reads them, and the answers that it learns.
+    """Q questions about each of H histories for a model, and the answers that it learns.
 
     What belongs to histories about which there is no question is 0.
 

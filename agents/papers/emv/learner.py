@@ -61,7 +61,7 @@ class QuestionBatch(Episodes):
         return DialogBatch(self.arrays.dialogs, self.histories, self.questions)
 
     def of_questions(self, values: np.ndarray) -> np.ndarray:
-        """Select what belongs to the questions, (B, Q, ...), from values of all, (H, questions, ...)."""
+        """Select values of the questions, (B, Q, ...), from those of all, (H, questions, ...)."""
         return values[self.histories[:, None], self.questions]
 
 
@@ -117,7 +117,7 @@ class AnsweringModel(PredictionModel):
         return next(self.parameters()).device
 
     def frames(self, batch: QuestionBatch) -> tuple[dict[str, Tensor], Tensor]:
-        """Assemble the key frames of the histories, with symbols as in `SYMBOLS`; see `DialogBatch.frames`."""
+        """Assemble the key frames, with symbols as in `SYMBOLS`; see `DialogBatch.frames`."""
         frames, mask = batch.dialogs.frames()
         for part in SYMBOLIC & frames.keys():
             symbols = batch.arrays.symbols[frames[part]]

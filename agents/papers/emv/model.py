@@ -248,9 +248,7 @@ class AnswerHead(nn.Module):
         clauses = F.pad(clauses, (0, 0, 1, 0))[:, :, :MAX_CLAUSES]  # the clause before each
         is_decoded = F.pad(is_clause, (1, 0), value=True)[..., :MAX_CLAUSES]  # also the first one that is not there
         where = torch.stack(is_decoded.nonzero(as_tuple=True))
-        is_before = clauses.new_ones(
-            MAX_CLAUSES, MAX_CLAUSES
-        ).tril()  # a product with it is a sum, faster than `cumsum`
+        is_before = clauses.new_ones(MAX_CLAUSES, MAX_CLAUSES).tril()  # a product with it is a fast `cumsum`
         before = torch.cat([clauses[is_decoded], (is_before @ clauses)[is_decoded]], -1)
         queries = reading.questions[where[0], where[1]] + self.before(before) + self.clauses[where[2]]
         for layer in self.layers:

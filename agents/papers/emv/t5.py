@@ -20,7 +20,7 @@ ALIASES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_hea
 
 
 class T5Writer(nn.Module):
-    """Encoder and decoder of a T5 with new weights; the decoder attends to a context that is given.
+    """Encoder and decoder of a T5 with new weights; the decoder attends to any context.
 
     Args:
         sizes: Sizes of the T5.

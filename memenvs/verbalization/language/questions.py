@@ -225,7 +225,13 @@ class Speaker(NamedTuple):
 
 
 def plain_time(moment: int, now: int, *, by_date: bool = False) -> TimeReference:
-    """Name a moment by its minute and its day, which is counted from now or, `by_date` and before today, a date."""
+    """Name a moment by its minute and its day.
+
+    Args:
+        moment: Second since 2020-01-01 00:00:00.
+        now: Second at which the phrase is used.
+        by_date: If True, a day before today is named by its date where that is unique, and not counted from now.
+    """
     forms = moment_forms(moment, now, relative_only=not by_date)
     form = next(form for form in forms if form.precision == "minute" and form.family != "minutes")
     return form.phrase(len(form.phrases) - 1)  # "today at", and not "at" alone

@@ -85,9 +85,7 @@ def pair_clauses(clauses: Sequence[Clause], expected: Sequence[Clause]) -> list[
         gains = [_count(clause, other) for other in expected]
         extended: dict[int, tuple[int, list[int | None]]] = {}
         for taken, (total, partners) in best.items():
-            options: list[int | None] = [
-                number for number, gain in enumerate(gains) if gain and not taken >> number & 1
-            ]
+            options: list[int | None] = [k for k, gain in enumerate(gains) if gain and not taken >> k & 1]
             for partner in (*options, None):
                 key = taken if partner is None else taken | 1 << partner
                 reached = total if partner is None else total + gains[partner]

@@ -162,7 +162,7 @@ def test_clauses_are_learned_as_they_are_written(arrays):
 
 
 def first_clauses(model, batch: QuestionBatch, memory: tuple[torch.Tensor, torch.Tensor] | None = None) -> torch.Tensor:
-    """Scores of all values of the first clauses, (B, Q, values); `memory` takes the place of that of the batch."""
+    """Scores of all values of first clauses, (B, Q, values), perhaps by another memory."""
     none = torch.zeros(*batch.questions.shape, 8, len(ANSWER_SLOTS), dtype=torch.int64)
     reading = model.read(batch, *(memory or model.encode(batch)))
     logits, _ = model.model.head.clause_logits(model.model.codes, reading, none)

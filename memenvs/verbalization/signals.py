@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from memenvs.verbalization.episodes import Action, Frames
-from memenvs.verbalization.household_config import HouseholdConfig
+from memenvs.verbalization.household_config import HOUSE_SEED, HouseholdConfig
 from memenvs.verbalization.plans import Execution
 from memenvs.verbalization.symbols import (
     ACTION_STATUSES,
@@ -320,7 +320,7 @@ def _joint_signals(
     states = np.arange(len(world.start)) + np.searchsorted(world.first_action, np.arange(len(world.start)), "right") - 1
     full = world.hands_full(np.arange(len(world.position)))
     lifts = np.stack([nominal["lift0"], nominal["lift1"]])
-    offset = np.random.default_rng([config.house_seed, 2]).normal(0.0, config.joint_offset, JOINTS)
+    offset = np.random.default_rng([HOUSE_SEED, 2]).normal(0.0, config.joint_offset, JOINTS)
     carry = nominal["rest"] + offset + full @ lifts
     before, after = carry[states], carry[states + 1]
     is_grasp, is_move = world.verb_ids == SYMBOL_IDS["grasp"], world.verb_ids == SYMBOL_IDS["move"]

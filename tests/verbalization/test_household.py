@@ -9,6 +9,7 @@ import pytest
 from memenvs.verbalization.histories import generate_pool
 from memenvs.verbalization.household_config import PRESETS, household
 from memenvs.verbalization.plans import (
+    SPEED,
     HouseholdState,
     base_seconds,
     draw_goal_kind,
@@ -77,8 +78,8 @@ def test_plan_fetches_two_objects_before_it_delivers_them_and_skips_moves_to_whe
     # Slot 0 of the sink was taken.
     assert house.robot == "sideboard" and house.in_hand == {"oil": RIGHT}
     assert house.objects == {"nesquik": ("sink", 0), "greencup": ("sink", 1), "corn": ("smalltable", 0)}
-    base = base_seconds(CERTAIN)
-    move = 4 + math.hypot(1500 - 1200, 9200 - 6800) / 1000 / CERTAIN.speed
+    base = base_seconds()
+    move = 4 + math.hypot(1500 - 1200, 9200 - 6800) / 1000 / SPEED
     assert [action.duration for action in done.actions[:3]] == [
         round(base["grasp", "greencup"]),
         round(move),
@@ -327,7 +328,7 @@ def test_as_many_episodes_are_fast_as_are_slow():
     config = household("faithful", failure=(0.0, 0.0, 0.0), duration_noise=0.0, episode_speed=(0.25, 4.0))
     goals = (Goal("grasped", "oil", LEFT),)
     done = [run(config, goals, HouseholdState("fridge", {"oil": ("fridge", 0)}), seed) for seed in range(400)]
-    factors = np.array([each.actions[0].duration for each in done]) / base_seconds(config)["grasp", "oil"]
+    factors = np.array([each.actions[0].duration for each in done]) / base_seconds()["grasp", "oil"]
     assert 0.2 < factors.min() < 0.3 and 3.5 < factors.max() < 4.1
     assert abs((factors < 1).mean() - 0.5) < 0.1
 

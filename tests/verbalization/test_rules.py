@@ -242,14 +242,6 @@ def test_key_frames_without_what_is_needed_are_refused() -> None:
     assert make_rule("memenvs.verbalization.rules:LikeliestAnswer", env.task).way == "present"
 
 
-@pytest.mark.parametrize("name", IDS)
-def test_registered_rules_are_these(name: str) -> None:
-    rules = {"memoryless": "LikeliestAnswer", "ideal": "FactLog"}
-    assert find_environment(name).policies == {
-        key: f"memenvs.verbalization.rules:{rule}" for key, rule in rules.items()
-    }
-
-
 def check_even(lengths: tuple[int, ...], count: int, tolerance: float, **settings: Any) -> None:
     """Check that no history is empty, and that the episodes share the questions about evenly."""
     dialogs = load_dialogs(EpisodicQAConfig(lengths=lengths, sampling="even", histories=count, **settings))

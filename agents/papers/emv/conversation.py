@@ -13,8 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from memenvs.agents.papers.emv.data import make_arrays
-from memenvs.agents.papers.emv.learner import AnsweringModel, QuestionBatch
-from memenvs.agents.papers.emv.text_learner import TextAnswering
+from memenvs.agents.papers.emv.learner import AnsweringModel, QuestionBatch, TextAnswering
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.dialogs import Dialogs, EncodedQuestion
 from memenvs.verbalization.key_frames import encode_pool

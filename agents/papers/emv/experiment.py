@@ -17,8 +17,7 @@ from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import CHECKPOINT, first_stage_checkpoint
 from memenvs.agents.experiments.prediction_experiment import PredictionExperiment
 from memenvs.agents.papers.emv.config import AnswererConfig
-from memenvs.agents.papers.emv.learner import AnsweringModel, SlotAnswering
-from memenvs.agents.papers.emv.text_learner import TextAnswering
+from memenvs.agents.papers.emv.learner import AnsweringModel, SlotAnswering, TextAnswering
 from memenvs.checks import choices_for
 from memenvs.registry import find_environment
 from memenvs.verbalization.config import EpisodicQAConfig

@@ -15,9 +15,8 @@ from memenvs.agents.experiments.directory import CHECKPOINT, RunDirectory
 from memenvs.agents.experiments.train import check_config, train_run
 from memenvs.agents.papers.emv.conversation import frame_shares
 from memenvs.agents.papers.emv.experiment import load_answering, load_memory, make_question_answering
-from memenvs.agents.papers.emv.learner import QuestionBatch, SlotAnswering
+from memenvs.agents.papers.emv.learner import QuestionBatch, SlotAnswering, TextAnswering
 from memenvs.agents.papers.emv.slots import ANSWER_SLOTS, EMIT, QUESTION_SLOTS
-from memenvs.agents.papers.emv.text_learner import TextAnswering
 from memenvs.agents.papers.emv.texts import pad
 from tests.agents.papers.emv.small_runs import DATA, POLICY, QUEUES, T5_SIZES, save_untrained, words_from
 

@@ -12,8 +12,7 @@ import torch.nn.functional as F
 
 from memenvs.agents.algorithms.supervised import load_model
 from memenvs.agents.papers.emv.experiment import make_question_answering
-from memenvs.agents.papers.emv.learner import QuestionBatch
-from memenvs.agents.papers.emv.text_learner import SHORT_ANSWER, TextAnswering
+from memenvs.agents.papers.emv.learner import SHORT_ANSWER, QuestionBatch, TextAnswering
 from memenvs.agents.papers.emv.texts import target_text
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.dialogs import load_dialogs

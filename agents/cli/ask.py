@@ -59,7 +59,8 @@ def run(arguments: argparse.Namespace) -> None:
     lines = arguments.question or (_typed() if is_typed else filter(None, map(str.strip, sys.stdin)))
     if arguments.json:
         records = [_answer(conversation, text, arguments) for text in lines]
-        print_json({"model": str(arguments.model), "life": _life_record(conversation, arguments), "answers": records})
+        life = {"seed": arguments.life, **conversation.describe()}
+        print_json({"model": str(arguments.model), "life": life, "answers": records})
         errors = [record.get("error") for record in records]
     else:
         _print_life(conversation, arguments)
@@ -129,7 +130,8 @@ def _converse(
             gold = f"{last.gold}  (the answer is {last.category})" if last else "There was no question yet."
             print(gold)
         elif text.lower() == "life":
-            _print_episodes(conversation)
+            for number, episode in enumerate(conversation.describe()["episodes"], 1):
+                print(f"  {number:3}  {episode['start']}  {episode['goals']}")
         elif text.lower() == "examples":
             arguments.example += EXAMPLES
             _print_examples(conversation, arguments.example)
@@ -158,7 +160,7 @@ def _print_error(conversation: Conversation, error: ValueError) -> None:
     if words:
         print(f"I do not know: {', '.join(words)}. `examples` and `grammar` show what I know.")
     else:
-        print(f"{error}{f'; this life is {_dates(conversation)}' * is_of_time}")
+        print(f"{error}{f'; this life is {conversation.dates}' * is_of_time}")
 
 
 def _other_life(conversation: Conversation, arguments: argparse.Namespace, rest: list[str]) -> Conversation | None:
@@ -178,21 +180,11 @@ def _other_life(conversation: Conversation, arguments: argparse.Namespace, rest:
     return changed
 
 
-def _dates(conversation: Conversation) -> str:
-    """Say when the life was, such as "from Sat 05 Sep 2020 10:26 to Sun 06 Sep 2020 18:40"."""
-    from memenvs.verbalization.diary import date_text
-
-    return f"from {date_text(conversation.history.starts[0])} to {date_text(conversation.history.ends[-1])}"
-
-
 def _print_life(conversation: Conversation, arguments: argparse.Namespace) -> None:
-    from memenvs.verbalization.diary import date_text
-
-    history = conversation.history
-    count = len(history)
+    life, count = conversation.describe(), len(conversation.history)
     print(
-        f"Life {arguments.life} of a household robot: {count} episode{'s' * (count != 1)}, {history.num_frames} key "
-        f"frames, {_dates(conversation)}.\nIt is now {date_text(history.question_time)}."
+        f"Life {arguments.life} of a household robot: {count} episode{'s' * (count != 1)}, {life['key_frames']} key "
+        f"frames, {conversation.dates}.\nIt is now {life['now']}."
     )
 
 
@@ -215,14 +207,6 @@ def _print_examples(conversation: Conversation, start: int) -> None:
         print(f"  {text}")
 
 
-def _print_episodes(conversation: Conversation) -> None:
-    from memenvs.verbalization.diary import date_text, describe_episode
-
-    history = conversation.history
-    for number, (start, episode) in enumerate(zip(history.starts, history.episodes, strict=True), 1):
-        print(f"  {number:3}  {date_text(start)}  {describe_episode(episode)}")
-
-
 def _print_grammar() -> None:
     from memenvs.agents.papers.emv.conversation import grammar_forms
 
@@ -236,7 +220,7 @@ def _print_details(conversation: Conversation, reply: Reply, gold: bool) -> None
     from memenvs.verbalization.diary import date_text
 
     if reply.is_outside:
-        print(f"  nothing happened then: this life is {_dates(conversation)}")
+        print(f"  nothing happened then: this life is {conversation.dates}")
     record = _record(conversation, reply.question, reply, gold)
     if sum(record.get("episodes", ())):
         shares = [(share, number) for number, share in enumerate(record["episodes"], 1)]
@@ -269,18 +253,3 @@ def _record(conversation: Conversation, text: str, reply: Reply, gold: bool) -> 
             ],
         }
     return record
-
-
-def _life_record(conversation: Conversation, arguments: argparse.Namespace) -> dict[str, Any]:
-    from memenvs.verbalization.diary import date_text, describe_episode
-
-    history = conversation.history
-    return {
-        "seed": arguments.life,
-        "now": date_text(history.question_time),
-        "key_frames": history.num_frames,
-        "episodes": [
-            {"start": date_text(start), "goals": describe_episode(episode)}
-            for start, episode in zip(history.starts, history.episodes, strict=True)
-        ],
-    }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from memenvs.agents.papers.emv.data import make_arrays
 from memenvs.agents.papers.emv.learner import AnsweringModel, QuestionBatch, TextAnswering
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.dialogs import Dialogs, EncodedQuestion
+from memenvs.verbalization.diary import date_text, describe_episode
 from memenvs.verbalization.key_frames import encode_pool
 from memenvs.verbalization.language.facts import Clause
 from memenvs.verbalization.language.log import Log
@@ -165,6 +166,23 @@ class Conversation:
         self.history = data.histories.history(0)
         self.log = Log(self.history)
         self._sampler = QASampler(config.language())
+
+    @property
+    def dates(self) -> str:
+        """Its dates, such as "from Sat 05 Sep 2020 10:26 to Sun 06 Sep 2020 18:40"."""
+        return f"from {date_text(self.history.starts[0])} to {date_text(self.history.ends[-1])}"
+
+    def describe(self) -> dict[str, Any]:
+        """Describe the life: "now", number of "key_frames", "episodes" with "start" and "goals"."""
+        history = self.history
+        return {
+            "now": date_text(history.question_time),
+            "key_frames": history.num_frames,
+            "episodes": [
+                {"start": date_text(start), "goals": describe_episode(episode)}
+                for start, episode in zip(history.starts, history.episodes, strict=True)
+            ],
+        }
 
     def ask(self, text: str) -> Reply:
         """Answer a question.

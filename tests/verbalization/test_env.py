@@ -172,7 +172,7 @@ def test_rewards_by_hand():
 
 def test_more_than_what_was_expected_is_checked_against_the_history():
     env = make(kinds=("action",), preset="faithful", lengths=(2,))
-    found = Counter()
+    categories = Counter()
     for _ in range(2):
         qa = first_question(env, "action", lambda qa: qa.answer.clauses[0].outcome is None)
         gold = qa.answer.clauses
@@ -184,11 +184,11 @@ def test_more_than_what_was_expected_is_checked_against_the_history():
         true = [Clause("move", g.object, g.place) for g in goals if g.predicate == "objectAt"]
         extra = next((clause for clause in true if clause not in gold), None)
         place = next(p for p in LOCATIONS if Clause("move", "oil", p) not in [*true, *gold])
-        clause = Clause("move", "oil", place) if not found else extra
+        clause = Clause("move", "oil", place) if not categories else extra
         if clause is not None:
             _, info = answer(env, (*gold, clause), qa)
-            found[info["category"]] += 1
-    assert found[4] == 1 and found[3] + found[4] == sum(found.values())
+            categories[info["category"]] += 1
+    assert categories[4] == 1 and categories[3] + categories[4] == sum(categories.values())
 
 
 def test_text_answers():
@@ -369,14 +369,14 @@ def test_success_and_f1_are_those_of_all_answers():
     for wrong, means in ((0, [0.0, 0.5]), (1, [1.0, 0.5])):
         env = make(questions_per_history=2, lengths=(2,))
         env.reset(seed=0)
-        found, terminated = [], np.zeros(1, bool)
+        results, terminated = [], np.zeros(1, bool)
         while not terminated[0]:
             answered = int(env.task.state.answered[0])
             is_silent = env.task.state.phase[0] != STREAM and answered == wrong
             _, _, terminated, _, info = env.step(np.array([STOP]) if is_silent else env.oracle_actions())
             if env.task.state.answered[0] > answered:
-                found.append((info["f1"][0], bool(info["success"][0])))
-        assert found == [(means[0], wrong == 1), (means[1], False)]
+                results.append((info["f1"][0], bool(info["success"][0])))
+        assert results == [(means[0], wrong == 1), (means[1], False)]
 
 
 def test_wordings_of_questions_are_those_of_the_setting():

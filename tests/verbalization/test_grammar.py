@@ -51,8 +51,8 @@ def test_phrases_by_hand():
         ("in the last three days", (2021, 7, 4, 0, 0), (2021, 7, 6, 15, 0, 1)),
         ("on Feb 29", (2020, 2, 29, 0, 0), (2020, 3, 1, 0, 0)),
     ):
-        found = parse_time(text, now)
-        assert (found.low, found.high) == (second(*low), second(*high)), text
+        time = parse_time(text, now)
+        assert (time.low, time.high) == (second(*low), second(*high)), text
     for text in ("tomorrow at noon", "today at 16:00", "in three days", "next week", "at 04 PM"):
         with pytest.raises(FutureTimeError):
             parse_time(text, now)

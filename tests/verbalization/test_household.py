@@ -202,8 +202,8 @@ def test_windows_keep_every_event():
             frames = episode.frames
             events = [(action.start, 0) for action in episode.actions]
             events += [(action.end, 1 if action.status == "success" else 2) for action in episode.actions]
-            shown = [(int(frames.time[k]), int(frames.state[k, 1])) for k in np.flatnonzero(frames.action)]
-            assert shown == sorted(events)
+            recorded = [(int(frames.time[k]), int(frames.state[k, 1])) for k in np.flatnonzero(frames.action)]
+            assert recorded == sorted(events)
             steps = np.diff(frames.time)
             assert (steps > 0).all()
             if config.key_frames == "windows":
@@ -226,11 +226,11 @@ def test_object_slots_hold_first_sights_then_what_the_hand_does():
     done = run(config, goals, HouseholdState("roomcenter", spots))
     frames, view, _ = record(config, [done], [np.random.default_rng(0)])
     hand = done.actions[1].hand
-    shown = [{SYMBOLS[each] for each in row if each} for row in frames.objects]
+    objects = [{SYMBOLS[each] for each in row if each} for row in frames.objects]
     # Starts and ends of: move to the sideboard, grasp, move to the countertop, putdown.
-    assert shown[0] == set() and len(shown[1]) == 2 and len(shown[2]) == 2
-    assert shown[1] | shown[2] >= {"greencup", "corn", "oil"}
-    assert shown[3] == shown[7] == {"greencup", hand} and shown[4] == {"corn", "oil"}  # seen longest ago
+    assert objects[0] == set() and len(objects[1]) == 2 and len(objects[2]) == 2
+    assert objects[1] | objects[2] >= {"greencup", "corn", "oil"}
+    assert objects[3] == objects[7] == {"greencup", hand} and objects[4] == {"corn", "oil"}  # seen longest ago
     assert (frames.state[:, 2:] == -1).sum() == (frames.objects == 0).sum()
     first_sights = frames.state[:, 2:] == 1
     assert sorted(SYMBOLS[each] for each in frames.objects[first_sights]) == sorted([*spots, hand])

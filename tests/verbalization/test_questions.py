@@ -30,14 +30,14 @@ def histories(preset, count, seed=0):
     return [Log(source.history(number)) for number in range(count)]
 
 
-def same(found, expected, *, exactly=True):
+def same(clauses, expected, *, exactly=True):
     """True if clauses have the same facts; not `exactly`: if they match as an answer does."""
     return (
-        found is not None
-        and len(found) == len(expected)
+        clauses is not None
+        and len(clauses) == len(expected)
         and all(
             (a is None) == (b is None) and (a is None or (slot_matches(a, b) and (not exactly or slot_matches(b, a))))
-            for one, other in zip(found, expected, strict=True)
+            for one, other in zip(clauses, expected, strict=True)
             for a, b in zip(one, other, strict=True)
         )
     )
@@ -45,7 +45,7 @@ def same(found, expected, *, exactly=True):
 
 def test_nine_kinds_by_hand():
     log = Log(three_episodes())
-    for text, answer in (
+    for text, expected in (
         ("What time is it?", "It is 15:00."),
         ("what is the date today?", "It is July 6."),
         ("which day of the week is it?", "It is Tuesday."),
@@ -89,9 +89,9 @@ def test_nine_kinds_by_hand():
         ("how often have you been at the sink?", "Two times."),
         ("how often did you move something to the round table?", "Only once."),
     ):  # fmt: skip
-        found = answer_question(log, parse_question(text, log))
-        assert found.text == answer, text
-        assert same(parse_answer(found.kind, found.text, log.now), found.clauses), text
+        answer = answer_question(log, parse_question(text, log))
+        assert answer.text == expected, text
+        assert same(parse_answer(answer.kind, answer.text, log.now), answer.clauses), text
     hands = answer_question(log, parse_question("what did you do?", log), hands=True)
     assert hands.text == "I grasped the green cup with the left hand."
 
@@ -202,7 +202,7 @@ def test_texts_tuples_and_tokens_have_the_facts(preset, count):
 def naive_referents(log, question):
     """Count what a question with a time could mean, without the code under test."""
     low, high = question.time.low, question.time.high
-    found = []
+    items = []
     for number, (start, episode) in enumerate(zip(log.history.starts, log.history.episodes, strict=True)):
         if question.kind == "action" or question.family.startswith("object."):
             named = [
@@ -215,15 +215,15 @@ def naive_referents(log, question):
                     and question.location in (None, goal.place)
                 )
             ]
-            found += [number] if named and low <= start < high else []
+            items += [number] if named and low <= start < high else []
             continue
         verb = {"go": "move", "location.object": "putdown"}.get(question.verb or question.family, question.verb)
         for action in episode.actions:
             if (action.verb, action.status) != (verb, "success") or not low <= start + action.start < high:
                 continue
             if question.object in (None, action.object) and question.location in (None, action.location):
-                found.append((number, action.start))
-    return found
+                items.append((number, action.start))
+    return items
 
 
 def test_referents_are_unique_and_as_counted_by_hand():

@@ -154,9 +154,9 @@ def test_clauses_are_learned_as_they_are_written(arrays):
         written = model.choose(reading)
         logits, (row, question, clause) = model.model.head.clause_logits(model.model.codes, reading, written)
     likeliest = torch.stack([each.argmax(-1) for each in logits], -1)
-    is_there = written[row, question, clause, EMIT] > 0
-    assert torch.equal(likeliest[is_there], written[row, question, clause][is_there])
-    assert (likeliest[~is_there][:, EMIT] == 0).all()
+    is_clause = written[row, question, clause, EMIT] > 0
+    assert torch.equal(likeliest[is_clause], written[row, question, clause][is_clause])
+    assert (likeliest[~is_clause][:, EMIT] == 0).all()
     lengths = (written[..., EMIT] > 0).sum(-1)
     assert 3 < lengths.max() > lengths.min()
 
@@ -247,17 +247,17 @@ def test_renaming():
         for symbol, number in SYMBOL_IDS.items():
             predicate, _, names = symbol.rstrip(")").partition("(")
             parts = [{**new, **places}.get(name, name) for name in names.split(",")]
-            wanted = f"{predicate}({','.join(parts)})" if names else {**new, **places}.get(symbol, symbol)
-            assert SYMBOLS[symbols[number]] == wanted
+            expected = f"{predicate}({','.join(parts)})" if names else {**new, **places}.get(symbol, symbol)
+            assert SYMBOLS[symbols[number]] == expected
     targets, rows = model.targets(batch).numpy(), batch.of_questions(arrays.target)
     kinds = kinds_of(batch.of_questions(arrays.slots))
     assert (targets[..., 2] != rows[..., 2]).any() and (
         targets[..., 4:6].sum((2, 3)) == rows[..., 4:6].sum((2, 3))
     ).all()
     for b, q in np.ndindex(kinds.shape):
-        wanted = renaming.select(slice(b, b + 1)).of_slots(rows[b, q][None], 2, 3)[0].tolist()
-        found = targets[b, q].tolist()
-        assert sorted(found) == sorted(wanted) and (KINDS[kinds[b, q]] != "summary" or found == wanted)
+        expected = renaming.select(slice(b, b + 1)).of_slots(rows[b, q][None], 2, 3)[0].tolist()
+        target = targets[b, q].tolist()
+        assert sorted(target) == sorted(expected) and (KINDS[kinds[b, q]] != "summary" or target == expected)
     part = model.shard(batch, 1, 2)
     assert (part.renaming.objects == renaming.objects[1::2]).all()
     plain = replace(batch, renaming=None)
@@ -333,10 +333,10 @@ def test_places_get_each_name_of_their_role_equally_often():
     renaming = draw_renaming(300, np.random.default_rng(0))
     roles = [None, *((each.pick, each.place) for each in LOCATIONS.values())]  # 0 is none
     for number, role in enumerate(roles):
-        wanted = [other for other, each in enumerate(roles) if each == role]
+        expected = [other for other, each in enumerate(roles) if each == role]
         counts = np.bincount(renaming.locations[:, number], minlength=len(roles))
-        assert np.flatnonzero(counts).tolist() == wanted
-        assert counts[wanted].min() > 0.6 * 300 / len(wanted)
+        assert np.flatnonzero(counts).tolist() == expected
+        assert counts[expected].min() > 0.6 * 300 / len(expected)
 
 
 def test_supervised_training_keeps_its_histories_and_questions():

@@ -108,7 +108,7 @@ def test_what_learns_from_what(arrays, frame_counts):
     auxiliary_loss = model.model.memory._losses
     assert not auxiliary_loss  # taken by the loss
     loss.backward()
-    assert all(each.grad is not None for each in model.parameters())
+    assert all(weight.grad is not None for weight in model.parameters())
 
 
 def test_dropout_follows_from_the_batch(arrays):

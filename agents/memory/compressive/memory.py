@@ -203,12 +203,6 @@ class CompressiveMemory(Memory):
         vectors = torch.cat([queued.flatten(1, 2), state["outputs"]], 1)
         return vectors, torch.cat([mask.repeat(1, queued.shape[1]), in_block], 1)
 
-    @property
-    def vector_parts(self) -> list[str]:
-        """Part of the state of each of `vectors`: "long_term", "compressed1", "memory", "outputs"."""
-        of_layer = [name for name in self.queues.names for _ in range(self.queues.lengths[name])]
-        return of_layer * len(self.with_memory) + ["outputs"] * self.config.block_length
-
     def _layer(self, index: int) -> CompressiveLayer:
         layer = self.layers[index]
         assert isinstance(layer, CompressiveLayer)

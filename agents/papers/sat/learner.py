@@ -20,7 +20,7 @@ from memenvs.agents.papers.sat.config import AllocationConfig
 from memenvs.agents.papers.sat.model import BalletModel, QueryModel
 from memenvs.agents.papers.sat.picture_model import PictureModel
 from memenvs.checks import choices_for
-from memenvs.query_task import Episodes, QueryBatch, QueryTask, Split
+from memenvs.query_task import Episodes, PictureTask, QueryBatch, Split
 from memenvs.retention import strategy_numbers
 
 REWARD_SCALE = 100.0
@@ -240,7 +240,7 @@ class SATPrediction(PredictionModel):
             check_text_encoder(self.encoder, saved["features_dim"], saved["fingerprint"], where)
 
 
-def make_prediction(task: QueryTask, settings: Mapping[str, Any]) -> SATPrediction:
+def make_prediction(task: PictureTask, settings: Mapping[str, Any]) -> SATPrediction:
     """Make the prediction model of a task: a `BalletModel` for frames, else a `PictureModel`.
 
     Args:

@@ -25,7 +25,7 @@ from memenvs.agents.memory.reader import MemoryReader
 from memenvs.agents.memory.tokens import Tokens
 from memenvs.agents.papers.sat.config import PictureModelConfig
 from memenvs.agents.papers.sat.model import SHARPNESS, Prediction, QueryModel, ReaderInputs
-from memenvs.query_task import QueryBatch, QueryTask
+from memenvs.query_task import PictureTask, QueryBatch
 
 CONVOLVED_AT_ONCE = 256
 """Views that are convolved at once where a task has drawn many."""
@@ -70,7 +70,7 @@ class PictureModel(QueryModel[PictureModelConfig]):
     hint = "place"
     times: Tensor
 
-    def __init__(self, task: QueryTask, config: PictureModelConfig | None = None, **settings: Any) -> None:
+    def __init__(self, task: PictureTask, config: PictureModelConfig | None = None, **settings: Any) -> None:
         super().__init__(task, config, **settings)
         config = self.config
         if config.uses_moves and task.move_vectors is None:

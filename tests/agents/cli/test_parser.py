@@ -135,7 +135,6 @@ def test_outputs_are_checked_before_anything_else(tmp_path: Path, capsys: pytest
         (["trajectories", run, "--out"], "file"),
         (["record", run, "--out"], "file"),
         (["study", run, "--draw"], "folder"),
-        (["ask", run, "--page"], "file"),
     ):
         for name, problem in (
             ("file/in/it", "file' is no folder"),

@@ -292,10 +292,6 @@ def test_number_of_vectors():
         memory = make(name)
         vectors, mask = memory.vectors(memory(steps(120))[1])
         assert vectors.shape == (1, 4 + 2 * (8 + 4 + long_term), 8), name
-        assert (
-            memory.vector_parts
-            == 2 * (long_term * ["long_term"] + 4 * ["compressed1"] + 8 * ["memory"]) + ["outputs"] * 4
-        )
         assert mask.all() or name == "ct-log"  # a level that has just merged has room
     memory = make("ml-ct-lt")
     assert memory.vectors(memory(steps(61))[1])[1].sum() == 1 + 2 * (4 + 2 + 1 + 1)  # one step of the new block

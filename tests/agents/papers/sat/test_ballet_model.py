@@ -14,14 +14,16 @@ from torch.nn import functional
 from memenvs.agents.memory.place_codes import PlaceCode, sinusoid
 from memenvs.agents.memory.reader import MemoryLayer
 from memenvs.agents.papers.sat.model import BalletModel, slots_by_place
-from memenvs.query_task import QueryBatch, QueryTask, make_query_task
+from memenvs.query_task import PictureTask, QueryBatch, make_query_task
 from memenvs.retention import STRATEGIES, retained
 from memenvs.room_ballet.dances import PERFORMANCE_CELLS
 from memenvs.room_ballet.frames import frame_table
 
 
-def task(name: str, **settings: Any) -> QueryTask:
-    return make_query_task(f"memenvs/RoomBallet-{name}-v0", settings)
+def task(name: str, **settings: Any) -> PictureTask:
+    made = make_query_task(f"memenvs/RoomBallet-{name}-v0", settings)
+    assert isinstance(made, PictureTask)
+    return made
 
 
 def model(name: str = "MVFO", seed: int = 0, **settings: Any) -> BalletModel:

@@ -13,11 +13,10 @@ from memenvs.houses.homes_config import HomesConfig, check_range
 from memenvs.houses.playable import HomeCheck
 from memenvs.houses.rendering.camera import Camera
 from memenvs.objectnav.layout import LayoutCheck
-from memenvs.objectnav.robot import TILT_MODES
 
 OBS_MODES = ("rgb", "symbolic")
 SENSORS = ("rgb", "depth", "semantic")
-GPS_FRAMES = ("trial", "layout", "episode")
+GPS_FRAMES = ("trial", "layout")
 #: More objects find no place in a home.
 MAX_NUM_OBJECTS = 1000
 
@@ -37,9 +36,8 @@ class ExtObjNavConfig(HomesConfig):
         image_size: Rows and columns of the images; None for 256 x 256. The horizontal field of view is 90 degrees. None
             in `obs_mode="symbolic"`.
         turn_deg: One turn, degrees; > 0. The paper gives 30; its code turns by 14.3239.
-        tilt_mode: "ladder" (as the paper's code) or "nominal" (pitch in steps of 30 degrees within -55 to 10).
-        gps_frame: "trial" (x ahead and y to the left of the start that is drawn for the first episode of the trial),
-            "layout" (the axes of the home, as in the paper's code) or "episode" (as "trial", from each start anew).
+        gps_frame: "trial" (x ahead and y to the left of the start that is drawn for the first episode of the trial) or
+            "layout" (the axes of the home, as in the paper's code).
         compass: True adds `compass`, cosine and sine of the heading in `gps_frame`. The paper's robot has none.
         fixed_goal_per_trial: True gives all episodes of a trial the same goal.
         layout_pool: Number of layouts to draw from, >= 1; None for a new one each trial.
@@ -47,7 +45,8 @@ class ExtObjNavConfig(HomesConfig):
         threads: Rendering threads; 1 to 1024. Results do not depend on it.
 
     Source:
-        ReLIC, section on ExtObjNav, and its release; they differ in `turn_deg`, `tilt_mode` and `gps_frame`.
+        ReLIC, section on ExtObjNav, and its release; they differ in `turn_deg`, `gps_frame` and the tilt of the camera;
+        the tilt is that of the release.
     """
 
     num_objects: tuple[int, int] = (20, 27)
@@ -56,7 +55,6 @@ class ExtObjNavConfig(HomesConfig):
     sensors: Sequence[str] | None = None
     image_size: tuple[int, int] | None = None
     turn_deg: float = 30.0
-    tilt_mode: str = "ladder"
     gps_frame: str = "trial"
     compass: bool = False
     fixed_goal_per_trial: bool = False
@@ -66,7 +64,7 @@ class ExtObjNavConfig(HomesConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, choices in (("obs_mode", OBS_MODES), ("tilt_mode", TILT_MODES), ("gps_frame", GPS_FRAMES)):
+        for name, choices in (("obs_mode", OBS_MODES), ("gps_frame", GPS_FRAMES)):
             if getattr(self, name) not in choices:
                 raise ValueError(f"unknown {name} {getattr(self, name)!r}; choose from {list(choices)}")
         for name, default in (("sensors", ("rgb",)), ("image_size", (256, 256))):
@@ -107,7 +105,7 @@ class ExtObjNavConfig(HomesConfig):
 
     def home_check(self) -> HomeCheck:
         """Return the check of whether an object can be seen in a home."""
-        return LayoutCheck(self.num_objects, self.categories, self.tilt_mode)  # type: ignore[arg-type]
+        return LayoutCheck(self.num_objects, self.categories)  # type: ignore[arg-type]
 
 
 def category_number(value: object, argument: str = "categories") -> int:

@@ -160,7 +160,6 @@ class Finder(Rule):
         self._turn = math.radians(config.turn_deg)
         self._num_headings = round(360.0 / config.turn_deg)
         self.bits = (10.0 + math.log2(self._num_headings)) * len(config.categories or YCB_CLASSES)
-        self._keeps_frame = config.gps_frame != "episode"
         self._lens = PixelRays(ray_slopes(), np.zeros(1), CAMERA_AHEAD)
         self._large, self._large_enough = stop_areas(_STOP_DISTANCE), stop_areas(_BLOCKED_DISTANCE)
         shape = task.num_envs, len(YCB_CLASSES), _NUM_SIGHTS
@@ -185,13 +184,8 @@ class Finder(Rule):
         self._maps.forget_bounds(env_mask)
 
     def begin_episode(self, env_mask: np.ndarray) -> None:
-        """Take note that the robot is elsewhere.
-
-        Positions of earlier episodes hold unless `gps_frame` is "episode".
-        """
+        """Take note that the robot is elsewhere; positions of earlier episodes hold."""
         self._poses[env_mask] = np.nan
-        if not self._keeps_frame:
-            self.forget(env_mask)
 
     def see(self, observation: Observation) -> None:
         """Draw what is observed on the map, and keep from where objects were seen; see `Rule`."""

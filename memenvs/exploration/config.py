@@ -42,9 +42,8 @@ class ExplorationConfig(HomesConfig):
         image_size: Rows and columns of the images, (480, 640) divided by an integer k: every k-th row and column of the
             sensor. None for 48 x 64. None in `obs_mode="scan"`.
         wheel_noise: Standard deviation of the error of each wheel's rate, rad/s; >= 0. Each action draws one error a
-            wheel.
-        action_seconds: Duration of an action, s; > 0. With the defaults the standard deviation of the distance driven
-            is 2.3 cm and that of the turn 7.0 degrees (`memenvs.exploration.drive.motion_std`).
+            wheel. With the default the standard deviation of the distance driven is 2.3 cm and that of the turn 7.0
+            degrees.
         pose_source: Source of the observed pose: "truth", or "dead_reckoning", which integrates commanded motions.
         collision_known: Whether dead reckoning leaves out steps that collide. In these the robot does not move.
         max_episode_steps: Steps after which an episode is truncated; 1 to 1,000,000.
@@ -63,7 +62,6 @@ class ExplorationConfig(HomesConfig):
     modalities: tuple[str, ...] | None = None
     image_size: tuple[int, int] | None = None
     wheel_noise: float = 0.5
-    action_seconds: float = 1.0
     pose_source: Literal["truth", "dead_reckoning"] = "truth"
     collision_known: bool = False
     max_episode_steps: int = 500
@@ -86,8 +84,6 @@ class ExplorationConfig(HomesConfig):
             object.__setattr__(self, "image_size", size)
         if self.wheel_noise < 0:
             raise ValueError(f"wheel_noise must be at least 0 rad/s, got {self.wheel_noise}")
-        if self.action_seconds <= 0:
-            raise ValueError(f"action_seconds must be above 0 s, got {self.action_seconds}")
         if self.collision_known and self.pose_source == "truth":
             raise ValueError("collision_known must be False with pose_source 'truth', got True")
         if self.pose_source != "truth" and "pose" not in (self.modalities or ()):

@@ -282,20 +282,6 @@ def test_noise_follows_from_the_seed_of_the_episode():
         assert math.remainder(info["pose"][2] - heading, 2 * math.pi) == pytest.approx(0.0, abs=1e-5)
 
 
-def test_noise_grows_with_the_duration_of_actions():
-    def spread(seconds: float) -> float:
-        env = make_toy(wheel_noise=0.5, action_seconds=seconds)
-        headings = []
-        for seed in range(200):
-            env.reset(seed=seed, options={"start": (4.0, 2.0, 0.0)})
-            pose = env.step(LEFT)[0]["pose"]
-            headings.append(pose[2])
-        return float(np.std(headings))
-
-    assert spread(1.0) == pytest.approx(math.radians(7.02), rel=0.2)  # 4 standard errors
-    assert spread(0.25) == pytest.approx(math.radians(1.76), rel=0.2)
-
-
 def test_position_of_the_camera():
     """A wall of boxes 3 m ahead of the camera: 0.164 m ahead of the axis and 1.061 m above the floor."""
     world = ToyWorld((20.0, 20.0), (("wall", (13.264, 10.0, 1.35), (0.1, 9.0, 1.35)),))
@@ -358,7 +344,6 @@ def test_bad_settings():
         ({"image_size": (48, 48)}, ValueError, "image_size must be"),
         ({"image_size": (24, 32), "obs_mode": "scan"}, ValueError, "image_size must be None in obs_mode 'scan'"),
         ({"wheel_noise": -0.1}, ValueError, "wheel_noise must be at least 0 rad/s, got -0.1"),
-        ({"action_seconds": 0.0}, ValueError, "action_seconds must be above 0 s, got 0.0"),
         ({"pose_source": "gps"}, ValueError, "unknown pose_source 'gps'; choose from"),
         ({"collision_known": True}, ValueError, "collision_known must be False with pose_source 'truth'"),
         (

@@ -26,7 +26,7 @@ from memenvs.data import find_asset_sizes
 from memenvs.houses.classes import CLASS_INDEX, MATERIAL_INDEX
 from memenvs.houses.home_file import read_house
 from memenvs.houses.house import BOX, Colour, Door, Finish, House, Room, ShapeBuilder, points_in_polygon, polygon_area
-from memenvs.houses.procthor.asset_builder import WHITE
+from memenvs.houses.procthor.asset_model import WHITE
 from memenvs.houses.procthor.asset_sizes import Asset, AssetFinder, AssetSizes, check_unknown_assets
 from memenvs.houses.procthor.assets import ROOM_TYPES, surface_finish
 from memenvs.houses.procthor.objects import MAX_COORDINATE, add_objects, read_objects

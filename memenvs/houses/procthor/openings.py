@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from memenvs.houses.house import Colour, Door, Finish, ShapeBuilder
 from memenvs.houses.procthor.asset_model import DARK_METAL, WHITE, AssetModel
-from memenvs.houses.procthor.walls import Hole, WallGap, WallSide
+from memenvs.houses.procthor.walls import Hole, WallSide, door_between
 from memenvs.json_records import Field
 
 DOOR_FRAME = 0.05  # m; width of a door's frame inside its hole
@@ -76,18 +77,8 @@ def read_door(field: Field, hole: Hole, room_index: dict[str, int]) -> Door:
     walls = [wall.text() for key in ("wall0", "wall1") if (wall := field.get(key)) is not None]
     if first == second or any("exterior" in wall for wall in walls):
         second = -1
-    (x0, y0), (x1, y1) = hole.start, hole.end
-    width = math.dist(hole.start, hole.end) - 2 * DOOR_FRAME
-    centre = ((x0 + x1) / 2, (y0 + y1) / 2)
-    return Door((first, second), centre, width, hole.high - DOOR_FRAME, math.atan2(y1 - y0, x1 - x0))
-
-
-def gap_as_door(gap: WallGap) -> Door:
-    """Return a stretch without a wall as a door as high as the missing wall."""
-    (x0, y0), (x1, y1) = gap.start, gap.end
-    centre = ((x0 + x1) / 2, (y0 + y1) / 2)
-    yaw = math.atan2(y1 - y0, x1 - x0)
-    return Door(gap.rooms, centre, math.dist(gap.start, gap.end), gap.height, yaw)
+    opening = door_between(hole.start, hole.end, (first, second))
+    return replace(opening, width=opening.width - 2 * DOOR_FRAME, height=hole.high - DOOR_FRAME)
 
 
 def _make_model(hole: Hole, name: str, colour: Colour) -> AssetModel:

@@ -64,7 +64,7 @@ HOME_CACHE_SIZE = 256
 
 
 @dataclass(eq=False)
-class EpisodeState:
+class ExplorationState:
     """State of N environments, but for the poses of the robots, which the simulator has.
 
     Attributes:
@@ -100,7 +100,7 @@ class EpisodeState:
     cost_maps: list[tuple[tuple, np.ndarray] | None]
 
     @classmethod
-    def of(cls, num_envs: int) -> EpisodeState:
+    def of(cls, num_envs: int) -> ExplorationState:
         """Make the state of environments that have not begun."""
         flags, counts = partial(np.zeros, dtype=bool), partial(np.zeros, dtype=np.int64)
         return cls(
@@ -243,7 +243,7 @@ class Exploration(BatchTask):
         rendered = [RENDERED[name] for name in config.modalities or () if name in RENDERED]
         self._images = empty_images(num_envs, self._camera, rendered)
         self._wheel_std = WHEEL_RADIUS * config.wheel_noise  # m; an action takes one second
-        self.state = EpisodeState.of(num_envs)
+        self.state = ExplorationState.of(num_envs)
         self._scene_id = np.full(num_envs, "", object)  # of any length
         # Poses of the episode for `render`: those after step t are in row t.
         self._trail = np.zeros((config.max_episode_steps + 1, num_envs, 3))

@@ -50,7 +50,7 @@ _START_PITCH = float(pitch_of(np.array(START_TILT_DEG)))
 
 
 @dataclass(eq=False)
-class EpisodeState:
+class ObjectNavState:
     """State of N environments, but for the poses of the robots, which the simulator has.
 
     Attributes:
@@ -86,7 +86,7 @@ class EpisodeState:
     first_step: np.ndarray
 
     @classmethod
-    def of(cls, num_envs: int) -> EpisodeState:
+    def of(cls, num_envs: int) -> ObjectNavState:
         """Make the state of environments that have not begun."""
         number, count = partial(np.zeros, num_envs), partial(np.zeros, num_envs, np.int64)
         return cls(
@@ -229,7 +229,7 @@ class ExtObjNav(BatchTask):
         if config.image_size is None:
             depth = np.zeros((num_envs, camera.height, camera.width, 1), np.float32)
             self._symbolic_images = np.zeros(depth.shape[:3], np.uint8), depth
-        self.state = EpisodeState.of(num_envs)
+        self.state = ObjectNavState.of(num_envs)
         # Ring buffer of poses for `render`: those after step t are row t modulo the number of rows.
         self._trail = np.zeros((config.max_episode_steps + 1, num_envs, 3))
         self._steps = 0

@@ -17,12 +17,11 @@ from memenvs.vln.cvdn import CVDN
 from memenvs.vln.graph import HALF_HFOV, VIEW_STEP, Graphs
 from memenvs.vln.metrics import score
 from memenvs.vln.r2r import R2R
-from memenvs.vln.worlds.make import make_graph_world
 from memenvs.vln.worlds.mp3d import cvdn_training_texts, find_file, load_cvdn, load_r2r
 from memenvs.vln.worlds.mp3d_graphs import read_scans
 from tests.side_files import put_side_files
 from tests.vln.random_agent import exact_expectation
-from tests.vln.toys import NDH, POSITIONS, connectivity, write_data, write_json
+from tests.vln.toys import NDH, POSITIONS, connectivity, shortest_path, write_data, write_json
 from tests.vln.toys import R2R as RECORDS
 
 needs_data = pytest.mark.skipif(
@@ -196,7 +195,7 @@ def test_broken_files(tmp_path):
         folder = write_data(tmp_path / str(number))
         write_json(folder / name, document, zipped=name.endswith(".gz"))
         with pytest.raises(ValueError, match=message):
-            make_graph_world("mp3d", "cvdn" if "ndh" in name else "r2r", split="train", data_dir=str(folder))
+            load_cvdn(folder, "train", "mixed", "all") if "ndh" in name else load_r2r(folder, "train")
 
 
 def test_files_in_another_format(tmp_path):
@@ -302,11 +301,11 @@ def test_real_shortest_paths():
 
 def _check_shortest_paths(split: str, instructions: int, houses: int, spl: float) -> None:
     """Check metrics of shortest and of annotated paths; `spl` is that of the annotated ones, per cent."""
-    world = make_graph_world("mp3d", "r2r", split=split, data_dir=None)
+    world = load_r2r(find_vln_folder(None), split)
     assert (world.num_episodes, len(world.graphs)) == (instructions, houses)
     episodes = [world.episode(k) for k in range(world.num_episodes)]
     table = Graphs(world.graphs)
-    shortest = functools.cache(lambda house, path: world.graphs[house].shortest_path(path[0], path[-1]))
+    shortest = functools.cache(lambda house, path: shortest_path(world.graphs[house], path[0], path[-1]))
     found = score(table, episodes, [shortest(each.house, each.path) for each in episodes])
     assert (found["ne"] == 0).all()
     assert (found["sr"] == 1).all()
@@ -336,8 +335,9 @@ def test_real_texts_in_word_pieces():
     pieces = R2R(1, world="mp3d", split="val_unseen", tokenizer="wordpiece").tokenizer
     assert len(pieces.tokens) == 30_522 + 3
     lengths = {}
-    for task in ("r2r", "cvdn"):
-        world = make_graph_world("mp3d", task, split="val_unseen", data_dir=None)
+    folder = find_vln_folder(None)
+    worlds = {"r2r": load_r2r(folder, "val_unseen"), "cvdn": load_cvdn(folder, "val_unseen", "mixed", "all")}
+    for task, world in worlds.items():
         lengths[task] = np.array([len(pieces.pieces(world.episode(k).text)) for k in range(world.num_episodes)])
     assert lengths["r2r"].mean() == pytest.approx(30, abs=1.5)
     assert 0.003 < (lengths["r2r"] > 79).mean() < 0.01
@@ -347,9 +347,9 @@ def test_real_texts_in_word_pieces():
 @needs_data
 def test_real_goal_progress_of_the_shortest_path():
     for supervision, progress in (("oracle", 8.36), ("navigator", 7.99), ("mixed", 9.58)):
-        world = make_graph_world("mp3d", "cvdn", split="val_unseen", data_dir=None, supervision=supervision)
+        world = load_cvdn(find_vln_folder(None), "val_unseen", supervision, "all")
         episodes = [world.episode(k) for k in range(world.num_episodes)]
-        paths = [world.graphs[each.house].shortest_path(each.path[0], each.path[-1]) for each in episodes]
+        paths = [shortest_path(world.graphs[each.house], each.path[0], each.path[-1]) for each in episodes]
         found = score(Graphs(world.graphs), episodes, paths)
         assert len(episodes) == 907, supervision
         assert found["gp"].mean() == pytest.approx(progress, abs=0.005), supervision

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -89,9 +88,6 @@ def test_paths_in_a_table_of_several_houses(one, other):
                 k = int(table.next_candidate(np.array([first + u]), np.array([first + goal]))[0])
                 step = int(table.candidates.node[first + u, k]) - first
                 assert graph.adjacency[u, step] + dijkstra(graph, goal)[step] == pytest.approx(distance)
-                path = graph.shortest_path(u, goal)
-                assert path[1] == step
-                assert sum(graph.adjacency[v, w] for v, w in pairwise(path)) == pytest.approx(distance)
 
 
 @given(st.floats(-10, 10), st.floats(-1.5, 1.5))
@@ -165,9 +161,6 @@ def test_of_two_shortest_paths_the_one_over_the_lower_node():
     for shift in (0.0, 1e-12, -1e-12):
         corners = np.array([[0, 0, 0], [1.0 + shift, 0, 0], [0, 1.0, 0], [1, 1, 0]])
         graph = Graph("square", tuple("abcd"), corners, np.array([[0, 2], [0, 1], [2, 3], [1, 3]]))
-        assert graph.shortest_path(0, 3) == (0, 1, 3)
-        assert graph.shortest_path(3, 0) == (3, 1, 0)
-        assert graph.shortest_path(2, 2) == (2,)
         table = Graphs([graph])
         for start in (0, 3):
             slot = table.next_candidate(np.array([start]), np.array([3 - start]))[0]
@@ -176,11 +169,9 @@ def test_of_two_shortest_paths_the_one_over_the_lower_node():
 
 def test_too_many_candidates():
     star = Graph("star", tuple("abc"), np.eye(3), np.array([[0, 1], [0, 2]]))
-    with pytest.raises(ValueError, match="max_candidates must be at least 2, the neighbours of a in star, got 1"):
+    with pytest.raises(ValueError, match="viewpoint a in star must have at most 1 neighbours, got 2"):
         Graphs([star], 1)
     larger = Graph("larger", tuple("defg"), np.eye(4)[:, :3], np.array([[1, 0], [1, 2], [1, 3]]))
-    with pytest.raises(ValueError, match="max_candidates must be at least 3, the neighbours of e in larger, got 1"):
+    with pytest.raises(ValueError, match="viewpoint e in larger must have at most 1 neighbours, got 3"):
         Graphs([star, larger], 1)  # the message names the largest need of all houses
     Graphs([star, larger], 3)
-    with pytest.raises(ValueError, match="no path from a to b"):
-        Graph("apart", tuple("ab"), np.zeros((2, 3)), np.zeros((0, 2), int)).shortest_path(0, 1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from memenvs.houses.procedural.bsp_plan import draw_doorways, snap_to_grid, split_rectangle
 from memenvs.houses.procedural.floor_plan import Opening, PlanRoom, Rectangle, find_wall_segments
-from memenvs.vln.graph import Graph, argmin_first
+from memenvs.vln.graph import Graph
 
 #: Types of rooms. The room with the most doors is the hallway instead.
 ROOM_TYPES = (
@@ -169,8 +169,8 @@ def _furnish(seed: int, rooms: list[PlanRoom], doors: list[Opening], rng: np.ran
         ]
         members = [k for k, door in enumerate(doors) if number in door.rooms]  # viewpoints of the room, its doors first
         for position in _draw_viewpoints(rng, room, [positions[k] for k in members]):
-            distances = [np.hypot(*(item.position - position)) for item in room_items]
-            nearest = room_items[argmin_first(np.array(distances))]
+            distances = np.hypot(*(np.array([item.position for item in room_items]) - position).T)
+            nearest = room_items[int((distances <= distances.min() + 1e-9).argmax())]  # the first of equal ones
             members.append(len(positions))
             positions.append(position)
             viewpoint_rooms.append((number, number))

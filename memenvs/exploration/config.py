@@ -100,17 +100,17 @@ class ExplorationConfig(HomesConfig):
 
     def _class_modality(self) -> str | None:
         """The observation that shows classes; None if none does."""
-        return next((each for each in self.modalities or () if each in ("semantic", "scan_class")), None)
+        return next((name for name in self.modalities or () if name in ("semantic", "scan_class")), None)
 
     def _check_modalities(self) -> None:
-        known = MODALITIES[self.obs_mode]
-        modalities = known if self.modalities is None else self.modalities
-        for each in modalities:
-            if each not in known:
-                where = f"modalities: unknown modality {each!r} in obs_mode {self.obs_mode!r}"
-                raise ValueError(f"{where}; {choices_for(each, known)}")
+        choices = MODALITIES[self.obs_mode]
+        modalities = choices if self.modalities is None else self.modalities
+        for name in modalities:
+            if name not in choices:
+                where = f"modalities: unknown modality {name!r} in obs_mode {self.obs_mode!r}"
+                raise ValueError(f"{where}; {choices_for(name, choices)}")
         if not modalities or len(set(modalities)) < len(modalities):
-            raise ValueError(f"modalities must be None or some of {list(known)}, each once, got {self.modalities!r}")
+            raise ValueError(f"modalities must be None or some of {list(choices)}, each once, got {self.modalities!r}")
         object.__setattr__(self, "modalities", tuple(modalities))
 
 
@@ -130,9 +130,9 @@ class SearchConfig(ExplorationConfig):
         object.__setattr__(self, "targets", as_names("targets", self.targets))
         super().__post_init__()
         targets = TARGETS if self.targets is None else self.targets
-        for each in targets:
-            if each not in NYU40[1:]:
-                raise ValueError(f"unknown class {each!r} in targets; {choices_for(each, NYU40[1:])}")
+        for name in targets:
+            if name not in NYU40[1:]:
+                raise ValueError(f"unknown class {name!r} in targets; {choices_for(name, NYU40[1:])}")
         if not targets or len(set(targets)) < len(targets):
             raise ValueError(f"targets must be at least one class, each once, got {self.targets!r}")
 

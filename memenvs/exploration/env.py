@@ -131,7 +131,13 @@ class ExplorationState:
         self.counted_cells[i, :size, :size] = home.counted_cells
 
     def begin(self, i: int, start: Pose, keys: np.ndarray) -> None:
-        """Begin an episode of environment `i` at a start, x, y (m) and heading (rad), with keys of its noise, (2,)."""
+        """Begin an episode of environment `i`.
+
+        Args:
+            i: The environment.
+            start: x, y (m) and heading (rad) of the robot.
+            keys: uint64, (2,); random streams of its wheel noise and its depth noise.
+        """
         self.start[i], self.keys[:, i] = start, keys
         self.visited[i] = False
         self.estimate[i] = self.commands[i] = self.terms[i] = 0.0
@@ -387,10 +393,10 @@ class Exploration(BatchTask):
         Raises:
             RuntimeError: Before its first reset.
         """
-        found = self._home[i]
-        if found is None:
+        home = self._home[i]
+        if home is None:
             raise RuntimeError("home was called before reset")
-        return found
+        return home
 
     def _enter_cells(self, env_mask: np.ndarray) -> None:
         """Mark the cells that contain the robots in `env_mask` as visited."""

@@ -308,7 +308,7 @@ def choose_goals(
     actions: np.ndarray,
     needed: np.ndarray,
 ) -> None:
-    """Choose the way of N robots to the nearest target; without any, to the nearest cell that is not done.
+    """Choose the way of N robots to the nearest target, or cell that is not done.
 
     Args:
         maps: The maps.

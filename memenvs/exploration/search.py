@@ -29,7 +29,7 @@ _MARKER_RADIUS = 0.2  # m
 
 @dataclass(eq=False)
 class SearchState:
-    """What N environments have found of K targets, and where the oracle looked for them.
+    """Targets that N environments have found, of K, and the search of the oracle.
 
     Attributes:
         found: bool, (N, K).
@@ -214,8 +214,8 @@ class Search(Exploration):
             home = self.home(i)
             missing = self._targets[self._present[i] & ~search.found[i]].tolist()
             views = [self._scanner.view_poses(home, label) for label in missing]
-            cells = np.concatenate([np.zeros(0, np.int64), *(each.cells for each in views)])
-            targets = np.concatenate([np.zeros((0, 2)), *(each.targets for each in views)])
+            cells = np.concatenate([np.zeros(0, np.int64), *(poses.cells for poses in views)])
+            targets = np.concatenate([np.zeros((0, 2)), *(poses.targets for poses in views)])
             is_usable = ~np.isin(cells, list(search.rejected[i]))
             search.view_poses[i] = cached = key, ViewPoses(cells[is_usable], targets[is_usable])
         return cached[1]
@@ -229,11 +229,11 @@ class Search(Exploration):
             poses = path[steps]
         markers = []
         for target, step, pose in zip(self._targets.tolist(), steps.tolist(), poses, strict=True):
-            found = self._scanner.detected_object(home, pose, target) if step >= 0 else None
+            instance_found = self._scanner.detected_object(home, pose, target) if step >= 0 else None
             for instance, centre in _object_centres(home.house.shapes, target).items():
-                if instance == found:
+                if instance == instance_found:
                     markers.append(Marker(centre, GOAL_COLOUR, _MARKER_RADIUS, label=f"{NYU40[target]} {step}"))
-                elif found is None:
+                elif instance_found is None:
                     markers.append(Marker(centre, GOAL_COLOUR, _MARKER_RADIUS, is_filled=False, label=NYU40[target]))
         return tuple(markers)
 

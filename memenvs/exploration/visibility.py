@@ -247,13 +247,14 @@ class VisibilityScanner:
                 cells.append(cell)
                 headings.append(detected[nearby.argmax()])
                 widths.append(nearby.max())
-        found = np.array(cells if len(cells) >= _MIN_CELLS else [], np.int64)
-        is_clear = home.costs[found] <= _CLEAR_COST
-        kept = np.flatnonzero(is_clear if is_clear.any() else np.ones(len(found), bool))
+        candidates = np.array(cells if len(cells) >= _MIN_CELLS else [], np.int64)
+        is_clear = home.costs[candidates] <= _CLEAR_COST
+        kept = np.flatnonzero(is_clear if is_clear.any() else np.ones(len(candidates), bool))
         width = np.array(widths)[kept]
         kept = kept[2 * width >= width.max(initial=0)]
         ahead = np.array(headings)[kept]
-        return ViewPoses(found[kept], home.navmap.points(found[kept]) + np.stack([np.cos(ahead), np.sin(ahead)], 1))
+        kept_cells = candidates[kept]
+        return ViewPoses(kept_cells, home.navmap.points(kept_cells) + np.stack([np.cos(ahead), np.sin(ahead)], 1))
 
     def _is_detected(self, position: np.ndarray, heading: float, label: int) -> bool:
         """True if a label is detected from a pose."""

@@ -76,7 +76,7 @@ class ExtObjNavConfig(HomesConfig):
         if self.sensors is not None:
             sensors = self.sensors
             is_list = isinstance(sensors, (list, tuple))
-            if not is_list or not sensors or any(sensors.count(each) > 1 or each not in SENSORS for each in sensors):
+            if not is_list or not sensors or any(sensors.count(name) > 1 or name not in SENSORS for name in sensors):
                 raise ValueError(f"sensors must be a list of some of {list(SENSORS)}, each once, got {sensors!r}")
             object.__setattr__(self, "sensors", tuple(sensors))
         if self.image_size is not None:
@@ -86,12 +86,12 @@ class ExtObjNavConfig(HomesConfig):
             except ValueError as error:
                 raise ValueError(f"image_size: {error}") from None
             object.__setattr__(self, "image_size", (height, width))
-        given = range(len(YCB_CLASSES)) if self.categories is None else self.categories
-        if not isinstance(given, (list, tuple, range)) or not given:
-            raise ValueError(f"categories must be None or a list of at least one name or number, got {given!r}")
-        categories = sorted(category_number(value) for value in given)
+        listed = range(len(YCB_CLASSES)) if self.categories is None else self.categories
+        if not isinstance(listed, (list, tuple, range)) or not listed:
+            raise ValueError(f"categories must be None or a list of at least one name or number, got {listed!r}")
+        categories = sorted(category_number(value) for value in listed)
         if len(set(categories)) < len(categories):
-            raise ValueError(f"categories must have each category once, got {given!r}")
+            raise ValueError(f"categories must have each category once, got {listed!r}")
         object.__setattr__(self, "categories", tuple(categories))
         is_number = isinstance(self.turn_deg, (int, float, np.number)) and not isinstance(self.turn_deg, bool)
         if not is_number or not 0 < self.turn_deg <= 180:

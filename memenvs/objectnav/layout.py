@@ -69,9 +69,9 @@ class Layout:
         self.house = house
         self.navmap = home.navmap
         self.scene = home.make_scene(house)
-        self.category = np.array([each.category for each in objects], np.int64)
-        self.position = np.array([each.position for each in objects], np.float64).reshape(-1, 3)
-        self.instance = np.array([each.instance for each in objects], np.int64)
+        self.category = np.array([placed.category for placed in objects], np.int64)
+        self.position = np.array([placed.position for placed in objects], np.float64).reshape(-1, 3)
+        self.instance = np.array([placed.instance for placed in objects], np.int64)
         self.viewpoints = viewpoints
         self.goals = goal_categories(self.category)
         self.targets = {int(goal): self._targets(goal) for goal in self.goals}
@@ -174,11 +174,11 @@ def make_layout(
     home_index = number % len(world) if home_index is None else home_index
     home = world.home(home_index)
     for house, placed in _placements(world, home, number, count_range, categories):
-        viewpoints = [home.find_viewpoints(house, each) for each in placed]
+        viewpoints = [home.find_viewpoints(house, item) for item in placed]
         view_cells = _find_view_cells(home, home.make_scene(house), placed, viewpoints, counter)
         visible = np.flatnonzero(view_cells >= 0)
         objects = tuple(placed[k] for k in visible)
-        if len(goal_categories(np.array([each.category for each in objects], np.int64))):
+        if len(goal_categories(np.array([item.category for item in objects], np.int64))):
             removed = np.array([placed[k].instance for k in np.flatnonzero(view_cells < 0)], np.int64)
             house = house.without(removed)
             visible_from = tuple(viewpoints[k] for k in visible)
@@ -213,9 +213,9 @@ class LayoutCheck:
         home, counter = world.home(index), PixelCounter(world.make_renderer)
         for house, placed in _placements(world, home, index, self.count_range, self.categories):
             scene = home.make_scene(house)
-            for each in placed:
-                cells = home.find_viewpoints(house, each)
-                if _find_view_cells(home, scene, (each,), [cells], counter)[0] >= 0:
+            for item in placed:
+                cells = home.find_viewpoints(house, item)
+                if _find_view_cells(home, scene, (item,), [cells], counter)[0] >= 0:
                     return
         raise ValueError(f"no visible object could be placed in house {home.house.name!r} in {MAX_ATTEMPTS} attempts")
 
@@ -239,7 +239,7 @@ def _find_view_cells(
     """Find for each object a viewpoint that passes the success test, int64 (M,); -1 where none does."""
     view_cells = np.full(len(placed), -1, np.int64)
     candidates = [
-        _candidate_cells(home, np.array(each.position), cells) for each, cells in zip(placed, viewpoints, strict=True)
+        _candidate_cells(home, np.array(item.position), cells) for item, cells in zip(placed, viewpoints, strict=True)
     ]
     pitches = pitch_of(_tilt_states())
     # Each attempt tries the next candidate of all objects that have no view cell yet.

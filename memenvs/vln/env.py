@@ -349,8 +349,8 @@ class GraphNavigation(BatchTask):
             except ValueError as error:
                 raise ValueError(f"option 'instr_id': {error}") from None
         if len(set(chosen.values())) > 1:
-            shown = ", ".join(f"{name!r} {options[name]!r} (episode {found})" for name, found in chosen.items())
-            raise ValueError(f"options {shown} do not agree")
+            choices = ", ".join(f"{name!r} {options[name]!r} (episode {number})" for name, number in chosen.items())
+            raise ValueError(f"options {choices} do not agree")
         return next(iter(chosen.values()), None)
 
     def _check_actions(self, wrong: np.ndarray, actions: np.ndarray) -> None:

@@ -236,7 +236,7 @@ class Graphs:
     @cached_property
     def viewpoints(self) -> np.ndarray:
         """object, (V,); ids."""
-        return np.array([each for graph in self.graphs for each in graph.viewpoints], object)
+        return np.array([viewpoint for graph in self.graphs for viewpoint in graph.viewpoints], object)
 
     def distance(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return shortest path lengths between nodes of the same house.

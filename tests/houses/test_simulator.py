@@ -102,13 +102,6 @@ def test_a_pickled_simulator_goes_on():
     assert pixels[0] == pixels[1]
 
 
-def test_maps_must_agree_on_their_cells():
-    simulator = make_simulator()
-    house = two_rooms()
-    with pytest.raises(ValueError, match="cell_size must be"):
-        simulator.load(0, NavigationMap(house, cell_size=0.1), Scene.from_house(house))
-
-
 def test_the_camera_is_ahead_of_the_robot():
     simulator = make_simulator(1)
     simulator.place(0, (1.0, 2.0), math.pi / 2, -0.3)

@@ -72,7 +72,7 @@ NDH = [
 
 
 def shortest_path(graph: Graph, start: int, goal: int) -> tuple[int, ...]:
-    """Shortest path as nodes, both ends included; of equally long ones that over the lower nodes."""
+    """Shortest path as nodes with both ends; of equally long ones that over lower nodes."""
     path = [start]
     while path[-1] != goal:
         total = graph.adjacency[path[-1]] + graph.distance[:, goal]

@@ -178,7 +178,7 @@ def draw_doorways(
         a, b = (group[room] for room in long_enough[k].rooms)
         if a == b and rng.random() >= extra_doors:
             continue
-        group = [a if each == b else each for each in group]
+        group = [a if number == b else number for number in group]
         openings.append(_draw_doorway(rng, long_enough[k], passages))
     return openings if len(set(group)) == 1 else None
 

@@ -40,8 +40,6 @@ class HouseConfig:
         furniture: Minimum and maximum number of pieces of furniture; a house may have fewer if they do not fit.
         passages: Probability that living areas are joined by a wide passage instead of a door; 0 to 1.
         extra_doors: Probability of a door between living areas that are connected already; 0 to 1.
-        height: Height of the walls, m; 2.4 or more.
-        wall_thickness: Thickness of inner walls, m; 0.06 to 0.2. Only the inner half of outer walls is built.
         bsp: Settings of SUNCG-style houses: floor plans by binary space partition
             (`memenvs.houses.procedural.bsp_plan`), furnished by tables of probabilities
             (`memenvs.houses.procedural.suncg_tables`), with 1 to 16 rooms; `passages` and `extra_doors` then concern
@@ -54,8 +52,6 @@ class HouseConfig:
     furniture: tuple[int, int] = (15, 40)
     passages: float = 0.5
     extra_doors: float = 0.3
-    height: float = 2.7
-    wall_thickness: float = 0.12
     bsp: BSPConfig | None = None
     name: str = "procedural"
 
@@ -75,10 +71,6 @@ class HouseConfig:
         for name in ("passages", "extra_doors"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ValueError(f"{name} must be within 0 to 1, got {getattr(self, name)}")
-        if self.height < 2.4:
-            raise ValueError(f"height must be at least 2.4 m, got {self.height}")
-        if not 0.06 <= self.wall_thickness <= 0.2:
-            raise ValueError(f"wall_thickness must be within 0.06 to 0.2 m, got {self.wall_thickness}")
 
 
 #: Houses for the tasks of the Scene Memory Transformer, in place of SUNCG's.
@@ -149,13 +141,11 @@ def _draw_wings_house(
     plan = draw_wings_plan(rng, num_rooms, area, passages=config.passages, extra_doors=config.extra_doors)
     if plan is None or not config.area[0] <= sum(room.area for room in plan.rooms) <= config.area[1]:
         return None
-    placers = _make_placers(plan, config, DOOR_DEPTH)
+    placers = _make_placers(plan, DOOR_DEPTH)
     door_leaves = open_door_leaves(rng, plan, placers)  # before furniture, which must not block them
     if not furnishing.furnish(rng, placers, config.furniture, must_be_complete=must_be_complete):
         return None
-    return build_house(
-        rng, name, plan, placers, door_leaves, height=config.height, wall_thickness=config.wall_thickness
-    )
+    return build_house(rng, name, plan, placers, door_leaves)
 
 
 def _draw_suncg_house(rng: np.random.Generator, name: str, config: HouseConfig, bsp: BSPConfig) -> House | None:
@@ -165,22 +155,18 @@ def _draw_suncg_house(rng: np.random.Generator, name: str, config: HouseConfig, 
     )
     if plan is None:
         return None
-    placers = _make_placers(plan, config, suncg_furnishing.DOOR_DEPTH)
+    placers = _make_placers(plan, suncg_furnishing.DOOR_DEPTH)
     suncg_furnishing.furnish(rng, placers, draw_style(rng))
     if not suncg_furnishing.has_target(placers):
         return None
     door_leaves: dict[int, DoorLeaf] = {}  # doorways are empty
-    house = build_house(
-        rng, name, plan, placers, door_leaves, height=config.height, wall_thickness=config.wall_thickness
-    )
+    house = build_house(rng, name, plan, placers, door_leaves)
     return house if count_furniture(house) <= config.furniture[1] else None
 
 
-def _make_placers(plan: FloorPlan, config: HouseConfig, door_depth: float) -> list[RoomPlacer]:
+def _make_placers(plan: FloorPlan, door_depth: float) -> list[RoomPlacer]:
     """Make one placer for each room, with the openings (doors and passages) of its walls."""
     return [
-        RoomPlacer(
-            room, [opening for opening in plan.openings if k in opening.rooms], config.wall_thickness, door_depth
-        )
+        RoomPlacer(room, [opening for opening in plan.openings if k in opening.rooms], door_depth)
         for k, room in enumerate(plan.rooms)
     ]

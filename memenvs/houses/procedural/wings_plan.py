@@ -258,7 +258,7 @@ def _add_openings(
                 continue
         else:
             plan_cost = max(plan_cost, cost)
-            group = [group[a] if each == group[b] else each for each in group]
+            group = [group[a] if number == group[b] else number for number in group]
         num_doors[a] += 1
         num_doors[b] += 1
         openings.append(_draw_doorway(rng, wall, (rooms[a].type, rooms[b].type), passages))

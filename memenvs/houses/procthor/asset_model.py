@@ -94,7 +94,12 @@ class AssetModel(ObjectModel):
         return next((height for height in self.support_heights if low <= height <= high), default)
 
     def shade(self, factor: float, material: str | None = None) -> Finish:
-        """The asset's finish, or that of another material, its colour times a factor: darker below 1, lighter above."""
+        """The asset's finish with its colour times a factor: darker below 1, lighter above.
+
+        Args:
+            factor: > 0.
+            material: Another material; None for the asset's own.
+        """
         red, green, blue = (min(255, round(channel * factor)) for channel in self.finish.colour)
         return Finish(material or self.finish.material, (red, green, blue))
 

@@ -234,11 +234,11 @@ def _check_extent(field: Field, rooms: Sequence[Room]) -> None:
 
 def _open_sides(house: Field, rooms: Sequence[Room], height: float) -> Iterator[WallSide]:
     """Sides where Holodeck leaves a wall out between two rooms; ProcTHOR marks such walls as empty instead."""
-    found = house.get("open_walls")
-    if found is None or not isinstance(found.value, dict):  # Holodeck writes an empty list where there are none
+    open_walls = house.get("open_walls")
+    if open_walls is None or not isinstance(open_walls.value, dict):  # Holodeck writes an empty list for none
         return
-    for segment in found.optional_items("segments", MAX_WALLS):
-        ends = [[each.number(MAX_COORDINATE) for each in corner.items(2, 2)] for corner in segment.items(2, 2)]
+    for segment in open_walls.optional_items("segments", MAX_WALLS):
+        ends = [[part.number(MAX_COORDINATE) for part in corner.items(2, 2)] for corner in segment.items(2, 2)]
         (x0, y0), (x1, y1) = ends
         length = math.dist(*ends)
         if length < TOLERANCE:

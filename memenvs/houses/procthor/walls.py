@@ -267,8 +267,8 @@ def _make_stretch(line: _WallLine, start: float, end: float, present: Sequence[W
     height = max(side.height for side in present)
     if any(side.empty for side in present):
         return _Stretch(start, end, height, None, None, rooms)
-    known = left or right or present[0]  # the outside of a wall is never seen: it gets the finish of the inside
-    return _Stretch(start, end, height, (left or known).finish, (right or known).finish, rooms)
+    visible = left or right or present[0]  # the outside of a wall is never seen: it gets the finish of the inside
+    return _Stretch(start, end, height, (left or visible).finish, (right or visible).finish, rooms)
 
 
 def _add_boxes(

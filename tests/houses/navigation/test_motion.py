@@ -17,7 +17,7 @@ def plain_slide(navmap: NavigationMap, start: np.ndarray, step: np.ndarray) -> t
     position, is_blocked = start.copy(), False
     for _ in range(parts):
         for axis in np.eye(2) * step / parts:
-            if navmap.is_navigable((position + axis)[None])[0]:
+            if navmap.islands((position + axis)[None])[0] >= 0:
                 position = position + axis
             else:
                 is_blocked = True

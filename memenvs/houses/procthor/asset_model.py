@@ -62,16 +62,6 @@ class AssetModel(ObjectModel):
         """Half the width, half the depth, and the height, m."""
         return self.width / 2, self.depth / 2, self.height
 
-    @property
-    def x_span(self) -> Span:
-        """Extents of the whole width, m."""
-        return self.x_part(1.0)
-
-    @property
-    def y_span(self) -> Span:
-        """Extents of the whole depth, m."""
-        return self.y_part(1.0)
-
     def x_part(self, fraction: float) -> Span:
         """Extents of a fraction of the width, in its centre, m."""
         return -fraction * (self.width / 2), fraction * (self.width / 2)
@@ -79,10 +69,6 @@ class AssetModel(ObjectModel):
     def y_part(self, fraction: float) -> Span:
         """Extents of a fraction of the depth, in its centre, m."""
         return -fraction * (self.depth / 2), fraction * (self.depth / 2)
-
-    def x_inside(self, rim: float) -> Span:
-        """Extents of the width without a rim at both sides, m."""
-        return -self.width / 2 + rim, self.width / 2 - rim
 
     def x_sides(self, rim: float) -> tuple[Span, Span]:
         """Extents of a rim at the left and at the right, m."""

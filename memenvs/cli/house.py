@@ -20,7 +20,7 @@ from memenvs.houses.homes_config import HomesConfig
 from memenvs.houses.house import House
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.playable import find_unplayable
-from memenvs.houses.procedural.generator import SUNCG_STYLE, HouseConfig, count_furniture, procedural_house
+from memenvs.houses.procedural.generator import count_furniture, procedural_house, suncg_house
 from memenvs.houses.procthor.loader import count_procthor, load_procthor
 from memenvs.json_records import format_json
 from memenvs.progress import progress_bar
@@ -157,4 +157,4 @@ def _load_house(arguments: argparse.Namespace) -> House:
                 unknown_assets=arguments.unknown_assets or "class",
             )
     refuse_options(arguments, ("index", "asset_sizes", "unknown_assets"), "goes with --file and not with --seed")
-    return procedural_house(arguments.seed, SUNCG_STYLE if arguments.world == "suncg_style" else HouseConfig())
+    return (suncg_house if arguments.world == "suncg_style" else procedural_house)(arguments.seed)

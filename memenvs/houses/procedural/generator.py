@@ -61,7 +61,9 @@ class HouseConfig:
 
 
 def procedural_house(seed: int, config: HouseConfig = HouseConfig()) -> House:
-    """Generate the house of a seed, with wings along hallways, furnished by the programs of its rooms.
+    """Generate the house of a seed.
+
+    It has wings along hallways, and is furnished by the programs of its rooms.
 
     Args:
         seed: Number of the house; >= 0.
@@ -83,9 +85,9 @@ def procedural_house(seed: int, config: HouseConfig = HouseConfig()) -> House:
 
 
 def suncg_house(seed: int) -> House:
-    """Generate the house of a seed for the tasks of the Scene Memory Transformer, in place of SUNCG's.
+    """Generate the house of a seed in the style of SUNCG's.
 
-    It has a floor plan by binary space partition (`memenvs.houses.procedural.bsp_plan`) and is furnished by tables of
+    It is for the tasks of the Scene Memory Transformer. It has a floor plan by binary space partition (`memenvs.houses.procedural.bsp_plan`) and is furnished by tables of
     probabilities (`memenvs.houses.procedural.suncg_tables`). Arguments, result and errors are those of
     `procedural_house`.
     """

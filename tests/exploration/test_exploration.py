@@ -256,7 +256,7 @@ def test_path_does_not_depend_on_observations():
         poses, observations = rollout(Search, **kwargs)
         assert (poses == expected_poses).all()
         for name in set(observations[0]) & set(expected[0]) - {"pose"}:
-            left, right = np.array([each[name] for each in observations]), np.array([each[name] for each in expected])
+            left, right = np.array([step[name] for step in observations]), np.array([step[name] for step in expected])
             if "image_size" not in kwargs:
                 assert (left == right).all()
             elif name == "semantic":
@@ -295,8 +295,8 @@ def test_position_of_the_camera():
 
 
 def test_dead_reckoning_with_and_without_collisions():
-    for known, x in ((False, 0.5), (True, 0.0)):
-        env = make_toy(pose_source="dead_reckoning", collision_known=known)
+    for is_known, x in ((False, 0.5), (True, 0.0)):
+        env = make_toy(pose_source="dead_reckoning", collision_known=is_known)
         env.reset(seed=0, options={"start": (7.6, 2.0, 0.0)})
         observation, *_, info = take_actions(env, FORWARD, FORWARD)
         assert info["collisions"] == 2

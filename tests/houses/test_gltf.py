@@ -88,9 +88,9 @@ def test_a_node_for_every_instance(scene, house):
 
 
 def test_classes(scene):
-    found = {mesh.metadata["semantic_class"]: mesh.metadata["semantic_id"] for mesh in scene.geometry.values()}
-    assert set(found) == {"wall", "floor", "ceiling", "dining_table", "bin", "plant"}
-    assert all(CLASSES[number] == name for name, number in found.items())
+    numbers = {mesh.metadata["semantic_class"]: mesh.metadata["semantic_id"] for mesh in scene.geometry.values()}
+    assert set(numbers) == {"wall", "floor", "ceiling", "dining_table", "bin", "plant"}
+    assert all(CLASSES[number] == name for name, number in numbers.items())
 
 
 def test_areas_and_volumes(scene):

@@ -94,11 +94,11 @@ def test_a_pickled_simulator_goes_on():
     navmap = NavigationMap(two_rooms(3.0))
     simulator.set_goals(0, navmap.distance_field(navmap.cells(np.array([[4.0, 3.0]]))))
     again = pickle.loads(pickle.dumps(simulator))
-    for each in (simulator, again):
-        each.forward(np.ones(3, bool), 0.25)
+    for one in (simulator, again):
+        one.forward(np.ones(3, bool), 0.25)
     assert np.array_equal(simulator.pose, again.pose)
     assert np.array_equal(simulator.geodesic_distances(), again.geodesic_distances())
-    pixels = [each.count_pixels(np.ones(3, bool), np.ones((3, 1), int)).tolist() for each in (simulator, again)]
+    pixels = [one.count_pixels(np.ones(3, bool), np.ones((3, 1), int)).tolist() for one in (simulator, again)]
     assert pixels[0] == pixels[1]
 
 

@@ -223,19 +223,19 @@ def test_layouts_equal_the_reference():
     layout = make_layout(world, number, count_range=(9, 12), categories=categories, counter=PixelCounter())
     house, placed = world.place_objects(home.house, np.random.default_rng(number), (9, 12), categories)
     scene, expected = Scene.from_house(house), {}
-    for each in placed:
-        viewpoints = find_viewpoints(home.navmap, house.shapes, np.array(each.position), each.instance)
-        cell = reference_view_cell(home.navmap, scene, each.position, each.instance, viewpoints)
+    for item in placed:
+        viewpoints = find_viewpoints(home.navmap, house.shapes, np.array(item.position), item.instance)
+        cell = reference_view_cell(home.navmap, scene, item.position, item.instance, viewpoints)
         if cell >= 0:
-            expected[each.instance] = (each.category, cell, viewpoints.tolist())
+            expected[item.instance] = (item.category, cell, viewpoints.tolist())
     columns = zip(layout.category.tolist(), layout._view_cells.tolist(), layout.viewpoints, strict=True)
-    found = {
+    columns_of = {
         key: (category, cell, cells.tolist())
         for key, (category, cell, cells) in zip(layout.instance, columns, strict=True)
     }
-    assert found == expected
+    assert columns_of == expected
     assert set(layout.house.shapes.instance) == set(house.shapes.instance) - {
-        each.instance for each in placed if each.instance not in expected
+        item.instance for item in placed if item.instance not in expected
     }
     assert (layout.number, layout.home_index) == (4, 4)
     LayoutCheck((9, 12), categories)(world, 4)

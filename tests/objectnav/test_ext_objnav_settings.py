@@ -48,8 +48,8 @@ def test_gps_from_the_start_of_the_trial():
             assert abs(ahead) + abs(left) > 0
         alone, _ = env.reset(seed=0, options={"trial": trial, "episode_index": 2})
         assert alone["gps"].tolist() == observation["gps"].tolist()
-        given, _ = env.reset(seed=0, options={"trial": trial, "start": info["start"]})  # moves the robot alone
-        assert given["gps"].tolist() == observation["gps"].tolist()
+        moved, _ = env.reset(seed=0, options={"trial": trial, "start": info["start"]})  # moves the robot alone
+        assert moved["gps"].tolist() == observation["gps"].tolist()
     assert len(frames) == 3
 
 

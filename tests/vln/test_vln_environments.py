@@ -181,8 +181,8 @@ def test_supervisions(make):
         ("mixed", ("aebcd", "cbe")),
     ):
         task = make("CVDN", supervision=supervision).unwrapped.task
-        found = tuple("".join("abcde"[node] for node in task.world.episode(number).path) for number in range(2))
-        assert found == paths, supervision
+        read = tuple("".join("abcde"[node] for node in task.world.episode(number).path) for number in range(2))
+        assert read == paths, supervision
 
 
 def test_one_pass_by_number_visits_every_instruction(make):

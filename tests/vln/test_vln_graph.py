@@ -29,7 +29,7 @@ def graphs(draw: st.DrawFn, most: int = 9) -> Graph:
 
 def reference_candidates(graph: Graph, u: int) -> tuple[list[int], list[int]]:
     """Neighbours in the order in which views 0 to 35 show them, and the nearest view of each."""
-    found: list[int] = []
+    order: list[int] = []
     views = []
     neighbours = [v if w == u else w for v, w in graph.edges.tolist() if u in (v, w)]
     offset = {v: graph.position[v] - graph.position[u] for v in neighbours}
@@ -38,11 +38,11 @@ def reference_candidates(graph: Graph, u: int) -> tuple[list[int], list[int]]:
     for ahead, up in VIEWS:
         visible = [v for v in neighbours if angle_between(heading[v], ahead) <= HALF_HFOV]
         visible.sort(key=lambda v: math.hypot(angle_between(heading[v], ahead), elevation[v] - up))
-        found += [v for v in visible if v not in found]
-    for v in found:
+        order += [v for v in visible if v not in order]
+    for v in order:
         costs = [math.hypot(angle_between(heading[v], ahead), elevation[v] - up) for ahead, up in VIEWS]
         views.append(costs.index(min(costs)))
-    return found, views
+    return order, views
 
 
 @settings(max_examples=60, deadline=None)
@@ -58,13 +58,13 @@ def test_distances_equal_dijkstra(graph):
 def test_candidates_equal_the_reference(graph):
     candidates = graph.candidates
     for u in range(len(graph)):
-        found, views = reference_candidates(graph, u)
-        count = len(found)
-        assert candidates.node[u, :count].tolist() == found
+        order, views = reference_candidates(graph, u)
+        count = len(order)
+        assert candidates.node[u, :count].tolist() == order
         assert candidates.view[u, :count].tolist() == views
         assert (candidates.node[u, count:] == -1).all()
         assert np.isinf(candidates.length[u, count:]).all()
-        for k, v in enumerate(found):
+        for k, v in enumerate(order):
             assert candidates.length[u, k] == pytest.approx(math.dist(graph.position[u], graph.position[v]))
             x, y, z = graph.position[v] - graph.position[u]
             direction = np.array([math.sin(candidates.heading[u, k]), math.cos(candidates.heading[u, k])]) * math.hypot(

@@ -53,8 +53,8 @@ def test_steering_tries_all_turns():
         )
         gains = here - np.array(there)
         best = np.argmax(gains - TURN_COST * abs(turns))
-        found, gain = navmap.steer(field, position, heading, turn, 0.25)
-        assert (found, round(gain, 9)) == (turns[best], round(gains[best], 9))
+        turned, gain = navmap.steer(field, position, heading, turn, 0.25)
+        assert (turned, round(gain, 9)) == (turns[best], round(gains[best], 9))
 
 
 def plain_arc_is_free(navmap: NavigationMap, pose: tuple[float, float, float], distance: float, turn: float) -> bool:

@@ -163,20 +163,20 @@ def test_no_distance_is_below_the_straight_line():
             cells = np.flatnonzero(np.isfinite(field))
             points = np.concatenate([navmap.points(cells), navmap.random_points(rng, 500)])
             straight = np.linalg.norm(points[:, None] - navmap.points(goals)[None], axis=2).min(1)
-            found = navmap.distances(field, points)
-            assert (found >= straight - 1e-9).all()
+            distances = navmap.distances(field, points)
+            assert (distances >= straight - 1e-9).all()
             assert (field[cells] < straight[: len(cells)] - 0.002).any()  # what is raised
             higher = field[cells] > straight[: len(cells)] + 1e-6
-            assert np.allclose(found[: len(cells)][higher], field[cells][higher], atol=1e-5)  # nothing else is
+            assert np.allclose(distances[: len(cells)][higher], field[cells][higher], atol=1e-5)  # nothing else is
 
 
 def test_field_of_several_goals_is_the_smallest_of_each():
     navmap = NavigationMap(cluttered(1))
     goals = navmap.cells(navmap.random_points(np.random.default_rng(3), 5))
-    each = np.min([navmap.distance_field(goal[None]) for goal in goals], axis=0)
+    smallest = np.min([navmap.distance_field(goal[None]) for goal in goals], axis=0)
     together = navmap.distance_field(goals)
-    known = np.isfinite(each)
-    assert np.abs(together[known] - each[known]).max() < 0.03
+    is_reached = np.isfinite(smallest)
+    assert np.abs(together[is_reached] - smallest[is_reached]).max() < 0.03
 
 
 def test_field_refuses_blocked_goals():

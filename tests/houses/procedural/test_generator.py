@@ -93,8 +93,8 @@ def test_rooms_can_be_recognised_by_their_furniture():
         for room in house.rooms:
             low, high = room.polygon.min(0), room.polygon.max(0)
             inside = ((house.shapes.centre[:, :2] > low) & (house.shapes.centre[:, :2] < high)).all(1)
-            found = {class_of(house, row) for row in np.flatnonzero(inside)}
-            assert required[room.type] <= found, (house.name, room.type)
+            classes = {class_of(house, row) for row in np.flatnonzero(inside)}
+            assert required[room.type] <= classes, (house.name, room.type)
 
 
 def test_doors_are_wide_enough_and_inside_shared_walls():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +11,7 @@ from typing import ClassVar, NamedTuple
 import gymnasium as gym
 import numpy as np
 
+from memenvs.caches import RecentlyUsed
 from memenvs.exploration import carmine
 from memenvs.exploration.config import ExplorationConfig
 from memenvs.exploration.drive import (
@@ -233,7 +233,7 @@ class Exploration(BatchTask):
         self.action_space = gym.spaces.Discrete(len(ACTION_NAMES))
         self._homes = config.playable_homes(type(self).__name__)
         self.num_layouts = len(self._homes)
-        self._task_homes: OrderedDict[int, TaskHome] = OrderedDict()  # layout -> home, least recently used first
+        self._task_homes: RecentlyUsed[int, TaskHome] = RecentlyUsed(max(HOME_CACHE_SIZE, num_envs))  # by layout
         self._home: list[TaskHome | None] = [None] * num_envs  # home of each environment; None before its first reset
         is_scan = config.obs_mode == "scan"
         self._camera = carmine.scan_camera() if is_scan else carmine.frame_camera(config.image_size)
@@ -379,9 +379,6 @@ class Exploration(BatchTask):
         """Stop the rendering threads."""
         self._sim.close()
 
-    def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_task_homes": OrderedDict()}  # a cache: homes are loaded again when needed
-
     @property
     def num_places(self) -> int | None:
         """Largest number of rooms in a home of this world; None if the world does not bound it."""
@@ -475,10 +472,7 @@ class Exploration(BatchTask):
         self.state.is_stale &= ~env_mask
 
     def _load_home(self, layout: int) -> TaskHome:
-        homes = self._task_homes
-        if layout not in homes:
-            homes[layout] = self._homes.load(layout, lambda number: TaskHome.of(number, self._homes.world.home(number)))
-            if len(homes) > max(HOME_CACHE_SIZE, self.num_envs):
-                homes.popitem(last=False)
-        homes.move_to_end(layout)
-        return homes[layout]
+        def make(number: int) -> TaskHome:
+            return TaskHome.of(number, self._homes.world.home(number))
+
+        return self._task_homes.get(layout, lambda: self._homes.load(layout, make))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from dataclasses import dataclass
 from functools import partial
 
 import gymnasium as gym
 import numpy as np
 
+from memenvs.caches import RecentlyUsed
 from memenvs.houses.classes import CLASSES, YCB_CLASSES
 from memenvs.houses.homes_config import Pose, check_start_pose, draw_start_pose
 from memenvs.houses.rendering.camera import Camera
@@ -217,7 +217,7 @@ class ExtObjNav(BatchTask):
             camera = Camera(height=config.image_size[0], width=config.image_size[1])
         self._sim = self._homes.world.make_simulator(num_envs, camera, threads=config.threads)
         self._counter = PixelCounter(self._homes.world.make_renderer)
-        self._layouts: OrderedDict[int, Layout] = OrderedDict()
+        self._layouts: RecentlyUsed[int, Layout] = RecentlyUsed(num_envs + SPARE_LAYOUTS)
         self._background = ThreadPool(1, "fields")
         self._layout: list[Layout | None] = [None] * num_envs
         turn = math.radians(config.turn_deg)
@@ -429,12 +429,7 @@ class ExtObjNav(BatchTask):
 
     def _cached_layout(self, number: int) -> Layout:
         """Make a layout, or return it from the cache."""
-        if number not in self._layouts:
-            self._layouts[number] = self._homes.load(number, partial(self._make_layout, number))
-            if len(self._layouts) > self.num_envs + SPARE_LAYOUTS:
-                self._layouts.popitem(last=False)
-        self._layouts.move_to_end(number)
-        return self._layouts[number]
+        return self._layouts.get(number, lambda: self._homes.load(number, partial(self._make_layout, number)))
 
     def _make_layout(self, number: int, home_index: int) -> Layout:
         """Make a layout in a home; see `make_layout`."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import pickle
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 
 import memenvs  # noqa: F401  (registers the ids)
 from memenvs.core import TrialEnv, TrialVectorEnv
-from memenvs.exploration import env as exploration_env
 from memenvs.exploration.carmine import sense_depth
 from memenvs.exploration.coverage import Coverage
 from memenvs.exploration.drive import COMMANDS, FORWARD, LEFT, RIGHT, WHEEL_RADIUS, noisy_motions
@@ -376,15 +374,9 @@ class ShortAndLong(ToyWorld):
         return ToyWorld(((8.0, 4.0), (40.0, 3.0))[index]).make_house(0)
 
 
-def test_homes_used_last_are_kept(monkeypatch):
-    monkeypatch.setattr(exploration_env, "HOME_CACHE_SIZE", 1)
-    env = make_toy(Coverage, ShortAndLong())
+def test_no_home_before_the_first_reset():
     with pytest.raises(RuntimeError, match="home was called before reset"):
-        env.task.home(0)
-    for layout in (0, 1, 0):
-        env.reset(seed=0, options={"layout": layout})
-        assert list(env.task._task_homes) == [layout]
-    assert not pickle.loads(pickle.dumps(env.task))._task_homes
+        make_toy(Coverage).task.home(0)
 
 
 @pytest.mark.parametrize("task", TASKS)

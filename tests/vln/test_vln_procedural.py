@@ -313,7 +313,7 @@ def test_an_errand_is_followed_answer_by_answer():
 
 def test_places_of_errands_come_twice():
     """The same viewpoint and camera ask for different moves, so that the view is not enough."""
-    assert ambiguous_share(load_errands("val_unseen", "all", 3), 0, stride=1) == 1
+    assert ambiguous_share(load_errands("val_unseen", "all", 3), 0, stride=3) == 1
 
 
 def test_ambiguous_paths_have_no_clauses():

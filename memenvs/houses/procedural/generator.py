@@ -87,9 +87,9 @@ def procedural_house(seed: int, config: HouseConfig = HouseConfig()) -> House:
 def suncg_house(seed: int) -> House:
     """Generate the house of a seed in the style of SUNCG's.
 
-    It is for the tasks of the Scene Memory Transformer. It has a floor plan by binary space partition (`memenvs.houses.procedural.bsp_plan`) and is furnished by tables of
-    probabilities (`memenvs.houses.procedural.suncg_tables`). Arguments, result and errors are those of
-    `procedural_house`.
+    It is for the tasks of the Scene Memory Transformer. Its floor plan is a binary space partition
+    (`memenvs.houses.procedural.bsp_plan`); its furniture is drawn with the probabilities of
+    `memenvs.houses.procedural.suncg_tables`. Result and errors are those of `procedural_house`.
     """
     return _draw_house(seed, 1, lambda rng, _: _draw_suncg_house(rng, f"suncg_style-{seed}"))
 

@@ -14,9 +14,9 @@ EXAMPLES = {
         'memenvs bench VLN-R2R-v0 --num-envs 256 --seconds 20 --env_kwargs \'{"features": "none", "legs": 1}\'',
     ],
     "house": [
-        '# statistics, a map, and an export for other simulators (pip install "memenvs[export]")',
-        "memenvs house --seed 1004 --out map.png --glb home.glb",
-        "# two homes as a scene dataset of habitat-sim",
+        "# statistics and a map",
+        "memenvs house --seed 1004 --out map.png",
+        '# two homes as a scene dataset of habitat-sim (pip install "memenvs[export]")',
         "memenvs house --seed 1004 --habitat homes",
         "memenvs house --seed 1005 --habitat homes",
         "# the homes of a file that a task cannot play, and why",

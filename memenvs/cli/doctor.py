@@ -356,7 +356,7 @@ def _extra_check(name: str) -> Callable[[], str]:
 #: What each optional dependency is for.
 _EXTRA_SERVES = {
     "agents": "memenvs train, evaluate and so on",
-    "export": "memenvs house --glb",
+    "export": "memenvs house --habitat",
     "hdf5": "image features in HDF5",
     "minari": "memenvs dataset",
     "minigrid": "world 'minigrid'",

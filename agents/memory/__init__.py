@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from memenvs.agents.memory.base import EXTRA_INPUTS, ExtraInputs, Memory, State, StepInputs
-from memenvs.agents.memory.flash import chosen_package
 from memenvs.checks import choices_for
 from memenvs.plugins import caller_place, check_class_path, class_path, load_class, load_plugins
 
@@ -232,9 +231,7 @@ def make_memory(name: str, input_dim: int, **kwargs: Any) -> Memory:
     Raises:
         ValueError: The name or a setting is unknown; the message lists the choices. Or a setting is not allowed.
         TypeError: A setting has a wrong type.
-        ImportError: `MEMENVS_ATTENTION` names a package that cannot be used.
     """
-    chosen_package()  # a wrong backend is reported before anything long starts
     memory, config = memory_spec(name).memory, _config(name, kwargs)
     with _naming(name, kwargs):
         return memory(input_dim, config)

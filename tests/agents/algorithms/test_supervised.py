@@ -305,7 +305,7 @@ def test_command_line(tmp_path, capsys):
     assert "right answers" not in (page := (tmp_path / "run" / "report.html").read_text())  # it is in the picture
     assert "accuracy, answer kept" in page and "<img" in page
     capsys.readouterr()
-    for command in (["evaluate", "--steps", "3"], ["evaluate", "--demonstrations", "3"], ["probe"], ["paths"]):
+    for command in (["evaluate", "--steps", "3"], ["evaluate", "--demonstrations", "3"], ["paths"]):
         assert main([command[0], str(tmp_path / "run"), *command[1:]]) == 2
         assert "acts" in (error := capsys.readouterr().err) or "act;" in error
 

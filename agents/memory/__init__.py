@@ -147,9 +147,7 @@ _SPECS = (
     _spec("lstm-o1", "lstm_vectors", "LSTMVectorsMemory", "NewestVectorsConfig", "as lstm-on, the newest outputs only"),
     _compressive("ct", "CompressiveConfig", "blocks of steps, compressed as they age (Compressive Transformer)"),
     _compressive("ct-lt", "LongTermConfig", "as ct, and what leaves is written to a long-term state (CT+LT)"),
-    _compressive("ct-lt-learned", "LearnedQueryConfig", "as ct-lt, with a learned query for what is written"),
     _compressive("ml-ct-lt", "MultiLevelConfig", "as ct-lt, with several levels of compression (ML CT+LT)"),
-    _compressive("ct-slots", "SlotConfig", "as ct-lt, with several long-term states that compete"),
     _compressive("ct-log", "LogConfig", "as ct, and what leaves is merged, level by level"),
 )
 

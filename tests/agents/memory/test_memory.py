@@ -17,9 +17,9 @@ from memenvs.agents.testing import INPUT_DIM as D
 from memenvs.agents.testing import inputs as step_inputs
 
 SMALL_READER = {"dim": 8, "layers": 2, "heads": 2, "mlp_dim": 6}
-SMALL_QUEUES = {"dim": 8, "layers": 2, "heads": 2, "mlp_dim": 12, "block_length": 4, "memory_length": 8}
-SMALL_QUEUES |= {"compressed_lengths": (4,), "ratios": (2,), "memory_layers": (1, 2)}
-COMPRESSIVE = ("ct", "ct-lt", "ct-lt-learned", "ml-ct-lt", "ct-slots", "ct-log")
+SMALL_QUEUES = {"dim": 8, "layers": 3, "heads": 2, "mlp_dim": 12, "block_length": 4, "memory_length": 8}
+SMALL_QUEUES |= {"compressed_lengths": (4,), "ratios": (2,)}
+COMPRESSIVE = ("ct", "ct-lt", "ml-ct-lt", "ct-log")
 SMALL = {
     "none": {},
     "gru": {"hidden_dim": 6, "layers": 2},
@@ -103,17 +103,15 @@ VARIANTS: dict[str, list[dict]] = {
     "dnc": [{}, {"links": False, "checkpoint": 8, "reset_on": "episode"}],
     "lstm-on": [{}],
     "lstm-o1": [{"capacity": 5, "reset_on": "episode"}],
-    "ct": [{}, {"causal": False, "style": "faithful"}],
-    "ct-lt": [{"style": "faithful"}],
-    "ct-lt-learned": [{}],
+    "ct": [{}, {"layers": 1}],
+    "ct-lt": [{"reset_on": "episode"}],
     "ml-ct-lt": [{}],
-    "ct-slots": [{"causal": False, "reset_on": "episode"}],
     "ct-log": [{"block_length": 2, "memory_length": 2, "compressed_lengths": (1,)}],
 }
 #: Memories that differ in one setting from one that every change checks.
-SELDOM = {"ct-lt-learned", "ml-ct-lt"}
+SELDOM = {"ml-ct-lt"}
 #: Memories whose code is for the most part that of another one: their first variant is slow, the others are nightly.
-ALIKE = {"t-fifo+a", "sat-fifo-th", "sat-pm-ph", "smt-factorized", "ct-slots", "ct-log", "lstm-on"}
+ALIKE = {"t-fifo+a", "sat-fifo-th", "sat-pm-ph", "smt-factorized", "ct-log", "lstm-on"}
 #: Checks of a memory's other variants on every change: forms of the same computation, in which settings take part.
 OF_VARIANTS = ("check_sequence", "check_chunks", "check_starts", "check_rows", "check_strategies", "check_bounded")
 

@@ -12,7 +12,7 @@ LARGEST = {
     **dict.fromkeys(("layers", "text_layers", "cross_layers", "head_layers", "num_layers"), 1000),
     "max_episode_steps": 2**19,  # rows of ReLIC's table of positions
     **dict.fromkeys(
-        ("hidden_dim", "dim", "mlp_dim", "pose_dim", "cell_dim", "heads", "read_heads", "cells", "moves", "n_places"),
+        ("hidden_dim", "dim", "mlp_dim", "cell_dim", "heads", "read_heads", "cells", "moves", "n_places"),
         2**16,
     ),
     **dict.fromkeys(("columns", "chunk", "top_k", "memory_length", "block_length", "slots"), 2**16),

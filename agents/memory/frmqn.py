@@ -29,14 +29,12 @@ class FRMQNConfig:
         reset_on: Event that empties the memory: the start of a trial, or of every episode.
         bptt: Length of truncated backpropagation through time, steps; >= 1; None does not truncate. Segments are
             counted from the first step of each `forward`.
-        lstm_start: Whether it starts as a plain LSTM, with W_v = 0 and W the identity, or with PyTorch's weights.
     """
 
     dim: int = 128
     capacity: int = 500
     reset_on: ResetOn = "trial"
     bptt: int | None = None
-    lstm_start: bool = True
 
     def __post_init__(self) -> None:
         check_sizes(self)
@@ -96,8 +94,8 @@ class FRMQNMemory(Memory):
         use them.
 
     Difference from the paper:
-        It is initialised as a plain LSTM, with W_v = 0 and W the identity, with which it learned more in Coverage
-        (`lstm_start`). The sizes are those of Fang et al., 2019.
+        It is initialised as a plain LSTM, with W_v = 0 and W the identity, with which it learned more in Coverage. The
+        sizes are those of Fang et al., 2019.
 
     Args:
         input_dim: Width of the embedding.
@@ -117,10 +115,9 @@ class FRMQNMemory(Memory):
         self.memory = nn.Linear(config.dim, 2 * config.dim, bias=False)  # keys, then values
         self.network = nn.LSTMCell(2 * config.dim, config.dim)
         self.output = nn.Linear(config.dim, config.dim, bias=False)
-        if config.lstm_start:
-            with torch.no_grad():
-                self.memory.weight[config.dim :] = 0.0
-                self.output.weight.copy_(torch.eye(config.dim))
+        with torch.no_grad():  # a plain LSTM
+            self.memory.weight[config.dim :] = 0.0
+            self.output.weight.copy_(torch.eye(config.dim))
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
         """Return zeros for the LSTM and an empty log; see `Memory.initial_state`.

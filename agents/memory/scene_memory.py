@@ -22,6 +22,8 @@ from memenvs.agents.sizes import check_sizes
 TimeEmbedding = Literal["exponential", "sinusoidal", "none"]
 POSITION_SCALE = 5.0
 """Relative positions are divided by this length, m."""
+POSE_DIM = 16
+"""Width of the embedded pose."""
 SINES = 16
 """Width of the sinusoidal embedding of an age."""
 ELEMENTS_AT_ONCE = {"cpu": 2048, "cuda": 1 << 17}
@@ -38,7 +40,6 @@ class SceneConfig:
         dim: Width D of a memory element and of the features; >= 1.
         capacity: Newest steps that are kept, the current one among them; >= 1.
         poses: Whether elements encode the pose at which they were observed; if False, only their age (an ablation).
-        pose_dim: Width of the embedded pose; >= 1.
         time: Encoding of the age of an element: "exponential" (e^(-age / tau) for each tau), "sinusoidal" (8 sines
             and 8 cosines of the age) or "none".
         tau: Time constant of the age, steps; > 0, one or several; 1 unless `time` is "exponential".
@@ -51,7 +52,6 @@ class SceneConfig:
     dim: int = 128
     capacity: int = 500
     poses: bool = True
-    pose_dim: int = 16
     time: TimeEmbedding = "exponential"
     tau: float | Sequence[float] = 1.0
     rectified: bool = False
@@ -144,8 +144,8 @@ class SceneMemory(Memory):
         self.config = config
         self.uses_pose = config.poses
         self.input_dim, self.output_dim = input_dim, config.dim
-        self.pose = nn.Linear(config.relative_dim, config.pose_dim)
-        self.fusion = nn.Linear(input_dim + config.pose_dim, config.dim)
+        self.pose = nn.Linear(config.relative_dim, POSE_DIM)
+        self.fusion = nn.Linear(input_dim + POSE_DIM, config.dim)
 
     @abc.abstractmethod
     def projections(self) -> tuple[nn.Linear, ...]:

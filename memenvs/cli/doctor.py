@@ -349,7 +349,6 @@ _EXTRA_SERVES = {
     "minari": "memenvs dataset",
     "minigrid": "world 'minigrid'",
     "text": "sentence transformers",
-    "vc1": "the encoder VC-1",
     "video": "videos as .mp4",
 }
 PARTS = (

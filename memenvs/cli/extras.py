@@ -21,7 +21,6 @@ EXTRAS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "minari": (("minari", "minari"),),
     "minigrid": (("minigrid", "minigrid"),),
     "text": (("transformers", "transformers"),),
-    "vc1": (("timm", "timm"),),
     "video": (("imageio", "imageio"), ("imageio_ffmpeg", "imageio-ffmpeg")),
 }
 

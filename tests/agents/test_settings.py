@@ -32,7 +32,6 @@ SMALL: dict[str, Any] = {
     "cell_dim": 4,
     "read_heads": 2,
     "capacity": 12,
-    "pose_dim": 4,
     "n_centres": 2,
     "memory_length": 3,
     "max_episode_steps": 8,

@@ -14,7 +14,7 @@ from torch.nn import functional
 from memenvs.agents.algorithms.supervised import PredictionModel
 from memenvs.agents.encoders.patch_components import start_with_components
 from memenvs.agents.encoders.pictures import PatchDecoder, PatchEncoder, ViewDecoder
-from memenvs.agents.encoders.text import TextEncoder, check_text_encoder, make_text_encoder
+from memenvs.agents.encoders.text import HashedEncoder
 from memenvs.agents.memory.allocator import AdaptiveAllocator
 from memenvs.agents.papers.sat.config import AllocationConfig
 from memenvs.agents.papers.sat.model import BalletModel, QueryModel
@@ -71,7 +71,7 @@ class SATPrediction(PredictionModel):
 
     train_vectors: Tensor
     held_out_vectors: Tensor
-    encoder: TextEncoder | None
+    encoder: HashedEncoder | None
 
     def __init__(self, model: QueryModel, allocation: AllocationConfig | None = None) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class SATPrediction(PredictionModel):
             return
         train_vectors = held_out_vectors = torch.eye(len(model.task.tasks))[:, None]  # (tasks, 1, G), one-hot
         if allocation.task_input == "text":
-            self.encoder = make_text_encoder(**allocation.encoder)
+            self.encoder = HashedEncoder()
             train_texts = model.task.descriptions(allocation.split, "train")
             held_out_texts = model.task.descriptions(allocation.split, "held_out")
             train_vectors, held_out_vectors = (
@@ -237,7 +237,11 @@ class SATPrediction(PredictionModel):
     def check_inputs(self, saved: dict[str, Any], where: str) -> None:
         """Refuse another text encoder; see `PredictionModel.check_inputs`."""
         if self.encoder is not None and saved:
-            check_text_encoder(self.encoder, saved["features_dim"], saved["fingerprint"], where)
+            fingerprint = self.encoder.fingerprint
+            if saved["fingerprint"] != fingerprint:
+                raise ValueError(
+                    f"{where}: was trained on sentences of the encoder {saved['fingerprint']}, got {fingerprint}"
+                )
 
 
 def make_prediction(task: QueryTask, settings: Mapping[str, Any]) -> SATPrediction:

@@ -79,7 +79,7 @@ VARIANTS: dict[str, list[dict]] = {
     "t-fifo": [
         {},
         {"capacity": 1},
-        {"time_index": "age", "query_codes": False, "reset_on": "episode"},
+        {"time_index": "age", "reset_on": "episode"},
         {"time_index": "slot", "capacity": 5},
     ],
     "t-fifo+a": [{}, {"time_index": "mod32", "capacity": 6}],
@@ -87,7 +87,7 @@ VARIANTS: dict[str, list[dict]] = {
         {},
         *({"capacity": 5, "strategy": strategy} for strategy in ("fifo", "lifo", "lvfo", "mvfo", "quota")),
         {"capacity": 6, "strategy": "mvfo", "time_index": "slot", "place_code": "learned1d"},
-        {"n_places": 6, "columns": 3, "place_code": "sine2d", "query_codes": False},
+        {"n_places": 6, "columns": 3, "place_code": "sine2d"},
     ],
     "sat-fifo-th": [
         {},
@@ -252,7 +252,7 @@ def test_each_row_of_the_table_is_a_memory_with_its_config() -> None:
 
 
 def test_sizes_that_would_take_minutes_are_refused() -> None:
-    sizes = {"hidden_dim", "layers", "dim", "mlp_dim", "pose_dim", "cell_dim", "heads", "read_heads", "cells"}
+    sizes = {"hidden_dim", "layers", "dim", "mlp_dim", "cell_dim", "heads", "read_heads", "cells"}
     sizes |= {"moves", "n_places", "max_episode_steps", "block_length", "memory_length", "slots", "levels"}
     seen = set()
     for name in MEMORIES:

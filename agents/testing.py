@@ -399,7 +399,7 @@ def check_strategies(subject: MemoryUnderTest) -> None:
         x = inputs(starts, memory)
         generator = torch.Generator().manual_seed(2)
         drawn = numbers[torch.randint(len(numbers), (B, T), generator=generator)]
-        resets = x.resets(getattr(memory.config, "reset_on", "trial"))
+        resets = x.trial_start
         strategy = drawn[:, 0]  # of rows that go on with an empty memory
         state, features, strategies = memory.initial_state(B, max_steps=T), [], []
         with torch.no_grad():

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from memenvs.agents.memory.attention import masked_softmax
-from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps, step_ranges
+from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, n_last_steps, step_ranges
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.kernels.frmqn_cpu import FRMQNSequence
 from memenvs.agents.memory.step_log import append, empty_log, view_log
@@ -26,14 +26,12 @@ class FRMQNConfig:
     Attributes:
         dim: Width D of keys, values, hidden state and features; even, >= 2.
         capacity: Newest steps before the current one that are read; >= 1.
-        reset_on: Event that empties the memory: the start of a trial, or of every episode.
         bptt: Length of truncated backpropagation through time, steps; >= 1; None does not truncate. Segments are
             counted from the first step of each `forward`.
     """
 
     dim: int = 128
     capacity: int = 500
-    reset_on: ResetOn = "trial"
     bptt: int | None = None
 
     def __post_init__(self) -> None:
@@ -154,7 +152,7 @@ class FRMQNMemory(Memory):
             recurrent = [state[name] for name in RECURRENT]
             view, n_valid = view_log(log, config.capacity)
             past = view["memory"]  # (B, P, 2 D)
-        resets = x.resets(config.reset_on)
+        resets = x.trial_start
         now = torch.arange(steps, device=resets.device)
         # (B, T): since the last reset, and at most `capacity` steps back
         first = past.shape[1] + torch.maximum(last_reset(resets, n_valid), now - config.capacity)

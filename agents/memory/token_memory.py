@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from memenvs.agents.memory.attention import checkpointed
-from memenvs.agents.memory.base import STRATEGY, Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps
+from memenvs.agents.memory.base import STRATEGY, Memory, State, StepInputs, check_inputs, n_last_steps
 from memenvs.agents.memory.chunking import Chunks
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.place_codes import TIME_MODULUS, TimeIndex, query_time_indices, sinusoid, time_indices
@@ -41,7 +41,6 @@ class TokenConfig:
         capacity: Number of steps in memory, including the current one; >= 1. None keeps all.
         time_index: Number that the time code encodes: "step" (counted from the last reset), "age" (steps ago),
             "slot" (number of newer tokens in memory) or "mod32" (the step modulo 32).
-        reset_on: Event that empties the memory: the start of a "trial" or of an "episode".
         standardize: Whether the initial weights are scaled to the first inputs; see `TokenMemory.standardize`. With
             PyTorch's own weights, what differs between two observations is small beside the codes of time and place.
     """
@@ -52,7 +51,6 @@ class TokenConfig:
     mlp_dim: int = 128
     capacity: int | None = None
     time_index: TimeIndex = "step"
-    reset_on: ResetOn = "trial"
     standardize: bool = True
 
     def __post_init__(self) -> None:
@@ -240,7 +238,7 @@ class TokenMemory(Memory):
 
     def _timeline(self, x: StepInputs, state: State | None) -> Timeline:
         """Join past and new steps, and compute when each is evicted."""
-        resets = x.resets(self.config.reset_on)
+        resets = x.trial_start
         batch, steps = resets.shape
         now = torch.arange(steps, device=resets.device)
         length = torch.zeros_like(now[:1]).expand(batch) if state is None else state["length"]

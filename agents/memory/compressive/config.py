@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memenvs.agents.memory.base import ResetOn
 from memenvs.agents.memory.compressive.long_term import LongTerm, MergingLevels, RecurrentState
 from memenvs.agents.sizes import LARGEST, check_sizes
 from memenvs.checks import check_int
@@ -27,7 +26,6 @@ class CompressiveConfig:
             vectors that enter the level with a block.
         ratios: Vectors r that become one in each level; >= 1. The first one divides `block_length`, each further one
             the vectors that enter the level before with a block.
-        reset_on: Event that empties the memory: the start of a "trial" or of an "episode".
     """
 
     dim: int = 128
@@ -38,7 +36,6 @@ class CompressiveConfig:
     memory_length: int = 16
     compressed_lengths: Sequence[int] = (8,)
     ratios: Sequence[int] = (4,)
-    reset_on: ResetOn = "trial"
 
     def __post_init__(self) -> None:
         check_sizes(self)

@@ -117,7 +117,7 @@ class CompressiveMemory(Memory):
     def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
         """Advance every sequence by one step, without gradient; see `Memory.step`."""
         check_inputs(x, self.input_dim)
-        keep = ~x.resets(self.config.reset_on)[:, 0]
+        keep = ~x.trial_start[:, 0]
         one = torch.ones_like(state["count"])
         features, state, _ = self._advance(self._embed(x), one, _kept(state, keep), with_outputs=True, with_loss=False)
         return features[:, 0], state
@@ -144,7 +144,7 @@ class CompressiveMemory(Memory):
             state = self.initial_state(batch)
         with_loss = self.training and torch.is_grad_enabled()
         embedded = self._embed(x).flatten(0, 1)  # (B T, D)
-        pieces = _Pieces.cut(x.resets(self.config.reset_on), state["count"], self.config.block_length, n_last)
+        pieces = _Pieces.cut(x.trial_start, state["count"], self.config.block_length, n_last)
         current = _kept({name: value[pieces.row] for name, value in state.items()}, pieces.is_carried)
         # Zero, but it gives every weight of the queues a gradient: processes average those of the same weights.
         losses = embedded.new_zeros(())

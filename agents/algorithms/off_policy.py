@@ -68,7 +68,6 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
                     self.config.capacity,
                     self.config.episode_steps,
                     self.observation_space,
-                    int(self.action_space.n),  # type: ignore[attr-defined]
                     self.device,
                     self.policy.features_dim if self.policy.freeze_features else None,
                     self.policy.memory.required_inputs,

@@ -311,7 +311,7 @@ def check_rows(subject: MemoryUnderTest) -> None:
 
 def _given(x: StepInputs) -> list[str]:
     """Names of the inputs that are not None."""
-    return [each.name for each in fields(x) if getattr(x, each.name) is not None]
+    return [field.name for field in fields(x) if getattr(x, field.name) is not None]
 
 
 def _rows(x: StepInputs, order: Tensor) -> StepInputs:

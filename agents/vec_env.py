@@ -256,7 +256,7 @@ def episode_is_trial(env: VecEnv) -> bool:
 def _takes(creator: Any, argument: str) -> bool:
     """True if a class or function takes an argument of this name."""
     parameters = inspect.signature(creator).parameters
-    return argument in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    return argument in parameters or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
 
 
 def make_vec_env(

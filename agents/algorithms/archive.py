@@ -125,7 +125,7 @@ def parse_config(path: File, saved: dict[str, Any], config_type: type) -> Any:
     Raises:
         ValueError: A setting is unknown or not allowed.
     """
-    known = [each.name for each in fields(config_type)]
+    known = [field.name for field in fields(config_type)]
     for name in saved:
         if name not in known:
             raise ValueError(f"{path}: config.json has a setting that this version does not know, {name!r}")

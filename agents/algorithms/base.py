@@ -171,9 +171,9 @@ class MemoryAlgorithm(SavableAlgorithm):
             raise TypeError(f"policy must be {self.default_policy} or a subclass, got {self.policy_class.__name__}")
         self.policy_kwargs = plain(self.policy_kwargs)
         parameters = signature(self.policy_class).parameters.values()
-        known = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+        known = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
         for name in self.policy_kwargs:
-            if name not in known and not any(each.kind is each.VAR_KEYWORD for each in parameters):
+            if name not in known and not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
                 raise TypeError(unknown_setting(name, known, POLICY_SETTINGS, f" of {self.policy_class.__name__}"))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)

@@ -85,8 +85,8 @@ class Processes:
         from accelerate.utils import reduce
 
         with self._name_lost_process():
-            means = reduce(torch.cat([each.flatten() for each in tensors]), "mean")
-        for each, mean in zip(tensors, means.split([each.numel() for each in tensors]), strict=True):
+            means = reduce(torch.cat([tensor.flatten() for tensor in tensors]), "mean")
+        for each, mean in zip(tensors, means.split([tensor.numel() for tensor in tensors]), strict=True):
             each.copy_(mean.view_as(each))
 
     def moments(self, values: Tensor) -> tuple[Tensor, Tensor]:

@@ -134,7 +134,7 @@ class PPOConfig:
 
 def _allocator(settings: dict[str, Any]) -> AllocatorConfig:
     """Make the settings of an allocator; errors name the setting that they are part of."""
-    known = [each.name for each in fields(AllocatorConfig)]
+    known = [field.name for field in fields(AllocatorConfig)]
     for name in settings:
         if name not in known:
             raise ValueError(f"unknown setting {name!r} of allocator; {choices_for(name, known)}")

@@ -87,9 +87,9 @@ class FrozenEncoder:
         Returns:
             The same batches, with `feature_key`, float16 (batch, features_dim), in place of the images.
         """
-        features = self(np.concatenate([each[IMAGE_KEY] for each in observations]))
-        parts = np.split(features, np.cumsum([len(each[IMAGE_KEY]) for each in observations])[:-1])
-        rest = [{key: value for key, value in each.items() if key != IMAGE_KEY} for each in observations]
+        features = self(np.concatenate([observation[IMAGE_KEY] for observation in observations]))
+        parts = np.split(features, np.cumsum([len(observation[IMAGE_KEY]) for observation in observations])[:-1])
+        rest = [{key: value for key, value in observation.items() if key != IMAGE_KEY} for observation in observations]
         return [{**others, self.feature_key: part} for others, part in zip(rest, parts, strict=True)]
 
 

@@ -203,7 +203,9 @@ class RunDirectory:
         """
         with self.processes.fail_together():
             if self.processes.is_first:
-                self._check_space(sum(each.nbytes * (3 if each.requires_grad else 1) for each in model.parameters()))
+                self._check_space(
+                    sum(parameter.nbytes * (3 if parameter.requires_grad else 1) for parameter in model.parameters())
+                )
 
     def _check_space(self, size: int) -> None:
         """Write and delete this many bytes."""

@@ -224,7 +224,7 @@ def compare_paths(
             part = part_of(progress, i, len(players))
             paths[label] = _play_policy(run, policy, episodes, metric, seed, copies, part)
     _check_same_episodes(paths, {label: run for label, _, run in players if len(runs) > 1}, seed)
-    longest = max(len(path.values) for each in paths.values() for path in each) - 1
+    longest = max(len(path.values) for played in paths.values() for path in played) - 1
     first = next(iter(paths.values()))
     result: dict[str, Any] = {
         "metric": metric,

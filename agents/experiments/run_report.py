@@ -229,12 +229,12 @@ def _add_learning(report: Report, runs: Runs) -> None:
     units = {run.config.kind.unit for run in runs}
     unit = units.pop() if len(units) == 1 else "environment steps"
     learning_curves = _learning_curves(runs)
-    logged = [metric for metric in learning_curves if any(metric in run for each in metrics.values() for run in each)]
+    logged = [metric for metric in learning_curves if any(metric in run for group in metrics.values() for run in group)]
     for metric in logged or list(learning_curves)[-1:]:  # without a log, an empty figure
         name, label = learning_curves[metric]
         caption = f"{_capital(label)} during training."
         report.picture(name, figure_png(learning_figure(metrics, metric, unit, label)), caption)
-    if any(VALIDATION in run for each in metrics.values() for run in each):
+    if any(VALIDATION in run for group in metrics.values() for run in group):
         report.picture(
             "validation",
             figure_png(learning_figure(metrics, VALIDATION, unit, "return of an episode, validation")),

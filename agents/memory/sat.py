@@ -168,7 +168,7 @@ class MoveMemory(TokenMemory):
         # Without an action, row 0 of the table stands in, and the mask hides it.
         values = torch.cat([tokens.values, self.move(move * exists)], 1)  # (B, 2 n, D)
         mask = torch.cat([tokens.mask, tokens.mask & exists[:, None]], -1)  # (B, S, 2 n)
-        rows = tuple(torch.cat([each, each], -1) for each in tokens.rows)  # both tokens of a step have its time
+        rows = tuple(torch.cat([row, row], -1) for row in tokens.rows)  # both tokens of a step have its time
         return query, Tokens(values, tokens.tables, rows, mask)
 
 

@@ -277,7 +277,7 @@ class SceneMemory(Memory):
             slots = newest[group, None] + torch.arange(1 - longest, 1, device=at.device)  # (G, longest)
             slots = torch.maximum(slots, first[group, None])  # padding repeats the oldest step; `_read` masks it
             own_static, own_poses = (
-                each.index_select(0, slots.flatten()).unflatten(0, slots.shape) for each in (static, poses)
+                x.index_select(0, slots.flatten()).unflatten(0, slots.shape) for x in (static, poses)
             )
             return self._read(own_static, own_poses, n_valid, relative_weight)
 

@@ -119,7 +119,7 @@ class Tokens:
             first = torch.arange(batch, device=index.device)[:, None, None] * self.count
             values = self.values.flatten(0, 1).index_select(0, (index + first).flatten())
             values = values.unflatten(0, (-1, chosen))  # (B Q, S, D)
-        rows = tuple(per_query(each, queries).gather(2, index).flatten(0, 1) for each in self.rows)
+        rows = tuple(per_query(row, queries).gather(2, index).flatten(0, 1) for row in self.rows)
         return Tokens(values, self.tables, rows)
 
 

@@ -94,7 +94,7 @@ class FRMQNSequence(torch.autograd.Function):
         recurrent_inputs = _allocate_steps(recurrent_input, steps)  # (T + 1, B, 2 D)
         cells = _allocate_steps(cell, steps)  # (T + 1, B, D)
         attention = psi.new_empty(steps, batch, slots)
-        bank = [each.detach().contiguous().numpy() for each in (keys, values)]
+        bank = [x.detach().contiguous().numpy() for x in (keys, values)]
         first_slots = first.numpy()
         read: Callable[..., None] = _read
         for t in range(steps):

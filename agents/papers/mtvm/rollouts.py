@@ -105,7 +105,7 @@ class ImitationRolloutAlgorithm(MemoryAlgorithm):
         stop_action = int(self.action_space.n) - 1
         chosen: list[dict[str, int]] = [{}] * n_envs
         if episodes is not None:
-            chosen = [{"episode_number": each} for each in episodes]
+            chosen = [{"episode_number": episode} for episode in episodes]
         env.set_options([{"trial": number, **options} for options in chosen])
         latest: Any = env.reset()
         rows = np.arange(n_envs)  # (B,); environments whose episode goes on

@@ -223,7 +223,7 @@ class SATPrediction(PredictionModel):
 
     def parameter_groups(self) -> list[tuple[list[nn.Parameter], float]]:
         """Return the parameters of model and allocator, each with its factor of the learning rate."""
-        groups = [([each for each in self.model.parameters() if each.requires_grad], 1.0)]
+        groups = [([parameter for parameter in self.model.parameters() if parameter.requires_grad], 1.0)]
         if self.allocator is not None and self.allocation is not None:
             groups.append((list(self.allocator.parameters()), self.allocation.rate))
         return groups
@@ -283,7 +283,7 @@ def make_prediction(task: QueryTask, settings: Mapping[str, Any]) -> SATPredicti
         raise ValueError(
             f"own_layers must be 0 where strategies are chosen (allocation), got {model_settings['own_layers']}"
         )
-    known = [each.name for each in fields(AllocationConfig)]
+    known = [field.name for field in fields(AllocationConfig)]
     for name in allocation:
         if name not in known:
             raise ValueError(f"unknown setting {name!r} of allocation; {choices_for(name, known)}")

@@ -91,7 +91,7 @@ class QueryModel(nn.Module, abc.ABC, Generic[C]):
 
     def __init__(self, task: QueryTask, config: C | None = None, **settings: Any) -> None:
         super().__init__()
-        known = [each.name for each in fields(self.config_type)]
+        known = [field.name for field in fields(self.config_type)]
         for name in settings:
             if name not in known:
                 raise ValueError(f"unknown setting {name!r} of a {self.name} model; {choices_for(name, known)}")

@@ -237,11 +237,11 @@ class PictureModel(QueryModel[PictureModelConfig]):
             float, (..., D); one for each of `rows`.
         """
         per_picture = self.encoder.rows_per_picture
-        numbers = np.unique(np.concatenate([each.ravel() for each in rows]) // per_picture)
+        numbers = np.unique(np.concatenate([row.ravel() for row in rows]) // per_picture)
         table = self.encoder.codes(self._features(batch, numbers))
         shown = []
-        for each in rows:
-            picture, cell = np.divmod(each, per_picture)
+        for row in rows:
+            picture, cell = np.divmod(row, per_picture)
             at = torch.from_numpy(np.searchsorted(numbers, picture) * per_picture + cell).to(table.device)
             # the gradient of `index_select` is faster than an embedding's
             shown.append(table.index_select(0, at.flatten()).unflatten(0, at.shape))

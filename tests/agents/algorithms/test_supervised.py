@@ -151,7 +151,7 @@ def test_mixed_precision_is_near_and_not_the_same():
     for precision in ("float32", "bfloat16"):
         learner = make_run_learner(with_overrides(SMALL, [("supervised.precision", precision)]))
         losses.append(learner.step()["loss"])
-        assert all(each.dtype == torch.float32 for each in learner.model.parameters())
+        assert all(parameter.dtype == torch.float32 for parameter in learner.model.parameters())
     assert losses[0] != losses[1]
     assert losses[1] == pytest.approx(losses[0], rel=0.05)
 
@@ -174,7 +174,7 @@ def test_nan_stops_with_the_step_and_keeps_the_checkpoint(tmp_path, monkeypatch,
         with pytest.raises(ValueError, match=f"loss and gradient must be finite, got {where} .* in step 8"):
             train_run(run, quiet=True)
         model = trained_model(run)
-        assert all(bool(each.isfinite().all()) for each in model.parameters())
+        assert all(bool(parameter.isfinite().all()) for parameter in model.parameters())
         monkeypatch.setattr(SATPrediction, "loss", loss)
         assert train_run(run, quiet=True).num_timesteps == 12
 

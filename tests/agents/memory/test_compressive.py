@@ -289,7 +289,7 @@ def test_half_precision():
             features, state = memory(x)
         (features.float().sum() + (memory.auxiliary_loss() or 0)).backward()
         assert all(value.dtype in (torch.float32, torch.int64, torch.bool) for value in state.values())
-        assert all(each.grad is None or each.grad.isfinite().all() for each in memory.parameters())
+        assert all(parameter.grad is None or parameter.grad.isfinite().all() for parameter in memory.parameters())
 
 
 def test_settings_that_do_not_fit_are_named():

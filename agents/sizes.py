@@ -34,10 +34,10 @@ def check_largest(settings: Mapping[str, Any]) -> None:
         settings: Name -> value; a list of sizes is checked one by one. Names that `LARGEST` lacks are ignored.
     """
     for name, largest in LARGEST.items():
-        given = settings.get(name)
-        sizes: list[Any] = given if isinstance(given, list) else [given]
+        value = settings.get(name)
+        sizes: list[Any] = value if isinstance(value, list) else [value]
         if any(is_int(size) and size > largest for size in sizes):
-            raise ValueError(f"{name} must be at most {largest}, got {given}")
+            raise ValueError(f"{name} must be at most {largest}, got {value}")
 
 
 def check_sizes(settings: Any) -> None:

@@ -138,18 +138,18 @@ def _named(subject: MemoryUnderTest) -> Iterator[None]:
         raise ContractError(f"{subject.name}: {error}") from error
 
 
-def check_close(what: str, found: Tensor, expected: Tensor, at_most: float) -> None:
+def check_close(what: str, features: Tensor, expected: Tensor, at_most: float) -> None:
     """Raise a `ContractError` that names the first step in which two features (B, T, D) differ."""
     check_true(
-        found.shape == expected.shape and found.dtype == expected.dtype,
-        f"{what}: {found.dtype} {tuple(found.shape)} and not {expected.dtype} {tuple(expected.shape)}",
+        features.shape == expected.shape and features.dtype == expected.dtype,
+        f"{what}: {features.dtype} {tuple(features.shape)} and not {expected.dtype} {tuple(expected.shape)}",
     )
-    off = (found - expected).abs().nan_to_num(torch.inf) > at_most
-    off &= ~(found == expected)  # two infinities
+    off = (features - expected).abs().nan_to_num(torch.inf) > at_most
+    off &= ~(features == expected)  # two infinities
     if off.any():
         at = off.nonzero()[off.nonzero()[:, 1].argmin()] if off.ndim > 1 else off.nonzero()[0]
         row, step = at[0].item(), at[1].item() if off.ndim > 1 else 0
-        largest = (found - expected).abs().max().item()
+        largest = (features - expected).abs().max().item()
         raise ContractError(f"{what}: differs first in step {step} of sequence {row}, by up to {largest:.3g}")
 
 

@@ -36,9 +36,9 @@ def check_config(path: File, config: dict[str, Any]) -> None:
     _check_integer(root, "n_envs", 1, MAX_COUNT)
     _check_integer(root, "processes", 1, MAX_PROCESSES)
     for key in ("encoder", "vocabulary"):
-        found = root.get(key)
-        if found is not None:
-            found.text()
+        fingerprint = root.get(key)
+        if fingerprint is not None:
+            fingerprint.text()
     if not isinstance(config.get("policy_only", False), bool):
         raise root["policy_only"].error("true or false")
 
@@ -80,7 +80,7 @@ def check_state(path: File, name: str, state: dict[str, Any]) -> None:
 
 def _check_integer(parent: Field, key: str, low: int, high: int) -> None:
     """Raise a ValueError unless the value of a key is an integer from `low` to `high`."""
-    found = Field(parent.value[key] if isinstance(parent.value, dict) and key in parent.value else None, parent.source)
-    if not is_int(found.value) or not low <= found.value <= high:
+    number = Field(parent.value[key] if isinstance(parent.value, dict) and key in parent.value else None, parent.source)
+    if not is_int(number.value) or not low <= number.value <= high:
         name = f"{parent.path}.{key}" if parent.path else key
-        raise Field(found.value, parent.source, name).error(f"an integer from {low} to {high}")
+        raise Field(number.value, parent.source, name).error(f"an integer from {low} to {high}")

@@ -305,15 +305,15 @@ def evaluate_model(
         Metric -> value in each episode that it applies to, as `PredictionModel.scores`.
     """
     model.eval()
-    found: dict[str, list[np.ndarray]] = {}
+    scores: dict[str, list[np.ndarray]] = {}
     for begin in range(0, episodes, EVALUATION_BATCH):
         rng = np.random.default_rng([EVALUATION, seed, begin])
         batch = model.sample(min(EVALUATION_BATCH, episodes - begin), rng, split)
         for name, values in (model.ideal(batch) if ideal else model.scores(batch)).items():
-            found.setdefault(name, []).append(values)
+            scores.setdefault(name, []).append(values)
         if progress is not None:
             progress(min(1.0, (begin + EVALUATION_BATCH) / episodes))
-    return {name: np.concatenate(values) for name, values in found.items()}
+    return {name: np.concatenate(values) for name, values in scores.items()}
 
 
 def _check_equal(path: archive.File, saved: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> None:

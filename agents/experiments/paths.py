@@ -101,9 +101,9 @@ def _play_batch(
     observation = env.reset()
     task = env.env.task
     first = list(env.reset_infos)
-    known = sorted({"return", *metric_values(first[0], task.option_names)})
-    if metric not in known:
-        raise ValueError(f"unknown metric {metric!r}; {choices_for(metric, known)}")
+    metrics = sorted({"return", *metric_values(first[0], task.option_names)})
+    if metric not in metrics:
+        raise ValueError(f"unknown metric {metric!r}; {choices_for(metric, metrics)}")
     returns = np.zeros(env.num_envs)
     running = np.ones(env.num_envs, bool)
     poses: list[list[np.ndarray]] = [[info["pose"]] for info in first]

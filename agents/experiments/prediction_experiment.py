@@ -225,8 +225,8 @@ def evaluate_predictions(
     result = {}
     for predictor in ("agent", "ideal"):
         with progress_bar(f"predicting, {predictor}", quiet=quiet) as progress:
-            found = _means(evaluate_model(model, count, seed, ideal=predictor == "ideal", progress=progress))
-        metrics = {metric: {"mean": mean, "stderr": stderr} for metric, (mean, stderr) in found.items()}
+            scores = _means(evaluate_model(model, count, seed, ideal=predictor == "ideal", progress=progress))
+        metrics = {metric: {"mean": mean, "stderr": stderr} for metric, (mean, stderr) in scores.items()}
         if metrics:
             result[predictor] = {"episodes": count, "metrics": metrics}
     if name is not None:
@@ -287,13 +287,13 @@ def _means(scores: Mapping[str, np.ndarray]) -> dict[str, tuple[float, float]]:
 
     Several values of an episode are one row. They do not count as independent, only rows do. In rows, NaN is no value.
     """
-    found = {}
+    means = {}
     for name, values in scores.items():
         rows = values[:, None] if values.ndim == 1 else values
-        is_there = np.ones(rows.shape, bool) if values.ndim == 1 else ~np.isnan(rows)
-        count = is_there.sum()
+        is_value = np.ones(rows.shape, bool) if values.ndim == 1 else ~np.isnan(rows)
+        count = is_value.sum()
         if count:
-            mean = float(rows[is_there].mean())
-            deviations = np.where(is_there, rows - mean, 0.0).sum(1)  # of a row's values together
-            found[name] = mean, float(np.sqrt(np.square(deviations).sum()) / count)
-    return found
+            mean = float(rows[is_value].mean())
+            deviations = np.where(is_value, rows - mean, 0.0).sum(1)  # of a row's values together
+            means[name] = mean, float(np.sqrt(np.square(deviations).sum()) / count)
+    return means

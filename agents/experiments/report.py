@@ -230,10 +230,10 @@ class Report:
     def cards(self, cards: Sequence[tuple[str, str, str]]) -> None:
         """Add large numbers side by side, each as (label, number, note)."""
         texts = (tuple(map(html.escape, card)) for card in cards)
-        shown = (
+        divisions = (
             f'<div class="card">{label}<b>{number}</b><small>{note}</small></div>' for label, number, note in texts
         )
-        self._parts.append(f'<div class="cards">{"".join(shown)}</div>')
+        self._parts.append(f'<div class="cards">{"".join(divisions)}</div>')
 
     def picture(self, name: str, data: bytes, caption: str = "", columns: int = 1, *, wide: bool = False) -> None:
         """Add a picture, in the page and as a file.
@@ -264,8 +264,8 @@ class Report:
         """Add a table; floats get three digits."""
 
         def cells(kind: str, values: Sequence[Any]) -> str:
-            shown = (f"{value:.3g}" if isinstance(value, float) else str(value) for value in values)
-            return "<tr>" + "".join(f"<{kind}>{html.escape(value)}</{kind}>" for value in shown) + "</tr>"
+            texts = (f"{value:.3g}" if isinstance(value, float) else str(value) for value in values)
+            return "<tr>" + "".join(f"<{kind}>{html.escape(value)}</{kind}>" for value in texts) + "</tr>"
 
         table = cells("th", header) + "".join(cells("td", row) for row in rows)
         self._parts.append(f'<div class="wide"><table>{table}</table></div>')
@@ -296,8 +296,8 @@ def _figure() -> tuple[Figure, Any]:
 
 def _interval_curves(curves: Mapping[str, Mapping[str, Sequence[float]]], first: int) -> dict[str, IntervalCurve]:
     """Lines with an interval around them, over indices from `first` on."""
-    found = {}
+    lines = {}
     for name, curve in curves.items():
         mean, half = np.array(curve["mean"]), np.array(curve["margin" if "margin" in curve else "stderr"], float)
-        found[name] = IntervalCurve(np.arange(first, first + len(mean)), mean, mean - half, mean + half)
-    return found
+        lines[name] = IntervalCurve(np.arange(first, first + len(mean)), mean, mean - half, mean + half)
+    return lines

@@ -191,9 +191,9 @@ def register_memory(name: str, memory: str | type[Memory], config: str | type, s
     )
     spec = MemorySpec(name, memory_path, config_path, summary, caller_place())
     load_plugins(PLUGINS)  # first, so that a name of theirs is refused here
-    known = _TABLE.setdefault(name, spec)
-    if known != spec:
-        raise ValueError(f"memory {name!r} is registered twice: at {known.place} and at {spec.place}")
+    registered = _TABLE.setdefault(name, spec)
+    if registered != spec:
+        raise ValueError(f"memory {name!r} is registered twice: at {registered.place} and at {spec.place}")
 
 
 def memories() -> dict[str, str]:
@@ -253,8 +253,8 @@ def _config(name: str, settings: dict[str, Any]) -> Any:
     choices = [field.name for field in fields(config)]
     for key in settings:
         if key not in choices:
-            known = choices_for(key, choices) if choices else "it has none"
-            raise ValueError(f"unknown setting {key!r} of the memory {name!r}; {known}")
+            hint = choices_for(key, choices) if choices else "it has none"
+            raise ValueError(f"unknown setting {key!r} of the memory {name!r}; {hint}")
     with _naming(name, settings):
         return config(**settings)
 

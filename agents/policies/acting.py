@@ -304,14 +304,14 @@ def _batch_size(observation: Any, space: spaces.Space) -> int:
 
 def _rows(name: str, value: Any, space: spaces.Space) -> int:
     """Return the number of environments of one array; a ValueError if its shape does not fit."""
-    shape, wanted = np.shape(value), tuple(space.shape or ())
-    fits = {wanted}
+    shape, expected = np.shape(value), tuple(space.shape or ())
+    fits = {expected}
     if isinstance(space, spaces.Box) and is_image_space(space):
-        fits.add((*wanted[1:], wanted[0]))  # channels last
+        fits.add((*expected[1:], expected[0]))  # channels last
     if shape in fits:
         return 1
-    if shape[1:] not in fits or len(shape) != len(wanted) + 1 or shape[0] == 0:
-        raise ValueError(f"{name} must be of shape {wanted}, or (B, ...) of B of them, got {shape}")
+    if shape[1:] not in fits or len(shape) != len(expected) + 1 or shape[0] == 0:
+        raise ValueError(f"{name} must be of shape {expected}, or (B, ...) of B of them, got {shape}")
     return shape[0]
 
 

@@ -12,24 +12,24 @@ from memenvs.agents.presets import PRESETS
 
 def training_command(config: RunConfig) -> str | None:
     """Return the command: the nearest preset and the settings that differ; None without one."""
-    wanted = json.loads(json.dumps(config.to_json()))
-    found: list[tuple[int, str, list[tuple[str, Any]]]] = []
+    settings = json.loads(json.dumps(config.to_json()))
+    commands: list[tuple[int, str, list[tuple[str, Any]]]] = []
     for name, preset in PRESETS.items():
         if preset.config.kind == config.kind:
-            pairs = _overrides(json.loads(json.dumps(preset.config.to_json())), wanted)
+            pairs = _overrides(json.loads(json.dumps(preset.config.to_json())), settings)
             if difference(with_overrides(preset.config, pairs), config) is None:
-                found.append((len(pairs), name, pairs))
-    if not found:
+                commands.append((len(pairs), name, pairs))
+    if not commands:
         return None
-    _, name, pairs = min(found, key=lambda each: each[0])
+    _, name, pairs = min(commands, key=lambda command: command[0])
     settings = (f"--{key} {shlex.quote(json.dumps(value))}" for key, value in pairs)
     return " ".join(["memenvs train", name, *settings])
 
 
-def _overrides(preset: dict[str, Any], wanted: dict[str, Any]) -> list[tuple[str, Any]]:
+def _overrides(preset: dict[str, Any], settings: dict[str, Any]) -> list[tuple[str, Any]]:
     """(dotted name, value) of the settings that differ; a table that lacks a key of the preset's is given whole."""
     pairs: list[tuple[str, Any]] = []
-    for key, value in wanted.items():
+    for key, value in settings.items():
         had = preset.get(key)
         if value == had:
             continue

@@ -137,9 +137,9 @@ class SATPrediction(PredictionModel):
                 truth = torch.from_numpy(episodes.answers[:, 0]).to(answers.device)
                 total = total + _squared_errors(prediction.start, truth).mean()
             if hints is not None:
-                known = episodes.query_classes if classes else episodes.query_places
-                assert known is not None
-                labels = torch.from_numpy(known).to(hints.device)
+                truths = episodes.query_classes if classes else episodes.query_places
+                assert truths is not None
+                labels = torch.from_numpy(truths).to(hints.device)
                 hint_loss = functional.cross_entropy(hints.float().flatten(0, -2), labels.flatten())
                 total = total + self.model.hint_weight * hint_loss
                 log[f"{self.model.hint}_accuracy"] = (hints.argmax(-1) == labels).double().mean().item()
@@ -205,14 +205,14 @@ class SATPrediction(PredictionModel):
     def ideal(self, batch: StrategyBatch) -> dict[str, np.ndarray]:
         """Compute the score of the best answer from the same memory; see `PredictionModel.ideal`."""
         config = self.model.config
-        known = self.model.task.ideal(
+        scores = self.model.task.ideal(
             batch.episodes,
             batch.strategies,
             self.model.capacity,
             uses_places=config.uses_place,
             uses_moves=config.uses_moves,
         )
-        return {} if known is None else {self.score: known}
+        return {} if scores is None else {self.score: scores}
 
     def answers_kept(self, batch: StrategyBatch) -> np.ndarray:
         """Mark the answers that a step in memory shows, bool, (B, A)."""
@@ -283,10 +283,10 @@ def make_prediction(task: QueryTask, settings: Mapping[str, Any]) -> SATPredicti
         raise ValueError(
             f"own_layers must be 0 where strategies are chosen (allocation), got {model_settings['own_layers']}"
         )
-    known = [field.name for field in fields(AllocationConfig)]
+    names = [field.name for field in fields(AllocationConfig)]
     for name in allocation:
-        if name not in known:
-            raise ValueError(f"unknown setting {name!r} of allocation; {choices_for(name, known)}")
+        if name not in names:
+            raise ValueError(f"unknown setting {name!r} of allocation; {choices_for(name, names)}")
     config = AllocationConfig(**allocation)
     if config.only_kept and not (task.classes and task.shows_answers):
         raise ValueError("only_kept must be False in a task whose answers are no classes that a step shows, got True")
@@ -313,6 +313,6 @@ def calibrate(model: PictureModel) -> None:
 def _squared_errors(pictures: Tensor, truth: Tensor) -> Tensor:
     """Mean squared error of pictures, float, (B, ...), 0 to 1, and uint8, (B, ...); float32, (B,)."""
     pictures = pictures.float()
-    wanted = torch.empty_like(pictures).copy_(truth).div_(255)  # in the order of the decoder's pixels, which is faster
-    errors = functional.mse_loss(pictures, wanted, reduction="none")
+    targets = torch.empty_like(pictures).copy_(truth).div_(255)  # in the order of the decoder's pixels, which is faster
+    errors = functional.mse_loss(pictures, targets, reduction="none")
     return errors.mean(tuple(range(1, errors.ndim)))

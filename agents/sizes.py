@@ -52,6 +52,6 @@ def check_sizes(settings: Any) -> None:
     """
     check_fields(settings)
     hints = get_type_hints(type(settings))
-    for name in (each for each in LARGEST if each in hints):
+    for name in (name for name in LARGEST if name in hints):
         check_int(name, getattr(settings, name), or_none=NoneType in get_args(hints[name]))
     check_largest(vars(settings))

@@ -336,8 +336,8 @@ def check_decisions(subject: MemoryUnderTest) -> None:
     weight = torch.linspace(-1.0, 1.0, got.numel(), dtype=got.dtype).view_as(got)
     leaves = [x.embedding, *memory.parameters()]
     gradients = [
-        torch.autograd.grad((each * weight).sum(), leaves, allow_unused=True, materialize_grads=True)
-        for each in (got, expected)
+        torch.autograd.grad((features * weight).sum(), leaves, allow_unused=True, materialize_grads=True)
+        for features in (got, expected)
     ]
     for name, one, other in zip(
         ["the embedding", *(name for name, _ in memory.named_parameters())], *gradients, strict=True

@@ -69,11 +69,11 @@ def check_state(path: File, name: str, state: dict[str, Any]) -> None:
     trials = root.get("trials")
     if trials is not None:
         seeds, numbers = trials["seed"].items(1), trials["trial"].items(1)
-        for i, each in enumerate([*seeds, *numbers]):
-            if not is_int(each.value) or not 0 <= each.value <= MAX_COUNT:
-                raise each.error(f"an integer from 0 to {MAX_COUNT}")
-            if 0 < i < len(seeds) and each.value != seeds[0].value + i:
-                raise each.error(f"{seeds[0].value + i}, as seeds are consecutive")
+        for i, number in enumerate([*seeds, *numbers]):
+            if not is_int(number.value) or not 0 <= number.value <= MAX_COUNT:
+                raise number.error(f"an integer from 0 to {MAX_COUNT}")
+            if 0 < i < len(seeds) and number.value != seeds[0].value + i:
+                raise number.error(f"{seeds[0].value + i}, as seeds are consecutive")
         if len(seeds) != len(numbers):
             raise trials["trial"].error(f"a list of {len(seeds)}, as many as there are seeds")
 

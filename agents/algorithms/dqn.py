@@ -76,8 +76,8 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         self.target = target
         self.target.set_training_mode(False)
         self._polyak_update(1.0)  # copy all weights
-        named = self.policy.named_parameters()
-        self._trained = [each for name, each in named if each.requires_grad and not name.startswith("critic.")]
+        weights = [weight for name, weight in self.policy.named_parameters() if not name.startswith("critic.")]
+        self._trained = [weight for weight in weights if weight.requires_grad]
         # `Memory.features_at` computes all steps of an episode, so one forward pass for sampled and bootstrap steps
         # costs as much as one for either. A memory that overrides it computes each step separately. Bootstrap steps
         # then get a pass of their own, because they need no gradient.

@@ -128,7 +128,7 @@ class EpisodeLimits(NamedTuple):
         of_episodes = None
         if self.trial_episodes is not None and self.episode_steps is not None:
             of_episodes = self.trial_episodes * self.episode_steps
-        return min((each for each in (of_episodes, self.steps_of_trials) if each is not None), default=None)
+        return min((steps for steps in (of_episodes, self.steps_of_trials) if steps is not None), default=None)
 
     def check_rollout(self, n_steps: int) -> int:
         """Return the most steps of a stay, a trial or, without trials, an episode.

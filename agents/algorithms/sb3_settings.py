@@ -49,7 +49,7 @@ def check_no_schedule(name: str, value: object, settings: Iterable[str]) -> None
         settings: All settings of the learner.
     """
     if callable(value):
-        schedule = [each for each in SCHEDULE_SETTINGS if each in settings]
+        schedule = [setting for setting in SCHEDULE_SETTINGS if setting in settings]
         hint = f"; its schedule is made of {', '.join(schedule)}" if schedule and name == "learning_rate" else ""
         raise TypeError(f"{name} must be a number, as a checkpoint holds no functions, got {value!r}{hint}")
 

@@ -146,7 +146,8 @@ class SupervisedLearner:
         self.num_timesteps = 0
         groups = model.parameter_groups()
         self._rate_factors = [factor for _, factor in groups]
-        self.optimizer = torch.optim.Adam([{"params": each} for each, _ in groups], config.learning_rate, fused=True)
+        parameters = [{"params": weights} for weights, _ in groups]
+        self.optimizer = torch.optim.Adam(parameters, config.learning_rate, fused=True)
 
     @property
     def parameters(self) -> list[nn.Parameter]:
@@ -274,7 +275,7 @@ def load_model(model: PredictionModel, path: archive.File, members: dict[str, by
     try:
         weights = load_tensors(members["model.safetensors"])
         # the package keeps weights in bfloat16, to be small
-        weights = {name: each.float() if each.dtype == torch.bfloat16 else each for name, each in weights.items()}
+        weights = {name: value.float() if value.dtype == torch.bfloat16 else value for name, value in weights.items()}
         archive.check_tensors("model.safetensors", weights, model.state_dict())
     except (SafetensorError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.vec_env import VecEnv
 
 from memenvs.agents.algorithms.base import MemoryAlgorithm
@@ -15,10 +14,7 @@ from memenvs.agents.experiments.callback import RunCallback
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import (
     CHECKPOINT,
-    METRICS,
-    MetricsWriter,
     RunDirectory,
-    TensorBoardWriter,
     first_stage_checkpoint,
 )
 from memenvs.agents.experiments.evaluate import (
@@ -98,12 +94,7 @@ class AgentExperiment(Experiment):
             env = make_vec_env(config.env, n_envs, **config.env_kwargs)
         model = self._load_or_make(run, env)
         run.check_space(model.policy)
-        writers: list[KVWriter] = []
-        if processes.is_first:
-            run.drop_metrics_after(model.num_timesteps)  # logged after the checkpoint from which the run resumes
-            tensorboard = TensorBoardWriter(run.path / "tensorboard", model.num_timesteps)
-            writers = [MetricsWriter(run.path / METRICS), tensorboard]
-        model.set_logger(Logger(str(run.path), writers))
+        model.set_logger(run.open_log(model.num_timesteps))
         remaining = config.total_steps - model.num_timesteps
         unit = config.kind.unit.split()[-1]  # "steps" of "environment steps"
         progress = training_bar(unit) if processes.is_first and not quiet else None

@@ -151,7 +151,7 @@ class RunConfig:
         if not isinstance(data, dict):
             raise ValueError(f"settings of a run must be an object, got {data!r}")
         names = [learner.name for learner in learners()]
-        names_of_fields = {each.name for each in fields(RunConfig)} - {"learner"}
+        names_of_fields = {field.name for field in fields(RunConfig)} - {"learner"}
         for key in data:
             if key not in names_of_fields.union(names):
                 raise ValueError(f"unknown field {key!r} of a run; choose from {sorted(names_of_fields.union(names))}")
@@ -270,7 +270,7 @@ def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig
             if head != own:
                 raise ValueError(f"{name!r} cannot be set: this run learns with {own}")
             first, *inner = rest.split(".")
-            names = [f"{own}.{each.name}" for each in fields(config.learner)]
+            names = [f"{own}.{field.name}" for field in fields(config.learner)]
             _check_known(name, f"{own}.{first}", names)
             if inner:  # a part of a setting that has parts itself
                 value = _with_entry(
@@ -284,7 +284,7 @@ def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig
                 _check_known(name, head, (), _with_part(config, head, rest) or f"only {', '.join(parts)} have parts")
             changes[head] = _with_entry(table, rest.split("."), value)
         else:
-            names = [each.name for each in fields(config) if each.name != "learner"]
+            names = [field.name for field in fields(config) if field.name != "learner"]
             _check_known(name, head, names, _with_part(config, head))
             changes[head] = value
     if learner_changes:
@@ -300,7 +300,7 @@ def _check_known(setting: str, name: str, names: Sequence[str], hint: str = "") 
 
 def _with_part(config: RunConfig, head: str, rest: str = "") -> str:
     """Suggest the whole name of a setting that was given without the part it belongs to; "" if there is none."""
-    parts = {config.kind.name: {each.name for each in fields(config.learner)}, "policy": {*config.policy, "memory"}}
+    parts = {config.kind.name: {field.name for field in fields(config.learner)}, "policy": {*config.policy, "memory"}}
     parts |= {"env_kwargs": set(config.env_kwargs)}
     if rest and f"{head}_kwargs" in config.policy:
         head = f"{head}_kwargs"

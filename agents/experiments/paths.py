@@ -231,11 +231,11 @@ def compare_paths(
         "episodes": [{"seed": path.seed, "trial": path.trial, "layout": path.layout} for path in first],
         "policies": {
             name: {
-                **curve_by_step(each, longest),
-                "lengths": [len(path.values) - 1 for path in each],
-                "last": [float(path.values[-1]) for path in each],
+                **curve_by_step(played, longest),
+                "lengths": [len(path.values) - 1 for path in played],
+                "last": [float(path.values[-1]) for path in played],
             }
-            for name, each in paths.items()
+            for name, played in paths.items()
         },
     }
     pictures = [f"path_{number}_{name}.png" for number in range(1, maps + 1) for name in paths]
@@ -271,8 +271,8 @@ def _check_same_episodes(
     """
     first = next(iter(paths))
     maps = {label: _draw_start(run, paths[first][0], seed) for label, run in runs.items()}
-    for label, each in paths.items():
-        same = [path.episode for path in each] == [path.episode for path in paths[first]]
+    for label, played in paths.items():
+        same = [path.episode for path in played] == [path.episode for path in paths[first]]
         if not same or (maps and not np.array_equal(maps[label], maps[first])):
             raise ValueError(f"{label} is evaluated in other episodes than {first}, with which it cannot be compared")
 
@@ -347,8 +347,8 @@ def _write_page(
         env = _evaluation_env(run, 1, seed)
         try:
             for number in range(maps):
-                for name, each in paths.items():
-                    path = each[number]
+                for name, played in paths.items():
+                    path = played[number]
                     score = f"{metric} {path.values[-1]:.4g} after {len(path.values) - 1} steps"
                     caption = f"episode {number + 1}, {name}: {score}"
                     picture = image_png(draw_path(env, path))

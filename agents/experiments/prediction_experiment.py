@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from stable_baselines3.common.logger import KVWriter, Logger
+from stable_baselines3.common.logger import Logger
 
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.algorithms.supervised import PredictionModel, SupervisedLearner, evaluate_model, load_model
 from memenvs.agents.devices import torch_device
 from memenvs.agents.experiments.config import RunConfig
-from memenvs.agents.experiments.directory import CHECKPOINT, METRICS, MetricsWriter, RunDirectory, TensorBoardWriter
+from memenvs.agents.experiments.directory import CHECKPOINT, RunDirectory
 from memenvs.agents.experiments.progress import training_bar
 from memenvs.agents.experiments.registry import Experiment
 from memenvs.agents.experiments.report import Report
@@ -96,12 +96,7 @@ class PredictionExperiment(Experiment):
                 self.load_first_stage(config, learner.model)
             processes.broadcast(list(learner.model.state_dict().values()))
         run.check_space(learner.model)
-        writers: list[KVWriter] = []
-        if processes.is_first:
-            run.drop_metrics_after(learner.num_timesteps)
-            tensorboard = TensorBoardWriter(run.path / "tensorboard", learner.num_timesteps)
-            writers = [MetricsWriter(run.path / METRICS), tensorboard]
-        logger = Logger(str(run.path), writers)
+        logger = run.open_log(learner.num_timesteps)
         bar = training_bar("batches", learner.model.score) if processes.is_first and not quiet else None
         try:
             with bar or nullcontext():

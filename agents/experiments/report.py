@@ -144,12 +144,12 @@ def learning_figure(
 
 def _mean_curve(logged: Sequence[np.ndarray]) -> IntervalCurve:
     """Mean over runs, of points (step, value), at the steps that lie within the log of every run."""
-    first, last = (limit(each[end, 0] for each in logged) for limit, end in ((max, 0), (min, -1)))
-    steps = np.unique(np.concatenate([each[:, 0] for each in logged]))
+    first, last = (limit(points[end, 0] for points in logged) for limit, end in ((max, 0), (min, -1)))
+    steps = np.unique(np.concatenate([points[:, 0] for points in logged]))
     steps = steps[(first <= steps) & (steps <= last)] if first <= last else steps
     if len(steps) > MAX_STEPS:
         steps = steps[np.linspace(0, len(steps) - 1, MAX_STEPS).astype(int)]
-    values = np.array([np.interp(steps, each[:, 0], each[:, 1]) for each in logged])
+    values = np.array([np.interp(steps, points[:, 0], points[:, 1]) for points in logged])
     return IntervalCurve(steps, *seed_interval(values), tuple(values) if len(values) > 1 else ())
 
 

@@ -217,7 +217,7 @@ def _add_metrics_table(report: Report, evaluations: Mapping[str, Sequence[Evalua
         rows.append([metric_label(name), *(_with_interval(curve, 0) if len(curve.x) else "-" for curve in curves)])
         if several and name == score:
             parts = [np.array([part[0] for part in curve.parts] or curve.mean) for curve in curves]
-            means = (interquartile_mean(each) if len(each) else "-" for each in parts)
+            means = (interquartile_mean(values) if len(values) else "-" for values in parts)
             rows.append([f"{metric_label(name)}, interquartile mean", *means])
     report.table(["metric", *evaluations], rows)
 
@@ -339,7 +339,7 @@ def add_predictions(report: Report, runs: Runs) -> None:
         report.table(["run", "who", "metric", "seeds", "mean", "interquartile mean", "episodes"], rows)
     report.heading("Learning")
     metrics = {name: [run.metrics() for run in group] for name, group in groups.items()}
-    logged = {name for each in metrics.values() for run in each for name in run}
+    logged = {name for group in metrics.values() for run in group for name in run}
     score = next((name for name in ANSWER_SCORES if f"validation/{name}" in logged), ANSWER_SCORES[0])
     label = metric_label(score)
     figure = learning_figure(metrics, f"validation/{score}", "batches", f"{label}, validation")

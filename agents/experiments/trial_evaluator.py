@@ -103,7 +103,7 @@ class TrialResults:
         episodes = range(num_episodes)
         clusters = self.layouts if self.homes is None else self.homes
         cluster_means = np.array(
-            [[_mean(values[clusters == each, e]) for e in episodes] for each in np.unique(clusters)]
+            [[_mean(values[clusters == cluster, e]) for e in episodes] for cluster in np.unique(clusters)]
         )  # (clusters, E)
         return Curve(
             mean=np.array([_mean(values[:, e]) for e in episodes]),

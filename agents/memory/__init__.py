@@ -186,8 +186,8 @@ def register_memory(name: str, memory: str | type[Memory], config: str | type, s
         if not isinstance(config, type) or parameters is None or not parameters.frozen:
             raise TypeError(f"config must be a frozen dataclass or 'module:Class', got {config!r}")
     memory_path, config_path = (
-        check_class_path(argument, each) if isinstance(each, str) else class_path(each)
-        for argument, each in (("memory", memory), ("config", config))
+        check_class_path(argument, kind) if isinstance(kind, str) else class_path(kind)
+        for argument, kind in (("memory", memory), ("config", config))
     )
     spec = MemorySpec(name, memory_path, config_path, summary, caller_place())
     load_plugins(PLUGINS)  # first, so that a name of theirs is refused here

@@ -161,7 +161,7 @@ class FRMQNMemory(Memory):
         # No step reads itself, so a single step needs the past only.
         keys, values = (past if steps == 1 else torch.cat([past.to(memory.dtype), memory], 1)).chunk(2, -1)
         bank = _Bank(keys, values, past.shape[1], first)
-        if steps > 1 and all(each.is_cpu and each.dtype == torch.float32 for each in (psi, memory)):
+        if steps > 1 and all(part.is_cpu and part.dtype == torch.float32 for part in (psi, memory)):
             hidden, reads, cell = self._run_kernel(psi, bank, recurrent, resets)
         else:
             hidden, reads, cell = self._run_steps(psi, bank, recurrent, resets)

@@ -194,6 +194,6 @@ def _chunk_sums(values: Tensor, index: Tensor, mask: Tensor) -> Tensor:
     return sums.view(batch, chunks + 1, dim)[:, :-1]
 
 
-def per_query(each: Tensor, queries: int) -> Tensor:
+def per_query(rows: Tensor, queries: int) -> Tensor:
     """Repeat (B, N) for each query, (B, Q, N); what has an axis for queries stays as it is."""
-    return each[:, None].expand(-1, queries, -1) if each.ndim == 2 else each
+    return rows[:, None].expand(-1, queries, -1) if rows.ndim == 2 else rows

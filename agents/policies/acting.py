@@ -296,7 +296,7 @@ def _batch_size(observation: Any, space: spaces.Space) -> int:
         raise ValueError(f"observation must be a dict with {list(space.spaces)}, got {type(observation).__name__}")
     if observation.keys() != space.spaces.keys():
         raise ValueError(f"observation must have the keys {sorted(space.spaces)}, got {sorted(observation)}")
-    rows = {key: _rows(f"observation {key!r}", observation[key], each) for key, each in space.spaces.items()}
+    rows = {key: _rows(f"observation {key!r}", observation[key], part) for key, part in space.spaces.items()}
     if len(set(rows.values())) > 1:
         raise ValueError(f"observation must have as many rows in each key, got {rows}")
     return next(iter(rows.values()))

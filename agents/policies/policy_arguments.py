@@ -162,8 +162,8 @@ def check_images(space: spaces.Space, extractor: type[BaseFeaturesExtractor]) ->
     if not issubclass(extractor, (NatureCNN, CombinedExtractor)):
         return
     keys = space.spaces if isinstance(space, spaces.Dict) else {"observation": space}
-    for key, each in keys.items():
-        if is_image_space(each) and min(sides := (each.shape or ())[1:]) < NATURE_CNN_SIZE:
+    for key, image in keys.items():
+        if is_image_space(image) and min(sides := (image.shape or ())[1:]) < NATURE_CNN_SIZE:
             raise ValueError(
                 f"images for {extractor.__name__} must have at least {NATURE_CNN_SIZE} x {NATURE_CNN_SIZE} pixels, got "
                 f"{key!r} of {sides[0]} x {sides[1]}; use "

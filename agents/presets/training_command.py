@@ -34,7 +34,7 @@ def _overrides(preset: dict[str, Any], settings: dict[str, Any]) -> list[tuple[s
         if value == had:
             continue
         if isinstance(value, dict) and isinstance(had, dict) and had.keys() <= value.keys():
-            pairs += [(f"{key}.{name}", each) for name, each in value.items() if name not in had or each != had[name]]
+            pairs += [(f"{key}.{name}", part) for name, part in value.items() if name not in had or part != had[name]]
         else:
             pairs.append((key, value))
     return pairs

@@ -126,8 +126,8 @@ class FRMQNSequence(torch.autograd.Function):
         grad_cell = grad_cell.contiguous().clone()
         grad_keys = torch.zeros_like(saved.keys, memory_format=torch.contiguous_format)
         grad_values = torch.zeros_like(saved.values, memory_format=torch.contiguous_format)
-        bank = [each.contiguous().numpy() for each in (saved.keys, saved.values)]
-        grad_bank = [each.numpy() for each in (grad_keys, grad_values)]
+        bank = [x.contiguous().numpy() for x in (saved.keys, saved.values)]
+        grad_bank = [x.numpy() for x in (grad_keys, grad_values)]
         inputs_before = saved.recurrent_inputs[:-1] * saved.keep  # (T, B, 2 D)
         cells_before = saved.cells[:-1] * saved.keep  # (T, B, D)
         tanh_cell = saved.cells[1:].tanh().numpy()

@@ -244,7 +244,7 @@ class ImitationRolloutAlgorithm(MemoryAlgorithm):
         if not truncated.any():
             return
         last = [infos[i]["terminal_observation"] for i in rows[truncated]]
-        stacked = {key: np.stack([each[key] for each in last]) for key in last[0]}
+        stacked = {key: np.stack([observation[key] for observation in last]) for key in last[0]}
         observations = self._rows_as_tensors(stacked, np.arange(len(last)))
         selected = torch.as_tensor(truncated, device=self.device)
         with self._autocast():

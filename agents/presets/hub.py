@@ -114,7 +114,9 @@ def push_to_hub(
 
 
 def pull(name: str | Path, folder: str | Path) -> Path:
-    """Make the folder of a run from a published agent, for `evaluate`, `record`, `paths` and `report`.
+    """Make the folder of a run from a published agent.
+
+    `evaluate`, `record`, `paths` and `report` take it.
 
     Args:
         name: Folder of `save_to_folder`, or name on the Hub.

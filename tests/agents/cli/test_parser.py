@@ -104,7 +104,7 @@ with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.St
 print(status, [name for name in ("torch", "numba", "stable_baselines3", "matplotlib") if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == f"{[2] * 15 + [0, 0] + [2, 2, 0]} []"
+    assert done.stdout.strip() == f"{[2] * 14 + [0, 0] + [2, 2, 0]} []"
 
 
 def test_commands_name_the_extra_where_pytorch_is_missing(tmp_path: Path) -> None:

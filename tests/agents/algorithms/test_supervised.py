@@ -207,18 +207,6 @@ def test_checkpoint_of_another_run_is_refused(tmp_path):
         assert file.exists()
 
 
-def test_sentences_of_another_encoder_are_refused(tmp_path):
-    text_config = with_overrides(ALLOCATED, [("policy.allocation.task_input", "text")])
-    make_run_learner(text_config).save(tmp_path / CHECKPOINT, {})
-    other = with_overrides(text_config, [("policy.allocation.encoder", {"features_dim": 64})])
-    (tmp_path / "config.json").write_text(json.dumps(other.to_json()))
-    with (
-        run_of(tmp_path) as run,
-        pytest.raises(ValueError, match=r"was trained on sentences of 1024 numbers .* got an encoder of 64"),
-    ):
-        trained_model(run)
-
-
 def test_checkpoints_of_other_learners_are_refused(tmp_path):
     learner, file = make_run_learner(SMALL), tmp_path / CHECKPOINT
     archive.write(file, {"config.json": b'{"format": 1}', "state.json": b"{}"})
@@ -246,9 +234,8 @@ def test_wrong_settings_are_known_before_a_run():
 
 
 def test_settings_of_words_need_words():
-    for name, value in (("split", 1), ("encoder", {"features_dim": 64})):
-        with pytest.raises(ValueError, match=f"{name} must be left out where task_input is 'task', got {value}"):
-            make_run_model(with_overrides(ALLOCATED, [(f"policy.allocation.{name}", value)]))
+    with pytest.raises(ValueError, match="split must be left out where task_input is 'task', got 1"):
+        make_run_model(with_overrides(ALLOCATED, [("policy.allocation.split", 1)]))
 
 
 def test_own_dance_and_allocation_do_not_go_together():

@@ -348,7 +348,7 @@ _EXTRA_SERVES = {
     "hdf5": "image features in HDF5",
     "minari": "memenvs dataset",
     "minigrid": "world 'minigrid'",
-    "text": "sentence transformers",
+    "text": "answers in words",
     "video": "videos as .mp4",
 }
 PARTS = (

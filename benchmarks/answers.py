@@ -39,7 +39,6 @@ MEMORIES: dict[str, tuple[str, dict[str, Any]]] = {
     "ct-lt": ("ct-lt", {}),
     "ct": ("ct", {}),
     "ct-26": ("ct", {"compressed_lengths": [10]}),
-    "ct-slots": ("ct-slots", {}),
     "ct-log": ("ct-log", {}),
     "lstm-o1": ("lstm-o1", {"dim": 64, "layers": 2, "capacity": 21}),
     "lstm-on": ("lstm-on", {"dim": 64, "layers": 2}),

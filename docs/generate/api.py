@@ -25,7 +25,7 @@ INTERNAL = re.compile(
       | visual_match\.(?!env|config).* | two_rooms\.(?!env|config).* | recall\.(env|homes|tours|turns) | box_rooms
       | \w+\.queries | faces\.(?!env|config|episodes|world|pictures|places).* | ballet3d\.(room|miniworld)
       | grid_viewer | array_files | files | json_records | compilation | checks | resets | threads
-      | agents\.(studies | sizes | experiments\.(attention_figures|evaluation_files|progress|seed_groups)
+      | agents\.(studies | sizes | experiments\.(evaluation_files|progress|seed_groups)
         | algorithms\.(archive|checkpoint_json|finite|sb3_settings|saving|replay_file) | memory\.(clock|step_log)
         | presets\.(relic|smt|sat\w*|mtvm|verbalization))
     )(\..*)?

@@ -82,7 +82,6 @@ EXAMPLES = {
         "memenvs evaluate runs/extobjnav-small-0 --name real --env_kwargs.world procthor "
         "--env_kwargs.split all --env_kwargs.rooms null",
     ],
-    "probe": ["memenvs probe runs/demo-1"],
     "paths": [
         "memenvs paths runs/coverage-laptop-0 --episodes 46",
         "memenvs paths runs/coverage-laptop-0 runs/coverage-lstm-0 --out compared",

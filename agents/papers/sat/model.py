@@ -91,11 +91,11 @@ class QueryModel(nn.Module, abc.ABC, Generic[C]):
 
     def __init__(self, task: PictureTask, config: C | None = None, **settings: Any) -> None:
         super().__init__()
-        known = [each.name for each in fields(self.config_type)]
+        names = [field.name for field in fields(self.config_type)]
         for name in settings:
-            if name not in known:
-                raise ValueError(f"unknown setting {name!r} of a {self.name} model; {choices_for(name, known)}")
-        values = {} if config is None else {name: getattr(config, name) for name in known}
+            if name not in names:
+                raise ValueError(f"unknown setting {name!r} of a {self.name} model; {choices_for(name, names)}")
+        values = {} if config is None else {name: getattr(config, name) for name in names}
         config = self.config_type(**{**values, **settings})  # type: ignore[assignment]
         assert config is not None
         self.task = task

@@ -94,8 +94,8 @@ def test_keys_like_queries_open_the_queried_room_from_the_start():
 def test_published_sizes():
     for name, memory, count in (("MVFO", "sat-fifo", 839_144), ("Next", "t-fifo+a", 839_656)):
         own = model(name, memory=memory)
-        assert sum(each.numel() for each in own.parameters()) == count
-        assert sum(each.numel() for each in own.reader.parameters()) == 792_576
+        assert sum(parameter.numel() for parameter in own.parameters()) == count
+        assert sum(parameter.numel() for parameter in own.reader.parameters()) == 792_576
 
 
 @pytest.mark.parametrize(("name", "own_layers"), [("MultiTask", 0), ("Next", 1), ("Opposite", 3)])
@@ -183,7 +183,9 @@ def test_codes_of_places():
         torch.testing.assert_close(tokens.tables[2], expected.table())
         own(batch).sum().backward()
         assert [name for name, _ in own.places.named_parameters()] == ["codes"] * place_code.startswith("learned")
-        assert all(each.grad is not None and each.grad.abs().sum() > 0 for each in own.places.parameters())
+        assert all(
+            parameter.grad is not None and parameter.grad.abs().sum() > 0 for parameter in own.places.parameters()
+        )
 
 
 def test_memory_without_places_does_not_know_them():

@@ -13,7 +13,7 @@ LARGEST = {
     **dict.fromkeys(("steps", "segment_length", "summary_tokens"), 2**16),
     "max_episode_steps": 2**19,  # rows of ReLIC's table of positions
     **dict.fromkeys(
-        ("hidden_dim", "dim", "mlp_dim", "pose_dim", "cell_dim", "heads", "read_heads", "cells", "moves", "n_places"),
+        ("hidden_dim", "dim", "mlp_dim", "cell_dim", "heads", "read_heads", "cells", "moves", "n_places"),
         2**16,
     ),
     **dict.fromkeys(("columns", "chunk", "top_k", "memory_length", "block_length", "slots"), 2**16),
@@ -35,10 +35,10 @@ def check_largest(settings: Mapping[str, Any]) -> None:
         settings: Name -> value; a list of sizes is checked one by one. Names that `LARGEST` lacks are ignored.
     """
     for name, largest in LARGEST.items():
-        given = settings.get(name)
-        sizes: list[Any] = given if isinstance(given, list) else [given]
+        value = settings.get(name)
+        sizes: list[Any] = value if isinstance(value, list) else [value]
         if any(is_int(size) and size > largest for size in sizes):
-            raise ValueError(f"{name} must be at most {largest}, got {given}")
+            raise ValueError(f"{name} must be at most {largest}, got {value}")
 
 
 def check_sizes(settings: Any) -> None:
@@ -53,6 +53,6 @@ def check_sizes(settings: Any) -> None:
     """
     check_fields(settings)
     hints = get_type_hints(type(settings))
-    for name in (each for each in LARGEST if each in hints):
+    for name in (name for name in LARGEST if name in hints):
         check_int(name, getattr(settings, name), or_none=NoneType in get_args(hints[name]))
     check_largest(vars(settings))

@@ -138,18 +138,18 @@ def _named(subject: MemoryUnderTest) -> Iterator[None]:
         raise ContractError(f"{subject.name}: {error}") from error
 
 
-def check_close(what: str, found: Tensor, expected: Tensor, at_most: float) -> None:
+def check_close(what: str, features: Tensor, expected: Tensor, at_most: float) -> None:
     """Raise a `ContractError` that names the first step in which two features (B, T, D) differ."""
     check_true(
-        found.shape == expected.shape and found.dtype == expected.dtype,
-        f"{what}: {found.dtype} {tuple(found.shape)} and not {expected.dtype} {tuple(expected.shape)}",
+        features.shape == expected.shape and features.dtype == expected.dtype,
+        f"{what}: {features.dtype} {tuple(features.shape)} and not {expected.dtype} {tuple(expected.shape)}",
     )
-    off = (found - expected).abs().nan_to_num(torch.inf) > at_most
-    off &= ~(found == expected)  # two infinities
+    off = (features - expected).abs().nan_to_num(torch.inf) > at_most
+    off &= ~(features == expected)  # two infinities
     if off.any():
         at = off.nonzero()[off.nonzero()[:, 1].argmin()] if off.ndim > 1 else off.nonzero()[0]
         row, step = at[0].item(), at[1].item() if off.ndim > 1 else 0
-        largest = (found - expected).abs().max().item()
+        largest = (features - expected).abs().max().item()
         raise ContractError(f"{what}: differs first in step {step} of sequence {row}, by up to {largest:.3g}")
 
 
@@ -311,7 +311,7 @@ def check_rows(subject: MemoryUnderTest) -> None:
 
 def _given(x: StepInputs) -> list[str]:
     """Names of the inputs that are not None."""
-    return [each.name for each in fields(x) if getattr(x, each.name) is not None]
+    return [field.name for field in fields(x) if getattr(x, field.name) is not None]
 
 
 def _rows(x: StepInputs, order: Tensor) -> StepInputs:
@@ -336,8 +336,8 @@ def check_decisions(subject: MemoryUnderTest) -> None:
     weight = torch.linspace(-1.0, 1.0, got.numel(), dtype=got.dtype).view_as(got)
     leaves = [x.embedding, *memory.parameters()]
     gradients = [
-        torch.autograd.grad((each * weight).sum(), leaves, allow_unused=True, materialize_grads=True)
-        for each in (got, expected)
+        torch.autograd.grad((features * weight).sum(), leaves, allow_unused=True, materialize_grads=True)
+        for features in (got, expected)
     ]
     for name, one, other in zip(
         ["the embedding", *(name for name, _ in memory.named_parameters())], *gradients, strict=True
@@ -399,7 +399,7 @@ def check_strategies(subject: MemoryUnderTest) -> None:
         x = inputs(starts, memory)
         generator = torch.Generator().manual_seed(2)
         drawn = numbers[torch.randint(len(numbers), (B, T), generator=generator)]
-        resets = x.resets(getattr(memory.config, "reset_on", "trial"))
+        resets = x.trial_start
         strategy = drawn[:, 0]  # of rows that go on with an empty memory
         state, features, strategies = memory.initial_state(B, max_steps=T), [], []
         with torch.no_grad():

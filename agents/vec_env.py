@@ -156,9 +156,9 @@ class TrialVecEnv(VecEnv):
         """Encode the images of all observations and of the last ones of ended episodes, if there is an encoder."""
         if self.encoder is None:
             return observations, last
-        batches = [{key: value[None] for key, value in each.items()} for each in last]  # batches of one
+        batches = [{key: value[None] for key, value in observation.items()} for observation in last]  # batches of one
         current, *encoded = self.encoder.encode_observations([observations, *batches])
-        return current, [{key: value[0] for key, value in each.items()} for each in encoded]
+        return current, [{key: value[0] for key, value in observation.items()} for observation in encoded]
 
     def _with_places(self, observations: Any, infos: dict[str, Any]) -> Any:
         """Add places to the observations, if they have them."""
@@ -180,13 +180,13 @@ _NUMERIC = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinar
 def check_observation_space(space: spaces.Space) -> None:
     """Raise a ValueError if a policy cannot read the observations of a space, such as texts."""
     keys = space.spaces if isinstance(space, spaces.Dict) else {"observation": space}
-    for key, each in keys.items():
-        if not isinstance(each, _NUMERIC):
+    for key, part in keys.items():
+        if not isinstance(part, _NUMERIC):
             others = [name for name in keys if isinstance(keys[name], _NUMERIC)]
             remove = f"remove it, as with gymnasium.wrappers.FilterObservation(env, {others}), or " if others else ""
             raise ValueError(
                 "observations must be numbers, of a Box, Discrete, MultiDiscrete or MultiBinary space or a Dict of "
-                f"such; {key!r} is of {each}; {remove}replace texts by token ids or an embedding of the sentence"
+                f"such; {key!r} is of {part}; {remove}replace texts by token ids or an embedding of the sentence"
             )
 
 
@@ -256,7 +256,7 @@ def episode_is_trial(env: VecEnv) -> bool:
 def _takes(creator: Any, argument: str) -> bool:
     """True if a class or function takes an argument of this name."""
     parameters = inspect.signature(creator).parameters
-    return argument in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    return argument in parameters or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
 
 
 def make_vec_env(

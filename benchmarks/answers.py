@@ -25,12 +25,13 @@ from _peer import machine
 
 from memenvs.agents.algorithms.supervised import SupervisedLearner
 from memenvs.agents.memory import StepInputs
-from memenvs.agents.papers.emv.data import DialogArrays, load_arrays
+from memenvs.agents.papers.emv.data import QuestionArrays, load_arrays
 from memenvs.agents.papers.emv.experiment import make_question_answering
 from memenvs.agents.papers.emv.learner import QuestionBatch, SlotAnswering
 from memenvs.agents.papers.emv.slots import ANSWER_SLOTS
 from memenvs.agents.presets import find_preset
 from memenvs.verbalization.config import EpisodicQAConfig
+from memenvs.verbalization.dialogs import load_dialogs
 from memenvs.verbalization.language.facts import MAX_CLAUSES
 
 #: Name -> memory, and changes of the settings that `ct-lt` has in the preset; LSTMs have settings of their own.
@@ -38,7 +39,6 @@ MEMORIES: dict[str, tuple[str, dict[str, Any]]] = {
     "ct-lt": ("ct-lt", {}),
     "ct": ("ct", {}),
     "ct-26": ("ct", {"compressed_lengths": [10]}),
-    "ct-slots": ("ct-slots", {}),
     "ct-log": ("ct-log", {}),
     "lstm-o1": ("lstm-o1", {"dim": 64, "layers": 2, "capacity": 21}),
     "lstm-on": ("lstm-on", {"dim": 64, "layers": 2}),
@@ -70,15 +70,13 @@ def cpu_time(work: Callable[[], object], turns: int) -> float:
 
 
 @torch.no_grad()
-def answers(name: str, arrays: DialogArrays, episodes: int, turns: int) -> dict[str, Any]:
+def answers(name: str, arrays: QuestionArrays, episodes: int, turns: int) -> dict[str, Any]:
     """Measure a memory with histories of a length."""
     model = make(name)[0].eval()
-    row = int(np.flatnonzero(arrays.length == episodes)[0])
-    batch = QuestionBatch(arrays, np.array([row]), np.array([[0]]))
-    frames, mask = arrays.frames(batch.histories)
-    tensors = {part: torch.from_numpy(each) for part, each in frames.items()}
-    embedded = model.model.frames(model.model.codes, tensors, torch.from_numpy(mask))
-    start = torch.zeros(mask.shape, dtype=torch.bool)
+    batch = QuestionBatch(arrays, arrays.dialogs.by_length[episodes][:1], np.array([[0]]))
+    frames, mask = model.frames(batch)
+    embedded = model.model.frames(model.model.codes, frames, mask)
+    start = torch.zeros_like(mask)
     start[:, 0] = True
     memory = model.model.memory
     _, state = memory(StepInputs(embedded, start, start), None, last=1)
@@ -87,11 +85,11 @@ def answers(name: str, arrays: DialogArrays, episodes: int, turns: int) -> dict[
     end = torch.zeros(1, 1, MAX_CLAUSES, len(ANSWER_SLOTS), dtype=torch.int64)
     head, codes = model.model.head, model.model.codes
     answer = cpu_time(lambda: head.clause_logits(codes, head.read(codes, vectors, is_there, slots, times), end), turns)
-    reading = cpu_time(lambda: model.encode(batch), max(1, turns // 3)) / int(arrays.count[row])
+    reading = cpu_time(lambda: model.encode(batch), max(1, turns // 3)) / mask.shape[1]
     return {
         "memory": name,
         "episodes": episodes,
-        "key_frames": int(arrays.count[row]),
+        "key_frames": mask.shape[1],
         "vectors": vectors.shape[1],
         "state_bytes": sum(each.numel() * each.element_size() for each in state.values()),
         "clause_ms": 1000 * answer,
@@ -99,16 +97,15 @@ def answers(name: str, arrays: DialogArrays, episodes: int, turns: int) -> dict[
     }
 
 
-def sharing(arrays: DialogArrays, turns: int) -> dict[str, list[float]]:
+def sharing(arrays: QuestionArrays, turns: int) -> dict[str, list[float]]:
     """Measure the ratio of training steps in turn: median, least, most."""
     model, config = make("ct-lt")
     count = HISTORIES * QUESTIONS
-    usable = np.flatnonzero(arrays.length > 0)
-    rows = np.resize(usable, count)
+    histories = np.resize(np.concatenate(list(arrays.dialogs.by_length.values())), count)
     batches = {
-        "shared": QuestionBatch(arrays, rows[:HISTORIES], np.tile(np.arange(QUESTIONS), (HISTORIES, 1))),
+        "shared": QuestionBatch(arrays, histories[:HISTORIES], np.tile(np.arange(QUESTIONS), (HISTORIES, 1))),
         "alone": QuestionBatch(
-            arrays, np.repeat(rows[:HISTORIES], QUESTIONS), np.tile(np.arange(QUESTIONS), HISTORIES)[:, None]
+            arrays, np.repeat(histories[:HISTORIES], QUESTIONS), np.tile(np.arange(QUESTIONS), HISTORIES)[:, None]
         ),
     }
     learner = SupervisedLearner(model, replace(config.learner, batch_size=count), config.total_steps)
@@ -136,9 +133,10 @@ def main() -> None:
     lengths, turns = ([1, 2], 1) if arguments.smoke else (arguments.episodes, arguments.turns)
     kinds = tuple(find_preset("episodic-qa").env_kwargs["kinds"])
     data = EpisodicQAConfig(scale="smoke", kinds=kinds)
-    arrays = load_arrays(replace(data, split="test", lengths=tuple(lengths), questions=1))
+    arrays = load_arrays(load_dialogs(replace(data, split="test", lengths=tuple(lengths), questions=1)))
     rows = [answers(memory, arrays, episodes, turns) for memory in MEMORIES for episodes in lengths]
-    shared = sharing(load_arrays(replace(data, split="test", lengths=(5,), questions=QUESTIONS)), turns)
+    dialogs = load_dialogs(replace(data, split="test", lengths=(5,), questions=QUESTIONS))
+    shared = sharing(load_arrays(dialogs), turns)
     if not arguments.json:
         print("memory    episodes  key frames  vectors  state KB  clause ms  key frame ms")
         for row in rows:

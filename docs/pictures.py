@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,10 @@ import numpy as np
 from PIL import Image
 
 import memenvs  # noqa: F401  (registers the ids)
+from memenvs.cli.caption import add_caption
 from memenvs.cli.record import Video
-from memenvs.files import atomic_replace, write_file
+from memenvs.files import atomic_replace
+from memenvs.houses.rendering.viewer import VIEW_SIDE
 from memenvs.registry import find_environment
 
 #: Lossy compression, 0 to 100: fine lines of maps stay sharp, and all pictures take less than 3 MB.
@@ -27,6 +31,7 @@ QUALITY = 60
 COLUMNS = 3
 #: The first picture: what the agent of the package sees, and the seed of its trial, which was chosen.
 AGENT_PICTURE, AGENT, AGENT_SEED = "agent", "extobjnav-small-pictures", 57
+AGENT_QUALITY = 50
 
 
 @dataclass(frozen=True)
@@ -105,33 +110,89 @@ def play(picture: Picture) -> list[np.ndarray]:
 
 def make_picture(picture: Picture, folder: Path) -> Path:
     """Write the frames of an episode as an animated WebP that never ends."""
-    images = [resized(frame, picture.width) for frame in play(picture)]
-    durations = [round(1000 / picture.fps)] * len(images)
-    durations[-1] = 1500  # ms; the end is worth a glance
     path = folder / f"{picture.name}.webp"
-    with atomic_replace(path) as temporary:
-        images[0].save(
-            temporary,
-            "webp",
-            save_all=True,
-            append_images=images[1:],
-            duration=durations,
-            loop=0,
-            quality=QUALITY,
-            method=6,
-        )
+    frames = [resized(frame, picture.width) for frame in play(picture)]
+    write_animation(frames, path, round(1000 / picture.fps), 1500, QUALITY)
     return path
+
+
+def write_animation(images: Sequence[Image.Image], path: Path, duration: int, last: int, quality: int) -> None:
+    """Write an animated WebP.
+
+    Args:
+        images: The frames.
+        path: The file.
+        duration: Time of a frame, ms.
+        last: Time of the last one, ms; the end is worth a glance.
+        quality: Of the lossy compression, 0 to 100.
+    """
+    durations = [duration] * (len(images) - 1) + [last]
+    settings: dict[str, Any] = {"duration": durations, "loop": 0, "quality": quality, "method": 6}
+    with atomic_replace(path) as temporary:
+        images[0].save(temporary, "webp", save_all=True, append_images=images[1:], **settings)
 
 
 def make_agent_picture(folder: Path) -> Path:
     """Write what the agent of the package sees in the first and in the tenth episode of a trial."""
-    from memenvs.agents.experiments.first_person import animated_webp, first_person_frames
+    frames = agent_views()
+    path = folder / f"{AGENT_PICTURE}.webp"
+    write_animation([resized(frame, 480) for frame in frames[::2] + frames[-1:]], path, 250, 2000, AGENT_QUALITY)
+    return path
+
+
+def agent_views(episodes: Sequence[int] = (1, 10)) -> list[np.ndarray]:
+    """Play a trial of the agent and put the robot's view in some of its episodes side by side.
+
+    Goal, episode and step are written above each view. An episode that has ended keeps its last view, with how it ended
+    above it.
+
+    Args:
+        episodes: Numbers of the episodes, from 1, ascending.
+
+    Returns:
+        A frame for each step of the longest of these episodes, uint8, (H, W, 3).
+    """
+    from memenvs.agents.experiments.evaluate import evaluation_env
+    from memenvs.agents.experiments.play import play_trials
+    from memenvs.agents.experiments.video import episode_heading
     from memenvs.agents.presets.pretrained import load_pretrained, pretrained_config
 
-    frames = first_person_frames(load_pretrained(AGENT, device="cpu"), pretrained_config(AGENT), seed=AGENT_SEED)
-    path = folder / f"{AGENT_PICTURE}.webp"
-    write_file(path, animated_webp(frames[::2] + frames[-1:]))
-    return path
+    policy, config = load_pretrained(AGENT, device="cpu"), pretrained_config(AGENT)
+    config = replace(config, eval_kwargs={**config.eval_kwargs, "render_mode": "rgb_array"})
+    env = evaluation_env(config, 1, AGENT_SEED)
+
+    def view(text: str) -> np.ndarray:
+        (frame,) = env.unwrapped.get_images()
+        return add_caption(np.asarray(frame)[:, :VIEW_SIDE], text)
+
+    columns: list[list[np.ndarray]] = []
+    observation = env.reset()
+    number, length = 1, 0
+    title = episode_heading(env, 1)
+    views = [view(f"{title}step 0")]
+    for step in play_trials(policy, env, observation, deterministic=config.kind.deterministic):
+        length += 1
+        if step.dones[0]:
+            end = "found in" if step.infos[0]["success"] else "not found in"
+            if number in episodes:
+                bar = add_caption(np.zeros((VIEW_SIDE, VIEW_SIDE, 3), np.uint8), f"{title}{end} {length} steps")
+                last = views[-1].copy()  # the environment has begun the next episode
+                last[:-VIEW_SIDE] = bar[:-VIEW_SIDE]
+                columns.append([*views, last])
+            number, length, views = number + 1, 0, []
+            if number > max(episodes):
+                break
+        if number in episodes:
+            title = episode_heading(env, number)
+            views.append(view(f"{title}step {length}"))
+    env.close()
+    ends = [column[-1] for column in columns]
+    gap = np.full((len(ends[0]), 8, 3), 255, np.uint8)  # white columns between two views
+    frames = []
+    for row in zip_longest(*columns):
+        pictures = [end if picture is None else picture for picture, end in zip(row, ends, strict=True)]
+        frames.append(np.concatenate([part for picture in pictures for part in (picture, gap)][:-1], 1))
+    return frames
 
 
 def resized(frame: np.ndarray, width: int) -> Image.Image:

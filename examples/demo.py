@@ -18,7 +18,6 @@ from typing import Any
 
 from memenvs.agents.experiments.directory import RunDirectory, find_conflict
 from memenvs.agents.experiments.evaluate import evaluate_and_compare, evaluation_env
-from memenvs.agents.experiments.first_person import animated_webp, first_person_frames
 from memenvs.agents.experiments.report import Report, figure_png, image_png, in_context_figure
 from memenvs.agents.experiments.run_report import add_maps, add_runs, add_settings
 from memenvs.agents.experiments.train import train_run
@@ -30,8 +29,6 @@ from memenvs.cli.common import run_command
 AGENT = "extobjnav-small"
 #: It has learned from pictures, which a small encoder reads.
 FROM_PICTURES = "extobjnav-small-pictures"
-#: Seed of the trial whose views are shown; it was chosen.
-VIEWED = 57
 
 
 def play(report: Report, name: str, title: str, trials: int, agent: str = AGENT, **world: Any) -> None:
@@ -93,13 +90,6 @@ def main() -> None:
         trials = 4 if options.smoke else 32
         play(report, "procedural", "Procedural homes of the test split", trials)
         play(report, "pictures", "The same homes, from pictures of 64 x 48 alone", trials, FROM_PICTURES)
-        viewed = pretrained_config(FROM_PICTURES)
-        if options.smoke:
-            viewed = replace(viewed, eval_kwargs={**viewed.eval_kwargs, "max_episode_steps": 8})
-        frames = first_person_frames(load_pretrained(FROM_PICTURES), viewed, seed=VIEWED)
-        report.picture(
-            "first_person", animated_webp(frames), "the robot's view in episodes 1 and 10 of a trial that was chosen"
-        )
         if os.environ.get("MEMENVS_DATA"):
             play(report, "procthor", "Real ProcTHOR houses", trials, world="procthor", split="all", rooms=None)
         else:

@@ -93,7 +93,26 @@ class QueryBatch(Episodes):
 
 
 class QueryTask(ABC):
-    """Base of the tasks, with the sizes that a model needs.
+    """Base of the tasks."""
+
+    @classmethod
+    def of(cls, task: type[Any], settings: Mapping[str, Any]) -> QueryTask:
+        """Make it for a `BatchTask` with these settings; by default of the task's config."""
+        return cls(task.config_type(**settings))  # type: ignore[call-arg]
+
+    @abstractmethod
+    def sample_batch(self, batch: int, rng: np.random.Generator, split: Split = "train") -> Episodes:
+        """Draw episodes.
+
+        Args:
+            batch: B, >= 1.
+            rng: Generator of everything random.
+            split: What the episodes are for. Where pictures are drawn once or read from files, each split has its own.
+        """
+
+
+class PictureTask(QueryTask):
+    """Base of the tasks whose steps show pictures, with the sizes that a model needs.
 
     Attributes:
         pictures: What a step shows.
@@ -130,11 +149,6 @@ class QueryTask(ABC):
     move_vectors: np.ndarray | None = None
     query_dim: int = 0
 
-    @classmethod
-    def of(cls, task: type[Any], settings: Mapping[str, Any]) -> QueryTask:
-        """Make it for a `BatchTask` with these settings; by default of the task's config."""
-        return cls(task.config_type(**settings))  # type: ignore[call-arg]
-
     @property
     def is_mixed(self) -> bool:
         """True if a batch has episodes of several tasks."""
@@ -142,13 +156,7 @@ class QueryTask(ABC):
 
     @abstractmethod
     def sample_batch(self, batch: int, rng: np.random.Generator, split: Split = "train") -> QueryBatch:
-        """Draw episodes.
-
-        Args:
-            batch: B, >= 1.
-            rng: Generator of everything random.
-            split: What the episodes are for. Where pictures are drawn once or read from files, each split has its own.
-        """
+        """Draw episodes; see `QueryTask.sample_batch`."""
 
     def descriptions(self, split: int, part: Literal["train", "held_out"]) -> Sequence[Sequence[str]]:
         """Return descriptions of each task in words.

@@ -181,9 +181,9 @@ FACTS = {"rooms", "reachable_rooms", "doors", "furniture", "objects", "shapes", 
 
 @pytest.mark.slow
 def test_house_of_a_seed(capsys, tmp_path):
-    out, glb = tmp_path / "map.png", tmp_path / "house.glb"
+    out = tmp_path / "map.png"
     pytest.importorskip("trimesh")
-    facts = document(capsys, "house", "--seed", "1000", "--out", str(out), "--glb", str(glb))
+    facts = document(capsys, "house", "--seed", "1000", "--out", str(out))
     assert set(facts) == FACTS
     assert 6 <= facts["rooms"] == facts["reachable_rooms"] <= 14
     assert 15 <= facts["furniture"] <= 40
@@ -191,8 +191,7 @@ def test_house_of_a_seed(capsys, tmp_path):
     assert 0 < facts["navigable_m2"] < facts["area_m2"]
     with Image.open(out) as image:
         assert min(image.size) > 100
-    assert glb.read_bytes()[:4] == b"glTF"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["house.glb", "map.png"]
+    assert [path.name for path in tmp_path.iterdir()] == ["map.png"]
     folder = tmp_path / "new" / "homes"
     out = call(capsys, "house", "--seed", "1000", "--habitat", str(folder))
     assert "rooms" in out
@@ -394,8 +393,7 @@ def test_missing_extra_is_named(capsys, monkeypatch, tmp_path):
     for package, argv, extra in (
         ("pygame", ("play", "Darkroom-v0"), "memenvs[play]"),
         ("imageio", ("record", "Darkroom-v0", "--out", "video.mp4"), "memenvs[video]"),
-        ("trimesh", ("house", "--seed", "3", "--out", "map.png", "--glb", "house.glb"), "memenvs[export]"),
-        ("trimesh", ("house", "--seed", "3", "--habitat", "homes"), "memenvs[export]"),
+        ("trimesh", ("house", "--seed", "3", "--out", "map.png", "--habitat", "homes"), "memenvs[export]"),
         ("minari", ("dataset", "Darkroom-v0", "--out", "some-v0"), "memenvs[minari]"),
         ("h5py", ("dataset", "Darkroom-v0", "--out", "some-v0"), "memenvs[minari]"),
     ):
@@ -476,7 +474,6 @@ def test_wrong_arguments(capsys):
         (("house", "--file", "none.jsonl"), ("argument --file", "none.jsonl")),
         (("house", "--seed", "1", "--out", "map.bmp"), ("argument --out", ".png", "'map.bmp'")),
         (("house", "--seed", "1", "--out", "no/such/map.png"), ("argument --out", "'no/such'")),
-        (("house", "--seed", "1", "--glb", "house.obj"), ("argument --glb", ".glb", "'house.obj'")),
         (
             ("house", "--seed", "1", "--habitat", f"{__file__}/homes"),
             ("argument --habitat", "cannot write", "is no folder"),

@@ -106,23 +106,6 @@ def test_extras_are_those_of_the_package():
         assert {name for _, name in packages} == names, extra
 
 
-def test_flash_attn(monkeypatch):
-    torch = pytest.importorskip("torch")
-    found = doctor.importlib.util.find_spec
-    monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None if name == "flash_attn" else found(name))
-    with pytest.raises(Unavailable, match="not installed, and not needed: pip install flash-attn"):
-        doctor.check_flash_attn()
-    monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: name)
-    monkeypatch.setattr(doctor, "_version", lambda name: "2.8.3")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(Unavailable, match=r"flash-attn 2\.8\.3 needs a GPU with CUDA"):
-        doctor.check_flash_attn()
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert doctor.check_flash_attn() == "flash-attn 2.8.3, not chosen; choose it by MEMENVS_ATTENTION=flash-attn"
-    monkeypatch.setenv("MEMENVS_ATTENTION", "flash-attn")
-    assert doctor.check_flash_attn() == "flash-attn 2.8.3, chosen by MEMENVS_ATTENTION=flash-attn"
-
-
 def test_no_library_and_no_package(monkeypatch):
     monkeypatch.setattr(egl.ctypes.util, "find_library", lambda name: None)
     package.choose_gpu.cache_clear()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -16,7 +15,7 @@ pytestmark = pytest.mark.programs
 
 ROOT = Path(__file__).parents[1]
 #: With tests of their own below.
-KNOWN = ("ppo_memory.py", "demo.py", "rllib_darkroom.py", "sb3.py")
+KNOWN = ("ppo_memory.py", "demo.py", "sb3.py")
 BENCHMARKS = {
     "all.py": ["--only", "import_time"],
     "answers.py": [],
@@ -77,7 +76,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
 def test_examples_are_few_and_short():
-    assert len(EXAMPLES) <= 8 + 1  # and that of RLlib, which most people do not have
+    assert len(EXAMPLES) <= 8
     lines = {path.name: len(path.read_text().splitlines()) for path in EXAMPLES}
     assert lines.pop("ppo_memory.py") <= 350 and max(lines.values()) <= 122
 
@@ -106,9 +105,8 @@ def test_demo(tmp_path):
     out = run(ROOT / "examples" / "demo.py", tmp_path, "--out", "out")
     assert f"report: {tmp_path / 'out' / 'smoke' / 'report.html'}" in out
     page = (tmp_path / "out" / "smoke" / "report.html").read_text()
-    assert (
-        page.count("<img") == 11
-    )  # Darkroom and homes twice: how it gets better, maps of two episodes; learning curve; first person
+    # Darkroom and homes twice: how it gets better, maps of two episodes; learning curve
+    assert page.count("<img") == 10
     assert "Procedural homes of the test split: 4 trials of " in out
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     check_refusal(ROOT / "examples" / "demo.py", tmp_path)
@@ -120,16 +118,6 @@ def test_pictures_of_homes(tmp_path):
     assert {line.split(":")[0].removeprefix("pictures/") for line in out.splitlines()} | {"map_1000.png"} == drawn
     assert len(drawn) >= 4
     assert [path.name for path in tmp_path.iterdir()] == ["pictures"]
-
-
-@pytest.mark.skipif(
-    importlib.util.find_spec("ray") is None,
-    reason="needs RLlib, which is large and not among the packages of the tests: pip install ray[rllib]",
-)
-def test_rllib_darkroom(tmp_path):
-    out = run(ROOT / "examples" / "rllib_darkroom.py", tmp_path)
-    assert re.fullmatch(r"return by episode of the trial:( \d+\.\d\d){4}", out.splitlines()[-1])
-    assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,6 @@ MEMENVS = {
 DATASET = ["dataset", "Darkroom-v0", "--policy", "random", "--episodes", "2", "--out", "darkroom/random-v0", *EPISODE]
 AGENTS = {
     "evaluate": (["run"], "playing the agent"),
-    "probe": (["run", "--steps", "16"], "playing the agent"),
     "paths": (["run", "--episodes", "2"], "playing"),
     "record": (["run", "--steps", "16"], "playing the agent"),
     "answer": (["model.zip", "answers.json"], "answering"),

@@ -24,7 +24,6 @@ NUMBERS = {
     "image_size": [24, 32],
     "layout_pool": 2,
     "legs": 1,
-    "max_candidates": 9,
     "max_episode_steps": 7,
     "max_tokens": 9,
     "num_objects": [3, 4],

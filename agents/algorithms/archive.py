@@ -56,11 +56,11 @@ def read(path: File, required: Iterable[str], is_known: Callable[[str], bool] | 
         ValueError: The file is cut short or not an archive of this format.
     """
     data = _content(path)
-    known = is_known or set(required).__contains__
+    is_read = is_known or set(required).__contains__
     problem = ""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            names = [name for name in archive.namelist() if known(name)]
+            names = [name for name in archive.namelist() if is_read(name)]
             unpacked = sum(archive.getinfo(name).file_size for name in names)
             if "_stable_baselines3_version" in archive.namelist():
                 problem = "is a model of Stable-Baselines3 and must be one of this package (memenvs.agents)"
@@ -125,9 +125,9 @@ def parse_config(path: File, saved: dict[str, Any], config_type: type) -> Any:
     Raises:
         ValueError: A setting is unknown or not allowed.
     """
-    known = [each.name for each in fields(config_type)]
+    names = [field.name for field in fields(config_type)]
     for name in saved:
-        if name not in known:
+        if name not in names:
             raise ValueError(f"{path}: config.json has a setting that this version does not know, {name!r}")
     try:
         return config_type(**saved)
@@ -171,21 +171,21 @@ def load_optimizer(optimizer: torch.optim.Optimizer, trained: list[nn.Parameter]
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
-def check_tensors(member: str, found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+def check_tensors(member: str, tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
     """Raise a ValueError that names the first tensor that does not fit.
 
     Args:
         member: Name of the archive's member, for the message.
-        found: Tensors of the member.
+        tensors: Tensors of the member.
         expected: Tensors with the names, shapes and dtypes that it must have.
     """
     for name, like in expected.items():
-        if name not in found:
+        if name not in tensors:
             raise ValueError(f"{member}: does not fit the policy, {name!r} is missing")
         shape = tuple(like.shape)
-        if tuple(found[name].shape) != shape or found[name].dtype != like.dtype:
-            got = f"{found[name].dtype} {tuple(found[name].shape)}"
+        if tuple(tensors[name].shape) != shape or tensors[name].dtype != like.dtype:
+            got = f"{tensors[name].dtype} {tuple(tensors[name].shape)}"
             raise ValueError(f"{member}: does not fit the policy, {name!r} must be {like.dtype} {shape}, got {got}")
-    for name in sorted(found):  # safetensors gives them in any order
+    for name in sorted(tensors):  # safetensors gives them in any order
         if name not in expected:
             raise ValueError(f"{member}: does not fit the policy, which has no {name!r}")

@@ -89,11 +89,11 @@ class MemoryAlgorithm(SavableAlgorithm):
         _init_setup_model: bool = True,
         **overrides: Any,
     ) -> None:
-        known = [field.name for field in fields(self.config_type)]
+        settings = [field.name for field in fields(self.config_type)]
         for name in overrides:
-            if name not in known:
-                raise TypeError(unknown_setting(name, known, LEARNER_SETTINGS))
-            check_no_schedule(name, overrides[name], known)
+            if name not in settings:
+                raise TypeError(unknown_setting(name, settings, LEARNER_SETTINGS))
+            check_no_schedule(name, overrides[name], settings)
         if config is not None and not issubclass(type(config), self.config_type):
             raise TypeError(
                 f"config must be a {self.config_type.__name__} or None, got {config!r}; single settings go by name"
@@ -171,10 +171,10 @@ class MemoryAlgorithm(SavableAlgorithm):
             raise TypeError(f"policy must be {self.default_policy} or a subclass, got {self.policy_class.__name__}")
         self.policy_kwargs = plain(self.policy_kwargs)
         parameters = signature(self.policy_class).parameters.values()
-        known = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+        settings = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
         for name in self.policy_kwargs:
-            if name not in known and not any(each.kind is each.VAR_KEYWORD for each in parameters):
-                raise TypeError(unknown_setting(name, known, POLICY_SETTINGS, f" of {self.policy_class.__name__}"))
+            if name not in settings and not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+                raise TypeError(unknown_setting(name, settings, POLICY_SETTINGS, f" of {self.policy_class.__name__}"))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             policy: ActingPolicy = self.policy_class(

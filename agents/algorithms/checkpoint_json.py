@@ -36,9 +36,9 @@ def check_config(path: File, config: dict[str, Any]) -> None:
     _check_integer(root, "n_envs", 1, MAX_COUNT)
     _check_integer(root, "processes", 1, MAX_PROCESSES)
     for key in ("encoder", "vocabulary"):
-        found = root.get(key)
-        if found is not None:
-            found.text()
+        fingerprint = root.get(key)
+        if fingerprint is not None:
+            fingerprint.text()
     if not isinstance(config.get("policy_only", False), bool):
         raise root["policy_only"].error("true or false")
 
@@ -69,18 +69,18 @@ def check_state(path: File, name: str, state: dict[str, Any]) -> None:
     trials = root.get("trials")
     if trials is not None:
         seeds, numbers = trials["seed"].items(1), trials["trial"].items(1)
-        for i, each in enumerate([*seeds, *numbers]):
-            if not is_int(each.value) or not 0 <= each.value <= MAX_COUNT:
-                raise each.error(f"an integer from 0 to {MAX_COUNT}")
-            if 0 < i < len(seeds) and each.value != seeds[0].value + i:
-                raise each.error(f"{seeds[0].value + i}, as seeds are consecutive")
+        for i, number in enumerate([*seeds, *numbers]):
+            if not is_int(number.value) or not 0 <= number.value <= MAX_COUNT:
+                raise number.error(f"an integer from 0 to {MAX_COUNT}")
+            if 0 < i < len(seeds) and number.value != seeds[0].value + i:
+                raise number.error(f"{seeds[0].value + i}, as seeds are consecutive")
         if len(seeds) != len(numbers):
             raise trials["trial"].error(f"a list of {len(seeds)}, as many as there are seeds")
 
 
 def _check_integer(parent: Field, key: str, low: int, high: int) -> None:
     """Raise a ValueError unless the value of a key is an integer from `low` to `high`."""
-    found = Field(parent.value[key] if isinstance(parent.value, dict) and key in parent.value else None, parent.source)
-    if not is_int(found.value) or not low <= found.value <= high:
+    number = Field(parent.value[key] if isinstance(parent.value, dict) and key in parent.value else None, parent.source)
+    if not is_int(number.value) or not low <= number.value <= high:
         name = f"{parent.path}.{key}" if parent.path else key
-        raise Field(found.value, parent.source, name).error(f"an integer from {low} to {high}")
+        raise Field(number.value, parent.source, name).error(f"an integer from {low} to {high}")

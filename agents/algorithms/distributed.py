@@ -85,9 +85,9 @@ class Processes:
         from accelerate.utils import reduce
 
         with self._name_lost_process():
-            means = reduce(torch.cat([each.flatten() for each in tensors]), "mean")
-        for each, mean in zip(tensors, means.split([each.numel() for each in tensors]), strict=True):
-            each.copy_(mean.view_as(each))
+            means = reduce(torch.cat([tensor.flatten() for tensor in tensors]), "mean")
+        for tensor, mean in zip(tensors, means.split([tensor.numel() for tensor in tensors]), strict=True):
+            tensor.copy_(mean.view_as(tensor))
 
     def moments(self, values: Tensor) -> tuple[Tensor, Tensor]:
         """Return mean and standard deviation, () each, over the values of all processes.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from os import PathLike
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import torch
@@ -15,8 +15,8 @@ from torch.nn.functional import huber_loss
 
 from memenvs.agents.algorithms import archive
 from memenvs.agents.algorithms.off_policy import OffPolicyMemoryAlgorithm
-from memenvs.agents.algorithms.replay_buffer import EpisodeSteps, StepSample
-from memenvs.agents.algorithms.rollout_buffer import Observations
+from memenvs.agents.algorithms.replay_buffer import StepSample
+from memenvs.agents.algorithms.rollout_buffer import StoredSteps
 from memenvs.agents.memory import Memory, StepInputs
 from memenvs.agents.policies.memory_policy import MemoryPolicy
 
@@ -76,8 +76,8 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         self.target = target
         self.target.set_training_mode(False)
         self._polyak_update(1.0)  # copy all weights
-        named = self.policy.named_parameters()
-        self._trained = [each for name, each in named if each.requires_grad and not name.startswith("critic.")]
+        weights = [weight for name, weight in self.policy.named_parameters() if not name.startswith("critic.")]
+        self._trained = [weight for weight in weights if weight.requires_grad]
         # `Memory.features_at` computes all steps of an episode, so one forward pass for sampled and bootstrap steps
         # costs as much as one for either. A memory that overrides it computes each step separately. Bootstrap steps
         # then get a pass of their own, because they need no gradient.
@@ -263,29 +263,22 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         # At the end of an episode there may be no action left, such as on a full board: nothing follows, so Q is 0.
         return q_values.masked_fill(~action_mask, -torch.inf).masked_fill(~action_mask.any(-1, keepdim=True), 0.0)
 
-    def _features(self, policy: MemoryPolicy, stored: EpisodeSteps) -> Tensor:
-        """Encode stored steps, or read their embeddings; float (B, L, F)."""
-        if stored.embeddings is not None:
-            return stored.embeddings.to(torch.float32)
-        assert stored.observations is not None
-        return policy.features(_flat(stored.observations)).unflatten(0, stored.previous_action.shape)
-
-    def _latent(self, policy: MemoryPolicy, stored: EpisodeSteps, steps: Tensor) -> Tensor:
+    def _latent(self, policy: MemoryPolicy, stored: StoredSteps, steps: Tensor) -> Tensor:
         """Compute the memory's features at `steps`, (B, P), from the first L steps of episodes; float (B, P, D)."""
         return policy.memory.features_at(self._memory_inputs(policy, stored), steps)
 
-    def _memory_inputs(self, policy: MemoryPolicy, stored: EpisodeSteps) -> StepInputs:
+    def _memory_inputs(self, policy: MemoryPolicy, stored: StoredSteps) -> StepInputs:
         """Assemble the memory's input of stored steps, the first of which starts a trial."""
         is_start = torch.zeros(stored.previous_action.shape, dtype=torch.bool, device=self.device)  # (B, L)
         is_start[:, 0] = True
         return policy.memory_inputs(
-            self._features(policy, stored), stored.previous_action, is_start, is_start, stored.extra_inputs
+            stored.features(policy), stored.previous_action, is_start, is_start, stored.extra_inputs
         )
 
-    def _single_step_latent(self, policy: MemoryPolicy, stored: EpisodeSteps) -> Tensor:
+    def _single_step_latent(self, policy: MemoryPolicy, stored: StoredSteps) -> Tensor:
         """Compute the memory's features of P steps, each of them a sequence of its own; float (B, P, D)."""
         batch_shape = stored.previous_action.shape  # (B, P)
-        features = self._features(policy, stored).flatten(0, 1)[:, None]  # (B * P, 1, F)
+        features = stored.features(policy).flatten(0, 1)[:, None]  # (B * P, 1, F)
         previous_action = stored.previous_action.flatten()[:, None]  # (B * P, 1)
         extra_inputs = {key: value.flatten(0, 1)[:, None] for key, value in stored.extra_inputs.items()}
         is_start = torch.ones(previous_action.shape, dtype=torch.bool, device=self.device)
@@ -315,10 +308,3 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
     def saved_tensors(self) -> dict[str, Tensor]:
         """Return the weights of the target network."""
         return {f"target.{name}": value for name, value in self.target.state_dict().items()}
-
-
-def _flat(observations: Observations) -> Any:
-    """Flatten observations (B, P, ...) to (B * P, ...)."""
-    if isinstance(observations, dict):
-        return {key: value.flatten(0, 1) for key, value in observations.items()}
-    return observations.flatten(0, 1)

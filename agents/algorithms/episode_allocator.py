@@ -128,17 +128,17 @@ class EpisodeLimits(NamedTuple):
         of_episodes = None
         if self.trial_episodes is not None and self.episode_steps is not None:
             of_episodes = self.trial_episodes * self.episode_steps
-        return min((each for each in (of_episodes, self.steps_of_trials) if each is not None), default=None)
+        return min((steps for steps in (of_episodes, self.steps_of_trials) if steps is not None), default=None)
 
-    def check_rollout(self, allocates_trials: bool, n_steps: int) -> int:
-        """Return the most steps of a stay.
+    def check_rollout(self, n_steps: int) -> int:
+        """Return the most steps of a stay, a trial or, without trials, an episode.
 
         Raises:
             ValueError: A rollout that begins with new trials cannot finish such a stay.
         """
-        unit, steps = ("trial", self.trial_steps) if allocates_trials else ("episode", self.episode_steps)
+        unit, steps = ("trial", self.trial_steps) if self.has_trials else ("episode", self.episode_steps)
         if steps is None:
-            limits = "trial_episodes or trial_steps" if allocates_trials else "max_episode_steps"
+            limits = "trial_episodes or trial_steps" if self.has_trials else "max_episode_steps"
             raise ValueError(
                 f"allocator needs {unit}s that end, whose returns it learns: give the environment {limits}, got {self}"
             )

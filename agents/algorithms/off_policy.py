@@ -68,7 +68,6 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
                     self.config.capacity,
                     self.config.episode_steps,
                     self.observation_space,
-                    int(self.action_space.n),  # type: ignore[attr-defined]
                     self.device,
                     self.policy.features_dim if self.policy.freeze_features else None,
                     self.policy.memory.required_inputs,
@@ -179,7 +178,7 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
         self._update_info_buffer(infos, np.ones(len(infos), bool))
         last = [info["terminal_observation"] for info in infos]
         if isinstance(last[0], dict):
-            stacked: Any = {key: np.stack([each[key] for each in last]) for key in last[0]}
+            stacked: Any = {key: np.stack([observation[key] for observation in last]) for key in last[0]}
         else:
             stacked = np.stack(last)
         observations, extra_inputs = self._stored_observations(observation_tensors(stacked, self.device))

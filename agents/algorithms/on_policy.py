@@ -123,11 +123,9 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
     def _check_episodes(self, env: VecEnv) -> None:
         """Raise a ValueError if an allocator could not learn from the episodes of an environment."""
         limits = common_limits(env)
-        empties_on = getattr(getattr(self.policy.memory, "config", None), "reset_on", "trial")
-        self._allocates_trials = limits.has_trials and empties_on == "trial"
         self._stay_steps = 0
         if self._resets_each_rollout(limits.has_trials):  # what a rollout cuts off has no return
-            self._stay_steps = limits.check_rollout(self._allocates_trials, self.config.n_steps)
+            self._stay_steps = limits.check_rollout(self.config.n_steps)
 
     def _discard_rollout(self) -> None:
         self._state = None
@@ -184,7 +182,7 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
                 self._last_obs = new_obs
                 self._update_starts(env, dones)
                 if self._episodes is not None:
-                    self._episodes.end(torch.as_tensor(rewards, device=self.device), self._allocation_starts())
+                    self._episodes.end(torch.as_tensor(rewards, device=self.device), self._trial_start)
                 if self.config.bootstrap_truncated:
                     rewards = rewards + self.gamma * self._truncated_values(dones, infos)
                 buffer.add(
@@ -284,13 +282,9 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
         # a generator of its own would change the checkpoints of every run
         is_whole = self.rollout_buffer.pos + self._stay_steps <= self.config.n_steps
         self._state = self._episodes.begin(
-            self._allocation_starts(), self._state, epsilon, self.rngs["order"], is_whole=is_whole
+            self._trial_start, self._state, epsilon, self.rngs["order"], is_whole=is_whole
         )
         return {STRATEGY: self._state[STRATEGY]}
-
-    def _allocation_starts(self) -> Tensor:
-        """Return where the latest observation empties the memory, and so begins a strategy; bool, (N,)."""
-        return self._trial_start if self._allocates_trials else self._episode_start
 
     def _update_starts(self, env: VecEnv, dones: np.ndarray) -> None:
         super()._update_starts(env, dones)

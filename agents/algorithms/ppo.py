@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -262,18 +261,8 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
     def _inputs(self, rows: Tensor, begin: int, end: int) -> tuple[StepInputs, RolloutSequences]:
         """Assemble the memory's input at positions `begin` to `end`, (B, S, ...); return the buffer's content too."""
         sequences = self.rollout_buffer.sequences(rows, begin, end)
-        if sequences.embeddings is not None:
-            features = sequences.embeddings.to(torch.float32)  # (B, S, F)
-        else:
-            observations: Any = sequences.observations
-            flat: Any = (  # (B, S, ...) -> (B * S, ...)
-                {key: value.flatten(0, 1) for key, value in observations.items()}
-                if isinstance(observations, dict)
-                else observations.flatten(0, 1)
-            )
-            features = self.policy.features(flat).unflatten(0, (len(rows), end - begin))  # (B, S, F)
         x = self.policy.memory_inputs(
-            features,
+            sequences.features(self.policy),
             sequences.previous_action,
             sequences.episode_start,
             sequences.trial_start,

@@ -13,8 +13,8 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
-from memenvs.agents.algorithms.replay_file import ReplayContent, integer_bounds
-from memenvs.agents.algorithms.rollout_buffer import Observations
+from memenvs.agents.algorithms.replay_file import ReplayContent
+from memenvs.agents.algorithms.rollout_buffer import Observations, StoredSteps
 from memenvs.agents.memory import EXTRA_INPUTS, ExtraInputs
 from memenvs.agents.policies.acting import tensor_type
 from memenvs.agents.policies.policy_arguments import has_phase
@@ -25,23 +25,6 @@ DEPTH_SCALE = 1000.0
 """Stored units in a metre (millimetres)."""
 MAX_DEPTH = 32.767
 """Largest stored depth, m: the largest int16 in millimetres."""
-
-
-@dataclass(frozen=True)
-class EpisodeSteps:
-    """P steps of B episodes.
-
-    Attributes:
-        observations: Observations, (B, P, ...) each, or None where embeddings are stored instead.
-        embeddings: bfloat16, (B, P, F); embeddings of a frozen features extractor, or None.
-        previous_action: int64, (B, P); 0 for none, else 1 + the action before.
-        extra_inputs: Memory inputs beside the embedding, (B, P, ...) each.
-    """
-
-    observations: Observations | None
-    embeddings: Tensor | None
-    previous_action: Tensor
-    extra_inputs: ExtraInputs
 
 
 @dataclass(frozen=True)
@@ -70,7 +53,6 @@ class EpisodeReplayBuffer:
         capacity: Number of episodes.
         max_steps: Largest number of steps of an episode, T.
         observation_space: Observation space of one environment.
-        n_actions: Number of actions.
         device: Device of the tensors.
         embedding_dim: Width of frozen embeddings to store instead of observations; None stores observations.
         required_inputs: Memory inputs to store beside them, see `Memory.required_inputs`.
@@ -89,7 +71,6 @@ class EpisodeReplayBuffer:
         capacity: int,
         max_steps: int,
         observation_space: spaces.Space,
-        n_actions: int,
         device: torch.device,
         embedding_dim: int | None = None,
         required_inputs: Sequence[str] = (),
@@ -129,11 +110,6 @@ class EpisodeReplayBuffer:
         # After the larger ones: where those do not fit into memory, that is known at once.
         self.lengths = torch.zeros(capacity, dtype=torch.int64)
         self.terminated = torch.zeros(capacity, dtype=torch.bool)
-        # Integers may choose a row of a table, so they are checked where they come from a file.
-        spaces_of_stores = {f"observation.{key}" if is_dict else "observation": space for key, space in parts.items()}
-        spaces_of_stores |= {key: parts[key] for key in required_inputs if key in parts}
-        spaces_of_stores["action"] = spaces.Discrete(n_actions)
-        self._bounds = {name: integer_bounds(spaces_of_stores[name]) for name in spaces_of_stores.keys() & self._stores}
 
     @property
     def nbytes(self) -> int:
@@ -272,7 +248,7 @@ class EpisodeReplayBuffer:
             torch.as_tensor(is_valid).to(self.device),
         )
 
-    def read(self, rows: Tensor, steps: Tensor) -> EpisodeSteps:
+    def read(self, rows: Tensor, steps: Tensor) -> StoredSteps:
         """Read steps of some episodes.
 
         Args:
@@ -297,7 +273,7 @@ class EpisodeReplayBuffer:
             observations = {key: get(f"observation.{key}") for key in keys}
             if self._depth_is_scaled:
                 observations["depth"] = observations["depth"].float() / DEPTH_SCALE
-        return EpisodeSteps(
+        return StoredSteps(
             observations=observations,
             embeddings=get("embedding") if "embedding" in self._stores else None,
             previous_action=previous_action,
@@ -362,7 +338,6 @@ class EpisodeReplayBuffer:
         path = Path(path)
         content = ReplayContent.read(path, stamp)
         content.check(path, self.capacity, self.max_steps, self._stores)
-        content.check_values(path, self._bounds)
         self.lengths = content.tensors["lengths"]
         self.terminated = content.tensors["terminated"]
         self.next = content.next

@@ -7,17 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
-from gymnasium import spaces
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
 from memenvs.files import atomic_replace
-
-Bounds = tuple[np.ndarray, np.ndarray]
-"""Lowest and highest value of each number of a step, integers."""
 
 
 @dataclass(frozen=True)
@@ -109,28 +104,6 @@ class ReplayContent:
             if expected != got:
                 raise ValueError(f"{path}: is of another replay: {name!r} must be {expected}, got {got}")
 
-    def check_values(self, path: Path, bounds: Mapping[str, Bounds | None]) -> None:
-        """Check that integers are those of the spaces, and rewards finite.
-
-        Args:
-            path: The file, for messages.
-            bounds: Name of a store -> its bounds; None for numbers that are no integers.
-
-        Raises:
-            ValueError: A number is out of range.
-        """
-        if not bool(torch.isfinite(self.tensors["reward"]).all()):
-            raise ValueError(f"{path}: 'reward' must be finite, got NaN or infinity")
-        for name, limits in bounds.items():
-            if limits is None or not self.tensors[name].numel():
-                continue
-            low, high = limits
-            values = self.tensors[name].numpy()
-            if bool((values < low).any() or (values > high).any()):
-                raise ValueError(
-                    f"{path}: {name!r} must be from {low.min()} to {high.max()}, got {values.min()} to {values.max()}"
-                )
-
     def _checksum(self) -> str:
         """Checksum of all tensors and numbers, CRC-32."""
         crc = zlib.crc32(f"{self.stamp} {self.next}".encode())
@@ -138,16 +111,3 @@ class ReplayContent:
             crc = zlib.crc32(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode(), crc)
             crc = zlib.crc32(tensor.contiguous().flatten().view(torch.uint8).numpy().data, crc)
         return str(crc)
-
-
-def integer_bounds(space: spaces.Space) -> Bounds | None:
-    """Return the bounds of a space of integers; None for any other."""
-    if isinstance(space, spaces.Discrete):
-        return np.asarray(space.start), np.asarray(space.start + space.n - 1)
-    if isinstance(space, spaces.MultiDiscrete):
-        return space.start, space.start + space.nvec - 1
-    if isinstance(space, spaces.MultiBinary):
-        return np.asarray(0), np.asarray(1)
-    if isinstance(space, spaces.Box) and space.dtype.kind in "iu":
-        return space.low, space.high
-    return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from torch import Tensor
 from memenvs.agents.memory import EXTRA_INPUTS, ExtraInputs
 from memenvs.agents.memory.base import STRATEGY
 from memenvs.agents.policies.acting import tensor_type
+from memenvs.agents.policies.memory_policy import MemoryPolicy
 
 Observations = Tensor | dict[str, Tensor]
 
@@ -34,26 +36,47 @@ def allocating(what: str) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class RolloutSequences:
-    """S consecutive steps of B environments, in the current order of their episodes.
+class StoredSteps:
+    """S steps of B sequences, as a buffer stores them.
 
     Attributes:
         observations: Observations, (B, S, ...) each, or None where embeddings are stored instead.
         embeddings: bfloat16, (B, S, F); embeddings of a frozen features extractor, or None.
         previous_action: int64, (B, S); 0 for none, else 1 + the action before.
-        episode_start: bool, (B, S).
-        trial_start: bool, (B, S).
-        actions: Actions counted from 0, (B, S, ...).
         extra_inputs: Memory inputs beside the embedding, (B, S, ...) each.
     """
 
     observations: Observations | None
     embeddings: Tensor | None
     previous_action: Tensor
+    extra_inputs: ExtraInputs
+
+    def features(self, policy: MemoryPolicy) -> Tensor:
+        """Encode the observations, or read their embeddings; float (B, S, F)."""
+        if self.embeddings is not None:
+            return self.embeddings.to(torch.float32)
+        observations: Any = self.observations
+        flat: Any = (  # (B, S, ...) -> (B * S, ...)
+            {key: value.flatten(0, 1) for key, value in observations.items()}
+            if isinstance(observations, dict)
+            else observations.flatten(0, 1)
+        )
+        return policy.features(flat).unflatten(0, self.previous_action.shape[:2])
+
+
+@dataclass(frozen=True)
+class RolloutSequences(StoredSteps):
+    """S consecutive steps of B environments, in the current order of their episodes.
+
+    Attributes:
+        episode_start: bool, (B, S).
+        trial_start: bool, (B, S).
+        actions: Actions counted from 0, (B, S, ...).
+    """
+
     episode_start: Tensor
     trial_start: Tensor
     actions: Tensor
-    extra_inputs: ExtraInputs
 
 
 class TrialRolloutBuffer:

@@ -90,21 +90,21 @@ class SavableAlgorithm(BaseAlgorithm):
             ValueError: A name is unknown or missing, or a file is of another learner or has only a policy.
         """
         if isinstance(load_path_or_dict, dict):
-            given: dict[str, Any] = load_path_or_dict
+            parameters: dict[str, Any] = load_path_or_dict
         else:
             path = load_path_or_dict
             _check_resumable(path, Checkpoint.read(path).config, self.processes)
-            given = type(self).load(path, device=self.device, policy_kwargs=self.policy_kwargs).get_parameters()
-        known = self._get_torch_save_params()[0]
-        for name in given:
-            if name not in known:
-                raise ValueError(f"unknown parameters {name!r}; {choices_for(name, known)}")
-        missing = [name for name in known if name not in given]
+            parameters = type(self).load(path, device=self.device, policy_kwargs=self.policy_kwargs).get_parameters()
+        names = self._get_torch_save_params()[0]
+        for name in parameters:
+            if name not in names:
+                raise ValueError(f"unknown parameters {name!r}; {choices_for(name, names)}")
+        missing = [name for name in names if name not in parameters]
         if exact_match and missing:
             raise ValueError(
-                f"parameters must have {known} with exact_match, {missing} missing; get_parameters returns all"
+                f"parameters must have {names} with exact_match, {missing} missing; get_parameters returns all"
             )
-        super().set_parameters(given, exact_match)
+        super().set_parameters(parameters, exact_match)
 
     def save(  # type: ignore[override]
         self, path: archive.File, exclude: Iterable[str] | None = None, include: Iterable[str] | None = None
@@ -124,12 +124,12 @@ class SavableAlgorithm(BaseAlgorithm):
                 stays.
             OSError: The file cannot be written. In processes other than the first a RuntimeError.
         """
-        for name, given in (("exclude", exclude), ("include", include)):
-            if given is not None and (given := list(given)):
+        for name, excluded in (("exclude", exclude), ("include", include)):
+            if excluded is not None and (excluded := list(excluded)):
                 raise ValueError(
                     f"{name} must be None: a checkpoint holds settings, weights, optimizer and generators and nothing "
                     "else; memenvs.agents.algorithms.checkpoint.drop_training_state copies one without optimizer and "
-                    f"generators, got {given}"
+                    f"generators, got {excluded}"
                 )
         check_finite_weights(self.policy, path, self._progress())
         generators = {name: generator.get_state() for name, generator in self.policy.generators.items()}
@@ -149,7 +149,7 @@ class SavableAlgorithm(BaseAlgorithm):
                         "vocabulary": self.policy.vocabulary_fingerprint,
                     },
                     states=[state for state, _ in of_processes],
-                    generators=[each for _, each in of_processes],
+                    generators=[states for _, states in of_processes],
                     policy=archive.cpu_copies(self.policy.state_dict()),
                     optimizer=archive.cpu_copies(archive.optimizer_tensors(self.policy.optimizer)),
                     learner=archive.cpu_copies(self.saved_tensors()),
@@ -164,7 +164,7 @@ class SavableAlgorithm(BaseAlgorithm):
             "resets_with_episode": self.policy.resets_with_episode,
             "episode_is_trial": self.policy.episode_is_trial,
             **{f"{name}_rng": rng.bit_generator.state for name, rng in self.rngs.items()},
-            "recent_episodes": [{"r": float(each["r"]), "l": int(each["l"])} for each in self.ep_info_buffer or []],
+            "recent_episodes": [{"r": float(info["r"]), "l": int(info["l"])} for info in self.ep_info_buffer or []],
             "recent_successes": [bool(value) for value in self.ep_success_buffer or []],
             "trials": self._next_trials(),
             **{name: getattr(self, name) for name in self.saved_attributes},

@@ -40,28 +40,28 @@ POLICY_SETTINGS = {
 """Setting of a policy of Stable-Baselines3 -> what to use here."""
 
 
-def check_no_schedule(name: str, value: object, known: Iterable[str]) -> None:
+def check_no_schedule(name: str, value: object, settings: Iterable[str]) -> None:
     """Raise a TypeError if a setting is a function, as schedules of Stable-Baselines3 are.
 
     Args:
         name: Name of the setting.
         value: Its value.
-        known: All settings of the learner.
+        settings: All settings of the learner.
     """
     if callable(value):
-        schedule = [each for each in SCHEDULE_SETTINGS if each in known]
+        schedule = [setting for setting in SCHEDULE_SETTINGS if setting in settings]
         hint = f"; its schedule is made of {', '.join(schedule)}" if schedule and name == "learning_rate" else ""
         raise TypeError(f"{name} must be a number, as a checkpoint holds no functions, got {value!r}{hint}")
 
 
-def unknown_setting(name: str, known: Iterable[str], hints: dict[str, str], of: str = "") -> str:
+def unknown_setting(name: str, settings: Iterable[str], hints: dict[str, str], of: str = "") -> str:
     """Format the message about a setting that does not exist.
 
     Args:
         name: Name of the setting.
-        known: Settings that exist.
+        settings: Settings that exist.
         hints: `LEARNER_SETTINGS` or `POLICY_SETTINGS`.
         of: Put after the name of the setting as it is, such as " of MemoryPolicy".
     """
     hint = f"{hints[name]}; " if name in hints else ""
-    return f"unknown setting {name!r}{of}; {hint}{choices_for(name, known)}"
+    return f"unknown setting {name!r}{of}; {hint}{choices_for(name, settings)}"

@@ -146,7 +146,8 @@ class SupervisedLearner:
         self.num_timesteps = 0
         groups = model.parameter_groups()
         self._rate_factors = [factor for _, factor in groups]
-        self.optimizer = torch.optim.Adam([{"params": each} for each, _ in groups], config.learning_rate, fused=True)
+        parameters = [{"params": weights} for weights, _ in groups]
+        self.optimizer = torch.optim.Adam(parameters, config.learning_rate, fused=True)
 
     @property
     def parameters(self) -> list[nn.Parameter]:
@@ -274,7 +275,7 @@ def load_model(model: PredictionModel, path: archive.File, members: dict[str, by
     try:
         weights = load_tensors(members["model.safetensors"])
         # the package keeps weights in bfloat16, to be small
-        weights = {name: each.float() if each.dtype == torch.bfloat16 else each for name, each in weights.items()}
+        weights = {name: value.float() if value.dtype == torch.bfloat16 else value for name, value in weights.items()}
         archive.check_tensors("model.safetensors", weights, model.state_dict())
     except (SafetensorError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from None
@@ -305,15 +306,15 @@ def evaluate_model(
         Metric -> value in each episode that it applies to, as `PredictionModel.scores`.
     """
     model.eval()
-    found: dict[str, list[np.ndarray]] = {}
+    scores: dict[str, list[np.ndarray]] = {}
     for begin in range(0, episodes, EVALUATION_BATCH):
         rng = np.random.default_rng([EVALUATION, seed, begin])
         batch = model.sample(min(EVALUATION_BATCH, episodes - begin), rng, split)
         for name, values in (model.ideal(batch) if ideal else model.scores(batch)).items():
-            found.setdefault(name, []).append(values)
+            scores.setdefault(name, []).append(values)
         if progress is not None:
             progress(min(1.0, (begin + EVALUATION_BATCH) / episodes))
-    return {name: np.concatenate(values) for name, values in found.items()}
+    return {name: np.concatenate(values) for name, values in scores.items()}
 
 
 def _check_equal(path: archive.File, saved: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> None:

@@ -12,7 +12,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("memenvs.agents.cli.evaluate", "evaluate a run in its evaluation trials, or on a test set"),
     "report": ("memenvs.agents.cli.report", "write report.html of one run, or of several of the same task"),
     "presets": ("memenvs.agents.cli.presets", "list the presets, or show the settings of one"),
-    "probe": ("memenvs.agents.cli.probe", "record the attention of a run's ReLIC memory: attention.png and .json"),
     "paths": ("memenvs.agents.cli.paths", "draw the paths of runs' agents, random and oracle, and a metric by step"),
     "trajectories": ("memenvs.agents.cli.trajectories", "write an agent's trajectories on the graphs of R2R or CVDN"),
     "ask": ("memenvs.agents.cli.ask", "type questions about a household robot's life; a trained model answers"),

@@ -23,8 +23,6 @@ model MODEL?: folder of a run of the preset episodic-qa, or a checkpoint of one 
 --question TEXT*: a question; may be given several times. Without it, questions are the lines of standard input, or are
     typed, and lines may also be the words that `help` lists, but with --json
 --gold: show the answer by what happened too
---page OUT_FILE: write a page: the life, the questions (without --question one of each kind), the answers and the key
-    frames on which they depend
 
 In a conversation, `help` lists what else can be typed: gold, life, examples, grammar. Example:
 memenvs ask --life 7 --question "what did you grasp today at about 03 PM?" --gold
@@ -47,21 +45,22 @@ COMMANDS = {
 }
 
 
-def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
+def run(arguments: argparse.Namespace) -> None:
     """Answer questions of `--question`, of standard input, or of a conversation."""
     check_model(arguments)
     arguments.example = 0
-    if arguments.page is not None:
-        return _write_page(arguments)
     is_typed = not arguments.question and sys.stdin.isatty()
     if is_typed and arguments.json:
         raise UserError("--json needs --question, or questions on standard input")
 
-    conversation = _begin(arguments)
+    from memenvs.agents.papers.emv.conversation import Conversation
+
+    conversation = Conversation(load_model(arguments), arguments.life, arguments.episodes)
     lines = arguments.question or (_typed() if is_typed else filter(None, map(str.strip, sys.stdin)))
     if arguments.json:
         records = [_answer(conversation, text, arguments) for text in lines]
-        print_json({"model": str(arguments.model), "life": _life_record(conversation, arguments), "answers": records})
+        life = {"seed": arguments.life, **conversation.describe()}
+        print_json({"model": str(arguments.model), "life": life, "answers": records})
         errors = [record.get("error") for record in records]
     else:
         _print_life(conversation, arguments)
@@ -71,7 +70,6 @@ def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
     failed = [error for error in errors if error]
     if failed and not is_typed:
         raise UserError(f"{len(failed)} of {len(errors)} questions have no answer; the first: {failed[0]}")
-    return None
 
 
 def check_model(arguments: argparse.Namespace) -> None:
@@ -91,31 +89,6 @@ def load_model(arguments: argparse.Namespace) -> AnsweringModel:
 
     torch.set_num_threads(1)  # the models are small: more threads wait for each other
     return load_answering(arguments.model)
-
-
-def _begin(arguments: argparse.Namespace) -> Conversation:
-    """Load the model and let it read the life."""
-    from memenvs.agents.papers.emv.conversation import Conversation
-
-    return Conversation(load_model(arguments), arguments.life, arguments.episodes)
-
-
-def _write_page(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Write a page with the answers to `--question`, or to one question of each kind."""
-    if arguments.page.suffix != ".html":
-        raise UserError(f"argument --page: must end with .html, got {arguments.page}")
-
-    from memenvs.agents.papers.emv.life_page import write_life_page
-
-    conversation = _begin(arguments)
-    questions = arguments.question or conversation.examples(len(conversation.model.config.kinds))
-    try:
-        page = write_life_page(arguments.page, conversation, questions, f"Life {arguments.life} of a household robot")
-    except ValueError as error:  # a question that is none of the grammar
-        raise UserError(f"argument --question: {error}") from None
-    if not arguments.json:
-        print(f"page: {page.resolve()}")
-    return {"page": str(page.resolve())}
 
 
 def _answer(conversation: Conversation, text: str, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -157,7 +130,8 @@ def _converse(
             gold = f"{last.gold}  (the answer is {last.category})" if last else "There was no question yet."
             print(gold)
         elif text.lower() == "life":
-            _print_episodes(conversation)
+            for number, episode in enumerate(conversation.describe()["episodes"], 1):
+                print(f"  {number:3}  {episode['start']}  {episode['goals']}")
         elif text.lower() == "examples":
             arguments.example += EXAMPLES
             _print_examples(conversation, arguments.example)
@@ -186,7 +160,7 @@ def _print_error(conversation: Conversation, error: ValueError) -> None:
     if words:
         print(f"I do not know: {', '.join(words)}. `examples` and `grammar` show what I know.")
     else:
-        print(f"{error}{f'; this life is {_dates(conversation)}' * is_of_time}")
+        print(f"{error}{f'; this life is {conversation.dates}' * is_of_time}")
 
 
 def _other_life(conversation: Conversation, arguments: argparse.Namespace, rest: list[str]) -> Conversation | None:
@@ -206,21 +180,11 @@ def _other_life(conversation: Conversation, arguments: argparse.Namespace, rest:
     return changed
 
 
-def _dates(conversation: Conversation) -> str:
-    """Say when the life was, such as "from Sat 05 Sep 2020 10:26 to Sun 06 Sep 2020 18:40"."""
-    from memenvs.verbalization.diary import date_text
-
-    return f"from {date_text(conversation.history.starts[0])} to {date_text(conversation.history.ends[-1])}"
-
-
 def _print_life(conversation: Conversation, arguments: argparse.Namespace) -> None:
-    from memenvs.verbalization.diary import date_text
-
-    history = conversation.history
-    count = len(history)
+    life, count = conversation.describe(), len(conversation.history)
     print(
-        f"Life {arguments.life} of a household robot: {count} episode{'s' * (count != 1)}, {history.num_frames} key "
-        f"frames, {_dates(conversation)}.\nIt is now {date_text(history.question_time)}."
+        f"Life {arguments.life} of a household robot: {count} episode{'s' * (count != 1)}, {life['key_frames']} key "
+        f"frames, {conversation.dates}.\nIt is now {life['now']}."
     )
 
 
@@ -243,14 +207,6 @@ def _print_examples(conversation: Conversation, start: int) -> None:
         print(f"  {text}")
 
 
-def _print_episodes(conversation: Conversation) -> None:
-    from memenvs.verbalization.diary import date_text, describe_episode
-
-    history = conversation.history
-    for number, (start, episode) in enumerate(zip(history.starts, history.episodes, strict=True), 1):
-        print(f"  {number:3}  {date_text(start)}  {describe_episode(episode)}")
-
-
 def _print_grammar() -> None:
     from memenvs.agents.papers.emv.conversation import grammar_forms
 
@@ -264,7 +220,7 @@ def _print_details(conversation: Conversation, reply: Reply, gold: bool) -> None
     from memenvs.verbalization.diary import date_text
 
     if reply.is_outside:
-        print(f"  nothing happened then: this life is {_dates(conversation)}")
+        print(f"  nothing happened then: this life is {conversation.dates}")
     record = _record(conversation, reply.question, reply, gold)
     if sum(record.get("episodes", ())):
         shares = [(share, number) for number, share in enumerate(record["episodes"], 1)]
@@ -297,18 +253,3 @@ def _record(conversation: Conversation, text: str, reply: Reply, gold: bool) -> 
             ],
         }
     return record
-
-
-def _life_record(conversation: Conversation, arguments: argparse.Namespace) -> dict[str, Any]:
-    from memenvs.verbalization.diary import date_text, describe_episode
-
-    history = conversation.history
-    return {
-        "seed": arguments.life,
-        "now": date_text(history.question_time),
-        "key_frames": history.num_frames,
-        "episodes": [
-            {"start": date_text(start), "goals": describe_episode(episode)}
-            for start, episode in zip(history.starts, history.episodes, strict=True)
-        ],
-    }

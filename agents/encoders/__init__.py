@@ -6,23 +6,21 @@ from memenvs.agents.encoders.frozen import ENCODERS, FrozenEncoder, make_encoder
 from memenvs.agents.encoders.options_encoder import OptionsEncoder
 from memenvs.agents.encoders.scene_encoder import SceneEncoder
 from memenvs.agents.encoders.symbolic_encoder import SymbolicEncoder, load_symbolic_encoder
-from memenvs.agents.encoders.text import TEXT_ENCODERS, TextEncoder, make_text_encoder
+from memenvs.agents.encoders.text import HashedEncoder
 from memenvs.agents.encoders.visual import VisualEncoder, load_encoder, save_encoder
 
 __all__ = [
     "ENCODERS",
-    "TEXT_ENCODERS",
     "DictEncoder",
     "EpisodicQAEncoder",
     "FrozenEncoder",
+    "HashedEncoder",
     "OptionsEncoder",
     "SceneEncoder",
     "SymbolicEncoder",
-    "TextEncoder",
     "VisualEncoder",
     "load_encoder",
     "load_symbolic_encoder",
     "make_encoder",
-    "make_text_encoder",
     "save_encoder",
 ]

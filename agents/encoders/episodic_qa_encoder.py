@@ -36,29 +36,29 @@ class EpisodicQAEncoder(BaseFeaturesExtractor):
         for name, value in (("width", width), ("frame_dim", frame_dim)):
             if value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}")
-        found = observation_space.spaces if isinstance(observation_space, spaces.Dict) else {}
+        keys = observation_space.spaces if isinstance(observation_space, spaces.Dict) else {}
         for key in (_MASK, "query", "prefix", "phase"):
-            if key not in found:
-                raise ValueError(f"observation_space must be that of EpisodicQA, which has {key!r}, got {found.keys()}")
-        slots = sum(_size(found[key]) for key in _SYMBOLS if key in found)
-        inputs = width * (slots + (_GOAL in found))
-        self.is_structured = len(found["prefix"].shape or ()) == 2
-        answer = _size(found["prefix"], 0) if self.is_structured else 2 * width
+            if key not in keys:
+                raise ValueError(f"observation_space must be that of EpisodicQA, which has {key!r}, got {keys.keys()}")
+        slots = sum(_size(keys[key]) for key in _SYMBOLS if key in keys)
+        inputs = width * (slots + (_GOAL in keys))
+        self.is_structured = len(keys["prefix"].shape or ()) == 2
+        answer = _size(keys["prefix"], 0) if self.is_structured else 2 * width
         phases = 3
         super().__init__(observation_space, features_dim=2 * frame_dim + answer + phases)
         self.numbers = [
-            key for key in found if key.startswith(_FRAME) and key not in (*_SYMBOLS, _GOAL, _MASK)
+            key for key in keys if key.startswith(_FRAME) and key not in (*_SYMBOLS, _GOAL, _MASK)
         ]  # dates, states, signals
-        self.symbol_keys = [key for key in _SYMBOLS if key in found]
-        self.has_goal = _GOAL in found
-        inputs += sum(_size(found[key]) for key in self.numbers)
-        counts = [int(_high(found[key]).max()) + 1 for key in (*self.symbol_keys, *[_GOAL] * self.has_goal)]
+        self.symbol_keys = [key for key in _SYMBOLS if key in keys]
+        self.has_goal = _GOAL in keys
+        inputs += sum(_size(keys[key]) for key in self.numbers)
+        counts = [int(_high(keys[key]).max()) + 1 for key in (*self.symbol_keys, *[_GOAL] * self.has_goal)]
         self.symbols = nn.Embedding(max(counts, default=1), width, padding_idx=0)
-        self.words = nn.Embedding(int(_high(found["query"]).max()) + 1, width, padding_idx=0)
+        self.words = nn.Embedding(int(_high(keys["query"]).max()) + 1, width, padding_idx=0)
         self.frame = nn.Sequential(nn.Linear(inputs, frame_dim), nn.ReLU())
         self.phrase = nn.Sequential(nn.Conv1d(width, frame_dim, _NEIGHBOURS, padding=1), nn.ReLU())
         for key in (*self.numbers, "prefix"):
-            high = _high(found[key]).nan_to_num(posinf=1.0)  # signals have no bounds, and are scaled already
+            high = _high(keys[key]).nan_to_num(posinf=1.0)  # signals have no bounds, and are scaled already
             self.register_buffer(f"_scale_{key}", 1.0 / high.clamp(min=1.0), persistent=False)
 
     def forward(self, observations: dict[str, Tensor]) -> Tensor:

@@ -14,15 +14,13 @@ from torch import nn
 
 from memenvs.agents.devices import torch_device
 from memenvs.agents.encoders.symbolic_encoder import SymbolicEncoder, load_symbolic_encoder
-from memenvs.agents.encoders.vc1 import VC1Encoder, load_vc1
 from memenvs.agents.encoders.visual import VisualEncoder, load_encoder
 
-Network = VisualEncoder | SymbolicEncoder | VC1Encoder
+Network = VisualEncoder | SymbolicEncoder
 #: Name -> function that loads the encoder.
 ENCODERS: dict[str, Callable[..., Network]] = {
     "cnn": load_encoder,
     "symbolic": load_symbolic_encoder,
-    "vc1": load_vc1,
 }
 #: Observation key of the images.
 IMAGE_KEY = "rgb"
@@ -89,9 +87,9 @@ class FrozenEncoder:
         Returns:
             The same batches, with `feature_key`, float16 (batch, features_dim), in place of the images.
         """
-        features = self(np.concatenate([each[IMAGE_KEY] for each in observations]))
-        parts = np.split(features, np.cumsum([len(each[IMAGE_KEY]) for each in observations])[:-1])
-        rest = [{key: value for key, value in each.items() if key != IMAGE_KEY} for each in observations]
+        features = self(np.concatenate([observation[IMAGE_KEY] for observation in observations]))
+        parts = np.split(features, np.cumsum([len(observation[IMAGE_KEY]) for observation in observations])[:-1])
+        rest = [{key: value for key, value in observation.items() if key != IMAGE_KEY} for observation in observations]
         return [{**others, self.feature_key: part} for others, part in zip(rest, parts, strict=True)]
 
 
@@ -100,14 +98,13 @@ def make_encoder(name: str, *, device: torch.device | str = "auto", **settings: 
 
     Args:
         name: "cnn" (`load_encoder`, 256 features) and "symbolic" (`load_symbolic_encoder`, 52 numbers read from
-            images of 48 x 64) come with this package; "vc1" (`load_vc1`, 768 features) needs `weights=FILE`.
+            images of 48 x 64) come with this package.
         device: Device that it runs on.
         **settings: Arguments of its loader.
 
     Raises:
         ValueError: Unknown name, or its file cannot be used.
         FileNotFoundError: Its file does not exist.
-        ImportError: A package that it needs is not installed.
     """
     if name not in ENCODERS:
         raise ValueError(f"unknown encoder {name!r}; choose from {list(ENCODERS)}")

@@ -40,8 +40,8 @@ def start_with_components(encoder: PatchEncoder, decoder: PatchDecoder, pictures
         added: float, (D, D); second moments of the vectors that are added to codes.
     """
     values = as_channels(pictures, encoder.linear.weight.dtype)
-    convolutions = [each for each in encoder.convolutions if isinstance(each, nn.Conv2d)]
-    opposites = [each for each in decoder.layers if isinstance(each, nn.ConvTranspose2d)][::-1]
+    convolutions = [layer for layer in encoder.convolutions if isinstance(layer, nn.Conv2d)]
+    opposites = [layer for layer in decoder.layers if isinstance(layer, nn.ConvTranspose2d)][::-1]
     for convolution, opposite in zip(convolutions, opposites, strict=True):
         values = _reduce_blocks(convolution, opposite, values)
     last = opposites[0]

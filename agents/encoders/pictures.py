@@ -92,7 +92,7 @@ def _standardise(layer: nn.Conv2d | nn.ConvTranspose2d | nn.Linear, outputs: Ten
     scale = outputs.std(1, correction=0)
     scale = scale.where(scale > 1e-5, 1.0)  # pictures of one colour differ by rounding alone
     axis = 1 if isinstance(layer, nn.ConvTranspose2d) else 0  # of output channels
-    layer.weight /= scale.view([-1 if each == axis else 1 for each in range(layer.weight.ndim)])
+    layer.weight /= scale.view([-1 if k == axis else 1 for k in range(layer.weight.ndim)])
     assert layer.bias is not None
     layer.bias.copy_((layer.bias - outputs.mean(1)) / scale)
 

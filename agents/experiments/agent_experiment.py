@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.vec_env import VecEnv
 
 from memenvs.agents.algorithms.base import MemoryAlgorithm
@@ -15,15 +14,11 @@ from memenvs.agents.experiments.callback import RunCallback
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import (
     CHECKPOINT,
-    METRICS,
-    MetricsWriter,
     RunDirectory,
-    TensorBoardWriter,
     first_stage_checkpoint,
 )
 from memenvs.agents.experiments.evaluate import (
     evaluate_and_compare,
-    evaluate_demonstrated,
     known_metrics,
     make_evaluator,
     trained_policy,
@@ -99,12 +94,7 @@ class AgentExperiment(Experiment):
             env = make_vec_env(config.env, n_envs, **config.env_kwargs)
         model = self._load_or_make(run, env)
         run.check_space(model.policy)
-        writers: list[KVWriter] = []
-        if processes.is_first:
-            run.drop_metrics_after(model.num_timesteps)  # logged after the checkpoint from which the run resumes
-            tensorboard = TensorBoardWriter(run.path / "tensorboard", model.num_timesteps)
-            writers = [MetricsWriter(run.path / METRICS), tensorboard]
-        model.set_logger(Logger(str(run.path), writers))
+        model.set_logger(run.open_log(model.num_timesteps))
         remaining = config.total_steps - model.num_timesteps
         unit = config.kind.unit.split()[-1]  # "steps" of "environment steps"
         progress = training_bar(unit) if processes.is_first and not quiet else None
@@ -136,10 +126,7 @@ class AgentExperiment(Experiment):
         *,
         seed: int = 1,
         checkpoint: str | None = None,
-        demonstrations: int = 0,
-        test_set: str | None = None,
-        quiet: bool = False,
-        **changes: Any,
+        **options: Any,
     ) -> dict[str, Any]:
         """Play the evaluation trials of a run; see `Experiment.evaluate`.
 
@@ -149,19 +136,13 @@ class AgentExperiment(Experiment):
             seed: Seed of the evaluation environments and of the sampled actions.
             checkpoint: Name of a checkpoint in the folder. None: the best one, or the latest if the run has no
                 validation.
-            demonstrations: Number of episodes at the start of each trial in which the oracle acts. With 0 the policy is
-                compared with a random policy and the oracle.
-            test_set: Name of a test set of the id, to play in place of the evaluation trials.
-            quiet: Show no progress bars.
-            **changes: Fields of the config to change, such as `eval_steps` or `eval_kwargs`.
+            **options: As `evaluate_and_compare`.
 
         Returns:
             The content of the file.
         """
         policy = None if checkpoint is None else trained_policy(run, seed, checkpoint)
-        if demonstrations > 0:
-            return evaluate_demonstrated(run, demonstrations, name, seed, policy=policy, quiet=quiet, **changes)
-        return evaluate_and_compare(run, seed, name, policy=policy, test_set=test_set, quiet=quiet, **changes)
+        return evaluate_and_compare(run, seed, name, policy=policy, **options)
 
     def add_to_report(self, report: Report, runs: Sequence[RunDirectory]) -> None:
         """Add learning curves, in-context curves and maps; see `Experiment.add_to_report`."""

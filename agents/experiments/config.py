@@ -151,17 +151,17 @@ class RunConfig:
         if not isinstance(data, dict):
             raise ValueError(f"settings of a run must be an object, got {data!r}")
         names = [learner.name for learner in learners()]
-        known = {each.name for each in fields(RunConfig)} - {"learner"}
+        names_of_fields = {field.name for field in fields(RunConfig)} - {"learner"}
         for key in data:
-            if key not in known.union(names):
-                raise ValueError(f"unknown field {key!r} of a run; choose from {sorted(known.union(names))}")
-        given = [name for name in names if data.get(name) is not None]
-        if len(given) != 1:
-            raise ValueError(f"a run must have the settings of one learner of {names}, got {given}")
-        learner = find_learner_by_name(given[0]).config_type(**data[given[0]])
+            if key not in names_of_fields.union(names):
+                raise ValueError(f"unknown field {key!r} of a run; choose from {sorted(names_of_fields.union(names))}")
+        kinds = [name for name in names if data.get(name) is not None]
+        if len(kinds) != 1:
+            raise ValueError(f"a run must have the settings of one learner of {names}, got {kinds}")
+        learner = find_learner_by_name(kinds[0]).config_type(**data[kinds[0]])
         if "n_envs" in data:  # runs without `eval_envs` were evaluated in as many copies as they learned in
             data = {"eval_envs": data["n_envs"], **data}
-        return RunConfig(**{key: data[key] for key in data if key in known}, learner=learner)
+        return RunConfig(**{key: data[key] for key in data if key in names_of_fields}, learner=learner)
 
 
 CONFIG = "config.json"
@@ -270,8 +270,8 @@ def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig
             if head != own:
                 raise ValueError(f"{name!r} cannot be set: this run learns with {own}")
             first, *inner = rest.split(".")
-            known = [f"{own}.{each.name}" for each in fields(config.learner)]
-            _check_known(name, f"{own}.{first}", known)
+            names = [f"{own}.{field.name}" for field in fields(config.learner)]
+            _check_known(name, f"{own}.{first}", names)
             if inner:  # a part of a setting that has parts itself
                 value = _with_entry(
                     _parts(name, learner_changes.get(first, getattr(config.learner, first))), inner, value
@@ -284,7 +284,7 @@ def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig
                 _check_known(name, head, (), _with_part(config, head, rest) or f"only {', '.join(parts)} have parts")
             changes[head] = _with_entry(table, rest.split("."), value)
         else:
-            names = [each.name for each in fields(config) if each.name != "learner"]
+            names = [field.name for field in fields(config) if field.name != "learner"]
             _check_known(name, head, names, _with_part(config, head))
             changes[head] = value
     if learner_changes:
@@ -292,20 +292,20 @@ def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig
     return replace(config, **changes)  # all at once, since the range of one setting may depend on another
 
 
-def _check_known(given: str, name: str, names: Sequence[str], hint: str = "") -> None:
+def _check_known(setting: str, name: str, names: Sequence[str], hint: str = "") -> None:
     """Raise a ValueError if a setting is none of these names, with a hint or the nearest of them."""
     if name not in names:
-        raise ValueError(f"unknown setting {given!r}; {hint or choices_for(name, sorted(names))}")
+        raise ValueError(f"unknown setting {setting!r}; {hint or choices_for(name, sorted(names))}")
 
 
 def _with_part(config: RunConfig, head: str, rest: str = "") -> str:
     """Suggest the whole name of a setting that was given without the part it belongs to; "" if there is none."""
-    parts = {config.kind.name: {each.name for each in fields(config.learner)}, "policy": {*config.policy, "memory"}}
+    parts = {config.kind.name: {field.name for field in fields(config.learner)}, "policy": {*config.policy, "memory"}}
     parts |= {"env_kwargs": set(config.env_kwargs)}
     if rest and f"{head}_kwargs" in config.policy:
         head = f"{head}_kwargs"
-    found = next((part for part, names in parts.items() if head in names), None)
-    return "" if found is None else f"did you mean {'.'.join(filter(None, (found, head, rest)))!r}?"
+    part = next((part for part, names in parts.items() if head in names), None)
+    return "" if part is None else f"did you mean {'.'.join(filter(None, (part, head, rest)))!r}?"
 
 
 def _parts(name: str, value: Any) -> dict[str, Any]:

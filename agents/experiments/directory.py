@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import filelock
-from stable_baselines3.common.logger import KVWriter, TensorBoardOutputFormat
+from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputFormat
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from torch import nn
 
@@ -55,8 +55,8 @@ class RunDirectory:
     Every run has `config.json` (settings), `versions.json` (of Python and packages, when the run began), `metrics.csv`
     (step, name, value), `tensorboard/`, `checkpoint.zip`, `evaluation.json` and `report.html`. Some have more:
     `best.zip` with validation, and `replay_STEPS.safetensors` beside the checkpoint of an unfinished run that learns
-    from a replay. Commands add `demonstrations_N.json` (evaluation after N demonstrations), `attention.json` and
-    `attention.png`. `.lock` is empty: the operating system drops the lock on it when the process ends, however it ends.
+    from a replay. Commands add `demonstrations_N.json` (evaluation after N demonstrations). `.lock` is empty: the
+    operating system drops the lock on it when the process ends, however it ends.
 
     Args:
         path: The folder; made if it is missing.
@@ -203,7 +203,9 @@ class RunDirectory:
         """
         with self.processes.fail_together():
             if self.processes.is_first:
-                self._check_space(sum(each.nbytes * (3 if each.requires_grad else 1) for each in model.parameters()))
+                self._check_space(
+                    sum(parameter.nbytes * (3 if parameter.requires_grad else 1) for parameter in model.parameters())
+                )
 
     def _check_space(self, size: int) -> None:
         """Write and delete this many bytes."""
@@ -262,6 +264,18 @@ class RunDirectory:
                     raise ValueError(f"{file}, line {number}: must be {','.join(HEADER)}, got {row}") from None
                 series.setdefault(name, []).append((step, value))
         return series
+
+    def open_log(self, step: int) -> Logger:
+        """Return the logger of a training that goes on from a step; only the first process writes.
+
+        Args:
+            step: Step of the checkpoint from which the run resumes; what was logged after it is dropped.
+        """
+        writers: list[KVWriter] = []
+        if self.processes.is_first:
+            self.drop_metrics_after(step)
+            writers = [MetricsWriter(self.path / METRICS), TensorBoardWriter(self.path / "tensorboard", step)]
+        return Logger(str(self.path), writers)
 
     def drop_metrics_after(self, step: int) -> None:
         """Drop the log of a killed run after its last checkpoint."""

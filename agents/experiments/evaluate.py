@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from stable_baselines3.common.vec_env import VecEnv
@@ -17,7 +19,6 @@ from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResu
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
 from memenvs.certificates.test_sets import find_test_set
-from memenvs.checks import check_int
 from memenvs.files import write_file
 from memenvs.identity import changed_settings
 from memenvs.json_records import format_json
@@ -217,14 +218,44 @@ def evaluate_run(
             in training.
     """
     config = replace(run.config, **changes)
-    if policy is None:
-        policy = trained_policy(run, seed)
+    player = trained_policy(run, seed) if policy is None else policy
+    options: dict[str, Any] = {"maps": maps, "demonstrations": demonstrations, "test_set": test_set}
+    return _play(config, lambda _: player, "the agent", seed=seed, quiet=quiet, **options)
+
+
+def _play(
+    config: RunConfig,
+    make_policy: Callable[[VecEnv], Policy],
+    player: str,
+    *,
+    seed: int,
+    quiet: bool,
+    most_trials: int | None = None,
+    test_set: str | None = None,
+    **options: Any,
+) -> TrialResults:
+    """Play the evaluation trials of a run.
+
+    Args:
+        config: Settings of the run.
+        make_policy: Makes the policy for the environment.
+        player: Name of the policy, for the progress bar.
+        seed: Seed of the evaluation.
+        quiet: Show no progress bar.
+        most_trials: Most trials that are played, but for one in each layout where all layouts are; None for all.
+        test_set: As `make_evaluator`.
+        **options: As `make_evaluator`.
+    """
     env = evaluation_env(config, min(config.eval_envs, config.eval_trials), seed, test_set)
     try:
+        policy = make_policy(env)
         if isinstance(policy, ActingPolicy):
             policy.check_env(env)
-        evaluator = make_evaluator(config, env, maps=maps, demonstrations=demonstrations, seed=seed, test_set=test_set)
-        with progress_bar("playing the agent", quiet=quiet) as progress:
+        if most_trials is not None:
+            enough = max(most_trials, (count_layouts(env) or 0) if config.eval_all_layouts else 0)
+            config = replace(config, eval_trials=min(config.eval_trials, enough))
+        evaluator = make_evaluator(config, env, seed=seed, test_set=test_set, **options)
+        with progress_bar(f"playing {player}", quiet=quiet) as progress:
             return evaluator.run(policy, progress)
     finally:
         env.close()
@@ -236,6 +267,7 @@ def evaluate_and_compare(
     name: str = "evaluation",
     *,
     policy: Policy | None = None,
+    demonstrations: int = 0,
     test_set: str | None = None,
     quiet: bool = False,
     **changes: Any,
@@ -244,13 +276,14 @@ def evaluate_and_compare(
 
     All but the agent play the first `BASELINE_TRIALS` of the policy's trials, or one in each layout where all layouts
     are played. The oracle is left out where the environment has none, a rule where the settings of the run leave out
-    what it has to observe, and maps where it is not batch-native.
+    what it has to observe, and maps where it is not batch-native. After demonstrations the agent alone plays.
 
     Args:
         run: The folder.
         seed: Seed of the evaluation.
         name: Stem of the file. The report shows "evaluation", and only that one has figures.
         policy: Policy to evaluate; None: that of the run's checkpoint.
+        demonstrations: As `evaluate_run`.
         test_set: Name of a test set of the id, whose trials all of them play, in place of the evaluation trials.
         quiet: Show no progress bars.
         **changes: As `evaluate_run`.
@@ -258,48 +291,21 @@ def evaluate_and_compare(
     Returns:
         Policy name -> `TrialResults.to_json`.
     """
-    policy = trained_policy(run, seed) if policy is None else policy
-    played: dict[str, Any] = {"test_set": test_set, "seed": seed, "quiet": quiet, **changes}
-    agent = evaluate_run(run, policy, maps=name == "evaluation", **played)
+    played: dict[str, Any] = {"test_set": test_set, "seed": seed, "quiet": quiet}
+    maps = name == "evaluation"
+    agent = evaluate_run(run, policy, maps=maps, demonstrations=demonstrations, **played, **changes)
     results = {"agent": agent.to_json()}
-    for baseline in baselines(run.config.env):
-        found = _evaluate_baseline(run, baseline, **played)
-        if found is not None:
-            results[baseline] = found.to_json()
+    config = replace(run.config, **changes)
+    for baseline in baselines(config.env) if demonstrations == 0 else ():
+        make_policy = partial(untrained_policy, baseline, config.env, seed)
+        try:
+            results[baseline] = _play(config, make_policy, baseline, most_trials=BASELINE_TRIALS, **played).to_json()
+        except (NotImplementedError, RuleError):  # a task of a user may have no oracle
+            if baseline == "random":
+                raise
     write_file(run.path / f"{name}.json", format_json(results).encode())
     for episode, image in agent.maps.items():
         write_file(run.path / f"{episode.replace(' ', '_')}.png", image_png(image))
-    return results
-
-
-def evaluate_demonstrated(
-    run: RunDirectory,
-    demonstrations: int,
-    name: str,
-    seed: int = 1,
-    *,
-    policy: Policy | None = None,
-    quiet: bool = False,
-    **changes: Any,
-) -> dict[str, Any]:
-    """Evaluate a run's policy after demonstrations of the oracle; write `NAME.json`.
-
-    Args:
-        run: The folder.
-        demonstrations: Episodes of the oracle at the start of each trial, N; >= 1.
-        name: Stem of the file; the report shows "demonstrations_N".
-        seed: Seed of the evaluation.
-        policy: Policy to evaluate; None: that of the run's checkpoint.
-        quiet: Show no progress bar.
-        **changes: As `evaluate_run`.
-
-    Returns:
-        "agent" -> `TrialResults.to_json`.
-    """
-    check_int("demonstrations", demonstrations)
-    agent = evaluate_run(run, policy, seed=seed, demonstrations=demonstrations, quiet=quiet, **changes)
-    results = {"agent": agent.to_json()}
-    write_file(run.path / f"{name}.json", format_json(results).encode())
     return results
 
 
@@ -308,14 +314,14 @@ def baselines(id: str) -> tuple[str, ...]:
     return ("random", *(name for name in find_environment(id).policies if name in BASELINE_RULES), "oracle")
 
 
-def untrained_policy(name: str, id: str, env: VecEnv, seed: int) -> Policy:
+def untrained_policy(name: str, id: str, seed: int, env: VecEnv) -> Policy:
     """Make a policy that does not learn: "random", "oracle" or a scripted rule of the id.
 
     Args:
         name: Its name.
         id: Id of the environment.
-        env: The environment that it plays.
         seed: Seed of the random actions.
+        env: The environment that it plays.
 
     Raises:
         NotImplementedError: There is no oracle.
@@ -339,31 +345,4 @@ def evaluate_rule(config: RunConfig, name: str, seed: int = 1, quiet: bool = Fal
         seed: Seed of the evaluation.
         quiet: Show no progress bar.
     """
-    env = evaluation_env(config, min(config.eval_envs, config.eval_trials), seed)
-    try:
-        evaluator = make_evaluator(config, env, seed=seed)
-        with progress_bar(f"playing {name}", quiet=quiet) as progress:
-            return evaluator.run(untrained_policy(name, config.env, env, seed), progress)
-    finally:
-        env.close()
-
-
-def _evaluate_baseline(
-    run: RunDirectory, name: str, *, seed: int, quiet: bool, test_set: str | None, **changes: Any
-) -> TrialResults | None:
-    """Evaluate a policy that does not learn, None if the environment does not have it; see `evaluate_and_compare`."""
-    config = replace(run.config, **changes)
-    env = evaluation_env(config, min(config.eval_envs, config.eval_trials), seed, test_set)
-    try:
-        policy = untrained_policy(name, config.env, env, seed)
-        enough = max(BASELINE_TRIALS, (count_layouts(env) or 0) if config.eval_all_layouts else 0)
-        shorter = replace(config, eval_trials=min(config.eval_trials, enough))
-        evaluator = make_evaluator(shorter, env, seed=seed, test_set=test_set)
-        with progress_bar(f"playing {name}", quiet=quiet) as progress:
-            return evaluator.run(policy, progress)
-    except (NotImplementedError, RuleError):  # a task of a user may have no oracle
-        if name == "random":
-            raise
-        return None
-    finally:
-        env.close()
+    return _play(config, partial(untrained_policy, name, config.env, seed), name, seed=seed, quiet=quiet)

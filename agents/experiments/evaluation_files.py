@@ -49,7 +49,7 @@ def read_demonstrated(run: RunDirectory, score: str) -> dict[int, tuple[list[flo
     Raises:
         ValueError: A file cannot be read or is no evaluation.
     """
-    found = {}
+    curves = {}
     for count, file in numbered_files(run.path, "demonstrations_*.json").items():
         agent = _read_policies(file)["agent"]
         curve = agent["metrics"].get(score)
@@ -59,8 +59,8 @@ def read_demonstrated(run: RunDirectory, score: str) -> dict[int, tuple[list[flo
         demonstrated = agent["demonstrations"][score].items(1)
         for value in demonstrated:
             _check_number(value)
-        found[count] = ([value.value for value in demonstrated], curve.value["mean"])
-    return found
+        curves[count] = ([value.value for value in demonstrated], curve.value["mean"])
+    return curves
 
 
 def _read_policies(file: Path) -> Field:

@@ -101,9 +101,9 @@ def _play_batch(
     observation = env.reset()
     task = env.env.task
     first = list(env.reset_infos)
-    known = sorted({"return", *metric_values(first[0], task.option_names)})
-    if metric not in known:
-        raise ValueError(f"unknown metric {metric!r}; {choices_for(metric, known)}")
+    metrics = sorted({"return", *metric_values(first[0], task.option_names)})
+    if metric not in metrics:
+        raise ValueError(f"unknown metric {metric!r}; {choices_for(metric, metrics)}")
     returns = np.zeros(env.num_envs)
     running = np.ones(env.num_envs, bool)
     poses: list[list[np.ndarray]] = [[info["pose"]] for info in first]
@@ -224,18 +224,18 @@ def compare_paths(
             part = part_of(progress, i, len(players))
             paths[label] = _play_policy(run, policy, episodes, metric, seed, copies, part)
     _check_same_episodes(paths, {label: run for label, _, run in players if len(runs) > 1}, seed)
-    longest = max(len(path.values) for each in paths.values() for path in each) - 1
+    longest = max(len(path.values) for played in paths.values() for path in played) - 1
     first = next(iter(paths.values()))
     result: dict[str, Any] = {
         "metric": metric,
         "episodes": [{"seed": path.seed, "trial": path.trial, "layout": path.layout} for path in first],
         "policies": {
             name: {
-                **curve_by_step(each, longest),
-                "lengths": [len(path.values) - 1 for path in each],
-                "last": [float(path.values[-1]) for path in each],
+                **curve_by_step(played, longest),
+                "lengths": [len(path.values) - 1 for path in played],
+                "last": [float(path.values[-1]) for path in played],
             }
-            for name, each in paths.items()
+            for name, played in paths.items()
         },
     }
     pictures = [f"path_{number}_{name}.png" for number in range(1, maps + 1) for name in paths]
@@ -271,8 +271,8 @@ def _check_same_episodes(
     """
     first = next(iter(paths))
     maps = {label: _draw_start(run, paths[first][0], seed) for label, run in runs.items()}
-    for label, each in paths.items():
-        same = [path.episode for path in each] == [path.episode for path in paths[first]]
+    for label, played in paths.items():
+        same = [path.episode for path in played] == [path.episode for path in paths[first]]
         if not same or (maps and not np.array_equal(maps[label], maps[first])):
             raise ValueError(f"{label} is evaluated in other episodes than {first}, with which it cannot be compared")
 
@@ -347,8 +347,8 @@ def _write_page(
         env = _evaluation_env(run, 1, seed)
         try:
             for number in range(maps):
-                for name, each in paths.items():
-                    path = each[number]
+                for name, played in paths.items():
+                    path = played[number]
                     score = f"{metric} {path.values[-1]:.4g} after {len(path.values) - 1} steps"
                     caption = f"episode {number + 1}, {name}: {score}"
                     picture = image_png(draw_path(env, path))

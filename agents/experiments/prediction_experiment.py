@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from stable_baselines3.common.logger import KVWriter, Logger
+from stable_baselines3.common.logger import Logger
 
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.algorithms.supervised import PredictionModel, SupervisedLearner, evaluate_model, load_model
 from memenvs.agents.devices import torch_device
 from memenvs.agents.experiments.config import RunConfig
-from memenvs.agents.experiments.directory import CHECKPOINT, METRICS, MetricsWriter, RunDirectory, TensorBoardWriter
+from memenvs.agents.experiments.directory import CHECKPOINT, RunDirectory
 from memenvs.agents.experiments.progress import training_bar
 from memenvs.agents.experiments.registry import Experiment
 from memenvs.agents.experiments.report import Report
@@ -96,12 +96,7 @@ class PredictionExperiment(Experiment):
                 self.load_first_stage(config, learner.model)
             processes.broadcast(list(learner.model.state_dict().values()))
         run.check_space(learner.model)
-        writers: list[KVWriter] = []
-        if processes.is_first:
-            run.drop_metrics_after(learner.num_timesteps)
-            tensorboard = TensorBoardWriter(run.path / "tensorboard", learner.num_timesteps)
-            writers = [MetricsWriter(run.path / METRICS), tensorboard]
-        logger = Logger(str(run.path), writers)
+        logger = run.open_log(learner.num_timesteps)
         bar = training_bar("batches", learner.model.score) if processes.is_first and not quiet else None
         try:
             with bar or nullcontext():
@@ -225,8 +220,8 @@ def evaluate_predictions(
     result = {}
     for predictor in ("agent", "ideal"):
         with progress_bar(f"predicting, {predictor}", quiet=quiet) as progress:
-            found = _means(evaluate_model(model, count, seed, ideal=predictor == "ideal", progress=progress))
-        metrics = {metric: {"mean": mean, "stderr": stderr} for metric, (mean, stderr) in found.items()}
+            scores = _means(evaluate_model(model, count, seed, ideal=predictor == "ideal", progress=progress))
+        metrics = {metric: {"mean": mean, "stderr": stderr} for metric, (mean, stderr) in scores.items()}
         if metrics:
             result[predictor] = {"episodes": count, "metrics": metrics}
     if name is not None:
@@ -287,13 +282,13 @@ def _means(scores: Mapping[str, np.ndarray]) -> dict[str, tuple[float, float]]:
 
     Several values of an episode are one row. They do not count as independent, only rows do. In rows, NaN is no value.
     """
-    found = {}
+    means = {}
     for name, values in scores.items():
         rows = values[:, None] if values.ndim == 1 else values
-        is_there = np.ones(rows.shape, bool) if values.ndim == 1 else ~np.isnan(rows)
-        count = is_there.sum()
+        is_value = np.ones(rows.shape, bool) if values.ndim == 1 else ~np.isnan(rows)
+        count = is_value.sum()
         if count:
-            mean = float(rows[is_there].mean())
-            deviations = np.where(is_there, rows - mean, 0.0).sum(1)  # of a row's values together
-            found[name] = mean, float(np.sqrt(np.square(deviations).sum()) / count)
-    return found
+            mean = float(rows[is_value].mean())
+            deviations = np.where(is_value, rows - mean, 0.0).sum(1)  # of a row's values together
+            means[name] = mean, float(np.sqrt(np.square(deviations).sum()) / count)
+    return means

@@ -33,8 +33,8 @@ class SpeedColumn(ProgressColumn):
         """The text of the column."""
         speed = ""
         if task.speed is not None:
-            shown = f"{task.speed:,.0f}" if task.speed >= 10 else f"{task.speed:.2g}"
-            speed = f"  {shown} {self._unit}/s"
+            rate = f"{task.speed:,.0f}" if task.speed >= 10 else f"{task.speed:.2g}"
+            speed = f"  {rate} {self._unit}/s"
         return Text(f"{task.completed:,.0f} {self._unit}{speed}")
 
 

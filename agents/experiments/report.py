@@ -144,12 +144,12 @@ def learning_figure(
 
 def _mean_curve(logged: Sequence[np.ndarray]) -> IntervalCurve:
     """Mean over runs, of points (step, value), at the steps that lie within the log of every run."""
-    first, last = (limit(each[end, 0] for each in logged) for limit, end in ((max, 0), (min, -1)))
-    steps = np.unique(np.concatenate([each[:, 0] for each in logged]))
+    first, last = (limit(points[end, 0] for points in logged) for limit, end in ((max, 0), (min, -1)))
+    steps = np.unique(np.concatenate([points[:, 0] for points in logged]))
     steps = steps[(first <= steps) & (steps <= last)] if first <= last else steps
     if len(steps) > MAX_STEPS:
         steps = steps[np.linspace(0, len(steps) - 1, MAX_STEPS).astype(int)]
-    values = np.array([np.interp(steps, each[:, 0], each[:, 1]) for each in logged])
+    values = np.array([np.interp(steps, points[:, 0], points[:, 1]) for points in logged])
     return IntervalCurve(steps, *seed_interval(values), tuple(values) if len(values) > 1 else ())
 
 
@@ -230,10 +230,10 @@ class Report:
     def cards(self, cards: Sequence[tuple[str, str, str]]) -> None:
         """Add large numbers side by side, each as (label, number, note)."""
         texts = (tuple(map(html.escape, card)) for card in cards)
-        shown = (
+        divisions = (
             f'<div class="card">{label}<b>{number}</b><small>{note}</small></div>' for label, number, note in texts
         )
-        self._parts.append(f'<div class="cards">{"".join(shown)}</div>')
+        self._parts.append(f'<div class="cards">{"".join(divisions)}</div>')
 
     def picture(self, name: str, data: bytes, caption: str = "", columns: int = 1, *, wide: bool = False) -> None:
         """Add a picture, in the page and as a file.
@@ -264,8 +264,8 @@ class Report:
         """Add a table; floats get three digits."""
 
         def cells(kind: str, values: Sequence[Any]) -> str:
-            shown = (f"{value:.3g}" if isinstance(value, float) else str(value) for value in values)
-            return "<tr>" + "".join(f"<{kind}>{html.escape(value)}</{kind}>" for value in shown) + "</tr>"
+            texts = (f"{value:.3g}" if isinstance(value, float) else str(value) for value in values)
+            return "<tr>" + "".join(f"<{kind}>{html.escape(value)}</{kind}>" for value in texts) + "</tr>"
 
         table = cells("th", header) + "".join(cells("td", row) for row in rows)
         self._parts.append(f'<div class="wide"><table>{table}</table></div>')
@@ -296,8 +296,8 @@ def _figure() -> tuple[Figure, Any]:
 
 def _interval_curves(curves: Mapping[str, Mapping[str, Sequence[float]]], first: int) -> dict[str, IntervalCurve]:
     """Lines with an interval around them, over indices from `first` on."""
-    found = {}
+    lines = {}
     for name, curve in curves.items():
         mean, half = np.array(curve["mean"]), np.array(curve["margin" if "margin" in curve else "stderr"], float)
-        found[name] = IntervalCurve(np.arange(first, first + len(mean)), mean, mean - half, mean + half)
-    return found
+        lines[name] = IntervalCurve(np.arange(first, first + len(mean)), mean, mean - half, mean + half)
+    return lines

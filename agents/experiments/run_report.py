@@ -95,7 +95,7 @@ def _grouped(runs: Runs) -> dict[str, list[RunDirectory]]:
 
 def _evaluations(runs: Runs) -> dict[str, list[Evaluation]]:
     """Name of a group or baseline -> evaluation of each seed; baselines once, from the first run that has them."""
-    found: dict[str, list[Evaluation]] = {}
+    agents: dict[str, list[Evaluation]] = {}
     baselines: dict[str, list[Evaluation]] = {}
     for name, group in _grouped(runs).items():
         for run in group:
@@ -103,8 +103,8 @@ def _evaluations(runs: Runs) -> dict[str, list[Evaluation]]:
                 if policy in BASELINES:
                     baselines.setdefault(policy, [data])
                 else:
-                    found.setdefault(name, []).append(data)
-    return {**found, **baselines}
+                    agents.setdefault(name, []).append(data)
+    return {**agents, **baselines}
 
 
 def _add_scores(report: Report, evaluations: Mapping[str, Sequence[Evaluation]], score: str) -> None:
@@ -126,14 +126,14 @@ def _add_scores(report: Report, evaluations: Mapping[str, Sequence[Evaluation]],
         return
     width = 1 if max(lengths) <= MAX_EPISODES else -(-max(lengths) // BINS)
     curves = {name: _score_curve(seeds, score, width) for name, seeds in evaluations.items()}
-    shown = {name: curve for name, curve in curves.items() if len(curve.x)}
+    drawn = {name: curve for name, curve in curves.items() if len(curve.x)}
     single = max(lengths) == 1
     label = metric_label(score)
     report.heading("Scores" if single else "Within a trial")
     report.cards(
         [
             (name, f"{curve.mean[-1]:.3g}", f"{label}{'' if single else ', end of the trial'}{_interval_text(curve)}")
-            for name, curve in shown.items()
+            for name, curve in drawn.items()
         ]
     )
     report.text(
@@ -146,7 +146,7 @@ def _add_scores(report: Report, evaluations: Mapping[str, Sequence[Evaluation]],
     x_label = "episode of the trial" + (f" (means of {width})" if width > 1 else "")
     report.picture(
         "in_context",
-        figure_png(interval_figure(shown, x_label, label)),
+        figure_png(interval_figure(drawn, x_label, label)),
         f"{_capital(label)} by episode of the trial. A line that rises shows what the memory is worth.",
     )
     ends = ("first episode", "last episode") if width == 1 else (f"first {width} episodes", f"last {width} episodes")
@@ -154,7 +154,7 @@ def _add_scores(report: Report, evaluations: Mapping[str, Sequence[Evaluation]],
     header = ["policy", *(["seeds"] if several else []), "trials", *(f"{label}, {end}" for end in ends)]
     header += [f"interquartile mean, {ends[1]}"] if several else []
     rows = []
-    for name, curve in shown.items():
+    for name, curve in drawn.items():
         seeds = evaluations[name]
         last = [part[-1] for part in curve.parts] or [curve.mean[-1]]
         row = [name, *([len(seeds)] if several else []), sum(data["trials"] for data in seeds)]
@@ -217,7 +217,7 @@ def _add_metrics_table(report: Report, evaluations: Mapping[str, Sequence[Evalua
         rows.append([metric_label(name), *(_with_interval(curve, 0) if len(curve.x) else "-" for curve in curves)])
         if several and name == score:
             parts = [np.array([part[0] for part in curve.parts] or curve.mean) for curve in curves]
-            means = (interquartile_mean(each) if len(each) else "-" for each in parts)
+            means = (interquartile_mean(values) if len(values) else "-" for values in parts)
             rows.append([f"{metric_label(name)}, interquartile mean", *means])
     report.table(["metric", *evaluations], rows)
 
@@ -229,12 +229,12 @@ def _add_learning(report: Report, runs: Runs) -> None:
     units = {run.config.kind.unit for run in runs}
     unit = units.pop() if len(units) == 1 else "environment steps"
     learning_curves = _learning_curves(runs)
-    logged = [metric for metric in learning_curves if any(metric in run for each in metrics.values() for run in each)]
+    logged = [metric for metric in learning_curves if any(metric in run for group in metrics.values() for run in group)]
     for metric in logged or list(learning_curves)[-1:]:  # without a log, an empty figure
         name, label = learning_curves[metric]
         caption = f"{_capital(label)} during training."
         report.picture(name, figure_png(learning_figure(metrics, metric, unit, label)), caption)
-    if any(VALIDATION in run for each in metrics.values() for run in each):
+    if any(VALIDATION in run for group in metrics.values() for run in group):
         report.picture(
             "validation",
             figure_png(learning_figure(metrics, VALIDATION, unit, "return of an episode, validation")),
@@ -259,15 +259,15 @@ def add_demonstrations(report: Report, runs: Runs) -> None:
     """
     rows = []
     for name, group in _grouped(runs).items():
-        found: dict[int, list[tuple[float, float, float]]] = {}  # N -> of each seed the three scores of the table
+        scores_by_count: dict[int, list[tuple[float, float, float]]] = {}  # N -> scores of each seed
         for run in group:
             score = run.config.score
             own = read_evaluation(run).get("agent", {"metrics": {}})["metrics"].get(score, {"mean": []})["mean"]
-            for count, (shown, curve) in read_demonstrated(run, score).items():
+            for count, (demonstrated, curve) in read_demonstrated(run, score).items():
                 if curve:
                     after_own = own[count] if count < len(own) else np.nan
-                    found.setdefault(count, []).append((float(np.mean(shown)), curve[0], after_own))
-        for count, scores in sorted(found.items()):
+                    scores_by_count.setdefault(count, []).append((float(np.mean(demonstrated)), curve[0], after_own))
+        for count, scores in sorted(scores_by_count.items()):
             rows.append([name, len(scores), count, *_seed_means(np.array(scores))])
     if rows:
         report.heading("After demonstrations")
@@ -314,12 +314,12 @@ def add_predictions(report: Report, runs: Runs) -> None:
     rows = []
     cards = []
     for name, group in groups.items():
-        found: dict[tuple[str, str], list[tuple[float, float, int]]] = {}  # of each seed mean, standard error, episodes
+        scores: dict[tuple[str, str], list[tuple[float, float, int]]] = {}  # mean, error, episodes of each seed
         for run in group:
             for who, data in read_evaluation(run).items():
                 for metric, value in data["metrics"].items():
-                    found.setdefault((who, metric), []).append((value["mean"], value["stderr"], data["episodes"]))
-        for (who, metric), seeds in found.items():
+                    scores.setdefault((who, metric), []).append((value["mean"], value["stderr"], data["episodes"]))
+        for (who, metric), seeds in scores.items():
             means, errors, episodes = np.array(seeds, float).T
             if len(seeds) == 1:
                 margin = NORMAL_95 * errors
@@ -329,8 +329,8 @@ def add_predictions(report: Report, runs: Runs) -> None:
             label, mean = metric_label(metric), interquartile_mean(means)
             rows.append([name, who, label, len(seeds), _with_interval(interval, 0), mean, int(episodes.sum())])
             if metric in ANSWER_SCORES:
-                shown = name if who == "agent" else f"{name}, {who}" if len(groups) > 1 else who
-                cards.append((shown, f"{interval.mean[0]:.3g}", f"{label}{_interval_text(interval)}"))
+                title = name if who == "agent" else f"{name}, {who}" if len(groups) > 1 else who
+                cards.append((title, f"{interval.mean[0]:.3g}", f"{label}{_interval_text(interval)}"))
     if rows:
         report.heading("Answers")
         report.cards(cards)
@@ -339,7 +339,7 @@ def add_predictions(report: Report, runs: Runs) -> None:
         report.table(["run", "who", "metric", "seeds", "mean", "interquartile mean", "episodes"], rows)
     report.heading("Learning")
     metrics = {name: [run.metrics() for run in group] for name, group in groups.items()}
-    logged = {name for each in metrics.values() for run in each for name in run}
+    logged = {name for group in metrics.values() for run in group for name in run}
     score = next((name for name in ANSWER_SCORES if f"validation/{name}" in logged), ANSWER_SCORES[0])
     label = metric_label(score)
     figure = learning_figure(metrics, f"validation/{score}", "batches", f"{label}, validation")
@@ -368,9 +368,9 @@ def _descriptions(runs: Runs) -> list[str]:
         by_settings.setdefault(settings, {})[name] = group[0].config.total_steps
     for lengths in by_settings.values():
         if len(lengths) > 1:
-            shown = " and ".join(f"{name} ({steps:,})" for name, steps in lengths.items())
+            names = " and ".join(f"{name} ({steps:,})" for name, steps in lengths.items())
             lines.append(
-                f"{shown} differ in total_steps alone, and are not averaged: an agent that was trained for longer is "
+                f"{names} differ in total_steps alone, and are not averaged: an agent that was trained for longer is "
                 "no further sample of the shorter training."
             )
     return lines

@@ -40,14 +40,14 @@ def check_same_task(runs: Mapping[Path, RunConfig]) -> None:
             settings in common, also the seed.
     """
     first, *others = runs
-    wanted = _task(runs[first])
+    task = _task(runs[first])
     for folder in others:
-        found = _task(runs[folder])
-        for name in sorted({*wanted, *found}):
-            if wanted.get(name) != found.get(name):
+        other_task = _task(runs[folder])
+        for name in sorted({*task, *other_task}):
+            if task.get(name) != other_task.get(name):
                 raise ValueError(
-                    f"runs must be of the same task: {name} is {wanted.get(name)!r} in {first} and "
-                    f"{found.get(name)!r} in {folder}"
+                    f"runs must be of the same task: {name} is {task.get(name)!r} in {first} and "
+                    f"{other_task.get(name)!r} in {folder}"
                 )
     seen: dict[str, Path] = {}
     for folder, config in runs.items():

@@ -26,11 +26,11 @@ def add_test_sets(report: Report, runs: Sequence[RunDirectory]) -> None:
                 curve = data["metrics"].get(run.config.score, {"mean": []})["mean"]
                 scored = curve[1:] or curve  # as certificates: of trials of several episodes those after the first
                 if scored and data.get("test_set"):
-                    known = data["test_set"]
+                    test_set = data["test_set"]
                     score = float(sum(scored) / len(scored))
                     observed = data.get("observed")
-                    title = known["name"] + (f", {observed_text(observed)}" if observed else "")
-                    rows.append([run.path.name, policy, title, data["trials"], score, known["hash"]])
+                    title = test_set["name"] + (f", {observed_text(observed)}" if observed else "")
+                    rows.append([run.path.name, policy, title, data["trials"], score, test_set["hash"]])
     if rows:
         report.heading("Test sets")
         report.text(

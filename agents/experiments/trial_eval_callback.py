@@ -181,5 +181,5 @@ def _trials_end(env: VecEnv) -> bool:
     """Return True if every trial of an environment ends by itself, as far as its attributes show."""
     if all(env.env_is_wrapped(TrialWrapper)):
         return True
-    known = [name for name in ("trial_episodes", "trial_steps") if env.has_attr(name)]
-    return not known or any(limit is not None for name in known for limit in env.get_attr(name)[:1])
+    limits = [name for name in ("trial_episodes", "trial_steps") if env.has_attr(name)]
+    return not limits or any(limit is not None for name in limits for limit in env.get_attr(name)[:1])

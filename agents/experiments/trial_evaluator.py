@@ -78,13 +78,14 @@ class TrialResults:
         values = self.metrics[metric]
         return np.nanmean(values[np.isfinite(values).any(1)], axis=1)
 
-    def curve(self, metric: str, *, complete: bool = True) -> Curve:
+    def curve(self, metric: str) -> Curve:
         """Average a metric over trials, by episode index.
+
+        Only indices that every trial reached: later ones would average over the trials with short episodes, which are
+        mostly the good ones.
 
         Args:
             metric: A key of `metrics`.
-            complete: Use only episode indices that every trial reached. Otherwise late indices would average over the
-                trials with short episodes, which are mostly the good ones.
 
         Returns:
             The curve, with E cut after the last such index; E may be 0.
@@ -96,13 +97,13 @@ class TrialResults:
             raise ValueError(f"unknown metric {metric!r}; {choices_for(metric, sorted(self.metrics))}")
         values = self.metrics[metric]
         count = np.isfinite(values).sum(0)
-        reached = count == len(values) if complete else count > 0
+        reached = count == len(values)
         num_episodes = int(np.argmin(reached)) if not reached.all() else len(reached)  # E: up to the first gap
         values = values[:, :num_episodes]
         episodes = range(num_episodes)
         clusters = self.layouts if self.homes is None else self.homes
         cluster_means = np.array(
-            [[_mean(values[clusters == each, e]) for e in episodes] for each in np.unique(clusters)]
+            [[_mean(values[clusters == cluster, e]) for e in episodes] for cluster in np.unique(clusters)]
         )  # (clusters, E)
         return Curve(
             mean=np.array([_mean(values[:, e]) for e in episodes]),

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from memenvs.agents.memory.base import EXTRA_INPUTS, ExtraInputs, Memory, State, StepInputs
-from memenvs.agents.memory.flash import chosen_package
 from memenvs.checks import choices_for
 from memenvs.plugins import caller_place, check_class_path, class_path, load_class, load_plugins
 
@@ -170,9 +169,7 @@ _SPECS = (
     _spec("lstm-o1", "lstm_vectors", "LSTMVectorsMemory", "NewestVectorsConfig", "as lstm-on, the newest outputs only"),
     _compressive("ct", "CompressiveConfig", "blocks of steps, compressed as they age (Compressive Transformer)"),
     _compressive("ct-lt", "LongTermConfig", "as ct, and what leaves is written to a long-term state (CT+LT)"),
-    _compressive("ct-lt-learned", "LearnedQueryConfig", "as ct-lt, with a learned query for what is written"),
     _compressive("ml-ct-lt", "MultiLevelConfig", "as ct-lt, with several levels of compression (ML CT+LT)"),
-    _compressive("ct-slots", "SlotConfig", "as ct-lt, with several long-term states that compete"),
     _compressive("ct-log", "LogConfig", "as ct, and what leaves is merged, level by level"),
 )
 
@@ -211,14 +208,14 @@ def register_memory(name: str, memory: str | type[Memory], config: str | type, s
         if not isinstance(config, type) or parameters is None or not parameters.frozen:
             raise TypeError(f"config must be a frozen dataclass or 'module:Class', got {config!r}")
     memory_path, config_path = (
-        check_class_path(argument, each) if isinstance(each, str) else class_path(each)
-        for argument, each in (("memory", memory), ("config", config))
+        check_class_path(argument, kind) if isinstance(kind, str) else class_path(kind)
+        for argument, kind in (("memory", memory), ("config", config))
     )
     spec = MemorySpec(name, memory_path, config_path, summary, caller_place())
     load_plugins(PLUGINS)  # first, so that a name of theirs is refused here
-    known = _TABLE.setdefault(name, spec)
-    if known != spec:
-        raise ValueError(f"memory {name!r} is registered twice: at {known.place} and at {spec.place}")
+    registered = _TABLE.setdefault(name, spec)
+    if registered != spec:
+        raise ValueError(f"memory {name!r} is registered twice: at {registered.place} and at {spec.place}")
 
 
 def memories() -> dict[str, str]:
@@ -254,9 +251,7 @@ def make_memory(name: str, input_dim: int, **kwargs: Any) -> Memory:
     Raises:
         ValueError: The name or a setting is unknown; the message lists the choices. Or a setting is not allowed.
         TypeError: A setting has a wrong type.
-        ImportError: `MEMENVS_ATTENTION` names a package that cannot be used.
     """
-    chosen_package()  # a wrong backend is reported before anything long starts
     memory, config = memory_spec(name).memory, _config(name, kwargs)
     with _naming(name, kwargs):
         return memory(input_dim, config)
@@ -280,8 +275,8 @@ def _config(name: str, settings: dict[str, Any]) -> Any:
     choices = [field.name for field in fields(config)]
     for key in settings:
         if key not in choices:
-            known = choices_for(key, choices) if choices else "it has none"
-            raise ValueError(f"unknown setting {key!r} of the memory {name!r}; {known}")
+            hint = choices_for(key, choices) if choices else "it has none"
+            raise ValueError(f"unknown setting {key!r} of the memory {name!r}; {hint}")
     with _naming(name, settings):
         return config(**settings)
 

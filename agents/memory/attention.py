@@ -16,8 +16,6 @@ from torch import Tensor
 from torch.nn.attention.bias import causal_lower_right
 from torch.utils.checkpoint import checkpoint
 
-from memenvs.agents.memory import flash
-
 QUERY_BLOCK = 512
 """Queries for which a mask exists at one time."""
 
@@ -63,10 +61,6 @@ def attend(q: Tensor, k: Tensor, v: Tensor, *, causal: bool, mask: Tensor | KeyW
         raise ValueError(
             f"causal attention needs at least as many keys as queries, got {queries} queries and {keys} keys"
         )
-    if mask is not None and flash.serves(q, k, v):
-        attended = _attend_by_flash(q, k, v, mask)
-        if attended is not None:
-            return attended
     if isinstance(mask, KeyWindow):
         return _attend_windows(q, k, v, mask)
     if not causal or queries == 1:
@@ -78,19 +72,6 @@ def attend(q: Tensor, k: Tensor, v: Tensor, *, causal: bool, mask: Tensor | KeyW
     if q.is_cuda:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=causal_lower_right(queries, keys))
     return _attend_lower_right(q, k, v)
-
-
-def _attend_by_flash(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | KeyWindow) -> Tensor | None:
-    """Attention by flash-attn; None for masks that it does not have."""
-    if isinstance(mask, KeyWindow):
-        if q.shape[-2] == 1 and not any(each.requires_grad for each in (q, k, v)):
-            return flash.attend_cache(q, k, v, mask.first[:, 0], mask.last[:, 0], mask.sinks)
-        windows = flash.pack_windows(mask.first, mask.last, mask.sinks, k.shape[-2])
-        return None if windows is None else flash.attend_packed(q, k, v, windows, causal=True)
-    if mask.dtype != torch.bool or mask.shape[1:3] != (1, 1):
-        return None  # keys differ by head or by query
-    present = mask[:, 0, 0].expand(len(q), -1)
-    return flash.attend_packed(q, k, v, flash.pack_present(present, q.shape[-2]), causal=False)
 
 
 def _query_blocks(queries: int) -> Iterator[tuple[int, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,9 +23,6 @@ EXTRA_INPUTS: dict[str, tuple[torch.dtype, tuple[int, ...]]] = {
 
 STRATEGY = "strategy"
 """Key of the eviction strategy in the state of a memory that has `Memory.strategies`."""
-
-ResetOn = Literal["trial", "episode"]
-"""Event that empties a memory: the start of a trial, or of every episode."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +57,6 @@ class StepInputs:
             name: None if value is None else value[:, begin:end] for name, value in values.items()
         }
         return StepInputs(**sliced)
-
-    def resets(self, reset_on: ResetOn) -> Tensor:
-        """Mask of the steps before which the memory is emptied, bool (B, T)."""
-        return self.trial_start if reset_on == "trial" else self.trial_start | self.episode_start
 
 
 class Memory(nn.Module, abc.ABC):

@@ -21,7 +21,7 @@ class GatedDeltaConfig(ResidualConfig):
     """Settings of Gated DeltaNet.
 
     Attributes:
-        layers, dim, mlp_dim, reset_on: See `ResidualConfig`.
+        layers, dim, mlp_dim: See `ResidualConfig`.
         heads: Matrices of each layer; divides `dim`.
     """
 
@@ -38,7 +38,7 @@ class MLSTMConfig(GatedDeltaConfig):
     """Settings of mLSTM.
 
     Attributes:
-        layers, dim, mlp_dim, reset_on, heads: See `GatedDeltaConfig`.
+        layers, dim, mlp_dim, heads: See `GatedDeltaConfig`.
     """
 
 

@@ -12,7 +12,7 @@ from torch.linalg import vecdot
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps, step_ranges
+from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, n_last_steps, step_ranges
 from memenvs.agents.sizes import check_sizes
 
 COSINE_EPS = 1e-6
@@ -32,7 +32,6 @@ class DNCConfig:
             are by content alone.
         checkpoint: Length of segments for gradient checkpointing, steps; >= 1. Only the state at the start of each
             segment is stored, and one segment at a time is computed again in the backward pass. None stores all steps.
-        reset_on: Event that empties the memory: the start of a trial, or of every episode.
     """
 
     hidden_dim: int = 128
@@ -41,7 +40,6 @@ class DNCConfig:
     read_heads: int = 4
     links: bool = True
     checkpoint: int | None = 24
-    reset_on: ResetOn = "trial"
 
     def __post_init__(self) -> None:
         check_sizes(self)
@@ -184,7 +182,7 @@ class DNCMemory(Memory):
         n_last = n_last_steps(steps, last)
         if state is None:
             state = self.initial_state(batch)
-        resets = x.resets(self.config.reset_on)
+        resets = x.trial_start
         stride = self.config.checkpoint if torch.is_grad_enabled() else None
         features = []
         with torch.autocast(x.embedding.device.type, enabled=False):

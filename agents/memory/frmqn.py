@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from memenvs.agents.memory.attention import masked_softmax
-from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps, step_ranges
+from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, n_last_steps, step_ranges
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.kernels.frmqn_cpu import FRMQNSequence
 from memenvs.agents.memory.step_log import append, empty_log, view_log
@@ -26,17 +26,13 @@ class FRMQNConfig:
     Attributes:
         dim: Width D of keys, values, hidden state and features; even, >= 2.
         capacity: Newest steps before the current one that are read; >= 1.
-        reset_on: Event that empties the memory: the start of a trial, or of every episode.
         bptt: Length of truncated backpropagation through time, steps; >= 1; None does not truncate. Segments are
             counted from the first step of each `forward`.
-        lstm_start: Whether it starts as a plain LSTM, with W_v = 0 and W the identity, or with PyTorch's weights.
     """
 
     dim: int = 128
     capacity: int = 500
-    reset_on: ResetOn = "trial"
     bptt: int | None = None
-    lstm_start: bool = True
 
     def __post_init__(self) -> None:
         check_sizes(self)
@@ -96,8 +92,8 @@ class FRMQNMemory(Memory):
         use them.
 
     Difference from the paper:
-        It is initialised as a plain LSTM, with W_v = 0 and W the identity, with which it learned more in Coverage
-        (`lstm_start`). The sizes are those of Fang et al., 2019.
+        It is initialised as a plain LSTM, with W_v = 0 and W the identity, with which it learned more in Coverage. The
+        sizes are those of Fang et al., 2019.
 
     Args:
         input_dim: Width of the embedding.
@@ -117,10 +113,9 @@ class FRMQNMemory(Memory):
         self.memory = nn.Linear(config.dim, 2 * config.dim, bias=False)  # keys, then values
         self.network = nn.LSTMCell(2 * config.dim, config.dim)
         self.output = nn.Linear(config.dim, config.dim, bias=False)
-        if config.lstm_start:
-            with torch.no_grad():
-                self.memory.weight[config.dim :] = 0.0
-                self.output.weight.copy_(torch.eye(config.dim))
+        with torch.no_grad():  # a plain LSTM
+            self.memory.weight[config.dim :] = 0.0
+            self.output.weight.copy_(torch.eye(config.dim))
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
         """Return zeros for the LSTM and an empty log; see `Memory.initial_state`.
@@ -157,7 +152,7 @@ class FRMQNMemory(Memory):
             recurrent = [state[name] for name in RECURRENT]
             view, n_valid = view_log(log, config.capacity)
             past = view["memory"]  # (B, P, 2 D)
-        resets = x.resets(config.reset_on)
+        resets = x.trial_start
         now = torch.arange(steps, device=resets.device)
         # (B, T): since the last reset, and at most `capacity` steps back
         first = past.shape[1] + torch.maximum(last_reset(resets, n_valid), now - config.capacity)
@@ -166,7 +161,7 @@ class FRMQNMemory(Memory):
         # No step reads itself, so a single step needs the past only.
         keys, values = (past if steps == 1 else torch.cat([past.to(memory.dtype), memory], 1)).chunk(2, -1)
         bank = _Bank(keys, values, past.shape[1], first)
-        if steps > 1 and all(each.is_cpu and each.dtype == torch.float32 for each in (psi, memory)):
+        if steps > 1 and all(part.is_cpu and part.dtype == torch.float32 for part in (psi, memory)):
             hidden, reads, cell = self._run_kernel(psi, bank, recurrent, resets)
         else:
             hidden, reads, cell = self._run_steps(psi, bank, recurrent, resets)

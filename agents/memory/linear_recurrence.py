@@ -90,7 +90,7 @@ class MinGRUConfig(ResidualConfig):
     """Settings of minGRU.
 
     Attributes:
-        layers, dim, mlp_dim, reset_on: See `ResidualConfig`.
+        layers, dim, mlp_dim: See `ResidualConfig`.
     """
 
 
@@ -99,7 +99,7 @@ class LRUConfig(ResidualConfig):
     """Settings of the Linear Recurrent Unit.
 
     Attributes:
-        layers, dim, mlp_dim, reset_on: See `ResidualConfig`.
+        layers, dim, mlp_dim: See `ResidualConfig`.
         r_min, r_max: Bounds of the absolute values of the eigenvalues at the start; 0 <= r_min < r_max < 1. Near 1 a
             number fades slowly: half of it is gone after log(.5) / log(r) steps.
     """
@@ -118,7 +118,7 @@ class S5Config(ResidualConfig):
     """Settings of S5.
 
     Attributes:
-        layers, dim, mlp_dim, reset_on: See `ResidualConfig`.
+        layers, dim, mlp_dim: See `ResidualConfig`.
         dt_min, dt_max: Bounds of the step size at the start; 0 < dt_min < dt_max. A small one keeps long.
     """
 

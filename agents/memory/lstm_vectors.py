@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from memenvs.agents.memory.attention import KeyWindow, attend
-from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps
+from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, n_last_steps
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.recurrent import LSTMMemory, RecurrentConfig
 from memenvs.agents.sizes import check_sizes
@@ -38,13 +38,11 @@ class LSTMVectorsConfig:
         dim: Width D of the hidden state, of the vectors and of the features.
         layers: Recurrent layers on top of each other; >= 1.
         capacity: Newest vectors that are kept, M; >= 1; None keeps all.
-        reset_on: Event that empties the memory: the start of a "trial" or of an "episode".
     """
 
     dim: int = 128
     layers: int = 2
     capacity: int | None = None
-    reset_on: ResetOn = "trial"
 
     def __post_init__(self) -> None:
         check_sizes(self)
@@ -112,7 +110,7 @@ class LSTMVectorsMemory(Memory):
         self.config = config
         self.bounded = config.capacity is not None
         self.input_dim, self.output_dim = input_dim, config.dim
-        recurrent = RecurrentConfig(hidden_dim=config.dim, layers=config.layers, reset_on=config.reset_on)
+        recurrent = RecurrentConfig(hidden_dim=config.dim, layers=config.layers)
         self.lstm = LSTMMemory(input_dim, recurrent)
         self.write = nn.Linear(config.dim, config.dim)
         self.query = nn.Linear(config.dim, config.dim)
@@ -145,7 +143,7 @@ class LSTMVectorsMemory(Memory):
         h = h.to(self.write.weight.dtype)  # float32 also under autocast
         past = state["vectors"].shape[1]
         vectors = torch.cat([state["vectors"], self.write(h).to(h.dtype)], 1)  # (B, past + T, D)
-        reset = last_reset(x.resets(self.config.reset_on), state["length"])  # (B, T)
+        reset = last_reset(x.trial_start, state["length"])  # (B, T)
         now = torch.arange(steps, device=h.device)
         first = reset if capacity is None else torch.maximum(reset, now - capacity + 1)
         at = slice(steps - n_last, steps)

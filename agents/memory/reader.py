@@ -99,8 +99,8 @@ class MemoryLayer(nn.Module):
         if shape[1] == 1 or independent:
             return self.local_mix(value)
         q, k, v = (
-            each.view(*shape, self.heads, -1).transpose(1, 2)  # (B, heads, Q, width)
-            for each in (self.local_query(query), self.local_key(query), value)
+            x.view(*shape, self.heads, -1).transpose(1, 2)  # (B, heads, Q, width)
+            for x in (self.local_query(query), self.local_key(query), value)
         )
         attended = attend(q, k, v, causal=False).transpose(1, 2).flatten(2)  # (B, Q, D)
         return self.local_mix(attended.flatten(0, 1))

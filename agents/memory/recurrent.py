@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps, step_ranges
+from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, n_last_steps, step_ranges
 from memenvs.agents.sizes import check_sizes
 
 SATURATED = 1e4
@@ -22,14 +22,12 @@ class RecurrentConfig:
     Attributes:
         hidden_dim: Width H of the hidden state, and of the features; >= 1.
         layers: Recurrent layers on top of each other; >= 1.
-        reset_on: Event that empties the state: the start of a trial (the memory spans episodes), or of every episode.
         bptt: Length of truncated backpropagation through time, steps; >= 1; None does not truncate. Segments are
             counted from the first step of each `forward`.
     """
 
     hidden_dim: int = 256
     layers: int = 1
-    reset_on: ResetOn = "trial"
     bptt: int | None = None
 
     def __post_init__(self) -> None:
@@ -66,7 +64,7 @@ class RecurrentMemory(Memory):
     def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
         """Act: one step of every sequence; see `Memory.step`."""
         check_inputs(x, self.input_dim)
-        keep = ~x.resets(self.config.reset_on)[:, :1, None]  # (B, 1, 1)
+        keep = ~x.trial_start[:, :1, None]  # (B, 1, 1)
         features, state = self._run(x.embedding, {part: value * keep for part, value in state.items()})
         return features[:, 0], state
 
@@ -86,7 +84,7 @@ class RecurrentMemory(Memory):
 
     def _run_with_resets(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
         """Run steps with gradients through all of them; features of all, and the state after them."""
-        resets = x.resets(self.config.reset_on)
+        resets = x.trial_start
         if resets[:, 1:].any():
             return self._run_pieces(x.embedding, resets, state)
         return self._run(x.embedding, {part: value * ~resets[:, :1, None] for part, value in state.items()})

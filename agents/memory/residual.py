@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps
+from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, n_last_steps
 from memenvs.agents.sizes import check_sizes
 
 
@@ -21,13 +21,11 @@ class ResidualConfig:
         layers: Layers on top of each other; >= 1.
         dim: Width D of the residual stream and of the features; >= 1.
         mlp_dim: Inner width of the gated MLP; >= 1.
-        reset_on: Event that empties the memory: the start of a trial (the memory spans episodes), or of every episode.
     """
 
     layers: int = 2
     dim: int = 128
     mlp_dim: int = 256
-    reset_on: ResetOn = "trial"
 
     def __post_init__(self) -> None:
         check_sizes(self)
@@ -90,12 +88,11 @@ class ResidualMemory(Memory):
         n_last = n_last_steps(steps, last)
         if state is None:
             state = self.initial_state(batch)
-        resets = x.resets(self.config.reset_on)
         h = self.input(x.embedding)  # (B, T, D)
         after = []
         for i, recurrence in enumerate(self.recurrences):
             before = {name: value[:, i] for name, value in state.items()}
-            mixed, new = recurrence(self.recurrence_norms[i](h), resets, before)
+            mixed, new = recurrence(self.recurrence_norms[i](h), x.trial_start, before)
             h = h + mixed
             gate, up = self.gate_up[i](self.mlp_norms[i](h)).chunk(2, dim=-1)
             h = h + self.down[i](F.silu(gate) * up)

@@ -168,7 +168,7 @@ class MoveMemory(TokenMemory):
         # Without an action, row 0 of the table stands in, and the mask hides it.
         values = torch.cat([tokens.values, self.move(move * exists)], 1)  # (B, 2 n, D)
         mask = torch.cat([tokens.mask, tokens.mask & exists[:, None]], -1)  # (B, S, 2 n)
-        rows = tuple(torch.cat([each, each], -1) for each in tokens.rows)  # both tokens of a step have its time
+        rows = tuple(torch.cat([row, row], -1) for row in tokens.rows)  # both tokens of a step have its time
         return query, Tokens(values, tokens.tables, rows, mask)
 
 
@@ -244,10 +244,9 @@ class SpatialMemory(TokenMemory):
     def _extend(
         self, timeline: Timeline, now: Tensor, query: Tensor, tokens: Tokens, steps: State
     ) -> tuple[Tensor, Tokens]:
-        """Add the code of its place to each token and, with `query_codes`, to the query."""
+        """Add the code of its place to each token and to the query."""
         table = self.place_code.table().to(query.dtype)
-        if self.config.query_codes:
-            query = query + table[take_steps(timeline.steps["place"], now)]
+        query = query + table[take_steps(timeline.steps["place"], now)]
         rows = steps["place"].clamp(min=0)  # an empty slot of the log may have -1; the mask hides it
         return query, Tokens(tokens.values, (*tokens.tables, table), (*tokens.rows, rows), tokens.mask)
 

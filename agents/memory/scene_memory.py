@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memenvs.agents.memory.attention import checkpointed
-from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps
+from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, n_last_steps
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.place_codes import sinusoid
 from memenvs.agents.memory.step_log import append, empty_log, view_log
@@ -22,6 +22,8 @@ from memenvs.agents.sizes import check_sizes
 TimeEmbedding = Literal["exponential", "sinusoidal", "none"]
 POSITION_SCALE = 5.0
 """Relative positions are divided by this length, m."""
+POSE_DIM = 16
+"""Width of the embedded pose."""
 SINES = 16
 """Width of the sinusoidal embedding of an age."""
 ELEMENTS_AT_ONCE = {"cpu": 2048, "cuda": 1 << 17}
@@ -38,24 +40,19 @@ class SceneConfig:
         dim: Width D of a memory element and of the features; >= 1.
         capacity: Newest steps that are kept, the current one among them; >= 1.
         poses: Whether elements encode the pose at which they were observed; if False, only their age (an ablation).
-        pose_dim: Width of the embedded pose; >= 1.
         time: Encoding of the age of an element: "exponential" (e^(-age / tau) for each tau), "sinusoidal" (8 sines
             and 8 cosines of the age) or "none".
         tau: Time constant of the age, steps; > 0, one or several; 1 unless `time` is "exponential".
         rectified: Whether elements pass a ReLU. Without it they are linear in their relative pose, so that most of
             their keys and values is computed only once.
-        reset_on: Event that empties the memory: the start of a trial, or of every episode. All poses between two resets
-            must be in the same frame.
     """
 
     dim: int = 128
     capacity: int = 500
     poses: bool = True
-    pose_dim: int = 16
     time: TimeEmbedding = "exponential"
     tau: float | Sequence[float] = 1.0
     rectified: bool = False
-    reset_on: ResetOn = "trial"
 
     def __post_init__(self) -> None:
         check_sizes(self)
@@ -144,8 +141,8 @@ class SceneMemory(Memory):
         self.config = config
         self.uses_pose = config.poses
         self.input_dim, self.output_dim = input_dim, config.dim
-        self.pose = nn.Linear(config.relative_dim, config.pose_dim)
-        self.fusion = nn.Linear(input_dim + config.pose_dim, config.dim)
+        self.pose = nn.Linear(config.relative_dim, POSE_DIM)
+        self.fusion = nn.Linear(input_dim + POSE_DIM, config.dim)
 
     @abc.abstractmethod
     def projections(self) -> tuple[nn.Linear, ...]:
@@ -201,7 +198,7 @@ class SceneMemory(Memory):
     def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
         """Advance every sequence by one step, without gradient; see `Memory.step`."""
         check_inputs(x, self.input_dim, self.uses_pose)
-        state = append(state, self._record(x), x.resets(self.config.reset_on), self.config.capacity)
+        state = append(state, self._record(x), x.trial_start, self.config.capacity)
         log, n_valid = view_log(state, self.config.capacity)
         return self._read(log["static"], log["pose"], n_valid, self.relative_weight()), state
 
@@ -216,7 +213,7 @@ class SceneMemory(Memory):
         batch, steps = check_inputs(x, self.input_dim, self.uses_pose)
         n_last = n_last_steps(steps, last)
         new = self._record(x)
-        resets = x.resets(self.config.reset_on)
+        resets = x.trial_start
         at = torch.arange(steps - n_last, steps, device=resets.device).expand(batch, -1)  # (B, n_last)
         if state is None:
             return self._decisions(new, self._oldest(resets, torch.zeros_like(at[:, 0])), at, 0), None
@@ -229,7 +226,7 @@ class SceneMemory(Memory):
         """Compute the features of some steps only; see `Memory.features_at`."""
         batch, _ = check_inputs(x, self.input_dim, self.uses_pose)
         no_past = torch.zeros(batch, dtype=torch.int64, device=at.device)
-        return self._decisions(self._record(x), self._oldest(x.resets(self.config.reset_on), no_past), at, 0)
+        return self._decisions(self._record(x), self._oldest(x.trial_start, no_past), at, 0)
 
     def _record(self, x: StepInputs) -> State:
         """Return what the log stores of T steps: `static`, (B, T, W), and `pose`, (B, T, 3)."""
@@ -280,7 +277,7 @@ class SceneMemory(Memory):
             slots = newest[group, None] + torch.arange(1 - longest, 1, device=at.device)  # (G, longest)
             slots = torch.maximum(slots, first[group, None])  # padding repeats the oldest step; `_read` masks it
             own_static, own_poses = (
-                each.index_select(0, slots.flatten()).unflatten(0, slots.shape) for each in (static, poses)
+                x.index_select(0, slots.flatten()).unflatten(0, slots.shape) for x in (static, poses)
             )
             return self._read(own_static, own_poses, n_valid, relative_weight)
 

@@ -68,9 +68,7 @@ class AttentionBlock(nn.Module):
         Returns:
             float, (G, T, D); concatenated outputs of the heads.
         """
-        q, k, v = (
-            each.unflatten(-1, (self.heads, -1)).transpose(1, 2) for each in (q, k, v)
-        )  # (G, heads, T or L, width)
+        q, k, v = (x.unflatten(-1, (self.heads, -1)).transpose(1, 2) for x in (q, k, v))  # (G, heads, T or L, width)
         mask = None if absent is None else ~absent[:, None, None]
         return attend(q, k, v, causal=False, mask=mask).transpose(1, 2).flatten(2)
 

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memenvs.agents.memory.attention import KeyWindow, attend, rotate, rotation_factors
-from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps
+from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, n_last_steps
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.scene_memory import POSITION_SCALE
 from memenvs.agents.memory.smt import AttentionBlock
@@ -39,8 +39,6 @@ class CausalConfig:
         rope_base: Base of the rotation by step; > 1.
         sigmas: Initial standard deviation of the Gaussian of the first and of the last head of a block, m; > 0. The
             points start at 1.5 times this distance from the robot.
-        reset_on: Event that empties the memory: the start of a trial, or of every episode. All poses between two resets
-            must be in the same frame.
     """
 
     dim: int = 128
@@ -49,7 +47,6 @@ class CausalConfig:
     heads: int = 8
     rope_base: float = 10_000.0
     sigmas: Sequence[float] = SIGMAS
-    reset_on: ResetOn = "trial"
 
     def __post_init__(self) -> None:
         check_sizes(self)
@@ -262,7 +259,7 @@ class CausalMemory(Memory):
         batch, steps = check_inputs(x, self.input_dim, uses_pose=True)
         n_last = n_last_steps(steps, last)
         config = self.config
-        resets = x.resets(config.reset_on)
+        resets = x.trial_start
         past: State = {}
         before = 0  # slots of earlier steps
         n_valid = torch.zeros(batch, dtype=torch.int64, device=resets.device)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from memenvs.agents.memory.attention import checkpointed
-from memenvs.agents.memory.base import STRATEGY, Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps
+from memenvs.agents.memory.base import STRATEGY, Memory, State, StepInputs, check_inputs, n_last_steps
 from memenvs.agents.memory.chunking import Chunks
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.place_codes import TIME_MODULUS, TimeIndex, query_time_indices, sinusoid, time_indices
@@ -41,8 +41,6 @@ class TokenConfig:
         capacity: Number of steps in memory, including the current one; >= 1. None keeps all.
         time_index: Number that the time code encodes: "step" (counted from the last reset), "age" (steps ago),
             "slot" (number of newer tokens in memory) or "mod32" (the step modulo 32).
-        query_codes: Whether codes of time and place are added to the query (the current step) too.
-        reset_on: Event that empties the memory: the start of a "trial" or of an "episode".
         standardize: Whether the initial weights are scaled to the first inputs; see `TokenMemory.standardize`. With
             PyTorch's own weights, what differs between two observations is small beside the codes of time and place.
     """
@@ -53,8 +51,6 @@ class TokenConfig:
     mlp_dim: int = 128
     capacity: int | None = None
     time_index: TimeIndex = "step"
-    query_codes: bool = True
-    reset_on: ResetOn = "trial"
     standardize: bool = True
 
     def __post_init__(self) -> None:
@@ -118,9 +114,9 @@ class TokenMemory(Memory):
     Difference from the paper:
         The time code is of the step's number, as in the paper; its release uses the rank in memory, counted from the
         end (`time_index="slot"`). The current step is the query, with codes of its own; in the paper's Room Ballet the
-        query is an image without codes (`query_codes=False`). Initial weights are scaled to the first inputs
-        (`standardize`): with PyTorch's own, two observations differ by a percent of their codes, and what is rare in
-        them is learned late or not at all.
+        query is an image without codes. Initial weights are scaled to the first inputs (`standardize`): with PyTorch's
+        own, two observations differ by a percent of their codes, and what is rare in them is learned late or not at
+        all.
 
     Args:
         input_dim: Width of the embedding.
@@ -194,24 +190,6 @@ class TokenMemory(Memory):
         return self._read(self._timeline(x, None), at)
 
     @torch.no_grad()
-    def attention(self, x: StepInputs, at: Tensor) -> Tensor:
-        """Return the attention weights of each layer at a few steps of whole trials.
-
-        Args:
-            x: T steps; the first one starts a trial.
-            at: int64, (B, S); indices of the steps whose queries are traced.
-
-        Returns:
-            float, (layers, B, S, T); weight of each of the T steps, which sum to 1. With "t-fifo+a" the weight of a
-            step includes that of its action token.
-        """
-        self._check(x)
-        timeline = self._timeline(x, None)
-        total = timeline.reset_count.shape[1]
-        weights = self.reader.attention(*self._reader_arguments(timeline, at, 0, total), independent=True)
-        return weights.unflatten(-1, (-1, total)).sum(-2)  # (layers, B, S, 1 or 2 tokens per step, T) -> sum of tokens
-
-    @torch.no_grad()
     def standardize(self, embedding: Tensor) -> bool:
         """Scale the initial weights so that the inputs vary as much as the codes.
 
@@ -260,7 +238,7 @@ class TokenMemory(Memory):
 
     def _timeline(self, x: StepInputs, state: State | None) -> Timeline:
         """Join past and new steps, and compute when each is evicted."""
-        resets = x.resets(self.config.reset_on)
+        resets = x.trial_start
         batch, steps = resets.shape
         now = torch.arange(steps, device=resets.device)
         length = torch.zeros_like(now[:1]).expand(batch) if state is None else state["length"]
@@ -334,8 +312,7 @@ class TokenMemory(Memory):
         times = time_indices(kind, steps["step_index"], step_now, in_memory)
         query = take_steps(values, now)  # (B, S, D)
         tokens = Tokens(values[:, begin:end], (table,), (times,), in_memory)
-        if self.config.query_codes:
-            query = query + table[query_time_indices(kind, step_now)]
+        query = query + table[query_time_indices(kind, step_now)]
         query, tokens = self._extend(timeline, now, query, tokens, steps)
         return _ReaderArguments(query, tokens, self._chunks(timeline, steps, begin, end), self._top_k())
 

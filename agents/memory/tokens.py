@@ -119,7 +119,7 @@ class Tokens:
             first = torch.arange(batch, device=index.device)[:, None, None] * self.count
             values = self.values.flatten(0, 1).index_select(0, (index + first).flatten())
             values = values.unflatten(0, (-1, chosen))  # (B Q, S, D)
-        rows = tuple(per_query(each, queries).gather(2, index).flatten(0, 1) for each in self.rows)
+        rows = tuple(per_query(row, queries).gather(2, index).flatten(0, 1) for row in self.rows)
         return Tokens(values, self.tables, rows)
 
 
@@ -194,6 +194,6 @@ def _chunk_sums(values: Tensor, index: Tensor, mask: Tensor) -> Tensor:
     return sums.view(batch, chunks + 1, dim)[:, :-1]
 
 
-def per_query(each: Tensor, queries: int) -> Tensor:
+def per_query(rows: Tensor, queries: int) -> Tensor:
     """Repeat (B, N) for each query, (B, Q, N); what has an axis for queries stays as it is."""
-    return each[:, None].expand(-1, queries, -1) if each.ndim == 2 else each
+    return rows[:, None].expand(-1, queries, -1) if rows.ndim == 2 else rows

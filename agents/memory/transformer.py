@@ -96,7 +96,7 @@ class TransformerBlock(nn.Module):
                 cos, sin = rotation
                 q = rotate(q, cos[:, steps - queries :], sin[:, steps - queries :])
                 k = rotate(k, cos, sin)
-            q, k, v = (each.squeeze(2) for each in (q, k, v))
+            q, k, v = (part.squeeze(2) for part in (q, k, v))
         return q.transpose(1, 2), torch.stack([k, v], dim=1).transpose(2, 3)
 
     def project_heads(self, attended: Tensor) -> Tensor:

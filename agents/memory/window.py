@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps
+from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, n_last_steps
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.sizes import check_sizes
 
@@ -20,13 +20,10 @@ class WindowConfig:
     Attributes:
         steps: Newest steps k that are seen at once, the present one included; >= 1.
         dim: Width D of the features; >= 1.
-        reset_on: Event that empties the window: the start of a trial, so that it reaches over the ends of episodes, or
-            of every episode.
     """
 
     steps: int = 16
     dim: int = 256
-    reset_on: ResetOn = "trial"
 
     def __post_init__(self) -> None:
         check_sizes(self)
@@ -96,7 +93,7 @@ class WindowMemory(Memory):
         if state is None:
             state = self.initial_state(batch)
         known = torch.cat([state["steps"].to(x.embedding.dtype), x.embedding], 1)  # (B, k - 1 + T, I)
-        first = last_reset(x.resets(self.config.reset_on), state["length"])  # (B, T): oldest step of the trial
+        first = last_reset(x.trial_start, state["length"])  # (B, T): oldest step of the trial
         windows = known.unfold(1, self.config.steps, 1)[:, steps - n_last :]  # (B, n_last, I, k), oldest first
         now = torch.arange(steps, device=first.device)[:, None]
         index = now + torch.arange(1 - self.config.steps, 1, device=first.device)  # (T, k): step at each place

@@ -296,7 +296,7 @@ def _batch_size(observation: Any, space: spaces.Space) -> int:
         raise ValueError(f"observation must be a dict with {list(space.spaces)}, got {type(observation).__name__}")
     if observation.keys() != space.spaces.keys():
         raise ValueError(f"observation must have the keys {sorted(space.spaces)}, got {sorted(observation)}")
-    rows = {key: _rows(f"observation {key!r}", observation[key], each) for key, each in space.spaces.items()}
+    rows = {key: _rows(f"observation {key!r}", observation[key], part) for key, part in space.spaces.items()}
     if len(set(rows.values())) > 1:
         raise ValueError(f"observation must have as many rows in each key, got {rows}")
     return next(iter(rows.values()))
@@ -304,14 +304,14 @@ def _batch_size(observation: Any, space: spaces.Space) -> int:
 
 def _rows(name: str, value: Any, space: spaces.Space) -> int:
     """Return the number of environments of one array; a ValueError if its shape does not fit."""
-    shape, wanted = np.shape(value), tuple(space.shape or ())
-    fits = {wanted}
+    shape, expected = np.shape(value), tuple(space.shape or ())
+    fits = {expected}
     if isinstance(space, spaces.Box) and is_image_space(space):
-        fits.add((*wanted[1:], wanted[0]))  # channels last
+        fits.add((*expected[1:], expected[0]))  # channels last
     if shape in fits:
         return 1
-    if shape[1:] not in fits or len(shape) != len(wanted) + 1 or shape[0] == 0:
-        raise ValueError(f"{name} must be of shape {wanted}, or (B, ...) of B of them, got {shape}")
+    if shape[1:] not in fits or len(shape) != len(expected) + 1 or shape[0] == 0:
+        raise ValueError(f"{name} must be of shape {expected}, or (B, ...) of B of them, got {shape}")
     return shape[0]
 
 

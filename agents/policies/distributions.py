@@ -129,8 +129,8 @@ class DiagonalGaussian(ActionDistribution):
 
     def entropy(self) -> Tensor:
         """Return the entropy, float (...)."""
-        each = 0.5 + 0.5 * math.log(2 * math.pi) + self.log_std
-        return each.sum(-1).expand(self.mean.shape[:-1])
+        by_action = 0.5 + 0.5 * math.log(2 * math.pi) + self.log_std
+        return by_action.sum(-1).expand(self.mean.shape[:-1])
 
 
 class ActionHead(nn.Module):

@@ -73,56 +73,56 @@ def register_features_extractor(extractor: type[BaseFeaturesExtractor]) -> type[
     """
     if not (isinstance(extractor, type) and issubclass(extractor, BaseFeaturesExtractor)):
         raise TypeError(f"extractor must be a subclass of BaseFeaturesExtractor, got {extractor!r}")
-    known = FEATURES_EXTRACTORS.get(extractor.__name__, extractor)
+    registered = FEATURES_EXTRACTORS.get(extractor.__name__, extractor)
     # Defined again, as by a cell of a notebook that is run twice, it is the same one.
-    if (known.__module__, known.__qualname__) != (extractor.__module__, extractor.__qualname__):
-        places = f"in {known.__module__} and in {extractor.__module__}"
+    if (registered.__module__, registered.__qualname__) != (extractor.__module__, extractor.__qualname__):
+        places = f"in {registered.__module__} and in {extractor.__module__}"
         raise ValueError(f"features extractor {extractor.__name__!r} is registered twice: {places}")
     FEATURES_EXTRACTORS[extractor.__name__] = extractor
     return extractor
 
 
-def activation_name(given: str | type[nn.Module]) -> str:
+def activation_name(activation: str | type[nn.Module]) -> str:
     """Return the name in `ACTIVATIONS` of an activation, given by its name or its class.
 
     Raises:
         ValueError: It is not there; the message lists the names.
     """
     names = {kind: name for name, kind in ACTIVATIONS.items()}
-    name = given if isinstance(given, str) else names.get(given)
+    name = activation if isinstance(activation, str) else names.get(activation)
     if name not in ACTIVATIONS:
-        raise ValueError(f"unknown activation {given!r}; {choices_for(given, ACTIVATIONS)}")
+        raise ValueError(f"unknown activation {activation!r}; {choices_for(activation, ACTIVATIONS)}")
     return name
 
 
 def find_features_extractor(
-    given: type[BaseFeaturesExtractor] | str | None, space: spaces.Space
+    extractor: type[BaseFeaturesExtractor] | str | None, space: spaces.Space
 ) -> type[BaseFeaturesExtractor]:
     """Find the class of a features extractor.
 
     Args:
-        given: The class, its name in `FEATURES_EXTRACTORS`, or None for the default.
+        extractor: The class, its name in `FEATURES_EXTRACTORS`, or None for the default.
         space: Space of the observations, which decides the default.
 
     Raises:
         ValueError: The name is unknown, or the class is not registered; the message lists the names.
     """
     register = "memenvs.agents.register_features_extractor"
-    if given is None:
-        given = "DictEncoder" if isinstance(space, spaces.Dict) else "FlattenExtractor"
-    if not isinstance(given, str):
-        if given not in FEATURES_EXTRACTORS.values():
-            name = getattr(given, "__name__", repr(given))
+    if extractor is None:
+        extractor = "DictEncoder" if isinstance(space, spaces.Dict) else "FlattenExtractor"
+    if not isinstance(extractor, str):
+        if extractor not in FEATURES_EXTRACTORS.values():
+            name = getattr(extractor, "__name__", repr(extractor))
             raise ValueError(
                 f"features_extractor_class {name} must be registered by {register}, so that a saved model can be loaded"
             )
-        return given
-    if given not in FEATURES_EXTRACTORS:
+        return extractor
+    if extractor not in FEATURES_EXTRACTORS:
         raise ValueError(
-            f"unknown features_extractor_class {given!r}; choose from {list(FEATURES_EXTRACTORS)}, or register yours "
-            f"by {register}"
+            f"unknown features_extractor_class {extractor!r}; choose from {list(FEATURES_EXTRACTORS)}, or "
+            f"register yours by {register}"
         )
-    return FEATURES_EXTRACTORS[given]
+    return FEATURES_EXTRACTORS[extractor]
 
 
 def check_observations(space: spaces.Space, action_space: spaces.Space, freeze_features: bool) -> None:
@@ -162,8 +162,8 @@ def check_images(space: spaces.Space, extractor: type[BaseFeaturesExtractor]) ->
     if not issubclass(extractor, (NatureCNN, CombinedExtractor)):
         return
     keys = space.spaces if isinstance(space, spaces.Dict) else {"observation": space}
-    for key, each in keys.items():
-        if is_image_space(each) and min(sides := (each.shape or ())[1:]) < NATURE_CNN_SIZE:
+    for key, image in keys.items():
+        if is_image_space(image) and min(sides := (image.shape or ())[1:]) < NATURE_CNN_SIZE:
             raise ValueError(
                 f"images for {extractor.__name__} must have at least {NATURE_CNN_SIZE} x {NATURE_CNN_SIZE} pixels, got "
                 f"{key!r} of {sides[0]} x {sides[1]}; use "
@@ -201,9 +201,9 @@ def extractor_space(space: spaces.Space, memory: str, settings: Mapping[str, Any
         return space
     keys = dict(space.spaces) if isinstance(space, spaces.Dict) else {}
     for key in required:
-        found = keys.pop(key, None)
-        has_shape = found is not None and found.shape == EXTRA_INPUTS[key][1]
-        if not has_shape or (key != "pose" and not isinstance(found, spaces.Discrete)):
+        space_of_key = keys.pop(key, None)
+        has_shape = space_of_key is not None and space_of_key.shape == EXTRA_INPUTS[key][1]
+        if not has_shape or (key != "pose" and not isinstance(space_of_key, spaces.Discrete)):
             hint = " (make_vec_env(..., place=True) adds it)" if key == "place" else ""
             raise ValueError(
                 f"the memory {memory!r} needs the key {key!r}, {INPUT_FORMATS[key]}, in observations{hint}; got {space}"

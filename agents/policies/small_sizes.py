@@ -28,7 +28,7 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     **dict.fromkeys(("t-fifo", "t-fifo+a", "sat-fifo", "sat-fifo-th", "sat-pm", "sat-pm-ph"), _READER),
     "dnc": {"hidden_dim": 64, "cells": 64, "cell_dim": 32, "read_heads": 2},
     **dict.fromkeys(("lstm-on", "lstm-o1"), _VECTORS),
-    **dict.fromkeys(("ct", "ct-lt", "ct-lt-learned", "ml-ct-lt", "ct-slots", "ct-log"), _READER),
+    **dict.fromkeys(("ct", "ct-lt", "ml-ct-lt", "ct-log"), _READER),
 }
 
 

@@ -1,15 +1,11 @@
 """Trained agents as folders, on disk and on the Hugging Face Hub.
 
-Reading one executes nothing.
-
-A folder has these files:
+Reading one executes nothing. A folder has files of the folder of a run, and so is one:
 
 | file | content |
 |---|---|
-| `memenvs.json` | number of this format, version of memenvs, SHA-256 of the other JSON files and the weights |
-| `config.json` | settings of the run, as in its own folder |
-| `policy.json`, `state.json` | spaces, settings of policy and learner, and counters, from the checkpoint |
-| `model.safetensors` | weights of the policy |
+| `config.json` | settings of the run |
+| `checkpoint.zip` | weights, spaces, settings of policy and learner, and counters: a policy-only checkpoint |
 | `versions.json` | versions of Python and packages with which the run began |
 | `evaluation.json` | scores, where the run was evaluated |
 | `README.md` | model card: scores, how to load the agent, the command that trained it |
@@ -19,7 +15,6 @@ A name on the Hub is "hf:ORGANISATION/NAME", or "hf:ORGANISATION/NAME@REVISION".
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import tempfile
@@ -27,30 +22,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import memenvs
-from memenvs.agents.algorithms import archive
-from memenvs.agents.algorithms.checkpoint import POLICY_ONLY, drop_training_state
-from memenvs.agents.experiments.config import CHECKPOINT, CONFIG, RunConfig, check_new, read_config
+from memenvs.agents.algorithms.checkpoint import drop_training_state
+from memenvs.agents.experiments.config import CHECKPOINT, CONFIG, check_new
 from memenvs.agents.experiments.directory import VERSIONS, RunDirectory
 from memenvs.agents.experiments.evaluation_files import read_evaluation
 from memenvs.agents.presets.model_card import PLACEHOLDER, model_card
 from memenvs.files import check_writable, is_side_file, list_files, write_file
-from memenvs.json_records import format_json, parse_json
+from memenvs.json_records import format_json
 
-FORMAT = 1
-INDEX = "memenvs.json"
 CARD = "README.md"
 EVALUATION = "evaluation.json"
-FILE_OF_MEMBER = dict(zip(POLICY_ONLY, ("policy.json", "state.json", "model.safetensors"), strict=True))
-"""Member of a checkpoint -> file of the folder."""
-NEEDED = (CONFIG, *FILE_OF_MEMBER.values())
-"""Files that every agent has besides the index, which has their SHA-256."""
+NEEDED = (CHECKPOINT, CONFIG)
+"""Files that every agent has, in the order in which they are written: with the second the folder holds a run."""
 OPTIONAL = (VERSIONS, EVALUATION)
 HUB = "hf:"
 HARMLESS = frozenset({".md", ".txt", ".png", ".jpg", ".gif", ".mp4"})
-"""Suffixes of files that a folder may have besides those of the agent; nothing reads them."""
+"""Suffixes of files that a repository may have besides those of the agent; nothing reads them."""
 
 
 def save_to_folder(run: str | Path, folder: str | Path, *, checkpoint: str | None = None) -> Path:
@@ -74,9 +63,9 @@ def save_to_folder(run: str | Path, folder: str | Path, *, checkpoint: str | Non
         files = _files(opened, checkpoint)
     folder = Path(folder)
     check_writable(folder, is_folder=True)
-    if folder.exists() and not (folder / INDEX).is_file() and list_files(folder):
+    if folder.exists() and not (folder / CARD).is_file() and list_files(folder):
         raise FileExistsError(f"{folder} must be a new or empty folder, or one with an agent to replace")
-    for name in (INDEX, *OPTIONAL):  # without the index an unfinished folder is refused
+    for name in (CONFIG, *OPTIONAL):  # without settings an unfinished folder is refused
         (folder / name).unlink(missing_ok=True)
     for name, data in files.items():
         write_file(folder / name, data)
@@ -127,7 +116,7 @@ def push_to_hub(
 def pull(name: str | Path, folder: str | Path) -> Path:
     """Make the folder of a run from a published agent.
 
-    `evaluate`, `record`, `probe`, `paths` and `report` take it.
+    `evaluate`, `record`, `paths` and `report` take it.
 
     Args:
         name: Folder of `save_to_folder`, or name on the Hub.
@@ -138,41 +127,15 @@ def pull(name: str | Path, folder: str | Path) -> Path:
 
     Raises:
         FileExistsError: The folder holds a run.
-        FileNotFoundError, ValueError, OSError: As `read_published`.
+        FileNotFoundError, ValueError, OSError: As `fetch`.
     """
     target = Path(folder)
     check_new(target)
     source = fetch(name)
-    _, checkpoint = read_published(source)
-    write_file(target / CHECKPOINT, checkpoint.getvalue())
-    for each in (*OPTIONAL, CONFIG):  # the settings last: with them the folder holds a run
-        if (source / each).is_file():
-            write_file(target / each, (source / each).read_bytes())
+    for file in (source / name for name in (*OPTIONAL, *NEEDED)):
+        if file.is_file():
+            write_file(target / file.name, file.read_bytes())
     return target
-
-
-def read_published(folder: Path) -> tuple[RunConfig, io.BytesIO]:
-    """Read the agent in a folder.
-
-    Args:
-        folder: As `save_to_folder` or `fetch` gives it.
-
-    Returns:
-        Settings of its run, and a policy-only checkpoint.
-
-    Raises:
-        FileNotFoundError: A file is missing.
-        ValueError: A file differs from its SHA-256 in the index, has another format, or is none that an agent has.
-    """
-    names = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if path.is_file()]
-    check_names(str(folder), names)
-    index = _read_index(folder)
-    for name, digest in index["sha256"].items():
-        if hashlib.sha256((folder / name).read_bytes()).hexdigest() != digest:
-            raise ValueError(f"{folder / name}: differs from its SHA-256 in {INDEX}: it is damaged or was changed")
-    checkpoint = _NamedBytes(str(folder))
-    archive.write(checkpoint, {member: (folder / name).read_bytes() for member, name in FILE_OF_MEMBER.items()})
-    return read_config(folder), checkpoint
 
 
 def fetch(name: str | PathLike[str]) -> Path:
@@ -188,19 +151,19 @@ def fetch(name: str | PathLike[str]) -> Path:
     if not str(name).startswith(HUB):
         if not Path(name).is_dir():
             raise FileNotFoundError(f"no folder {str(name)!r}; a name on the Hugging Face Hub begins with {HUB!r}")
+        _check_needed(str(name), [path.name for path in list_files(Path(name))])
         return Path(name)
     from huggingface_hub import HfApi
 
     repository, revision = split_name(str(name))
     api = HfApi()
     with _hub_errors(str(name)):
-        found = api.model_info(repository, revision=revision)
-        names = [each.rfilename for each in found.siblings or []]
-        check_names(str(name), names)
-        paths = [
-            Path(api.hf_hub_download(repository, each, revision=found.sha))
-            for each in (INDEX, *NEEDED, *(each for each in OPTIONAL if each in names))
-        ]
+        info = api.model_info(repository, revision=revision)
+        names = [sibling.rfilename for sibling in info.siblings or []]
+        _check_harmless(str(name), names)
+        _check_needed(str(name), names)
+        files = (*NEEDED, *(file for file in OPTIONAL if file in names))
+        paths = [Path(api.hf_hub_download(repository, file, revision=info.sha)) for file in files]
     return paths[0].parent
 
 
@@ -223,30 +186,23 @@ def _hub_errors(name: str) -> Iterator[None]:
         raise OSError(f"{name!r}: the Hugging Face Hub refuses or cannot be reached: {error}") from None
 
 
-def check_names(source: str, names: list[str]) -> None:
-    """Check the names of the files of an agent.
-
-    Args:
-        source: Folder or repository, for messages.
-        names: Paths in it, with slashes.
-
-    Raises:
-        FileNotFoundError: A file of the agent is missing.
-        ValueError: A file is none that an agent has; it may be code or a pickle, which nothing here executes.
-    """
-    names = [name for name in names if not is_side_file(PurePosixPath(name))]  # nothing reads those either
-    for name in names:
-        path = PurePosixPath(name)
-        known = name in (INDEX, *NEEDED, *OPTIONAL) or path.name == "LICENSE" or path.suffix.lower() in HARMLESS
-        if not known:
-            raise ValueError(
-                f"{source}: has the file {name!r}, which is none of an agent and may hold code; allowed are "
-                f"{', '.join((INDEX, *NEEDED, *OPTIONAL))}, LICENSE, and files that end in "
-                f"{', '.join(sorted(HARMLESS))}"
-            )
-    for name in (INDEX, *NEEDED):
+def _check_needed(source: str, names: list[str]) -> None:
+    """Raise a FileNotFoundError if a file of an agent is missing in a folder or repository."""
+    for name in NEEDED:
         if name not in names:
             raise FileNotFoundError(f"{source}: must hold an agent of memenvs, {name!r} is missing")
+
+
+def _check_harmless(source: str, names: list[str]) -> None:
+    """Raise a ValueError if a repository has a file that no agent has; it may be code, which nothing here executes."""
+    for name in names:
+        path = PurePosixPath(name)
+        is_read = name in (*NEEDED, *OPTIONAL)
+        if not (is_read or is_side_file(path) or path.name == "LICENSE" or path.suffix.lower() in HARMLESS):
+            raise ValueError(
+                f"{source}: has the file {name!r}, which is none of an agent and may hold code; allowed are "
+                f"{', '.join((*NEEDED, *OPTIONAL))}, LICENSE, and files that end in {', '.join(sorted(HARMLESS))}"
+            )
 
 
 def split_name(name: str) -> tuple[str, str | None]:
@@ -270,55 +226,18 @@ def split_name(name: str) -> tuple[str, str | None]:
     return repository, revision or None
 
 
-class _NamedBytes(io.BytesIO):
-    """A file in memory, which error messages name by its folder."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self._name = name
-
-    def __str__(self) -> str:
-        return self._name
-
-
 def _files(run: RunDirectory, checkpoint: str | None) -> dict[str, bytes]:
-    """Content of the folder, the index last."""
+    """Content of the folder, the settings last."""
     if not run.config.kind.acts:
         raise ValueError(f"run must be of an agent that acts, got one that learns to predict in {run.path}")
     smaller = io.BytesIO()
     drop_training_state(run.checkpoint_path(checkpoint), smaller)
-    members = archive.read(smaller, POLICY_ONLY)
     config = run.config.without_path()  # the weights of the first stage are in the checkpoint
-    files = {CONFIG: json.dumps(config.to_json(), indent=1).encode()}
-    files |= {FILE_OF_MEMBER[member]: data for member, data in members.items()}
-    digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
-    for name in OPTIONAL if checkpoint is None else (VERSIONS,):  # the scores are those of the evaluated checkpoint
-        if (run.path / name).is_file():
-            files[name] = (run.path / name).read_bytes()
+    # the scores are those of the evaluated checkpoint
+    optional = [name for name in (OPTIONAL if checkpoint is None else (VERSIONS,)) if (run.path / name).is_file()]
+    files = {name: (run.path / name).read_bytes() for name in optional}
     evaluation = read_evaluation(run) if EVALUATION in files else {}
     if EVALUATION in files:
         files[EVALUATION] = format_json(evaluation).encode()  # earlier versions wrote NaN, which JSON does not have
     files[CARD] = model_card(config, evaluation, run.path.resolve().name).encode()
-    index = {"format": FORMAT, "memenvs": memenvs.__version__, "sha256": digests}
-    return files | {INDEX: json.dumps(index, indent=1).encode()}
-
-
-def _read_index(folder: Path) -> dict[str, Any]:
-    """Read the index of a folder whose files are there.
-
-    Raises:
-        ValueError: It is none, of another format, or lacks the SHA-256 of a file.
-    """
-    file = folder / INDEX
-    index = parse_json(file.read_bytes(), str(file))
-    if not isinstance(index, dict):
-        raise ValueError(f"{file}: must be a JSON object, got {type(index).__name__}")
-    if index.get("format") != FORMAT:
-        raise ValueError(
-            f"{file}: format must be {FORMAT}, got {index.get('format')!r}; the folder was written by memenvs "
-            f"{index.get('memenvs')}, this is {memenvs.__version__}"
-        )
-    digests = index.get("sha256")
-    if not isinstance(digests, dict) or sorted(digests) != sorted(NEEDED):
-        raise ValueError(f"{file}: sha256 must have the keys {', '.join(sorted(NEEDED))}, got {digests!r}")
-    return index
+    return files | {CHECKPOINT: smaller.getvalue(), CONFIG: json.dumps(config.to_json(), indent=1).encode()}

@@ -73,7 +73,7 @@ policy = load_pretrained("{PLACEHOLDER}")
 ```
 
 `policy.predict(observation, state, episode_start, trial_start=trial_start)` returns actions and the next state.
-Loading executes nothing of this folder: weights are in safetensors, the rest is JSON.
+Loading executes nothing of this folder: `checkpoint.zip` holds safetensors and JSON.
 
 ```bash
 memenvs pull {PLACEHOLDER} --out runs/{name}

@@ -13,7 +13,7 @@ from memenvs.agents.experiments.directory import CHECKPOINT, best_checkpoint
 from memenvs.agents.experiments.evaluate import policy_from_checkpoint
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.presets import find_preset
-from memenvs.agents.presets.hub import HUB, INDEX, fetch, read_published
+from memenvs.agents.presets.hub import HUB, fetch
 from memenvs.checks import choices_for
 from memenvs.files import write_file
 from memenvs.json_records import format_json
@@ -48,7 +48,7 @@ def load_pretrained(name: str | PathLike[str], *, seed: int = 0, device: str = "
 
     Raises:
         FileNotFoundError: There is no such agent, or a file of it is missing.
-        ValueError: No such name, or its files are not whole, of another version, or may hold code.
+        ValueError: No such name, or its files are not whole; or those on the Hub may hold code.
         OSError: The Hub cannot be reached.
     """
     config, file = _find(name)
@@ -91,12 +91,10 @@ def _find(name: str | PathLike[str]) -> tuple[RunConfig, archive.File]:
     if str(name) in PRETRAINED:
         return with_overrides(find_preset("extobjnav-small"), _CHANGES[str(name)]), PRETRAINED[str(name)]
     folder = Path(name)
-    if not str(name).startswith(HUB):
-        if not folder.is_dir():
-            raise ValueError(
-                f"unknown pretrained agent {str(name)!r}; {choices_for(str(name), PRETRAINED)}; or a folder with an "
-                f"agent, or {HUB}ORGANISATION/NAME"
-            )
-        if (folder / CONFIG).is_file() and not (folder / INDEX).is_file() and best_checkpoint(folder).is_file():
-            return read_config(folder), best_checkpoint(folder)
-    return read_published(fetch(name))
+    if not str(name).startswith(HUB) and not folder.is_dir():
+        raise ValueError(
+            f"unknown pretrained agent {str(name)!r}; {choices_for(str(name), PRETRAINED)}; or a folder with an "
+            f"agent, or {HUB}ORGANISATION/NAME"
+        )
+    folder = fetch(name)
+    return read_config(folder), best_checkpoint(folder)

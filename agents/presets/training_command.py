@@ -12,29 +12,29 @@ from memenvs.agents.presets import PRESETS
 
 def training_command(config: RunConfig) -> str | None:
     """Return the command: the nearest preset and the settings that differ; None without one."""
-    wanted = json.loads(json.dumps(config.to_json()))
-    found: list[tuple[int, str, list[tuple[str, Any]]]] = []
+    settings = json.loads(json.dumps(config.to_json()))
+    commands: list[tuple[int, str, list[tuple[str, Any]]]] = []
     for name, preset in PRESETS.items():
         if preset.config.kind == config.kind:
-            pairs = _overrides(json.loads(json.dumps(preset.config.to_json())), wanted)
+            pairs = _overrides(json.loads(json.dumps(preset.config.to_json())), settings)
             if difference(with_overrides(preset.config, pairs), config) is None:
-                found.append((len(pairs), name, pairs))
-    if not found:
+                commands.append((len(pairs), name, pairs))
+    if not commands:
         return None
-    _, name, pairs = min(found, key=lambda each: each[0])
+    _, name, pairs = min(commands, key=lambda command: command[0])
     settings = (f"--{key} {shlex.quote(json.dumps(value))}" for key, value in pairs)
     return " ".join(["memenvs train", name, *settings])
 
 
-def _overrides(preset: dict[str, Any], wanted: dict[str, Any]) -> list[tuple[str, Any]]:
+def _overrides(preset: dict[str, Any], settings: dict[str, Any]) -> list[tuple[str, Any]]:
     """(dotted name, value) of the settings that differ; a table that lacks a key of the preset's is given whole."""
     pairs: list[tuple[str, Any]] = []
-    for key, value in wanted.items():
+    for key, value in settings.items():
         had = preset.get(key)
         if value == had:
             continue
         if isinstance(value, dict) and isinstance(had, dict) and had.keys() <= value.keys():
-            pairs += [(f"{key}.{name}", each) for name, each in value.items() if name not in had or each != had[name]]
+            pairs += [(f"{key}.{name}", part) for name, part in value.items() if name not in had or part != had[name]]
         else:
             pairs.append((key, value))
     return pairs

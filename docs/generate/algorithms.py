@@ -329,7 +329,7 @@ def _uses(algorithm: Algorithm) -> list[tuple[str, str]]:
         rows += [("without a GPU (Gloo)", YES), ("resume with another number of processes", NO)]
     elif algorithm.name == "SupervisedLearner":
         rows = [
-            ("tasks that ask about what was watched (`QueryTask`), with SAT's models", YES),
+            ("tasks that ask about what was watched (`PictureTask`), with SAT's models", YES),
             ("an own task, as a subclass of `PredictionModel`", YES),
             ("several processes", _mark(_learns_in_processes(of))),
         ]

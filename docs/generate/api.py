@@ -21,11 +21,11 @@ INTERNAL = re.compile(
       | four_boxes\.(?!env|config).* | exploration\.(?!roaming|coverage|search|config|env|drive|visibility|nyu40).*
       | objectnav\.(?!env|config|symbolic).* | room_ballet\.observer | vln\.(viewer|worlds\.mp3d_graphs)
       | houses\.(procedural|rendering|navigation|procthor)\.(?!asset_sizes|renderer|camera|occupancy|geodesic).*
-      | verbalization\.(plans|signals|language\..*)
+      | verbalization\.(plans|signals|likeliest|language\..*)
       | visual_match\.(?!env|config).* | two_rooms\.(?!env|config).* | recall\.(env|homes|tours|turns) | box_rooms
       | \w+\.queries | faces\.(?!env|config|episodes|world|pictures|places).* | ballet3d\.(room|miniworld)
       | grid_viewer | array_files | files | json_records | compilation | checks | resets | threads
-      | agents\.(studies | sizes | experiments\.(attention_figures|evaluation_files|progress|seed_groups)
+      | agents\.(studies | sizes | experiments\.(evaluation_files|progress|seed_groups)
         | algorithms\.(archive|checkpoint_json|finite|sb3_settings|saving|replay_file) | memory\.(clock|step_log)
         | presets\.(relic|smt|sat\w*|mtvm|verbalization))
     )(\..*)?

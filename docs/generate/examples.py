@@ -14,9 +14,9 @@ EXAMPLES = {
         'memenvs bench VLN-R2R-v0 --num-envs 256 --seconds 20 --env_kwargs \'{"features": "none", "legs": 1}\'',
     ],
     "house": [
-        '# statistics, a map, and an export for other simulators (pip install "memenvs[export]")',
-        "memenvs house --seed 1004 --out map.png --glb home.glb",
-        "# two homes as a scene dataset of habitat-sim",
+        "# statistics and a map",
+        "memenvs house --seed 1004 --out map.png",
+        '# two homes as a scene dataset of habitat-sim (pip install "memenvs[export]")',
         "memenvs house --seed 1004 --habitat homes",
         "memenvs house --seed 1005 --habitat homes",
         "# the homes of a file that a task cannot play, and why",
@@ -82,7 +82,6 @@ EXAMPLES = {
         "memenvs evaluate runs/extobjnav-small-0 --name real --env_kwargs.world procthor "
         "--env_kwargs.split all --env_kwargs.rooms null",
     ],
-    "probe": ["memenvs probe runs/demo-1"],
     "paths": [
         "memenvs paths runs/coverage-laptop-0 --episodes 46",
         "memenvs paths runs/coverage-laptop-0 runs/coverage-lstm-0 --out compared",

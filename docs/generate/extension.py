@@ -29,8 +29,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 def _read_source(app: Sphinx, page: str, source: list[str]) -> None:
     source[0] = relink(source[0], (Path(app.srcdir) / page).parent)
-    if page.startswith("research_notes/"):  # linked where they are needed, and not in the side bar
-        source[0] = f"---\norphan: true\n---\n\n{source[0]}"
 
 
 def _read_docstring(app: Sphinx, what: str, name: str, object: Any, options: Any, lines: list[str]) -> None:

@@ -12,14 +12,14 @@ import numpy as np
 from memenvs.ballet3d.config import Ballet3DConfig
 from memenvs.ballet3d.episodes import CAPACITY, LOOP, NUM_STEPS, WALLS, DanceEpisodes
 from memenvs.ballet3d.world import DanceWorld
-from memenvs.query_task import SPLITS, QueryBatch, QueryTask, Split, rows_of
+from memenvs.query_task import SPLITS, PictureTask, QueryBatch, Split, rows_of
 from memenvs.retention import STRATEGIES
 
 BALLETS: dict[Split, int] = {"train": 1600, "validation": 100, "test": 200}
 """Episodes without a query that are drawn for each split, 90 views each; those for training have 3.2 GB."""
 
 
-class DanceQueries(QueryTask):
+class DanceQueries(PictureTask):
     """Dancers in a room, then the six frames of the dance of one of them.
 
     Args:

@@ -272,18 +272,6 @@ def check_attention() -> str:
     return f"scaled_dot_product_attention in bfloat16: {', '.join(name for name, can in usable.items() if can)}"
 
 
-def check_flash_attn() -> str:
-    """Find the package flash-attn, and whether it is chosen."""
-    torch = _import_torch()
-    if importlib.util.find_spec("flash_attn") is None:
-        raise Unavailable("not installed, and not needed: pip install flash-attn --no-build-isolation")
-    name = f"flash-attn {_version('flash-attn')}"
-    if not torch.cuda.is_available():
-        raise Unavailable(f"{name} needs a GPU with CUDA")
-    is_chosen = os.environ.get("MEMENVS_ATTENTION") == "flash-attn"
-    return f"{name}, {'chosen by' if is_chosen else 'not chosen; choose it by'} MEMENVS_ATTENTION=flash-attn"
-
-
 def _import_torch() -> Any:
     """Import PyTorch.
 
@@ -356,13 +344,11 @@ def _extra_check(name: str) -> Callable[[], str]:
 #: What each optional dependency is for.
 _EXTRA_SERVES = {
     "agents": "memenvs train, evaluate and so on",
-    "export": "memenvs house --glb",
+    "export": "memenvs house --habitat",
     "hdf5": "image features in HDF5",
     "minari": "memenvs dataset",
     "minigrid": "world 'minigrid'",
-    "rllib": "RLlib",
-    "text": "sentence transformers",
-    "vc1": "the encoder VC-1",
+    "text": "answers in words",
     "video": "videos as .mp4",
 }
 PARTS = (
@@ -371,7 +357,6 @@ PARTS = (
     *(Part(name, _EXTRA_SERVES[name], _extra_check(name)) for name in EXTRAS),
     Part("gpu", "training with --device cuda", check_gpu),
     Part("attention", "memories with attention", check_attention),
-    Part("flash-attn", "MEMENVS_ATTENTION=flash-attn", check_flash_attn),
     Part("display", "memenvs play", in_own_process(f"{__name__}:open_window")),
     Part("miniworld", "world 'miniworld'", in_own_process(f"{__name__}:open_miniworld")),
     Part("egl", "habitat-sim", in_own_process("memenvs.houses.habitat.egl:describe_egl")),

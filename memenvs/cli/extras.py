@@ -20,9 +20,7 @@ EXTRAS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "hdf5": (("h5py", "h5py"),),
     "minari": (("minari", "minari"),),
     "minigrid": (("minigrid", "minigrid"),),
-    "rllib": (("ray", "ray"),),
     "text": (("transformers", "transformers"),),
-    "vc1": (("timm", "timm"),),
     "video": (("imageio", "imageio"), ("imageio_ffmpeg", "imageio-ffmpeg")),
 }
 

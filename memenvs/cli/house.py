@@ -20,7 +20,7 @@ from memenvs.houses.homes_config import HomesConfig
 from memenvs.houses.house import House
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.playable import find_unplayable
-from memenvs.houses.procedural.generator import SUNCG_STYLE, HouseConfig, count_furniture, procedural_house
+from memenvs.houses.procedural.generator import count_furniture, procedural_house, suncg_house
 from memenvs.houses.procthor.loader import count_procthor, load_procthor
 from memenvs.json_records import format_json
 from memenvs.progress import progress_bar
@@ -37,7 +37,6 @@ ARGUMENTS = """
 --out MAP.png: draw the map seen from above into this file
 --json-out HOUSE.json: write rooms, doors and shapes of the home into this file, which --file reads without sizes of
     assets
---glb HOUSE.glb: export the home as glTF with semantic classes (needs memenvs[export])
 --habitat OUT_FOLDER: add the home to a scene dataset of habitat-sim in this folder: stage, semantic ids, and, if the
     package is installed, navigation mesh (needs memenvs[export])
 """
@@ -56,13 +55,11 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         return _check_homes(arguments)
     out = None if arguments.out is None else check_output("--out", arguments.out, ".png")
     document = None if arguments.json_out is None else check_output("--json-out", arguments.json_out, ".json")
-    glb = None if arguments.glb is None else check_output("--glb", arguments.glb, ".glb")
-    for name in ("glb", "habitat"):
-        if getattr(arguments, name) is not None:  # refuse before anything is written
-            from memenvs.houses.gltf import export_glb, import_trimesh
+    if arguments.habitat is not None:  # refuse before anything is written
+        from memenvs.houses.gltf import import_trimesh
 
-            with as_user_error(f"--{name}", ImportError):
-                import_trimesh()
+        with as_user_error("--habitat", ImportError):
+            import_trimesh()
     house = _load_house(arguments)
     with as_user_error("--seed" if arguments.file is None else "--file", ValueError):
         navigation = NavigationMap(house)
@@ -75,10 +72,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     if document is not None:
         with as_user_error("--json-out", OSError):
             write_file(document, format_json(describe_home(house)).encode())
-    if glb is not None:
-        with as_user_error("--glb", OSError):
-            export_glb(house, glb)
-    written = [path for path in (out, document, glb) if path is not None]
+    written = [path for path in (out, document) if path is not None]
     if arguments.habitat is not None:
         from memenvs.houses.habitat.export import export_habitat
 
@@ -121,7 +115,7 @@ def _check_homes(arguments: argparse.Namespace) -> dict[str, Any]:
     """Print the homes of --file that the task --check cannot play, and why."""
     if arguments.file is None:
         raise UserError(f"argument --check: goes with --file and not with --seed, got {arguments.check}")
-    names = ("world", "index", "out", "json_out", "glb", "habitat")
+    names = ("world", "index", "out", "json_out", "habitat")
     refuse_options(arguments, names, "must not be given with --check")
     with as_user_error("--check", ValueError):
         spec = find_environment(arguments.check)
@@ -163,4 +157,4 @@ def _load_house(arguments: argparse.Namespace) -> House:
                 unknown_assets=arguments.unknown_assets or "class",
             )
     refuse_options(arguments, ("index", "asset_sizes", "unknown_assets"), "goes with --file and not with --seed")
-    return procedural_house(arguments.seed, SUNCG_STYLE if arguments.world == "suncg_style" else HouseConfig())
+    return (suncg_house if arguments.world == "suncg_style" else procedural_house)(arguments.seed)

@@ -179,7 +179,7 @@ def _amount(number: int, unit: str) -> str:
 
 
 def markdown_table() -> str:
-    """Format the registry as the Markdown table of `docs/benchmarks.md`."""
+    """Format the registry as a Markdown table."""
     columns = (
         "id",
         "what must be remembered",

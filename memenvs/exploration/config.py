@@ -42,9 +42,8 @@ class ExplorationConfig(HomesConfig):
         image_size: Rows and columns of the images, (480, 640) divided by an integer k: every k-th row and column of the
             sensor. None for 48 x 64. None in `obs_mode="scan"`.
         wheel_noise: Standard deviation of the error of each wheel's rate, rad/s; >= 0. Each action draws one error a
-            wheel.
-        action_seconds: Duration of an action, s; > 0. With the defaults the standard deviation of the distance driven
-            is 2.3 cm and that of the turn 7.0 degrees (`memenvs.exploration.drive.motion_std`).
+            wheel. With the default the standard deviation of the distance driven is 2.3 cm and that of the turn 7.0
+            degrees.
         pose_source: Source of the observed pose: "truth", or "dead_reckoning", which integrates commanded motions.
         collision_known: Whether dead reckoning leaves out steps that collide. In these the robot does not move.
         max_episode_steps: Steps after which an episode is truncated; 1 to 1,000,000.
@@ -63,7 +62,6 @@ class ExplorationConfig(HomesConfig):
     modalities: tuple[str, ...] | None = None
     image_size: tuple[int, int] | None = None
     wheel_noise: float = 0.5
-    action_seconds: float = 1.0
     pose_source: Literal["truth", "dead_reckoning"] = "truth"
     collision_known: bool = False
     max_episode_steps: int = 500
@@ -86,8 +84,6 @@ class ExplorationConfig(HomesConfig):
             object.__setattr__(self, "image_size", size)
         if self.wheel_noise < 0:
             raise ValueError(f"wheel_noise must be at least 0 rad/s, got {self.wheel_noise}")
-        if self.action_seconds <= 0:
-            raise ValueError(f"action_seconds must be above 0 s, got {self.action_seconds}")
         if self.collision_known and self.pose_source == "truth":
             raise ValueError("collision_known must be False with pose_source 'truth', got True")
         if self.pose_source != "truth" and "pose" not in (self.modalities or ()):
@@ -104,17 +100,17 @@ class ExplorationConfig(HomesConfig):
 
     def _class_modality(self) -> str | None:
         """The observation that shows classes; None if none does."""
-        return next((each for each in self.modalities or () if each in ("semantic", "scan_class")), None)
+        return next((name for name in self.modalities or () if name in ("semantic", "scan_class")), None)
 
     def _check_modalities(self) -> None:
-        known = MODALITIES[self.obs_mode]
-        modalities = known if self.modalities is None else self.modalities
-        for each in modalities:
-            if each not in known:
-                where = f"modalities: unknown modality {each!r} in obs_mode {self.obs_mode!r}"
-                raise ValueError(f"{where}; {choices_for(each, known)}")
+        choices = MODALITIES[self.obs_mode]
+        modalities = choices if self.modalities is None else self.modalities
+        for name in modalities:
+            if name not in choices:
+                where = f"modalities: unknown modality {name!r} in obs_mode {self.obs_mode!r}"
+                raise ValueError(f"{where}; {choices_for(name, choices)}")
         if not modalities or len(set(modalities)) < len(modalities):
-            raise ValueError(f"modalities must be None or some of {list(known)}, each once, got {self.modalities!r}")
+            raise ValueError(f"modalities must be None or some of {list(choices)}, each once, got {self.modalities!r}")
         object.__setattr__(self, "modalities", tuple(modalities))
 
 
@@ -134,9 +130,9 @@ class SearchConfig(ExplorationConfig):
         object.__setattr__(self, "targets", as_names("targets", self.targets))
         super().__post_init__()
         targets = TARGETS if self.targets is None else self.targets
-        for each in targets:
-            if each not in NYU40[1:]:
-                raise ValueError(f"unknown class {each!r} in targets; {choices_for(each, NYU40[1:])}")
+        for name in targets:
+            if name not in NYU40[1:]:
+                raise ValueError(f"unknown class {name!r} in targets; {choices_for(name, NYU40[1:])}")
         if not targets or len(set(targets)) < len(targets):
             raise ValueError(f"targets must be at least one class, each once, got {self.targets!r}")
 

@@ -29,28 +29,14 @@ COMMANDS = np.array([[FORWARD_DISTANCE, 0.0], [0.0, TURN], [0.0, -TURN]])
 _wrap_angle: Any = njit(nogil=True, cache=True)(wrap_angle)
 
 
-def motion_std(wheel_noise: float, action_seconds: float) -> tuple[float, float]:
-    """Compute the standard deviation of one action's motion.
-
-    Args:
-        wheel_noise: Standard deviation of the error of each wheel's rate, rad/s.
-        action_seconds: Duration of an action, s; the noise is constant over it.
-
-    Returns:
-        Standard deviations of the arc length (m) and of the turn (rad); the two are independent.
-    """
-    wheel_std = WHEEL_RADIUS * wheel_noise * action_seconds
-    return wheel_std / math.sqrt(2.0), math.sqrt(2.0) * wheel_std / AXLE_WIDTH
-
-
 @njit(nogil=True, cache=True)
 def noisy_motions(commands: np.ndarray, wheel_std: float, keys: np.ndarray, steps: np.ndarray, out: np.ndarray) -> None:
     """Add normal noise of the wheel rates to commanded motions.
 
     Args:
         commands: float64, (N, 2); arc length (m) and turn (rad).
-        wheel_std: Standard deviation of the error of the distance that each wheel rolls, m: the wheel's radius x
-            `wheel_noise` x duration.
+        wheel_std: Standard deviation of the error of the distance that each wheel rolls, m: its radius x
+            `wheel_noise` x the second that an action takes.
         keys: uint64, (N,); streams of random numbers, see `memenvs.random`.
         steps: int64, (N,); number of the action in its episode.
         out: float64, (N, 2); written.

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 
+from memenvs.caches import RecentlyUsed
 from memenvs.exploration import carmine
 from memenvs.exploration.config import ExplorationConfig
 from memenvs.exploration.drive import (
@@ -26,7 +28,7 @@ from memenvs.exploration.nyu40 import NYU40
 from memenvs.exploration.planner import UNREACHABLE, best_action, costs_to_go
 from memenvs.exploration.task_home import GRID_SIZE, TaskHome, enter_cells
 from memenvs.exploration.viewer import LEGEND, LEGEND_OF_CELLS, MAP_SCALE, Legend, render_view
-from memenvs.houses.homes_config import check_start_pose, draw_start_pose
+from memenvs.houses.homes_config import Pose, check_start_pose, draw_start_pose
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.rendering.topdown import Marker, draw_legend
 from memenvs.houses.rendering.viewer import MapOverlay, draw_house_map, draw_view_and_map, house_map_pixels
@@ -59,6 +61,88 @@ RENDERED = {"rgb": "rgb", "depth": "depth", "semantic": "semantic", "scan": "dep
 MAX_COLLISIONS = 50
 #: Homes to keep in memory; each takes about 2 MB.
 HOME_CACHE_SIZE = 256
+
+
+@dataclass(eq=False)
+class ExplorationState:
+    """State of N environments, but for the poses of the robots, which the simulator has.
+
+    Attributes:
+        corner: float64, (N, 2); corner of coverage cell [0, 0] of the home, m.
+        counted_cells: bool, (N, S, S); cells that count. A longer home makes the grid larger.
+        visited: bool, (N, S, S); cells visited so far.
+        is_new: bool, (N,); the latest step entered a cell for the first time.
+        reachable: int64, (N,); cells that can still be entered at the start of the episode.
+        keys: uint64, (2, N); random streams of the wheel noise and of the depth noise of the episode.
+        start: float64, (N, 3); x, y (m) and heading (rad).
+        estimate: float64, (N, 3); pose by dead reckoning, relative to the start.
+        commands: float64, (N, 2); arc length (m) and turn (rad) that the latest action commanded.
+        terms: float64, (N, 4); reward terms of the latest step, unweighted.
+        totals: int64, (N, 4); their sums over the episode.
+        steps: int64, (N,); of the episode.
+        is_stale: bool, (N,); the robot has acted since its images were rendered.
+        cost_maps: The oracle's cache: a key that identifies the goals, and the cost map towards them.
+    """
+
+    corner: np.ndarray
+    counted_cells: np.ndarray
+    visited: np.ndarray
+    is_new: np.ndarray
+    reachable: np.ndarray
+    keys: np.ndarray
+    start: np.ndarray
+    estimate: np.ndarray
+    commands: np.ndarray
+    terms: np.ndarray
+    totals: np.ndarray
+    steps: np.ndarray
+    is_stale: np.ndarray
+    cost_maps: list[tuple[tuple, np.ndarray] | None]
+
+    @classmethod
+    def of(cls, num_envs: int) -> ExplorationState:
+        """Make the state of environments that have not begun."""
+        flags, counts = partial(np.zeros, dtype=bool), partial(np.zeros, dtype=np.int64)
+        return cls(
+            corner=np.zeros((num_envs, 2)),
+            counted_cells=flags((num_envs, GRID_SIZE, GRID_SIZE)),
+            visited=flags((num_envs, GRID_SIZE, GRID_SIZE)),
+            is_new=flags(num_envs),
+            reachable=counts(num_envs),
+            keys=np.zeros((2, num_envs), np.uint64),
+            start=np.zeros((num_envs, 3)),
+            estimate=np.zeros((num_envs, 3)),
+            commands=np.zeros((num_envs, 2)),
+            terms=np.zeros((num_envs, len(REWARD_TERMS))),
+            totals=counts((num_envs, len(REWARD_TERMS))),
+            steps=counts(num_envs),
+            is_stale=np.ones(num_envs, bool),
+            cost_maps=[None] * num_envs,
+        )
+
+    def enter_home(self, i: int, home: TaskHome) -> None:
+        """Give environment `i` the coverage cells of a home."""
+        size = len(home.counted_cells)
+        growth = size - self.visited.shape[1]
+        if growth > 0:
+            margins = ((0, 0), (0, growth), (0, growth))
+            self.counted_cells, self.visited = np.pad(self.counted_cells, margins), np.pad(self.visited, margins)
+        self.corner[i], self.counted_cells[i] = home.corner, False
+        self.counted_cells[i, :size, :size] = home.counted_cells
+
+    def begin(self, i: int, start: Pose, keys: np.ndarray) -> None:
+        """Begin an episode of environment `i`.
+
+        Args:
+            i: The environment.
+            start: x, y (m) and heading (rad) of the robot.
+            keys: uint64, (2,); random streams of its wheel noise and its depth noise.
+        """
+        self.start[i], self.keys[:, i] = start, keys
+        self.visited[i] = False
+        self.estimate[i] = self.commands[i] = self.terms[i] = 0.0
+        self.totals[i] = self.steps[i] = 0
+        self.is_stale[i], self.cost_maps[i] = True, None
 
 
 def empty_images(num_envs: int, camera: Camera, names: Sequence[str]) -> dict[str, np.ndarray]:
@@ -149,7 +233,7 @@ class Exploration(BatchTask):
         self.action_space = gym.spaces.Discrete(len(ACTION_NAMES))
         self._homes = config.playable_homes(type(self).__name__)
         self.num_layouts = len(self._homes)
-        self._task_homes: OrderedDict[int, TaskHome] = OrderedDict()  # layout -> home, least recently used first
+        self._task_homes: RecentlyUsed[int, TaskHome] = RecentlyUsed(max(HOME_CACHE_SIZE, num_envs))  # by layout
         self._home: list[TaskHome | None] = [None] * num_envs  # home of each environment; None before its first reset
         is_scan = config.obs_mode == "scan"
         self._camera = carmine.scan_camera() if is_scan else carmine.frame_camera(config.image_size)
@@ -161,71 +245,34 @@ class Exploration(BatchTask):
             camera_height=carmine.CAMERA_HEIGHT,
         )
         self.observation_space = self._make_space()
-        # Rendered images by the renderer's names. Row i is stale when robot i has acted since it was rendered.
+        # Rendered images by the renderer's names.
         rendered = [RENDERED[name] for name in config.modalities or () if name in RENDERED]
         self._images = empty_images(num_envs, self._camera, rendered)
-        self._is_stale = np.ones(num_envs, bool)
-        # Each episode draws two keys, which select the random streams of its wheel noise and its depth noise.
-        self._keys = np.zeros((2, num_envs), np.uint64)
-        self._wheel_std = WHEEL_RADIUS * config.wheel_noise * config.action_seconds
-        # Arc length (m) and turn (rad) of the latest action: as commanded, and with wheel noise.
-        self._commands = np.zeros((num_envs, 2))
-        self._motions = np.zeros((num_envs, 2))
-        # Poses are x, y (m) and heading (rad). The estimate is dead reckoning, relative to the start.
-        self._estimate = np.zeros((num_envs, 3))
-        self._start = np.zeros((num_envs, 3))
-        # Coverage cells of the home: the position of their corner (m), those that count, and those visited so far.
-        # A longer home makes the grid larger.
-        self._corner = np.zeros((num_envs, 2))
-        self._counted_cells = np.zeros((num_envs, GRID_SIZE, GRID_SIZE), bool)
-        self._visited = np.zeros((num_envs, GRID_SIZE, GRID_SIZE), bool)
-        self._is_new = np.zeros(num_envs, bool)  # True if the latest step entered a cell for the first time
-        # Reward terms, unweighted: of the latest step, and summed over the episode.
-        self._terms = np.zeros((num_envs, len(REWARD_TERMS)))
-        self._totals = np.zeros((num_envs, len(REWARD_TERMS)), np.int64)
-        self._reachable = np.zeros(num_envs, np.int64)  # cells that can still be entered at the start of the episode
-        self._steps = np.zeros(num_envs, np.int64)
+        self._wheel_std = WHEEL_RADIUS * config.wheel_noise  # m; an action takes one second
+        self.state = ExplorationState.of(num_envs)
         self._scene_id = np.full(num_envs, "", object)  # of any length
         # Poses of the episode for `render`: those after step t are in row t.
         self._trail = np.zeros((config.max_episode_steps + 1, num_envs, 3))
-        # The oracle's cache for each environment: a key that identifies the goals, and the cost map towards them.
-        self._cost_maps: list[tuple[tuple, np.ndarray] | None] = [None] * num_envs
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Move the robot into a home."""
         self._home[i] = home = self._load_home(layout)
         self._sim.load(i, home.navmap, home.scene)
-        self._corner[i] = home.corner
-        size = len(home.counted_cells)
-        growth = size - self._visited.shape[1]
-        if growth > 0:
-            margins = ((0, 0), (0, growth), (0, growth))
-            self._counted_cells, self._visited = np.pad(self._counted_cells, margins), np.pad(self._visited, margins)
-        self._counted_cells[i] = False
-        self._counted_cells[i, :size, :size] = home.counted_cells
+        self.state.enter_home(i, home)
         self._scene_id[i] = home.house.name
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Put the robot at a random start, or at the option `start`, and draw the keys of the noise."""
-        home = self.home(i)
+        home, state = self.home(i), self.state
         start = draw_start_pose(home.navmap, rng)
-        self._keys[:, i] = draw_keys(rng, 2)
+        keys = draw_keys(rng, 2)
         if options.get("start") is not None:
             start = check_start_pose(home.navmap, home.house.name, options["start"])
-        self._start[i] = start
         self._sim.place(i, start[:2], start[2], 0.0)
-        self._estimate[i] = 0.0
-        self._visited[i] = False
-        self._steps[i] = 0
-        this_env = np.arange(self.num_envs) == i
-        enter_cells(self._sim.position, self._corner, self._counted_cells, this_env, self._visited, self._is_new)
-        self._reachable[i] = home.counted_cells.sum() - self._is_new[i]  # the start cell is visited already
-        self._terms[i] = 0.0
-        self._totals[i] = 0
-        self._commands[i] = 0.0
-        self._is_stale[i] = True
+        state.begin(i, start, keys)
+        self._enter_cells(np.arange(self.num_envs) == i)
+        state.reachable[i] = home.counted_cells.sum() - state.is_new[i]  # the start cell is visited already
         self._trail[0, i] = start
-        self._cost_maps[i] = None
 
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Drive the active robots, mark the cells that they enter, and detect targets.
@@ -233,25 +280,26 @@ class Exploration(BatchTask):
         Returns:
             Weighted sums of the reward terms, float64 (N,); terminated, bool (N,): too many collisions.
         """
-        sim, config = self._sim, self.config
+        sim, state, config = self._sim, self.state, self.config
         is_forward = active & (actions == FORWARD)
         commands = COMMANDS[actions] * active[:, None]
-        noisy_motions(commands, self._wheel_std, self._keys[0], self._steps, self._motions)
+        motions = np.empty_like(commands)
+        noisy_motions(commands, self._wheel_std, state.keys[0], state.steps, motions)
         # Only a step forward can collide; a turn whose arc is blocked rotates on the spot.
-        collided = sim.drive(active, self._motions, ~is_forward)
+        collided = sim.drive(active, motions, ~is_forward)
         if config.pose_source == "dead_reckoning":
             # A robot that knows of its collision knows that it did not move; otherwise the estimate drifts.
-            dead_reckon(self._estimate, commands * ~collided[:, None] if config.collision_known else commands)
-        self._steps += active
-        self._is_stale |= active
+            dead_reckon(state.estimate, commands * ~collided[:, None] if config.collision_known else commands)
+        state.steps += active
+        state.is_stale |= active
         rows = np.flatnonzero(active)
-        self._trail[self._steps[rows], rows] = sim.pose[rows]
-        enter_cells(sim.position, self._corner, self._counted_cells, active, self._visited, self._is_new)
-        terms = np.column_stack([is_forward & ~collided, self._is_new, self._find_targets(active), collided])
-        self._totals += terms  # those of inactive environments are 0
-        self._terms[rows] = terms[rows]
-        self._commands[rows] = commands[rows]
-        return terms @ np.array(self.reward_weights), active & (self._totals[:, COLLISION] > MAX_COLLISIONS)
+        self._trail[state.steps[rows], rows] = sim.pose[rows]
+        self._enter_cells(active)
+        terms = np.column_stack([is_forward & ~collided, state.is_new, self._find_targets(active), collided])
+        state.totals += terms  # those of inactive environments are 0
+        state.terms[rows] = terms[rows]
+        state.commands[rows] = commands[rows]
+        return terms @ np.array(self.reward_weights), active & (state.totals[:, COLLISION] > MAX_COLLISIONS)
 
     def observe(self, out: Observation, env_mask: np.ndarray) -> None:
         """Write images, with sensor noise on depth, and the pose relative to the start."""
@@ -261,34 +309,34 @@ class Exploration(BatchTask):
             image, observed = self._images[RENDERED[name]], out[name]
             if RENDERED[name] == "depth":
                 true, measured = image.reshape(self.num_envs, -1), observed.reshape(self.num_envs, -1)
-                carmine.sense_depth(true, rows, self._keys[1], self._steps, measured)
+                carmine.sense_depth(true, rows, self.state.keys[1], self.state.steps, measured)
             elif len(rows) == self.num_envs:
                 np.copyto(observed, image.reshape(observed.shape))
             else:
                 observed[rows] = image.reshape(observed.shape)[rows]
         if "pose" in out:
             is_true = self.config.pose_source == "truth"
-            poses = relative_poses(self._sim.pose, self._start) if is_true else self._estimate
+            poses = relative_poses(self._sim.pose, self.state.start) if is_true else self.state.estimate
             out["pose"][rows] = poses[rows]
 
     def info(self) -> dict[str, np.ndarray]:
         """Return the true state and metrics; the docstrings of the subclasses list the keys."""
-        totals = self._totals
+        state, totals = self.state, self.state.totals
         return {
             "pose": self._sim.pose.astype(np.float32),
             "place": self._sim.rooms,
             "scene_id": self._scene_id,
-            "start": self._start,
-            "command": self._commands,
-            "collision": self._terms[:, COLLISION] > 0,
-            "visited": self._visited,
-            "reward_terms": self._terms,
+            "start": state.start,
+            "command": state.commands,
+            "collision": state.terms[:, COLLISION] > 0,
+            "visited": state.visited,
+            "reward_terms": state.terms,
             "return": totals @ np.array(self.reward_weights),
             "forwards_ok": totals[:, MOVE],
             "distance": FORWARD_DISTANCE * totals[:, MOVE],
             "collisions": totals[:, COLLISION],
             "cells": totals[:, CELL],
-            "coverage": totals[:, CELL] / np.maximum(self._reachable, 1),
+            "coverage": totals[:, CELL] / np.maximum(state.reachable, 1),
         }
 
     def oracle_actions(self) -> np.ndarray:
@@ -297,7 +345,7 @@ class Exploration(BatchTask):
 
     def render(self, i: int) -> np.ndarray:
         """Render the robot's view and, to its right, a map with its path; uint8 (384, 768, 3)."""
-        path = self._trail[: self._steps[i] + 1, i]
+        path = self._trail[: self.state.steps[i] + 1, i]
         overlay = self._overlay(i, path, self._markers(i))
         return draw_view_and_map(render_view(self._sim, i), self.home(i).house, path, overlay)
 
@@ -331,9 +379,6 @@ class Exploration(BatchTask):
         """Stop the rendering threads."""
         self._sim.close()
 
-    def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_task_homes": OrderedDict()}  # a cache: homes are loaded again when needed
-
     @property
     def num_places(self) -> int | None:
         """Largest number of rooms in a home of this world; None if the world does not bound it."""
@@ -345,10 +390,15 @@ class Exploration(BatchTask):
         Raises:
             RuntimeError: Before its first reset.
         """
-        found = self._home[i]
-        if found is None:
+        home = self._home[i]
+        if home is None:
             raise RuntimeError("home was called before reset")
-        return found
+        return home
+
+    def _enter_cells(self, env_mask: np.ndarray) -> None:
+        """Mark the cells that contain the robots in `env_mask` as visited."""
+        state = self.state
+        enter_cells(self._sim.position, state.corner, state.counted_cells, env_mask, state.visited, state.is_new)
 
     def _find_targets(self, active: np.ndarray) -> np.ndarray:
         """Count the object classes that each active robot finds for the first time, int64 (N,). Search overrides it."""
@@ -360,9 +410,9 @@ class Exploration(BatchTask):
 
     def _action_to_unvisited_cell(self, i: int) -> int:
         """Choose the action towards the nearest unvisited cell: frontier exploration with a known map."""
-        home, num_cells = self.home(i), int(self._totals[i, CELL])
+        home, num_cells = self.home(i), int(self.state.totals[i, CELL])
         # The unvisited cells change exactly when the number of cells entered does, so that number is the cache key.
-        costs = self._cost_map(i, (num_cells,), lambda: home.unvisited(self._visited[i]))
+        costs = self._cost_map(i, (num_cells,), lambda: home.unvisited(self.state.visited[i]))
         return best_action(home.navmap, self._sim.pose[i], costs)
 
     def _cost_map(self, i: int, key: tuple, find_goals: Callable[[], np.ndarray]) -> np.ndarray | None:
@@ -378,11 +428,11 @@ class Exploration(BatchTask):
             int32, (H * W,), as `memenvs.exploration.planner.costs_to_go` returns them; None if the robot has no path
             to a goal.
         """
-        home, cached = self.home(i), self._cost_maps[i]
+        home, cached = self.home(i), self.state.cost_maps[i]
         robot = int(home.navmap.cells(self._sim.position[i : i + 1])[0])
         if cached is None or cached[0] != key or cached[1][robot] == UNREACHABLE:
             costs = costs_to_go(home.costs, home.navmap.shape[1], find_goals(), robot)
-            self._cost_maps[i] = cached = key, costs
+            self.state.cost_maps[i] = cached = key, costs
         return cached[1] if cached[1][robot] < UNREACHABLE else None
 
     def _markers(self, i: int, path: np.ndarray | None = None) -> tuple[Marker, ...]:
@@ -416,16 +466,13 @@ class Exploration(BatchTask):
 
     def _render_stale(self, env_mask: np.ndarray) -> None:
         """Render the images of environments in `env_mask` that are stale."""
-        env_mask = env_mask & self._is_stale
+        env_mask = env_mask & self.state.is_stale
         if self._images and env_mask.any():
             self._sim.render(env_mask, self._images)
-        self._is_stale &= ~env_mask
+        self.state.is_stale &= ~env_mask
 
     def _load_home(self, layout: int) -> TaskHome:
-        homes = self._task_homes
-        if layout not in homes:
-            homes[layout] = self._homes.load(layout, lambda number: TaskHome.of(number, self._homes.world.home(number)))
-            if len(homes) > max(HOME_CACHE_SIZE, self.num_envs):
-                homes.popitem(last=False)
-        homes.move_to_end(layout)
-        return homes[layout]
+        def make(number: int) -> TaskHome:
+            return TaskHome.of(number, self._homes.world.home(number))
+
+        return self._task_homes.get(layout, lambda: self._homes.load(layout, make))

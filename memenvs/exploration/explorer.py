@@ -17,10 +17,10 @@ from memenvs.exploration.config import TARGETS, SearchConfig
 from memenvs.exploration.drive import LEFT, RIGHT, TURN
 from memenvs.exploration.env import Exploration
 from memenvs.exploration.nyu40 import NYU40, NYU40_INDEX
-from memenvs.exploration.own_map import CELL, OwnMaps, PixelRays
+from memenvs.exploration.own_map import CELL, MapRule, OwnMaps, PixelRays
 from memenvs.exploration.visibility import MAX_DEPTH, MIN_PIXEL_SHARE
 from memenvs.poses import wrap_angle
-from memenvs.rules import Rule, RuleError
+from memenvs.rules import RuleError
 from memenvs.task import BatchTask, Observation
 
 #: Coverage: places within this distance of the path are no goals, m. It is a little more than a cell's side: the robot
@@ -37,18 +37,16 @@ _NUM_REJECTED = 4
 _NEEDED_RADIUS = 1.0
 
 
-class Explorer(Rule):
+class Explorer(MapRule):
     """Base class: it draws the map, and forgets it. A subclass chooses.
 
     Raises:
         RuleError: The task does not observe its pose and depths.
     """
 
-    way = "ideal"
-    window = None
-
     def __init__(self, task: BatchTask) -> None:
         assert isinstance(task, Exploration)
+        super().__init__(task.num_envs, OwnMaps.empty(task.num_envs))
         config = task.config
         self._key = "scan" if config.obs_mode == "scan" else "depth"
         check_modalities(config.modalities, {self._key, "pose"})
@@ -56,19 +54,7 @@ class Explorer(Rule):
         columns, rows = np.arange(camera.width), np.arange(camera.height)
         slopes, drops = (camera.centre[0] - columns) / camera.focal, (rows - camera.centre[1]) / camera.focal
         self._lens = PixelRays(slopes, drops, CAMERA_AHEAD)
-        self._maps = OwnMaps.empty(task.num_envs)
-        # Steps since the first one, and what it was when the memory was emptied: older stamps are forgotten.
-        self._clock = np.zeros(task.num_envs, np.int64)
-        self._born = np.zeros(task.num_envs, np.int64)
-        self._poses = np.full((task.num_envs, 3), np.nan)  # the latest ones; NaN before the first
         self._collided = np.zeros(task.num_envs, bool)
-        self._needed = np.zeros(task.num_envs, np.int64)  # stamp of what the last choice needed; 0 for nothing
-
-    def forget(self, env_mask: np.ndarray) -> None:
-        """Begin a new map; see `Rule`."""
-        self._born[env_mask] = self._clock[env_mask]
-        self._poses[env_mask] = np.nan
-        self._maps.forget_bounds(env_mask)
 
     def begin_episode(self, env_mask: np.ndarray) -> None:
         """Begin a new map: the poses of the last one are relative to another start."""
@@ -82,9 +68,11 @@ class Explorer(Rule):
         self._poses = poses
         _see(self._maps, self._depth(observation), self._lens, poses, self._collided, self._clock)
 
-    def steps_back(self) -> np.ndarray:
-        """Return the age of the oldest observation that the choice needed; see the class and `Rule`."""
-        return np.where(self._needed > 0, self._clock - self._needed, 0)
+    def _choose_way(self, targets: np.ndarray) -> np.ndarray:
+        """Choose the way to the nearest target, float64 (N, T, 2), NaN for none; one that is shut in turns."""
+        actions, reach = np.zeros(len(targets), np.int64), np.full(len(targets), _ARRIVAL - CELL)
+        own_map.choose_goals(self._maps, self._born, self._poses, targets, reach, TURN, actions, self._needed)
+        return np.where(actions < 0, LEFT, actions)
 
     def _depth(self, observation: Observation) -> np.ndarray:
         """Depths, float32, (N, H, W), m."""
@@ -118,10 +106,7 @@ class CoverageExplorer(Explorer):
 
     def choose(self, observation: Observation) -> np.ndarray:
         """Choose the next actions; see `Rule`."""
-        actions = np.zeros(len(self._clock), np.int64)
-        targets = np.full((len(actions), 0, 2), np.nan)
-        _choose_goals(self._maps, self._born, self._poses, targets, self._clock, actions, self._needed)
-        return actions
+        return self._choose_way(np.zeros((len(self._clock), 0, 2)))
 
 
 class SearchExplorer(Explorer):
@@ -178,8 +163,7 @@ class SearchExplorer(Explorer):
         born = self._born[:, None]
         is_wanted = (self._sight_at > born) & (self._found_at <= born)
         targets = np.where(is_wanted[..., None], self._sight, np.nan)
-        actions = np.zeros(len(self._clock), np.int64)
-        _choose_goals(self._maps, self._born, self._poses, targets, self._clock, actions, self._needed)
+        actions = self._choose_way(targets)
         to_target = targets - self._poses[:, None, :2]
         distance = np.hypot(to_target[..., 0], to_target[..., 1])
         distance[~is_wanted] = np.inf
@@ -276,29 +260,3 @@ def _choose_room(maps: OwnMaps, born: np.ndarray, poses: np.ndarray, actions: np
     for i in range(len(poses)):
         actions[i] = own_map.action_with_room(maps, i, born[i], poses[i])
         needed[i] = own_map.oldest_within(maps.blocked[i], born[i], poses[i], int(_NEEDED_RADIUS / CELL))
-
-
-@njit(nogil=True, cache=True)
-def _choose_goals(
-    maps: OwnMaps,
-    born: np.ndarray,
-    poses: np.ndarray,
-    targets: np.ndarray,
-    clock: np.ndarray,
-    actions: np.ndarray,
-    needed: np.ndarray,
-) -> None:
-    """Choose the way to the nearest target (NaN for none); without any, to the nearest cell that is not done."""
-    for i in range(len(poses)):
-        points = targets[i][np.isfinite(targets[i, :, 0])]
-        done = maps.done[i]
-        action, length = own_map.action_to_goal(maps, i, born[i], poses[i], done, points, _ARRIVAL - CELL, TURN)
-        if action < 0 and len(points) > 0:
-            action, length = own_map.action_to_goal(maps, i, born[i], poses[i], done, points[:0], 0.0, TURN)
-        if action < 0:  # nothing is left: be more thorough
-            done = maps.passed[i]
-            action, length = own_map.action_to_goal(maps, i, born[i], poses[i], done, points[:0], 0.0, TURN)
-        if action < 0:
-            action = LEFT  # it is shut in on its map: turn to see more
-        actions[i] = action
-        needed[i] = own_map.oldest_within(done, born[i], poses[i], length)

@@ -15,6 +15,7 @@ from numba import njit
 from memenvs.exploration.carmine import CAMERA_HEIGHT
 from memenvs.exploration.drive import ROBOT_HEIGHT, ROBOT_RADIUS, TURN
 from memenvs.exploration.planner import CLEARANCE_COSTS, STRAIGHT_COST, UNREACHABLE, costs_to_goals, first_action
+from memenvs.rules import Rule
 
 #: Side of a cell, m; rows and columns of a map, whose middle is the start of the episode.
 CELL = 0.1
@@ -73,6 +74,36 @@ class OwnMaps(NamedTuple):
     def forget_bounds(self, env_mask: np.ndarray) -> None:
         """Forget how far the maps of the environments in `env_mask`, bool (N,), extend."""
         self.bounds[env_mask] = SIZE, SIZE, 0, 0
+
+
+class MapRule(Rule):
+    """Base of the rules that remember all they have seen on a map.
+
+    Args:
+        num_envs: Number of environments, N.
+        maps: Their maps, which are empty.
+    """
+
+    way = "ideal"
+    window = None
+
+    def __init__(self, num_envs: int, maps: OwnMaps) -> None:
+        self._maps = maps
+        # Steps since the first one, and what it was when the memory was emptied: older stamps are forgotten.
+        self._clock = np.zeros(num_envs, np.int64)
+        self._born = np.zeros(num_envs, np.int64)
+        self._poses = np.full((num_envs, 3), np.nan)  # the latest ones; NaN before the first
+        self._needed = np.zeros(num_envs, np.int64)  # stamp of what the last choice needed; 0 for nothing
+
+    def forget(self, env_mask: np.ndarray) -> None:
+        """Begin a new map; see `Rule`."""
+        self._born[env_mask] = self._clock[env_mask]
+        self._poses[env_mask] = np.nan
+        self._maps.forget_bounds(env_mask)
+
+    def steps_back(self) -> np.ndarray:
+        """Return the age of the oldest observation that the choice needed; see the class and `Rule`."""
+        return np.where(self._needed > 0, self._clock - self._needed, 0)
 
 
 class PixelRays(NamedTuple):
@@ -264,6 +295,42 @@ def action_to_goal(
             origin = np.array([(low_column - SIZE // 2) * CELL, (low_row - SIZE // 2) * CELL])
             return first_action(free, width, origin, CELL, pose, to_go, turn), to_go[robot] // STRAIGHT_COST
     return -1, 0
+
+
+@njit(nogil=True, cache=True)
+def choose_goals(
+    maps: OwnMaps,
+    born: np.ndarray,
+    poses: np.ndarray,
+    targets: np.ndarray,
+    reach: np.ndarray,
+    turn: float,
+    actions: np.ndarray,
+    needed: np.ndarray,
+) -> None:
+    """Choose the way of N robots to the nearest target, or cell that is not done.
+
+    Args:
+        maps: The maps.
+        born: int64, (N,); stamps up to these are forgotten.
+        poses: float64, (N, 3); x, y (m) and heading (rad).
+        targets: float64, (N, T, 2); m; NaN for none.
+        reach: float64, (N,); see `action_to_goal`.
+        turn: One turn, rad.
+        actions: int64, (N,); filled; -1 where the robot is shut in on its map.
+        needed: int64, (N,); filled with the oldest stamp that the way depends on, 0 for none.
+    """
+    for i in range(len(poses)):
+        points = targets[i][np.isfinite(targets[i, :, 0])]
+        done = maps.done[i]
+        action, length = action_to_goal(maps, i, born[i], poses[i], done, points, reach[i], turn)
+        if action < 0 and len(points) > 0:
+            action, length = action_to_goal(maps, i, born[i], poses[i], done, points[:0], 0.0, turn)
+        if action < 0:  # nothing is left: be more thorough
+            done = maps.passed[i]
+            action, length = action_to_goal(maps, i, born[i], poses[i], done, points[:0], 0.0, turn)
+        actions[i] = action
+        needed[i] = oldest_within(done, born[i], poses[i], length)
 
 
 @njit(nogil=True, cache=True)

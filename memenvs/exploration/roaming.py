@@ -28,7 +28,7 @@ class Roaming(Exploration):
 
     def info(self) -> dict[str, np.ndarray]:
         """Return the truth and metrics; see the class."""
-        return {**super().info(), "success": self._totals[:, COLLISION] <= MAX_COLLISIONS}
+        return {**super().info(), "success": self.state.totals[:, COLLISION] <= MAX_COLLISIONS}
 
     def _oracle_action(self, i: int) -> int:
         """Drive straight on while that is free, else turn to where the longest free path begins."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,6 +25,44 @@ _ARRIVAL_DISTANCE = 0.15
 #: After all view poses have been rejected the oracle explores for this number of steps; then it tries them again.
 _RETRY_STEPS = 8
 _MARKER_RADIUS = 0.2  # m
+
+
+@dataclass(eq=False)
+class SearchState:
+    """Targets that N environments have found, of K, and the search of the oracle.
+
+    Attributes:
+        found: bool, (N, K).
+        found_step: int64, (N, K); step at which a class was found, -1 for not found.
+        found_pose: float64, (N, K, 3); pose of the robot at that step.
+        view_poses: The oracle's cache: a key of what is missing, and the view poses of the missing classes.
+        rejected: Cells of view poses from which the robot has faced the object and has not detected it.
+        retry_step: int64, (N,); step at which rejected view poses are tried again.
+    """
+
+    found: np.ndarray
+    found_step: np.ndarray
+    found_pose: np.ndarray
+    view_poses: list[tuple[tuple, ViewPoses] | None]
+    rejected: list[set[int]]
+    retry_step: np.ndarray
+
+    @classmethod
+    def of(cls, num_envs: int, num_targets: int) -> SearchState:
+        """Make the state of environments that have not begun."""
+        return cls(
+            found=np.zeros((num_envs, num_targets), bool),
+            found_step=np.full((num_envs, num_targets), -1),
+            found_pose=np.zeros((num_envs, num_targets, 3)),
+            view_poses=[None] * num_envs,
+            rejected=[set() for _ in range(num_envs)],
+            retry_step=np.zeros(num_envs, np.int64),
+        )
+
+    def begin(self, i: int) -> None:
+        """Begin an episode of environment `i`, with nothing found."""
+        self.found[i], self.found_step[i] = False, -1
+        self.view_poses[i], self.rejected[i] = None, set()
 
 
 class Search(Exploration):
@@ -66,12 +105,9 @@ class Search(Exploration):
         self._scanner = VisibilityScanner(self._homes.world.make_renderer)
         if config.targets is not None:
             self._check_targets(config.targets)
-        self._found = np.zeros((num_envs, len(self._targets)), bool)
-        self._present = np.zeros((num_envs, len(self._targets)), bool)
+        self.search = SearchState.of(num_envs, len(self._targets))
+        self._present = np.zeros((num_envs, len(self._targets)), bool)  # of the trial
         self._detected = np.zeros((num_envs, len(self._targets)), bool)
-        # For maps: the step at which each class was found, -1 for not found, and the pose of the robot at that step.
-        self._found_step = np.full((num_envs, len(self._targets)), -1)
-        self._found_pose = np.zeros((num_envs, len(self._targets), 3))
         # Detection needs images of 48 x 64 pixels. If observed images have that size they are used, else separate ones
         # are rendered.
         self._renders_for_detection = config.image_size != carmine.IMAGE_SIZE
@@ -81,11 +117,6 @@ class Search(Exploration):
             # Share the buffers of the images that are observed, and have the others rendered with them.
             self._images = {**self._detection_images, **self._images}
             self._detection_images = self._images
-        # For the oracle: a cache of the view poses of the missing classes, and the cells of rejected view poses. One is
-        # rejected when the robot has faced the object from it and has not detected it.
-        self._view_poses: list[tuple[tuple, ViewPoses] | None] = [None] * num_envs
-        self._rejected: list[set[int]] = [set() for _ in range(num_envs)]
-        self._retry_step = np.zeros(num_envs, np.int64)  # step at which rejected view poses are tried again
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Move the robot into a home."""
@@ -95,18 +126,15 @@ class Search(Exploration):
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Start with nothing found."""
         super().begin_episode(i, rng, options)
-        self._found[i] = False
-        self._found_step[i] = -1
-        self._rejected[i] = set()
-        self._view_poses[i] = None
+        self.search.begin(i)
 
     def info(self) -> dict[str, np.ndarray]:
         """Return the truth and metrics; see the class."""
-        num_found = self._found.sum(1)
+        num_found = self.search.found.sum(1)
         num_present = self._present.sum(1)
         return {
             **super().info(),
-            "found": self._found,
+            "found": self.search.found,
             "present": self._present,
             "classes": num_found,
             "ratio": np.where(num_present > 0, num_found / np.maximum(num_present, 1), 1.0),
@@ -122,11 +150,12 @@ class Search(Exploration):
         semantic, depth = self._detection_images["semantic"], self._detection_images["depth"]
         rows = np.flatnonzero(active)
         detect_labels(semantic, depth, rows, self._targets, self._detected)
-        new = self._detected & self._present & ~self._found & active[:, None]
-        self._found |= new
+        search = self.search
+        new = self._detected & self._present & ~search.found & active[:, None]
+        search.found |= new
         rows, columns = np.nonzero(new)
-        self._found_step[rows, columns] = self._steps[rows]
-        self._found_pose[rows, columns] = self._sim.pose[rows]
+        search.found_step[rows, columns] = self.state.steps[rows]
+        search.found_pose[rows, columns] = self._sim.pose[rows]
         return new.sum(1)
 
     def _check_targets(self, targets: tuple[str, ...]) -> None:
@@ -145,10 +174,10 @@ class Search(Exploration):
     def _oracle_action(self, i: int) -> int:
         """Go to the nearest view pose of a missing class and face the object; without any, visit new cells."""
         navmap = self.home(i).navmap
-        pose = self._sim.pose[i]
+        pose, step, search = self._sim.pose[i], self.state.steps[i], self.search
         views = self._remaining_view_poses(i)
-        if not len(views.cells) and self._rejected[i] and self._steps[i] >= self._retry_step[i]:
-            self._rejected[i] = set()
+        if not len(views.cells) and search.rejected[i] and step >= search.retry_step[i]:
+            search.rejected[i] = set()
             views = self._remaining_view_poses(i)
         while len(views.cells):
             points = navmap.points(views.cells)
@@ -161,8 +190,8 @@ class Search(Exploration):
             if turns != 0:
                 return LEFT if turns > 0 else RIGHT
             # The robot faces the object but does not detect it: try another view pose.
-            self._rejected[i].add(int(views.cells[nearest]))
-            self._retry_step[i] = self._steps[i] + _RETRY_STEPS
+            search.rejected[i].add(int(views.cells[nearest]))
+            search.retry_step[i] = step + _RETRY_STEPS
             views = self._remaining_view_poses(i)
         return self._action_to_unvisited_cell(i)
 
@@ -173,38 +202,38 @@ class Search(Exploration):
         goals[views.cells] = True
         # The goals change exactly when a class is found or a view pose is rejected, so this pair is the cache key.
         # Rejected view poses are tried again only after steps to unvisited cells, which replace the cached map.
-        costs = self._cost_map(i, (len(views.cells), int(self._found[i].sum())), lambda: goals)
+        costs = self._cost_map(i, (len(views.cells), int(self.search.found[i].sum())), lambda: goals)
         return best_action(navmap, self._sim.pose[i], costs)
 
     def _remaining_view_poses(self, i: int) -> ViewPoses:
         """Return the view poses of the classes that are present and not found, without the rejected ones."""
-        key = self._found[i].tobytes(), len(self._rejected[i])
-        cached = self._view_poses[i]
+        search = self.search
+        key = search.found[i].tobytes(), len(search.rejected[i])
+        cached = search.view_poses[i]
         if cached is None or cached[0] != key:
             home = self.home(i)
-            missing = self._targets[self._present[i] & ~self._found[i]].tolist()
+            missing = self._targets[self._present[i] & ~search.found[i]].tolist()
             views = [self._scanner.view_poses(home, label) for label in missing]
-            cells = np.concatenate([np.zeros(0, np.int64), *(each.cells for each in views)])
-            targets = np.concatenate([np.zeros((0, 2)), *(each.targets for each in views)])
-            is_usable = ~np.isin(cells, list(self._rejected[i]))
-            self._view_poses[i] = cached = key, ViewPoses(cells[is_usable], targets[is_usable])
+            cells = np.concatenate([np.zeros(0, np.int64), *(poses.cells for poses in views)])
+            targets = np.concatenate([np.zeros((0, 2)), *(poses.targets for poses in views)])
+            is_usable = ~np.isin(cells, list(search.rejected[i]))
+            search.view_poses[i] = cached = key, ViewPoses(cells[is_usable], targets[is_usable])
         return cached[1]
 
     def _markers(self, i: int, path: np.ndarray | None = None) -> tuple[Marker, ...]:
         """Mark each class on the map: a disc on the object that was found, rings on all objects if none was."""
         home = self.home(i)
-        steps = self._found_step[i]
-        poses = self._found_pose[i]
+        steps, poses = self.search.found_step[i], self.search.found_pose[i]
         if path is not None:  # a recorded path: find out again when each class was detected
             steps = self._scanner.first_detections(home, path, self._targets)
             poses = path[steps]
         markers = []
         for target, step, pose in zip(self._targets.tolist(), steps.tolist(), poses, strict=True):
-            found = self._scanner.detected_object(home, pose, target) if step >= 0 else None
+            instance_found = self._scanner.detected_object(home, pose, target) if step >= 0 else None
             for instance, centre in _object_centres(home.house.shapes, target).items():
-                if instance == found:
+                if instance == instance_found:
                     markers.append(Marker(centre, GOAL_COLOUR, _MARKER_RADIUS, label=f"{NYU40[target]} {step}"))
-                elif found is None:
+                elif instance_found is None:
                     markers.append(Marker(centre, GOAL_COLOUR, _MARKER_RADIUS, is_filled=False, label=NYU40[target]))
         return tuple(markers)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 
+from memenvs.caches import RecentlyUsed
 from memenvs.exploration.carmine import CAMERA_AHEAD, CAMERA_HEIGHT, HFOV_DEG, IMAGE_SIZE, frame_camera
 from memenvs.exploration.nyu40 import LABELS
 from memenvs.exploration.planner import CLEARANCE_COSTS
@@ -121,7 +121,7 @@ class VisibilityScanner:
         self._semantic = np.zeros((1, *IMAGE_SIZE), np.uint8)
         self._depth = np.zeros((1, *IMAGE_SIZE, 1), np.float32)
         self._instance = np.zeros((1, *IMAGE_SIZE), np.uint16)
-        self._view_poses: OrderedDict[tuple[int, int], ViewPoses] = OrderedDict()
+        self._view_poses: RecentlyUsed[tuple[int, int], ViewPoses] = RecentlyUsed(_CACHE_SIZE)
         self._can_be_found: dict[tuple[int, int], bool] = {}
 
     def can_be_found(self, home: TaskHome, label: int) -> bool:
@@ -140,12 +140,7 @@ class VisibilityScanner:
         positions with the most headings from which it is detected take their place. There are none if it cannot be
         found.
         """
-        key = home.number, label
-        if key not in self._view_poses:
-            self._view_poses[key] = self._find_view_poses(home, label)
-            if len(self._view_poses) > _CACHE_SIZE:
-                self._view_poses.popitem(last=False)
-        return self._view_poses[key]
+        return self._view_poses.get((home.number, label), lambda: self._find_view_poses(home, label))
 
     def first_detections(self, home: TaskHome, path: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Find the step of a path at which each label is first detected.
@@ -183,9 +178,6 @@ class VisibilityScanner:
         self._render(pose[:2], pose[2])
         is_near = (self._semantic == label) & (self._depth[..., 0] < MAX_DEPTH)
         return int(np.bincount(self._instance[is_near], minlength=1).argmax())
-
-    def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_view_poses": OrderedDict()}  # large, and found again when needed
 
     def _enter(self, home: TaskHome) -> None:
         """Draw this home from now on."""
@@ -247,13 +239,14 @@ class VisibilityScanner:
                 cells.append(cell)
                 headings.append(detected[nearby.argmax()])
                 widths.append(nearby.max())
-        found = np.array(cells if len(cells) >= _MIN_CELLS else [], np.int64)
-        is_clear = home.costs[found] <= _CLEAR_COST
-        kept = np.flatnonzero(is_clear if is_clear.any() else np.ones(len(found), bool))
+        candidates = np.array(cells if len(cells) >= _MIN_CELLS else [], np.int64)
+        is_clear = home.costs[candidates] <= _CLEAR_COST
+        kept = np.flatnonzero(is_clear if is_clear.any() else np.ones(len(candidates), bool))
         width = np.array(widths)[kept]
         kept = kept[2 * width >= width.max(initial=0)]
         ahead = np.array(headings)[kept]
-        return ViewPoses(found[kept], home.navmap.points(found[kept]) + np.stack([np.cos(ahead), np.sin(ahead)], 1))
+        kept_cells = candidates[kept]
+        return ViewPoses(kept_cells, home.navmap.points(kept_cells) + np.stack([np.cos(ahead), np.sin(ahead)], 1))
 
     def _is_detected(self, position: np.ndarray, heading: float, label: int) -> bool:
         """True if a label is detected from a pose."""

@@ -8,8 +8,9 @@ from memenvs.exploration.carmine import CAMERA_AHEAD, SCAN_ROW, frame_camera, sc
 from memenvs.exploration.carmine import IMAGE_SIZE as SCANNED_SIZE
 from memenvs.exploration.drive import FORWARD, LEFT, RIGHT, ROBOT_RADIUS, TURN
 from memenvs.exploration.env import Exploration
+from memenvs.exploration.explorer import check_modalities
 from memenvs.poses import relative_poses, wrap_angle
-from memenvs.rules import Rule, RuleError, Way
+from memenvs.rules import Rule, Way
 from memenvs.task import BatchTask, Observation
 
 #: Obstacles nearer than this to the line of a drive block it, m.
@@ -44,9 +45,7 @@ class WindowRule(Rule):
         assert isinstance(task, Exploration)
         config = task.config
         self._key = "scan" if config.obs_mode == "scan" else "depth"
-        missing = {self._key, "pose"} - set(config.modalities or ())
-        if missing:
-            raise RuleError(f"modalities must have {sorted(missing)}, which this rule needs, got {config.modalities}")
+        check_modalities(config.modalities, {self._key, "pose"})
         camera = scan_camera() if config.image_size is None else frame_camera(config.image_size)
         self._row = SCAN_ROW * camera.height // SCANNED_SIZE[0]
         self._slope = (camera.centre[0] - np.arange(camera.width)) / camera.focal  # to the left, of each ray

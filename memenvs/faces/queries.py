@@ -8,13 +8,13 @@ import numpy as np
 
 from memenvs.faces.config import FacesConfig, LongStayConfig
 from memenvs.faces.episodes import GRID, MOVES, NO_ACTION, NUM_CELLS
-from memenvs.query_task import SPLITS, QueryBatch, QueryTask, Split
+from memenvs.query_task import SPLITS, PictureTask, QueryBatch, Split
 
 LONG_STAY_CAPACITY = 256
 """Steps that a memory keeps of the long stay's 512."""
 
 
-class FaceQueries(QueryTask):
+class FaceQueries(PictureTask):
     """Patches of a picture along a path, then those along another path over the same picture.
 
     A place is a cell of the picture; regions are the places of the environment, cells or clusters of them.

@@ -1,13 +1,11 @@
-"""Export a house as a binary glTF file (.glb), for viewers, modellers and other simulators."""
+"""A house as a scene of glTF, for habitat-sim."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memenvs.files import atomic_replace
 from memenvs.houses.classes import CLASS_INDEX, CLASSES, MATERIALS
 from memenvs.houses.house import BOX, CYLINDER, ELLIPSOID, House, Shapes
 from memenvs.houses.rendering.scene import floor_pieces
@@ -26,32 +24,13 @@ _MIN_TRIANGLE = 1e-9  # square metres
 _CEILING_COLOUR = (242, 240, 234)  # sRGB, as the renderer draws it
 
 
-def export_glb(house: House, path: str | Path) -> None:
-    """Write a house as binary glTF 2.0, in metres, with y up.
+def make_scene(house: House) -> trimesh.Scene:
+    """Make a house as a scene of glTF 2.0, in metres, with y up.
 
     Our (x, y, z) is (x, z, -y) there. Every instance is a node with its name; below it is one mesh for each class,
     material and colour. The colour becomes the base colour of the mesh's glTF material. The `extras` of nodes and
     meshes have `instance_id`, `semantic_class` and `semantic_id`; those of meshes also have `material`. Floors (one for
     each room) and the ceiling belong to instance 0. Cylinders have 32 sides. Textures are not exported.
-
-    Args:
-        house: The house.
-        path: File to write, ending in .glb; it replaces an older file only when it is complete.
-
-    Raises:
-        ImportError: trimesh is not installed.
-        ValueError: `path` does not end in .glb.
-    """
-    path = Path(path)
-    if path.suffix.lower() != ".glb":
-        raise ValueError(f"path must end in .glb, got {str(path)!r}")
-    content = make_scene(house).export(file_type="glb")
-    with atomic_replace(path) as temporary:
-        temporary.write_bytes(content)
-
-
-def make_scene(house: House) -> trimesh.Scene:
-    """Make the scene that `export_glb` writes.
 
     Raises:
         ImportError: trimesh is not installed.

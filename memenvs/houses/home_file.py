@@ -92,12 +92,12 @@ def read_home(path: Path) -> tuple[House, list[SemanticEntry]]:
     house = read_house(home)
     entries = [
         SemanticEntry(
-            each["id"].integer(2**31),
-            each["instance_id"].integer(len(house.instances)),
-            each["semantic_id"].integer(len(CLASSES)),
-            each["room"].integer(len(house.rooms), at_least=-1),
+            entry["id"].integer(2**31),
+            entry["instance_id"].integer(len(house.instances)),
+            entry["semantic_id"].integer(len(CLASSES)),
+            entry["room"].integer(len(house.rooms), at_least=-1),
         )
-        for each in home["semantic_ids"].items()
+        for entry in home["semantic_ids"].items()
     ]
     return house, entries
 
@@ -108,14 +108,14 @@ def read_house(home: Field) -> House:
     Raises:
         ValueError: It is not such a record; the message names the value.
     """
-    instances = tuple(each.text() for each in home["instances"].items(1))
-    rooms = tuple(_room(each) for each in home["rooms"].items(1))
+    instances = tuple(name.text() for name in home["instances"].items(1))
+    rooms = tuple(_room(room) for room in home["rooms"].items(1))
     return House(
         name=home["name"].text(),
         shapes=_shapes(home["shapes"], len(instances)),
         rooms=rooms,
-        doors=tuple(_door(each, len(rooms)) for each in home["doors"].items()),
-        receptacles=tuple(_receptacle(each, len(instances)) for each in home["receptacles"].items()),
+        doors=tuple(_door(door, len(rooms)) for door in home["doors"].items()),
+        receptacles=tuple(_receptacle(receptacle, len(instances)) for receptacle in home["receptacles"].items()),
         instances=instances,
         height=home["height"].number(1e4),
     )
@@ -141,26 +141,26 @@ def _shapes(field: Field, num_instances: int) -> Shapes:
 
 
 def _room(field: Field) -> Room:
-    polygon = np.array([[part.number(1e4) for part in _pair(each)] for each in field["polygon"].items(3)])
+    polygon = np.array([[part.number(1e4) for part in _pair(corner)] for corner in field["polygon"].items(3)])
     if polygon_area(polygon) <= 0:
         raise field["polygon"].error("corners counter-clockwise")
     material = field["floor_material"].text()
     if material not in MATERIAL_INDEX:
         raise field["floor_material"].error(f"one of {list(MATERIALS)}")
-    red, green, blue = (each.integer(256) for each in _numbers(field["floor_colour"], 3))
+    red, green, blue = (channel.integer(256) for channel in _numbers(field["floor_colour"], 3))
     return Room(field["type"].text(), polygon, MATERIAL_INDEX[material], (red, green, blue))
 
 
 def _door(field: Field, num_rooms: int) -> Door:
-    first, second = (each.integer(num_rooms, at_least=-1) for each in _pair(field["rooms"]))
-    x, y = (each.number(1e4) for each in _pair(field["centre"]))
+    first, second = (room.integer(num_rooms, at_least=-1) for room in _pair(field["rooms"]))
+    x, y = (number.number(1e4) for number in _pair(field["centre"]))
     width, height, yaw = (field[name].number(1e4) for name in ("width", "height", "yaw"))
     return Door((first, second), (x, y), width, height, yaw)
 
 
 def _receptacle(field: Field, num_instances: int) -> Receptacle:
-    x, y, z = (each.number(1e4) for each in _numbers(field["centre"], 3))
-    half_x, half_y = (each.number(1e4) for each in _pair(field["half"]))
+    x, y, z = (number.number(1e4) for number in _numbers(field["centre"], 3))
+    half_x, half_y = (number.number(1e4) for number in _pair(field["half"]))
     yaw, clearance = field["yaw"].number(1e4), field["clearance"].number()
     return Receptacle(field["instance"].integer(num_instances), (x, y, z), (half_x, half_y), yaw, clearance)
 

@@ -280,7 +280,7 @@ class House:
         return replace(
             self,
             shapes=self.shapes.take(~np.isin(self.shapes.instance, instances)),
-            objects=tuple(each for each in self.objects if each.instance not in removed),
+            objects=tuple(placed for placed in self.objects if placed.instance not in removed),
         )
 
 

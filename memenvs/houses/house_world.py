@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from memenvs.caches import RecentlyUsed
 from memenvs.houses.house import House, PlacedObject
 from memenvs.houses.navigation.navmap import CLIMB, ROBOT_HEIGHT, ROBOT_RADIUS, NavigationMap
 from memenvs.houses.navigation.viewpoints import find_viewpoints
@@ -95,7 +95,7 @@ class HouseWorld(ABC):
         self.robot_radius = robot_radius
         self.robot_height = robot_height
         self.unplayable: dict[Hashable, Mapping[int, str]] = {}
-        self._homes: OrderedDict[int, Home] = OrderedDict()  # least recently used first
+        self._homes: RecentlyUsed[int, Home] = RecentlyUsed(CACHED_HOMES)
 
     @abstractmethod
     def __len__(self) -> int:
@@ -165,9 +165,4 @@ class HouseWorld(ABC):
         return (partial(self.make_house, index) for index in range(len(self)))
 
     def _home(self, index: int, make_house: Callable[[], House]) -> Home:
-        if index not in self._homes:
-            self._homes[index] = self.make_home(make_house())
-            if len(self._homes) > CACHED_HOMES:
-                self._homes.popitem(last=False)
-        self._homes.move_to_end(index)
-        return self._homes[index]
+        return self._homes.get(index, lambda: self.make_home(make_house()))

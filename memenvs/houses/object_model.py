@@ -58,6 +58,24 @@ class ObjectModel:
         """Top of the highest part, m."""
         return max(part.centre[2] + part.half[2] for part in self.parts)
 
+    @property
+    def x_span(self) -> Span:
+        """Extents of the whole width, m."""
+        return self.x_inside(0.0)
+
+    @property
+    def y_span(self) -> Span:
+        """Extents of the whole depth, m."""
+        return self.y_inside(0.0)
+
+    def x_inside(self, rim: float) -> Span:
+        """Extents of the width without a rim at both sides, m."""
+        return -self.width / 2 + rim, self.width / 2 - rim
+
+    def y_inside(self, rim: float) -> Span:
+        """Extents of the depth without a rim at both ends, m."""
+        return -self.depth / 2 + rim, self.depth / 2 - rim
+
     def begin_instance(self, name: str) -> None:
         """Start another instance, such as a pillow on a bed; shapes added from now on belong to it."""
         self.classes.append(name)

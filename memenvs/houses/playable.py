@@ -49,11 +49,11 @@ class PlayableHomes:
             unplayable = find_unplayable(world, check, len(world) if strict else world.num_checked)
         self.numbers = [number for number in range(len(world)) if number not in unplayable]
         if unplayable:
-            found = f"{len(unplayable)} of {len(world)} homes cannot be played in {task}"
+            summary = f"{len(unplayable)} of {len(world)} homes cannot be played in {task}"
             reasons = "; ".join(unplayable.values())
             if strict or not self.numbers:
-                raise ValueError(f"{found}: {reasons}")
-            warnings.warn(f"{found} and are left out: {reasons}", stacklevel=2)
+                raise ValueError(f"{summary}: {reasons}")
+            warnings.warn(f"{summary} and are left out: {reasons}", stacklevel=2)
 
     def __len__(self) -> int:
         """Number of homes."""
@@ -111,14 +111,14 @@ def find_unplayable(
     count = min(count, len(world))
     key = check, count
     if key not in world.unplayable:
-        found = {}
+        reasons = {}
         for number, home in enumerate(islice(world.each_home(), count)):
             try:
                 home()  # builds it while its file is open; `check` then takes it from the world's cache
                 check(world, number)
             except ValueError as error:
-                found[number] = str(error)
+                reasons[number] = str(error)
             if progress is not None:
                 progress((number + 1) / count)
-        world.unplayable[key] = found
+        world.unplayable[key] = reasons
     return world.unplayable[key]

@@ -13,7 +13,7 @@ from numba import njit
 
 from memenvs.houses.navigation.arcs import drive_many
 from memenvs.houses.navigation.geodesic import interpolate_fields, raise_to_straight
-from memenvs.houses.navigation.navmap import NavigationMap
+from memenvs.houses.navigation.navmap import CELL_SIZE, NavigationMap
 from memenvs.houses.navigation.sliding import slide_many
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.rendering.interface import HomeScene, MakeRenderer
@@ -82,21 +82,10 @@ class Simulator:
         self._goal_spans = np.zeros((num_robots, 2), np.int64)
         self._width = np.ones(num_robots, np.int64)
         self._origin = np.zeros((num_robots, 2))
-        self._cell_size = 0.05
         self._instance_images: np.ndarray | None = None  # images of `count_pixels`, allocated when first needed
 
     def load(self, i: int, navmap: NavigationMap, scene: HomeScene) -> None:
-        """Put robot `i` into a home; call `place` next.
-
-        Raises:
-            ValueError: The cell size of the map differs from that of the other robots' maps.
-        """
-        if navmap.cell_size != self._cell_size:
-            if any(other is not None for k, other in enumerate(self._maps) if k != i):
-                raise ValueError(
-                    f"cell_size must be {self._cell_size} m as in the other robots' maps, got {navmap.cell_size} m"
-                )
-            self._cell_size = navmap.cell_size
+        """Put robot `i` into a home; call `place` next."""
         missing = navmap.free.size - self._free.shape[1]
         if missing > 0:
             self._free = np.pad(self._free, ((0, 0), (0, missing)))
@@ -123,7 +112,7 @@ class Simulator:
     @property
     def rooms(self) -> np.ndarray:
         """int64, (N,); room that each robot is in; a doorway belongs to the first of its rooms."""
-        column, row = ((self.position - self._origin) / self._cell_size).astype(np.int64).T
+        column, row = ((self.position - self._origin) / CELL_SIZE).astype(np.int64).T
         return self._room[np.arange(self.num_robots), row * self._width + column].astype(np.int64)
 
     def forward(self, robot_mask: np.ndarray, distance: float) -> np.ndarray:
@@ -139,7 +128,7 @@ class Simulator:
         lengths = robot_mask * distance
         steps = np.stack([lengths * np.cos(self.heading), lengths * np.sin(self.heading)], axis=1)
         collided = np.empty(self.num_robots, bool)
-        slide_many(self._free, self._width, self._origin, self._cell_size, self.position, steps, collided)
+        slide_many(self._free, self._width, self._origin, CELL_SIZE, self.position, steps, collided)
         return collided
 
     def turn(self, angles: np.ndarray) -> None:
@@ -159,7 +148,7 @@ class Simulator:
             bool, (N,); True for robots that collided.
         """
         collided = np.empty(self.num_robots, bool)
-        grids = (self._free, self._width, self._origin, self._cell_size)
+        grids = (self._free, self._width, self._origin, CELL_SIZE)
         drive_many(*grids, self.position, self.heading, motions, robot_mask, turns_freely, collided)
         return collided
 
@@ -188,9 +177,7 @@ class Simulator:
     def geodesic_distances(self) -> np.ndarray:
         """Compute each robot's walking distance to its nearest goal; float64, (N,), m; or inf."""
         distances = np.empty(self.num_robots)
-        interpolate_fields(
-            self._addresses, self._sizes, self._width, self._origin, self._cell_size, self.position, distances
-        )
+        interpolate_fields(self._addresses, self._sizes, self._width, self._origin, CELL_SIZE, self.position, distances)
         # The field is on a grid and can be a little below the straight line, which no path is shorter than.
         raise_to_straight(self._goal_points.reshape(-1, 2), self._goal_spans, self.position, distances)
         return distances
@@ -258,10 +245,10 @@ class Simulator:
         self._goal_spans[i, 1] = self._goal_spans[i, 0] + len(goals)
 
     def _map(self, i: int) -> NavigationMap:
-        found = self._maps[i]
-        if found is None:
+        navmap = self._maps[i]
+        if navmap is None:
             raise RuntimeError(f"robot {i} is in no home; load one first")
-        return found
+        return navmap
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_instance_images": None}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cached_property, lru_cache, partial
 from itertools import islice
 from pathlib import Path
@@ -13,7 +13,8 @@ from memenvs.data import find_procthor_file
 from memenvs.houses.house import House
 from memenvs.houses.house_world import CACHED_HOMES, Home, HouseWorld
 from memenvs.houses.navigation.navmap import ROBOT_HEIGHT, ROBOT_RADIUS, NavigationMap
-from memenvs.houses.procedural.generator import SUNCG_STYLE, HouseConfig, procedural_house
+from memenvs.houses.procedural.bsp_plan import ROOM_ORDER
+from memenvs.houses.procedural.generator import HouseConfig, procedural_house, suncg_house
 from memenvs.houses.procthor.asset_sizes import check_unknown_assets
 from memenvs.houses.procthor.loader import count_procthor, make_house, max_rooms, read_asset_sizes
 from memenvs.houses.splits import PROCEDURAL_SPLITS, SUNCG_SPLITS, check_split, split_file
@@ -27,8 +28,8 @@ _UNPLAYABLE_IN_FILES: dict[Hashable, dict[Hashable, Mapping[int, str]]] = {}
 
 
 @lru_cache(maxsize=CACHED_HOMES)
-def _generate(seed: int, config: HouseConfig) -> House:
-    return procedural_house(seed, config)
+def _generate(seed: int, config: HouseConfig | None) -> House:
+    return suncg_house(seed) if config is None else procedural_house(seed, config)
 
 
 @lru_cache(maxsize=CACHED_HOMES)
@@ -40,9 +41,8 @@ class ProceduralHouseWorld(HouseWorld):
     """Houses of `memenvs.houses.procedural.generator`, one for each seed of a split.
 
     Args:
-        split: A key of `splits`.
-        config: Settings of the generator.
-        splits: Seeds of the houses of each split.
+        split: A key of `PROCEDURAL_SPLITS`; of `SUNCG_SPLITS` without a config.
+        config: Settings of `procedural_house`; None for `suncg_house`.
         robot_radius: See `HouseWorld`.
         robot_height: See `HouseWorld`.
 
@@ -56,12 +56,12 @@ class ProceduralHouseWorld(HouseWorld):
         self,
         split: str,
         *,
-        config: HouseConfig,
-        splits: Mapping[str, Sequence[int]] = PROCEDURAL_SPLITS,
+        config: HouseConfig | None,
         robot_radius: float = ROBOT_RADIUS,
         robot_height: float = ROBOT_HEIGHT,
     ) -> None:
         super().__init__(robot_radius=robot_radius, robot_height=robot_height)
+        splits = SUNCG_SPLITS if config is None else PROCEDURAL_SPLITS
         self._seeds = tuple(splits[check_split(split, splits)])
         self._config = config
 
@@ -70,8 +70,8 @@ class ProceduralHouseWorld(HouseWorld):
 
     @property
     def max_rooms(self) -> int:
-        """Largest number of rooms that the generator's config allows."""
-        return self._config.rooms[1]
+        """Largest number of rooms that the generator makes."""
+        return len(ROOM_ORDER) if self._config is None else self._config.rooms[1]
 
     def make_house(self, index: int) -> House:
         """The house of seed number `index` of the split."""
@@ -227,9 +227,7 @@ def make_house_world(
             robot_height=robot_height,
         )
     if world == "suncg_style":
-        return ProceduralHouseWorld(
-            split, config=SUNCG_STYLE, splits=SUNCG_SPLITS, robot_radius=robot_radius, robot_height=robot_height
-        )
+        return ProceduralHouseWorld(split, config=None, robot_radius=robot_radius, robot_height=robot_height)
     if world == "procedural":
         rooms = (6, 14) if rooms is None else rooms
         config = HouseConfig(rooms=rooms, area=(min(60.0, 12.0 * rooms[0]), 200.0))

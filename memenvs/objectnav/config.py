@@ -13,11 +13,10 @@ from memenvs.houses.homes_config import HomesConfig, check_range
 from memenvs.houses.playable import HomeCheck
 from memenvs.houses.rendering.camera import Camera
 from memenvs.objectnav.layout import LayoutCheck
-from memenvs.objectnav.robot import TILT_MODES
 
 OBS_MODES = ("rgb", "symbolic")
 SENSORS = ("rgb", "depth", "semantic")
-GPS_FRAMES = ("trial", "layout", "episode")
+GPS_FRAMES = ("trial", "layout")
 #: More objects find no place in a home.
 MAX_NUM_OBJECTS = 1000
 
@@ -37,9 +36,8 @@ class ExtObjNavConfig(HomesConfig):
         image_size: Rows and columns of the images; None for 256 x 256. The horizontal field of view is 90 degrees. None
             in `obs_mode="symbolic"`.
         turn_deg: One turn, degrees; > 0. The paper gives 30; its code turns by 14.3239.
-        tilt_mode: "ladder" (as the paper's code) or "nominal" (pitch in steps of 30 degrees within -55 to 10).
-        gps_frame: "trial" (x ahead and y to the left of the start that is drawn for the first episode of the trial),
-            "layout" (the axes of the home, as in the paper's code) or "episode" (as "trial", from each start anew).
+        gps_frame: "trial" (x ahead and y to the left of the start that is drawn for the first episode of the trial) or
+            "layout" (the axes of the home, as in the paper's code).
         compass: True adds `compass`, cosine and sine of the heading in `gps_frame`. The paper's robot has none.
         fixed_goal_per_trial: True gives all episodes of a trial the same goal.
         layout_pool: Number of layouts to draw from, >= 1; None for a new one each trial.
@@ -47,7 +45,8 @@ class ExtObjNavConfig(HomesConfig):
         threads: Rendering threads; 1 to 1024. Results do not depend on it.
 
     Source:
-        ReLIC, section on ExtObjNav, and its release; they differ in `turn_deg`, `tilt_mode` and `gps_frame`.
+        ReLIC, section on ExtObjNav, and its release; they differ in `turn_deg`, `gps_frame` and the tilt of the camera;
+        the tilt is that of the release.
     """
 
     num_objects: tuple[int, int] = (20, 27)
@@ -56,7 +55,6 @@ class ExtObjNavConfig(HomesConfig):
     sensors: Sequence[str] | None = None
     image_size: tuple[int, int] | None = None
     turn_deg: float = 30.0
-    tilt_mode: str = "ladder"
     gps_frame: str = "trial"
     compass: bool = False
     fixed_goal_per_trial: bool = False
@@ -66,7 +64,7 @@ class ExtObjNavConfig(HomesConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, choices in (("obs_mode", OBS_MODES), ("tilt_mode", TILT_MODES), ("gps_frame", GPS_FRAMES)):
+        for name, choices in (("obs_mode", OBS_MODES), ("gps_frame", GPS_FRAMES)):
             if getattr(self, name) not in choices:
                 raise ValueError(f"unknown {name} {getattr(self, name)!r}; choose from {list(choices)}")
         for name, default in (("sensors", ("rgb",)), ("image_size", (256, 256))):
@@ -78,7 +76,7 @@ class ExtObjNavConfig(HomesConfig):
         if self.sensors is not None:
             sensors = self.sensors
             is_list = isinstance(sensors, (list, tuple))
-            if not is_list or not sensors or any(sensors.count(each) > 1 or each not in SENSORS for each in sensors):
+            if not is_list or not sensors or any(sensors.count(name) > 1 or name not in SENSORS for name in sensors):
                 raise ValueError(f"sensors must be a list of some of {list(SENSORS)}, each once, got {sensors!r}")
             object.__setattr__(self, "sensors", tuple(sensors))
         if self.image_size is not None:
@@ -88,12 +86,12 @@ class ExtObjNavConfig(HomesConfig):
             except ValueError as error:
                 raise ValueError(f"image_size: {error}") from None
             object.__setattr__(self, "image_size", (height, width))
-        given = range(len(YCB_CLASSES)) if self.categories is None else self.categories
-        if not isinstance(given, (list, tuple, range)) or not given:
-            raise ValueError(f"categories must be None or a list of at least one name or number, got {given!r}")
-        categories = sorted(category_number(value) for value in given)
+        listed = range(len(YCB_CLASSES)) if self.categories is None else self.categories
+        if not isinstance(listed, (list, tuple, range)) or not listed:
+            raise ValueError(f"categories must be None or a list of at least one name or number, got {listed!r}")
+        categories = sorted(category_number(value) for value in listed)
         if len(set(categories)) < len(categories):
-            raise ValueError(f"categories must have each category once, got {given!r}")
+            raise ValueError(f"categories must have each category once, got {listed!r}")
         object.__setattr__(self, "categories", tuple(categories))
         is_number = isinstance(self.turn_deg, (int, float, np.number)) and not isinstance(self.turn_deg, bool)
         if not is_number or not 0 < self.turn_deg <= 180:
@@ -107,7 +105,7 @@ class ExtObjNavConfig(HomesConfig):
 
     def home_check(self) -> HomeCheck:
         """Return the check of whether an object can be seen in a home."""
-        return LayoutCheck(self.num_objects, self.categories, self.tilt_mode)  # type: ignore[arg-type]
+        return LayoutCheck(self.num_objects, self.categories)  # type: ignore[arg-type]
 
 
 def category_number(value: object, argument: str = "categories") -> int:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
+from dataclasses import dataclass
 from functools import partial
 
 import gymnasium as gym
 import numpy as np
 
+from memenvs.caches import RecentlyUsed
 from memenvs.houses.classes import CLASSES, YCB_CLASSES
-from memenvs.houses.homes_config import check_start_pose, draw_start_pose
+from memenvs.houses.homes_config import Pose, check_start_pose, draw_start_pose
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.rendering.viewer import VIEW_SIDE, draw_house_map, draw_view_and_map, goal_overlay, house_map_pixels
 from memenvs.houses.simulator import PixelCounter
@@ -22,11 +23,11 @@ from memenvs.objectnav.robot import (
     FORWARD_DISTANCE,
     LEFT,
     RIGHT,
+    START_TILT_DEG,
     STOP,
     TILT_STEPS,
     WAIT,
     pitch_of,
-    start_tilt,
     tilt,
 )
 from memenvs.objectnav.symbolic import SYMBOLIC_CAMERA, SYMBOLIC_SIZE, encode_symbolic
@@ -44,6 +45,85 @@ NUM_LAYOUTS = 2**31
 #: Layouts to keep in memory beyond one for each environment.
 SPARE_LAYOUTS = 16
 _MAP_SCALE = 40.0  # pixels per metre
+_ONE_HOT = np.eye(len(YCB_CLASSES), dtype=np.float32)
+_START_PITCH = float(pitch_of(np.array(START_TILT_DEG)))
+
+
+@dataclass(eq=False)
+class ObjectNavState:
+    """State of N environments, but for the poses of the robots, which the simulator has.
+
+    Attributes:
+        trial_start: float64, (N, 3); start that is drawn for the first episode of the trial: x, y (m), heading (rad).
+        trial_goal: int64, (N,); goal of all episodes of the trial; -1 where each has its own.
+        start: float64, (N, 3); as `trial_start`, of the episode.
+        goal: int64, (N,); category.
+        goal_position: float64, (N, MAX_OBJECTS, 3); positions of the goal objects, m; unused rows are inf.
+        goal_instance: int64, (N, MAX_OBJECTS); their instance ids; unused entries are -1.
+        tilt: float64, (N,); see `memenvs.objectnav.robot.tilt`, degrees.
+        geodesic: float64, (N,); walking distance to the goal, m.
+        geodesic_start: float64, (N,); the same at the start.
+        path_length: float64, (N,); m.
+        collisions: int64, (N,); steps with a collision.
+        path_failures: int64, (N,); steps without a known walking distance.
+        success: bool, (N,); a stop has succeeded.
+        first_step: int64, (N,); step of the task at which the episode began.
+    """
+
+    trial_start: np.ndarray
+    trial_goal: np.ndarray
+    start: np.ndarray
+    goal: np.ndarray
+    goal_position: np.ndarray
+    goal_instance: np.ndarray
+    tilt: np.ndarray
+    geodesic: np.ndarray
+    geodesic_start: np.ndarray
+    path_length: np.ndarray
+    collisions: np.ndarray
+    path_failures: np.ndarray
+    success: np.ndarray
+    first_step: np.ndarray
+
+    @classmethod
+    def of(cls, num_envs: int) -> ObjectNavState:
+        """Make the state of environments that have not begun."""
+        number, count = partial(np.zeros, num_envs), partial(np.zeros, num_envs, np.int64)
+        return cls(
+            trial_start=np.zeros((num_envs, 3)),
+            trial_goal=count(),
+            start=np.zeros((num_envs, 3)),
+            goal=count(),
+            goal_position=np.full((num_envs, MAX_OBJECTS, 3), np.inf),
+            goal_instance=np.full((num_envs, MAX_OBJECTS), -1),
+            tilt=number(),
+            geodesic=number(),
+            geodesic_start=number(),
+            path_length=number(),
+            collisions=count(),
+            path_failures=count(),
+            success=np.zeros(num_envs, bool),
+            first_step=count(),
+        )
+
+    def begin(
+        self, i: int, start: Pose, goal: int, targets: tuple[np.ndarray, np.ndarray], distance: float, step: int
+    ) -> None:
+        """Begin an episode of environment `i`.
+
+        Args:
+            i: The environment.
+            start: x, y (m) and heading (rad) of the robot.
+            goal: Category.
+            targets: Positions and instance ids of its objects, as `Layout.targets` has them.
+            distance: Walking distance to the goal, m.
+            step: Step of the task.
+        """
+        self.start[i], self.goal[i], self.tilt[i] = start, goal, START_TILT_DEG
+        self.goal_position[i], self.goal_instance[i] = targets
+        self.geodesic[i] = self.geodesic_start[i] = distance
+        self.path_length[i], self.collisions[i], self.path_failures[i], self.success[i] = 0.0, 0, 0, False
+        self.first_step[i] = step
 
 
 class ExtObjNav(BatchTask):
@@ -137,7 +217,7 @@ class ExtObjNav(BatchTask):
             camera = Camera(height=config.image_size[0], width=config.image_size[1])
         self._sim = self._homes.world.make_simulator(num_envs, camera, threads=config.threads)
         self._counter = PixelCounter(self._homes.world.make_renderer)
-        self._layouts: OrderedDict[int, Layout] = OrderedDict()
+        self._layouts: RecentlyUsed[int, Layout] = RecentlyUsed(num_envs + SPARE_LAYOUTS)
         self._background = ThreadPool(1, "fields")
         self._layout: list[Layout | None] = [None] * num_envs
         turn = math.radians(config.turn_deg)
@@ -149,29 +229,12 @@ class ExtObjNav(BatchTask):
         if config.image_size is None:
             depth = np.zeros((num_envs, camera.height, camera.width, 1), np.float32)
             self._symbolic_images = np.zeros(depth.shape[:3], np.uint8), depth
-        self._start_tilt = start_tilt(config.tilt_mode)
-        self._start_pitch = float(pitch_of(config.tilt_mode, np.array(self._start_tilt)))
-        self._tilt = np.full(num_envs, self._start_tilt)
-        self._start = np.zeros((num_envs, 3))
-        self._trial_start = np.zeros((num_envs, 3))
-        self._goal = np.zeros(num_envs, np.int64)
-        self._goal_one_hot = np.zeros((num_envs, len(YCB_CLASSES)), np.float32)
-        self._trial_goal: list[int | None] = [None] * num_envs
-        # Goal objects of each environment; unused rows are inf and -1.
-        self._goal_position = np.full((num_envs, MAX_OBJECTS, 3), np.inf)
-        self._goal_instance = np.full((num_envs, MAX_OBJECTS), -1, np.int64)
-        self._geodesic = np.zeros(num_envs)
-        self._geodesic_start = np.zeros(num_envs)
-        self._path_length = np.zeros(num_envs)
-        self._collisions = np.zeros(num_envs, np.int64)
-        self._path_failures = np.zeros(num_envs, np.int64)
-        self._success = np.zeros(num_envs, bool)
+        self.state = ObjectNavState.of(num_envs)
         # Ring buffer of poses for `render`: those after step t are row t modulo the number of rows.
         self._trail = np.zeros((config.max_episode_steps + 1, num_envs, 3))
         self._steps = 0
-        self._first_step = np.zeros(num_envs, np.int64)  # step at which the episode began
         self._scene_id = np.full(num_envs, "", object)  # of any length
-        self._expert = Expert(num_envs, turn=turn, tilt_mode=config.tilt_mode)
+        self._expert = Expert(num_envs, turn=turn)
         if MAX_OBJECTS * len(goals) <= config.num_objects[0]:
             self._cached_layout(0)  # categories may all have too many objects to be goals: fail now, not at a reset
 
@@ -182,67 +245,53 @@ class ExtObjNav(BatchTask):
         self._scene_id[i] = loaded.house.name
         # Drawn even if not used, so that `fixed_goal_per_trial` changes no other draw.
         goal = int(loaded.goals[rng.integers(len(loaded.goals))])
-        self._trial_goal[i] = goal if self.config.fixed_goal_per_trial else None
-        self._trial_start[i] = draw_start_pose(loaded.navmap, rng)
+        self.state.trial_goal[i] = goal if self.config.fixed_goal_per_trial else -1
+        self.state.trial_start[i] = draw_start_pose(loaded.navmap, rng)
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Draw goal and start pose, and measure the geodesic distance between them."""
-        layout = self.layout(i)
+        layout, state = self.layout(i), self.state
         # Both are drawn even if an option or the trial fixes them, so that these change no other draw.
         goal = int(layout.goals[rng.integers(len(layout.goals))])
         start = draw_start_pose(layout.navmap, rng)
-        fixed_goal = self._trial_goal[i]
-        if fixed_goal is not None:
-            goal = fixed_goal
+        if state.trial_goal[i] >= 0:
+            goal = int(state.trial_goal[i])
         if self.config.gps_frame == "trial" and options.get("episode_index") == 0:
-            start = self._trial_start[i]  # there gps is 0, so that the first episode learns nothing from it
+            # There gps is 0, so that the first episode learns nothing from it.
+            start = tuple(state.trial_start[i].tolist())
         if options.get("goal") is not None:
             goal = self._check_goal(layout, options["goal"])
         if options.get("start") is not None:
             start = check_start_pose(layout.navmap, layout.house.name, options["start"])
-        self._goal[i] = goal
-        self._goal_one_hot[i] = 0.0
-        self._goal_one_hot[i, goal] = 1.0
-        positions, instances = layout.targets[goal]
-        self._goal_position[i] = positions
-        self._goal_instance[i] = instances
-        self._tilt[i] = self._start_tilt
-        self._start[i] = start
-        self._sim.place(i, start[:2], start[2], self._start_pitch)
+        self._sim.place(i, start[:2], start[2], _START_PITCH)
         distance = self._sim.set_goals(i, self._distance_field(layout, goal), layout.goal_points(goal))
-        self._geodesic[i] = distance
-        self._geodesic_start[i] = distance
-        self._path_length[i] = 0.0
-        self._collisions[i] = 0
-        self._path_failures[i] = 0
-        self._success[i] = False
+        state.begin(i, start, goal, layout.targets[goal], distance, self._steps)
         self._trail[self._steps % len(self._trail), i] = start
-        self._first_step[i] = self._steps
         self._expert.reset(i)
 
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Move, turn and tilt; reward progress and success."""
-        sim = self._sim
+        sim, state = self._sim, self.state
         actions = np.where(active, actions, WAIT)  # inactive robots stay as they are
         previous_position = sim.position.copy()
-        self._collisions += sim.forward(actions == FORWARD, FORWARD_DISTANCE)
-        self._path_length += np.hypot(*(sim.position - previous_position).T)
+        state.collisions += sim.forward(actions == FORWARD, FORWARD_DISTANCE)
+        state.path_length += np.hypot(*(sim.position - previous_position).T)
         sim.turn(self._turn_by_action[actions])
-        self._tilt = tilt(self.config.tilt_mode, self._tilt, TILT_STEPS[actions])
-        sim.pitch = pitch_of(self.config.tilt_mode, self._tilt)
+        state.tilt = tilt(state.tilt, TILT_STEPS[actions])
+        sim.pitch = pitch_of(state.tilt)
         self._steps += 1
         self._trail[self._steps % len(self._trail)] = sim.pose
         # Progress is rewarded. A failed path query counts as no progress.
         distance = sim.geodesic_distances()
-        is_known = np.isfinite(distance)
-        self._path_failures += active & ~is_known
-        distance = np.where(active & is_known, distance, self._geodesic)
-        reward = np.where(active, STEP_REWARD + (self._geodesic - distance), 0.0)
-        self._geodesic = distance
+        is_finite = np.isfinite(distance)
+        state.path_failures += active & ~is_finite
+        distance = np.where(active & is_finite, distance, state.geodesic)
+        reward = np.where(active, STEP_REWARD + (state.geodesic - distance), 0.0)
+        state.geodesic = distance
         stopped = actions == STOP
         if stopped.any():
             succeeded = self._is_at_goal(stopped)
-            self._success |= succeeded
+            state.success |= succeeded
             reward += SUCCESS_REWARD * succeeded
         return reward, stopped
 
@@ -254,7 +303,7 @@ class ExtObjNav(BatchTask):
             encode_symbolic(semantic, depth, env_mask, out["symbolic"])
         else:
             self._sim.render(env_mask, {name: out[name] for name in self.config.sensors or ()})
-        np.copyto(out["goal"], self._goal_one_hot, where=env_mask[:, None])
+        np.copyto(out["goal"], _ONE_HOT[self.state.goal], where=env_mask[:, None])
         np.copyto(out["gps"], self._gps(), where=env_mask[:, None], casting="same_kind")
         if self.config.compass:
             heading = self._sim.heading - self._frame()[:, 2]
@@ -263,36 +312,37 @@ class ExtObjNav(BatchTask):
 
     def info(self) -> dict[str, np.ndarray]:
         """Return the truth and metrics; see the class."""
-        shortest = self._geodesic_start
-        efficiency = shortest / np.maximum(np.maximum(shortest, self._path_length), 1e-5)
-        spl = self._success * efficiency
+        state = self.state
+        shortest = state.geodesic_start
+        efficiency = shortest / np.maximum(np.maximum(shortest, state.path_length), 1e-5)
+        spl = state.success * efficiency
         # An episode that starts at the goal has SPL 0, whatever the robot does; `spl_fixed` gives it its success.
-        started_at_goal = (shortest < 0.1) & (self._path_length < FORWARD_DISTANCE)
+        started_at_goal = (shortest < 0.1) & (state.path_length < FORWARD_DISTANCE)
         return {
             "pose": self._sim.pose.astype(np.float32),
             "place": self._sim.rooms,
             "scene_id": self._scene_id,
-            "goal": self._goal,
-            "goal_id": self._goal,
-            "start": self._start,
-            "geodesic": self._geodesic,
-            "success": self._success,
+            "goal": state.goal,
+            "goal_id": state.goal,
+            "start": state.start,
+            "geodesic": state.geodesic,
+            "success": state.success,
             "spl": spl,
-            "spl_fixed": np.where(started_at_goal, self._success, spl),
-            "soft_spl": np.maximum(0.0, 1.0 - self._geodesic / np.maximum(shortest, 1e-5)) * efficiency,
-            "path_length": self._path_length,
-            "collisions": self._collisions,
-            "path_failures": self._path_failures,
+            "spl_fixed": np.where(started_at_goal, state.success, spl),
+            "soft_spl": np.maximum(0.0, 1.0 - state.geodesic / np.maximum(shortest, 1e-5)) * efficiency,
+            "path_length": state.path_length,
+            "collisions": state.collisions,
+            "path_failures": state.path_failures,
         }
 
     def oracle_actions(self) -> np.ndarray:
         """Return stop where it would succeed, else the action of `memenvs.objectnav.expert`."""
-        sim = self._sim
+        sim, state = self._sim, self.state
         is_at_goal = self._is_at_goal(np.ones(self.num_envs, bool))
         actions = np.full(self.num_envs, STOP, np.int64)
         for i in np.flatnonzero(~is_at_goal).tolist():
             actions[i] = self._expert.approach(
-                i, self.layout(i), int(self._goal[i]), sim.position[i], float(sim.heading[i]), float(self._tilt[i])
+                i, self.layout(i), int(state.goal[i]), sim.position[i], float(sim.heading[i]), float(state.tilt[i])
             )
         return actions
 
@@ -304,7 +354,7 @@ class ExtObjNav(BatchTask):
         """
         view = np.zeros((self.num_envs, VIEW_SIDE, VIEW_SIDE, 3), np.uint8)
         self._sim.render(np.arange(self.num_envs) == i, {"rgb": view}, camera=Camera(height=VIEW_SIDE, width=VIEW_SIDE))
-        steps = np.arange(max(int(self._first_step[i]), self._steps + 1 - len(self._trail)), self._steps + 1)
+        steps = np.arange(max(int(self.state.first_step[i]), self._steps + 1 - len(self._trail)), self._steps + 1)
         path = self._trail[steps % len(self._trail), i]
         return draw_view_and_map(view[i], self.layout(i).house, path, goal_overlay(self._goal_points(i)))
 
@@ -379,12 +429,7 @@ class ExtObjNav(BatchTask):
 
     def _cached_layout(self, number: int) -> Layout:
         """Make a layout, or return it from the cache."""
-        if number not in self._layouts:
-            self._layouts[number] = self._homes.load(number, partial(self._make_layout, number))
-            if len(self._layouts) > self.num_envs + SPARE_LAYOUTS:
-                self._layouts.popitem(last=False)
-        self._layouts.move_to_end(number)
-        return self._layouts[number]
+        return self._layouts.get(number, lambda: self._homes.load(number, partial(self._make_layout, number)))
 
     def _make_layout(self, number: int, home_index: int) -> Layout:
         """Make a layout in a home; see `make_layout`."""
@@ -393,7 +438,6 @@ class ExtObjNav(BatchTask):
             number,
             count_range=self.config.num_objects,
             categories=self.config.categories,  # type: ignore[arg-type]
-            tilt_mode=self.config.tilt_mode,
             counter=self._counter,
             home_index=home_index,
         )
@@ -411,7 +455,7 @@ class ExtObjNav(BatchTask):
         """Return where a stop would succeed, bool, (N,); False outside `env_mask`."""
         is_at_goal = np.zeros(self.num_envs, bool)
         rows = np.flatnonzero(env_mask)
-        near = self._sim.may_be_visible(rows, self._goal_position[rows], SUCCESS_DISTANCE)  # (R, MAX_OBJECTS)
+        near = self._sim.may_be_visible(rows, self.state.goal_position[rows], SUCCESS_DISTANCE)  # (R, MAX_OBJECTS)
         if not near.any():
             return is_at_goal
         # Rendering is slow: only robots with a goal object near enough count its pixels.
@@ -420,19 +464,19 @@ class ExtObjNav(BatchTask):
         near = near[has_near_goal]
         render_mask = np.zeros(self.num_envs, bool)
         render_mask[rows] = True
-        pixels = self._sim.count_pixels(render_mask, self._goal_instance)  # (N, MAX_OBJECTS)
+        pixels = self._sim.count_pixels(render_mask, self.state.goal_instance)  # (N, MAX_OBJECTS)
         is_at_goal[rows] = (near & (pixels[rows] >= MIN_PIXELS)).any(1)
         return is_at_goal
 
     def _goal_points(self, i: int) -> np.ndarray:
         """Return the (x, y) of the goal objects of environment `i`, m; float64, (G, 2)."""
-        return self._goal_position[i, self._goal_instance[i] >= 0, :2]
+        return self.state.goal_position[i, self.state.goal_instance[i] >= 0, :2]
 
     def _frame(self) -> np.ndarray:
         """Return the poses from which positions and headings are observed, float64, (N, 3)."""
         if self.config.gps_frame == "layout":
             return np.zeros((self.num_envs, 3))
-        return self._trial_start if self.config.gps_frame == "trial" else self._start
+        return self.state.trial_start
 
     def _gps(self) -> np.ndarray:
         """Return the observed positions in the frame `gps_frame`, m; float64, (N, 2)."""

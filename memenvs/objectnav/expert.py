@@ -24,16 +24,14 @@ class Expert:
     Args:
         num_envs: N.
         turn: One turn, rad.
-        tilt_mode: One of `memenvs.objectnav.robot.TILT_MODES`.
 
     Source:
         ReLIC's shortest-path expert with three corrections: it faces the object that it went to, keeps that object
         until it stops, and uses the actual angle of a turn.
     """
 
-    def __init__(self, num_envs: int, *, turn: float, tilt_mode: str) -> None:
+    def __init__(self, num_envs: int, *, turn: float) -> None:
         self._turn = turn
-        self._tilt_mode = tilt_mode
         # Object to whose known view cell the robot goes; -1 while it goes to any viewpoint.
         self._target = np.full(num_envs, -1, np.int64)
 
@@ -68,8 +66,8 @@ class Expert:
             return LEFT if error > 0 else RIGHT
         # ... tilt the camera to it, ...
         distance = max(math.dist((x, y), position) - CAMERA_AHEAD, 0.05)
-        states = tilt(self._tilt_mode, np.full(3, tilt_state), np.array([0, 1, -1]))
-        errors = np.abs(pitch_of(self._tilt_mode, states) - math.atan2(z - CAMERA_HEIGHT, distance))
+        states = tilt(np.full(3, tilt_state), np.array([0, 1, -1]))
+        errors = np.abs(pitch_of(states) - math.atan2(z - CAMERA_HEIGHT, distance))
         best = int(errors.argmin())  # of equal ones the first, which is to stay
         if best != 0:
             return UP if best == 1 else DOWN

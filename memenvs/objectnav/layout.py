@@ -13,7 +13,7 @@ from memenvs.houses.house import House, PlacedObject
 from memenvs.houses.rendering.interface import HomeScene
 from memenvs.houses.simulator import PixelCounter, head_camera_poses
 from memenvs.houses.worlds import Home, HouseWorld
-from memenvs.objectnav.robot import pitch_of, start_tilt, tilt
+from memenvs.objectnav.robot import START_TILT_DEG, pitch_of, tilt
 
 #: Success test: an object is visible with at least this number of pixels in the 256 x 256 image.
 MIN_PIXELS = 10
@@ -69,9 +69,9 @@ class Layout:
         self.house = house
         self.navmap = home.navmap
         self.scene = home.make_scene(house)
-        self.category = np.array([each.category for each in objects], np.int64)
-        self.position = np.array([each.position for each in objects], np.float64).reshape(-1, 3)
-        self.instance = np.array([each.instance for each in objects], np.int64)
+        self.category = np.array([placed.category for placed in objects], np.int64)
+        self.position = np.array([placed.position for placed in objects], np.float64).reshape(-1, 3)
+        self.instance = np.array([placed.instance for placed in objects], np.int64)
         self.viewpoints = viewpoints
         self.goals = goal_categories(self.category)
         self.targets = {int(goal): self._targets(goal) for goal in self.goals}
@@ -149,7 +149,6 @@ def make_layout(
     *,
     count_range: tuple[int, int],
     categories: tuple[int, ...],
-    tilt_mode: str,
     counter: PixelCounter,
     home_index: int | None = None,
 ) -> Layout:
@@ -162,7 +161,6 @@ def make_layout(
         number: Number of the layout, >= 0; seeds the placement.
         count_range: Fewest and most objects before invisible ones are removed.
         categories: Categories to place, indices into `YCB_CLASSES`.
-        tilt_mode: One of `memenvs.objectnav.robot.TILT_MODES`.
         counter: Counts the pixels of objects, for the success test.
         home_index: Number of the home in its world; None for `number` modulo the number of homes.
 
@@ -176,11 +174,11 @@ def make_layout(
     home_index = number % len(world) if home_index is None else home_index
     home = world.home(home_index)
     for house, placed in _placements(world, home, number, count_range, categories):
-        viewpoints = [home.find_viewpoints(house, each) for each in placed]
-        view_cells = _find_view_cells(home, home.make_scene(house), placed, viewpoints, tilt_mode, counter)
+        viewpoints = [home.find_viewpoints(house, item) for item in placed]
+        view_cells = _find_view_cells(home, home.make_scene(house), placed, viewpoints, counter)
         visible = np.flatnonzero(view_cells >= 0)
         objects = tuple(placed[k] for k in visible)
-        if len(goal_categories(np.array([each.category for each in objects], np.int64))):
+        if len(goal_categories(np.array([item.category for item in objects], np.int64))):
             removed = np.array([placed[k].instance for k in np.flatnonzero(view_cells < 0)], np.int64)
             house = house.without(removed)
             visible_from = tuple(viewpoints[k] for k in visible)
@@ -201,12 +199,10 @@ class LayoutCheck:
     Attributes:
         count_range: As in `make_layout`.
         categories: As in `make_layout`.
-        tilt_mode: As in `make_layout`.
     """
 
     count_range: tuple[int, int]
     categories: tuple[int, ...]
-    tilt_mode: str
 
     def __call__(self, world: HouseWorld, index: int) -> None:
         """Check home `index` of a world.
@@ -217,9 +213,9 @@ class LayoutCheck:
         home, counter = world.home(index), PixelCounter(world.make_renderer)
         for house, placed in _placements(world, home, index, self.count_range, self.categories):
             scene = home.make_scene(house)
-            for each in placed:
-                cells = home.find_viewpoints(house, each)
-                if _find_view_cells(home, scene, (each,), [cells], self.tilt_mode, counter)[0] >= 0:
+            for item in placed:
+                cells = home.find_viewpoints(house, item)
+                if _find_view_cells(home, scene, (item,), [cells], counter)[0] >= 0:
                     return
         raise ValueError(f"no visible object could be placed in house {home.house.name!r} in {MAX_ATTEMPTS} attempts")
 
@@ -238,15 +234,14 @@ def _find_view_cells(
     scene: HomeScene,
     placed: tuple[PlacedObject, ...],
     viewpoints: list[np.ndarray],
-    tilt_mode: str,
     counter: PixelCounter,
 ) -> np.ndarray:
     """Find for each object a viewpoint that passes the success test, int64 (M,); -1 where none does."""
     view_cells = np.full(len(placed), -1, np.int64)
     candidates = [
-        _candidate_cells(home, np.array(each.position), cells) for each, cells in zip(placed, viewpoints, strict=True)
+        _candidate_cells(home, np.array(item.position), cells) for item, cells in zip(placed, viewpoints, strict=True)
     ]
-    pitches = pitch_of(tilt_mode, _tilt_states(tilt_mode))
+    pitches = pitch_of(_tilt_states())
     # Each attempt tries the next candidate of all objects that have no view cell yet.
     for attempt in range(NUM_DIRECTIONS):
         remaining = [k for k in range(len(placed)) if view_cells[k] < 0 and attempt < len(candidates[k])]
@@ -278,16 +273,16 @@ def _candidate_cells(home: Home, target: np.ndarray, cells: np.ndarray) -> np.nd
     return cells[order[np.sort(first)]]
 
 
-def _tilt_states(mode: str) -> np.ndarray:
+def _tilt_states() -> np.ndarray:
     """All states of the tilt that an episode can reach by only tilting up or only down, float64, degrees.
 
     The ends of the range cut steps short, so tilting to and fro reaches more states. They lie between these, and the
     success test needs only one that shows the object.
     """
-    states = [np.array([start_tilt(mode)])]
+    states = [np.array([START_TILT_DEG])]
     for steps in (1, -1):
         state = states[0]
-        while tilt(mode, state, np.array([steps])) != state:
-            state = tilt(mode, state, np.array([steps]))
+        while tilt(state, np.array([steps])) != state:
+            state = tilt(state, np.array([steps]))
             states.append(state)
     return np.concatenate(states)

@@ -15,53 +15,33 @@ WAIT = 6
 TILT_STEPS = np.array([0, 0, 0, 0, 1, -1, 0])
 #: Length of a step forward, m.
 FORWARD_DISTANCE = 0.25
-TILT_MODES = ("ladder", "nominal")
-# Ladder: the camera points at a target on a circle of 1.25 m around the foot of the robot.
-# The state is the angle of the target from the vertical. The first target is 0.75 m ahead and 1.0 m up.
-LADDER_START_DEG = math.degrees(math.atan2(0.75, 1.0))
-LADDER_STEP_DEG = 30.0
-LADDER_RANGE_DEG = (20.0, 100.0)
-LADDER_RADIUS = 1.25
-# Nominal: the state is the pitch itself.
-NOMINAL_STEP_DEG = 30.0
-NOMINAL_RANGE_DEG = (-55.0, 10.0)
+# The camera points at a target on a circle of 1.25 m around the foot of the robot. The state of the tilt is the angle
+# of the target from the vertical. The first target is 0.75 m ahead and 1.0 m up.
+START_TILT_DEG = math.degrees(math.atan2(0.75, 1.0))
+TILT_STEP_DEG = 30.0
+TILT_RANGE_DEG = (20.0, 100.0)
+TARGET_RADIUS = 1.25
 
 
-def start_tilt(mode: str) -> float:
-    """State of the tilt at the start of an episode, degrees; its meaning depends on the mode."""
-    return LADDER_START_DEG if mode == "ladder" else math.degrees(ladder_pitch(np.array(LADDER_START_DEG)).item())
-
-
-def tilt(mode: str, state: np.ndarray, steps: np.ndarray) -> np.ndarray:
+def tilt(state: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """Move the tilt.
 
     Args:
-        mode: One of `TILT_MODES`.
-        state: float64, (N,); states, degrees.
+        state: float64, (N,); angles of the target from the vertical, degrees.
         steps: int, (N,); +1 for up, -1 for down, 0 for neither.
 
     Returns:
-        float64, (N,); states afterwards.
+        float64, (N,); angles afterwards.
     """
-    if mode == "ladder":
-        lowest, highest = LADDER_RANGE_DEG
-        moved = state - LADDER_STEP_DEG * steps
-    else:
-        lowest, highest = NOMINAL_RANGE_DEG
-        moved = state + NOMINAL_STEP_DEG * steps
-    return np.minimum(np.maximum(moved, lowest), highest)  # np.clip takes twice as long
+    lowest, highest = TILT_RANGE_DEG
+    return np.minimum(np.maximum(state - TILT_STEP_DEG * steps, lowest), highest)  # np.clip takes twice as long
 
 
-def pitch_of(mode: str, state: np.ndarray) -> np.ndarray:
-    """Pitch of the camera, float64 (N,), rad, positive up, for states of `tilt`."""
-    return ladder_pitch(state) if mode == "ladder" else np.radians(state)
-
-
-def ladder_pitch(angle_deg: np.ndarray) -> np.ndarray:
-    """Pitch (rad) from the camera to the target point at an angle (degrees) from the vertical.
+def pitch_of(state: np.ndarray) -> np.ndarray:
+    """Pitch of the camera, float64 (N,), rad, positive up, for states of `tilt`.
 
     Source:
         ReLIC release: target point (1.25 sin a, 1.25 cos a), camera at (0.25, 1.2), both (ahead, up) in m.
     """
-    angle = np.radians(angle_deg)
-    return np.arctan2(LADDER_RADIUS * np.cos(angle) - CAMERA_HEIGHT, LADDER_RADIUS * np.sin(angle) - CAMERA_AHEAD)
+    angle = np.radians(state)
+    return np.arctan2(TARGET_RADIUS * np.cos(angle) - CAMERA_HEIGHT, TARGET_RADIUS * np.sin(angle) - CAMERA_AHEAD)

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from memenvs.exploration import drive, own_map
-from memenvs.exploration.own_map import OwnMaps, PixelRays
+from memenvs.exploration.own_map import MapRule, OwnMaps, PixelRays
 from memenvs.houses.classes import YCB_CLASSES
 from memenvs.houses.simulator import CAMERA_AHEAD
 from memenvs.houses.ycb import object_footprint, object_height
@@ -137,7 +137,7 @@ class PresentFinder(Rule):
         return np.where(in_view > large, STOP, np.where(turns, LEFT, FORWARD)).astype(np.int64)
 
 
-class Finder(Rule):
+class Finder(MapRule):
     """Go back to where an object of the goal category was seen.
 
     Without any, it goes to floor that was not in view yet.
@@ -152,46 +152,30 @@ class Finder(Rule):
         RuleError: The settings leave out symbols or the compass.
     """
 
-    way = "ideal"
-    window = None
-
     def __init__(self, task: BatchTask) -> None:
         config = check_settings(task).config
+        super().__init__(task.num_envs, OwnMaps.empty(task.num_envs, *_RADII))
         self._turn = math.radians(config.turn_deg)
         self._num_headings = round(360.0 / config.turn_deg)
         self.bits = (10.0 + math.log2(self._num_headings)) * len(config.categories or YCB_CLASSES)
-        self._keeps_frame = config.gps_frame != "episode"
         self._lens = PixelRays(ray_slopes(), np.zeros(1), CAMERA_AHEAD)
         self._large, self._large_enough = stop_areas(_STOP_DISTANCE), stop_areas(_BLOCKED_DISTANCE)
         shape = task.num_envs, len(YCB_CLASSES), _NUM_SIGHTS
-        self._maps = OwnMaps.empty(task.num_envs, *_RADII)
-        # Steps since the first one, and what it was when the memory was emptied: older stamps are forgotten.
-        self._clock = np.zeros(task.num_envs, np.int64)
-        self._born = np.zeros(task.num_envs, np.int64)
-        self._poses = np.full((task.num_envs, 3), np.nan)  # the latest ones; NaN before the first of an episode
         self._sight = np.zeros((*shape, 3))  # poses from which objects of each category were seen largest
         self._sight_at = np.zeros(shape, np.int64)  # stamps
         self._area = np.zeros(shape)  # observed there; 0 for no sight
         self._nearest = np.zeros(task.num_envs, np.int64)  # sight to which the robot goes
         self._turned = np.zeros(task.num_envs, np.int64)  # steps since it is back and does not see the goal
         self._still = np.zeros(task.num_envs, np.int64)  # steps in the same place
-        self._needed = np.zeros(task.num_envs, np.int64)
 
     def forget(self, env_mask: np.ndarray) -> None:
-        """Begin a new map; see `Rule`."""
-        self._born[env_mask] = self._clock[env_mask]
+        """Begin a new map, without sights; see `Rule`."""
+        super().forget(env_mask)
         self._area[env_mask] = 0.0
-        self._poses[env_mask] = np.nan
-        self._maps.forget_bounds(env_mask)
 
     def begin_episode(self, env_mask: np.ndarray) -> None:
-        """Take note that the robot is elsewhere.
-
-        Positions of earlier episodes hold unless `gps_frame` is "episode".
-        """
+        """Take note that the robot is elsewhere; positions of earlier episodes hold."""
         self._poses[env_mask] = np.nan
-        if not self._keeps_frame:
-            self.forget(env_mask)
 
     def see(self, observation: Observation) -> None:
         """Draw what is observed on the map, and keep from where objects were seen; see `Rule`."""
@@ -234,7 +218,9 @@ class Finder(Rule):
         sights, is_large, is_back = self._sight_of(goal)
         arrival = np.where(is_large, _ARRIVAL, _ARRIVAL_SMALL)
         moves, self._needed = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
-        _choose(self._maps, self._born, self._poses, sights, arrival, self._turn, moves, self._needed)
+        targets, reach = sights[:, None, :2], arrival - 0.05
+        own_map.choose_goals(self._maps, self._born, self._poses, targets, reach, self._turn, moves, self._needed)
+        moves = np.maximum(moves, drive.FORWARD)  # also where it is shut in on its map
         self._needed = np.where(np.isfinite(sights[:, 0]), self._sight_at[rows, goal, self._nearest], self._needed)
         turn = wrap_angle(sights[:, 2] - self._poses[:, 2])
         to_heading = np.where(np.abs(turn) < self._turn / 2, FORWARD, np.where(turn > 0, LEFT, RIGHT))
@@ -247,10 +233,6 @@ class Finder(Rule):
         actions = np.where(self._still >= _STILL, np.where(_room(depth) > _SHORTEST, FORWARD, LEFT), actions)
         large = np.where(self._still < _BLOCKED_STEPS, self._large[goal], self._large_enough[goal])
         return np.where(in_view > large, STOP, actions)
-
-    def steps_back(self) -> np.ndarray:
-        """Return the age of the observation that the choice needed; see the class and `Rule`."""
-        return np.where(self._needed > 0, self._clock - self._needed, 0)
 
 
 class Wanderer(Finder):
@@ -308,34 +290,6 @@ def _see(
             own_map.stamp_disc(maps.blocked[i], x, y, contact, clock[i])
             own_map.stamp_disc(maps.solid[i], x, y, contact / 2, clock[i])
         own_map.stamp_view(maps.done[i], depth[i], lens, poses[i], view, clock[i])
-
-
-@njit(nogil=True, cache=True)
-def _choose(
-    maps: OwnMaps,
-    born: np.ndarray,
-    poses: np.ndarray,
-    sights: np.ndarray,
-    arrival: np.ndarray,
-    turn: float,
-    actions: np.ndarray,
-    needed: np.ndarray,
-) -> None:
-    """Choose the way to sights, poses (N, 3), NaN for none; without one, to the nearest cell that was not in view."""
-    none = np.zeros((0, 2))
-    for i in range(len(poses)):
-        action, length = -1, 0
-        done = maps.done[i]
-        if math.isfinite(sights[i, 0]):
-            target = sights[i : i + 1, :2]
-            action, length = own_map.action_to_goal(maps, i, born[i], poses[i], done, target, arrival[i] - 0.05, turn)
-        if action < 0:
-            action, length = own_map.action_to_goal(maps, i, born[i], poses[i], done, none, 0.0, turn)
-        if action < 0:  # all was in view: go where it has not been
-            done = maps.passed[i]
-            action, length = own_map.action_to_goal(maps, i, born[i], poses[i], done, none, 0.0, turn)
-        actions[i] = max(action, 0)
-        needed[i] = own_map.oldest_within(done, born[i], poses[i], length)
 
 
 @njit(nogil=True, cache=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import OrderedDict
 from typing import ClassVar
 
 import numpy as np
 
+from memenvs.caches import RecentlyUsed
 from memenvs.episode_keys import KEY_LIMIT, key_option
 from memenvs.houses.playable import PlayableHomes
 from memenvs.houses.rendering.viewer import (
@@ -36,7 +36,7 @@ class RecallHomes:
 
     def __init__(self, config: RecallConfig, task: str) -> None:
         self._homes: PlayableHomes = config.playable_homes(task)
-        self._kept: OrderedDict[int, RecallHome] = OrderedDict()  # least recently used first
+        self._kept: RecentlyUsed[int, RecallHome] = RecentlyUsed(HOME_CACHE_SIZE)
 
     def __len__(self) -> int:
         """Number of homes."""
@@ -59,20 +59,12 @@ class RecallHomes:
 
     def load(self, layout: int) -> RecallHome:
         """Return the home of a layout."""
-        if layout not in self._kept:
-            self._kept[layout] = self._homes.load(layout, self._make)
-            if len(self._kept) > HOME_CACHE_SIZE:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(layout)
-        return self._kept[layout]
+        return self._kept.get(layout, lambda: self._homes.load(layout, self._make))
 
     def _make(self, number: int) -> RecallHome:
         home = RecallHome(number, self._homes.world.home(number))
         home.scene  # noqa: B018  (raises where it cannot be drawn)
         return home
-
-    def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_kept": OrderedDict()}  # homes are loaded again when needed
 
 
 class Recall(BatchTask):

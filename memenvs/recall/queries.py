@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 
-from memenvs.query_task import SPLITS, QueryBatch, QueryTask, Split, rows_of
+from memenvs.query_task import SPLITS, PictureTask, QueryBatch, Split, rows_of
 from memenvs.recall.color_recall import COLOURS, ColorRecall
 from memenvs.recall.config import ColorRecallConfig, ViewRecallConfig
 from memenvs.recall.env import RecallHomes
@@ -23,7 +23,7 @@ POSITIONS: dict[Split, int] = {"train": 400, "validation": 100, "test": 200}
 """Positions of ViewRecall that are drawn for each split, 40 views each."""
 
 
-class ColorQueries(QueryTask):
+class ColorQueries(PictureTask):
     """A square in the first view of a tour, then the question for its colour.
 
     Args:
@@ -64,7 +64,7 @@ class ColorQueries(QueryTask):
         )
 
 
-class ViewQueries(QueryTask):
+class ViewQueries(PictureTask):
     """Views in many directions from one position, then the question for one between them.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from memenvs.query_task import QueryBatch, QueryTask, Split
+from memenvs.query_task import PictureTask, QueryBatch, Split
 from memenvs.retention import STRATEGIES
 from memenvs.room_ballet.ballet_task import BalletTask
 from memenvs.room_ballet.dances import DANCES
@@ -18,7 +18,7 @@ from memenvs.room_ballet.observer import ideal_observer, ideal_without_places
 from memenvs.room_ballet.tasks import make_ballet
 
 
-class BalletQueries(QueryTask):
+class BalletQueries(PictureTask):
     """Visits to rooms with dancers, then the question for a dance.
 
     A memory keeps or evicts visits. Regions are rooms.
@@ -80,7 +80,7 @@ class BalletQueries(QueryTask):
         )
 
     def descriptions(self, split: int, part: Literal["train", "held_out"]) -> Sequence[Sequence[str]]:
-        """Return descriptions of each strategy task; see `QueryTask.descriptions`."""
+        """Return descriptions of each strategy task; see `PictureTask.descriptions`."""
         return load_descriptions().select(split, part)
 
     def ideal(
@@ -92,7 +92,7 @@ class BalletQueries(QueryTask):
         uses_places: bool = True,
         uses_moves: bool = False,
     ) -> np.ndarray:
-        """Compute the expected accuracy; see `QueryTask.ideal`.
+        """Compute the expected accuracy; see `PictureTask.ideal`.
 
         The ideal observer knows the place of each visit. There is one exception: if it has all visits but no places,
         and the query is about the next or the opposite room, it infers places from the rules of the walk.

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from memenvs.checks import check_int
 from memenvs.verbalization.config import EpisodicQAConfig
-from memenvs.verbalization.dates import date_fields
 from memenvs.verbalization.episodes import History
-from memenvs.verbalization.key_frames import PARTS
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.sampler import QASampler, QuestionAnswer
-from memenvs.verbalization.language.tokenizer import ANSWER_TOKENS, END, QUERY_TOKENS, TOKENIZER, query_text
+from memenvs.verbalization.language.tokenizer import ANSWER_TOKENS, QUERY_TOKENS, TOKENIZER, query_text
 from memenvs.verbalization.language.tuples import FactActions, clauses_to_tuples, pad_tokens
-from memenvs.verbalization.language.wordings import KINDS
 from memenvs.verbalization.splits import Data, load_data
 
 #: Questions and histories that are kept once they were made.
@@ -39,7 +34,6 @@ class EncodedQuestion(NamedTuple):
         tuples: int16, (8, 10); the answer as tuples.
         facts: Actions that spell the tuples; the last one is 0, the end.
         tokens: int32, (128,); tokens of the answer's words.
-        reference: int16, (7,); date that its time names; 0 if it has none.
         num_facts: Number of facts of the answer.
     """
 
@@ -48,7 +42,6 @@ class EncodedQuestion(NamedTuple):
     tuples: np.ndarray
     facts: tuple[int, ...]
     tokens: np.ndarray
-    reference: np.ndarray
     num_facts: int
 
 
@@ -64,37 +57,6 @@ class FrameChunks(NamedTuple):
     rows: np.ndarray
     dates: np.ndarray
     stops: list[int]
-
-
-@dataclass(frozen=True)
-class DialogBatch:
-    """B histories with Q questions each; T is the largest number of key frames.
-
-    Attributes:
-        frames: Part of a key frame -> array, (B, T, ...); 0 behind the end of a history.
-        frame_mask: bool, (B, T); True where there is a key frame.
-        query: int32, (B, Q, 64).
-        tuples: int16, (B, Q, 8, 10).
-        tokens: int32, (B, Q, 128).
-        kind: int64, (B, Q); index into `KINDS`.
-        distance: int64, (B, Q); reference distance, 0 for none.
-        reference: int16, (B, Q, 7); date that the question's time names.
-        reference_mask: bool, (B, Q); False where it names none.
-        length: int64, (B,); episodes.
-        questions: Q questions for each history.
-    """
-
-    frames: dict[str, np.ndarray]
-    frame_mask: np.ndarray
-    query: np.ndarray
-    tuples: np.ndarray
-    tokens: np.ndarray
-    kind: np.ndarray
-    distance: np.ndarray
-    reference: np.ndarray
-    reference_mask: np.ndarray
-    length: np.ndarray
-    questions: tuple[tuple[EncodedQuestion, ...], ...]
 
 
 class Dialogs:
@@ -151,6 +113,13 @@ class Dialogs:
                 return (number + step) % len(self)
         raise ValueError(f"kinds: no history of the split {self.config.split!r} has a question of {self.config.kinds}")
 
+    @cached_property
+    def by_length(self) -> dict[int, np.ndarray]:
+        """Length, from 1 on -> numbers of the histories that have a question, int64."""
+        usable = [number for number in range(len(self)) if self.usable(number) == number]
+        lengths = np.array([len(self.history(number)) for number in usable])
+        return {length: np.array(usable)[lengths == length] for length in np.unique(lengths).tolist() if length}
+
     def prefix(self, number: int, episodes: int) -> History:
         """Return the first episodes of a history, with a question before the next one starts."""
         history = self.history(number)
@@ -175,9 +144,9 @@ class Dialogs:
             question: Number of the question, 0 ... `questions` - 1.
             after: Number of episodes after which it is put; None: after all.
         """
-        found = self._question(number, question, after) or self._question(number, 0, None)
-        assert found is not None, "usable histories have question 0"
-        return found
+        encoded = self._question(number, question, after) or self._question(number, 0, None)
+        assert encoded is not None, "usable histories have question 0"
+        return encoded
 
     def is_possible(self, number: int, question: int, after: int) -> bool:
         """Return True if a question can be put after some of the episodes."""
@@ -196,14 +165,12 @@ class Dialogs:
             words = TOKENIZER.encode(qa.answer.text)
             if facts is None or len(words) > ANSWER_TOKENS:
                 continue
-            reference = np.zeros(7, np.int16) if qa.reference is None else date_fields(np.array(qa.reference))
             return EncodedQuestion(
                 qa=qa,
                 query=pad_tokens(TOKENIZER.encode(query_text(qa.now, qa.question.text)), QUERY_TOKENS),
                 tuples=tuples,
                 facts=facts,
                 tokens=pad_tokens(words, ANSWER_TOKENS),
-                reference=reference,
                 num_facts=len(qa.answer.facts),
             )
         return None
@@ -229,65 +196,6 @@ class Dialogs:
             when[chunk, : stop - start] = dates[start:stop]
         return FrameChunks(index, when, stops)
 
-    def collate(self, histories: Sequence[int], questions: Sequence[Sequence[int]]) -> DialogBatch:
-        """Assemble a batch.
-
-        Args:
-            histories: Numbers of B histories, each one that `usable` returns.
-            questions: For each history the numbers of Q questions.
-
-        Raises:
-            ValueError: There is no history, or they have different numbers of questions.
-        """
-        if not histories or len(questions) != len(histories) or len({len(each) for each in questions}) != 1:
-            raise ValueError(
-                f"questions must be equally many for each of the histories, at least one, got "
-                f"{len(histories)} histories and {[len(each) for each in questions]} questions"
-            )
-        lives = [self.history(number) for number in histories]
-        found = tuple(
-            tuple(self.question(number, each) for each in row) for number, row in zip(histories, questions, strict=True)
-        )
-        counts = np.array([life.num_frames for life in lives])
-        longest = max(1, int(counts.max()))
-        mask = np.arange(longest) < counts[:, None]
-        frames: dict[str, np.ndarray] = {
-            part: np.zeros((len(lives), longest, *PARTS[part][0]), PARTS[part][1]) for part in self.config.parts
-        }
-        for b, life in enumerate(lives):
-            for part, values in self.data.frames.frames(life, self.config.parts).items():
-                frames[part][b, : len(values)] = values
-        return DialogBatch(
-            frames=frames,
-            frame_mask=mask,
-            query=np.array([[each.query for each in row] for row in found]),
-            tuples=np.array([[each.tuples for each in row] for row in found]),
-            tokens=np.array([[each.tokens for each in row] for row in found]),
-            kind=np.array([[KINDS.index(each.qa.kind) for each in row] for row in found]),
-            distance=np.array([[each.qa.distance or 0 for each in row] for row in found]),
-            reference=np.array([[each.reference for each in row] for row in found]),
-            reference_mask=np.array([[each.qa.reference is not None for each in row] for row in found]),
-            length=np.array([len(life) for life in lives]),
-            questions=found,
-        )
-
-    def sample_batch(self, rng: np.random.Generator, batch_size: int, questions: int) -> DialogBatch:
-        """Draw a batch: histories in equal shares of the lengths, different questions about each.
-
-        Args:
-            rng: Source of randomness.
-            batch_size: Number of histories (B).
-            questions: Number of questions about each (Q), at most the setting `questions`.
-
-        Raises:
-            ValueError: A number is out of range.
-        """
-        check_int("batch_size", batch_size)
-        check_int("questions", questions, 1, self.config.questions)
-        histories = [self.usable(int(number)) for number in rng.integers(len(self), size=batch_size)]
-        chosen = [rng.permutation(self.config.questions)[:questions].tolist() for _ in histories]
-        return self.collate(histories, chosen)
-
 
 def _with_blank(table: np.ndarray) -> np.ndarray:
     """Append an empty row, for steps without a key frame."""
@@ -298,9 +206,3 @@ def _with_blank(table: np.ndarray) -> np.ndarray:
 def load_dialogs(config: EpisodicQAConfig) -> Dialogs:
     """Generate the histories and questions of some settings; the last ones are kept."""
     return Dialogs(config)
-
-
-def tokens_to_text(tokens: np.ndarray) -> str:
-    """Read the words of a row of token numbers; int, (128,)."""
-    numbers = tokens.tolist()
-    return TOKENIZER.decode(numbers[: numbers.index(END)] if END in numbers else numbers)

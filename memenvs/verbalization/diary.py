@@ -81,7 +81,7 @@ def _frame_text(episode: Episode, row: int) -> str:
 
 
 def draw_timeline(
-    history: History, frames_seen: int | None = None, query: QuestionAnswer | None = None, given: str = ""
+    history: History, frames_seen: int | None = None, query: QuestionAnswer | None = None, answer: str = ""
 ) -> np.ndarray:
     """Draw a history, with a question and its answers below.
 
@@ -92,7 +92,7 @@ def draw_timeline(
         history: The history.
         frames_seen: Number of its key frames that were seen; later ones are pale. None for all.
         query: The question.
-        given: What the agent answers so far.
+        answer: What the agent answers so far.
 
     Returns:
         uint8, (480, 720, 3).
@@ -110,19 +110,19 @@ def draw_timeline(
         top = _MARGIN + number * row
         if number in meant:
             draw.rectangle((0, top, WIDTH, top + row - 1), _REFERENT)
-        shown = int(np.clip(seen, 0, len(episode.frames)))
+        num_seen = int(np.clip(seen, 0, len(episode.frames)))
         seen -= len(episode.frames)
-        until = int(episode.frames.time[shown - 1]) if shown else -1
+        until = int(episode.frames.time[num_seen - 1]) if num_seen else -1
         _draw_bar(draw, episode, top, row, until, (_GOALS - _BARS - 12) / longest)
         if top + row >= next_text:  # the next row with room for text
             next_text = top + row + _LEAST_ROW_FOR_TEXT
-            ink = _INK if shown else _FAINT
+            ink = _INK if num_seen else _FAINT
             middle = top + row / 2
             draw.text((_LEFT, middle), f"{as_datetime(start):%a %d %b %H:%M}", ink, font, anchor="lm")
             draw.text((_GOALS, middle), _shorten(_describe(episode), font, WIDTH - _GOALS - 8), ink, font, anchor="lm")
     if not len(history):
         draw.text((_LEFT, _MARGIN), "no episode", _FAINT, font)
-    _draw_texts(draw, history, query, given)
+    _draw_texts(draw, history, query, answer)
     x: float = WIDTH - _MARGIN
     for name, colour in (("failed", _FAILED), *reversed(_VERBS.items())):
         x -= font.getlength(name)
@@ -138,7 +138,7 @@ def _draw_bar(draw: ImageDraw.ImageDraw, episode: Episode, top: float, row: floa
     for action in episode.actions:
         colour = _FAILED if action.status == "failure" else _VERBS[action.verb]
         if action.end > until:
-            colour = tuple((2 * paper + each) // 3 for paper, each in zip(_PAPER, colour, strict=True))  # type: ignore[assignment]
+            colour = tuple((2 * paper + part) // 3 for paper, part in zip(_PAPER, colour, strict=True))  # type: ignore[assignment]
         left, right = _BARS + action.start * scale, _BARS + action.end * scale
         draw.rectangle((left, low, max(left + 1, right - 1), high), colour)
     if until >= 0 and until < episode.duration:
@@ -155,7 +155,7 @@ def _describe(episode: Episode) -> str:
     return ", ".join(texts)
 
 
-def _draw_texts(draw: ImageDraw.ImageDraw, history: History, query: QuestionAnswer | None, given: str) -> None:
+def _draw_texts(draw: ImageDraw.ImageDraw, history: History, query: QuestionAnswer | None, answer: str) -> None:
     font = ImageFont.load_default(12)
     top = HEIGHT - _TEXT_HEIGHT
     draw.line((0, top, WIDTH, top), _LINE, 1)
@@ -166,7 +166,7 @@ def _draw_texts(draw: ImageDraw.ImageDraw, history: History, query: QuestionAnsw
         ("asked", f"{as_datetime(query.now):%a %d %b %H:%M}"),  # word: ok
         ("question", query.question.text),
         ("gold", query.answer.text),
-        ("answer", given or "..."),
+        ("answer", answer or "..."),
     )
     y = top + 6
     for name, text in lines:

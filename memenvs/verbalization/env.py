@@ -12,7 +12,7 @@ import numpy as np
 from memenvs.checks import is_int
 from memenvs.task import BatchTask, Observation, Options
 from memenvs.verbalization.config import EpisodicQAConfig
-from memenvs.verbalization.dialogs import Dialogs, EncodedQuestion, FrameChunks, load_dialogs, tokens_to_text
+from memenvs.verbalization.dialogs import Dialogs, EncodedQuestion, FrameChunks, load_dialogs
 from memenvs.verbalization.diary import draw_timeline
 from memenvs.verbalization.key_frames import PARTS
 from memenvs.verbalization.language.facts import MAX_CLAUSES
@@ -222,8 +222,9 @@ class EpisodicQA(BatchTask):
         mean each episode about equally often. Supervised presets have `sampling="published"` and one to five episodes.
 
     Batches:
-        Supervised training reads the same histories and questions: `task.dialogs.sample_batch(rng, 32, 16)` has key
-        frames, questions and answers as arrays, and a rollout shows exactly these, bit for bit.
+        `make_query_task("memenvs/EpisodicQA-v0", {}).sample_batch(32, np.random.default_rng(0))` of
+        `memenvs.query_task` draws the same histories and questions, for supervised training; a rollout shows exactly
+        the key frames of its `frames()`, bit for bit.
 
     Source:
         Bärmann, "Episodic Memory Verbalization Using a Long-Term Compressive Memory", KIT, 2021, after Bärmann et al.,
@@ -235,6 +236,7 @@ class EpisodicQA(BatchTask):
     option_names = ("question",)
     config_type = EpisodicQAConfig
     observation_settings = ("modalities",)
+    query_task = "memenvs.verbalization.queries:DialogQueries"
 
     def __init__(self, num_envs: int, **kwargs: object) -> None:
         self.config = EpisodicQAConfig(**kwargs)  # type: ignore[arg-type]
@@ -337,7 +339,7 @@ class EpisodicQA(BatchTask):
 
         def score(log: Log | None) -> Score:
             if self.config.answer_mode == "tokens":
-                return score_answer(tokens_to_text(self.state.tokens[i]), qa, log)
+                return score_answer(TOKENIZER.decode(self.state.tokens[i].tolist()), qa, log)
             return score_clauses(tuples_to_clauses(qa.question, rows, qa.now), qa.answer.clauses, log)
 
         first = score(None)
@@ -398,12 +400,12 @@ class EpisodicQA(BatchTask):
     def render(self, i: int) -> np.ndarray:
         """Draw the history as a timeline, with what was seen so far, the question and the answers."""
         state, structured = self.state, self.config.answer_mode == "structured"
-        answers = state.phase[i] != STREAM
-        given = describe_tuples(state.tuples.rows[i]) if structured else tokens_to_text(state.tokens[i])
-        seen = state.frames[i, : state.chunk[i] + (not answers)]
+        is_answering = state.phase[i] != STREAM
+        answer = describe_tuples(state.tuples.rows[i]) if structured else TOKENIZER.decode(state.tokens[i].tolist())
+        seen = state.frames[i, : state.chunk[i] + (not is_answering)]
         return draw_timeline(
             self.dialogs.history(int(state.history[i])),
             frames_seen=int((seen != self.dialogs.blank).sum()),
-            query=state.present_question(i).qa if answers else None,
-            given=given if answers else "",
+            query=state.present_question(i).qa if is_answering else None,
+            answer=answer if is_answering else "",
         )

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
-from memenvs.verbalization.symbols import SYMBOLS, Goal, Verb
+from memenvs.verbalization.symbols import Goal, Verb
 
 ActionStatus = Literal["success", "failure"]
 TaskStatus = Literal["success", "abort", "failure"]
@@ -102,13 +102,6 @@ class Frames:
         return len(self.time)
 
 
-class Sighting(NamedTuple):
-    """An object that a key frame shows, and the second of the episode."""
-
-    time: int
-    object: str
-
-
 @dataclass(frozen=True, slots=True)
 class Episode:
     """Actions of the robot for one goal of its planner, and its key frames.
@@ -132,14 +125,6 @@ class Episode:
     duration: int
     frames: Frames
     number: int = -1
-
-    def sightings(self) -> list[Sighting]:
-        """List what the object slots of the key frames show, hands too, in the order of time."""
-        rows, slots = np.nonzero(self.frames.objects)
-        return [
-            Sighting(int(self.frames.time[row]), SYMBOLS[self.frames.objects[row, slot]])
-            for row, slot in zip(rows.tolist(), slots.tolist(), strict=True)
-        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,9 +94,9 @@ def generate_pool(config: HouseholdConfig, count: int, key: Sequence[int]) -> Ep
         record(config, executions[start : start + block], rngs[start : start + block])
         for start in range(0, len(executions), block)
     ]
-    first = np.cumsum(np.concatenate([[0], *(each.counts for each in recordings)])).astype(np.int64)
+    first = np.cumsum(np.concatenate([[0], *(recording.counts for recording in recordings)])).astype(np.int64)
     names = [field.name for field in fields(Frames)]
-    packed = Frames(*(np.concatenate([getattr(each.frames, name) for each in recordings]) for name in names))
+    packed = Frames(*(np.concatenate([getattr(recording.frames, name) for recording in recordings]) for name in names))
     episodes = []
     for number, execution in enumerate(executions):
         rows = slice(int(first[number]), int(first[number + 1]))
@@ -112,7 +112,7 @@ def generate_pool(config: HouseholdConfig, count: int, key: Sequence[int]) -> Ep
                 number=number,
             )
         )
-    view = np.concatenate([each.view for each in recordings])
+    view = np.concatenate([recording.view for recording in recordings])
     return EpisodePool(tuple(episodes), chain, packed, first, view, tuple(key))
 
 

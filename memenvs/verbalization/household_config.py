@@ -10,6 +10,8 @@ from memenvs.checks import check_fields, check_int, choices_for
 from memenvs.verbalization.symbols import LOCATIONS, OBJECTS, PICK_LOCATIONS, PLACE_LOCATIONS
 
 Preset = Literal["faithful", "debiased"]
+#: Seed of what is drawn once: how long each object takes, and the offsets of joints.
+HOUSE_SEED = 154
 #: Kinds of goals: number of objects that are moved, hands that grasp at the end.
 GOAL_KINDS = {
     "grasp": (0, 1),
@@ -44,20 +46,12 @@ class HouseholdConfig:
         empty_history: Probability that a history has no episode.
         failure_histories: Share of the histories of one and two episodes that are drawn with a failure; None: as they
             come.
-        house_seed: Seed of what is drawn once: how long each object takes.
-        grasp_seconds: Bounds of the time that grasping an object takes.
-        putdown_seconds: The same of putting it down.
-        slow_putdown_seconds: The same of the objects that take longer to put down.
-        slow_objects: Number of these objects.
-        move_seconds: Constant part of the duration of a move.
-        speed: Speed of the platform, m/s.
         duration_noise: Standard deviation of the logarithm of an action's duration.
         episode_speed: Bounds of the factor, log-uniform, by which all durations of an episode are multiplied.
-        gap_seconds: Seconds between the end of an action and the start of the next.
         key_frames: "windows": one key frame for each window of time, which an event closes early. "events": for events
             alone; an event is the start or the end of an action.
         window_seconds: Length of a window.
-        joint_offset: Standard deviation of a constant offset of the joint angles, drawn once from `house_seed`, rad.
+        joint_offset: Standard deviation of a constant offset of the joint angles, drawn once, rad.
         missed_detections: Probability that a visible object is not detected in a frame.
     """
 
@@ -83,16 +77,8 @@ class HouseholdConfig:
     incomplete: float = 0.0
     empty_history: float = 0.0
     failure_histories: float | None = None
-    house_seed: int = 154
-    grasp_seconds: tuple[float, float] = (20.0, 70.0)
-    putdown_seconds: tuple[float, float] = (50.0, 85.0)
-    slow_putdown_seconds: tuple[float, float] = (100.0, 130.0)
-    slow_objects: int = 2
-    move_seconds: float = 4.0
-    speed: float = 0.4
     duration_noise: float = 0.03
     episode_speed: tuple[float, float] = (1.0, 1.0)
-    gap_seconds: int = 1
     key_frames: Literal["windows", "events"] = "windows"
     window_seconds: int = 5
     joint_offset: float = 0.0
@@ -128,7 +114,7 @@ class HouseholdConfig:
             raise ValueError(f"failure must be three probabilities, got {self.failure!r}")
         if len(self.place_weights) != len(PLACE_LOCATIONS) or min(self.place_weights) <= 0:
             raise ValueError(f"place_weights must be {len(PLACE_LOCATIONS)} numbers > 0, got {self.place_weights!r}")
-        for name in ("chain_length", "window_seconds", "gap_seconds"):
+        for name in ("chain_length", "window_seconds"):
             check_int(name, getattr(self, name))
 
     @property
@@ -142,17 +128,17 @@ class HouseholdConfig:
         return tuple(name for name in PLACE_LOCATIONS if name in self.locations)
 
 
-def check_names(name: str, values: Sequence[object], known: Collection[str]) -> None:
+def check_names(name: str, values: Sequence[object], allowed: Collection[str]) -> None:
     """Check that a setting lists names of some kind, at least one and each once.
 
     Raises:
         ValueError: It does not.
     """
     for value in values:
-        if not isinstance(value, str) or value not in known:
-            raise ValueError(f"{name}: unknown {value!r}; {choices_for(value, known)}")
+        if not isinstance(value, str) or value not in allowed:
+            raise ValueError(f"{name}: unknown {value!r}; {choices_for(value, allowed)}")
     if not values or len(set(values)) < len(values):
-        raise ValueError(f"{name} must have at least one of {list(known)}, each once, got {values!r}")
+        raise ValueError(f"{name} must have at least one of {list(allowed)}, each once, got {values!r}")
 
 
 def check_preset(
@@ -176,7 +162,7 @@ def _as_tuples(value: Any) -> Any:
     """Replace lists by tuples, also within tuples; a dict by the tuple of its items."""
     if isinstance(value, dict):
         value = tuple(value.items())
-    return tuple(_as_tuples(each) for each in value) if isinstance(value, list | tuple) else value
+    return tuple(_as_tuples(item) for item in value) if isinstance(value, list | tuple) else value
 
 
 #: Settings of each preset that differ from the defaults.

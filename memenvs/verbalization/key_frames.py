@@ -19,10 +19,8 @@ from memenvs.verbalization.histories import EpisodePool
 from memenvs.verbalization.signals import LATENT_WIDTH, SUB_WIDTH
 from memenvs.verbalization.symbols import (
     ACTION_STATUSES,
-    HANDS,
-    LOCATIONS,
+    GOALS,
     NO_STATUS,
-    OBJECTS,
     PAD,
     SYMBOL_IDS,
     TASK_STATUSES,
@@ -51,13 +49,6 @@ COLUMNS = {
     "state": slice(20, 24),
 }
 ROW_WIDTH = 24
-_GOALS = {
-    goal.symbol: goal
-    for goal in (
-        *(Goal("objectAt", symbol, place) for symbol in OBJECTS for place in LOCATIONS),
-        *(Goal("grasped", symbol, hand) for symbol in OBJECTS for hand in HANDS),
-    )
-}
 
 
 class Scaling(NamedTuple):
@@ -109,19 +100,6 @@ class EncodedPool:
     def latents(self) -> np.ndarray:
         """Image latents of all key frames, float16, (T, 2048); computed at the first use."""
         return np.concatenate([self.pool.latents(number).astype(np.float16) for number in range(len(self.pool))])
-
-    def frames(self, history: History, parts: Sequence[str]) -> dict[str, np.ndarray]:
-        """Assemble the key frames of a history: part -> array, (T, ...).
-
-        Args:
-            history: T key frames of this pool.
-            parts: Parts of `PARTS`.
-        """
-        rows = self.rows(history)
-        return {
-            part: self.dates(history) if part == "dt" else self.array(part)[rows].astype(PARTS[part][1], copy=False)
-            for part in parts
-        }
 
     def array(self, part: str) -> np.ndarray:
         """Return a part of all key frames but "dt"; (T, ...)."""
@@ -204,7 +182,7 @@ def _read_episode(rows: np.ndarray, seconds: Sequence[int], symbols: Sequence[st
             reached.add((action.object, str(action.hand) if verb == "grasp" else action.location))
     end: TaskStatus = TASK_STATUSES[rows[-1, COLUMNS["state"]][0]]  # type: ignore[assignment]
     named = [symbols[number] for number in rows[-1, COLUMNS["goal"]].tolist() if number != PAD]
-    goals = [_GOALS[symbol] for symbol in named if symbol in _GOALS]
+    goals = [GOALS[symbol] for symbol in named if symbol in GOALS]
     goals += _likely_goals(actions, {goal.object for goal in goals})[: len(named) - len(goals)]
     objects = np.array([[SYMBOL_IDS[symbols[number]] for number in row] for row in rows[:, COLUMNS["objects"]]])
     none = np.zeros((len(rows), 0), np.int16)

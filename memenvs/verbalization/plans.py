@@ -5,15 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
 from memenvs.verbalization.episodes import Action, StartState, TaskStatus
-from memenvs.verbalization.household_config import GOAL_KINDS, HouseholdConfig
+from memenvs.verbalization.household_config import GOAL_KINDS, HOUSE_SEED, HouseholdConfig
 from memenvs.verbalization.symbols import AGENT, FAMILIES, HANDS, LOCATIONS, OBJECTS, PLACE_LOCATIONS, VERBS, Goal, Verb
 
 SLOTS = 4
+#: Bounds of the seconds that it takes to grasp an object, to put it down, and to put down one of the slow objects.
+GRASP_SECONDS, PUTDOWN_SECONDS, SLOW_PUTDOWN_SECONDS = (20.0, 70.0), (50.0, 85.0), (100.0, 130.0)
+SLOW_OBJECTS = 2
+#: Constant part of the duration of a move, s, and speed of the platform, m/s.
+MOVE_SECONDS, SPEED = 4.0, 0.4
+#: Seconds between the end of an action and the start of the next.
+GAP_SECONDS = 1
 _FAMILY = {symbol: number for number, family in enumerate(FAMILIES) for symbol in family}
 _OBJECT_NUMBER = {symbol: number for number, symbol in enumerate(OBJECTS)}
 _PLACE_NUMBER = {symbol: number for number, symbol in enumerate(PLACE_LOCATIONS)}
@@ -65,7 +72,7 @@ def draw_house(config: HouseholdConfig, need: int, rng: np.random.Generator) -> 
     chosen: list[str] = []
     for number in rng.permutation(len(config.objects)).tolist():
         symbol = config.objects[number]
-        same = sum(_FAMILY[each] == _FAMILY[symbol] for each in chosen)
+        same = sum(_FAMILY[other] == _FAMILY[symbol] for other in chosen)
         if len(chosen) < count and not (config.max_per_family and same >= config.max_per_family):
             chosen.append(symbol)
     spots = [(location, slot) for location in config.pick_locations for slot in range(SLOTS)]
@@ -188,14 +195,14 @@ class Execution:
     status: TaskStatus
 
 
-@lru_cache(maxsize=16)
-def base_seconds(config: HouseholdConfig) -> dict[tuple[str, str], float]:
-    """Draw how long each object takes, once for a house; (verb, object) -> seconds."""
-    rng = np.random.default_rng([config.house_seed, 1])
-    grasp = rng.uniform(*config.grasp_seconds, len(OBJECTS))
-    putdown = rng.uniform(*config.putdown_seconds, len(OBJECTS))
-    slow = rng.permutation(len(OBJECTS))[: config.slow_objects]
-    putdown[slow] = rng.uniform(*config.slow_putdown_seconds, len(slow))
+@cache
+def base_seconds() -> dict[tuple[str, str], float]:
+    """Draw how long each object takes, once for all houses; (verb, object) -> seconds."""
+    rng = np.random.default_rng([HOUSE_SEED, 1])
+    grasp = rng.uniform(*GRASP_SECONDS, len(OBJECTS))
+    putdown = rng.uniform(*PUTDOWN_SECONDS, len(OBJECTS))
+    slow = rng.permutation(len(OBJECTS))[:SLOW_OBJECTS]
+    putdown[slow] = rng.uniform(*SLOW_PUTDOWN_SECONDS, len(slow))
     seconds = {}
     for number, symbol in enumerate(OBJECTS):
         seconds["grasp", symbol] = float(grasp[number])
@@ -203,10 +210,10 @@ def base_seconds(config: HouseholdConfig) -> dict[tuple[str, str], float]:
     return seconds
 
 
-def move_seconds(config: HouseholdConfig, origin: str, target: str) -> float:
+def move_seconds(origin: str, target: str) -> float:
     """Compute the mean duration of a move between two locations, seconds."""
     a, b = LOCATIONS[origin], LOCATIONS[target]
-    return config.move_seconds + math.hypot(a.x - b.x, a.y - b.y) / 1000 / config.speed
+    return MOVE_SECONDS + math.hypot(a.x - b.x, a.y - b.y) / 1000 / SPEED
 
 
 def execute(
@@ -229,7 +236,7 @@ def execute(
         Actions up to the first that failed, and what they reached.
     """
     scene = house.scene()
-    base = base_seconds(config)
+    base = base_seconds()
     low, high = config.episode_speed
     factor = math.exp(rng.uniform(math.log(low), math.log(high)))
     noise = rng.normal(0.0, config.duration_noise, len(plan)).tolist()
@@ -241,13 +248,13 @@ def execute(
     reached: set[tuple[str, str]] = set()
     now = 0
     for k, (verb, arguments) in enumerate(plan[:last]):
-        mean = move_seconds(config, arguments[1], arguments[2]) if verb == "move" else base[verb, arguments[3]]
+        mean = move_seconds(arguments[1], arguments[2]) if verb == "move" else base[verb, arguments[3]]
         failed = draws[k][0] < config.failure[VERBS.index(verb)]
         if failed:
             mean *= 0.5 + 0.7 * draws[k][1]
         end = now + max(1, round(mean * factor * math.exp(noise[k])))
         actions.append(Action(verb, arguments, now, end, "failure" if failed else "success"))
-        now = end + config.gap_seconds
+        now = end + GAP_SECONDS
         if failed:
             status = "abort" if ending < config.abort_share else "failure"
             break

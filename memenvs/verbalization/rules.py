@@ -27,9 +27,9 @@ from memenvs.verbalization.language.parser import parse_question
 from memenvs.verbalization.language.questions import Question, Referent, Speaker, answer_clauses, plain_time, referents
 from memenvs.verbalization.language.sampler import answer_question
 from memenvs.verbalization.language.speech import make_answer
-from memenvs.verbalization.language.text_only import TextOnly
 from memenvs.verbalization.language.tokenizer import END, TOKENIZER
 from memenvs.verbalization.language.tuples import EMIT, NEXT, STOP, clauses_to_tuples
+from memenvs.verbalization.likeliest import TextOnly
 
 #: Questions of the training split from which the likeliest answers are learned, and most of them about one history.
 _TRAINING_QUESTIONS = 8000
@@ -97,8 +97,8 @@ class _Answerer(Rule):
 
     def _next_fact(self, rows: np.ndarray, prefix: np.ndarray, began_clause: bool) -> int:
         """Choose the action that adds the next fact of `rows` to `prefix`, int16 (8, 10) each."""
-        count, given = int(rows[:, EMIT].sum()), int(prefix[:, EMIT].sum())
-        clause = given if began_clause else max(0, given - 1)
+        count, spelled = int(rows[:, EMIT].sum()), int(prefix[:, EMIT].sum())
+        clause = spelled if began_clause else max(0, spelled - 1)
         if clause >= count:
             return STOP
         for slot, (value, before) in enumerate(zip(rows[clause].tolist(), prefix[clause].tolist(), strict=True)):
@@ -112,14 +112,14 @@ def _next_token(question: Question, clauses: tuple[Clause, ...], prefix: np.ndar
     if not clauses:
         return END
     tokens = TOKENIZER.encode(make_answer(question.kind, question.family, clauses, 0).text)
-    given = int(np.count_nonzero(prefix))
-    return tokens[given] if given < len(tokens) else END
+    spelled = int(np.count_nonzero(prefix))
+    return tokens[spelled] if spelled < len(tokens) else END
 
 
 class LikeliestAnswer(_Answerer):
     """The most frequent answer to the question in the training split.
 
-    It is the best answer without a memory. See `memenvs.verbalization.language.text_only`: it may copy names of
+    It is the best answer without a memory. See `memenvs.verbalization.likeliest`: it may copy names of
     the question and knows the kind of its time.
     """
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from memenvs.verbalization.episodes import Action, Frames
-from memenvs.verbalization.household_config import HouseholdConfig
+from memenvs.verbalization.household_config import HOUSE_SEED, HouseholdConfig
 from memenvs.verbalization.plans import Execution
 from memenvs.verbalization.symbols import (
     ACTION_STATUSES,
@@ -154,7 +154,7 @@ class _World:
         self.verb_ids = np.array([SYMBOL_IDS[action.verb] for action in actions])
         self.argument_ids = np.zeros((len(actions), 5), np.int64)
         for k, action in enumerate(actions):
-            self.argument_ids[k, : len(action.arguments)] = [SYMBOL_IDS[each] for each in action.arguments]
+            self.argument_ids[k, : len(action.arguments)] = [SYMBOL_IDS[symbol] for symbol in action.arguments]
         self.goal_ids = np.zeros((len(executions), 5), np.int16)
         for k, execution in enumerate(executions):
             self.goal_ids[k, : len(execution.goals)] = [SYMBOL_IDS[goal.symbol] for goal in execution.goals]
@@ -284,8 +284,8 @@ def _object_slots(
             hand, handled = hands[frame], objects[frame]
             chosen += [each for each in (handled, hand) if each not in chosen and (each == hand or each in seen)]
         if len(chosen) < 2:
-            known = [symbol for symbol in seen if symbol in reported and symbol not in chosen]
-            chosen += sorted(known, key=reported.__getitem__)
+            old = [symbol for symbol in seen if symbol in reported and symbol not in chosen]
+            chosen += sorted(old, key=reported.__getitem__)
         for slot, symbol in enumerate(chosen[:2]):
             slots[frame, slot] = symbol
             status[frame, slot] = updated if symbol in reported else new
@@ -320,7 +320,7 @@ def _joint_signals(
     states = np.arange(len(world.start)) + np.searchsorted(world.first_action, np.arange(len(world.start)), "right") - 1
     full = world.hands_full(np.arange(len(world.position)))
     lifts = np.stack([nominal["lift0"], nominal["lift1"]])
-    offset = np.random.default_rng([config.house_seed, 2]).normal(0.0, config.joint_offset, JOINTS)
+    offset = np.random.default_rng([HOUSE_SEED, 2]).normal(0.0, config.joint_offset, JOINTS)
     carry = nominal["rest"] + offset + full @ lifts
     before, after = carry[states], carry[states + 1]
     is_grasp, is_move = world.verb_ids == SYMBOL_IDS["grasp"], world.verb_ids == SYMBOL_IDS["move"]

@@ -146,20 +146,17 @@ def life_data(
     return Data(histories, encode_pool(pool, dictionary, scaling), dictionary, scaling)
 
 
-def split_config(config: HouseholdConfig, split: Split) -> HouseholdConfig:
-    """Return the settings by which the episodes of a split are generated."""
-    if split == "unseen_pairs":
-        return replace(config, pairs="unseen")
-    return replace(config, **SHIFT) if split == "shift" else config
-
-
 @lru_cache(maxsize=8)
 def _pool(config: HouseholdConfig, split: Split, size: SplitSize, data_seed: int) -> EpisodePool:
     count = size.episodes
     if config.continuous:
         houses = max(4, round(size.houses * _HOUSE / config.chain_length))
         count = houses * config.chain_length
-    return generate_pool(split_config(config, split), count, (data_seed, 1 + SPLITS.index(split)))
+    if split == "unseen_pairs":
+        config = replace(config, pairs="unseen")
+    elif split == "shift":
+        config = replace(config, **SHIFT)
+    return generate_pool(config, count, (data_seed, 1 + SPLITS.index(split)))
 
 
 @lru_cache(maxsize=8)

@@ -78,7 +78,6 @@ PLACE_LOCATIONS = tuple(name for name, location in LOCATIONS.items() if location
 #: Spoken name of each hand by its symbol.
 HANDS = {"handleft3a": "left hand", "handright3a": "right hand"}
 VERBS: tuple[Verb, ...] = ("move", "grasp", "putdown")
-PREDICATES: tuple[Predicate, ...] = ("objectAt", "grasped")
 AGENT = "Armar3"
 
 PAD, UNKNOWN = 0, 1
@@ -109,14 +108,16 @@ class Goal(NamedTuple):
         return f"{self.predicate}({first},{second})"
 
 
-def _all_symbols() -> tuple[str, ...]:
-    goals = [Goal("objectAt", each, place) for each in OBJECTS for place in LOCATIONS]
-    goals += [Goal("grasped", each, hand) for each in OBJECTS for hand in HANDS]
-    return ("<pad>", "<unk>", *VERBS, AGENT, *LOCATIONS, *HANDS, *OBJECTS, *(goal.symbol for goal in goals))
-
-
+#: Every predicate of a goal by its symbol.
+GOALS = {
+    goal.symbol: goal
+    for goal in (
+        *(Goal("objectAt", symbol, place) for symbol in OBJECTS for place in LOCATIONS),
+        *(Goal("grasped", symbol, hand) for symbol in OBJECTS for hand in HANDS),
+    )
+}
 #: Every symbol that the household can produce; key frames hold indices into it until a `Dictionary` numbers them anew.
-SYMBOLS = _all_symbols()
+SYMBOLS = ("<pad>", "<unk>", *VERBS, AGENT, *LOCATIONS, *HANDS, *OBJECTS, *GOALS)
 SYMBOL_IDS = {symbol: number for number, symbol in enumerate(SYMBOLS)}
 
 

@@ -11,16 +11,15 @@ from memenvs.vln.features.base import FEATURES
 from memenvs.vln.features.file_features import ENDINGS
 from memenvs.vln.tokenizers import TOKENIZERS
 from memenvs.vln.worlds.base import HISTORIES, SUPERVISIONS
-from memenvs.vln.worlds.make import WORLDS
 from memenvs.vln.worlds.procedural.rounds import LAPS
 from memenvs.vln.worlds.procedural.world import MAX_LEGS
 
+WORLDS = ("procedural", "mp3d")
 INVALID = ("error", "stop")
 TOO_LONG = ("cut", "error")
-#: Largest size of a feature, number of tokens of a text, and number of candidates: more would only fill the memory.
+#: Largest size of a feature and number of tokens of a text: more would only fill the memory.
 MAX_FEATURES = 16384
 MAX_TOKENS = 65536
-MAX_CANDIDATES = 256
 #: Published limit of decisions in R2R.
 STEPS_PER_LEG = 15
 _PROCEDURAL_LEGS = 3  # fewer need next to no memory
@@ -45,8 +44,6 @@ class VLNConfig(ABC):
             data folder).
         max_tokens: Length of the instruction with its separator; 2 to 65536; None for the default of the world.
         too_long: Longer texts are "cut" (R2R drops their end, CVDN their beginning) or an "error".
-        max_candidates: Largest number of neighbours of a viewpoint, 1 to 256; the action with this number is stop.
-            "mp3d" has at most 13.
         invalid: An action without a candidate is an "error", or counts as "stop".
         legs: Shortest paths that the text describes one after another, 1 to 3; None for 3 in "procedural" and 1 in
             "mp3d", which has no others. The end of each leg has to be visited, in order.
@@ -62,7 +59,6 @@ class VLNConfig(ABC):
     tokenizer: str = "words"
     max_tokens: int | None = None
     too_long: str = "cut"
-    max_candidates: int = 16
     invalid: str = "error"
     legs: int | None = None
     max_episode_steps: int | None = None
@@ -95,7 +91,6 @@ class VLNConfig(ABC):
             raise ValueError(f"panorama must be True or False, got {self.panorama!r}")
         check_int("feature_size", self.feature_size, at_most=MAX_FEATURES, or_none=True)
         check_int("max_tokens", self.max_tokens, 2, MAX_TOKENS, or_none=True)
-        check_int("max_candidates", self.max_candidates, at_most=MAX_CANDIDATES)
         check_int("max_episode_steps", self.max_episode_steps, at_most=MAX_STEPS, or_none=True)
         most = MAX_LEGS if self.world == "procedural" else 1
         if self.legs is not None and (not is_int(self.legs) or not 1 <= self.legs <= most):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from memenvs.data import find_vln_folder
 from memenvs.vln.config import CVDNConfig
 from memenvs.vln.env import GraphNavigation
 from memenvs.vln.worlds.base import GraphWorld
-from memenvs.vln.worlds.make import make_graph_world
+from memenvs.vln.worlds.mp3d import load_cvdn
+from memenvs.vln.worlds.procedural.dialogues import load_dialogues
+from memenvs.vln.worlds.procedural.errands import load_errands
 
 
 class CVDN(GraphNavigation):
@@ -63,15 +66,12 @@ class CVDN(GraphNavigation):
 
     def _make_world(self) -> GraphWorld:
         config = self.config
-        return make_graph_world(
-            config.world,
-            "cvdn",
-            split=config.split,
-            data_dir=config.data_dir,
-            supervision=config.supervision,
-            history=config.history,
-            legs=config.num_legs,
-        )
+        if config.world == "mp3d":
+            folder = find_vln_folder(config.data_dir)
+            return load_cvdn(folder, config.split, config.supervision, config.history)
+        if config.num_legs > 1:
+            return load_errands(config.split, config.history, config.num_legs)
+        return load_dialogues(config.split, config.supervision, config.history)
 
     def info(self) -> dict[str, np.ndarray]:
         """Truth; see the class."""

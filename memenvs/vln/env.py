@@ -14,8 +14,9 @@ from memenvs.data import find_vln_folder
 from memenvs.poses import wrap_angle
 from memenvs.task import BatchTask, Observation, Options
 from memenvs.vln.config import VLNConfig
-from memenvs.vln.features.base import ANGLE_SIZE, DEFAULT_SIZE, angle_features, view_angles
-from memenvs.vln.features.make import make_features
+from memenvs.vln.features.base import ANGLE_SIZE, DEFAULT_SIZE, Features, angle_features, view_angles
+from memenvs.vln.features.file_features import FileFeatures
+from memenvs.vln.features.synthetic import SyntheticFeatures
 from memenvs.vln.graph import COLUMNS, NUM_VIEWS, VIEW_STEP, Graphs, nearest_column
 from memenvs.vln.metrics import PathMetrics, ReferencePath
 from memenvs.vln.rewards import step_rewards
@@ -24,6 +25,8 @@ from memenvs.vln.viewer import draw_map, draw_text, map_pixels
 from memenvs.vln.worlds.base import GraphWorld, VLNEpisode
 from memenvs.vln.worlds.mp3d import find_file
 
+#: Candidates of each viewpoint; the action with this number is stop. Matterport3D has at most 13.
+MAX_CANDIDATES = 16
 #: BERT's vocabulary in the data folder, under any of these names, gzipped or not.
 _VOCABULARIES = ("bert_base_uncased_vocab.txt", "vocab.txt")
 _VOCABULARY_HELP = (
@@ -104,16 +107,16 @@ class GraphNavigation(BatchTask):
         assert self.config_type is not None
         self.config = config = self.config_type(**kwargs)
         self.world = self._make_world()
-        self.graphs = graphs = Graphs(self.world.graphs, config.max_candidates)
+        self.graphs = graphs = Graphs(self.world.graphs, MAX_CANDIDATES)
         self.tokenizer = self._make_tokenizer()
-        self._features = make_features(config.features, self.world, graphs, config.feature_size)
+        self._features = self._make_features()
         self._image_size = self._features.size if self._features is not None else config.feature_size or DEFAULT_SIZE
         self._max_tokens = self.world.max_tokens if config.max_tokens is None else config.max_tokens
         self.num_envs = num_envs
         self.num_layouts = self.world.num_episodes
         self.max_episode_steps = config.step_limit
-        self.stop = config.max_candidates
-        self.action_names = (*(f"candidate {k}" for k in range(config.max_candidates)), "stop")
+        self.stop = MAX_CANDIDATES
+        self.action_names = (*(f"candidate {k}" for k in range(MAX_CANDIDATES)), "stop")
         self.action_space = gym.spaces.Discrete(len(self.action_names))
         self.observation_space = self._make_space()
         self._view_angles = view_angles()
@@ -276,6 +279,15 @@ class GraphNavigation(BatchTask):
         """Convert positions to pixels of the map; see `BatchTask.map_pixels`."""
         return map_pixels(self.world.graphs[self._prepared[int(self._episode_number[i])].episode.house], poses)
 
+    def _make_features(self) -> Features | None:
+        """Make the image features that the settings choose; None for "none", whose image part is zero."""
+        features, size = self.config.features, self.config.feature_size
+        if features == "none":
+            return None
+        if features == "synthetic":
+            return SyntheticFeatures(self.world, self.graphs, DEFAULT_SIZE if size is None else size)
+        return FileFeatures(features, self.graphs, size)
+
     def _make_tokenizer(self) -> Tokenizer:
         if self.config.tokenizer == "words":
             return WordTokenizer(self.world.words)
@@ -337,8 +349,8 @@ class GraphNavigation(BatchTask):
             except ValueError as error:
                 raise ValueError(f"option 'instr_id': {error}") from None
         if len(set(chosen.values())) > 1:
-            shown = ", ".join(f"{name!r} {options[name]!r} (episode {found})" for name, found in chosen.items())
-            raise ValueError(f"options {shown} do not agree")
+            choices = ", ".join(f"{name!r} {options[name]!r} (episode {number})" for name, number in chosen.items())
+            raise ValueError(f"options {choices} do not agree")
         return next(iter(chosen.values()), None)
 
     def _check_actions(self, wrong: np.ndarray, actions: np.ndarray) -> None:

@@ -142,22 +142,6 @@ class Graph:
         """float64, (V, V); shortest path lengths, m; infinite between unconnected parts."""
         return _all_pairs(self.adjacency)
 
-    def shortest_path(self, start: int, goal: int) -> tuple[int, ...]:
-        """Shortest path as nodes, both ends included.
-
-        Raises:
-            ValueError: No path joins the two.
-        """
-        if not np.isfinite(self.distance[start, goal]):
-            raise ValueError(f"graph {self.name!r}: no path from {self.viewpoints[start]} to {self.viewpoints[goal]}")
-        path = [start]
-        while path[-1] != goal:
-            here = path[-1]
-            total = self.adjacency[here] + self.distance[:, goal]
-            total[here] = np.inf
-            path.append(argmin_first(total))
-        return tuple(path)
-
     @cached_property
     def candidates(self) -> Candidates:
         """Candidates of each node, in the order in which R2R agents list them.
@@ -186,11 +170,6 @@ class Graph:
         return candidates
 
 
-def argmin_first(values: np.ndarray) -> int:
-    """Return the index of the smallest value; among values equal up to rounding, the first."""
-    return int((values <= values.min() + 1e-9).argmax())
-
-
 def _all_pairs(lengths: np.ndarray) -> np.ndarray:
     """Shortest path lengths between all pairs of nodes (Floyd-Warshall)."""
     shortest = lengths.copy()
@@ -208,7 +187,7 @@ class Graphs:
 
     Args:
         graphs: The houses; at least one.
-        max_candidates: Largest number of neighbours of a viewpoint; None for no limit.
+        max_candidates: Candidates of each viewpoint; None for the largest number of neighbours.
 
     Attributes:
         offset: int64, (G + 1,).
@@ -230,8 +209,7 @@ class Graphs:
             widest = graphs[int(np.argmax(widths))]
             most = widest.viewpoints[int((widest.candidates.node >= 0).sum(1).argmax())]
             raise ValueError(
-                f"max_candidates must be at least {max(widths)}, the neighbours of {most} in {widest.name}, "
-                f"got {max_candidates}"
+                f"viewpoint {most} in {widest.name} must have at most {max_candidates} neighbours, got {max(widths)}"
             )
         self.offset = np.concatenate([[0], np.cumsum([len(graph) for graph in graphs])])
         self.position = np.concatenate([graph.position for graph in graphs])
@@ -258,7 +236,7 @@ class Graphs:
     @cached_property
     def viewpoints(self) -> np.ndarray:
         """object, (V,); ids."""
-        return np.array([each for graph in self.graphs for each in graph.viewpoints], object)
+        return np.array([viewpoint for graph in self.graphs for viewpoint in graph.viewpoints], object)
 
     def distance(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return shortest path lengths between nodes of the same house.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from memenvs.data import find_vln_folder
 from memenvs.vln.config import R2RConfig
 from memenvs.vln.env import GraphNavigation
 from memenvs.vln.worlds.base import GraphWorld
-from memenvs.vln.worlds.make import make_graph_world
+from memenvs.vln.worlds.mp3d import load_r2r
+from memenvs.vln.worlds.procedural.rounds import load_rounds
+from memenvs.vln.worlds.procedural.world import load_tours
 
 
 class R2R(GraphNavigation):
@@ -51,11 +54,6 @@ class R2R(GraphNavigation):
 
     def _make_world(self) -> GraphWorld:
         config = self.config
-        return make_graph_world(
-            config.world,
-            "r2r",
-            split=config.split,
-            data_dir=config.data_dir,
-            legs=config.num_legs,
-            laps=config.laps,
-        )
+        if config.world == "mp3d":
+            return load_r2r(find_vln_folder(config.data_dir), config.split)
+        return load_rounds(config.split, config.laps) if config.laps else load_tours(config.split, config.num_legs)

@@ -64,8 +64,8 @@ def score_paths(task: str, path: str | os.PathLike[str], world: GraphWorld) -> d
     key, metrics = TASKS[_task_name(task)]
     paths = read_paths(Path(path), world, key)
     episodes = [world.episode(number) for number in range(world.num_episodes)]
-    found = score(Graphs(world.graphs), episodes, paths)
-    return {name: float(np.mean(found[name])) for name in metrics}
+    scores = score(Graphs(world.graphs), episodes, paths)
+    return {name: float(np.mean(scores[name])) for name in metrics}
 
 
 def _task_name(task: str) -> str:

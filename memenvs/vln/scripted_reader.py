@@ -84,12 +84,12 @@ class TextReader(Rule):
 
     def views(self, observation: Observation) -> list[ReaderView]:
         """Views that the environments observe; equal observations give the same object."""
-        found = []
+        views = []
         for i, instruction in enumerate(observation["instruction"]):
             mask = observation["candidate_mask"][i, : self.stop]
             rows = observation["candidates"][i, : self.stop][mask > 0]
-            found.append(self._view(mask.tobytes(), rows[:, : self._size + 2].tobytes(), instruction.tobytes()))
-        return found
+            views.append(self._view(mask.tobytes(), rows[:, : self._size + 2].tobytes(), instruction.tobytes()))
+        return views
 
     def seek(self, view: ReaderView) -> int:
         """Go to a neighbour with the target, else straight on; stop where it is."""
@@ -131,12 +131,12 @@ class Reader(TextReader):
     def choose(self, observation: Observation) -> np.ndarray:
         """Choose the next actions; see `Rule`."""
         views = self.views(observation)
-        return np.array([self._follow(each) if each.clauses else self.seek(each) for each in views], np.int64)
+        return np.array([self._follow(view) if view.clauses else self.seek(view) for view in views], np.int64)
 
     def _follow(self, view: ReaderView) -> int:
         """Choose the neighbour that most likely comes next, or stop."""
         weights, clauses = view.weights, view.clauses
-        turns = np.array([turn_of(each) for each in view.angle.tolist()])
+        turns = np.array([turn_of(angle) for angle in view.angle.tolist()])
         is_straight = (turns == AHEAD) & (np.abs(view.angle) == np.abs(view.angle).min())
         best, chosen = belief_here(weights, clauses[-1].last), self.stop
         for k, clause in enumerate(clauses):

@@ -25,7 +25,7 @@ _LONGEST_WORD = 100  # characters; longer words are unknown to BERT
 def split_words(text: str) -> list[str]:
     """Split into lower-case words and punctuation marks, without accents; markers stay."""
     if not text.isascii():
-        text = "".join(each for each in unicodedata.normalize("NFD", text) if unicodedata.category(each) != "Mn")
+        text = "".join(mark for mark in unicodedata.normalize("NFD", text) if unicodedata.category(mark) != "Mn")
     spaced = text.replace("_", " _ ")  # a punctuation mark to BERT, though the regular expression's \w includes it
     return [word if word in MARKERS else word.lower() for word in _WORD.findall(spaced)]
 
@@ -82,7 +82,7 @@ class Tokenizer(ABC):
             pieces = pieces[: length - 1] if too_long == "cut_end" else pieces[len(pieces) - length + 1 :]
         unknown = self._ids[UNKNOWN]
         ids = np.zeros(length, np.int64)
-        ids[: len(pieces) + 1] = [self._ids.get(each, unknown) for each in (*pieces, SEPARATOR)]
+        ids[: len(pieces) + 1] = [self._ids.get(piece, unknown) for piece in (*pieces, SEPARATOR)]
         return ids
 
     def decode(self, ids: np.ndarray) -> str:

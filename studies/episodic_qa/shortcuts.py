@@ -1,6 +1,6 @@
 """Shortcuts of questions: right answers of a model without memory, by kind.
 
-It gives to each question the most frequent answer of its form; see `memenvs.verbalization.language.text_only`. The
+It gives to each question the most frequent answer of its form; see `memenvs.verbalization.likeliest`. The
 command prints a row for each kind, and fails if "debiased" gives more away than it promises, or "faithful" does not
 have the shortcuts of the thesis.
 
@@ -19,8 +19,8 @@ from memenvs.verbalization.household_config import household
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.presets import PRESETS, language
 from memenvs.verbalization.language.sampler import QASampler, QuestionAnswer
-from memenvs.verbalization.language.text_only import LEVELS, MajorityAnswers
 from memenvs.verbalization.language.wordings import KINDS, Kind
+from memenvs.verbalization.likeliest import LEVELS, MajorityAnswers
 from memenvs.verbalization.splits import TEST_LENGTHS
 
 #: Highest share of right answers in "debiased"; that of "how_often" holds for histories of 5 episodes and more.

@@ -129,26 +129,26 @@ def count_answers(run: RunDirectory, changes: dict[str, Any]) -> dict[str, Any]:
     run.config.use_threads()
     model = trained_model(run, changes).eval()
     assert isinstance(model, AnsweringModel)
-    arrays = load_arrays(model.config)
-    n_questions = arrays.slots.shape[1]
+    dialogs = model.task.dialogs("test")
+    arrays = load_arrays(dialogs)
+    n_questions = model.config.questions
     kinds = kinds_of(arrays.slots)
-    lengths = np.unique(arrays.length[arrays.length > 0])
+    lengths = list(dialogs.by_length)
     shape = (len(lengths), FOLDS, len(KINDS))
     correct, count = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     distance: list[dict[int, list[int]]] = [{} for _ in lengths]
     facts = np.zeros((len(lengths), 3), np.int64)
     categories = np.zeros((len(lengths), len(CATEGORIES)), np.int64)
-    for i, length in enumerate(lengths.tolist()):
-        histories = np.flatnonzero(arrays.length == length)
+    for i, histories in enumerate(dialogs.by_length.values()):
         for part in np.split(histories, range(HISTORIES, len(histories), HISTORIES)):
             batch = QuestionBatch(arrays, part, np.tile(np.arange(n_questions), (len(part), 1)))
-            for row, row_scores in zip(part.tolist(), model.score_answers(batch), strict=True):
-                fold = int(np.searchsorted(histories, row)) % FOLDS
-                for question, score in enumerate(row_scores):
-                    qa = arrays.dialogs.question(int(arrays.numbers[row]), question).qa
+            for history, scores_of_history in zip(part.tolist(), model.score_answers(batch), strict=True):
+                fold = int(np.searchsorted(histories, history)) % FOLDS
+                for question, score in enumerate(scores_of_history):
+                    qa = dialogs.question(history, question).qa
                     is_right = score.category == CORRECT
-                    correct[i, fold, kinds[row, question]] += is_right
-                    count[i, fold, kinds[row, question]] += 1
+                    correct[i, fold, kinds[history, question]] += is_right
+                    count[i, fold, kinds[history, question]] += 1
                     facts[i] += (score.correct, score.incorrect, score.expected)
                     categories[i, score.category - 1] += 1
                     if qa.distance is not None:
@@ -156,7 +156,7 @@ def count_answers(run: RunDirectory, changes: dict[str, Any]) -> dict[str, Any]:
                         pair[0] += is_right
                         pair[1] += 1
     return {
-        "lengths": lengths.tolist(),
+        "lengths": lengths,
         "correct": correct.tolist(),
         "questions": count.tolist(),
         "distance": [{str(back): pairs[back] for back in sorted(pairs)} for pairs in distance],

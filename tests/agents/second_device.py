@@ -72,8 +72,8 @@ def run(func: Any, args: Any, kwargs: dict[str, Any], waits: Counter[str] | None
     """Run an operation on the values, and wrap what is on the second device."""
     name = func.overloadpacket.__name__
     tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
-    there = [each for each in tensors if isinstance(each, DeviceTensor)]
-    here = [each for each in tensors if not isinstance(each, DeviceTensor) and each.dim() > 0]
+    there = [tensor for tensor in tensors if isinstance(tensor, DeviceTensor)]
+    here = [tensor for tensor in tensors if not isinstance(tensor, DeviceTensor) and tensor.dim() > 0]
     device = kwargs.get("device")
     device = None if device is None else torch.device(device)
     is_copy = name in ("_to_copy", "copy_")
@@ -149,8 +149,8 @@ def settle(optimizer: torch.optim.Optimizer, module: nn.Module) -> None:
     """Let an optimizer that was made before its module was moved train the new parameters."""
     made = [each for group in optimizer.param_groups for each in group["params"]]
     if not any(isinstance(each, DeviceTensor) for each in made):
-        parameters = [each for each in module.parameters() if each.requires_grad]
-        assert [each.shape for each in made] == [each.shape for each in parameters]
+        parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
+        assert [each.shape for each in made] == [parameter.shape for parameter in parameters]
         for group in optimizer.param_groups:
             group["params"][:] = [parameters.pop(0) for _ in group["params"]]
     for group in optimizer.param_groups:

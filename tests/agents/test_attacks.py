@@ -17,7 +17,6 @@ def test_the_recipe_has_a_window_and_no_other_memory() -> None:
     config = attack_config("Darkroom-Gap-v0", 16, steps=1000)
     kwargs = config.policy["memory_kwargs"]
     assert (config.policy["memory"], kwargs["capacity"], kwargs["time_index"]) == ("t-fifo", 16, "age")
-    assert kwargs.get("reset_on", "trial") == "trial"  # over the ends of episodes
     assert attack_config("Darkroom-Gap-v0", 1).policy == {"memory": "none"}
     assert config.learner.n_steps >= 2 * 40  # several episodes of 40 steps
     with pytest.raises(TypeError, match="attacks are trained for Discrete actions, got Box"):

@@ -259,8 +259,6 @@ def test_unknown_members_are_left_in_the_file(tmp_path: Path) -> None:
 def test_a_forged_replay_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "replay"
     for change, message in (
-        ({"action": 99}, r"'action' must be from 0 to 4, got 99 to 99"),
-        ({"reward": float("nan")}, "'reward' must be finite"),
         ({"lengths": -1}, "is of another replay"),
         ({"next": 12}, "is of another replay"),
     ):

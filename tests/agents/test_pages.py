@@ -201,4 +201,4 @@ def test_every_memory_and_algorithm_has_code(pages):
         blocks = [
             re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE) for text in pages[folder].values()
         ]
-        assert sum(len(each) for each in blocks) == len(pages[folder]) - 1  # the index has none
+        assert sum(len(block) for block in blocks) == len(pages[folder]) - 1  # the index has none

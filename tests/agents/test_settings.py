@@ -32,7 +32,6 @@ SMALL: dict[str, Any] = {
     "cell_dim": 4,
     "read_heads": 2,
     "capacity": 12,
-    "pose_dim": 4,
     "n_centres": 2,
     "memory_length": 3,
     "max_episode_steps": 8,
@@ -50,7 +49,7 @@ def inputs(steps: int) -> StepInputs:
 
 def use_memory(name: str, settings: dict[str, Any]) -> None:
     """Make a memory, act and learn with it."""
-    spec = {each.name for each in fields(memory_spec(name).config)}
+    spec = {field.name for field in fields(memory_spec(name).config)}
     memory = make_memory(name, 6, **{key: value for key, value in SMALL.items() if key in spec} | settings)
     with torch.no_grad():
         state = memory.initial_state(2, max_steps=4)
@@ -110,7 +109,7 @@ def test_sizes_beyond_the_largest_are_named() -> None:
         with pytest.raises(ValueError, match=f"{name} must be at most {largest}, got 1000000"):
             make_memory("gru", 6, **{name: 10**6})
     for config in (*NETWORKS, T5Sizes):
-        integers = [each.name for each in fields(config) if type(each.default) is int]
+        integers = [field.name for field in fields(config) if type(field.default) is int]
         sizes = [name for name in integers if not name.endswith("steps")]
         assert len(sizes) >= 5
         for name in sizes:

@@ -259,7 +259,9 @@ class Doubled:
         return spaces.Dict({**rest, "visual": spaces.Box(0, 20, (2,), np.float32)})
 
     def encode_observations(self, observations: list[dict[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
-        found = [{key: value for key, value in each.items() if key != "position"} for each in observations]
+        found = [
+            {key: value for key, value in observation.items() if key != "position"} for observation in observations
+        ]
         return [each | {"visual": 2 * of["position"]} for each, of in zip(found, observations, strict=True)]
 
 

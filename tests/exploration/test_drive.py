@@ -15,7 +15,6 @@ from memenvs.exploration.drive import (
     RIGHT,
     WHEEL_RADIUS,
     dead_reckon,
-    motion_std,
     noisy_motions,
 )
 from memenvs.houses.navigation.arcs import arc_end, is_arc_free
@@ -61,18 +60,15 @@ def test_estimates_of_a_batch():
 
 
 def test_noise_has_the_size_of_the_specification():
-    """Compare with the table of section 3.4, and with drawn motions."""
-    for seconds, distance_cm, degrees in ((1.0, 2.30, 7.02), (0.5, 1.15, 3.51), (0.25, 0.57, 1.76)):
-        distance_std, turn_std = motion_std(0.5, seconds)
-        assert (100 * distance_std, math.degrees(turn_std)) == pytest.approx((distance_cm, degrees), abs=0.006)
-        count = 100_000
-        for action in (FORWARD, LEFT, RIGHT):
-            motions, steps = np.zeros((count, 2)), np.arange(count) % 500
-            keys = draw_keys(np.random.default_rng(action), count)
-            noisy_motions(np.tile(COMMANDS[action], (count, 1)), WHEEL_RADIUS * 0.5 * seconds, keys, steps, motions)
-            assert motions.std(0) == pytest.approx([distance_std, turn_std], rel=0.01)  # 4 standard errors
-            assert motions.mean(0) == pytest.approx(COMMANDS[action], abs=5 * turn_std / math.sqrt(count))
-            assert abs(np.corrcoef(motions.T)[0, 1]) < 0.015
+    """Compare drawn motions with the table of section 3.4."""
+    distance_std, turn_std, count = 0.0230, math.radians(7.02), 100_000
+    for action in (FORWARD, LEFT, RIGHT):
+        motions, steps = np.zeros((count, 2)), np.arange(count) % 500
+        keys = draw_keys(np.random.default_rng(action), count)
+        noisy_motions(np.tile(COMMANDS[action], (count, 1)), WHEEL_RADIUS * 0.5, keys, steps, motions)
+        assert motions.std(0) == pytest.approx([distance_std, turn_std], rel=0.01)  # 4 standard errors
+        assert motions.mean(0) == pytest.approx(COMMANDS[action], abs=5 * turn_std / math.sqrt(count))
+        assert abs(np.corrcoef(motions.T)[0, 1]) < 0.015
 
 
 def test_without_noise_motions_are_as_commanded():

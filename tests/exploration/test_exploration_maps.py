@@ -75,10 +75,10 @@ def test_class_is_a_ring_until_it_is_found_and_then_a_disc():
         path.append(info["pose"])
         frames.append(env.render())
     assert 2 < len(path) < 15
-    without, found = (env.task.draw_map(0, np.array(each)) for each in (path[:-1], path))
+    without, reached = (env.task.draw_map(0, np.array(poses)) for poses in (path[:-1], path))
     assert pixel_at(env, without, 5.0, 2.0).min() > 230  # hollow
     assert is_colour(pixel_at(env, without, 5.16, 2.0), GOAL_COLOUR)
-    assert is_colour(pixel_at(env, found, 5.0, 2.0), GOAL_COLOUR)
+    assert is_colour(pixel_at(env, reached, 5.0, 2.0), GOAL_COLOUR)
     scale = 384 / 8.6  # of the plan beside the view: 8 m and a rim of 0.3 m
     row, column = round((384 - 4.6 * scale) / 2 + 2.3 * scale), round(384 + 5.3 * scale)
     for frame in frames[:-1]:
@@ -126,8 +126,8 @@ def test_counts_of_the_tasks_follow_from_the_path():
     rng = np.random.default_rng(0)
     paths, first = [info["pose"].copy()], np.full((2, 6), -1)
     for step in range(1, 121):
-        random, known = rng.integers(0, 3, 2), env.oracle_actions()
-        info = env.step(np.where(np.arange(2) == 0, random, known))[4]
+        random, planned = rng.integers(0, 3, 2), env.oracle_actions()
+        info = env.step(np.where(np.arange(2) == 0, random, planned))[4]
         paths.append(info["pose"].copy())
         first[info["found"] & (first < 0)] = step
     assert info["collisions"][0] > 3 and info["classes"][1] > 2

@@ -50,11 +50,11 @@ def test_costs_are_those_of_the_cheapest_paths():
         for robot in rng.choice(open_cells, 5):
             total = costs_to_go(costs, width, goals, int(robot))
             assert total[robot] == expected[robot]
-            known = total < UNREACHABLE
-            assert (total[known] >= expected[known]).all()
+            near = total < UNREACHABLE
+            assert (total[near] >= expected[near]).all()
             if count == 1:  # no other goal that may have been left out
-                assert (total[known] == expected[known]).all()
-                np.testing.assert_array_equal(known, expected <= expected[robot] + 150)
+                assert (total[near] == expected[near]).all()
+                np.testing.assert_array_equal(near, expected <= expected[robot] + 150)
 
 
 def test_cells_near_obstacles_cost_more():
@@ -121,15 +121,15 @@ def test_actions_equal_the_reference():
     """With and without a goal, in the open and in narrow places."""
     boxes = tuple(("box", (0.9 + 1.1 * k, 0.9 + 0.7 * (k % 3), 0.5), (0.15, 0.2, 0.5)) for k in range(6))
     task_home = TaskHome.of(0, ToyWorld((8.0, 3.0), boxes).home(0))
-    navmap, rng, found = task_home.navmap, np.random.default_rng(0), []
+    navmap, rng, actions = task_home.navmap, np.random.default_rng(0), []
     goals = np.zeros(navmap.free.size, bool)
     goals[navmap.cells(np.array([[7.0, 2.5]]))] = True
     for cell in rng.choice(np.flatnonzero(navmap.island.ravel() == 0), 150, replace=False):
         pose = np.array([*navmap.points(np.array([cell]))[0], rng.uniform(-7, 7)])
         for costs in (None, costs_to_go(task_home.costs, navmap.shape[1], goals, int(cell))):
-            found.append(best_action(navmap, pose, costs))
-            assert found[-1] == reference_action(navmap, pose, costs), (pose, costs is None)
-    assert min(np.bincount(found)) > 30
+            actions.append(best_action(navmap, pose, costs))
+            assert actions[-1] == reference_action(navmap, pose, costs), (pose, costs is None)
+    assert min(np.bincount(actions)) > 30
 
 
 def test_a_robot_without_a_free_step_turns_around():
@@ -156,11 +156,11 @@ def test_coverage_cells_that_count_by_hand():
     cell_of = task_home.coverage_cell.reshape(task_home.navmap.shape)
     points = task_home.navmap.points(np.arange(cell_of.size)).reshape(*cell_of.shape, 2)
     is_open = task_home.navmap.island.ravel() == 0
-    for (x, y), reached, found in zip(points.reshape(-1, 2), is_open, cell_of.ravel(), strict=True):
+    for (x, y), reached, counted_cell in zip(points.reshape(-1, 2), is_open, cell_of.ravel(), strict=True):
         column, row = int(x // 0.5), int(y // 0.5)
         is_inside = 0.05 < x % 0.5 < 0.45 and 0.05 < y % 0.5 < 0.45
         counts = 0 <= row < 64 and 0 <= column < 64 and expected[row, column]
-        assert found == (row * 64 + column if is_inside and counts and reached else -1), (x, y)
+        assert counted_cell == (row * 64 + column if is_inside and counts and reached else -1), (x, y)
 
 
 def test_cells_are_entered_by_the_robots_of_the_mask():
@@ -185,10 +185,10 @@ def test_in_a_corridor_too_narrow_for_slips_any_free_step_is_taken():
     costs = costs_to_go(task_home.costs, navmap.shape[1], goals, robot)
     for heading in (0.0, math.pi, 1.5, -1.5):
         pose = np.array([1.575, 0.275, heading])
-        for each in (None, costs):
-            assert best_action(navmap, pose, each) == reference_action(navmap, pose, each), heading
-    for heading, each in ((0.0, None), (math.pi, None), (0.0, costs)):
-        assert best_action(navmap, np.array([1.575, 0.275, heading]), each) == FORWARD
+        for totals in (None, costs):
+            assert best_action(navmap, pose, totals) == reference_action(navmap, pose, totals), heading
+    for heading, totals in ((0.0, None), (math.pi, None), (0.0, costs)):
+        assert best_action(navmap, np.array([1.575, 0.275, heading]), totals) == FORWARD
 
 
 def test_goals_beyond_the_window_are_left_out_until_no_other_is_near():

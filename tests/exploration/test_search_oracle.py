@@ -84,8 +84,8 @@ def test_the_oracle_of_an_episode_does_not_depend_on_those_before():
     env = TrialEnv(Search, modalities=["pose"])
     for layout in range(3):
         alone = TrialEnv(Search, modalities=["pose"])
-        for each in (env, alone):
-            each.reset(seed=0, options={"layout": layout})
+        for player in (env, alone):
+            player.reset(seed=0, options={"layout": layout})
         for _ in range(3):
             action = env.oracle_action()
             assert action == alone.oracle_action()

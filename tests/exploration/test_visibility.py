@@ -37,7 +37,7 @@ def grid(home: TaskHome, stride: int) -> list[int]:
 
 def reference_view_poses(scanner, home, label, centres) -> list[tuple[int, tuple[float, float]]]:
     """View poses that face the middle of an object."""
-    found = []
+    view_poses = []
     for x, y in centres:
         for cell in grid(home, 6):
             here = home.navmap.points(np.array([cell]))[0]
@@ -45,8 +45,8 @@ def reference_view_poses(scanner, home, label, centres) -> list[tuple[int, tuple
                 continue
             heading = math.atan2(y - here[1], x - here[0])
             if all(is_detected(scanner, home, *here, heading + offset, label) for offset in (0.0, 0.35, -0.35)):
-                found.append((cell, (x, y)))
-    return found
+                view_poses.append((cell, (x, y)))
+    return view_poses
 
 
 def test_view_poses_face_the_objects():
@@ -99,7 +99,7 @@ def test_one_cell_is_too_few(monkeypatch):
         scanner, chosen = VisibilityScanner(), home.navmap.points(np.array(cells[:count], int))
 
         def detects(position, heading, label, chosen=chosen):
-            return any((position == each).all() for each in chosen)
+            return any((position == point).all() for point in chosen)
 
         monkeypatch.setattr(scanner, "_is_detected", detects)
         assert scanner.can_be_found(home, SOFA) is (count == 2), count

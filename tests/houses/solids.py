@@ -56,21 +56,21 @@ def intersections(shapes: Shapes, rows: np.ndarray | None = None) -> list[tuple[
     cos, sin = abs(np.cos(shapes.yaw)), abs(np.sin(shapes.yaw))
     extent = np.stack([cos * half[:, 0] + sin * half[:, 1], sin * half[:, 0] + cos * half[:, 1], half[:, 2]], 1)
     low, high = shapes.centre - extent + DEEP / 2, shapes.centre + extent - DEEP / 2
-    found = []
+    pairs = []
     for i in range(len(shapes)) if rows is None else rows:
         near = ((low < high[i]) & (low[i] < high)).all(1) & (shapes.instance != shapes.instance[i])
         for j in np.flatnonzero(near):
             if (rows is None and j < i) or is_separated(corners(shapes, i), corners(shapes, j), DEEP):
                 continue
             if shapes.kind[i] == BOX and shapes.kind[j] == BOX:
-                found.append((int(i), int(j)))
+                pairs.append((int(i), int(j)))
                 continue
             from_, to = np.maximum(low[i], low[j]), np.minimum(high[i], high[j])
             steps = (np.arange(24) + 0.5) / 24
             grid = np.stack(np.meshgrid(*[from_[k] + steps * (to[k] - from_[k]) for k in range(3)]), -1).reshape(-1, 3)
             if (contains(shapes, i, grid, DEEP / 2) & contains(shapes, j, grid, DEEP / 2)).any():
-                found.append((int(i), int(j)))
-    return found
+                pairs.append((int(i), int(j)))
+    return pairs
 
 
 def reachable_parts(house: House, radius: float, cell: float = 0.04) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -116,7 +116,7 @@ def solid_at(house: House, x: np.ndarray, y: np.ndarray, below: float = 1.5, abo
         bool, (len(y), len(x)).
     """
     shapes = house.shapes
-    found = np.zeros((len(y), len(x)), bool)
+    is_solid = np.zeros((len(y), len(x)), bool)
     bottom, top = shapes.centre[:, 2] - shapes.half[:, 2], shapes.centre[:, 2] + shapes.half[:, 2]
     for i in np.flatnonzero((bottom < below) & (top > above)):
         half = shapes.half[i, :2]
@@ -127,8 +127,8 @@ def solid_at(house: House, x: np.ndarray, y: np.ndarray, below: float = 1.5, abo
         offset = np.stack(np.meshgrid(x[columns] - centre[0], y[rows] - centre[1]), 2)
         cos, sin = np.cos(shapes.yaw[i]), np.sin(shapes.yaw[i])
         local = np.abs(offset @ np.array([(cos, -sin), (sin, cos)])) / half
-        found[rows, columns] |= (local <= 1).all(2) if shapes.kind[i] == BOX else (local**2).sum(2) <= 1
-    return found
+        is_solid[rows, columns] |= (local <= 1).all(2) if shapes.kind[i] == BOX else (local**2).sum(2) <= 1
+    return is_solid
 
 
 def is_blocked(house: House, point: tuple[float, float], radius: float) -> bool:

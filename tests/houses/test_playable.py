@@ -76,9 +76,9 @@ def test_a_home_found_out_later_is_replaced_by_the_next_one(tmp_path, monkeypatc
         with pytest.warns(
             UserWarning, match="home . cannot be played in layout .*, where the next one takes its pl"
         ) as w:
-            found = scenes(env, order)
-        assert sorted(str(each.message)[:6] for each in w) == ["home 1", "home 2"]
-        assert dict(zip(order, found, strict=True)) == {0: "made-0", 1: "made-3", 2: "made-3", 3: "made-3", 4: "made-0"}
+            names = scenes(env, order)
+        assert sorted(str(warning.message)[:6] for warning in w) == ["home 1", "home 2"]
+        assert dict(zip(order, names, strict=True)) == {0: "made-0", 1: "made-3", 2: "made-3", 3: "made-3", 4: "made-0"}
     with pytest.raises(ValueError, match="2 of 4 homes"):  # which checks all homes
         TrialEnv(ExtObjNav, **settings(file, strict=True, **SYMBOLIC))
     monkeypatch.setattr(HouseWorld, "num_checked", 0)

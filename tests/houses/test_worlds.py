@@ -11,7 +11,6 @@ import pytest
 
 import memenvs  # noqa: F401  (registers the ids)
 from memenvs.data import PROCTHOR_FILE
-from memenvs.houses import house_world
 from memenvs.houses.house import House
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.procedural.generator import HouseConfig, procedural_house
@@ -150,18 +149,11 @@ class CountingWorld(HouseWorld):
         return procedural_house(index, HouseConfig(rooms=(2, 3), area=(24.0, 60.0)))
 
 
-def test_homes_are_made_once_and_forgotten_in_order(monkeypatch):
-    monkeypatch.setattr(house_world, "CACHED_HOMES", 2)
+def test_homes_are_made_once():
     world = CountingWorld()
     assert isinstance(world.home(0), Home)
     assert world.home(0) is world.home(0)
-    world.home(1)
-    world.home(0)
-    world.home(2)  # forgets 1
-    world.home(0)
-    assert world.made == 3
-    world.home(1)
-    assert world.made == 4
+    assert world.made == 1
     with pytest.raises(IndexError, match=r"home must be 0 \.\.\. 2, got 3"):
         world.home(3)
 

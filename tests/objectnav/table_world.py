@@ -48,7 +48,7 @@ class TableWorld(HouseWorld):
             parts.append(shapes)
             middle = (x, y, 0.7 + object_height(category) / 2)
             placed.append(PlacedObject(category, middle, 0.0, number, 0))
-        names = [f"{YCB_CLASSES[each.category]}|{each.instance}" for each in placed]
+        names = [f"{YCB_CLASSES[item.category]}|{item.instance}" for item in placed]
         return house.with_objects(Shapes.concatenate(parts), names), tuple(placed)
 
 

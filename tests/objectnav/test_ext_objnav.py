@@ -8,7 +8,7 @@ import memenvs  # noqa: F401  (registers the ids)
 from memenvs.core import TrialVectorEnv
 from memenvs.objectnav import env as objectnav_env
 from memenvs.objectnav.env import ExtObjNav
-from memenvs.objectnav.robot import DOWN, FORWARD, LEFT, RIGHT, STOP, UP, ladder_pitch, pitch_of, start_tilt, tilt
+from memenvs.objectnav.robot import DOWN, FORWARD, LEFT, RIGHT, START_TILT_DEG, STOP, UP, pitch_of, tilt
 from tests.objectnav.table_world import APPLE, BOWL, TableWorld, make_table_env, take_actions
 
 DATA = os.environ.get("MEMENVS_DATA")
@@ -137,23 +137,19 @@ def test_walls_deflect_and_are_counted():
     assert info["pose"][1] == pytest.approx(2.0 + 4 * 0.25 * math.sqrt(0.5), abs=1e-3)
 
 
-def test_ladder_has_the_published_pitches():
+def test_the_camera_has_the_published_pitches():
     angles = np.array([20, 36.87, 40, 50, 66.87, 70, 80, 96.87, 100])
     expected = [-8.1, -21.8, -23.7, -29.3, -38.2, -39.9, -45.1, -53.7, -55.3]
-    assert np.degrees(ladder_pitch(angles)).round(1).tolist() == expected
+    assert np.degrees(pitch_of(angles)).round(1).tolist() == expected
 
 
 def test_tilting_up_twice_down_four_times_and_up():
-    for mode, expected in (
-        ("ladder", [-8.1, -8.1, -29.3, -45.1, -55.3, -55.3, -39.9]),
-        ("nominal", [8.2, 10.0, -20.0, -50.0, -55.0, -55.0, -25.0]),
-    ):
-        state, pitches = np.array([start_tilt(mode)]), []
-        assert np.degrees(pitch_of(mode, state))[0] == pytest.approx(-21.8, abs=0.01)
-        for steps in (1, 1, -1, -1, -1, -1, 1):
-            state = tilt(mode, state, np.array([steps]))
-            pitches.append(np.degrees(pitch_of(mode, state))[0].round(1))
-        assert pitches == expected
+    state, pitches = np.array([START_TILT_DEG]), []
+    assert np.degrees(pitch_of(state))[0] == pytest.approx(-21.8, abs=0.01)
+    for steps in (1, 1, -1, -1, -1, -1, 1):
+        state = tilt(state, np.array([steps]))
+        pitches.append(np.degrees(pitch_of(state))[0].round(1))
+    assert pitches == [-8.1, -8.1, -29.3, -45.1, -55.3, -55.3, -39.9]
 
 
 def play_oracle(env: TrialVectorEnv, episodes: int) -> np.ndarray:
@@ -168,7 +164,7 @@ def play_oracle(env: TrialVectorEnv, episodes: int) -> np.ndarray:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kwargs", [{}, {"turn_deg": 14.3239}, {"tilt_mode": "nominal"}])
+@pytest.mark.parametrize("kwargs", [{}, {"turn_deg": 14.3239}])
 def test_the_oracle_succeeds_in_procedural_homes(kwargs):
     env = TrialVectorEnv(ExtObjNav, 4, obs_mode="symbolic", **kwargs)
     env.reset(seed=0)

@@ -7,12 +7,12 @@ import pytest
 
 from memenvs.houses.classes import FIRST_YCB_CLASS
 from memenvs.objectnav.expert import Expert
-from memenvs.objectnav.robot import DOWN, FORWARD, LEFT, RIGHT, STOP, UP, start_tilt
+from memenvs.objectnav.robot import DOWN, FORWARD, LEFT, RIGHT, START_TILT_DEG, STOP, UP
 from memenvs.objectnav.symbolic import encode_symbolic
 from tests.objectnav.table_world import APPLE, BOWL, TableWorld, make_table_env
 
 TURN = math.radians(30)
-LEVEL = start_tilt("ladder")  # 36.87 degrees, at which the camera points 21.8 degrees down
+LEVEL = START_TILT_DEG  # 36.87 degrees, at which the camera points 21.8 degrees down
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def layout():
 
 
 def act(layout, x, y, heading, tilt_state=LEVEL, *, turn=TURN, expert=None, category=APPLE):
-    expert = expert or Expert(1, turn=turn, tilt_mode="ladder")
+    expert = expert or Expert(1, turn=turn)
     return expert.approach(0, layout, category, np.array([x, y]), heading, tilt_state)
 
 
@@ -41,7 +41,7 @@ def test_far_away_it_drives_the_shortest_path(layout):
 def test_on_a_viewpoint_it_faces_the_object_to_half_a_turn(layout):
     x, y = 5.475, 2.075  # viewpoints lie at -0.125 + 0.1 k
     for turn in (TURN, math.radians(14.3239)):
-        expert = Expert(1, turn=turn, tilt_mode="ladder")
+        expert = Expert(1, turn=turn)
         for turns, action in ((0.52, LEFT), (-0.52, RIGHT), (1.5, LEFT), (-1.5, RIGHT), (2.5, LEFT), (-2.5, RIGHT)):
             assert act(layout, x, y, ahead(x, y) - turns * turn, expert=expert) == action, (turn, turns)
             assert expert._target[0] == -1  # it is not done with this viewpoint
@@ -65,7 +65,7 @@ def test_last_it_goes_to_the_cell_from_which_the_object_is_known_to_be_visible(l
     """And stops there, since nothing better is left to try."""
     cell = layout.navmap.points(layout._view_cells)[0]
     assert math.dist(cell, (6.7, 2.0)) == pytest.approx(1.0, abs=0.05)
-    expert = Expert(1, turn=TURN, tilt_mode="ladder")
+    expert = Expert(1, turn=TURN)
     x, y = 5.075, 2.075  # here the tilt is right at once
     field = layout.view_cell_distance_field(0)
     turns, gain = layout.navmap.steer(field, np.array([x, y]), ahead(x, y), TURN, 0.25)

@@ -7,7 +7,7 @@ import pytest
 import memenvs  # noqa: F401  (registers the ids)
 from memenvs.houses.classes import FIRST_YCB_CLASS
 from memenvs.objectnav.config import ExtObjNavConfig, category_number
-from memenvs.objectnav.robot import FORWARD, LEFT
+from memenvs.objectnav.robot import LEFT
 from memenvs.objectnav.symbolic import RAY_RANGE
 from tests.objectnav.table_world import APPLE, BOWL, MUG, TableWorld, make_table_env, take_actions
 
@@ -22,21 +22,13 @@ def test_fixed_goal_stays_over_the_trial():
 
 def test_compass_turns_with_the_robot():
     drawn = make_table_env().reset(seed=0)[1]["start"][2]
-    for frame, heading in (("trial", 0.5 - drawn), ("layout", 0.5), ("episode", 0.0)):
+    for frame, heading in (("trial", 0.5 - drawn), ("layout", 0.5)):
         env = make_table_env(compass=True, gps_frame=frame)
         observation, _ = env.reset(seed=0, options={"start": (1.0, 2.0, 0.5)})
         assert env.observation_space["compass"] == gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
         assert observation["compass"] == pytest.approx([math.cos(heading), math.sin(heading)])
         turned = heading + 2 * math.pi / 6
         assert take_actions(env, LEFT, LEFT)[0]["compass"] == pytest.approx([math.cos(turned), math.sin(turned)])
-
-
-def test_gps_from_the_start_of_the_episode():
-    env = make_table_env(gps_frame="episode")
-    observation, _ = env.reset(seed=0, options={"start": (2.0, 2.0, math.pi / 2)})
-    assert observation["gps"] == pytest.approx([0.0, 0.0])
-    assert env.step(FORWARD)[0]["gps"] == pytest.approx([0.25, 0.0])
-    assert take_actions(env, LEFT, LEFT, LEFT, FORWARD)[0]["gps"] == pytest.approx([0.25, 0.25])
 
 
 def test_gps_from_the_start_of_the_trial():
@@ -56,8 +48,8 @@ def test_gps_from_the_start_of_the_trial():
             assert abs(ahead) + abs(left) > 0
         alone, _ = env.reset(seed=0, options={"trial": trial, "episode_index": 2})
         assert alone["gps"].tolist() == observation["gps"].tolist()
-        given, _ = env.reset(seed=0, options={"trial": trial, "start": info["start"]})  # moves the robot alone
-        assert given["gps"].tolist() == observation["gps"].tolist()
+        moved, _ = env.reset(seed=0, options={"trial": trial, "start": info["start"]})  # moves the robot alone
+        assert moved["gps"].tolist() == observation["gps"].tolist()
     assert len(frames) == 3
 
 
@@ -99,7 +91,6 @@ def test_symbolic_numbers_are_those_of_the_image():
 def test_settings_are_checked():
     for kwargs, message in (
         ({"obs_mode": "words"}, r"unknown obs_mode 'words'; choose from \['rgb', 'symbolic'\]"),
-        ({"tilt_mode": "x"}, "unknown tilt_mode 'x'"),
         ({"gps_frame": "x"}, "unknown gps_frame 'x'"),
         (
             {"world": 5},

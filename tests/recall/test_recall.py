@@ -14,7 +14,6 @@ from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.worlds import Home, HouseWorld, make_house_world
 from memenvs.recall.color_recall import COLOURS, RGB, ColorRecall, draw_square
 from memenvs.recall.config import ColorRecallConfig, ViewRecallConfig
-from memenvs.recall.env import RecallHomes
 from memenvs.recall.homes import RecallHome
 from memenvs.recall.observer import stitch
 from memenvs.recall.pools import ColorPool, ViewPool
@@ -279,17 +278,6 @@ def test_pools_draw_from_all_that_they_have():
         assert np.bincount(numbers, minlength=count).min() > 0.5 * 300 / count
     assert len(np.unique(colors.square, axis=0)) > 100  # of 140
     assert len(np.unique(views.key)) == 300
-
-
-def test_homes_that_were_used_last_are_kept(monkeypatch):
-    monkeypatch.setattr("memenvs.recall.env.HOME_CACHE_SIZE", 2)
-    homes = RecallHomes(ViewRecallConfig(**VIEW), "ViewRecall")
-    first, second = homes.load(0), homes.load(1)
-    assert homes.load(0) is first
-    third = homes.load(2)  # in place of home 1
-    assert homes.load(0) is first
-    assert homes.load(2) is third
-    assert homes.load(1) is not second
 
 
 def test_stitched_views_by_hand():

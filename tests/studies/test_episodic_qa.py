@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from memenvs.agents.papers.emv.config import AnswererConfig
-from memenvs.agents.papers.emv.data import DialogArrays, load_arrays
 from memenvs.agents.papers.emv.experiment import HEAD_SETTINGS, MEMORY_SETTINGS
 from memenvs.agents.study import ROWS, Played, Rows, Study, find_studies, load_study, read_rows
 from memenvs.cli import main
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.language.score import Score
 from memenvs.verbalization.language.wordings import KINDS
+from memenvs.verbalization.queries import DialogQueries
 from tests.agents.papers.emv.small_runs import DATA
 
 FILE = find_studies()["episodic_qa"]
@@ -39,11 +39,6 @@ def tables(study: Study) -> ModuleType:
     return sys.modules[study.tables.__module__]
 
 
-@pytest.fixture(scope="module")
-def arrays() -> DialogArrays:
-    return load_arrays(EpisodicQAConfig(**DATA))
-
-
 def counts(right: int, of: int = 10, kind: int = 1) -> dict[str, Any]:
     """Right answers about histories of five, equally many in each fold, all of one kind."""
     count = np.zeros((1, FOLDS, len(KINDS)), int)
@@ -55,16 +50,15 @@ def row(method: str, seed: int, **evaluations: Any) -> dict[str, Any]:
     return {"task": TASK, "method": method, "seed": seed, "evaluations": evaluations}
 
 
-def test_answers_are_counted_by_length_fold_kind_and_distance(
-    own: ModuleType, arrays: DialogArrays, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answers_are_counted_by_length_fold_kind_and_distance(own: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the category "correct" counts as right; the histories of each length go to the folds in turn."""
 
     def score(history: int, question: int) -> Score:
         return Score(1 + (history + question) % 7, history % 3, question, 5)
 
     class Answers:
-        config = EpisodicQAConfig(**DATA)
+        config = EpisodicQAConfig(**DATA, split="test")
+        task = DialogQueries(config)
 
         def eval(self) -> Answers:
             return self
@@ -76,12 +70,14 @@ def test_answers_are_counted_by_length_fold_kind_and_distance(
     monkeypatch.setattr(own, "AnsweringModel", Answers)
     result = own.count_answers(SimpleNamespace(config=SimpleNamespace(use_threads=lambda: None)), {})
     assert result["lengths"] == [1, 2, 3, 5]
+    dialogs = Answers.task.dialogs("test")
+    lengths = np.array([len(dialogs.history(number)) for number in range(len(dialogs))])
     for i, length in enumerate(result["lengths"]):
         right, total = np.zeros((2, FOLDS, len(KINDS)), int)
         facts, categories, distance = np.zeros(3, int), np.zeros(7, int), {}
-        for place, history in enumerate(np.flatnonzero(arrays.length == length).tolist()):
+        for place, history in enumerate(np.flatnonzero(lengths == length).tolist()):
             for question in range(4):
-                qa = arrays.dialogs.question(int(arrays.numbers[history]), question).qa
+                qa = dialogs.question(history, question).qa
                 category, *numbers = score(history, question)
                 at = place % FOLDS, KINDS.index(qa.kind)
                 right[at] += category == 2

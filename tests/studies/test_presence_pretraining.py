@@ -38,9 +38,7 @@ def test_labels_of_rendered_images():
     alone = render_dataset(world, layouts[1:], 4, seed=5)
     assert all(np.array_equal(a, b[4:]) for a, b in zip(alone, data, strict=True))
     assert not np.array_equal(render_dataset(world, layouts[1:], 4, seed=6).images, alone.images)
-    layout = make_layout(
-        world, 41, count_range=(20, 27), categories=tuple(range(20)), tilt_mode="ladder", counter=PixelCounter()
-    )
+    layout = make_layout(world, 41, count_range=(20, 27), categories=tuple(range(20)), counter=PixelCounter())
     for k, pose in enumerate(_camera_poses(layout, 4, np.random.default_rng([5, 41]))):
         frame = render_frame(layout.scene, COUNTING_CAMERA, pose)
         means = frame.rgb.reshape(128, 2, 128, 2, 3).mean((1, 3))

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from memenvs.core import TrialVectorEnv
+from memenvs.query_task import make_query_task
 from memenvs.registry import TINY, find_environment
 from memenvs.verbalization.config import EpisodicQAConfig
-from memenvs.verbalization.dialogs import Dialogs, load_dialogs, tokens_to_text
+from memenvs.verbalization.dialogs import Dialogs, load_dialogs
 from memenvs.verbalization.diary import HEIGHT, WIDTH, draw_timeline
 from memenvs.verbalization.env import ANSWER, QUESTION, STREAM, EpisodicQA
 from memenvs.verbalization.language.facts import Clause
@@ -26,6 +27,7 @@ from memenvs.verbalization.language.tuples import (
     describe_tuples,
 )
 from memenvs.verbalization.language.wordings import FAMILIES, KINDS
+from memenvs.verbalization.queries import DialogBatch
 from memenvs.verbalization.symbols import LOCATIONS, OBJECTS
 from studies.episodic_qa.shortcuts import rates_of
 
@@ -72,26 +74,26 @@ def test_rollout_reassembles_the_supervised_batch():
         numbers_of_questions = [
             [(int(end["question"]) + k) % task.config.questions for k in range(count)] for end in ends
         ]
-        batch = task.dialogs.collate(numbers, numbers_of_questions)
-        for i, walk in enumerate(steps):
-            mask = np.concatenate([step["frame_mask"] for step in walk]) > 0
-            assert mask.sum() == batch.frame_mask[i].sum()
-            for part, values in batch.frames.items():
+        batch = DialogBatch(task.dialogs, np.array(numbers), np.array(numbers_of_questions))
+        frames, mask = batch.frames()
+        for i, (walk, questions) in enumerate(zip(steps, batch.encoded(), strict=True)):
+            is_frame = np.concatenate([step["frame_mask"] for step in walk]) > 0
+            assert is_frame.sum() == mask[i].sum()
+            for part, values in frames.items():
                 seen = np.concatenate([step[f"frame_{part}"] for step in walk])
-                assert seen.dtype == values.dtype and np.array_equal(seen[mask], values[i, batch.frame_mask[i]]), part
-                assert not seen[~mask].any() and not values[i, ~batch.frame_mask[i]].any()
-            queries = np.array([step["query"] for step in walk if step["phase"] == QUESTION])
+                assert np.array_equal(seen[is_frame], values[i, mask[i]]), part
+                assert not seen[~is_frame].any() and not values[i, ~mask[i]].any()
+            queries = [step["query"] for step in walk if step["phase"] == QUESTION]
             answers = [step["prefix"] for step in walk if step["phase"] == ANSWER]
-            last = count - 1  # the earlier ones are put after some of the episodes
             if task.config.put == "end":
-                assert np.array_equal(queries, batch.query[i])
-            assert np.array_equal(queries[last], batch.query[i, last])
-            gold = batch.tuples if task.config.answer_mode == "structured" else batch.tokens
-            assert np.array_equal(answers[-1], gold[i, last])
-            assert ends[i]["kind"] == KINDS[batch.kind[i, last]] and ends[i]["history_length"] == batch.length[i]
-            assert ends[i]["distance"] == batch.distance[i, last]
+                assert np.array_equal(queries, [question.query for question in questions])
+            last = questions[-1]  # the earlier ones may be put after some of the episodes
+            assert np.array_equal(queries[-1], last.query)
+            gold = last.tuples if task.config.answer_mode == "structured" else last.tokens
+            assert np.array_equal(answers[-1], gold)
+            assert ends[i]["kind"] == last.qa.kind and ends[i]["distance"] == (last.qa.distance or 0)
+            assert ends[i]["history_length"] == len(task.dialogs.history(numbers[i]))
             assert ends[i]["success"] and ends[i]["category"] == 2 and rewards[i] == count
-        assert batch.reference_mask.any() and (batch.reference[batch.reference_mask] != 0).any(1).all()
 
 
 def test_frames_are_gone_once_the_question_comes():
@@ -170,7 +172,7 @@ def test_rewards_by_hand():
 
 def test_more_than_what_was_expected_is_checked_against_the_history():
     env = make(kinds=("action",), preset="faithful", lengths=(2,))
-    found = Counter()
+    categories = Counter()
     for _ in range(2):
         qa = first_question(env, "action", lambda qa: qa.answer.clauses[0].outcome is None)
         gold = qa.answer.clauses
@@ -182,11 +184,11 @@ def test_more_than_what_was_expected_is_checked_against_the_history():
         true = [Clause("move", g.object, g.place) for g in goals if g.predicate == "objectAt"]
         extra = next((clause for clause in true if clause not in gold), None)
         place = next(p for p in LOCATIONS if Clause("move", "oil", p) not in [*true, *gold])
-        clause = Clause("move", "oil", place) if not found else extra
+        clause = Clause("move", "oil", place) if not categories else extra
         if clause is not None:
             _, info = answer(env, (*gold, clause), qa)
-            found[info["category"]] += 1
-    assert found[4] == 1 and found[3] + found[4] == sum(found.values())
+            categories[info["category"]] += 1
+    assert categories[4] == 1 and categories[3] + categories[4] == sum(categories.values())
 
 
 def test_text_answers():
@@ -198,7 +200,7 @@ def test_text_answers():
         for token in TOKENIZER.encode(text):
             obs, reward, terminated, _, info = env.step(np.array([token]))
         assert terminated[0] and reward[0] == f1 and info["success"][0] == (f1 == 1)
-        assert tokens_to_text(obs["prefix"][0]) == TOKENIZER.decode(TOKENIZER.encode(text))
+        assert TOKENIZER.decode(obs["prefix"][0].tolist()) == TOKENIZER.decode(TOKENIZER.encode(text))
     # An answer without an end ends after 128 tokens.
     first_question(env, "location")
     ends = [env.step(np.array([TOKENIZER.encode("sink")[0]]))[2:4] for _ in range(128)]
@@ -285,18 +287,15 @@ def test_an_answer_ends_after_its_last_clause_or_too_many_facts():
 
 
 def test_batches_are_drawn_in_equal_shares_of_the_lengths():
-    dialogs = load_dialogs(EpisodicQAConfig(scale="smoke", preset="faithful"))
-    batch = dialogs.sample_batch(np.random.default_rng(0), 200, 3)
-    assert batch.query.shape == (200, 3, 64) and batch.tuples.shape == (200, 3, 8, 10)
-    shares = Counter(batch.length.tolist())
+    task = make_query_task("memenvs/EpisodicQA-v0", {"scale": "smoke", "preset": "faithful"})
+    batch, again = (task.sample_batch(200, np.random.default_rng(0), questions=3) for _ in range(2))
+    assert batch.questions.shape == (200, 3) and all(len(set(row)) == 3 for row in batch.questions.tolist())
+    shares = Counter(len(batch.dialogs.history(number)) for number in batch.histories)
     assert set(shares) == {1, 2, 3, 5} and min(shares.values()) > 30
-    again = dialogs.sample_batch(np.random.default_rng(0), 200, 3)
-    assert all(np.array_equal(batch.frames[part], again.frames[part]) for part in batch.frames)
-    assert (batch.frames["dt"][:, 0, 1] > 0).all() and batch.frames["sub"].shape[2] == 129
-    with pytest.raises(ValueError, match="questions must be an integer of at least 1 and at most 16"):
-        dialogs.sample_batch(np.random.default_rng(0), 2, 17)
-    with pytest.raises(ValueError, match="equally many"):
-        dialogs.collate([0, 1], [[0], [0, 1]])
+    assert (batch.histories == again.histories).all() and (batch.questions == again.questions).all()
+    assert batch.select(slice(0, 2)).frames()[0]["sub"].shape[2] == 129
+    assert task.sample_batch(2, np.random.default_rng(0), "test").dialogs.config.split == "valid"
+    assert task.sample_batch(2, np.random.default_rng(0)).questions.shape == (2, 16)
 
 
 def test_registered_ids():
@@ -370,14 +369,14 @@ def test_success_and_f1_are_those_of_all_answers():
     for wrong, means in ((0, [0.0, 0.5]), (1, [1.0, 0.5])):
         env = make(questions_per_history=2, lengths=(2,))
         env.reset(seed=0)
-        found, terminated = [], np.zeros(1, bool)
+        results, terminated = [], np.zeros(1, bool)
         while not terminated[0]:
             answered = int(env.task.state.answered[0])
             is_silent = env.task.state.phase[0] != STREAM and answered == wrong
             _, _, terminated, _, info = env.step(np.array([STOP]) if is_silent else env.oracle_actions())
             if env.task.state.answered[0] > answered:
-                found.append((info["f1"][0], bool(info["success"][0])))
-        assert found == [(means[0], wrong == 1), (means[1], False)]
+                results.append((info["f1"][0], bool(info["success"][0])))
+        assert results == [(means[0], wrong == 1), (means[1], False)]
 
 
 def test_wordings_of_questions_are_those_of_the_setting():

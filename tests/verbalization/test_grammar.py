@@ -51,8 +51,8 @@ def test_phrases_by_hand():
         ("in the last three days", (2021, 7, 4, 0, 0), (2021, 7, 6, 15, 0, 1)),
         ("on Feb 29", (2020, 2, 29, 0, 0), (2020, 3, 1, 0, 0)),
     ):
-        found = parse_time(text, now)
-        assert (found.low, found.high) == (second(*low), second(*high)), text
+        time = parse_time(text, now)
+        assert (time.low, time.high) == (second(*low), second(*high)), text
     for text in ("tomorrow at noon", "today at 16:00", "in three days", "next week", "at 04 PM"):
         with pytest.raises(FutureTimeError):
             parse_time(text, now)
@@ -62,6 +62,13 @@ def test_phrases_by_hand():
     for text in ("", "at 25:00", "at 13 PM", "on February 31", "once upon a time"):
         with pytest.raises(ValueError, match="is no"):
             parse_time(text, now)
+
+
+def test_a_later_moment_of_today_is_named_by_the_clock_alone():
+    """A guess of a time may be one that has not come yet."""
+    now = second(2021, 7, 6, 9, 0)
+    forms = moment_forms(now + 6 * 3600, now)
+    assert "today at 15:00" in forms[0].phrases and {form.family for form in forms} == {"today"}
 
 
 def test_every_phrase_denotes_its_moment_and_is_parsed_to_it():

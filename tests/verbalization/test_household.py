@@ -9,6 +9,7 @@ import pytest
 from memenvs.verbalization.histories import generate_pool
 from memenvs.verbalization.household_config import PRESETS, household
 from memenvs.verbalization.plans import (
+    SPEED,
     HouseholdState,
     base_seconds,
     draw_goal_kind,
@@ -77,8 +78,8 @@ def test_plan_fetches_two_objects_before_it_delivers_them_and_skips_moves_to_whe
     # Slot 0 of the sink was taken.
     assert house.robot == "sideboard" and house.in_hand == {"oil": RIGHT}
     assert house.objects == {"nesquik": ("sink", 0), "greencup": ("sink", 1), "corn": ("smalltable", 0)}
-    base = base_seconds(CERTAIN)
-    move = 4 + math.hypot(1500 - 1200, 9200 - 6800) / 1000 / CERTAIN.speed
+    base = base_seconds()
+    move = 4 + math.hypot(1500 - 1200, 9200 - 6800) / 1000 / SPEED
     assert [action.duration for action in done.actions[:3]] == [
         round(base["grasp", "greencup"]),
         round(move),
@@ -201,8 +202,8 @@ def test_windows_keep_every_event():
             frames = episode.frames
             events = [(action.start, 0) for action in episode.actions]
             events += [(action.end, 1 if action.status == "success" else 2) for action in episode.actions]
-            shown = [(int(frames.time[k]), int(frames.state[k, 1])) for k in np.flatnonzero(frames.action)]
-            assert shown == sorted(events)
+            recorded = [(int(frames.time[k]), int(frames.state[k, 1])) for k in np.flatnonzero(frames.action)]
+            assert recorded == sorted(events)
             steps = np.diff(frames.time)
             assert (steps > 0).all()
             if config.key_frames == "windows":
@@ -225,11 +226,11 @@ def test_object_slots_hold_first_sights_then_what_the_hand_does():
     done = run(config, goals, HouseholdState("roomcenter", spots))
     frames, view, _ = record(config, [done], [np.random.default_rng(0)])
     hand = done.actions[1].hand
-    shown = [{SYMBOLS[each] for each in row if each} for row in frames.objects]
+    objects = [{SYMBOLS[each] for each in row if each} for row in frames.objects]
     # Starts and ends of: move to the sideboard, grasp, move to the countertop, putdown.
-    assert shown[0] == set() and len(shown[1]) == 2 and len(shown[2]) == 2
-    assert shown[1] | shown[2] >= {"greencup", "corn", "oil"}
-    assert shown[3] == shown[7] == {"greencup", hand} and shown[4] == {"corn", "oil"}  # seen longest ago
+    assert objects[0] == set() and len(objects[1]) == 2 and len(objects[2]) == 2
+    assert objects[1] | objects[2] >= {"greencup", "corn", "oil"}
+    assert objects[3] == objects[7] == {"greencup", hand} and objects[4] == {"corn", "oil"}  # seen longest ago
     assert (frames.state[:, 2:] == -1).sum() == (frames.objects == 0).sum()
     first_sights = frames.state[:, 2:] == 1
     assert sorted(SYMBOLS[each] for each in frames.objects[first_sights]) == sorted([*spots, hand])
@@ -327,7 +328,7 @@ def test_as_many_episodes_are_fast_as_are_slow():
     config = household("faithful", failure=(0.0, 0.0, 0.0), duration_noise=0.0, episode_speed=(0.25, 4.0))
     goals = (Goal("grasped", "oil", LEFT),)
     done = [run(config, goals, HouseholdState("fridge", {"oil": ("fridge", 0)}), seed) for seed in range(400)]
-    factors = np.array([each.actions[0].duration for each in done]) / base_seconds(config)["grasp", "oil"]
+    factors = np.array([each.actions[0].duration for each in done]) / base_seconds()["grasp", "oil"]
     assert 0.2 < factors.min() < 0.3 and 3.5 < factors.max() < 4.1
     assert abs((factors < 1).mean() - 0.5) < 0.1
 

@@ -20,11 +20,11 @@ from memenvs.verbalization.env import QUESTION, EpisodicQA
 from memenvs.verbalization.key_frames import COLUMNS, ROW_WIDTH, read_history
 from memenvs.verbalization.language.questions import Question
 from memenvs.verbalization.language.sampler import answer_question
-from memenvs.verbalization.language.text_only import TextOnly
 from memenvs.verbalization.language.times import parse_time
 from memenvs.verbalization.language.tokenizer import QUERY_TOKENS, TOKENIZER, query_text
 from memenvs.verbalization.language.tuples import NEXT
 from memenvs.verbalization.language.wordings import KINDS
+from memenvs.verbalization.likeliest import TextOnly
 from memenvs.verbalization.rules import FactLog, LikeliestAnswer
 from memenvs.verbalization.symbols import SYMBOLS
 from tests.verbalization.lives import second
@@ -240,14 +240,6 @@ def test_key_frames_without_what_is_needed_are_refused() -> None:
     with pytest.raises(RuleError, match=r"modalities must have .* got no \['symbols', 'statuses'\]"):
         make_rule("memenvs.verbalization.rules:FactLog", env.task)
     assert make_rule("memenvs.verbalization.rules:LikeliestAnswer", env.task).way == "present"
-
-
-@pytest.mark.parametrize("name", IDS)
-def test_registered_rules_are_these(name: str) -> None:
-    rules = {"memoryless": "LikeliestAnswer", "ideal": "FactLog"}
-    assert find_environment(name).policies == {
-        key: f"memenvs.verbalization.rules:{rule}" for key, rule in rules.items()
-    }
 
 
 def check_even(lengths: tuple[int, ...], count: int, tolerance: float, **settings: Any) -> None:

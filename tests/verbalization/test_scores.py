@@ -32,10 +32,10 @@ from memenvs.verbalization.language.score import (
     score_answer,
     score_clauses,
 )
-from memenvs.verbalization.language.text_only import LEVELS
 from memenvs.verbalization.language.tokenizer import TOKENIZER
 from memenvs.verbalization.language.tuples import SLOT_SIZES, tuples_to_clauses
 from memenvs.verbalization.language.wordings import KINDS
+from memenvs.verbalization.likeliest import LEVELS
 from studies.episodic_qa.shortcuts import Rate, broken_promises, measure
 from tests.verbalization.lives import three_episodes
 
@@ -128,7 +128,7 @@ CASES = (
 
 def gold_of(log, text):
     question = parse_question(text, log)
-    return QuestionAnswer(question, answer_question(log, question), log.now, (), None, None, False, False)
+    return QuestionAnswer(question, answer_question(log, question), log.now, (), None, None)
 
 
 def test_categories_and_facts_by_hand():
@@ -240,7 +240,7 @@ def test_any_answer_has_a_category(count):
     log = Log(three_episodes())
     golds = [gold_of(log, question) for question in dict.fromkeys(question for question, *_ in CASES)]
     answers = [answer for _, answer, *_ in CASES]
-    found = Counter()
+    categories = Counter()
     for number in range(count):
         gold = golds[number % len(golds)]
         # Tokens at random, or an answer to any question with some of its tokens replaced.
@@ -249,12 +249,12 @@ def test_any_answer_has_a_category(count):
         )
         noise = rng.integers(len(TOKENIZER), size=len(tokens))
         text = TOKENIZER.decode(np.where(rng.random(len(tokens)) < (0.1 if number % 3 else 1), noise, tokens))
-        found[score_answer(text, gold, log).category] += 1
+        categories[score_answer(text, gold, log).category] += 1
         rows = rng.integers(list(SLOT_SIZES.values()), size=(MAX_CLAUSES, len(SLOT_SIZES)))
         clauses = tuples_to_clauses(gold.question, rows, log.now)
         score = score_clauses(clauses, gold.answer.clauses, log)
         assert 0 <= score.correct <= score.expected and score.incorrect >= 0 and 0 <= score.f1 <= 1
-    assert len(found) >= 5 and found[INAPPROPRIATE] > count / 4
+    assert len(categories) >= 5 and categories[INAPPROPRIATE] > count / 4
     many = score_answer(f"I grasped {', '.join(['the oil'] * 3000)}.", golds[0], log)
     assert (many.category, many.incorrect) == (WRONG, 6000)
     digits = "9" * 5000

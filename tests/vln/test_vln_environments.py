@@ -181,8 +181,8 @@ def test_supervisions(make):
         ("mixed", ("aebcd", "cbe")),
     ):
         task = make("CVDN", supervision=supervision).unwrapped.task
-        found = tuple("".join("abcde"[node] for node in task.world.episode(number).path) for number in range(2))
-        assert found == paths, supervision
+        read = tuple("".join("abcde"[node] for node in task.world.episode(number).path) for number in range(2))
+        assert read == paths, supervision
 
 
 def test_one_pass_by_number_visits_every_instruction(make):
@@ -278,7 +278,6 @@ def test_wrong_settings(toy_data):
         ("R2R", {"too_long": True}, "unknown too_long True"),
         ("R2R", {"panorama": 1}, "panorama must be True or False, got 1"),
         ("R2R", {"max_tokens": 1}, "max_tokens must be an integer of at least 2 and at most 65536 or None, got 1"),
-        ("R2R", {"max_candidates": 2}, "max_candidates must be at least 3, the neighbours of b in toy, got 2"),
         ("CVDN", {"supervision": "teacher"}, "unknown supervision 'teacher'; choose from "),
         ("CVDN", {"history": "none"}, "unknown history 'none'; choose from "),
         ("CVDN", {"split": "test"}, "unknown split 'test'; choose from "),

@@ -41,8 +41,8 @@ def graphs(toy_data: Path) -> Graphs:
 
 def write_tsv(path: Path, views: dict[str, np.ndarray]) -> Path:
     rows = []
-    for key, each in views.items():
-        data = base64.b64encode(each.astype("<f4").tobytes()).decode()
+    for key, numbers in views.items():
+        data = base64.b64encode(numbers.astype("<f4").tobytes()).decode()
         rows.append("\t".join([*key.split("_"), "640", "480", "60", data]) + "\n")
     text = "".join(rows)
     path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
@@ -52,8 +52,8 @@ def write_tsv(path: Path, views: dict[str, np.ndarray]) -> Path:
 def write_hdf5(path: Path, views: dict[str, np.ndarray]) -> Path:
     h5py = pytest.importorskip("h5py", reason="needs the extra hdf5")
     with h5py.File(path, "w") as file:
-        for key, each in views.items():
-            file.create_dataset(key, data=each, compression="gzip")
+        for key, numbers in views.items():
+            file.create_dataset(key, data=numbers, compression="gzip")
     return path
 
 
@@ -73,12 +73,12 @@ def test_files_are_read_back(tmp_path, views, graphs, name):
     assert features.size == WIDTH
     nodes = np.arange(5)[:, None]
     numbers = np.array([0, 7, 35])
-    found = features.view_features(nodes, numbers)
-    assert found.dtype == np.float32
+    read = features.view_features(nodes, numbers)
+    assert read.dtype == np.float32
     for k, key in enumerate("abcde"):
-        np.testing.assert_array_equal(found[k], views[f"toy_{key}"][numbers])
+        np.testing.assert_array_equal(read[k], views[f"toy_{key}"][numbers])
     first = FileFeatures(tmp_path / name, graphs, 2)
-    np.testing.assert_array_equal(first.view_features(nodes, numbers), found[:, :, :2])
+    np.testing.assert_array_equal(first.view_features(nodes, numbers), read[:, :, :2])
     with pytest.raises(ValueError, match=rf"{name}: features have 5 numbers, feature_size requests 6"):
         FileFeatures(tmp_path / name, graphs, 6)
 
@@ -93,7 +93,7 @@ def test_wrong_numbers_and_missing_viewpoints(tmp_path, views, graphs, name):
     for number, (change, message) in enumerate(cases):
         folder = tmp_path / str(number)
         folder.mkdir()
-        changed = {key: each for key, each in (views | change).items() if each is not None}
+        changed = {key: numbers for key, numbers in (views | change).items() if numbers is not None}
         path = WRITERS[name](folder / name, changed)
         is_list = name == "f.npy" and "missing" in message  # the list beside the array says what is there
         with pytest.raises(ValueError, match=f"{name}{'.json' * is_list}: {message}"):
@@ -105,16 +105,16 @@ def test_wrong_numbers_and_missing_viewpoints(tmp_path, views, graphs, name):
 def test_features_of_any_sign_are_read_and_unusual_ones_warn(tmp_path, views, graphs, name):
     rng = np.random.default_rng(0)
     normal = {key: rng.standard_normal((36, WIDTH)) for key in views}  # as those of ViT and CLIP, of mean 0
-    for change in (lambda each: each, lambda each: each - 2, lambda each: each / 50):
-        path = WRITERS[name](tmp_path / name, {key: change(each) for key, each in normal.items()})
+    for change in (lambda numbers: numbers, lambda numbers: numbers - 2, lambda numbers: numbers / 50):
+        path = WRITERS[name](tmp_path / name, {key: change(numbers) for key, numbers in normal.items()})
         FileFeatures(path, graphs, None)
         path.unlink()
     for change, message in (
-        (lambda each: 200 * each, "the root mean square of the features is .*unlike that of image features"),
-        (lambda each: each / 5000, "the root mean square of the features is 0.00"),
-        (lambda each: np.zeros_like(each), "all views have the same features, so they show nothing"),
+        (lambda numbers: 200 * numbers, "the root mean square of the features is .*unlike that of image features"),
+        (lambda numbers: numbers / 5000, "the root mean square of the features is 0.00"),
+        (lambda numbers: np.zeros_like(numbers), "all views have the same features, so they show nothing"),
     ):
-        path = WRITERS[name](tmp_path / name, {key: change(each) for key, each in normal.items()})
+        path = WRITERS[name](tmp_path / name, {key: change(numbers) for key, numbers in normal.items()})
         with pytest.warns(UserWarning, match=f"{name}: {message}"):
             FileFeatures(path, graphs, None)
         path.unlink()
@@ -131,7 +131,7 @@ def test_wrong_shapes(tmp_path, views, graphs, name):
             FileFeatures(path, graphs, None)
         with pytest.raises(ValueError, match=f"{name}: .*{message}"):
             convert_features(path, tmp_path / "out.npy")
-        assert not [each for each in tmp_path.iterdir() if "out" in each.name]
+        assert not [file for file in tmp_path.iterdir() if "out" in file.name]
 
 
 def test_broken_files(tmp_path, views, graphs):
@@ -249,9 +249,9 @@ def toy_graph() -> Graph:
 
 def visibility() -> np.ndarray:
     """bool, (4, 4); every viewpoint is visible, except d from a."""
-    found = np.ones((4, 4), bool)
-    found[0, 3] = False
-    return found
+    is_visible = np.ones((4, 4), bool)
+    is_visible[0, 3] = False
+    return is_visible
 
 
 def cosine(one: np.ndarray, other: np.ndarray) -> float:
@@ -265,14 +265,14 @@ def test_views_are_weighted_sums_of_visible_names():
     """
     names: tuple[tuple[str, ...], ...] = ((), ("piano",), ("stove",), ("bed",))
     size = 20_000
-    found = compute_view_features(toy_graph(), ViewpointContent(names, visibility()), size)[0]
+    seen = compute_view_features(toy_graph(), ViewpointContent(names, visibility()), size)[0]
     codes = {
         name: compute_view_features(toy_graph(), ViewpointContent(((name,), (), (), ()), np.eye(4, dtype=bool)), size)[
             0, 30
         ]
         for name in ("piano", "stove", "bed")
     }
-    np.testing.assert_allclose((found**2).mean(1), 1)
+    np.testing.assert_allclose((seen**2).mean(1), 1)
     scale = math.hypot(0.3, 0.1)  # code of the viewpoint, and noise
     for view, piano, stove in (
         (12, 1.0, 0.0),
@@ -286,7 +286,7 @@ def test_views_are_weighted_sums_of_visible_names():
         own = 0.09 / norm / math.hypot(1, scale)  # the code of viewpoint a is in both
         for name, weight in weights.items():
             expected = weight / norm / math.hypot(1, scale) + own
-            assert cosine(found[view], codes[name]) == pytest.approx(expected, abs=0.03), (view, name)
+            assert cosine(seen[view], codes[name]) == pytest.approx(expected, abs=0.03), (view, name)
 
 
 def test_names_have_the_same_code_in_all_houses_and_viewpoints_do_not():
@@ -355,8 +355,8 @@ def test_features_are_computed_once_and_are_the_same_in_another_process():
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     world = load_tours("val_unseen", 1)
     features = SyntheticFeatures(world, Graphs(world.graphs), 16)
-    found = features.view_features(np.arange(0, 900, 50)[:, None], np.arange(36))
-    assert printed == hashlib.sha256(found.tobytes()).hexdigest()
+    computed = features.view_features(np.arange(0, 900, 50)[:, None], np.arange(36))
+    assert printed == hashlib.sha256(computed.tobytes()).hexdigest()
     features = SyntheticFeatures(world, Graphs(world.graphs), 16)
     one = features.view_features(np.array([3]), np.array([0]))
     features.view_features(np.array([800, 3]), np.array([1, 2]))

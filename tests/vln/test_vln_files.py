@@ -17,12 +17,11 @@ from memenvs.vln.cvdn import CVDN
 from memenvs.vln.graph import HALF_HFOV, VIEW_STEP, Graphs
 from memenvs.vln.metrics import score
 from memenvs.vln.r2r import R2R
-from memenvs.vln.worlds.make import make_graph_world
 from memenvs.vln.worlds.mp3d import cvdn_training_texts, find_file, load_cvdn, load_r2r
 from memenvs.vln.worlds.mp3d_graphs import read_scans
 from tests.side_files import put_side_files
 from tests.vln.random_agent import exact_expectation
-from tests.vln.toys import NDH, POSITIONS, connectivity, write_data, write_json
+from tests.vln.toys import NDH, POSITIONS, connectivity, shortest_path, write_data, write_json
 from tests.vln.toys import R2R as RECORDS
 
 needs_data = pytest.mark.skipif(
@@ -57,9 +56,9 @@ def packed_connectivity() -> dict[str, Any]:
         "height": np.array([row["height"] for row in rows]),
         "included": np.array([row["included"] for row in rows]),
     }
-    for key, each in lists.items():
-        packed[f"{key}_ptr"] = np.cumsum([0, *map(len, each)])
-        packed[f"{key}_idx"] = np.array([k for neighbours in each for k in neighbours], np.int16)
+    for key, rows in lists.items():
+        packed[f"{key}_ptr"] = np.cumsum([0, *map(len, rows)])
+        packed[f"{key}_idx"] = np.array([k for neighbours in rows for k in neighbours], np.int16)
     return packed
 
 
@@ -196,7 +195,7 @@ def test_broken_files(tmp_path):
         folder = write_data(tmp_path / str(number))
         write_json(folder / name, document, zipped=name.endswith(".gz"))
         with pytest.raises(ValueError, match=message):
-            make_graph_world("mp3d", "cvdn" if "ndh" in name else "r2r", split="train", data_dir=str(folder))
+            load_cvdn(folder, "train", "mixed", "all") if "ndh" in name else load_r2r(folder, "train")
 
 
 def test_files_in_another_format(tmp_path):
@@ -229,7 +228,7 @@ def test_packed_graphs_are_checked(tmp_path):
         ({"viewpoint_ids": np.array([b"\xff"] * 6)}, "scan toy: 'utf-8' codec"),
         ({"viewpoint_ids": np.array([b"a"] * 6)}, "scan toy: .* two viewpoints have the same id"),
     ):
-        np.savez(path, **{name: each for name, each in (good | change).items() if each is not None})
+        np.savez(path, **{name: array for name, array in (good | change).items() if array is not None})
         with pytest.raises(ValueError, match=rf"connectivity\.npz: .*{message}"):
             read_scans(tmp_path)
     np.savez_compressed(path, **good, zeros=np.zeros(10**7))
@@ -272,17 +271,17 @@ def test_real_graphs():
     scans = read_scans(find_vln_folder(None)).values()
     table = Graphs([scan.graph for scan in scans])
     candidates = table.candidates
-    is_there = candidates.node >= 0
+    is_candidate = candidates.node >= 0
     assert len(scans) == 90
     assert len(table.position) == 10_567
     assert sum(len(scan.graph.edges) for scan in scans) == 21_468
-    assert is_there.sum(1).max() == 13
-    assert (~is_there.any(1)).sum() == 8
-    assert is_there.sum() == 42_936
-    offset = np.abs(wrap_angle(candidates.heading[is_there][:, None] - np.arange(36) % 12 * VIEW_STEP))
-    tilt = candidates.elevation[is_there][:, None] - (np.arange(36) // 12 - 1) * VIEW_STEP
+    assert is_candidate.sum(1).max() == 13
+    assert (~is_candidate.any(1)).sum() == 8
+    assert is_candidate.sum() == 42_936
+    offset = np.abs(wrap_angle(candidates.heading[is_candidate][:, None] - np.arange(36) % 12 * VIEW_STEP))
+    tilt = candidates.elevation[is_candidate][:, None] - (np.arange(36) // 12 - 1) * VIEW_STEP
     cost = np.where(offset <= HALF_HFOV, np.hypot(offset, tilt), np.inf)
-    assert (cost.argmin(1) == candidates.view[is_there]).all()
+    assert (cost.argmin(1) == candidates.view[is_candidate]).all()
     for scan in scans:
         assert (scan.graph.distance == scan.graph.distance.T).all()
         parts = np.isfinite(scan.graph.distance)
@@ -302,16 +301,16 @@ def test_real_shortest_paths():
 
 def _check_shortest_paths(split: str, instructions: int, houses: int, spl: float) -> None:
     """Check metrics of shortest and of annotated paths; `spl` is that of the annotated ones, per cent."""
-    world = make_graph_world("mp3d", "r2r", split=split, data_dir=None)
+    world = load_r2r(find_vln_folder(None), split)
     assert (world.num_episodes, len(world.graphs)) == (instructions, houses)
     episodes = [world.episode(k) for k in range(world.num_episodes)]
     table = Graphs(world.graphs)
-    shortest = functools.cache(lambda house, path: world.graphs[house].shortest_path(path[0], path[-1]))
-    found = score(table, episodes, [shortest(each.house, each.path) for each in episodes])
-    assert (found["ne"] == 0).all()
-    assert (found["sr"] == 1).all()
-    np.testing.assert_allclose(found["spl"], 1.0, atol=1e-12)
-    annotated = score(table, episodes, [each.path for each in episodes])
+    shortest = functools.cache(lambda house, path: shortest_path(world.graphs[house], path[0], path[-1]))
+    metrics = score(table, episodes, [shortest(episode.house, episode.path) for episode in episodes])
+    assert (metrics["ne"] == 0).all()
+    assert (metrics["sr"] == 1).all()
+    np.testing.assert_allclose(metrics["spl"], 1.0, atol=1e-12)
+    annotated = score(table, episodes, [episode.path for episode in episodes])
     assert (annotated["ndtw"] == 1).all()
     records = read_json(find_file(find_vln_folder(None), f"r2r_{split}.json")).items()
     written = [record["distance"].number() for record in records for _ in record["instructions"].items()]
@@ -324,10 +323,10 @@ def _check_shortest_paths(split: str, instructions: int, houses: int, spl: float
 def test_real_random_agent_agrees_with_the_published_numbers():
     """Published are single runs, so three standard deviations of one run are allowed."""
     for split, error, success in (("val_seen", 9.45, 0.16), ("val_unseen", 9.23, 0.16)):
-        found = exact_expectation(R2R(1, world="mp3d", split=split))
-        assert abs(found["ne"]["mean"] - error) < 3 * found["ne"]["stderr"], split
+        expectation = exact_expectation(R2R(1, world="mp3d", split=split))
+        assert abs(expectation["ne"]["mean"] - error) < 3 * expectation["ne"]["stderr"], split
         # success is printed in whole per cent
-        assert abs(found["sr"]["mean"] - success) < 3 * found["sr"]["stderr"] + 0.005, split
+        assert abs(expectation["sr"]["mean"] - success) < 3 * expectation["sr"]["stderr"] + 0.005, split
 
 
 @needs_data
@@ -336,8 +335,9 @@ def test_real_texts_in_word_pieces():
     pieces = R2R(1, world="mp3d", split="val_unseen", tokenizer="wordpiece").tokenizer
     assert len(pieces.tokens) == 30_522 + 3
     lengths = {}
-    for task in ("r2r", "cvdn"):
-        world = make_graph_world("mp3d", task, split="val_unseen", data_dir=None)
+    folder = find_vln_folder(None)
+    worlds = {"r2r": load_r2r(folder, "val_unseen"), "cvdn": load_cvdn(folder, "val_unseen", "mixed", "all")}
+    for task, world in worlds.items():
         lengths[task] = np.array([len(pieces.pieces(world.episode(k).text)) for k in range(world.num_episodes)])
     assert lengths["r2r"].mean() == pytest.approx(30, abs=1.5)
     assert 0.003 < (lengths["r2r"] > 79).mean() < 0.01
@@ -347,10 +347,10 @@ def test_real_texts_in_word_pieces():
 @needs_data
 def test_real_goal_progress_of_the_shortest_path():
     for supervision, progress in (("oracle", 8.36), ("navigator", 7.99), ("mixed", 9.58)):
-        world = make_graph_world("mp3d", "cvdn", split="val_unseen", data_dir=None, supervision=supervision)
+        world = load_cvdn(find_vln_folder(None), "val_unseen", supervision, "all")
         episodes = [world.episode(k) for k in range(world.num_episodes)]
-        paths = [world.graphs[each.house].shortest_path(each.path[0], each.path[-1]) for each in episodes]
-        found = score(Graphs(world.graphs), episodes, paths)
+        paths = [shortest_path(world.graphs[episode.house], episode.path[0], episode.path[-1]) for episode in episodes]
+        metrics = score(Graphs(world.graphs), episodes, paths)
         assert len(episodes) == 907, supervision
-        assert found["gp"].mean() == pytest.approx(progress, abs=0.005), supervision
-        assert (found["ne"] == 0).all(), supervision
+        assert metrics["gp"].mean() == pytest.approx(progress, abs=0.005), supervision
+        assert (metrics["ne"] == 0).all(), supervision

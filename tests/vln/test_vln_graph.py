@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -30,7 +29,7 @@ def graphs(draw: st.DrawFn, most: int = 9) -> Graph:
 
 def reference_candidates(graph: Graph, u: int) -> tuple[list[int], list[int]]:
     """Neighbours in the order in which views 0 to 35 show them, and the nearest view of each."""
-    found: list[int] = []
+    order: list[int] = []
     views = []
     neighbours = [v if w == u else w for v, w in graph.edges.tolist() if u in (v, w)]
     offset = {v: graph.position[v] - graph.position[u] for v in neighbours}
@@ -39,11 +38,11 @@ def reference_candidates(graph: Graph, u: int) -> tuple[list[int], list[int]]:
     for ahead, up in VIEWS:
         visible = [v for v in neighbours if angle_between(heading[v], ahead) <= HALF_HFOV]
         visible.sort(key=lambda v: math.hypot(angle_between(heading[v], ahead), elevation[v] - up))
-        found += [v for v in visible if v not in found]
-    for v in found:
+        order += [v for v in visible if v not in order]
+    for v in order:
         costs = [math.hypot(angle_between(heading[v], ahead), elevation[v] - up) for ahead, up in VIEWS]
         views.append(costs.index(min(costs)))
-    return found, views
+    return order, views
 
 
 @settings(max_examples=60, deadline=None)
@@ -59,13 +58,13 @@ def test_distances_equal_dijkstra(graph):
 def test_candidates_equal_the_reference(graph):
     candidates = graph.candidates
     for u in range(len(graph)):
-        found, views = reference_candidates(graph, u)
-        count = len(found)
-        assert candidates.node[u, :count].tolist() == found
+        order, views = reference_candidates(graph, u)
+        count = len(order)
+        assert candidates.node[u, :count].tolist() == order
         assert candidates.view[u, :count].tolist() == views
         assert (candidates.node[u, count:] == -1).all()
         assert np.isinf(candidates.length[u, count:]).all()
-        for k, v in enumerate(found):
+        for k, v in enumerate(order):
             assert candidates.length[u, k] == pytest.approx(math.dist(graph.position[u], graph.position[v]))
             x, y, z = graph.position[v] - graph.position[u]
             direction = np.array([math.sin(candidates.heading[u, k]), math.cos(candidates.heading[u, k])]) * math.hypot(
@@ -89,9 +88,6 @@ def test_paths_in_a_table_of_several_houses(one, other):
                 k = int(table.next_candidate(np.array([first + u]), np.array([first + goal]))[0])
                 step = int(table.candidates.node[first + u, k]) - first
                 assert graph.adjacency[u, step] + dijkstra(graph, goal)[step] == pytest.approx(distance)
-                path = graph.shortest_path(u, goal)
-                assert path[1] == step
-                assert sum(graph.adjacency[v, w] for v, w in pairwise(path)) == pytest.approx(distance)
 
 
 @given(st.floats(-10, 10), st.floats(-1.5, 1.5))
@@ -165,9 +161,6 @@ def test_of_two_shortest_paths_the_one_over_the_lower_node():
     for shift in (0.0, 1e-12, -1e-12):
         corners = np.array([[0, 0, 0], [1.0 + shift, 0, 0], [0, 1.0, 0], [1, 1, 0]])
         graph = Graph("square", tuple("abcd"), corners, np.array([[0, 2], [0, 1], [2, 3], [1, 3]]))
-        assert graph.shortest_path(0, 3) == (0, 1, 3)
-        assert graph.shortest_path(3, 0) == (3, 1, 0)
-        assert graph.shortest_path(2, 2) == (2,)
         table = Graphs([graph])
         for start in (0, 3):
             slot = table.next_candidate(np.array([start]), np.array([3 - start]))[0]
@@ -176,11 +169,9 @@ def test_of_two_shortest_paths_the_one_over_the_lower_node():
 
 def test_too_many_candidates():
     star = Graph("star", tuple("abc"), np.eye(3), np.array([[0, 1], [0, 2]]))
-    with pytest.raises(ValueError, match="max_candidates must be at least 2, the neighbours of a in star, got 1"):
+    with pytest.raises(ValueError, match="viewpoint a in star must have at most 1 neighbours, got 2"):
         Graphs([star], 1)
     larger = Graph("larger", tuple("defg"), np.eye(4)[:, :3], np.array([[1, 0], [1, 2], [1, 3]]))
-    with pytest.raises(ValueError, match="max_candidates must be at least 3, the neighbours of e in larger, got 1"):
+    with pytest.raises(ValueError, match="viewpoint e in larger must have at most 1 neighbours, got 3"):
         Graphs([star, larger], 1)  # the message names the largest need of all houses
     Graphs([star, larger], 3)
-    with pytest.raises(ValueError, match="no path from a to b"):
-        Graph("apart", tuple("ab"), np.zeros((2, 3)), np.zeros((0, 2), int)).shortest_path(0, 1)

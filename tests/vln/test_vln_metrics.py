@@ -43,42 +43,42 @@ def episode(path: str, *, legs: str = "", region: str = "", graph: int = 0) -> V
 
 def metrics_of(path: str, reference: str, **kwargs: str) -> dict[str, float]:
     """Metrics of a path in the toy house against an annotated path."""
-    found = score(Graphs([TOY]), [episode(reference, **kwargs)], [nodes(path)])
-    return {name: float(value[0]) for name, value in found.items()}
+    metrics = score(Graphs([TOY]), [episode(reference, **kwargs)], [nodes(path)])
+    return {name: float(value[0]) for name, value in metrics.items()}
 
 
 def test_the_annotated_path_is_perfect():
-    found = metrics_of("abcd", "abcd")
-    assert found == {"ne": 0, "sr": 1, "osr": 1, "spl": 1, "tl": 4.5, "ndtw": 1, "sdtw": 1, "cls": 1, "gp": 4.5}
+    metrics = metrics_of("abcd", "abcd")
+    assert metrics == {"ne": 0, "sr": 1, "osr": 1, "spl": 1, "tl": 4.5, "ndtw": 1, "sdtw": 1, "cls": 1, "gp": 4.5}
 
 
 def test_a_detour_by_hand():
     """a-e-b-c against a-b-c. The alignment costs d(e, b) = 2 m only; the path is sqrt(8) m too long."""
-    found = metrics_of("aebc", "abc")
+    metrics = metrics_of("aebc", "abc")
     length = AE + 4.0
-    assert found["tl"] == pytest.approx(length)
-    assert found["spl"] == pytest.approx(4.0 / length)
-    assert found["ndtw"] == pytest.approx(math.exp(-2.0 / 9.0))
-    assert found["sdtw"] == found["ndtw"]
-    assert found["cls"] == pytest.approx(4.0 / (4.0 + AE))  # every node of the path was visited
+    assert metrics["tl"] == pytest.approx(length)
+    assert metrics["spl"] == pytest.approx(4.0 / length)
+    assert metrics["ndtw"] == pytest.approx(math.exp(-2.0 / 9.0))
+    assert metrics["sdtw"] == metrics["ndtw"]
+    assert metrics["cls"] == pytest.approx(4.0 / (4.0 + AE))  # every node of the path was visited
 
 
 def test_stopping_too_early_by_hand():
     """a alone against a-b-c-d: 0 + 2 + 4 + 4.5 m."""
-    found = metrics_of("a", "abcd")
-    assert found["ne"] == 4.5
-    assert found["ndtw"] == pytest.approx(math.exp(-10.5 / 12.0))
+    metrics = metrics_of("a", "abcd")
+    assert metrics["ne"] == 4.5
+    assert metrics["ndtw"] == pytest.approx(math.exp(-10.5 / 12.0))
     coverage = (1 + math.exp(-2 / 3) + math.exp(-4 / 3) + math.exp(-1.5)) / 4
-    assert found["cls"] == pytest.approx(coverage / 2)  # the expected length is c * 4.5 m, the path's is 0
-    assert [found[name] for name in ("sr", "osr", "spl", "tl", "sdtw", "gp")] == [0, 0, 0, 0, 0, 0]
+    assert metrics["cls"] == pytest.approx(coverage / 2)  # the expected length is c * 4.5 m, the path's is 0
+    assert [metrics[name] for name in ("sr", "osr", "spl", "tl", "sdtw", "gp")] == [0, 0, 0, 0, 0, 0]
 
 
 def test_three_metres_are_a_failure():
     for distance, success in ((3.0, 0.0), (2.999, 1.0)):
         pair = Graph("pair", ("u", "v"), np.array([[0.0, 0, 0], [0, distance, 0]]), np.array([[0, 1]]))
         there = VLNEpisode(id="", house=0, text="", path=(0, 1), heading=0.0, leg_ends=(1,))
-        found = score(Graphs([pair]), [there], [[0]])
-        assert (found["sr"][0], found["osr"][0]) == (success, success)
+        metrics = score(Graphs([pair]), [there], [[0]])
+        assert (metrics["sr"][0], metrics["osr"][0]) == (success, success)
 
 
 def test_remaining_length_and_target_on_a_tour():
@@ -87,12 +87,12 @@ def test_remaining_length_and_target_on_a_tour():
     metrics = PathMetrics(graphs, 2)
     metrics.begin(0, ReferencePath.from_episode(graphs, episode("dcbabcbe", legs="ace")))
     metrics.begin(1, ReferencePath.from_episode(graphs, episode("be")))
-    found = [(metrics.remaining[0], NAMES[metrics.target[0]])]
+    stages = [(metrics.remaining[0], NAMES[metrics.target[0]])]
     for name in "cbabcbe":
         metrics.move(np.array(nodes(f"{name}a")), np.array([True, False]))
-        found.append((metrics.remaining[0], NAMES[metrics.target[0]]))
+        stages.append((metrics.remaining[0], NAMES[metrics.target[0]]))
         assert (metrics.remaining[1], NAMES[metrics.target[1]], metrics.success[1]) == (2.0, "e", True)
-    lengths, targets = zip(*found, strict=True)
+    lengths, targets = zip(*stages, strict=True)
     assert lengths == (12.5, 12.0, 10.0, 8.0, 6.0, 4.0, 2.0, 0.0)
     assert "".join(targets) == "aaacceee"
     assert [NAMES[node] for node in metrics.goal] == ["e", "e"]
@@ -133,10 +133,10 @@ def paths_on_graphs(draw: st.DrawFn) -> tuple[Graph, list[VLNEpisode], list[list
 @given(paths_on_graphs())
 def test_metrics_equal_the_reference(case):
     graph, episodes, paths = case
-    found = score(Graphs([graph]), episodes, paths)
+    metrics = score(Graphs([graph]), episodes, paths)
     for i, (one, path) in enumerate(zip(episodes, paths, strict=True)):
         for name, value in reference_metrics(graph, one, path).items():
-            assert found[name][i] == pytest.approx(value, abs=1e-9), name
+            assert metrics[name][i] == pytest.approx(value, abs=1e-9), name
 
 
 @settings(max_examples=40, deadline=None)

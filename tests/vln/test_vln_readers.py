@@ -101,11 +101,11 @@ def test_going_straight_on_ends_where_the_clause_says(task):
 
 def test_steps_back_since_the_view_alone_was_enough(task):
     rule = ReaderOfViews(task)
-    found = []
+    steps = []
     for count in range(1, 5):
         walk(rule, VIEWS[:count], MOVES[: count - 1])
-        found.append(rule.steps_back().tolist())
-    assert found == [[0], [1], [2], [3]]  # the gym and the den come twice
+        steps.append(rule.steps_back().tolist())
+    assert steps == [[0], [1], [2], [3]]  # the gym and the den come twice
     walk(rule, VIEWS, MOVES)
     assert rule.steps_back().tolist() == [0]  # the attic comes once
 

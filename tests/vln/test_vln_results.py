@@ -28,8 +28,8 @@ def entries(paths: dict[Any, str], key: str = "instr_id") -> list[dict[str, Any]
 
 def test_scores_are_means_of_the_reference(toy_data, tmp_path):
     file = write_json(tmp_path / "paths.json", entries(PATHS)[::-1])
-    found = score_file("r2r", file, "train", toy_data)
-    assert tuple(found) == METRICS
+    scores = score_file("r2r", file, "train", toy_data)
+    assert tuple(scores) == METRICS
     world = R2R(1, world="mp3d", data_dir=str(toy_data)).world
     graph = world.graphs[0]
     expected = [
@@ -37,7 +37,7 @@ def test_scores_are_means_of_the_reference(toy_data, tmp_path):
         for id, path in PATHS.items()
     ]
     for name in METRICS:
-        assert found[name] == pytest.approx(np.mean([each[name] for each in expected])), name
+        assert scores[name] == pytest.approx(np.mean([metrics[name] for metrics in expected])), name
 
 
 def test_goal_progress_with_numbers_and_strings_as_ids(toy_data, tmp_path):
@@ -150,7 +150,7 @@ def test_paths_of_the_random_agent_equal_the_reference():
     for _ in range(4):
         graph = Graph("any", tuple("abcdefgh"), rng.normal(0, 3, (8, 3)), pairs[rng.random(len(pairs)) < 0.25])
         ahead = nodes_ahead(Graphs([graph]))
-        node, column, turns = (np.array(each) for each in np.meshgrid(range(8), (0, 5), (0, 1, 4, 11)))
+        node, column, turns = (np.array(grid) for grid in np.meshgrid(range(8), (0, 5), (0, 1, 4, 11)))
         paths = random_paths(ahead, node.ravel(), column.ravel(), turns.ravel())
         for path, *start in zip(paths.tolist(), node.ravel(), column.ravel(), turns.ravel(), strict=True):
             expected = reference_path(graph, *map(int, start))
@@ -160,7 +160,7 @@ def test_paths_of_the_random_agent_equal_the_reference():
 def test_exact_expectation_of_dialogues(toy_data):
     """All metrics, goal progress too."""
     task = CVDN(1, world="mp3d", data_dir=str(toy_data))
-    found = exact_expectation(task)
+    expectation = exact_expectation(task)
     graph = task.world.graphs[0]
     values: dict[str, list[list[float]]] = {name: [[], []] for name in (*METRICS, "gp")}
     for number in range(2):
@@ -169,11 +169,11 @@ def test_exact_expectation_of_dialogues(toy_data):
             path = reference_path(graph, episode.path[0], round(episode.heading / (np.pi / 6)), k)
             for name, value in reference_metrics(graph, episode, path).items():
                 values[name][number].append(value)
-    assert set(found) == {*METRICS, "gp", "success"}
+    assert set(expectation) == {*METRICS, "gp", "success"}
     for name, expected in values.items():
-        assert found[name]["mean"] == pytest.approx(np.mean(expected)), name
-        assert found[name]["stderr"] == pytest.approx(np.sqrt(np.var(expected, axis=1).sum()) / 2), name
-    assert found["success"] == found["sr"]
+        assert expectation[name]["mean"] == pytest.approx(np.mean(expected)), name
+        assert expectation[name]["stderr"] == pytest.approx(np.sqrt(np.var(expected, axis=1).sum()) / 2), name
+    assert expectation["success"] == expectation["sr"]
     assert "gp" not in exact_expectation(R2R(1, world="mp3d", data_dir=str(toy_data)))
 
 

@@ -71,6 +71,16 @@ NDH = [
 ]
 
 
+def shortest_path(graph: Graph, start: int, goal: int) -> tuple[int, ...]:
+    """Shortest path as nodes with both ends; of equally long ones that over lower nodes."""
+    path = [start]
+    while path[-1] != goal:
+        total = graph.adjacency[path[-1]] + graph.distance[:, goal]
+        total[path[-1]] = math.inf
+        path.append(int((total <= total.min() + 1e-9).argmax()))
+    return tuple(path)
+
+
 def write_json(path: Path, document: Any, *, zipped: bool = False) -> Path:
     """Write a JSON document, gzipped if `zipped`, and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memenvs.agents.memory.base import ResetOn
-from memenvs.agents.memory.compressive.layers import Style
-from memenvs.agents.memory.compressive.long_term import CompetingSlots, LongTerm, MergingLevels, RecurrentState
+from memenvs.agents.memory.compressive.long_term import LongTerm, MergingLevels, RecurrentState
 from memenvs.agents.sizes import LARGEST, check_sizes
 from memenvs.checks import check_int
 
@@ -19,7 +17,7 @@ class CompressiveConfig:
 
     Attributes:
         dim: Width D of vectors and features.
-        layers: Layers L; >= 1.
+        layers: Layers L; >= 1. All but the first have a memory; a single one has it too.
         heads: Attention heads; divides `dim`.
         mlp_dim: Inner width of the MLP; >= 1.
         block_length: Steps B of a block; >= 1.
@@ -28,11 +26,6 @@ class CompressiveConfig:
             vectors that enter the level with a block.
         ratios: Vectors r that become one in each level; >= 1. The first one divides `block_length`, each further one
             the vectors that enter the level before with a block.
-        memory_layers: Numbers of the layers that have a memory, in [1, L], ascending; None for all but the first.
-        causal: Whether a step attends to earlier steps of its block only.
-        style: "modern" (normalised before attention and MLP, GELU, scores by distance, a mean squared auxiliary loss)
-            or "faithful" (normalised after them, ReLU, no positions, a norm with one head as auxiliary loss).
-        reset_on: Event that empties the memory: the start of a "trial" or of an "episode".
     """
 
     dim: int = 128
@@ -43,17 +36,11 @@ class CompressiveConfig:
     memory_length: int = 16
     compressed_lengths: Sequence[int] = (8,)
     ratios: Sequence[int] = (4,)
-    memory_layers: Sequence[int] | None = None
-    causal: bool = True
-    style: Style = "modern"
-    reset_on: ResetOn = "trial"
 
     def __post_init__(self) -> None:
         check_sizes(self)
-        for name in ("compressed_lengths", "ratios", "memory_layers"):
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, _integers(name, value))
+        for name in ("compressed_lengths", "ratios"):
+            object.__setattr__(self, name, _integers(name, getattr(self, name)))
         if self.dim % self.heads:
             raise ValueError(f"heads must divide dim ({self.dim}), got {self.heads}")
         if self.memory_length % self.block_length:
@@ -74,16 +61,6 @@ class CompressiveConfig:
                     f"compressed_lengths[{level}] must be a multiple of the {entering} vectors that enter at once "
                     f"(block_length {self.block_length} over ratios {self.ratios[: level + 1]}), got {length}"
                 )
-        layers = self.layers_with_memory
-        if list(layers) != sorted(set(layers)) or layers[-1] > self.layers:
-            raise ValueError(f"memory_layers must be ascending numbers from 1 to {self.layers}, got {layers}")
-
-    @property
-    def layers_with_memory(self) -> Sequence[int]:
-        """`memory_layers`, with the default filled in."""
-        if self.memory_layers is None:
-            return tuple(range(min(2, self.layers), self.layers + 1))
-        return self.memory_layers
 
     def make_long_term(self) -> LongTerm | None:
         """Make the long-term state of one layer; None where the oldest vectors are dropped."""
@@ -94,8 +71,8 @@ def _integers(name: str, value: Any) -> tuple[int, ...]:
     """Convert a list of integers of at least 1 to a tuple; a ValueError names the setting."""
     if isinstance(value, str) or not value:
         raise ValueError(f"{name} must be a list of integers, at least one, got {value!r}")
-    for each in value:
-        check_int(f"each of {name}", each, at_most=LARGEST["memory_length"])
+    for number in value:
+        check_int(f"each of {name}", number, at_most=LARGEST["memory_length"])
     return tuple(value)
 
 
@@ -125,42 +102,12 @@ class LongTermConfig(CompressiveConfig):
 
     When not to use:
         Where several old events must be distinguished: one vector keeps mostly the first and the latest of them.
-        `ct-slots` and `ct-log` have several.
-
-    Attributes:
-        learned_query: Whether a learned vector is the query for what is written, in place of the state.
+        `ct-log` has several.
     """
-
-    learned_query: bool = False
 
     def make_long_term(self) -> LongTerm | None:
         """See `CompressiveConfig.make_long_term`."""
-        return RecurrentState(self.dim, self.learned_query)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LearnedQueryConfig(LongTermConfig):
-    r"""Settings of `ct-lt` with a learned query.
-
-    Idea:
-        As `ct-lt`; what is written to the long-term state is chosen by a learned vector, not by the state itself.
-
-    Equations:
-        .. math::
-
-            \tilde l &= \operatorname{softmax}(q^k (\Gamma W_K)^\top / \sqrt{D})\, \Gamma W_V \\
-            l^k_t &= \operatorname{GRU}(\text{input } \tilde l,\; \text{hidden } l^k_{t-1})
-
-        q is learned and 0 at first. The rest is that of `ct-lt`.
-
-    When to use:
-        To see whether the choice of what is written matters: in the thesis this is no better than `ct-lt`.
-
-    Attributes:
-        learned_query: Whether a learned vector is the query for what is written, in place of the state.
-    """
-
-    learned_query: bool = True
+        return RecurrentState(self.dim)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,47 +137,6 @@ class MultiLevelConfig(LongTermConfig):
 
     compressed_lengths: Sequence[int] = (4, 4)
     ratios: Sequence[int] = (4, 2)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SlotConfig(CompressiveConfig):
-    r"""Settings of a Compressive Transformer with several long-term slots.
-
-    Idea:
-        As `ct-lt`, with several long-term vectors that compete for what leaves the compressed queue. Each changes as
-        much as it has won, so an event can stay in one slot while others are overwritten.
-
-    Equations:
-        .. math::
-
-            a_{js} &= \operatorname{softmax}_s \big( \gamma_j W_K (W_Q l_s + p_s) / \sqrt{D} \big), \qquad
-            \tilde l_s = \sum_j a_{js} \gamma_j W_V \Big/ \sum_j a_{js} \\
-            l_s &\leftarrow l_s + \operatorname{mean}_j(a_{js})
-            \big( \operatorname{GRU}(\text{input } \tilde l_s,\; \text{hidden } l_s) - l_s \big)
-
-        gamma_j are the vectors that leave, and p_s is learned for each slot. The rest is that of `ct`.
-
-    State:
-        That of `ct`, and `slots` vectors of D numbers for each layer with a memory.
-
-    When to use:
-        Long or endless trials with a few old events that must be distinguished.
-
-    When not to use:
-        Where recency or order matters among the old: slots have none. `ct-log` keeps it.
-
-    Difference from the paper:
-        This form is ours; the thesis has one long-term vector. Layers, queues and losses are those of `ct`.
-
-    Attributes:
-        slots: Long-term vectors of a layer; >= 1.
-    """
-
-    slots: int = 4
-
-    def make_long_term(self) -> LongTerm | None:
-        """See `CompressiveConfig.make_long_term`."""
-        return CompetingSlots(self.dim, self.slots)
 
 
 @dataclass(frozen=True, kw_only=True)

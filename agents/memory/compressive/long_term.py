@@ -40,57 +40,24 @@ class RecurrentState(LongTerm):
 
     Args:
         dim: Width D.
-        learned_query: Whether a learned vector, zero at first, is the query in place of l.
     """
 
     length = 1
 
-    def __init__(self, dim: int, learned_query: bool) -> None:
+    def __init__(self, dim: int) -> None:
         super().__init__()
         self.keys = nn.Linear(dim, dim, bias=False)
         self.values = nn.Linear(dim, dim, bias=False)
         self.cell = nn.GRUCell(dim, dim, bias=False)
-        self.query = nn.Parameter(torch.zeros(dim)) if learned_query else None
 
     def write(self, state: Tensor, mask: Tensor, leaving: Tensor) -> tuple[Tensor, Tensor]:
         """See `LongTerm.write`."""
         before = state[:, 0]
-        query = (before if self.query is None else self.query.expand_as(before)) * mask  # 0 the first time
+        query = before * mask  # 0 the first time
         scores = (self.keys(leaving) @ query[..., None])[..., 0] / before.shape[-1] ** 0.5  # (B, n)
         candidate = (scores.softmax(-1)[..., None] * self.values(leaving)).sum(1)
         after = torch.where(mask, self.cell(candidate, before), candidate)
         return after[:, None], torch.ones_like(mask)
-
-
-class CompetingSlots(LongTerm):
-    """Several vectors that compete for each leaving vector; each changes as much as it has won.
-
-        a_js = softmax_s(k_j (W_Q l_s + p_s) / sqrt(D)),  l~_s = sum_j a_js v_j / sum_j a_js
-        l_s <- l_s + mean_j(a_js) (GRU(input l~_s, hidden l_s) - l_s)
-
-    Args:
-        dim: Width D.
-        length: Number of vectors S.
-    """
-
-    def __init__(self, dim: int, length: int) -> None:
-        super().__init__()
-        self.length = length
-        self.queries = nn.Linear(dim, dim, bias=False)
-        self.keys = nn.Linear(dim, dim, bias=False)
-        self.values = nn.Linear(dim, dim, bias=False)
-        self.cell = nn.GRUCell(dim, dim, bias=False)
-        self.places = nn.Parameter(torch.randn(length, dim))  # p, without which all slots would stay equal
-
-    def write(self, state: Tensor, mask: Tensor, leaving: Tensor) -> tuple[Tensor, Tensor]:
-        """See `LongTerm.write`."""
-        queries = self.queries(state) + self.places  # (B, S, D)
-        log_shares = (self.keys(leaving) @ queries.transpose(1, 2) / state.shape[-1] ** 0.5).log_softmax(-1)
-        shares = log_shares.exp()  # (B, n, S)
-        weights = log_shares.softmax(1)  # shares over their sum, which may be too small for a number
-        candidates = weights.transpose(1, 2) @ self.values(leaving)  # (B, S, D)
-        updated = self.cell(candidates.flatten(0, 1), state.flatten(0, 1)).view_as(state)
-        return torch.lerp(state, updated, shares.mean(1)[..., None]), torch.ones_like(mask)
 
 
 class MergingLevels(LongTerm):

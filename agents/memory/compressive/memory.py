@@ -25,9 +25,6 @@ class CompressiveMemory(Memory):
     questions. Gradients flow through all steps of a `forward`, through the queues too. A learner must add
     `auxiliary_loss`, from which alone the convolutions learn.
 
-    With `causal=False` the steps of a block see each other. A step of an unfinished block then sees the steps so far,
-    so each step whose features are wanted takes a pass of its own: use it where `last` is small.
-
     Idea:
         The newest blocks of steps are kept as they are. The block that leaves them is compressed by a convolution:
         one vector for r steps. So a state of constant size reaches far back, with less and less detail.
@@ -59,14 +56,14 @@ class CompressiveMemory(Memory):
 
     When not to use:
         Where a single old event decides: after B + L_m (K + C r) steps, with L_m layers that have a memory, exactly
-        nothing is left of it. `ct-lt`, `ct-slots` and `ct-log` keep a trace of everything.
+        nothing is left of it. `ct-lt` and `ct-log` keep a trace of everything.
 
     Difference from the paper:
         Memories are not detached between the blocks of a sequence, as in the thesis; the Compressive Transformer of
-        Rae et al. stops gradients there. Steps of a block attend to earlier ones by default (`causal`), because an
-        agent acts at every step. The style "faithful" has the thesis' layers; "modern", the default, those of the
-        public code: normalised before, with learned terms by distance. Dropout is left out. The target of the auxiliary
-        loss are the vectors that leave, as in the thesis; the public code takes the whole queue.
+        Rae et al. stops gradients there. Steps of a block attend to earlier ones alone, because an agent acts at every
+        step. Layers are those of the public code: normalised before, with learned terms by distance. Dropout is left
+        out. The target of the auxiliary loss are the vectors that leave, as in the thesis; the public code takes the
+        whole queue.
 
     Args:
         input_dim: Width of the embedding.
@@ -82,8 +79,8 @@ class CompressiveMemory(Memory):
         self.config = config
         self.input_dim, self.output_dim = input_dim, config.dim
         self.input = nn.Linear(input_dim, config.dim)
-        self.with_memory = [layer - 1 for layer in config.layers_with_memory]
-        long_term = [each for _ in self.with_memory if (each := config.make_long_term()) is not None]
+        self.with_memory = range(min(1, config.layers - 1), config.layers)  # numbers of the layers that have one
+        long_term = [state for _ in self.with_memory if (state := config.make_long_term()) is not None]
         self.queues = Queues(
             config.dim,
             config.block_length,
@@ -100,12 +97,10 @@ class CompressiveMemory(Memory):
                 config.mlp_dim,
                 config.block_length,
                 self.queues.slots if layer in self.with_memory else 0,
-                config.causal,
-                config.style,
             )
             for layer in range(config.layers)
         )
-        self.norm = nn.LayerNorm(config.dim) if config.style == "modern" else nn.Identity()
+        self.norm = nn.LayerNorm(config.dim)
         self._losses: list[Tensor] = []
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
@@ -122,11 +117,9 @@ class CompressiveMemory(Memory):
     def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
         """Advance every sequence by one step, without gradient; see `Memory.step`."""
         check_inputs(x, self.input_dim)
-        keep = ~x.resets(self.config.reset_on)[:, 0]
+        keep = ~x.trial_start[:, 0]
         one = torch.ones_like(state["count"])
-        features, state, _ = self._advance(
-            self._embed(x), one, keep.new_ones(len(keep), 1), torch.ones_like(keep), _kept(state, keep), False
-        )
+        features, state, _ = self._advance(self._embed(x), one, _kept(state, keep), with_outputs=True, with_loss=False)
         return features[:, 0], state
 
     def forward(self, x: StepInputs, state: State | None = None, last: int | None = None) -> tuple[Tensor, State]:
@@ -151,12 +144,12 @@ class CompressiveMemory(Memory):
             state = self.initial_state(batch)
         with_loss = self.training and torch.is_grad_enabled()
         embedded = self._embed(x).flatten(0, 1)  # (B T, D)
-        pieces = _Pieces.cut(x.resets(self.config.reset_on), state["count"], self.config.block_length, n_last)
+        pieces = _Pieces.cut(x.trial_start, state["count"], self.config.block_length, n_last)
         current = _kept({name: value[pieces.row] for name, value in state.items()}, pieces.is_carried)
         # Zero, but it gives every weight of the queues a gradient: processes average those of the same weights.
         losses = embedded.new_zeros(())
         if with_loss:
-            losses = losses + 0.0 * torch.stack([each.sum() for each in self.queues.parameters()]).sum()
+            losses = losses + 0.0 * torch.stack([weight.sum() for weight in self.queues.parameters()]).sum()
         features, finished, n_blocks = [], [], 0
         for block in range(int(pieces.blocks[0])):  # the piece with the most blocks is the first one
             going = int((pieces.blocks > block).sum())
@@ -165,20 +158,20 @@ class CompressiveMemory(Memory):
             index, count = pieces.steps_of(block, going)
             at = index % steps
             is_step = torch.arange(index.shape[1], device=index.device) < count[:, None]
-            wanted = is_step & (at >= steps - n_last)
+            is_returned = is_step & (at >= steps - n_last)
             is_final = pieces.is_final[:going] & (pieces.blocks[:going] == block + 1)
-            full_before = current["count"] + count == self.config.block_length
-            out, current, loss = self._advance(embedded[index], count, wanted, is_final, current, with_loss)
-            features.append((index[wanted], out[wanted]))
-            losses, n_blocks = losses + loss, n_blocks + int(full_before.sum())
+            n_blocks += int((current["count"] + count == self.config.block_length).sum())
+            with_outputs = bool(is_returned.any() or is_final.any())
+            out, current, loss = self._advance(embedded[index], count, current, with_outputs, with_loss)
+            features.append((index[is_returned], out[is_returned]))
+            losses = losses + loss
         finished.append(current)
         if with_loss:
-            length = n_blocks if self.config.style == "modern" else int(pieces.length.sum())
-            self._losses = [losses / (len(self.with_memory) * max(1, length))]
-        after = {name: torch.cat([each[name] for each in finished[::-1]]) for name in current}
+            self._losses = [losses / (len(self.with_memory) * max(1, n_blocks))]
+        after = {name: torch.cat([state[name] for state in finished[::-1]]) for name in current}
         final = pieces.is_final.nonzero()[:, 0]
         final = final[torch.argsort(pieces.row[final])]  # (B,): the last piece of each sequence
-        order, values = (torch.cat([each[i] for each in features]) for i in (0, 1))
+        order, values = (torch.cat(parts) for parts in zip(*features, strict=True))
         features_of_all = values[torch.argsort(order)].view(batch, n_last, -1)
         return features_of_all, {name: value[final] for name, value in after.items()}
 
@@ -203,12 +196,6 @@ class CompressiveMemory(Memory):
         vectors = torch.cat([queued.flatten(1, 2), state["outputs"]], 1)
         return vectors, torch.cat([mask.repeat(1, queued.shape[1]), in_block], 1)
 
-    @property
-    def vector_parts(self) -> list[str]:
-        """Part of the state of each of `vectors`: "long_term", "compressed1", "memory", "outputs"."""
-        of_layer = [name for name in self.queues.names for _ in range(self.queues.lengths[name])]
-        return of_layer * len(self.with_memory) + ["outputs"] * self.config.block_length
-
     def _layer(self, index: int) -> CompressiveLayer:
         layer = self.layers[index]
         assert isinstance(layer, CompressiveLayer)
@@ -218,7 +205,7 @@ class CompressiveMemory(Memory):
         return self.input(x.embedding).to(self.input.weight.dtype)  # float32 also under autocast
 
     def _advance(
-        self, new: Tensor, count: Tensor, wanted: Tensor, is_final: Tensor, state: State, with_loss: bool
+        self, new: Tensor, count: Tensor, state: State, with_outputs: bool, with_loss: bool
     ) -> tuple[Tensor, State, Tensor]:
         """Add steps to the unfinished block of each sequence.
 
@@ -228,19 +215,18 @@ class CompressiveMemory(Memory):
             a . . .            b c d           a b c d  (count 4)    its sources enter the queues; frames are emptied
             . . . .            e f -           e f . .  (count 2)    frames stay; outputs of e and f are kept
 
-        The layers read all frames so far, so that features of e and f know each other and what the queues hold. With
-        `causal` one pass over a block gives the features of all its steps, else each wanted step has its own pass.
+        The layers read all frames so far, so that features of e and f know each other and what the queues hold.
 
         Args:
             new: float, (B, Q, D); embedded steps.
             count: int64, (B,); how many of them belong to the block, 1 to Q and no more than it lacks.
-            wanted: bool, (B, Q); steps whose features are needed.
-            is_final: bool, (B,); sequences whose state is needed afterwards.
             state: State before them.
+            with_outputs: Whether features or the state after them are needed, of any sequence.
             with_loss: Whether to compute the reconstruction loss.
 
         Returns:
-            float (B, Q, D) features, arbitrary where not wanted; the state, and the sum of the reconstruction losses.
+            float (B, Q, D) features, the state, and the sum of the reconstruction losses. Features are arbitrary behind
+            `count`, and all of them, as the outputs in the state, without `with_outputs`.
         """
         _, n_new, dim = new.shape
         length = self.config.block_length
@@ -248,57 +234,40 @@ class CompressiveMemory(Memory):
         step = torch.arange(n_new, device=new.device)
         place = torch.where(step < count[:, None], before[:, None] + step, length)  # one place more for what is padding
         frames = F.pad(state["frames"], (0, 0, 0, 1)).scatter(1, place[..., None].expand(-1, -1, dim), new)[:, :length]
-        is_last = step == count[:, None] - 1
-        is_needed = is_last if self.config.causal else is_last | wanted
-        row, query = is_needed.nonzero(as_tuple=True)  # passes over a block: one a sequence, or one a step
-        filled = before[row] + query + 1
-        with_outputs = bool(wanted.any() or is_final.any())
-        outputs, sources = self._encode(frames[row, : int(after.max())], filled, row, state, with_outputs)
-        own = is_last[row, query]
-        newest = outputs[own]  # (B, C, D): with all steps so far
-        if self.config.causal:
-            at = place.clamp(max=newest.shape[1] - 1)
-            features = newest.gather(1, at[..., None].expand(-1, -1, dim))
-        else:
-            steps = outputs[torch.arange(len(row), device=row.device), filled - 1]
-            features = new.new_zeros(new.shape).index_put((row, query), steps)
-        newest = F.pad(newest, (0, 0, 0, length - newest.shape[1]))
+        outputs, sources = self._encode(frames[:, : int(after.max())], after, state, with_outputs)
+        at = place.clamp(max=outputs.shape[1] - 1)
+        features = outputs.gather(1, at[..., None].expand(-1, -1, dim))
+        outputs = F.pad(outputs, (0, 0, 0, length - outputs.shape[1]))
         is_full = after == length
         state = state | {
             "count": after.masked_fill(is_full, 0),
             "frames": frames * ~is_full[:, None, None],
-            "outputs": newest * (torch.arange(length, device=new.device) < after[:, None])[..., None],
+            "outputs": outputs * (torch.arange(length, device=new.device) < after[:, None])[..., None],
         }
         rows = is_full.nonzero()[:, 0]
         loss = new.new_zeros(())
         if len(rows):
             queued = {name: value[rows] for name, value in state.items() if name not in ("count", "frames", "outputs")}
             layers = [self._layer(layer) for layer in self.with_memory]
-            entered = torch.stack(sources, 1)[own][rows]
-            pushed, loss = self.queues.push(queued, entered, layers, with_loss)
+            pushed, loss = self.queues.push(queued, torch.stack(sources, 1)[rows], layers, with_loss)
             state |= {name: state[name].index_copy(0, rows, value) for name, value in pushed.items()}
         return features, state, loss
 
-    def _encode(
-        self, frames: Tensor, filled: Tensor, row: Tensor, state: State, with_outputs: bool
-    ) -> tuple[Tensor, list[Tensor]]:
-        """Run the layers over blocks.
+    def _encode(self, frames: Tensor, filled: Tensor, state: State, with_outputs: bool) -> tuple[Tensor, list[Tensor]]:
+        """Run the layers over the block of each sequence.
 
         Args:
-            frames: float, (P, C, D); embedded steps.
-            filled: int64, (P,); how many steps of each there are.
-            row: int64, (P,); sequence of each.
-            state: State of all sequences.
+            frames: float, (B, C, D); embedded steps.
+            filled: int64, (B,); how many steps of each there are.
+            state: State of the sequences.
             with_outputs: Whether the output of the last layer is needed.
 
         Returns:
-            float, (P, C, D) outputs, and what each layer with a memory stores of the block, the same shape.
+            float, (B, C, D) outputs, and what each layer with a memory stores of the block, the same shape.
         """
         vectors, mask = self.queues.join(state)
-        vectors, mask = vectors[row], mask[row]
-        steps = torch.arange(frames.shape[1], device=row.device)
-        before = steps <= (steps[:, None] if self.config.causal else len(steps))
-        in_block = (steps < filled[:, None])[:, None] & before  # (P, C, C)
+        steps = torch.arange(frames.shape[1], device=mask.device)
+        in_block = (steps < filled[:, None])[:, None] & (steps <= steps[:, None])  # (B, C, C)
         in_block = in_block | (steps == steps[:, None])  # no step without any key
         visible = torch.cat([mask[:, None].expand(-1, len(steps), -1), in_block], 2)
         h, sources = frames, []

@@ -108,7 +108,7 @@ class Queues(nn.Module):
                     self._write_long_term(layer, vectors[:, layer], mask, entering[:, layer])
                     for layer in range(self.layers)
                 ]
-                new, new_mask = torch.stack([each for each, _ in written], 1), written[0][1]
+                new, new_mask = torch.stack([vector for vector, _ in written], 1), written[0][1]
             else:
                 if name != "memory":
                     if with_loss:
@@ -126,9 +126,9 @@ class Queues(nn.Module):
         return after, loss
 
     def _convolution(self, layer: int, name: str) -> nn.Conv1d:
-        found = self.get_submodule(f"compress.{layer}.{name}")
-        assert isinstance(found, nn.Conv1d)
-        return found
+        convolution = self.get_submodule(f"compress.{layer}.{name}")
+        assert isinstance(convolution, nn.Conv1d)
+        return convolution
 
     def _compressed(self, name: str, vectors: Tensor) -> Tensor:
         """Compress vectors of all layers, with gradients to the vectors alone; (B, layers, n, D)."""

@@ -94,7 +94,7 @@ class FRMQNSequence(torch.autograd.Function):
         recurrent_inputs = _allocate_steps(recurrent_input, steps)  # (T + 1, B, 2 D)
         cells = _allocate_steps(cell, steps)  # (T + 1, B, D)
         attention = psi.new_empty(steps, batch, slots)
-        bank = [each.detach().contiguous().numpy() for each in (keys, values)]
+        bank = [x.detach().contiguous().numpy() for x in (keys, values)]
         first_slots = first.numpy()
         read: Callable[..., None] = _read
         for t in range(steps):
@@ -126,8 +126,8 @@ class FRMQNSequence(torch.autograd.Function):
         grad_cell = grad_cell.contiguous().clone()
         grad_keys = torch.zeros_like(saved.keys, memory_format=torch.contiguous_format)
         grad_values = torch.zeros_like(saved.values, memory_format=torch.contiguous_format)
-        bank = [each.contiguous().numpy() for each in (saved.keys, saved.values)]
-        grad_bank = [each.numpy() for each in (grad_keys, grad_values)]
+        bank = [x.contiguous().numpy() for x in (saved.keys, saved.values)]
+        grad_bank = [x.numpy() for x in (grad_keys, grad_values)]
         inputs_before = saved.recurrent_inputs[:-1] * saved.keep  # (T, B, 2 D)
         cells_before = saved.cells[:-1] * saved.keep  # (T, B, D)
         tanh_cell = saved.cells[1:].tanh().numpy()

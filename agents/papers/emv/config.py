@@ -42,15 +42,10 @@ class AnswererConfig:
             `head_heads`.
         head_heads: Attention heads of the head; >= 1.
         head_layers: Layers of the head that attend to the memory; >= 1.
-        reconstruction_weight: Weight of the loss of an episode auto-encoder (`EpisodeDecoder`), 0 to below 1; that of
-            the answers has what remains of 1.
-        pretraining_steps: Batches at the start in which the auto-encoder alone is learned; >= 0.
-        frozen_steps: Batches after these in which the loss of the answers does not reach the memory; >= 0.
         freeze_memory: If True, memory, embedding of key frames and shared vectors keep the weights of the run that
             `RunConfig.encoder_from` names. With `TextConfig.retrieval` so does the head.
         questions: Questions about each history of a batch, which share its memory; >= 1.
-        curriculum: Numbers of the batches after `pretraining_steps` from which on the next longer histories take part;
-            empty: all from the start.
+        curriculum: Numbers of the batches from which on the next longer histories take part; empty: all from the start.
         weight_by_length: If True, histories of n episodes are drawn n times as often in training as those of one, so
             that long ones, in which old content must be kept, are not rare. If False, each length is drawn alike.
 
@@ -67,9 +62,6 @@ class AnswererConfig:
     head_dim: int = 96
     head_heads: int = 4
     head_layers: int = 2
-    reconstruction_weight: float = 0.0
-    pretraining_steps: int = 0
-    frozen_steps: int = 0
     freeze_memory: bool = False
     questions: int = 16
     curriculum: Sequence[int] = ()
@@ -82,18 +74,6 @@ class AnswererConfig:
         check_largest(vars(self))
         if self.head_dim % self.head_heads:
             raise ValueError(f"head_heads must divide head_dim ({self.head_dim}), got {self.head_heads}")
-        for name in ("pretraining_steps", "frozen_steps"):
-            check_int(name, getattr(self, name), 0)
-        if not 0 <= self.reconstruction_weight < 1:
-            raise ValueError(f"reconstruction_weight must be 0 to below 1, got {self.reconstruction_weight}")
-        if self.reconstructs and self.memory == "none":
-            raise ValueError("an auto-encoder (reconstruction_weight, pretraining_steps) needs a memory, got 'none'")
-        if self.frozen_steps and not self.pretraining_steps:
-            raise ValueError(f"frozen_steps must be 0 without pretraining_steps, got {self.frozen_steps}")
-        if self.freeze_memory and self.reconstructs:
-            raise ValueError(
-                "freeze_memory must be False with an auto-encoder (reconstruction_weight, pretraining_steps), got True"
-            )
         if self.freeze_memory and self.memory == "none":
             raise ValueError("freeze_memory must be False without a memory ('none'), got True")
         if self.text and self.answers != "text":
@@ -101,16 +81,6 @@ class AnswererConfig:
         steps = list(self.curriculum) if not isinstance(self.curriculum, str) else [None]
         if not all(is_int(step) and step >= 0 for step in steps) or steps != sorted(steps):
             raise ValueError(f"curriculum must be ascending numbers of batches, got {self.curriculum!r}")
-
-    @property
-    def reconstructs(self) -> bool:
-        """True if an auto-encoder is learned."""
-        return bool(self.reconstruction_weight or self.pretraining_steps)
-
-    @property
-    def answer_weight(self) -> float:
-        """Weight of the loss of the answers."""
-        return 1.0 - self.reconstruction_weight
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,26 +117,21 @@ class TextConfig:
     """Settings of `TextAnswerer`.
 
     Attributes:
-        weights: Folder of a published T5 and its tokenizer, as Hugging Face writes them. None: a T5 with new weights,
-            and the small tokenizer of the grammar.
-        sizes: Fields of `T5Sizes`; only without `weights`, which have sizes of their own.
+        sizes: Fields of `T5Sizes`.
         retrieval: If True, the head of the run that `RunConfig.encoder_from` names, whose answers are structured, reads
             the memory first, and the decoder also attends to the slots that it fills; see `Retrieval`. It needs
             `AnswererConfig.freeze_memory`.
 
     Raises:
         TypeError: A value of another type, or an unknown size.
-        ValueError: A value out of range, or sizes together with weights.
+        ValueError: A value out of range.
     """
 
-    weights: str | None = None
     sizes: dict[str, Any] = field(default_factory=dict)
     retrieval: bool = False
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.weights is not None and self.sizes:
-            raise ValueError(f"sizes must be empty with weights, which have their own, got {self.sizes!r}")
         choices = [size.name for size in fields(T5Sizes)]
         for name in self.sizes:
             if name not in choices:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from memenvs.agents.papers.emv.data import make_arrays
-from memenvs.agents.papers.emv.learner import AnsweringModel, QuestionBatch, SlotAnswering
-from memenvs.agents.papers.emv.text_learner import TextAnswering
+from memenvs.agents.papers.emv.learner import AnsweringModel, QuestionBatch, TextAnswering
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.dialogs import Dialogs, EncodedQuestion
+from memenvs.verbalization.diary import date_text, describe_episode
 from memenvs.verbalization.key_frames import encode_pool
 from memenvs.verbalization.language.facts import Clause
 from memenvs.verbalization.language.log import Log
@@ -44,16 +45,16 @@ class GivenQuestions(Dialogs):
     Args:
         config: Settings of the histories.
         data: The histories.
-        given: Number of a history -> questions about it, equally many for each; there may be no questions about some.
+        given: Questions about each history, equally many.
     """
 
-    def __init__(self, config: EpisodicQAConfig, data: Data, given: Mapping[int, Sequence[QuestionAnswer]]) -> None:
-        super().__init__(replace(config, questions=len(next(iter(given.values())))), data)
+    def __init__(self, config: EpisodicQAConfig, data: Data, given: Sequence[Sequence[QuestionAnswer]]) -> None:
+        super().__init__(replace(config, questions=len(given[0])), data)
         self.given = given
 
     def usable(self, number: int) -> int:
-        """Return the number if there are questions about this history, else another one."""
-        return number if number in self.given else next(iter(self.given))
+        """Return the number, as there are questions about every history."""
+        return number
 
     def question(self, number: int, question: int, after: int | None = None) -> EncodedQuestion:
         """Return a question that was given."""
@@ -74,34 +75,21 @@ def answer_in_words(model: AnsweringModel, batch: QuestionBatch) -> list[list[tu
             for row, texts in zip(gold, model.answer_texts(batch), strict=True)
         ]
     return [
-        [(spoken_answer(qa.question.family, clauses, qa.now), clauses) for qa, clauses in zip(row, found, strict=True)]
-        for row, found in zip(gold, model.answers(batch), strict=True)
+        [(spoken_answer(qa.question.family, answer, qa.now), answer) for qa, answer in zip(row, answers, strict=True)]
+        for row, answers in zip(gold, model.answers(batch), strict=True)
     ]
 
 
-class AnswerSources(NamedTuple):
-    """Sources of the answer to one question about a history of T key frames.
-
-    Attributes:
-        frames: float64, (T,); share of each key frame, of sum 1: how much the model's answer would change with it,
-            the norm of the gradient of its log-likelihood.
-        vectors: float64, (M,); attention to each vector of the memory, the mean over heads, layers and clauses. What is
-            missing to a sum of 1 is attention to none of them. Empty where the answer is in words.
-    """
-
-    frames: np.ndarray
-    vectors: np.ndarray
-
-
-def answer_sources(model: AnsweringModel, batch: QuestionBatch) -> AnswerSources | None:
-    """Compute from what a model takes its answer to one question.
+def frame_shares(model: AnsweringModel, batch: QuestionBatch) -> np.ndarray | None:
+    """Compute how much a model's answer to one question depends on each key frame.
 
     Args:
         model: The model.
-        batch: One history with one question.
+        batch: One history of T key frames with one question.
 
     Returns:
-        The shares; None if the model has no memory.
+        float64, (T,), of sum 1: how much the answer would change with each key frame, the norm of the gradient of its
+        log-likelihood. None if the model has no memory.
 
     Raises:
         ValueError: There are several questions.
@@ -127,11 +115,7 @@ def answer_sources(model: AnsweringModel, batch: QuestionBatch) -> AnswerSources
         model.train(was_training)
     norm = gradient[0].double().norm(dim=-1).cpu().numpy()
     total = norm.sum()
-    vectors = np.zeros(0)
-    if isinstance(model, SlotAnswering):
-        with torch.no_grad():
-            vectors = model.attention(batch)[0, 0, 1:].double().cpu().numpy()
-    return AnswerSources(norm / total if total else norm, vectors)
+    return norm / total if total else norm
 
 
 @dataclass(frozen=True)
@@ -145,9 +129,8 @@ class Reply:
         category: Category of the answer; see `memenvs.verbalization.language.score.CATEGORIES`.
         episodes: Indices of the episodes that the question means.
         is_outside: True if the time in the question is before or after all episodes.
-        shares: float64, (T,); how much the answer depends on each key frame; see `AnswerSources.frames`. None for a
-            model without a memory.
-        vectors: float64, (M,); attention to each vector of the memory; see `AnswerSources.vectors`. None as above.
+        shares: float64, (T,); how much the answer depends on each key frame; see `frame_shares`. None for a model
+            without a memory.
     """
 
     question: str
@@ -157,7 +140,6 @@ class Reply:
     episodes: tuple[int, ...]
     is_outside: bool
     shares: np.ndarray | None
-    vectors: np.ndarray | None
 
 
 class Conversation:
@@ -185,6 +167,23 @@ class Conversation:
         self.log = Log(self.history)
         self._sampler = QASampler(config.language())
 
+    @property
+    def dates(self) -> str:
+        """Its dates, such as "from Sat 05 Sep 2020 10:26 to Sun 06 Sep 2020 18:40"."""
+        return f"from {date_text(self.history.starts[0])} to {date_text(self.history.ends[-1])}"
+
+    def describe(self) -> dict[str, Any]:
+        """Describe the life: "now", number of "key_frames", "episodes" with "start" and "goals"."""
+        history = self.history
+        return {
+            "now": date_text(history.question_time),
+            "key_frames": history.num_frames,
+            "episodes": [
+                {"start": date_text(start), "goals": describe_episode(episode)}
+                for start, episode in zip(history.starts, history.episodes, strict=True)
+            ],
+        }
+
     def ask(self, text: str) -> Reply:
         """Answer a question.
 
@@ -205,18 +204,15 @@ class Conversation:
             question=question,
             answer=gold,
             now=now,
-            episodes=tuple(dict.fromkeys(each.episode for each in meant)),
+            episodes=tuple(dict.fromkeys(referent.episode for referent in meant)),
             reference=None,
             distance=None,
-            ambiguous=len(meant) > 1,
-            false_presupposition=False,
         )
         time, history = question.time, self.history
-        arrays = make_arrays(GivenQuestions(self._config, self._data, {0: [qa]}))
+        arrays = make_arrays(GivenQuestions(self._config, self._data, [[qa]]))
         batch = QuestionBatch(arrays, np.array([0]), np.array([[0]]))
         (((answer, clauses),),) = answer_in_words(self.model, batch)
         score = score_clauses(clauses, gold.clauses, self.log)
-        sources = answer_sources(self.model, batch)
         return Reply(
             question=question.text,
             answer=answer,
@@ -224,8 +220,7 @@ class Conversation:
             category=CATEGORIES[score.category - 1],
             episodes=qa.episodes,
             is_outside=time is not None and (time.high < history.starts[0] or time.low > history.ends[-1]),
-            shares=None if sources is None else sources.frames,
-            vectors=None if sources is None else sources.vectors,
+            shares=frame_shares(self.model, batch),
         )
 
     def examples(self, count: int, start: int = 0) -> list[str]:
@@ -263,19 +258,18 @@ def fill_in_answers(model: AnsweringModel, path: Path, progress: Callable[[float
         ValueError: It is of another grammar version, or a setting is wrong; the message names it.
     """
     questions = read_questions(path)
-    given: dict[int, list[QuestionAnswer]] = {}
-    for item in questions.items():
-        given.setdefault(int(item.id.partition("-")[0]), []).append(item.gold)
+    by_history = groupby(questions.items(), key=lambda item: item.id.partition("-")[0])
+    given = [[item.gold for item in items] for _, items in by_history]
     config = _config(model.config, questions)
     arrays = make_arrays(GivenQuestions(config, _data(model.config, config), given), lambda share: progress(share / 2))
     model.eval()
     answers: dict[str, str] = {}
-    everything = np.arange(len(arrays.numbers))
-    for rows in np.split(everything, range(HISTORIES, len(everything), HISTORIES)):
-        batch = QuestionBatch(arrays, rows, np.tile(np.arange(questions.questions), (len(rows), 1)))
-        for row, found in zip(rows.tolist(), answer_in_words(model, batch), strict=True):
-            answers |= {f"{arrays.numbers[row]}-{number}": text for number, (text, _) in enumerate(found)}
-        progress((1 + (rows[-1] + 1) / len(everything)) / 2)
+    everything = np.arange(len(given))
+    for histories in np.split(everything, range(HISTORIES, len(everything), HISTORIES)):
+        batch = QuestionBatch(arrays, histories, np.tile(np.arange(questions.questions), (len(histories), 1)))
+        for history, texts in zip(histories.tolist(), answer_in_words(model, batch), strict=True):
+            answers |= {f"{history}-{number}": text for number, (text, _) in enumerate(texts)}
+        progress((1 + (histories[-1] + 1) / len(everything)) / 2)
     return write_questions(path, questions, answers)
 
 

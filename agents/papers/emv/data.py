@@ -1,4 +1,4 @@
-"""Histories and questions of a split as arrays, and renamed objects and places."""
+"""Questions of a split as arrays, and renamed objects and places."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from functools import lru_cache
 import numpy as np
 
 from memenvs.agents.papers.emv.slots import ANSWER_SLOTS, QUESTION_SLOTS, answer_slots, question_slots
-from memenvs.verbalization.config import EpisodicQAConfig
+from memenvs.query_task import Episodes
 from memenvs.verbalization.dates import date_fields
-from memenvs.verbalization.dialogs import Dialogs, load_dialogs
-from memenvs.verbalization.key_frames import PARTS
+from memenvs.verbalization.dialogs import Dialogs
 from memenvs.verbalization.language.facts import MAX_CLAUSES
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.symbols import HANDS, LOCATIONS, OBJECTS, SYMBOL_IDS, SYMBOLS, Goal
@@ -22,59 +21,34 @@ _LOCATION_IDS = np.array([SYMBOL_IDS[name] for name in LOCATIONS])
 _AT_IDS = np.array([[SYMBOL_IDS[Goal("objectAt", each, place).symbol] for place in LOCATIONS] for each in OBJECTS])
 _GRASPED_IDS = np.array([[SYMBOL_IDS[Goal("grasped", each, hand).symbol] for hand in HANDS] for each in OBJECTS])
 
-SYMBOLIC = ("goal", "action", "args", "objects")
+SYMBOLIC = {"goal", "action", "args", "objects"}
 """Parts of a key frame that hold numbers of symbols."""
 
 
 @dataclass(frozen=True)
-class DialogArrays:
-    """N histories of at most T key frames, and Q questions about each.
+class QuestionArrays:
+    """Q questions about each of H histories for a model, and the answers that it learns.
+
+    What belongs to histories about which there is no question is 0.
 
     Attributes:
-        dialogs: Where they come from.
-        numbers: int64, (N,); number of each history in `dialogs`.
-        length: int64, (N,); episodes.
-        count: int64, (N,); key frames.
-        index: int32, (N, T); rows of `tables`; the last ones of each history, and a blank row before.
-        dates: int16, (N, T, 7); dates of the key frames.
-        tables: Part -> (rows, ...), key frames of the pool and at last a blank one. Symbols are numbered as in
-            `SYMBOLS`, but those that the training split has not are "<unk>".
-        slots: int64, (N, Q, 8); questions, see `question_slots`.
-        times: int16, (N, Q, 3, 7); first and last second that the question's time denotes, and the present.
-        target: int16, (N, Q, 8, 11); see `answer_slots`.
+        dialogs: Histories and questions.
+        symbols: int16, (S,); index in `SYMBOLS` of each number of a symbol in key frames. Those that the training split
+            has not are "<unk>".
+        slots: int64, (H, Q, 8); questions, see `question_slots`.
+        times: int16, (H, Q, 3, 7); first and last second that the question's time denotes, and the present.
+        target: int16, (H, Q, 8, 11); see `answer_slots`.
     """
 
     dialogs: Dialogs
-    numbers: np.ndarray
-    length: np.ndarray
-    count: np.ndarray
-    index: np.ndarray
-    dates: np.ndarray
-    tables: dict[str, np.ndarray]
+    symbols: np.ndarray
     slots: np.ndarray
     times: np.ndarray
     target: np.ndarray
 
-    def frames(self, rows: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Assemble the key frames of histories.
 
-        Args:
-            rows: int64, (B,); histories.
-
-        Returns:
-            Part -> array, (B, T', ...), filled up in front; and a mask of the key frames, bool, (B, T').
-        """
-        longest = max(1, int(self.count[rows].max()))
-        index = self.index[rows, -longest:]
-        mask = np.arange(longest) >= longest - self.count[rows, None]
-        frames = {part: table[index] for part, table in self.tables.items()}
-        if "dt" in self.dialogs.config.parts:
-            frames["dt"] = self.dates[rows, -longest:]
-        return frames, mask
-
-
-def make_arrays(dialogs: Dialogs, progress: Callable[[float], None] = lambda share: None) -> DialogArrays:
-    """Make the arrays of all histories about which there is a question.
+def make_arrays(dialogs: Dialogs, progress: Callable[[float], None] = lambda share: None) -> QuestionArrays:
+    """Encode all questions about all histories.
 
     Args:
         dialogs: Histories and questions.
@@ -82,49 +56,33 @@ def make_arrays(dialogs: Dialogs, progress: Callable[[float], None] = lambda sha
     """
     config = dialogs.config
     hands = config.language().hands
-    numbers = [number for number in range(len(dialogs)) if dialogs.usable(number) == number]
-    lives = [dialogs.history(number) for number in numbers]
-    counts = np.array([life.num_frames for life in lives])
-    pool, longest = dialogs.data.frames, max(1, int(counts.max()))
-    shape = (len(lives), config.questions)
-    index = np.full((len(lives), longest), len(pool.time), np.int32)
-    dates = np.zeros((len(lives), longest, 7), np.int16)
+    shape = (len(dialogs), config.questions)
     slots = np.zeros((*shape, len(QUESTION_SLOTS)), np.int64)
     times = np.zeros((*shape, 3, 7), np.int16)
     target = np.zeros((*shape, MAX_CLAUSES, len(ANSWER_SLOTS)), np.int16)
-    for i, (number, life) in enumerate(zip(numbers, lives, strict=True)):
-        log = Log(life)
-        index[i, longest - counts[i] :] = pool.rows(life)
-        dates[i, longest - counts[i] :] = pool.dates(life)
-        for q in range(config.questions):
-            qa = dialogs.question(number, q).qa
-            time = qa.question.time
-            bounds = (0, 0) if time is None else (time.low, time.high)
-            slots[i, q] = question_slots(qa.question)
-            times[i, q] = date_fields(np.array([*np.maximum(bounds, 0), qa.now]))
-            target[i, q] = answer_slots(log, qa, hands)
-        progress((i + 1) / len(lives))
-    tables = {}
-    symbols = np.array([SYMBOL_IDS[each] for each in dialogs.data.dictionary.symbols], np.int16)
-    for part in config.parts:
-        if part != "dt":
-            values = pool.array(part)
-            if part in SYMBOLIC:
-                values = symbols[values]
-            blank = np.zeros((1, *PARTS[part][0]), values.dtype)
-            tables[part] = np.concatenate([values, blank])
-    length = np.array([len(life) for life in lives])
-    return DialogArrays(dialogs, np.array(numbers), length, counts, index, dates, tables, slots, times, target)
+    for number in range(len(dialogs)):
+        if dialogs.usable(number) == number:
+            log = Log(dialogs.history(number))
+            for q in range(config.questions):
+                qa = dialogs.question(number, q).qa
+                time = qa.question.time
+                bounds = (0, 0) if time is None else (time.low, time.high)
+                slots[number, q] = question_slots(qa.question)
+                times[number, q] = date_fields(np.array([*np.maximum(bounds, 0), qa.now]))
+                target[number, q] = answer_slots(log, qa, hands)
+        progress((number + 1) / len(dialogs))
+    symbols = np.array([SYMBOL_IDS[symbol] for symbol in dialogs.data.dictionary.symbols], np.int16)
+    return QuestionArrays(dialogs, symbols, slots, times, target)
 
 
 @lru_cache(maxsize=4)
-def load_arrays(config: EpisodicQAConfig) -> DialogArrays:
-    """Make the arrays of some settings, or return those that were made before."""
-    return make_arrays(load_dialogs(config))
+def load_arrays(dialogs: Dialogs) -> QuestionArrays:
+    """Encode all questions of some dialogs, or return what was encoded before."""
+    return make_arrays(dialogs)
 
 
-@dataclass(frozen=True)
-class Renaming:
+@dataclass(frozen=True, eq=False)
+class Renaming(Episodes):
     """New names in each of B histories.
 
     Attributes:
@@ -136,10 +94,6 @@ class Renaming:
     symbols: np.ndarray
     objects: np.ndarray
     locations: np.ndarray
-
-    def shard(self, part: slice) -> Renaming:
-        """Select histories."""
-        return Renaming(self.symbols[part], self.objects[part], self.locations[part])
 
     def of_frames(self, values: np.ndarray) -> np.ndarray:
         """Rename numbers of symbols, int (B, ...)."""
@@ -162,9 +116,9 @@ def draw_renaming(count: int, rng: np.random.Generator) -> Renaming:
     """
     objects = np.argsort(rng.random((count, len(OBJECTS))), axis=1)
     locations = np.tile(np.arange(len(LOCATIONS)), (count, 1))
-    roles = [(each.pick, each.place) for each in LOCATIONS.values()]
+    roles = [(location.pick, location.place) for location in LOCATIONS.values()]
     for role in sorted(set(roles)):
-        members = np.array([number for number, each in enumerate(roles) if each == role])
+        members = np.array([number for number, location in enumerate(roles) if location == role])
         locations[:, members] = members[np.argsort(rng.random((count, len(members))), axis=1)]
     symbols = np.tile(np.arange(len(SYMBOLS)), (count, 1))
     symbols[:, _OBJECT_IDS] = _OBJECT_IDS[objects]

@@ -12,14 +12,12 @@ from typing import Any
 import torch
 
 from memenvs.agents.algorithms import archive
-from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.algorithms.supervised import PredictionModel, load_model
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import CHECKPOINT, first_stage_checkpoint
 from memenvs.agents.experiments.prediction_experiment import PredictionExperiment
 from memenvs.agents.papers.emv.config import AnswererConfig
-from memenvs.agents.papers.emv.learner import AnsweringModel, SlotAnswering
-from memenvs.agents.papers.emv.text_learner import TextAnswering
+from memenvs.agents.papers.emv.learner import AnsweringModel, SlotAnswering, TextAnswering
 from memenvs.checks import choices_for
 from memenvs.registry import find_environment
 from memenvs.verbalization.config import EpisodicQAConfig
@@ -48,15 +46,6 @@ class QuestionExperiment(PredictionExperiment):
         """Make the model of a run; see `PredictionExperiment.make_model`."""
         return make_question_answering(config.env, env_kwargs, config.policy)
 
-    def check(self, config: RunConfig, processes: Processes) -> None:
-        """Check also that the run is longer than its pretraining; see `Experiment.check`."""
-        super().check(config, processes)
-        pretraining = config.policy.get("pretraining_steps", 0)
-        if pretraining >= config.total_steps:
-            raise ValueError(
-                f"policy.pretraining_steps must be below total_steps ({config.total_steps}), got {pretraining}"
-            )
-
     def load_first_stage(self, config: RunConfig, model: PredictionModel) -> None:
         """Load memory and head of another run; see `PredictionExperiment.load_first_stage`."""
         assert isinstance(model, AnsweringModel)
@@ -79,8 +68,7 @@ def make_question_answering(env: str, env_kwargs: Mapping[str, Any], settings: M
     Raises:
         ValueError: The environment is another one, or a setting is not allowed.
         TypeError: A setting does not exist.
-        FileNotFoundError: Weights of the text model are missing.
-        ImportError: They need the extra `text`.
+        ImportError: Answers in words need the extra `text`.
     """
     spec = find_environment(env)
     if spec.family != "verbalization":
@@ -91,10 +79,10 @@ def make_question_answering(env: str, env_kwargs: Mapping[str, Any], settings: M
         for name, value in spec.defaults.items()
         if (name, value) not in left_out and not name.startswith("trial_")
     }
-    known = [each.name for each in fields(AnswererConfig)]
+    allowed = [setting.name for setting in fields(AnswererConfig)]
     for name in settings:
-        if name not in known:
-            raise TypeError(f"unknown setting {name!r} of the model; {choices_for(name, known)}")
+        if name not in allowed:
+            raise TypeError(f"unknown setting {name!r} of the model; {choices_for(name, allowed)}")
     config, answerer = EpisodicQAConfig(**{**own, **env_kwargs}), AnswererConfig(**settings)
     return TextAnswering(config, answerer) if answerer.answers == "text" else SlotAnswering(config, answerer)
 
@@ -151,9 +139,9 @@ def load_memory(model: AnsweringModel, path: Path) -> None:
         (FRAME_SETTINGS, source.config, model.config),
     ):
         for name in names:
-            found, wanted = (json.loads(json.dumps(getattr(each, name))) for each in both)
-            if found != wanted:
-                raise ValueError(f"encoder_from: {path} must have the {name} {wanted!r} of this run, got {found!r}")
+            saved, own = (json.loads(json.dumps(getattr(config, name))) for config in both)
+            if saved != own:
+                raise ValueError(f"encoder_from: {path} must have the {name} {own!r} of this run, got {saved!r}")
     theirs, ours = source.model.memory_parts(), model.model.memory_parts()
     if retrieval is not None:
         assert isinstance(source, SlotAnswering)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from memenvs.agents.papers.emv.slots import ANSWER_SLOTS
 from memenvs.verbalization.language.tuples import MOST_UNITS, UNIT_SECONDS
-from memenvs.verbalization.symbols import HANDS, LOCATIONS, OBJECTS, PAD, SYMBOL_IDS, SYMBOLS, Goal
+from memenvs.verbalization.symbols import GOALS, HANDS, LOCATIONS, OBJECTS, PAD, SYMBOL_IDS, SYMBOLS
 
 WIDTH = 32
 """Width of a shared vector."""
@@ -23,15 +23,6 @@ NAMED: dict[str, Sequence[str]] = {"object": tuple(OBJECTS), "location": tuple(L
 """Slot of questions or answers -> the symbols that are its values, from 1 on."""
 COUNTED = ("month", "date", "hour", "minute", "quantity")
 """Slots of answers that are numbers; they have tables of their own."""
-_GOALS = {
-    SYMBOL_IDS[goal.symbol]: (SYMBOL_IDS[goal.object], SYMBOL_IDS[goal.place])
-    for goal in (
-        Goal(predicate, each, place)  # type: ignore[arg-type]
-        for predicate, places in (("objectAt", tuple(LOCATIONS)), ("grasped", tuple(HANDS)))
-        for each in OBJECTS
-        for place in places
-    )
-}
 PERIODS = (800.0, 365.25, 160.0, 72.0, 32.0, 15.0, 7.0, 3.0, 1.0, 1 / 3, 1 / 8, 1 / 24, 1 / 72, 1 / 288)
 """Periods of the features of a date, days: two years down to five minutes."""
 FIELDS = {"month": (1, 0), "date": (2, 0), "hour": (4, 1), "minute": (5, 1)}
@@ -57,10 +48,11 @@ class Codes(nn.Module):
         turns = [nn.init.orthogonal_(torch.empty(WIDTH, WIDTH)) for _ in range(2)]
         weight = self.symbols.weight
         with torch.no_grad():
-            for number, (item, place) in _GOALS.items():
-                weight[number] = weight[item] @ turns[0] + weight[place] @ turns[1]
+            for symbol, goal in GOALS.items():
+                object, place = weight[SYMBOL_IDS[goal.object]], weight[SYMBOL_IDS[goal.place]]
+                weight[SYMBOL_IDS[symbol]] = object @ turns[0] + place @ turns[1]
         for name, names in NAMED.items():
-            ids = torch.tensor([PAD, *(SYMBOL_IDS[each] for each in names)])
+            ids = torch.tensor([PAD, *(SYMBOL_IDS[value] for value in names)])
             self.register_buffer(f"ids_{name}", ids, persistent=False)
 
     def number(self, name: str, values: Tensor) -> Tensor:
@@ -208,17 +200,17 @@ class FrameEmbedding(nn.Module):
         Returns:
             float, (B, T, dim).
         """
-        given = {part: values[mask] for part, values in frames.items()}  # (N, ...)
+        parts = {part: values[mask] for part, values in frames.items()}  # (N, ...)
         encoded = []
         if self.has_dates:
-            encoded.append(self.encoders["dt"](codes, given["dt"]))
+            encoded.append(self.encoders["dt"](codes, parts["dt"]))
             encoded.append(codes.number("quantity", elapsed_units(frames["dt"])[mask]))
         if self.has_symbols:
-            slots = [given[name].long().reshape(-1, size) for name, size in SLOTS.items()]
-            encoded.append(self._symbols(codes, torch.cat(slots, -1), given["goal"].long()))
+            slots = [parts[name].long().reshape(-1, size) for name, size in SLOTS.items()]
+            encoded.append(self._symbols(codes, torch.cat(slots, -1), parts["goal"].long()))
         dtype = next(self.join.parameters()).dtype
         encoded += [
-            self.encoders[part](given[part].to(dtype)) for part in ("state", "sub", "latent") if part in self.parts
+            self.encoders[part](parts[part].to(dtype)) for part in ("state", "sub", "latent") if part in self.parts
         ]
         embedded = self.join(torch.cat(encoded, -1))
         return embedded.new_zeros(*mask.shape, embedded.shape[-1]).index_put((mask,), embedded)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,8 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from memenvs.agents.algorithms.supervised import PredictionModel
-from memenvs.agents.papers.emv.config import AnswererConfig
-from memenvs.agents.papers.emv.data import SYMBOLIC, DialogArrays, Renaming, draw_renaming, load_arrays
+from memenvs.agents.papers.emv.config import AnswererConfig, TextConfig
+from memenvs.agents.papers.emv.data import SYMBOLIC, QuestionArrays, Renaming, draw_renaming, load_arrays
 from memenvs.agents.papers.emv.model import HistoryEncoder, Reading, SlotAnswerer
 from memenvs.agents.papers.emv.slots import (
     ANSWER_SLOTS,
@@ -24,53 +25,62 @@ from memenvs.agents.papers.emv.slots import (
     slots_to_tuples,
     sort_clauses,
 )
-from memenvs.query_task import Split
+from memenvs.agents.papers.emv.text_model import TextAnswerer
+from memenvs.agents.papers.emv.texts import Texts, pad
+from memenvs.query_task import Episodes, Split
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.language.facts import Clause
 from memenvs.verbalization.language.log import Log
+from memenvs.verbalization.language.parser import parse_answer
 from memenvs.verbalization.language.sampler import QuestionAnswer
 from memenvs.verbalization.language.score import CORRECT, Score, score_clauses
+from memenvs.verbalization.language.tokenizer import ANSWER_TOKENS, PAD, TOKENIZER
 from memenvs.verbalization.language.tuples import tuples_to_clauses
 from memenvs.verbalization.language.wordings import GRAMMAR_VERSION, KINDS
+from memenvs.verbalization.queries import DialogBatch, DialogQueries
 
-Phase = Literal["all", "answers", "reconstruction"]
+PARTS = 4
+"""Parts of a batch, by length of the answer, each as long as its longest answer alone."""
+WRITTEN = 256
+"""Answers that are written together."""
+SHORT_ANSWER = 96
+"""Most tokens of an answer that is no summary; right ones about problems in histories of 50 have up to 74."""
 
 
-@dataclass(frozen=True)
-class QuestionBatch:
+@dataclass(frozen=True, eq=False)
+class QuestionBatch(Episodes):
     """B histories with Q questions each.
 
     Attributes:
-        arrays: Where they come from.
-        histories: int64, (B,); rows of the arrays.
+        arrays: Questions of which these are some.
+        histories: int64, (B,); numbers of the histories.
         questions: int64, (B, Q); numbers of the questions.
         seed: Seed of what a loss draws, such as dropout.
         renaming: Other names for objects and places; None for none.
-        phase: What is learned: "all"; "answers" alone, whose loss does not reach the memory; or "reconstruction" alone.
     """
 
-    arrays: DialogArrays
+    shared = ("arrays", "seed")
+
+    arrays: QuestionArrays
     histories: np.ndarray
     questions: np.ndarray
     seed: int = 0
     renaming: Renaming | None = None
-    phase: Phase = "all"
 
-    def shard(self, part: slice) -> QuestionBatch:
-        """Select histories."""
-        return replace(
-            self,
-            histories=self.histories[part],
-            questions=self.questions[part],
-            renaming=self.renaming and self.renaming.shard(part),
-        )
+    @property
+    def dialogs(self) -> DialogBatch:
+        """The histories, and the questions with their gold answers."""
+        return DialogBatch(self.arrays.dialogs, self.histories, self.questions)
+
+    def of_questions(self, values: np.ndarray) -> np.ndarray:
+        """Select values of the questions, (B, Q, ...), from those of all, (H, questions, ...)."""
+        return values[self.histories[:, None], self.questions]
 
 
 class AnsweringModel(PredictionModel):
     """Base of models that answer questions about histories, to be trained.
 
-    A batch is of histories with several questions about each, which share what the memory holds. Batches are from the
-    split of the settings; validation is in the split "valid" where that is "train".
+    A batch is of histories with several questions about each, which share what the memory holds; see `DialogQueries`.
 
     Args:
         config: Settings of histories and questions.
@@ -84,39 +94,34 @@ class AnsweringModel(PredictionModel):
 
     def __init__(self, config: EpisodicQAConfig, settings: AnswererConfig) -> None:
         super().__init__()
-        self.config, self.settings = config, settings
+        self.settings = settings
+        self.task = DialogQueries(config)
+
+    @property
+    def config(self) -> EpisodicQAConfig:
+        """Settings of histories and questions."""
+        return self.task.config
 
     def sample(self, count: int, rng: np.random.Generator, split: Split = "train", step: int = 0) -> QuestionBatch:
         """Draw histories, by `weight_by_length`, and questions; see `PredictionModel.sample`."""
-        is_training = split == "train" and self.config.split == "train"
-        arrays = load_arrays(self.config if is_training else evaluation_config(self.config))
-        lengths = np.unique(arrays.length[arrays.length > 0])
-        if split == "train":
-            learned = step - self.settings.pretraining_steps
-            lengths = lengths[: 1 + sum(learned >= begin for begin in self.settings.curriculum)]
-            if not self.settings.curriculum:
-                lengths = np.unique(arrays.length[arrays.length > 0])
-        rows = [np.flatnonzero(arrays.length == length) for length in lengths]
-        if split == "train" and self.settings.weight_by_length:
-            chosen = rng.choice(len(lengths), size=count, p=lengths / lengths.sum())
-        else:
-            chosen = rng.integers(len(lengths), size=count)
-        histories = np.array([rows[length][rng.integers(len(rows[length]))] for length in chosen.tolist()])
-        available = arrays.slots.shape[1]
-        size = min(self.settings.questions, available)
-        questions = np.argsort(rng.random((count, available)), axis=1)[:, :size]
-        seed = int(rng.integers(2**31))
-        return QuestionBatch(arrays, histories, questions, seed, phase=self._phase(step) if split == "train" else "all")
-
-    def _phase(self, step: int) -> Phase:
         settings = self.settings
-        if step >= settings.pretraining_steps + settings.frozen_steps:
-            return "all"
-        return "reconstruction" if step < settings.pretraining_steps else "answers"
+        num_lengths = None
+        if split == "train" and settings.curriculum:
+            num_lengths = 1 + sum(step >= begin for begin in settings.curriculum)
+        drawn = self.task.sample_batch(
+            count,
+            rng,
+            split,
+            questions=settings.questions,
+            num_lengths=num_lengths,
+            weight_by_length=split == "train" and settings.weight_by_length,
+        )
+        seed = int(rng.integers(2**31))
+        return QuestionBatch(load_arrays(drawn.dialogs), drawn.histories, drawn.questions, seed)
 
     def shard(self, batch: QuestionBatch, rank: int, count: int) -> QuestionBatch:
         """Take every `count`-th history; see `PredictionModel.shard`."""
-        return batch.shard(slice(rank, None, count))
+        return batch.select(slice(rank, None, count))
 
     @property
     def device(self) -> torch.device:
@@ -124,10 +129,11 @@ class AnsweringModel(PredictionModel):
         return next(self.parameters()).device
 
     def frames(self, batch: QuestionBatch) -> tuple[dict[str, Tensor], Tensor]:
-        """Assemble the key frames of the histories; see `DialogArrays.frames`."""
-        frames, mask = batch.arrays.frames(batch.histories)
-        if batch.renaming is not None:
-            frames |= {part: batch.renaming.of_frames(frames[part]) for part in SYMBOLIC if part in frames}
+        """Assemble the key frames, with symbols as in `SYMBOLS`; see `DialogBatch.frames`."""
+        frames, mask = batch.dialogs.frames()
+        for part in SYMBOLIC & frames.keys():
+            symbols = batch.arrays.symbols[frames[part]]
+            frames[part] = symbols if batch.renaming is None else batch.renaming.of_frames(symbols)
         tensors = {part: torch.from_numpy(values).to(self.device) for part, values in frames.items()}
         return tensors, torch.from_numpy(mask).to(self.device)
 
@@ -136,43 +142,30 @@ class AnsweringModel(PredictionModel):
         return self.model.encode(*self.frames(batch))
 
     def loss(self, batch: QuestionBatch) -> tuple[Tensor, dict[str, float]]:
-        """Compute the losses of answers, auto-encoder and memory; see `PredictionModel.loss`."""
-        settings = self.settings
-        log: dict[str, float] = {}
-        frames, mask = self.frames(batch)
+        """Compute the losses of answers and memory; see `PredictionModel.loss`."""
         # of a frozen memory nothing learns from its own loss, which it computes where there are gradients
-        with torch.set_grad_enabled(torch.is_grad_enabled() and not settings.freeze_memory):
-            vectors, is_there = self.model.encode(frames, mask)
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.settings.freeze_memory):
+            vectors, mask = self.encode(batch)
         auxiliary_loss = self.model.memory.auxiliary_loss()
-        total = vectors.new_zeros(())
-        if batch.phase != "reconstruction":
-            read = vectors.detach() if batch.phase == "answers" else vectors
-            answer_loss, log = self.answer_loss(batch, read, is_there)
-            total = total + answer_loss
-        if settings.reconstructs and batch.phase != "answers":
-            weight = settings.reconstruction_weight if batch.phase == "all" else 1.0
-            if weight:
-                reconstruction_loss = self.model.reconstruction_loss(vectors, is_there, frames, mask, batch.seed)
-                total = total + weight * reconstruction_loss
-                log["reconstruction_loss"] = reconstruction_loss.item()
-        if auxiliary_loss is not None and batch.phase != "answers":
+        total, log = self.answer_loss(batch, vectors, mask)
+        if auxiliary_loss is not None:
             total = total + auxiliary_loss
             log["auxiliary_loss"] = auxiliary_loss.item()
         return total, log
 
     @abstractmethod
-    def answer_loss(self, batch: QuestionBatch, vectors: Tensor, is_there: Tensor) -> tuple[Tensor, dict[str, float]]:
-        """Compute the loss of the answers, with its weight, and numbers for the log.
+    def answer_loss(self, batch: QuestionBatch, vectors: Tensor, mask: Tensor) -> tuple[Tensor, dict[str, float]]:
+        """Compute the loss of the answers, and numbers for the log.
 
         Args:
             batch: Histories and questions.
             vectors: float, (B, M, dim); see `encode`.
-            is_there: bool, (B, M).
+            mask: bool, (B, M).
         """
 
     def select(self, values: np.ndarray, batch: QuestionBatch) -> Tensor:
         """Select what belongs to the questions of a batch: (B, Q, ...) of (N, questions, ...)."""
-        return torch.from_numpy(values[batch.histories[:, None], batch.questions]).to(self.device)
+        return torch.from_numpy(batch.of_questions(values)).to(self.device)
 
     def scores(self, batch: QuestionBatch) -> dict[str, np.ndarray]:
         """Score each answer, float64, (B, Q); see `PredictionModel.scores`.
@@ -181,29 +174,25 @@ class AnsweringModel(PredictionModel):
         kind of question and length of history.
         """
         scored = self.score_answers(batch)
-        correct = np.array([[each.category == CORRECT for each in row] for row in scored], float)
-        kinds = kinds_of(batch.arrays.slots[batch.histories[:, None], batch.questions])
-        length = batch.arrays.length[batch.histories]
-        found = {"accuracy": correct, "f1": np.array([[each.f1 for each in row] for row in scored])}
-        found |= {f"accuracy_{kind}": np.where(kinds == number, correct, np.nan) for number, kind in enumerate(KINDS)}
-        return found | {f"accuracy_length_{each}": correct[length == each] for each in np.unique(length).tolist()}
+        correct = np.array([[score.category == CORRECT for score in row] for row in scored], float)
+        kinds = kinds_of(batch.of_questions(batch.arrays.slots))
+        length = np.array([len(batch.arrays.dialogs.history(number)) for number in batch.histories.tolist()])
+        metrics = {"accuracy": correct, "f1": np.array([[score.f1 for score in row] for row in scored])}
+        metrics |= {f"accuracy_{kind}": np.where(kinds == number, correct, np.nan) for number, kind in enumerate(KINDS)}
+        return metrics | {f"accuracy_length_{n}": correct[length == n] for n in np.unique(length).tolist()}
 
     def score_answers(self, batch: QuestionBatch) -> list[list[Score]]:
         """Answer and score: B lists of Q scores."""
-        found = []
-        for row, gold, answers in zip(batch.histories, self.gold(batch), self.answers(batch), strict=True):
-            log = Log(batch.arrays.dialogs.history(int(batch.arrays.numbers[row])))
-            scores = [score_clauses(given, qa.answer.clauses, log) for qa, given in zip(gold, answers, strict=True)]
-            found.append(scores)
-        return found
+        scored = []
+        for row, gold, answers in zip(batch.histories.tolist(), self.gold(batch), self.answers(batch), strict=True):
+            log = Log(batch.arrays.dialogs.history(row))
+            scores = [score_clauses(clauses, qa.answer.clauses, log) for qa, clauses in zip(gold, answers, strict=True)]
+            scored.append(scores)
+        return scored
 
     def gold(self, batch: QuestionBatch) -> list[list[QuestionAnswer]]:
         """Return the questions of a batch with their gold answers: B lists of Q."""
-        arrays = batch.arrays
-        return [
-            [arrays.dialogs.question(int(arrays.numbers[row]), number).qa for number in which]
-            for row, which in zip(batch.histories, batch.questions.tolist(), strict=True)
-        ]
+        return [[encoded.qa for encoded in row] for row in batch.dialogs.encoded()]
 
     @abstractmethod
     def answers(self, batch: QuestionBatch) -> list[list[tuple[Clause, ...] | None]]:
@@ -254,15 +243,15 @@ class SlotAnswering(AnsweringModel):
         super().__init__(config, settings)
         self.model = SlotAnswerer(settings, config.parts)
 
-    def read(self, batch: QuestionBatch, vectors: Tensor, is_there: Tensor) -> Reading:
+    def read(self, batch: QuestionBatch, vectors: Tensor, mask: Tensor) -> Reading:
         """Encode the questions; see `AnswerHead.read`."""
-        slots = batch.arrays.slots[batch.histories[:, None], batch.questions]
+        slots = batch.of_questions(batch.arrays.slots)
         if batch.renaming is not None:
             slots = batch.renaming.of_slots(
                 slots, *(list(QUESTION_SLOTS).index(name) for name in ("object", "location"))
             )
         times = self.select(batch.arrays.times, batch)
-        return self.model.head.read(self.model.codes, vectors, is_there, torch.from_numpy(slots).to(self.device), times)
+        return self.model.head.read(self.model.codes, vectors, mask, torch.from_numpy(slots).to(self.device), times)
 
     def sample(self, count: int, rng: np.random.Generator, split: Split = "train", step: int = 0) -> QuestionBatch:
         """Draw histories and questions, and for training other names; see `AnsweringModel.sample`.
@@ -277,36 +266,36 @@ class SlotAnswering(AnsweringModel):
 
     def targets(self, batch: QuestionBatch) -> Tensor:
         """Return the answers to learn, int64, (B, Q, 8, slots)."""
-        rows = batch.arrays.target[batch.histories[:, None], batch.questions]
+        rows = batch.of_questions(batch.arrays.target)
         if batch.renaming is not None:
             renamed = batch.renaming.of_slots(
                 rows, *(list(ANSWER_SLOTS).index(name) for name in ("object", "location"))
             )
-            kinds = kinds_of(batch.arrays.slots[batch.histories[:, None], batch.questions])
+            kinds = kinds_of(batch.of_questions(batch.arrays.slots))
             is_ordered = np.isin(kinds, [KINDS.index(kind) for kind in ORDERED])
             rows = np.where(is_ordered[..., None, None], renamed, sort_clauses(renamed))
         return torch.from_numpy(rows).to(self.device).long()
 
-    def answer_loss(self, batch: QuestionBatch, vectors: Tensor, is_there: Tensor) -> tuple[Tensor, dict[str, float]]:
+    def answer_loss(self, batch: QuestionBatch, vectors: Tensor, mask: Tensor) -> tuple[Tensor, dict[str, float]]:
         """Compute the cross-entropy of all slots; see `AnsweringModel.answer_loss`.
 
         Each clause of the answer counts, and the end after it.
         """
-        losses, is_right = self._cross_entropy(self.read(batch, vectors, is_there), self.targets(batch))
+        losses, is_right = self._cross_entropy(self.read(batch, vectors, mask), self.targets(batch))
         answer_loss = losses.mean()
         log = {"accuracy": float(is_right.float().mean()), "answer_loss": answer_loss.item()}
-        return self.settings.answer_weight * answer_loss, log
+        return answer_loss, log
 
     def _cross_entropy(self, reading: Reading, target: Tensor) -> tuple[Tensor, Tensor]:
         """Compute the loss of answers, float (B, Q), and whether all slots are right, bool (B, Q)."""
         logits, (row, question, clause) = self.model.head.clause_logits(self.model.codes, reading, target)
-        wanted = target[row, question, clause]  # (N, slots)
-        is_clause = wanted[:, EMIT] > 0
+        values = target[row, question, clause]  # (N, slots)
+        is_clause = values[:, EMIT] > 0
         losses, is_right = logits[EMIT].new_zeros(len(row), dtype=torch.float32), torch.ones_like(is_clause)
-        for slot, each in enumerate(logits):
+        for slot, scores in enumerate(logits):
             counts = torch.ones_like(is_clause) if slot == EMIT else is_clause
-            losses = losses + counts * F.cross_entropy(each.float(), wanted[:, slot], reduction="none")
-            is_right &= (each.argmax(-1) == wanted[:, slot]) | ~counts
+            losses = losses + counts * F.cross_entropy(scores.float(), values[:, slot], reduction="none")
+            is_right &= (scores.argmax(-1) == values[:, slot]) | ~counts
         of_question = losses.new_zeros(target.shape[:2]).index_put((row, question), losses, accumulate=True)
         wrong = torch.zeros_like(of_question).index_put((row, question), (~is_right).float(), accumulate=True)
         return of_question, wrong == 0
@@ -320,11 +309,6 @@ class SlotAnswering(AnsweringModel):
         """Choose the answers, int64, (B, Q, 8, slots); see `AnswerHead.decode`."""
         return self.model.head.decode(self.model.codes, reading)[0]
 
-    def attention(self, batch: QuestionBatch) -> Tensor:
-        """Compute where the head reads for its answers; see `AnswerHead.attention`."""
-        reading = self.read(batch, *self.encode(batch))
-        return self.model.head.attention(reading, self.choose(reading))
-
     def answers(self, batch: QuestionBatch) -> list[list[tuple[Clause, ...] | None]]:
         """Answer in slots; see `AnsweringModel.answers`."""
         tuples = self.choose(self.read(batch, *self.encode(batch))).cpu().numpy()
@@ -337,6 +321,118 @@ class SlotAnswering(AnsweringModel):
         ]
 
 
-def evaluation_config(config: EpisodicQAConfig) -> EpisodicQAConfig:
-    """Return the settings of evaluation: the split "valid" in place of "train"."""
-    return replace(config, split="valid") if config.split == "train" else config
+class TextAnswering(AnsweringModel):
+    """A memory of key frames and a T5 that answers in words, to be trained.
+
+    The model is a `TextAnswerer`. The loss is the cross-entropy of the tokens of the answers, and the memory's own
+    loss, such as that of compression; with retrieval also that of the slots of questions, summed over slots. Answers
+    are written greedily and scored by the facts that they state.
+
+    Difference from the paper:
+        The answer to learn has exact times, the first wording and clauses in a fixed order, since phrases and wordings
+        of the gold answer are drawn; answers are scored against the gold one. Vectors of the resolved time of a
+        question and of the present are added to the words. With `TextConfig.retrieval`
+        a head of structured answers, which the thesis has not, reads the memory before the T5 does.
+
+    Args:
+        config: Settings of histories and questions.
+        settings: Settings of the model.
+
+    Source:
+        As of `SlotAnswering`.
+    """
+
+    model: TextAnswerer
+
+    def __init__(self, config: EpisodicQAConfig, settings: AnswererConfig) -> None:
+        super().__init__(config, settings)
+        self.model = TextAnswerer(settings, TextConfig(**settings.text), config.parts)
+        self.texts = lru_cache(4)(Texts)
+
+    def inputs(self) -> dict[str, Any]:
+        """Return the versions of grammar and tokenizer; see `PredictionModel.inputs`."""
+        return {**super().inputs(), "tokenizer": TOKENIZER.fingerprint}
+
+    def _pairs(self, batch: QuestionBatch) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Encode the questions and answers of a batch: B Q pairs."""
+        texts = self.texts(batch.arrays.dialogs)
+        return [
+            texts.pair(history, question)
+            for history, questions in zip(batch.histories.tolist(), batch.questions.tolist(), strict=True)
+            for question in questions
+        ]
+
+    def read(
+        self,
+        batch: QuestionBatch,
+        queries: list[np.ndarray],
+        vectors: Tensor,
+        mask: Tensor,
+        slots: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Put together what the decoder attends to, B Q rows; see `TextAnswerer.context`."""
+        query = torch.from_numpy(pad(queries)).to(self.device).unflatten(0, batch.questions.shape)
+        has_time = self.select(batch.arrays.slots, batch)[..., -1] > 0
+        return self.model.context(vectors, mask, query, has_time, self.select(batch.arrays.times, batch), slots)
+
+    def answer_loss(self, batch: QuestionBatch, vectors: Tensor, mask: Tensor) -> tuple[Tensor, dict[str, float]]:
+        """Compute the loss of tokens and slots; see `AnsweringModel.answer_loss`."""
+        if not self.model.t5.dropout_rate:
+            return self._answer_loss(batch, vectors, mask)
+        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+            torch.manual_seed(batch.seed)  # dropout draws from PyTorch's global generator
+            return self._answer_loss(batch, vectors, mask)
+
+    def _answer_loss(self, batch: QuestionBatch, vectors: Tensor, mask: Tensor) -> tuple[Tensor, dict[str, float]]:
+        pairs = self._pairs(batch)
+        slots = self.select(batch.arrays.slots, batch)
+        context, valid = self.read(batch, [query for query, _ in pairs], vectors, mask, slots)
+        length = np.array([len(answer) for _, answer in pairs])
+        loss, n_right = context.new_zeros(()), 0
+        for rows in np.array_split(np.argsort(length, kind="stable"), PARTS):
+            if not len(rows):
+                continue
+            answer = torch.from_numpy(pad([pairs[row][1] for row in rows])).to(self.device)
+            logits = self.model.t5.decode(answer, context[rows], valid[rows]).float()
+            loss = loss + F.cross_entropy(logits.flatten(0, 1), answer.flatten(), ignore_index=PAD, reduction="sum")
+            n_right += int(((logits.argmax(-1) == answer) | (answer == PAD)).all(1).sum())
+        answer_loss = loss / int(length.sum())
+        log = {"accuracy": n_right / len(pairs), "answer_loss": answer_loss.item()}
+        total = answer_loss
+        n_words = max(len(query) for query, _ in pairs)
+        if self.model.retrieval is not None:
+            question_loss = self.model.retrieval.question_loss(
+                context[:, -n_words:], valid[:, -n_words:], slots.flatten(0, 1)
+            )
+            total, log["question_loss"] = total + question_loss, question_loss.item()
+        return total, log
+
+    def answers(self, batch: QuestionBatch) -> list[list[tuple[Clause, ...] | None]]:
+        """Answer in words and parse them; see `AnsweringModel.answers`."""
+        return [
+            [parse_answer(qa.kind, text, qa.now) for qa, text in zip(gold, texts, strict=True)]
+            for gold, texts in zip(self.gold(batch), self.answer_texts(batch), strict=True)
+        ]
+
+    def own_answer_loss(self, batch: QuestionBatch) -> Tensor:
+        """Compute the cross-entropy of the model's answers; see `AnsweringModel.own_answer_loss`."""
+        context, valid = self.read(batch, [query for query, _ in self._pairs(batch)], *self.encode(batch))
+        with torch.no_grad():
+            answer = self.model.t5.write(context, valid, ANSWER_TOKENS)
+        logits = self.model.t5.decode(answer, context, valid).float()
+        losses = F.cross_entropy(logits.flatten(0, 1), answer.flatten(), ignore_index=PAD, reduction="none")
+        return losses.view_as(answer).sum(1).unflatten(0, batch.questions.shape)
+
+    @torch.no_grad()
+    def answer_texts(self, batch: QuestionBatch) -> list[list[str]]:
+        """Write the answers: B lists of Q texts."""
+        context, valid = self.read(batch, [query for query, _ in self._pairs(batch)], *self.encode(batch))
+        is_summary = np.array([qa.kind == "summary" for row in self.gold(batch) for qa in row])
+        texts = [""] * len(is_summary)
+        for alike, most_tokens in ((~is_summary, SHORT_ANSWER), (is_summary, ANSWER_TOKENS)):
+            rows = np.flatnonzero(alike)
+            for part in np.split(rows, range(WRITTEN, len(rows), WRITTEN)) if len(rows) else []:
+                for row, tokens in zip(part, self.model.t5.write(context[part], valid[part], most_tokens), strict=True):
+                    texts[row] = TOKENIZER.decode(tokens.tolist())
+        count = batch.questions.shape[1]
+        return [texts[begin : begin + count] for begin in range(0, len(texts), count)]

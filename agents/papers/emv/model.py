@@ -12,11 +12,9 @@ from torch import Tensor, nn
 from memenvs.agents.memory import Memory, StepInputs, make_memory
 from memenvs.agents.papers.emv.config import AnswererConfig
 from memenvs.agents.papers.emv.frames import COUNTED, NAMED, CodedInput, CodedOutput, Codes, DateEncoder, FrameEmbedding
-from memenvs.agents.papers.emv.reconstruction import EpisodeDecoder
 from memenvs.agents.papers.emv.slots import ANSWER_SLOTS, EMIT, QUESTION_SLOTS
 from memenvs.verbalization.language.facts import MAX_CLAUSES
 from memenvs.verbalization.signals import LATENT_WIDTH, SUB_WIDTH
-from memenvs.verbalization.symbols import SYMBOLS
 
 
 class HistoryEncoder(nn.Module):
@@ -44,10 +42,6 @@ class HistoryEncoder(nn.Module):
         self.codes = Codes()
         if not self.is_text_only:
             self.frames = FrameEmbedding(parts, SUB_WIDTH, LATENT_WIDTH, config.dim)
-        if config.reconstructs:
-            self.episodes = EpisodeDecoder(
-                config.dim, self.memory.output_dim, parts, len(SYMBOLS), per_vector=not self.memory.bounded
-            )
         if config.freeze_memory:
             for part in self.memory_parts().values():
                 part.requires_grad_(False)
@@ -74,23 +68,8 @@ class HistoryEncoder(nn.Module):
         start[:, 1:] = mask[:, 1:] & ~mask[:, :-1]
         start[:, 0] = True
         _, state = self.memory(StepInputs(self.frames(self.codes, frames, mask), start, start), None, last=1)
-        vectors, is_there = self.memory.vectors(state)  # type: ignore[operator]
-        return vectors, is_there & mask[:, -1:]
-
-    def reconstruction_loss(
-        self, vectors: Tensor, is_there: Tensor, frames: Mapping[str, Tensor], mask: Tensor, seed: int
-    ) -> Tensor:
-        """Compute the loss of the auto-encoder; see `EpisodeDecoder.loss`.
-
-        Args:
-            vectors: float, (B, M, dim); vectors of the memory, from `encode`.
-            is_there: bool, (B, M); their mask.
-            frames: Part -> (B, T, ...); as in `encode`.
-            mask: bool, (B, T); True where there is a key frame.
-            seed: Seed of the key frames that the decoder does not see.
-        """
-        generator = torch.Generator().manual_seed(seed)
-        return self.episodes.loss(vectors, is_there, self.frames(self.codes, frames, mask), frames, mask, generator)
+        vectors, is_filled = self.memory.vectors(state)  # type: ignore[operator]
+        return vectors, is_filled & mask[:, -1:]
 
 
 class QuestionEncoder(nn.Module):
@@ -164,17 +143,10 @@ class ReadLayer(nn.Module):
         place, longest = places(history, len(vectors))
         q = self.query(self.norm(h))
         q = q.new_zeros(len(vectors), longest, q.shape[-1]).index_put((history, place), q)
-        k, v = (self._split(each) for each in self.keys_values(vectors).chunk(2, -1))
+        k, v = (self._split(projected) for projected in self.keys_values(vectors).chunk(2, -1))
         read = F.scaled_dot_product_attention(self._split(q), k, v, attn_mask=mask[:, None, None])
         h = h + self.out(read.transpose(1, 2).flatten(2)[history, place])
         return h + self.mlp(h)
-
-    def shares(self, h: Tensor, history: Tensor, vectors: Tensor, mask: Tensor) -> Tensor:
-        """Compute the attention of `forward`, the mean over heads, float (N, M)."""
-        q = self.query(self.norm(h)).unflatten(1, (self.heads, -1))  # (N, heads, width)
-        k = self._split(self.keys_values(vectors).chunk(2, -1)[0])[history]  # (N, heads, M, width)
-        scores = (k @ q[..., None])[..., 0] / q.shape[-1] ** 0.5
-        return scores.masked_fill(~mask[history][:, None], -torch.inf).softmax(-1).mean(1)
 
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(2, (self.heads, -1)).transpose(1, 2)
@@ -270,22 +242,18 @@ class AnswerHead(nn.Module):
         Returns:
             For each slot float, (N, size), and int64, (3, N): history, question and number of each clause.
         """
-        queries, where = self._clause_queries(reading, targets)
+        is_clause = targets[..., EMIT] > 0
+        clauses = reading.questions.new_zeros(*is_clause.shape, reading.questions.shape[-1])
+        clauses[is_clause] = self.embed(targets[is_clause]).to(clauses.dtype)
+        clauses = F.pad(clauses, (0, 0, 1, 0))[:, :, :MAX_CLAUSES]  # the clause before each
+        is_decoded = F.pad(is_clause, (1, 0), value=True)[..., :MAX_CLAUSES]  # also the first one that is not there
+        where = torch.stack(is_decoded.nonzero(as_tuple=True))
+        is_before = clauses.new_ones(MAX_CLAUSES, MAX_CLAUSES).tril()  # a product with it is a fast `cumsum`
+        before = torch.cat([clauses[is_decoded], (is_before @ clauses)[is_decoded]], -1)
+        queries = reading.questions[where[0], where[1]] + self.before(before) + self.clauses[where[2]]
         for layer in self.layers:
             queries = layer(queries, where[0], reading.vectors, reading.mask)
         return self.slot_logits(codes, self.hidden(queries)), where
-
-    def _clause_queries(self, reading: Reading, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Make the queries of clauses, float (N, D); see `clause_logits`."""
-        is_there = targets[..., EMIT] > 0
-        given = reading.questions.new_zeros(*is_there.shape, reading.questions.shape[-1])
-        given[is_there] = self.embed(targets[is_there]).to(given.dtype)
-        given = F.pad(given, (0, 0, 1, 0))[:, :, :MAX_CLAUSES]  # the clause before each
-        is_decoded = F.pad(is_there, (1, 0), value=True)[..., :MAX_CLAUSES]  # also the first one that is not there
-        where = torch.stack(is_decoded.nonzero(as_tuple=True))
-        is_before = given.new_ones(MAX_CLAUSES, MAX_CLAUSES).tril()  # a product with it is a sum, faster than `cumsum`
-        before = torch.cat([given[is_decoded], (is_before @ given)[is_decoded]], -1)
-        return reading.questions[where[0], where[1]] + self.before(before) + self.clauses[where[2]], where
 
     def decode(self, codes: Codes, reading: Reading) -> tuple[Tensor, Tensor]:
         """Choose the likeliest values of one clause after the other.
@@ -304,7 +272,7 @@ class AnswerHead(nn.Module):
         total, before = torch.zeros_like(questions), torch.zeros_like(questions)
         is_going = torch.ones_like(history, dtype=torch.bool)
         chosen = torch.zeros(len(history), MAX_CLAUSES, len(ANSWER_SLOTS), dtype=torch.int64, device=history.device)
-        found = questions.new_zeros(len(history), MAX_CLAUSES, 2 * questions.shape[-1])
+        read = questions.new_zeros(len(history), MAX_CLAUSES, 2 * questions.shape[-1])
         for clause in range(MAX_CLAUSES):
             h = questions + self.before(torch.cat([before, total], -1)) + self.clauses[clause]
             for layer in self.layers:
@@ -314,28 +282,10 @@ class AnswerHead(nn.Module):
             is_going = is_going & (row[..., EMIT] > 0)
             if not is_going.any():
                 break
-            chosen[:, clause], found[:, clause] = row * is_going[:, None], hidden * is_going[:, None]
+            chosen[:, clause], read[:, clause] = row * is_going[:, None], hidden * is_going[:, None]
             before = self.embed(chosen[:, clause]) * is_going[:, None]
             total = total + before
-        return chosen.unflatten(0, (batch, n_questions)), found.unflatten(0, (batch, n_questions))
-
-    def attention(self, reading: Reading, answers: Tensor) -> Tensor:
-        """Compute where answers were read, the mean over clauses, layers and heads.
-
-        Args:
-            reading: See `read`.
-            answers: int64, (B, Q, 8, slots).
-
-        Returns:
-            float, (B, Q, M); the first vector stands for nothing.
-        """
-        queries, where = self._clause_queries(reading, answers)
-        total = reading.vectors.new_zeros(*answers.shape[:2], reading.vectors.shape[1])
-        for layer in self.layers:
-            shares = layer.shares(queries, where[0], reading.vectors, reading.mask)  # type: ignore[operator]
-            total = total.index_put((where[0], where[1]), shares, accumulate=True)
-            queries = layer(queries, where[0], reading.vectors, reading.mask)
-        return total / total.sum(-1, keepdim=True)
+        return chosen.unflatten(0, (batch, n_questions)), read.unflatten(0, (batch, n_questions))
 
     def slot_logits(self, codes: Codes, hidden: Tensor) -> tuple[Tensor, ...]:
         """Decode each slot, in the order of `ANSWER_SLOTS`, from the hidden layer."""

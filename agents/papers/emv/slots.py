@@ -15,13 +15,19 @@ import numpy as np
 from memenvs.verbalization.dates import DAY, HOUR, as_datetime, as_seconds, date_fields
 from memenvs.verbalization.language.facts import MAX_CLAUSES, Clause, Later
 from memenvs.verbalization.language.log import Log
-from memenvs.verbalization.language.questions import Question, Speaker, answer_clauses, plain_time, referents, too_long
+from memenvs.verbalization.language.questions import Question, Speaker, answer_clauses, plain_time, referents
 from memenvs.verbalization.language.sampler import QuestionAnswer
 from memenvs.verbalization.language.score import CORRECT, score_clauses
 from memenvs.verbalization.language.speech import later_than
 from memenvs.verbalization.language.times import PRECISIONS, TimeReference
 from memenvs.verbalization.language.times import Family as TimeFamily
-from memenvs.verbalization.language.tuples import LONGEST_AGO, SLOT_SIZES, clauses_to_tuples, too_old, tuples_to_clauses
+from memenvs.verbalization.language.tuples import (
+    LONGEST_AGO,
+    SLOT_SIZES,
+    clauses_to_tuples,
+    fit_tuples,
+    tuples_to_clauses,
+)
 from memenvs.verbalization.language.wordings import FAMILIES, KINDS
 from memenvs.verbalization.symbols import LOCATIONS, OBJECTS
 
@@ -71,7 +77,7 @@ def clauses_to_learn(
     question = qa.question
     moment = qa.reference if question.family == "location.robot" else None
     clauses = answer_clauses(log, question, referents(log, question), Speaker(name_time, hands), moment)
-    if too_long(clauses) or any(clause.time and too_old(clause.time, qa.now) for clause in clauses):
+    if not fit_tuples(clauses, qa.now):
         return qa.answer.clauses
     is_right = score_clauses(as_answered(clauses), qa.answer.clauses, None).category == CORRECT
     return clauses if is_right else qa.answer.clauses
@@ -142,7 +148,7 @@ def _whole_minute(start: int, before: int | None, later: Later | None) -> int:
     """
     minute = start // 60 * 60
     beside = (minute, minute + 60, minute - 60)
-    return next((each for each in beside if before is None or _later(before, each) == later), minute)
+    return next((candidate for candidate in beside if before is None or _later(before, candidate) == later), minute)
 
 
 def _later(before: int, start: int) -> Later:
@@ -164,8 +170,8 @@ def slots_to_tuples(question: Question, rows: np.ndarray, now: int) -> np.ndarra
     tuples = np.zeros((len(rows), len(SLOT_SIZES)), np.int16)
     tuples[:, :6], tuples[:, -1] = rows[:, _CONTENT], rows[:, -1]
     before: int | None = None
-    for given, row in zip(rows.tolist(), tuples, strict=True):
-        month, date, hour, minute = given[_TIME]
+    for slots, row in zip(rows.tolist(), tuples, strict=True):
+        month, date, hour, minute = slots[_TIME]
         if question.kind == "clock":
             row[7:9] = (month + 1, date + 1) if question.family == "clock.date" and month else (hour, minute)
             continue
@@ -208,7 +214,7 @@ def question_slots(question: Question) -> np.ndarray:
         time and time.family,
     )
     names = zip(values, QUESTION_SLOTS.values(), strict=True)
-    return np.array([0 if value is None else known.index(value) + 1 for value, known in names])
+    return np.array([0 if value is None else choices.index(value) + 1 for value, choices in names])
 
 
 def kinds_of(slots: np.ndarray) -> np.ndarray:

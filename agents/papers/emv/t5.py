@@ -8,28 +8,26 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memenvs.agents.papers.emv.config import T5Sizes, TextConfig
+from memenvs.agents.papers.emv.config import T5Sizes
 from memenvs.checks import check_int
+from memenvs.verbalization.language.tokenizer import END, PAD
 
 if TYPE_CHECKING:
     from transformers import T5ForConditionalGeneration
 
-PAD, EOS = 0, 1
-"""Tokens of every T5 vocabulary; padding is the start of an answer too."""
 ALIASES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight")
 """Names that the shared embedding has besides "shared.weight"; checkpoints leave them out."""
 
 
 class T5Writer(nn.Module):
-    """Encoder and decoder of a T5; the decoder attends to a context that is given.
+    """Encoder and decoder of a T5 with new weights; the decoder attends to any context.
 
     Args:
-        config: Settings of answers in words.
+        sizes: Sizes of the T5.
         vocab_size: Number of tokens of the tokenizer.
 
     Raises:
         ImportError: The extra `text` is not installed.
-        ValueError: The weights cannot be read, or the tokenizer has more tokens than they have.
 
     Source:
         Raffel et al., "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer", JMLR 2020.
@@ -37,9 +35,9 @@ class T5Writer(nn.Module):
         Experience", RA-L 2021.
     """
 
-    def __init__(self, config: TextConfig, vocab_size: int) -> None:
+    def __init__(self, sizes: T5Sizes, vocab_size: int) -> None:
         super().__init__()
-        self.model = make_t5(config, vocab_size)
+        self.model = make_t5(sizes, vocab_size)
         self.register_state_dict_post_hook(_drop_aliases)
         self.register_load_state_dict_pre_hook(_add_aliases)
 
@@ -97,28 +95,14 @@ class T5Writer(nn.Module):
         return written[:, 1:]
 
 
-def make_t5(config: TextConfig, vocab_size: int) -> T5ForConditionalGeneration:
-    """Make a T5 with new weights or those of a local folder; see `T5Writer`."""
+def make_t5(sizes: T5Sizes, vocab_size: int) -> T5ForConditionalGeneration:
+    """Make a T5 with new weights; see `T5Writer`."""
     try:
         from transformers import T5Config, T5ForConditionalGeneration
     except ImportError as error:
         raise ImportError('answers in words need transformers: pip install "memenvs[text]"') from error
-    special: dict[str, Any] = {"pad_token_id": PAD, "eos_token_id": EOS, "decoder_start_token_id": PAD}
-    if config.weights is None:
-        return T5ForConditionalGeneration(T5Config(vocab_size=vocab_size, **vars(T5Sizes(**config.sizes)), **special))
-    try:
-        model = T5ForConditionalGeneration.from_pretrained(config.weights, local_files_only=True)
-    except Exception as error:  # `transformers` and its readers of files raise errors of many kinds
-        raise ValueError(
-            f"{config.weights}: must have the weights of a T5 ({next(iter(str(error).splitlines()), '')})"
-        ) from None
-    if vocab_size > model.config.vocab_size:
-        raise ValueError(
-            f"{config.weights}: the tokenizer must have at most the {model.config.vocab_size} tokens of the weights, "
-            f"got {vocab_size}"
-        )
-    model.generation_config.update(**special)
-    return model.float()
+    special: dict[str, Any] = {"pad_token_id": PAD, "eos_token_id": END, "decoder_start_token_id": PAD}
+    return T5ForConditionalGeneration(T5Config(vocab_size=vocab_size, **vars(sizes), **special))
 
 
 def _drop_aliases(module: nn.Module, state: dict[str, Any], prefix: str, local_metadata: dict[str, Any]) -> None:

@@ -8,12 +8,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memenvs.agents.papers.emv.config import AnswererConfig, TextConfig
+from memenvs.agents.papers.emv.config import AnswererConfig, T5Sizes, TextConfig
 from memenvs.agents.papers.emv.frames import Codes, DateEncoder
 from memenvs.agents.papers.emv.model import AnswerHead, HistoryEncoder, places
 from memenvs.agents.papers.emv.slots import ANSWER_SLOTS, EMIT, QUESTION_SLOTS
-from memenvs.agents.papers.emv.t5 import PAD, T5Writer, check_tiles
+from memenvs.agents.papers.emv.t5 import T5Writer, check_tiles
 from memenvs.verbalization.language.facts import MAX_CLAUSES
+from memenvs.verbalization.language.tokenizer import PAD, TOKENIZER
 
 FILLED = [size for name, size in ANSWER_SLOTS.items() if name != "emit"]
 """Number of values of each slot of an answer but the first one, `EMIT`."""
@@ -58,7 +59,7 @@ class Retrieval(nn.Module):
 
     def question_loss(self, words: Tensor, valid: Tensor, slots: Tensor) -> Tensor:
         """Compute the cross-entropy of the slots, int64 (N, 8), of questions, summed over slots."""
-        losses = [F.cross_entropy(each, slots[:, i]) for i, each in enumerate(self.question_logits(words, valid))]
+        losses = [F.cross_entropy(logits, slots[:, i]) for i, logits in enumerate(self.question_logits(words, valid))]
         return torch.stack(losses).sum()
 
     def choose_slots(self, words: Tensor, valid: Tensor, has_time: Tensor) -> Tensor:
@@ -74,7 +75,7 @@ class Retrieval(nn.Module):
         """
         *others, time = self.question_logits(words, valid)
         kind_of_time = has_time * (1 + time[:, 1:].argmax(-1))
-        return torch.stack([*(each.argmax(-1) for each in others), kind_of_time], -1)
+        return torch.stack([*(logits.argmax(-1) for logits in others), kind_of_time], -1)
 
     def forward(
         self, codes: Codes, vectors: Tensor, mask: Tensor, slots: Tensor, times: Tensor
@@ -96,16 +97,16 @@ class Retrieval(nn.Module):
         is_clause = chosen[..., EMIT] > 0
         _, *logits = self.head.slot_logits(codes, hidden[is_clause])
         tables = (table.get_parameter("weight") for table in self.values)
-        means = [each.softmax(-1) @ table for each, table in zip(logits, tables, strict=True)]
+        means = [scores.softmax(-1) @ table for scores, table in zip(logits, tables, strict=True)]
         question, clause = is_clause.nonzero(as_tuple=True)
         read = torch.stack(means, 1) + self.answer_slots + self.clauses[clause][:, None]  # (clauses, slots, d_model)
         is_filled = chosen[is_clause][:, 1:] > 0
         row = question[:, None].expand_as(is_filled)[is_filled]
         place, most = places(row, len(chosen))
         out = read.new_zeros(len(chosen), max(1, most), read.shape[-1]).index_put((row, place), read[is_filled])
-        is_there = torch.zeros_like(out[..., 0], dtype=torch.bool)
-        is_there[row, place] = True
-        return out, is_there
+        is_read = torch.zeros_like(out[..., 0], dtype=torch.bool)
+        is_read[row, place] = True
+        return out, is_read
 
 
 class TextAnswerer(HistoryEncoder):
@@ -119,21 +120,19 @@ class TextAnswerer(HistoryEncoder):
         config: Settings of the memory.
         text: Settings of the T5.
         parts: Parts of a key frame that are given; see `memenvs.verbalization.key_frames.PARTS`.
-        vocab_size: Number of tokens of the tokenizer.
 
     Raises:
-        FileNotFoundError: A file of the weights is missing.
-        ValueError: A setting is not allowed, or weights do not fit it.
+        ValueError: A setting is not allowed.
     """
 
-    def __init__(self, config: AnswererConfig, text: TextConfig, parts: Sequence[str], vocab_size: int) -> None:
+    def __init__(self, config: AnswererConfig, text: TextConfig, parts: Sequence[str]) -> None:
         super().__init__(config, parts)
         if text.retrieval and not config.freeze_memory:
             raise ValueError("text.retrieval needs freeze_memory=True, so that its head fits the memory, got False")
         width = self.memory.output_dim
         self.vector_norm = nn.LayerNorm(width)
         self.times = nn.ModuleList(DateEncoder(width) for _ in range(3))
-        self.t5 = T5Writer(text, vocab_size)
+        self.t5 = T5Writer(T5Sizes(**text.sizes), len(TOKENIZER))
         check_tiles(self.t5.d_model, width)
         self.retrieval = Retrieval(config, width, self.t5.d_model) if text.retrieval else None
 
@@ -162,7 +161,7 @@ class TextAnswerer(HistoryEncoder):
         count = query.shape[1]
         tokens = query.flatten(0, 1)
         words, is_word = self.t5.encode(tokens), tokens != PAD
-        memory, is_there = vectors, mask
+        memory, is_vector = vectors, mask
         vectors = self.vector_norm(vectors).repeat_interleave(count, 0)
         mask = mask.repeat_interleave(count, 0)
         encoded = torch.stack([encode(self.codes, times[..., i, :]) for i, encode in enumerate(self.times)], 2)
@@ -175,5 +174,5 @@ class TextAnswerer(HistoryEncoder):
             return context, valid
         if slots is None:
             slots = self.retrieval.choose_slots(words, is_word, has_time.flatten()).unflatten(0, query.shape[:2])
-        filled, is_filled = self.retrieval(self.codes, memory, is_there, slots, times)
+        filled, is_filled = self.retrieval(self.codes, memory, is_vector, slots, times)
         return torch.cat([filled, context], 1), torch.cat([is_filled, valid], 1)

@@ -147,11 +147,11 @@ def mtvm_config(size: str | None, **changes: Any) -> MTVMConfig:
     """
     if size is not None and size not in SIZES:
         raise ValueError(f"unknown size {size!r}; {choices_for(size, SIZES)}")
-    known = MTVMConfig.__dataclass_fields__
+    names = MTVMConfig.__dataclass_fields__
     for name in changes:
-        if name not in known:
-            raise ValueError(f"unknown setting {name!r} of MTVM; {choices_for(name, known)}")
-    if (size is None) != (set(changes) == set(known)):
+        if name not in names:
+            raise ValueError(f"unknown setting {name!r} of MTVM; {choices_for(name, names)}")
+    if (size is None) != (set(changes) == set(names)):
         raise ValueError(f"size must be None where network has every setting, and only there, got {size!r}")
     return MTVMConfig(**{**({} if size is None else SIZES[size]), **changes})
 

@@ -45,9 +45,9 @@ def inconsistency(y: Tensor, other: Tensor, valid: Tensor, axis: Axis = "token")
     """
     valid_entries = valid[..., None]  # (B, L, 1)
     if axis == "token":
-        y, other = (each.masked_fill(~valid_entries, -torch.inf) for each in (y, other))
+        y, other = (x.masked_fill(~valid_entries, -torch.inf) for x in (y, other))
     dim = 1 if axis == "token" else 2
-    log_p, log_q = (each.float().log_softmax(dim).masked_fill(~valid_entries, 0.0) for each in (y, other))
+    log_p, log_q = (x.float().log_softmax(dim).masked_fill(~valid_entries, 0.0) for x in (y, other))
     terms = _kl_terms(log_p.detach(), log_q) + _kl_terms(log_q.detach(), log_p)  # (B, L, D)
     return terms.masked_fill(~valid_entries, 0.0).sum((1, 2)) / (valid.sum(1) * y.shape[2])
 

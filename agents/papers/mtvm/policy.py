@@ -58,15 +58,15 @@ class MTVMPolicy(ActingPolicy):
         if use_sde:
             raise ValueError("use_sde must be False: an MTVMPolicy has no state-dependent exploration")
         super().__init__(observation_space, action_space)
-        known = observation_space.spaces if isinstance(observation_space, spaces.Dict) else {}
-        if not isinstance(action_space, spaces.Discrete) or not set(KEYS) <= set(known):
+        keys = observation_space.spaces if isinstance(observation_space, spaces.Dict) else {}
+        if not isinstance(action_space, spaces.Discrete) or not set(KEYS) <= set(keys):
             raise ValueError(
                 f"an MTVMPolicy needs observations with {', '.join(KEYS)} and Discrete actions, "
                 f"got {observation_space} and {action_space}"
             )
-        instruction = cast(spaces.Box, known["instruction"])
+        instruction = cast(spaces.Box, keys["instruction"])
         (length,) = instruction.shape
-        n_candidates, width = known["candidates"].shape or (0, 0)
+        n_candidates, width = keys["candidates"].shape or (0, 0)
         config = mtvm_config(size, **(network or {}))
         if n_candidates != action_space.n:
             raise ValueError(f"candidates must have a row for each of the {action_space.n} actions, got {n_candidates}")

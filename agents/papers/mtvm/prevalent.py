@@ -64,14 +64,14 @@ def load_prevalent(network: MTVM, path: str | PathLike[str]) -> None:
         )
     if not network.config.two_way:
         raise ValueError("two_way must be True for PREVALENT's weights, whose text attends to the views, got False")
-    found = {name.removeprefix("bert."): value for name, value in _read(path).items()}
+    weights = {name.removeprefix("bert."): value for name, value in _read(path).items()}
     names = prevalent_names(network.config.text_layers, network.config.cross_layers)
     own = network.state_dict()
     new: dict[str, Tensor] = {}
     for name, theirs in names.items():
-        if theirs not in found:
+        if theirs not in weights:
             raise ValueError(f"{path}: {theirs!r} is missing")
-        value, like = found[theirs], own[name]
+        value, like = weights[theirs], own[name]
         if (
             name == "words.weight"
             and value.dim() == 2
@@ -82,12 +82,12 @@ def load_prevalent(network: MTVM, path: str | PathLike[str]) -> None:
         if value.shape != like.shape or not value.is_floating_point():
             raise ValueError(
                 f"{path}: {theirs!r} must be of floats {tuple(like.shape)}, "
-                f"got {value.dtype} {tuple(found[theirs].shape)}"
+                f"got {value.dtype} {tuple(weights[theirs].shape)}"
             )
         if not bool(torch.isfinite(value).all()):
             raise ValueError(f"{path}: {theirs!r} has NaN or infinity")
         new[name] = value
-    for name in sorted(found):
+    for name in sorted(weights):
         if name not in names.values() and not name.startswith(_IGNORED):
             raise ValueError(f"{path}: MTVM has no {name!r}")
     network.load_state_dict(new, strict=False)
@@ -98,12 +98,12 @@ def _read(path: Path) -> dict[str, Tensor]:
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        content = torch.load(path, map_location="cpu", weights_only=True)
     except (SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError) as error:
         raise ValueError(f"{path}: not a file of weights ({error})") from None
-    if not isinstance(found, dict) or not all(isinstance(value, Tensor) for value in found.values()):
+    if not isinstance(content, dict) or not all(isinstance(value, Tensor) for value in content.values()):
         raise ValueError(f"{path}: must hold tensors by name and nothing else")
-    return found
+    return content
 
 
 def _attention(own: str, projections: str, output: str) -> dict[str, str]:

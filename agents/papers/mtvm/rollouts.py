@@ -105,7 +105,7 @@ class ImitationRolloutAlgorithm(MemoryAlgorithm):
         stop_action = int(self.action_space.n) - 1
         chosen: list[dict[str, int]] = [{}] * n_envs
         if episodes is not None:
-            chosen = [{"episode_number": each} for each in episodes]
+            chosen = [{"episode_number": episode} for episode in episodes]
         env.set_options([{"trial": number, **options} for options in chosen])
         latest: Any = env.reset()
         rows = np.arange(n_envs)  # (B,); environments whose episode goes on
@@ -244,7 +244,7 @@ class ImitationRolloutAlgorithm(MemoryAlgorithm):
         if not truncated.any():
             return
         last = [infos[i]["terminal_observation"] for i in rows[truncated]]
-        stacked = {key: np.stack([each[key] for each in last]) for key in last[0]}
+        stacked = {key: np.stack([observation[key] for observation in last]) for key in last[0]}
         observations = self._rows_as_tensors(stacked, np.arange(len(last)))
         selected = torch.as_tensor(truncated, device=self.device)
         with self._autocast():

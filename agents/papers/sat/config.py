@@ -254,7 +254,6 @@ class AllocationConfig:
         task_input: Input of the allocator: "task" is the task's number, one-hot; "text" is the embedding of one of its
             descriptions.
         split: Split of the descriptions, 0, 1 or 2; it decides which are held out for evaluation. With "text".
-        encoder: Settings of `make_text_encoder`. With "text".
         only_kept: If True, the model learns only from episodes whose answer is in memory; False learns from all, as the
             release does. The allocator always learns from all, and evaluation is not affected. For classes that a step
             shows.
@@ -271,7 +270,6 @@ class AllocationConfig:
     rate: float = 1.0
     task_input: Literal["task", "text"] = "task"
     split: int = 0
-    encoder: dict[str, Any] = field(default_factory=dict)
     only_kept: bool = False
 
     def __post_init__(self) -> None:
@@ -282,11 +280,8 @@ class AllocationConfig:
         check_epsilons(self.epsilon_start, self.epsilon_end)
         if not self.loss_weight > 0:
             raise ValueError(f"loss_weight must be above 0, got {self.loss_weight}")
-        for name in ("split", "encoder"):
-            if getattr(self, name) and self.task_input != "text":
-                raise ValueError(
-                    f"{name} must be left out where task_input is {self.task_input!r}, got {getattr(self, name)}"
-                )
+        if self.split and self.task_input != "text":
+            raise ValueError(f"split must be left out where task_input is {self.task_input!r}, got {self.split}")
 
     def epsilon_at(self, step: int) -> float:
         """Return the probability of a random strategy after `step` batches."""

@@ -13,18 +13,21 @@ from memenvs.agents.experiments.report import Report, figure_png
 from memenvs.agents.papers.sat.figures import sample_answers, strip_figure
 from memenvs.agents.papers.sat.learner import SATPrediction, make_prediction
 from memenvs.files import write_file
-from memenvs.query_task import make_query_task
+from memenvs.query_task import PictureTask, make_query_task
 
 ANSWERS = "answers.png"
 """Picture in the folder of a run."""
 
 
 class SATExperiment(PredictionExperiment):
-    """Runs of a `SupervisedLearner` in a `QueryTask`."""
+    """Runs of a `SupervisedLearner` in a `PictureTask`."""
 
     def make_model(self, config: RunConfig, env_kwargs: Mapping[str, Any]) -> PredictionModel:
         """Make the model of a run by its environment; see `PredictionExperiment.make_model`."""
-        return make_prediction(make_query_task(config.env, env_kwargs), config.policy)
+        task = make_query_task(config.env, env_kwargs)
+        if not isinstance(task, PictureTask):
+            raise ValueError(f"env must be one whose steps show pictures, got {config.env!r}")
+        return make_prediction(task, config.policy)
 
     def evaluate(
         self, run: RunDirectory, name: str = "evaluation", *, seed: int = 1, quiet: bool = False, **changes: Any

@@ -14,13 +14,13 @@ from torch.nn import functional
 from memenvs.agents.algorithms.supervised import PredictionModel
 from memenvs.agents.encoders.patch_components import start_with_components
 from memenvs.agents.encoders.pictures import PatchDecoder, PatchEncoder, ViewDecoder
-from memenvs.agents.encoders.text import TextEncoder, check_text_encoder, make_text_encoder
+from memenvs.agents.encoders.text import HashedEncoder
 from memenvs.agents.memory.allocator import AdaptiveAllocator
 from memenvs.agents.papers.sat.config import AllocationConfig
 from memenvs.agents.papers.sat.model import BalletModel, QueryModel
 from memenvs.agents.papers.sat.picture_model import PictureModel
 from memenvs.checks import choices_for
-from memenvs.query_task import Episodes, QueryBatch, QueryTask, Split
+from memenvs.query_task import Episodes, PictureTask, QueryBatch, Split
 from memenvs.retention import strategy_numbers
 
 REWARD_SCALE = 100.0
@@ -71,7 +71,7 @@ class SATPrediction(PredictionModel):
 
     train_vectors: Tensor
     held_out_vectors: Tensor
-    encoder: TextEncoder | None
+    encoder: HashedEncoder | None
 
     def __init__(self, model: QueryModel, allocation: AllocationConfig | None = None) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class SATPrediction(PredictionModel):
             return
         train_vectors = held_out_vectors = torch.eye(len(model.task.tasks))[:, None]  # (tasks, 1, G), one-hot
         if allocation.task_input == "text":
-            self.encoder = make_text_encoder(**allocation.encoder)
+            self.encoder = HashedEncoder()
             train_texts = model.task.descriptions(allocation.split, "train")
             held_out_texts = model.task.descriptions(allocation.split, "held_out")
             train_vectors, held_out_vectors = (
@@ -137,9 +137,9 @@ class SATPrediction(PredictionModel):
                 truth = torch.from_numpy(episodes.answers[:, 0]).to(answers.device)
                 total = total + _squared_errors(prediction.start, truth).mean()
             if hints is not None:
-                known = episodes.query_classes if classes else episodes.query_places
-                assert known is not None
-                labels = torch.from_numpy(known).to(hints.device)
+                truths = episodes.query_classes if classes else episodes.query_places
+                assert truths is not None
+                labels = torch.from_numpy(truths).to(hints.device)
                 hint_loss = functional.cross_entropy(hints.float().flatten(0, -2), labels.flatten())
                 total = total + self.model.hint_weight * hint_loss
                 log[f"{self.model.hint}_accuracy"] = (hints.argmax(-1) == labels).double().mean().item()
@@ -205,14 +205,14 @@ class SATPrediction(PredictionModel):
     def ideal(self, batch: StrategyBatch) -> dict[str, np.ndarray]:
         """Compute the score of the best answer from the same memory; see `PredictionModel.ideal`."""
         config = self.model.config
-        known = self.model.task.ideal(
+        scores = self.model.task.ideal(
             batch.episodes,
             batch.strategies,
             self.model.capacity,
             uses_places=config.uses_place,
             uses_moves=config.uses_moves,
         )
-        return {} if known is None else {self.score: known}
+        return {} if scores is None else {self.score: scores}
 
     def answers_kept(self, batch: StrategyBatch) -> np.ndarray:
         """Mark the answers that a step in memory shows, bool, (B, A)."""
@@ -223,7 +223,7 @@ class SATPrediction(PredictionModel):
 
     def parameter_groups(self) -> list[tuple[list[nn.Parameter], float]]:
         """Return the parameters of model and allocator, each with its factor of the learning rate."""
-        groups = [([each for each in self.model.parameters() if each.requires_grad], 1.0)]
+        groups = [([parameter for parameter in self.model.parameters() if parameter.requires_grad], 1.0)]
         if self.allocator is not None and self.allocation is not None:
             groups.append((list(self.allocator.parameters()), self.allocation.rate))
         return groups
@@ -237,10 +237,14 @@ class SATPrediction(PredictionModel):
     def check_inputs(self, saved: dict[str, Any], where: str) -> None:
         """Refuse another text encoder; see `PredictionModel.check_inputs`."""
         if self.encoder is not None and saved:
-            check_text_encoder(self.encoder, saved["features_dim"], saved["fingerprint"], where)
+            fingerprint = self.encoder.fingerprint
+            if saved["fingerprint"] != fingerprint:
+                raise ValueError(
+                    f"{where}: was trained on sentences of the encoder {saved['fingerprint']}, got {fingerprint}"
+                )
 
 
-def make_prediction(task: QueryTask, settings: Mapping[str, Any]) -> SATPrediction:
+def make_prediction(task: PictureTask, settings: Mapping[str, Any]) -> SATPrediction:
     """Make the prediction model of a task: a `BalletModel` for frames, else a `PictureModel`.
 
     Args:
@@ -279,10 +283,10 @@ def make_prediction(task: QueryTask, settings: Mapping[str, Any]) -> SATPredicti
         raise ValueError(
             f"own_layers must be 0 where strategies are chosen (allocation), got {model_settings['own_layers']}"
         )
-    known = [each.name for each in fields(AllocationConfig)]
+    names = [field.name for field in fields(AllocationConfig)]
     for name in allocation:
-        if name not in known:
-            raise ValueError(f"unknown setting {name!r} of allocation; {choices_for(name, known)}")
+        if name not in names:
+            raise ValueError(f"unknown setting {name!r} of allocation; {choices_for(name, names)}")
     config = AllocationConfig(**allocation)
     if config.only_kept and not (task.classes and task.shows_answers):
         raise ValueError("only_kept must be False in a task whose answers are no classes that a step shows, got True")
@@ -309,6 +313,6 @@ def calibrate(model: PictureModel) -> None:
 def _squared_errors(pictures: Tensor, truth: Tensor) -> Tensor:
     """Mean squared error of pictures, float, (B, ...), 0 to 1, and uint8, (B, ...); float32, (B,)."""
     pictures = pictures.float()
-    wanted = torch.empty_like(pictures).copy_(truth).div_(255)  # in the order of the decoder's pixels, which is faster
-    errors = functional.mse_loss(pictures, wanted, reduction="none")
+    targets = torch.empty_like(pictures).copy_(truth).div_(255)  # in the order of the decoder's pixels, which is faster
+    errors = functional.mse_loss(pictures, targets, reduction="none")
     return errors.mean(tuple(range(1, errors.ndim)))

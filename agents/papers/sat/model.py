@@ -25,7 +25,7 @@ from memenvs.agents.memory.tokens import Tokens
 from memenvs.agents.papers.sat.config import BalletModelConfig, ModelConfig
 from memenvs.agents.papers.sat.dnc_reader import DNCReader, TaskInput
 from memenvs.checks import choices_for
-from memenvs.query_task import QueryBatch, QueryTask
+from memenvs.query_task import PictureTask, QueryBatch
 from memenvs.retention import STRATEGIES, retained, strategy_numbers
 from memenvs.room_ballet.episodes import NO_ACTION, NUM_FRAMES
 
@@ -89,13 +89,13 @@ class QueryModel(nn.Module, abc.ABC, Generic[C]):
     hint: ClassVar[str]
     config: C
 
-    def __init__(self, task: QueryTask, config: C | None = None, **settings: Any) -> None:
+    def __init__(self, task: PictureTask, config: C | None = None, **settings: Any) -> None:
         super().__init__()
-        known = [each.name for each in fields(self.config_type)]
+        names = [field.name for field in fields(self.config_type)]
         for name in settings:
-            if name not in known:
-                raise ValueError(f"unknown setting {name!r} of a {self.name} model; {choices_for(name, known)}")
-        values = {} if config is None else {name: getattr(config, name) for name in known}
+            if name not in names:
+                raise ValueError(f"unknown setting {name!r} of a {self.name} model; {choices_for(name, names)}")
+        values = {} if config is None else {name: getattr(config, name) for name in names}
         config = self.config_type(**{**values, **settings})  # type: ignore[assignment]
         assert config is not None
         self.task = task
@@ -154,7 +154,7 @@ class BalletModel(QueryModel[BalletModelConfig]):
     hint = "own"
     times: Tensor
 
-    def __init__(self, task: QueryTask, config: BalletModelConfig | None = None, **settings: Any) -> None:
+    def __init__(self, task: PictureTask, config: BalletModelConfig | None = None, **settings: Any) -> None:
         super().__init__(task, config, **settings)
         config = self.config
         if config.first >= task.visit_steps:

@@ -25,7 +25,7 @@ from memenvs.agents.memory.reader import MemoryReader
 from memenvs.agents.memory.tokens import Tokens
 from memenvs.agents.papers.sat.config import PictureModelConfig
 from memenvs.agents.papers.sat.model import SHARPNESS, Prediction, QueryModel, ReaderInputs
-from memenvs.query_task import QueryBatch, QueryTask
+from memenvs.query_task import PictureTask, QueryBatch
 
 CONVOLVED_AT_ONCE = 256
 """Views that are convolved at once where a task has drawn many."""
@@ -70,7 +70,7 @@ class PictureModel(QueryModel[PictureModelConfig]):
     hint = "place"
     times: Tensor
 
-    def __init__(self, task: QueryTask, config: PictureModelConfig | None = None, **settings: Any) -> None:
+    def __init__(self, task: PictureTask, config: PictureModelConfig | None = None, **settings: Any) -> None:
         super().__init__(task, config, **settings)
         config = self.config
         if config.uses_moves and task.move_vectors is None:
@@ -237,15 +237,15 @@ class PictureModel(QueryModel[PictureModelConfig]):
             float, (..., D); one for each of `rows`.
         """
         per_picture = self.encoder.rows_per_picture
-        numbers = np.unique(np.concatenate([each.ravel() for each in rows]) // per_picture)
+        numbers = np.unique(np.concatenate([row.ravel() for row in rows]) // per_picture)
         table = self.encoder.codes(self._features(batch, numbers))
-        shown = []
-        for each in rows:
-            picture, cell = np.divmod(each, per_picture)
+        codes = []
+        for row in rows:
+            picture, cell = np.divmod(row, per_picture)
             at = torch.from_numpy(np.searchsorted(numbers, picture) * per_picture + cell).to(table.device)
             # the gradient of `index_select` is faster than an embedding's
-            shown.append(table.index_select(0, at.flatten()).unflatten(0, at.shape))
-        return shown
+            codes.append(table.index_select(0, at.flatten()).unflatten(0, at.shape))
+        return codes
 
     def _features(self, batch: QueryBatch, numbers: np.ndarray) -> Tensor:
         """Convolve pictures, int64, (P,), ascending; if they are not learned, those of all batches only once."""
@@ -253,8 +253,8 @@ class PictureModel(QueryModel[PictureModelConfig]):
         if self.config.convolutions == "learned" or batch.drawn is None:
             return self.encoder.features(torch.from_numpy(batch.pictures(numbers)).to(device))
         is_drawn = numbers < len(batch.drawn)
-        known, others = numbers[is_drawn], numbers[~is_drawn]
-        features = self._features_of_drawn(batch.drawn)[torch.from_numpy(known).to(device)]
+        drawn, others = numbers[is_drawn], numbers[~is_drawn]
+        features = self._features_of_drawn(batch.drawn)[torch.from_numpy(drawn).to(device)]
         if not len(others):
             return features
         return torch.cat([features, self.encoder.features(torch.from_numpy(batch.pictures(others)).to(device))])

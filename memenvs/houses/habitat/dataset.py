@@ -90,8 +90,8 @@ class Dataset:
         self.names = list(self._scenes)
         missing = [name for name in self.names if self.is_exported and not self.home_file(name).is_file()]
         if missing or not self.names:
-            found = f"no homes/{missing[0]}.json, which `memenvs house --habitat` writes" if missing else "no scene"
-            raise ValueError(f"{self.path}: there is {found}\n{DATASET_HELP}")
+            problem = f"no homes/{missing[0]}.json, which `memenvs house --habitat` writes" if missing else "no scene"
+            raise ValueError(f"{self.path}: there is {problem}\n{DATASET_HELP}")
         self._files_of: dict[str, dict[str, Path]] = {}
 
     def home_file(self, name: str) -> Path:
@@ -113,9 +113,9 @@ class Dataset:
         scene = read_json(path)
         self._check_template(scene["stage_instance"]["template_name"], "stages")
         instances = {part: scene.optional_items(key) for part, key in _INSTANCES.items()}
-        for part, found in instances.items():
-            for each in found:
-                self._check_template(each["template_name"], part)
+        for part, fields in instances.items():
+            for instance in fields:
+                self._check_template(instance["template_name"], part)
         return SceneName(dataset, str(path), any(instances.values()))
 
     def regions(self, name: str) -> list[Field]:
@@ -123,9 +123,9 @@ class Dataset:
         path = self._scenes[name]
         if not path.name.endswith(_SCENE):
             return []
-        given = read_json(path).get("semantic_scene_instance")
-        wanted = name if given is None else _stem(Path(given.text()))
-        file = self._templates("semantic_scene_descriptor_instances").get(wanted)
+        descriptor = read_json(path).get("semantic_scene_instance")
+        stem = name if descriptor is None else _stem(Path(descriptor.text()))
+        file = self._templates("semantic_scene_descriptor_instances").get(stem)
         if file is None or not file.name.endswith(_REGIONS):  # such as the text of HM3D, which has no outlines
             return []
         return read_json(file).optional_items("region_annotations")
@@ -135,8 +135,8 @@ class Dataset:
         """Semantic id -> name of the class, from `semantics/*_lexicon.json`; empty if there is none."""
         names = {}
         for path in list_files(self.path.parent, "semantics/*_lexicon.json"):
-            for each in read_json(path)["classes"].items():
-                names[each["id"].integer(2**31, at_least=-(2**31))] = each["name"].text()
+            for entry in read_json(path)["classes"].items():
+                names[entry["id"].integer(2**31, at_least=-(2**31))] = entry["name"].text()
         return names
 
     @property
@@ -164,17 +164,17 @@ class Dataset:
         paths.get(".json")
         for key in paths.value:
             for pattern in paths[key].items():
-                for found in list_files(self.path.parent, pattern.text()):
-                    for path in list_files(found) if found.is_dir() else (found,):
+                for place in list_files(self.path.parent, pattern.text()):
+                    for path in list_files(place) if place.is_dir() else (place,):
                         if path.name.endswith(suffixes) and not path.name.endswith(".semantic.glb"):
                             yield _stem(path), path
 
     def _check_template(self, name: Field, part: str) -> None:
         """Check the config of a stage or object that a scene names."""
-        wanted, known = _stem(Path(name.text())), self._templates(part)
-        if wanted not in known:
+        stem, templates = _stem(Path(name.text())), self._templates(part)
+        if stem not in templates:
             raise name.error(f"in {self.path.name}")
-        self._check_config(known[wanted])
+        self._check_config(templates[stem])
 
     def _check_config(self, path: Path) -> None:
         """Check a stage or an object, once."""
@@ -226,20 +226,20 @@ def check_upright(stage: Path) -> None:
     Raises:
         ValueError: The mesh is shortest along the other one of these two axes, by a tenth at least.
     """
-    mesh, taken, wanted = stage, "z", "y"
+    mesh, taken, other = stage, "z", "y"
     if stage.suffix != ".glb":
         config = read_json(stage)
         if config.get("up") is not None:
             return
-        mesh, taken, wanted = stage.parent / config["render_asset"].text(), "y", "z"
+        mesh, taken, other = stage.parent / config["render_asset"].text(), "y", "z"
     size = glb_size(mesh) if mesh.suffix == ".glb" else None
-    if size is None or 1.1 * size["xyz".index(wanted)] >= np.delete(size, "xyz".index(wanted)).min():
+    if size is None or 1.1 * size["xyz".index(other)] >= np.delete(size, "xyz".index(other)).min():
         return
-    given = "of a .glb alone; name a config beside it" if mesh == stage else f"unless {stage.name} says so"
+    where = "of a .glb alone; name a config beside it" if mesh == stage else f"unless {stage.name} says so"
     raise ValueError(
-        f"{mesh} seems to have {wanted} up, as its sides are {' x '.join(f'{each:.1f}' for each in size)} m long, but "
-        f"habitat-sim takes {taken} {given}: "
-        f'{{"render_asset": "{mesh.name}", {_ORIENTATIONS[wanted]}}}, or with {_ORIENTATIONS[taken]} if {taken} is up'
+        f"{mesh} seems to have {other} up, as its sides are {' x '.join(f'{side:.1f}' for side in size)} m long, but "
+        f"habitat-sim takes {taken} {where}: "
+        f'{{"render_asset": "{mesh.name}", {_ORIENTATIONS[other]}}}, or with {_ORIENTATIONS[taken]} if {taken} is up'
     )
 
 
@@ -256,7 +256,7 @@ def find_dataset(dataset: str | Path | None) -> Path:
         raise ValueError(f"habitat_dataset must be the path of a file, got {dataset!r}")
     path = Path(dataset).absolute()
     if path.is_dir():
-        inside = [each.name for each in list_files(path, "*" + _SUFFIX)] or f"nothing that ends in {_SUFFIX}"
+        inside = [file.name for file in list_files(path, "*" + _SUFFIX)] or f"nothing that ends in {_SUFFIX}"
         raise ValueError(f"habitat_dataset must be a file, got the folder {path}, which has {inside}")
     if not path.is_file():
         raise FileNotFoundError(f"habitat_dataset: there is no {missing_part(path)}\n{DATASET_HELP}")
@@ -267,7 +267,7 @@ def find_dataset(dataset: str | Path | None) -> Path:
 
 def missing_part(path: Path) -> str:
     """Name a file that is not there, and the first folder on its path that is not."""
-    missing = [each for each in path.parents if not each.exists()]
+    missing = [folder for folder in path.parents if not folder.exists()]
     return f"file {path}" + (f", as there is no folder {missing[-1]}" if missing else "")
 
 

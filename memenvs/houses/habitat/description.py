@@ -36,7 +36,7 @@ _MIN_HALF = 1e-3
 #: Of floors and objects on maps, sRGB; habitat-sim draws the images.
 _FLOOR_COLOUR, _COLOUR = (170, 160, 150), (150, 140, 130)
 #: Classes of pixels without a semantic id: nothing, floor, wall and ceiling; see `HabitatScene.building`.
-BUILDING_CLASSES = np.array([CLASS_INDEX[each] for each in ("outside", "floor", "wall", "ceiling")], np.uint8)
+BUILDING_CLASSES = np.array([CLASS_INDEX[name] for name in ("outside", "floor", "wall", "ceiling")], np.uint8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +94,11 @@ def describe_scene(dataset: Dataset, scene: SceneName, name: str, radius: float,
         names.append(f"{CLASSES[semantic]}|{len(names)}")
     receptacles: list[Receptacle] = []
     furniture = simulation().furniture()
-    for number, each in enumerate(furniture, start=simulation().first_furniture_id()):
-        semantic = object_class(dataset.class_names.get(each.class_id, each.name))
+    for number, item in enumerate(furniture, start=simulation().first_furniture_id()):
+        semantic = object_class(dataset.class_names.get(item.class_id, item.name))
         entries.append(SemanticEntry(number, len(names), semantic, -1))
-        _add_box(builder, _corners(each), floor, semantic, len(names))
-        for surface in each.surfaces:
+        _add_box(builder, _corners(item), floor, semantic, len(names))
+        for surface in item.surfaces:
             receptacles += free_surfaces(surface, len(names), floor)
         names.append(f"{CLASSES[semantic]}|{len(names)}")
     for surface in simulation().stage_surfaces():
@@ -140,9 +140,10 @@ def _rooms(regions: Sequence[Field], triangles: np.ndarray, radius: float, floor
     """Rooms by annotated regions; where there are none, or they leave floor out, a rectangle around the island."""
     rooms = []
     for region in regions:
-        corners = np.array([[part.number(1e4) for part in each.items(3, 3)] for each in region["poly_loop"].items(3)])
-        given = region.get("floor_height")
-        if abs((corners[:, 1].mean() if given is None else given.number(1e4)) - floor) < _FLOOR_RANGE:
+        outline = region["poly_loop"].items(3)
+        corners = np.array([[part.number(1e4) for part in corner.items(3, 3)] for corner in outline])
+        floor_height = region.get("floor_height")
+        if abs((corners[:, 1].mean() if floor_height is None else floor_height.number(1e4)) - floor) < _FLOOR_RANGE:
             polygon = corners[:, (0, 2)] * (1, -1)
             polygon = polygon if polygon_area(polygon) > 0 else polygon[::-1]
             rooms.append(_room(room_type(region["label"].text()), polygon))
@@ -163,11 +164,11 @@ def _room(kind: str, polygon: np.ndarray) -> Room:
     return Room(kind, polygon, MATERIAL_INDEX["plain"], _FLOOR_COLOUR)
 
 
-def _corners(each: Furniture) -> np.ndarray:
+def _corners(item: Furniture) -> np.ndarray:
     """Corners of an object's box in habitat-sim's frame, float64 (8, 3): the first is low, bits choose high axes."""
     bits = np.array([[(k >> axis) & 1 for axis in range(3)] for k in range(8)], bool)
-    corners = np.where(bits, each.high, each.low)
-    return corners @ each.to_world[:3, :3].T + each.to_world[:3, 3]
+    corners = np.where(bits, item.high, item.low)
+    return corners @ item.to_world[:3, :3].T + item.to_world[:3, 3]
 
 
 def _add_box(builder: ShapeBuilder, corners: np.ndarray, floor: float, semantic: int, instance: int) -> None:

@@ -55,12 +55,12 @@ def egl_devices() -> list[EglDevice]:
     count = ctypes.c_int()
     if not query(_MAX_DEVICES, handles, ctypes.byref(count)):
         raise OSError("EGL cannot list its devices")
-    found = []
+    devices = []
     for handle in handles[: count.value]:
         number = ctypes.c_ssize_t()
         is_cuda = attribute(handle, _CUDA_DEVICE, ctypes.byref(number))
-        found.append(EglDevice(int(handle or 0), number.value if is_cuda else None))
-    return found
+        devices.append(EglDevice(int(handle or 0), number.value if is_cuda else None))
+    return devices
 
 
 def describe_egl() -> str:

@@ -30,7 +30,7 @@ _HEADER = "HM3D Semantic Annotations"
 def export_habitat(house: House, folder: str | Path) -> list[Path]:
     """Add a home to a scene dataset of habitat-sim.
 
-    Coordinates are those of `memenvs.houses.gltf.export_glb`: metres, our (x, y, z) is (x, z, -y). Semantic ids are
+    Coordinates are those of `memenvs.houses.gltf.make_scene`: metres, our (x, y, z) is (x, z, -y). Semantic ids are
     listed in `homes/NAME.json`, with instance, class and room of each, and with all of the house in our frame
     (`memenvs.houses.home_file`). They are encoded as in HM3D: colours of vertices and a text. The navigation
     mesh is for ExtObjNav's robot; it is written if habitat-sim is installed. World "habitat" plays the data set.
@@ -197,7 +197,7 @@ def _colours(count: int) -> list[tuple[tuple[int, int, int], tuple[int, int, int
     for stored, value in enumerate(encoded):
         if abs(value - round(value)) < 0.25:  # rounding errors do not change it
             levels.setdefault(round(value), stored)
-    found = list(islice(product(list(levels.items())[1:], repeat=3), count))  # without 0: black stands for nothing
-    if len(found) < count:
-        raise ValueError(f"there are colours for {len(found)} semantic ids, got {count}")
-    return [((r[1], g[1], b[1]), (r[0], g[0], b[0])) for r, g, b in found]  # of (encoded, stored)
+    colours = list(islice(product(list(levels.items())[1:], repeat=3), count))  # without 0: black stands for nothing
+    if len(colours) < count:
+        raise ValueError(f"there are colours for {len(colours)} semantic ids, got {count}")
+    return [((r[1], g[1], b[1]), (r[0], g[0], b[0])) for r, g, b in colours]  # of (encoded, stored)

@@ -61,8 +61,8 @@ def read_furniture(simulator: Any) -> list[Furniture]:
         ValueError: A marked surface is described wrongly.
         FileNotFoundError: Its mesh is missing.
     """
-    return [_rigid(each) for each in _rigid_objects(simulator)] + [
-        _articulated(each) for each in _articulated_objects(simulator)
+    return [_rigid(item) for item in _rigid_objects(simulator)] + [
+        _articulated(item) for item in _articulated_objects(simulator)
     ]
 
 
@@ -70,7 +70,7 @@ def read_stage_surfaces(simulator: Any) -> list[MarkedSurface]:
     """List the surfaces that belong to the stage; errors are those of `read_furniture`."""
     stage = simulator.get_stage_initialization_template()
     # The package turns a stage so that `up` is up; what is marked on it turns likewise.
-    up, front = (np.array(each, np.float64) for each in (stage.orient_up, stage.orient_front))
+    up, front = (np.array(axis, np.float64) for axis in (stage.orient_up, stage.orient_front))
     to_world = np.eye(4)
     to_world[:3, :3] = np.stack([np.cross(front, up), up, -front])
     return _surfaces(stage.get_user_config(), Path(stage.file_directory), {None: to_world}, turns=True)
@@ -85,49 +85,49 @@ def settle_objects(simulator: Any, first: int, static: Any) -> None:
         static: The package's motion type of objects that do not move.
     """
     number = first
-    for each in _rigid_objects(simulator):
-        each.motion_type = static
-        each.semantic_id = number
+    for item in _rigid_objects(simulator):
+        item.motion_type = static
+        item.semantic_id = number
         number += 1
-    for each in _articulated_objects(simulator):
-        each.motion_type = static
-        for link in range(-1, each.num_links):
-            for node in each.get_link_visual_nodes(link):
+    for item in _articulated_objects(simulator):
+        item.motion_type = static
+        for link in range(-1, item.num_links):
+            for node in item.get_link_visual_nodes(link):
                 node.semantic_id = number
         number += 1
 
 
 def _rigid_objects(simulator: Any) -> list[Any]:
-    found = simulator.get_rigid_object_manager().get_objects_by_handle_substring("")
-    return sorted(found.values(), key=lambda each: each.object_id)
+    objects = simulator.get_rigid_object_manager().get_objects_by_handle_substring("")
+    return sorted(objects.values(), key=lambda item: item.object_id)
 
 
 def _articulated_objects(simulator: Any) -> list[Any]:
-    found = simulator.get_articulated_object_manager().get_objects_by_handle_substring("")
-    return sorted(found.values(), key=lambda each: each.object_id)
+    objects = simulator.get_articulated_object_manager().get_objects_by_handle_substring("")
+    return sorted(objects.values(), key=lambda item: item.object_id)
 
 
-def _rigid(each: Any) -> Furniture:
+def _rigid(item: Any) -> Furniture:
     # The second node of what is drawn is the asset itself, with its scale, wherever the centre of mass is.
-    asset = _matrix(each.visual_scene_nodes[1].absolute_transformation())
-    folder = Path(each.creation_attributes.file_directory)
-    surfaces = _surfaces(each.user_attributes, folder, {None: asset})
-    class_id = int(each.creation_attributes.semantic_id)  # its own is changed by `settle_objects`
-    low, high = (np.array(corner, np.float64) for corner in (each.aabb.min, each.aabb.max))
-    return Furniture(each.handle, class_id, _matrix(each.transformation), low, high, tuple(surfaces))
+    asset = _matrix(item.visual_scene_nodes[1].absolute_transformation())
+    folder = Path(item.creation_attributes.file_directory)
+    surfaces = _surfaces(item.user_attributes, folder, {None: asset})
+    class_id = int(item.creation_attributes.semantic_id)  # its own is changed by `settle_objects`
+    low, high = (np.array(corner, np.float64) for corner in (item.aabb.min, item.aabb.max))
+    return Furniture(item.handle, class_id, _matrix(item.transformation), low, high, tuple(surfaces))
 
 
-def _articulated(each: Any) -> Furniture:
-    links = range(-1, each.num_links)
+def _articulated(item: Any) -> Furniture:
+    links = range(-1, item.num_links)
     frames: dict[str | None, np.ndarray] = {
-        each.get_link_name(link): _matrix(each.get_link_scene_node(link).absolute_transformation()) for link in links
+        item.get_link_name(link): _matrix(item.get_link_scene_node(link).absolute_transformation()) for link in links
     }
-    folder = Path(each.creation_attributes.file_directory)
-    surfaces = _surfaces(each.user_attributes, folder, frames, scale=float(each.global_scale))
-    node = each.root_scene_node
+    folder = Path(item.creation_attributes.file_directory)
+    surfaces = _surfaces(item.user_attributes, folder, frames, scale=float(item.global_scale))
+    node = item.root_scene_node
     low, high = (np.array(corner, np.float64) for corner in (node.cumulative_bb.min, node.cumulative_bb.max))
-    class_id = int(each.creation_attributes.semantic_id)
-    return Furniture(each.handle, class_id, _matrix(node.absolute_transformation()), low, high, tuple(surfaces))
+    class_id = int(item.creation_attributes.semantic_id)
+    return Furniture(item.handle, class_id, _matrix(node.absolute_transformation()), low, high, tuple(surfaces))
 
 
 def _surfaces(
@@ -142,7 +142,7 @@ def _surfaces(
         scale: Factor from sizes in the config to those in the scene.
         turns: True if boxes may be turned about their middle, as those of stages.
     """
-    found = []
+    surfaces = []
     for key in sorted(attributes.get_subconfig_keys()):
         if not key.startswith((_BOX, _MESH)):
             continue
@@ -154,7 +154,7 @@ def _surfaces(
         if key.startswith(_MESH):
             triangles = scale * _mesh(folder / str(config.get("mesh_filepath")))
             corners = triangles.reshape(-1, 3)
-            found.append(MarkedSurface(key, frame, corners.min(0), corners.max(0), triangles))
+            surfaces.append(MarkedSurface(key, frame, corners.min(0), corners.max(0), triangles))
             continue
         centre, half = (scale * np.array(config.get(name), np.float64) for name in ("position", "scale"))
         if turns and config.has_value("rotation"):
@@ -162,8 +162,8 @@ def _surfaces(
             turn[:3, :3] = np.array(config.get("rotation").to_matrix(), np.float64)
             turn[:3, 3] = centre - turn[:3, :3] @ centre
             frame = frame @ turn
-        found.append(MarkedSurface(key, frame, centre - half, centre + half))
-    return found
+        surfaces.append(MarkedSurface(key, frame, centre - half, centre + half))
+    return surfaces
 
 
 def _mesh(path: Path) -> np.ndarray:

@@ -35,8 +35,8 @@ def check_glb(path: Path) -> None:
         raise FileNotFoundError(f"no such file: {path}")
     content = path.read_bytes()
     document, binary = _chunks(path, content)
-    views = [_view(each, len(binary)) for each in document.optional_items("bufferViews")]
-    accessors = [_accessor(each, views, binary) for each in document.optional_items("accessors")]
+    views = [_view(view, len(binary)) for view in document.optional_items("bufferViews")]
+    accessors = [_accessor(accessor, views, binary) for accessor in document.optional_items("accessors")]
     meshes = document.optional_items("meshes")
     if not meshes:
         raise ValueError(f"{path}: it has no mesh")
@@ -83,8 +83,8 @@ def glb_size(path: Path) -> np.ndarray | None:
 
 def _transform(node: Field) -> np.ndarray:
     """Transformation of a node to its parent, float64 (4, 4)."""
-    if (given := node.get("matrix")) is not None:
-        return _vector(given, 16).reshape(4, 4).T
+    if (values := node.get("matrix")) is not None:
+        return _vector(values, 16).reshape(4, 4).T
     matrix = np.eye(4)
     if (turn := node.get("rotation")) is not None:
         x, y, z, w = _vector(turn, 4)
@@ -100,7 +100,7 @@ def _transform(node: Field) -> np.ndarray:
 def _vector(field: Field, count: int) -> np.ndarray:
     """Return a list of this many numbers, float64."""
     numbers = field.items(count, count)
-    return np.array([each.number() for each in numbers])
+    return np.array([number.number() for number in numbers])
 
 
 def _chunks(path: Path, content: bytes) -> tuple[Field, bytes]:

@@ -13,8 +13,6 @@ from memenvs.houses.navigation.geodesic import interpolate_field
 from memenvs.houses.navigation.navmap import MARGIN, NavigationMap
 from memenvs.houses.navigation.sliding import TURN_COST
 
-#: Side of a cell, m, that of the navigation mesh.
-CELL_SIZE = 0.05
 #: Points along a side of a cell that are tested for being on the mesh.
 _POINTS = 3
 #: Islands belong to the floor if they are at most this much above or below it, m; others are tops of furniture.
@@ -52,14 +50,14 @@ class NavmeshMap(NavigationMap):
     def __init__(self, house: House, navmesh: bytes, floor: float = 0.0, main: int | None = None) -> None:
         self._navmesh = navmesh
         self._pathfinder: Any = None
-        self._lay_grid(house, CELL_SIZE)
+        self._lay_grid(house)
         pathfinder = self.pathfinder
         on_floor = []
         for number in range(pathfinder.num_islands):
             triangles = island_triangles(pathfinder, number)
             if len(triangles) and abs(triangles[..., 1].mean() - floor) < _FLOOR_RANGE:
                 on_floor.append((-float(pathfinder.island_area(number)), number, triangles))
-        on_floor.sort(key=lambda each: (each[1] != main, *each[:2]))
+        on_floor.sort(key=lambda island: (island[1] != main, *island[:2]))
         rows, columns = self.room.shape
         points = np.full((_POINTS * rows, _POINTS * columns), -1, np.int32)
         kept: list[tuple[int, float, float]] = []  # number, area, height
@@ -91,12 +89,12 @@ class NavmeshMap(NavigationMap):
 
     def islands(self, points: np.ndarray) -> np.ndarray:
         """Find the island of each point (Q, 2), m; int32, (Q,), -1 where not navigable."""
-        found = np.full(len(points), -1, np.int32)
+        islands = np.full(len(points), -1, np.int32)
         for q, point in enumerate(np.asarray(points, np.float64)):
             snapped = self._from_mesh(self.pathfinder.snap_point(self._to_mesh(point)))
             if np.hypot(*(snapped - point)) < _TOUCH:  # not where it is NaN
-                found[q] = self._numbers.get(int(self.pathfinder.get_island(self._to_mesh(snapped))), -1)
-        return found
+                islands[q] = self._numbers.get(int(self.pathfinder.get_island(self._to_mesh(snapped))), -1)
+        return islands
 
     def snap(self, points: np.ndarray) -> np.ndarray:
         """Move points (Q, 2) to the nearest ones on the largest island; float64, (Q, 2), m."""
@@ -186,7 +184,7 @@ class NavmeshMap(NavigationMap):
 
     def _rasterise(self, triangles: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         """Find the test points of all cells that lie in triangles (T, 3, 3); bool, of that shape."""
-        found = np.zeros(shape, bool)
+        mask = np.zeros(shape, bool)
         spacing = self.cell_size / _POINTS
         corners = (np.stack([triangles[..., 0], -triangles[..., 2]], -1) - self.origin) / spacing - 0.5
         for corner in corners:  # in test points
@@ -200,8 +198,8 @@ class NavmeshMap(NavigationMap):
                 (ax, ay), (bx, by) = corner[k], corner[(k + 1) % 3]
                 sides.append((bx - ax) * (y - ay) - (by - ay) * (x - ax))
             inside = np.all([side >= -1e-6 for side in sides], 0) | np.all([side <= 1e-6 for side in sides], 0)
-            found[low[1] : high[1], low[0] : high[0]] |= inside
-        return found
+            mask[low[1] : high[1], low[0] : high[0]] |= inside
+        return mask
 
     def _to_mesh(self, point: np.ndarray) -> np.ndarray:
         """Point (2,) of the floor plan in habitat-sim's frame, float32 (3,)."""

@@ -111,11 +111,11 @@ class HabitatRenderer:
         poses = np.asarray(poses, np.float64)
         if poses.shape != (self.num_envs, 5):
             raise ValueError(f"poses must have shape {(self.num_envs, 5)}, got {poses.shape}")
-        given = {"rgb": rgb, "depth": depth, "semantic": semantic, "instance": instance}
+        arrays = {"rgb": rgb, "depth": depth, "semantic": semantic, "instance": instance}
         shape = self.num_envs, camera.height, camera.width
         images = {
             name: checked_image(name, array, _IMAGES[name][1], (*shape, *_IMAGES[name][2]))
-            for name, array in given.items()
+            for name, array in arrays.items()
             if array is not None
         }
         envs = range(self.num_envs) if env_mask is None else np.flatnonzero(env_mask).tolist()
@@ -129,8 +129,8 @@ class HabitatRenderer:
             simulation().enter(scene.name, scene.objects)
             x, y, z, heading, pitch = poses[env].tolist()
             needs_depth = scene.building is not None and semantic is not None
-            wanted = sorted({*kinds, DEPTH}) if needs_depth else kinds
-            drawn = simulation().draw(view, wanted, np.array([x, scene.floor + z, -y, heading, pitch]))
+            drawn_kinds = sorted({*kinds, DEPTH}) if needs_depth else kinds
+            drawn = simulation().draw(view, drawn_kinds, np.array([x, scene.floor + z, -y, heading, pitch]))
             for name, array in images.items():
                 image = drawn[_IMAGES[name][0]]
                 if name == "semantic":
@@ -148,13 +148,13 @@ class HabitatRenderer:
 
     def _in_order(self, envs: range | list[int]) -> list[tuple[HabitatScene, int]]:
         """Scenes of environments, those with the same name and objects together."""
-        found = []
+        pairs = []
         for env in envs:
             scene = self._scenes[env]
             if scene is None:
                 raise RuntimeError(f"environments without a home: [{env}]; call set_scene")
-            found.append((scene, env))
-        return sorted(found, key=lambda pair: (pair[0].name, id(pair[0].objects)))
+            pairs.append((scene, env))
+        return sorted(pairs, key=lambda pair: (pair[0].name, id(pair[0].objects)))
 
 
 def _building_parts(scene: HabitatScene, camera: Camera, z: float, pitch: float, depth: np.ndarray) -> np.ndarray:

@@ -150,11 +150,11 @@ class Simulation:
         for agent in agents:
             self._simulator.agents[agent].set_state(state)
         images = self._simulator.get_sensor_observations(agent_ids=agents)
-        found = {}
+        drawn = {}
         for kind, agent in zip(kinds, agents, strict=True):
             (image,) = images[agent].values()
-            found[kind] = view.crop(image[..., :3] if kind == COLOUR else image)
-        return found
+            drawn[kind] = view.crop(image[..., :3] if kind == COLOUR else image)
+        return drawn
 
     def navmesh(self, radius: float, height: float) -> bytes:
         """Return the navigation mesh of the scene for a robot, as the content of a .navmesh file.
@@ -165,12 +165,12 @@ class Simulation:
             ValueError: There is no floor for the robot.
         """
         assert self._scene is not None, "enter a scene first"
-        wanted = navmesh_settings(self._package, radius, height)
-        wanted.include_static_objects = self._scene.has_objects
+        settings = navmesh_settings(self._package, radius, height)
+        settings.include_static_objects = self._scene.has_objects
         pathfinder = self._simulator.pathfinder
-        if not (pathfinder.is_loaded and _is_for(pathfinder.nav_mesh_settings, wanted)):
+        if not (pathfinder.is_loaded and _is_for(pathfinder.nav_mesh_settings, settings)):
             pathfinder = self._package.PathFinder()
-            if not self._simulator.recompute_navmesh(pathfinder, wanted) or not pathfinder.is_loaded:
+            if not self._simulator.recompute_navmesh(pathfinder, settings) or not pathfinder.is_loaded:
                 scene = self._scene.scene
                 hint = ""
                 if scene.endswith(".glb"):
@@ -208,7 +208,7 @@ class Simulation:
         """List the parts of the stage that have semantic ids, such as those of HM3D."""
         scene = self._simulator.semantic_scene
         objects = [] if scene is None else scene.objects  # the descriptors of some data sets leave entries out
-        return [_labelled_part(each) for each in objects if each is not None and each.semantic_id > 0]
+        return [_labelled_part(part) for part in objects if part is not None and part.semantic_id > 0]
 
     def first_furniture_id(self) -> int:
         """Semantic id of the first of `furniture`; the others follow in order."""
@@ -217,9 +217,9 @@ class Simulation:
     def object_box(self, file: str) -> np.ndarray:
         """Measure the bounding box of an object config as it stands, float64 (2, 3), m, y up."""
         manager = self._simulator.get_rigid_object_manager()
-        each = manager.add_object_by_template_handle(self._template_of(file))
-        box = np.array([each.aabb.min, each.aabb.max], np.float64)
-        manager.remove_object_by_id(each.object_id)
+        placed = manager.add_object_by_template_handle(self._template_of(file))
+        box = np.array([placed.aabb.min, placed.aabb.max], np.float64)
+        manager.remove_object_by_id(placed.object_id)
         return box
 
     @property
@@ -286,28 +286,28 @@ class Simulation:
         for number in self._placed:
             manager.remove_object_by_id(number)
         self._placed = []
-        for each in objects:
-            handle, offset = self._template(each)
+        for item in objects:
+            handle, offset = self._template(item)
             placed = manager.add_object_by_template_handle(handle)
             self._placed.append(placed.object_id)
             placed.motion_type = self._package.physics.MotionType.KINEMATIC
             x, y, z = offset
-            cos, sin = math.cos(each.yaw), math.sin(each.yaw)
+            cos, sin = math.cos(item.yaw), math.sin(item.yaw)
             turned = np.array([cos * x + sin * z, y, cos * z - sin * x])
-            placed.translation = np.asarray(each.position, np.float64) + turned
-            placed.rotation = _magnum_yaw(each.yaw)
-            placed.semantic_id = each.semantic_id
+            placed.translation = np.asarray(item.position, np.float64) + turned
+            placed.rotation = _magnum_yaw(item.yaw)
+            placed.semantic_id = item.semantic_id
 
-    def _template(self, each: SceneObject) -> tuple[str, tuple[float, float, float]]:
+    def _template(self, item: SceneObject) -> tuple[str, tuple[float, float, float]]:
         """Handle of an object's template, and where its origin is from the middle that `SceneObject` names."""
-        if each.file is not None:
-            if each.file not in self._offsets:
-                x, y, z = (-self.object_box(each.file).mean(0)).tolist()
-                self._offsets[each.file] = x, y, z
-            return self._template_of(each.file), self._offsets[each.file]
+        if item.file is not None:
+            if item.file not in self._offsets:
+                x, y, z = (-self.object_box(item.file).mean(0)).tolist()
+                self._offsets[item.file] = x, y, z
+            return self._template_of(item.file), self._offsets[item.file]
         manager = self._simulator.get_object_template_manager()
-        path, offset = _object_file(each.category)
-        handle = f"memenvs/{YCB_CLASSES[each.category]}"
+        path, offset = _object_file(item.category)
+        handle = f"memenvs/{YCB_CLASSES[item.category]}"
         if not manager.get_library_has_handle(handle):
             template = manager.create_new_template(str(path), False)
             manager.register_template(template, handle)
@@ -352,13 +352,13 @@ def _object_folder() -> Path:
     return Path(folder.name)
 
 
-def _is_for(given: Any, wanted: Any) -> bool:
+def _is_for(built: Any, settings: Any) -> bool:
     """True if a navigation mesh was built for such a robot: radii count in whole cells."""
-    if given is None:
+    if built is None:
         return False
-    cells = [math.ceil(settings.agent_radius / given.cell_size - 1e-3) for settings in (given, wanted)]
+    cells = [math.ceil(robot.agent_radius / built.cell_size - 1e-3) for robot in (built, settings)]
     same = ("agent_height", "agent_max_climb", "cell_size", "cell_height")
-    return cells[0] == cells[1] and all(abs(getattr(given, key) - getattr(wanted, key)) < 1e-4 for key in same)
+    return cells[0] == cells[1] and all(abs(getattr(built, key) - getattr(settings, key)) < 1e-4 for key in same)
 
 
 def _rotation(heading: float, pitch: float) -> list[float]:
@@ -374,12 +374,12 @@ def _magnum_yaw(yaw: float) -> Any:
     return magnum.Quaternion.rotation(magnum.Rad(yaw), magnum.Vector3.y_axis())
 
 
-def _labelled_part(each: Any) -> LabelledPart:
-    box = each.obb
+def _labelled_part(part: Any) -> LabelledPart:
+    box = part.obb
     centre, half = np.array(box.center, np.float64), np.array(box.half_extents, np.float64)
     x, y, z, w = np.array(box.rotation, np.float64)
     signs = np.array(list(product((-1, 1), repeat=3)))
     across = np.cross((x, y, z), signs * half)
     corners = centre + signs * half + 2 * (w * across + np.cross((x, y, z), across))
-    name = "" if each.category is None else each.category.name()
-    return LabelledPart(int(each.semantic_id), name, corners)
+    name = "" if part.category is None else part.category.name()
+    return LabelledPart(int(part.semantic_id), name, corners)

@@ -51,10 +51,10 @@ def split_scenes(names: Sequence[str], split: str) -> list[str]:
     Raises:
         ValueError: Unknown split.
     """
-    for known, belongs in ((_HSSD, _is_one_of), (_REPLICA_CAD, _begins_as)):
-        if any(belongs(name, parts) for name in names for parts in known.values()):
-            check_split(split, (*known, "all"))
-            return [name for name in names if split == "all" or belongs(name, known[split])]
+    for splits, belongs in ((_HSSD, _is_one_of), (_REPLICA_CAD, _begins_as)):
+        if any(belongs(name, parts) for name in names for parts in splits.values()):
+            check_split(split, (*splits, "all"))
+            return [name for name in names if split == "all" or belongs(name, splits[split])]
     return [names[row] for row in split_file(split, len(names))]
 
 

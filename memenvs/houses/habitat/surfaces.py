@@ -76,21 +76,21 @@ def free_surfaces(surface: MarkedSurface, instance: int, floor: float) -> list[R
     tops[~_covered(flat, low, tuple(shape))] = -np.inf
     if not np.isfinite(tops).any():
         return []
-    known = tops[np.isfinite(tops)]
-    bins, counts = np.unique(np.round(known / _LEVEL), return_counts=True)
-    level = float(np.median(known[np.abs(known - bins[counts.argmax()] * _LEVEL) < _LEVEL]))
+    heights = tops[np.isfinite(tops)]
+    bins, counts = np.unique(np.round(heights / _LEVEL), return_counts=True)
+    level = float(np.median(heights[np.abs(heights - bins[counts.argmax()] * _LEVEL) < _LEVEL]))
     free = np.abs(tops - level) < _LEVEL
     room = float(clearance + above[2] - level)
-    found: list[Receptacle] = []
-    while len(found) < _MAX_RECTANGLES:
+    receptacles: list[Receptacle] = []
+    while len(receptacles) < _MAX_RECTANGLES:
         (i0, i1), (j0, j1) = largest_rectangle(free)
         if min(i1 - i0, j1 - j0) < _MIN_SIDE:
             break
         free[i0:i1, j0:j1] = False
         x, y = (low + _CELL * np.array([i0 + i1, j0 + j1]) / 2) @ along
         half = (_CELL * (i1 - i0) / 2, _CELL * (j1 - j0) / 2)
-        found.append(Receptacle(instance, (float(x), float(y), level - floor), half, yaw, room))
-    return found
+        receptacles.append(Receptacle(instance, (float(x), float(y), level - floor), half, yaw, room))
+    return receptacles
 
 
 def largest_rectangle(free: np.ndarray) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -118,11 +118,11 @@ def _covered(triangles: np.ndarray, low: np.ndarray, shape: tuple[int, ...]) -> 
     """Find the cells whose middle is in one of the triangles (T, 3, 2); bool, of that shape."""
     i, j = np.indices(shape)
     points = low + (np.stack([i, j], -1) + 0.5) * _CELL
-    found = np.zeros(shape, bool)
+    mask = np.zeros(shape, bool)
     for a, b, c in triangles:
         sides = [_cross(e - s, points - s) for s, e in ((a, b), (b, c), (c, a))]
-        found |= np.all([side >= 0 for side in sides], 0) | np.all([side <= 0 for side in sides], 0)
-    return found
+        mask |= np.all([side >= 0 for side in sides], 0) | np.all([side <= 0 for side in sides], 0)
+    return mask
 
 
 def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:

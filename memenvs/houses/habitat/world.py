@@ -72,11 +72,11 @@ class HabitatHome(Home):
             classes[entry.id], instances[entry.id] = entry.semantic, entry.instance
         floor = 0.0 if self.description is None else self.description.floor
         objects = []
-        for number, each in enumerate(house.objects, start=first):
-            classes[number], instances[number] = FIRST_YCB_CLASS + each.category, each.instance
-            x, y, z = each.position
-            file = None if self.objects_folder is None else str(object_config(self.objects_folder, each.category))
-            objects.append(SceneObject(each.category, (x, floor + z, -y), each.yaw, number, file))
+        for number, placed in enumerate(house.objects, start=first):
+            classes[number], instances[number] = FIRST_YCB_CLASS + placed.category, placed.instance
+            x, y, z = placed.position
+            file = None if self.objects_folder is None else str(object_config(self.objects_folder, placed.category))
+            objects.append(SceneObject(placed.category, (x, floor + z, -y), placed.yaw, number, file))
         has_building = self.description is not None and self.description.has_building
         building = BUILDING_CLASSES if has_building else None
         return HabitatScene(self.name, tuple(objects), classes, instances, floor, building, house.height)
@@ -151,9 +151,9 @@ class HabitatWorld(HouseWorld):
         name = self._names[index]
         if not self._dataset.is_exported:
             scene = self._dataset.scene(name)
-            found = describe_scene(self._dataset, scene, name, self.robot_radius, self.robot_height)
-            self._descriptions[name], self._entries[name] = found, found.entries
-            return found.house
+            description = describe_scene(self._dataset, scene, name, self.robot_radius, self.robot_height)
+            self._descriptions[name], self._entries[name] = description, description.entries
+            return description.house
         file = self._dataset.home_file(name)
         house, self._entries[name] = read_home(file)
         if house.name != name:

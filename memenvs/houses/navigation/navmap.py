@@ -18,8 +18,10 @@ from memenvs.houses.navigation.sliding import choose_turns, slide_many
 #: Radius and height of ExtObjNav's robot, m.
 ROBOT_RADIUS = 0.30
 ROBOT_HEIGHT = 1.5
-#: Height of obstacles that a robot can roll over, m.
+#: Height of obstacles that a robot can roll over, m; shapes that are entirely lower do not block.
 CLIMB = 0.2
+#: Side of a cell, m.
+CELL_SIZE = 0.05
 #: Cells around the home that are always blocked, so that stencils need no bounds checks.
 MARGIN = 3
 #: Most cells of a map, beyond which distance fields take gigabytes.
@@ -35,7 +37,7 @@ class NavigationMap:
     """Navigation grid of a home for a round robot.
 
     Every position inside a navigable cell is navigable. A cell is navigable if a disc around its centre overlaps
-    neither the outside nor the footprint of a shape between `climb` and `height` above the floor. The radius of the
+    neither the outside nor the footprint of a shape between `CLIMB` and `height` above the floor. The radius of the
     disc is `radius` minus a quarter of a cell (`RADIUS_REDUCTION`). A robot in a corner of the cell is 0.71 cells from
     the middle. So it overlaps an obstacle by less than 0.96 cells (0.048 m), and the camera 0.25 m ahead of its axis
     stays out of walls.
@@ -45,8 +47,6 @@ class NavigationMap:
         house: The home. Later changes of it do not change the map.
         radius: Radius of the robot, m; > 0.
         height: Height of the robot, m; shapes that are entirely above do not block.
-        cell_size: Side of a cell, m; > 0.
-        climb: Height of obstacles that the robot can roll over, m; shapes that are entirely lower do not block.
 
     Attributes:
         origin: float64, (2,); (x, y) of the corner of cell [0, 0], m.
@@ -63,30 +63,23 @@ class NavigationMap:
         Robot and limits: Habitat's Fetch (radius 0.3, height 1.5, climb 0.2); cell 0.05 m as in ReLIC's setting.
     """
 
-    def __init__(
-        self,
-        house: House,
-        *,
-        radius: float = ROBOT_RADIUS,
-        height: float = ROBOT_HEIGHT,
-        cell_size: float = 0.05,
-        climb: float = CLIMB,
-    ) -> None:
-        for name, value in (("radius", radius), ("cell_size", cell_size)):
-            if not value > 0:
-                raise ValueError(f"{name} must be > 0 m, got {value}")
-        if not 0 <= climb < height:
-            raise ValueError(f"climb must be in 0 ... height m, got climb {climb} and height {height}")
-        self._lay_grid(house, cell_size)
+    cell_size = CELL_SIZE
+
+    def __init__(self, house: House, *, radius: float = ROBOT_RADIUS, height: float = ROBOT_HEIGHT) -> None:
+        if not radius > 0:
+            raise ValueError(f"radius must be > 0 m, got {radius}")
+        if not height > CLIMB:
+            raise ValueError(f"height must be > {CLIMB} m, got {height}")
+        self._lay_grid(house)
         rows, columns = self.room.shape
         blocked = np.zeros((rows, columns), bool)
-        reduced_radius = radius - RADIUS_REDUCTION * cell_size
-        block_outside(blocked, self.room >= 0, cell_size, reduced_radius)
+        reduced_radius = radius - RADIUS_REDUCTION * CELL_SIZE
+        block_outside(blocked, self.room >= 0, CELL_SIZE, reduced_radius)
         shapes = house.shapes
         bottom, top = shapes.centre[:, 2] - shapes.half[:, 2], shapes.centre[:, 2] + shapes.half[:, 2]
-        solid = shapes.take((top > climb) & (bottom < height))
+        solid = shapes.take((top > CLIMB) & (bottom < height))
         block_footprints(
-            blocked, self.origin, cell_size, reduced_radius, solid.kind, solid.centre, solid.half, solid.yaw
+            blocked, self.origin, CELL_SIZE, reduced_radius, solid.kind, solid.centre, solid.half, solid.yaw
         )
         for rim in (blocked[:MARGIN], blocked[-MARGIN:], blocked[:, :MARGIN], blocked[:, -MARGIN:]):
             rim[:] = True
@@ -94,23 +87,22 @@ class NavigationMap:
         self.island, counts = label_islands(self.free)
         if len(counts) == 0:
             raise ValueError(f"house {house.name!r} has no navigable cell for a robot of radius {radius} m")
-        self.island_areas = counts * cell_size * cell_size
+        self.island_areas = counts * CELL_SIZE * CELL_SIZE
         self._largest = np.flatnonzero(self.island == 0)
 
-    def _lay_grid(self, house: House, cell_size: float) -> None:
-        """Lay the grid over a home: `origin`, `cell_size` and `room`.
+    def _lay_grid(self, house: House) -> None:
+        """Lay the grid over a home: `origin` and `room`.
 
         Raises:
             ValueError: It has more than `MAX_CELLS`.
         """
-        self.cell_size = cell_size
         low, high = house.bounds
-        self.origin = (np.floor(low / cell_size) - MARGIN) * cell_size
-        columns, rows = (np.ceil((high - self.origin) / cell_size).astype(int) + MARGIN).tolist()
+        self.origin = (np.floor(low / CELL_SIZE) - MARGIN) * CELL_SIZE
+        columns, rows = (np.ceil((high - self.origin) / CELL_SIZE).astype(int) + MARGIN).tolist()
         if rows * columns > MAX_CELLS:
             width, depth = (high - low).tolist()
             raise ValueError(
-                f"house {house.name!r} must have at most {MAX_CELLS} cells of {cell_size} m, got {rows} x {columns}: "
+                f"house {house.name!r} must have at most {MAX_CELLS} cells of {CELL_SIZE} m, got {rows} x {columns}: "
                 f"it is {width:g} by {depth:g} m"
             )
         self.room = self._rooms(house, rows, columns)
@@ -141,10 +133,6 @@ class NavigationMap:
         """Find the island of each point (Q, 2), m; int32, (Q,), -1 where not navigable."""
         index = self.cells(points)
         return np.where(index >= 0, self.island.ravel()[index], -1)
-
-    def is_navigable(self, points: np.ndarray) -> np.ndarray:
-        """True for each point (Q, 2) that is navigable, on any island; bool, (Q,)."""
-        return self.islands(points) >= 0
 
     def snap(self, points: np.ndarray) -> np.ndarray:
         """Move points onto the largest island.
@@ -203,10 +191,10 @@ class NavigationMap:
         """
         points = np.asarray(points, np.float64)
         in_cells = (points - self.origin) / self.cell_size
-        found = np.array([interpolate_field(field, self.shape[1], x, y) for x, y in in_cells.tolist()])
+        distances = np.array([interpolate_field(field, self.shape[1], x, y) for x, y in in_cells.tolist()])
         goals = self.goal_points(field) if goals is None else goals
-        raise_to_straight(goals, np.full((len(points), 2), (0, len(goals))), points, found)
-        return found
+        raise_to_straight(goals, np.full((len(points), 2), (0, len(goals))), points, distances)
+        return distances
 
     def goal_points(self, field: np.ndarray) -> np.ndarray:
         """Compute the centres of the goals of a distance field; float64, (G, 2), m."""

@@ -6,11 +6,8 @@ mostly by wide passages.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from memenvs.checks import check_fields
 from memenvs.houses.procedural.floor_plan import (
     DOOR_HEIGHT,
     FRAME_WIDTH,
@@ -25,7 +22,7 @@ from memenvs.houses.procedural.floor_plan import (
     find_wall_segments,
 )
 
-#: A house of n rooms has the first n of these.
+#: A house of n rooms has the first n of these, and at least the first two.
 ROOM_ORDER = (
     "living_room", "bedroom", "kitchen", "bedroom", "bathroom", "dining_room", "bedroom", "study",
     "bathroom", "other", "bedroom", "hallway", "study", "other", "bedroom", "hallway",
@@ -33,6 +30,13 @@ ROOM_ORDER = (
 #: These take the smallest rooms.
 SMALL_TYPES = ("bathroom", "other", "hallway")
 
+FEWEST_ROOMS = 2
+PASSAGES = 0.7  # probability that two joined rooms have a wide passage instead of a door
+_EXTRA_DOORS = 0.15  # probability of an opening between neighbours that are connected already
+_MEDIAN_AREA = 190.0  # square metres; of the floor, whose logarithm is normal
+_AREA_SPREAD = 0.35  # standard deviation of the logarithm
+_AREA = 50.0, 320.0  # square metres; smallest and largest floor, to which a draw is clipped
+_ROOM_AREA = 30.0  # square metres; larger parts are split; the mean room has about 0.75 times as much
 DOOR_WIDTH = 0.95  # m; clear
 PASSAGE_WIDTH = 1.4, 2.4  # m; narrowest and widest
 _WALL_BESIDE = 0.5  # m; a shared wall must be this much longer than the opening in it
@@ -44,72 +48,31 @@ _MIN_SPLIT_LENGTH = 6.0  # m; parts whose longer side is shorter are not split
 _MIN_SIDE = 3.0  # m; of a room
 
 
-@dataclass(frozen=True, kw_only=True)
-class BSPConfig:
-    """Settings of floor plans by binary space partition.
-
-    Attributes:
-        median_area: Median of the floor area, square metres; > 0.
-        area_spread: Standard deviation of the logarithm of the floor area; >= 0.
-        room_area: Parts are split while they are larger than about this, square metres; > 0. The mean room has about
-            0.75 times as much.
-
-    Source:
-        Chosen for this project, because SUNCG, in which the Scene Memory Transformer was trained, was withdrawn. With
-        these numbers a random policy moves, collides and discovers as much as in Table 1 of its paper.
-    """
-
-    median_area: float = 190.0
-    area_spread: float = 0.35
-    room_area: float = 30.0
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        for name in ("median_area", "room_area"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be > 0 square metres, got {getattr(self, name)}")
-        if self.area_spread < 0:
-            raise ValueError(f"area_spread must be at least 0, got {self.area_spread}")
-
-
-def draw_bsp_plan(
-    rng: np.random.Generator,
-    config: BSPConfig,
-    *,
-    rooms: tuple[int, int],
-    area: tuple[float, float],
-    passages: float,
-    extra_doors: float,
-) -> FloorPlan | None:
+def draw_bsp_plan(rng: np.random.Generator) -> FloorPlan | None:
     """Draw a floor plan by splitting a rectangle.
-
-    Args:
-        rng: Random generator.
-        config: Sizes of the floor and of rooms.
-        rooms: Fewest and most rooms; at most 16.
-        area: Smallest and largest floor area, square metres; a draw outside is clipped.
-        passages: Probability that two joined rooms have a wide passage instead of a door.
-        extra_doors: Probability of an opening between neighbours that are connected already.
 
     Returns:
         A plan in which every room can be reached, its smallest corner at the origin; None if this draw has too few or
         too many rooms, or a room that shares no wall long enough for a door.
+
+    Source:
+        The numbers were chosen for this project, because SUNCG, in which the Scene Memory Transformer was trained, was
+        withdrawn. With them a random policy moves, collides and discovers as much as in Table 1 of its paper.
     """
     # The floor area is log-normal.
-    floor_area = float(np.clip(config.median_area * np.exp(config.area_spread * rng.standard_normal()), *area))
+    floor_area = float(np.clip(_MEDIAN_AREA * np.exp(_AREA_SPREAD * rng.standard_normal()), *_AREA))
     shorter = np.sqrt(floor_area / rng.uniform(1.0, _MAX_ASPECT))
     sides = float(floor_area / shorter), float(shorter)
     if rng.random() < 0.5:
         sides = sides[::-1]
-    parts = split_rectangle(
-        rng, Rectangle((0.0, 0.0), (snap_to_grid(sides[0]), snap_to_grid(sides[1]))), config.room_area
-    )
-    if not rooms[0] <= len(parts) <= rooms[1]:
+    floor = Rectangle((0.0, 0.0), (snap_to_grid(sides[0]), snap_to_grid(sides[1])))
+    parts = split_rectangle(rng, floor, _ROOM_AREA)
+    if not FEWEST_ROOMS <= len(parts) <= len(ROOM_ORDER):
         return None
     types = _draw_types(rng, parts)
     plan_rooms = [PlanRoom(part.low, part.high, name) for name, part in zip(types, parts, strict=True)]
     inner, outer = find_wall_segments(plan_rooms)
-    openings = draw_doorways(rng, inner, len(plan_rooms), passages, extra_doors)
+    openings = draw_doorways(rng, inner, len(plan_rooms), PASSAGES, _EXTRA_DOORS)
     if openings is None:
         return None
     # Only `wings_plan` compares plans by their cost.
@@ -127,7 +90,7 @@ def split_rectangle(rng: np.random.Generator, part: Rectangle, room_area: float)
     Args:
         rng: Random generator.
         part: The rectangle.
-        room_area: See `BSPConfig`, square metres.
+        room_area: Parts are split while they are larger than about this, square metres.
     """
     short, long = sorted(part.size)
     if part.area < room_area * rng.uniform(*_STOP_FACTOR) or long < _MIN_SPLIT_LENGTH:
@@ -178,7 +141,7 @@ def draw_doorways(
         a, b = (group[room] for room in long_enough[k].rooms)
         if a == b and rng.random() >= extra_doors:
             continue
-        group = [a if each == b else each for each in group]
+        group = [a if number == b else number for number in group]
         openings.append(_draw_doorway(rng, long_enough[k], passages))
     return openings if len(set(group)) == 1 else None
 

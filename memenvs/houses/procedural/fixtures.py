@@ -34,19 +34,19 @@ def counter(
     """A kitchen base cabinet with a worktop; a sink is on its left, a microwave on its right."""
     w, d, h = width, 0.62, 0.9
     model = ObjectModel("counter", w, d)
-    model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.07), (0.0, 0.1), Finish("plain", BLACK))
-    model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.045), (0.1, 0.7 if has_sink else h - 0.04), style.cabinet_front)
-    model.drawers((-w / 2, w / 2), (0.11, h - 0.06), max(1, round(w / 0.5)), 1, shade(style.cabinet_front, 1.06), METAL)
+    model.box(model.x_span, (-d / 2, d / 2 - 0.07), (0.0, 0.1), Finish("plain", BLACK))
+    model.box(model.x_span, (-d / 2, d / 2 - 0.045), (0.1, 0.7 if has_sink else h - 0.04), style.cabinet_front)
+    model.drawers(model.x_span, (0.11, h - 0.06), max(1, round(w / 0.5)), 1, shade(style.cabinet_front, 1.06), METAL)
     left = -w / 2  # the worktop is free from here to `right`
     right = w / 2
     if has_sink:
         basin = -w / 2 + 0.08, -w / 2 + 0.58
         y = -d / 2 + 0.12, d / 2 - 0.1
-        model.box((basin[1], w / 2), (-d / 2, d / 2), (h - 0.04, h), style.worktop)
-        model.box((-w / 2, basin[0]), (-d / 2, d / 2), (h - 0.04, h), style.worktop)
+        model.box((basin[1], w / 2), model.y_span, (h - 0.04, h), style.worktop)
+        model.box((-w / 2, basin[0]), model.y_span, (h - 0.04, h), style.worktop)
         model.box(basin, (-d / 2, y[0]), (h - 0.04, h), style.worktop)
         model.box(basin, (y[1], d / 2), (h - 0.04, h), style.worktop)
-        model.box((-w / 2, w / 2), (d / 2 - 0.06, d / 2 - 0.045), (0.7, h - 0.04), style.cabinet_front)
+        model.box(model.x_span, (d / 2 - 0.06, d / 2 - 0.045), (0.7, h - 0.04), style.cabinet_front)
         model.begin_instance("sink")
         model.box(basin, y, (0.7, 0.72), Finish("metal", STEEL))
         for x in basin:
@@ -57,7 +57,7 @@ def counter(
         model.box((middle - 0.012, middle + 0.012), (-d / 2 + 0.06, -d / 2 + 0.24), (h + 0.24, h + 0.264), CHROME)
         left = basin[1] + 0.02
     else:
-        model.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.04, h), style.worktop)
+        model.box(model.x_span, model.y_span, (h - 0.04, h), style.worktop)
     if has_microwave:
         model.begin_instance("microwave")
         model.box((w / 2 - 0.52, w / 2 - 0.04), (-d / 2 + 0.02, -d / 2 + 0.38), (h, h + 0.28), Finish("metal", STEEL))
@@ -80,7 +80,7 @@ def counter(
             )
         right -= 0.28
     if right - left > 0.25:
-        model.surface((left, right), (-d / 2, d / 2), h, 0.5)
+        model.surface((left, right), model.y_span, h, 0.5)
     return model
 
 
@@ -89,16 +89,16 @@ def stove(style: FurnitureStyle) -> ObjectModel:
     w, d, h = 0.6, 0.62, 0.9
     model = ObjectModel("stove", w, d)
     body = Finish("metal", STEEL)
-    model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.04), (0.0, h - 0.02), body)
-    model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.02), (h - 0.02, h), Finish("plain", BLACK))
-    model.box((-w / 2 + 0.04, w / 2 - 0.04), (d / 2 - 0.04, d / 2 - 0.025), (0.2, 0.66), Finish("plain", (28, 28, 32)))
-    model.box((-w / 2 + 0.06, w / 2 - 0.06), (d / 2 - 0.025, d / 2), (0.68, 0.7), CHROME)
+    model.box(model.x_span, (-d / 2, d / 2 - 0.04), (0.0, h - 0.02), body)
+    model.box(model.x_span, (-d / 2, d / 2 - 0.02), (h - 0.02, h), Finish("plain", BLACK))
+    model.box(model.x_inside(0.04), (d / 2 - 0.04, d / 2 - 0.025), (0.2, 0.66), Finish("plain", (28, 28, 32)))
+    model.box(model.x_inside(0.06), (d / 2 - 0.025, d / 2), (0.68, 0.7), CHROME)
     for k in range(4):
         model.ellipsoid((-0.21 + 0.14 * k, d / 2 - 0.03, 0.8), (0.025, 0.025, 0.025), Finish("plain", BLACK))
     for x in (-0.15, 0.15):
         for y, r in ((-0.15, 0.085), (0.13, 0.1)):
             model.cylinder(x, y, (h, h + 0.008), r, Finish("plain", (70, 66, 66)))
-    model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.15), (1.62, 1.72), body)
+    model.box(model.x_span, (-d / 2, d / 2 - 0.15), (1.62, 1.72), body)
     model.box((-0.14, 0.14), (-d / 2, -d / 2 + 0.26), (1.72, 2.3), shade(style.cabinet_front, 0.98))
     return model
 
@@ -108,10 +108,10 @@ def refrigerator(rng: np.random.Generator) -> ObjectModel:
     w, d, h = 0.7, 0.68, rng.uniform(1.75, 1.95)
     model = ObjectModel("refrigerator", w, d)
     finish = Finish("metal", STEEL) if rng.random() < 0.6 else Finish("plain", WHITE)
-    model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.1), (0.02, h), shade(finish, 0.85))
-    model.box((-w / 2 + 0.03, w / 2 - 0.03), (-d / 2 + 0.03, d / 2 - 0.14), (0.0, 0.02), DARK_METAL)
-    model.box((-w / 2, w / 2), (d / 2 - 0.1, d / 2 - 0.04), (0.04, 0.62), finish)
-    model.box((-w / 2, w / 2), (d / 2 - 0.1, d / 2 - 0.04), (0.64, h), finish)
+    model.box(model.x_span, (-d / 2, d / 2 - 0.1), (0.02, h), shade(finish, 0.85))
+    model.box(model.x_inside(0.03), (-d / 2 + 0.03, d / 2 - 0.14), (0.0, 0.02), DARK_METAL)
+    model.box(model.x_span, (d / 2 - 0.1, d / 2 - 0.04), (0.04, 0.62), finish)
+    model.box(model.x_span, (d / 2 - 0.1, d / 2 - 0.04), (0.64, h), finish)
     for z in ((0.3, 0.58), (0.72, 1.2)):
         model.box((-w / 2 + 0.04, -w / 2 + 0.07), (d / 2 - 0.04, d / 2), z, DARK_METAL)
     return model
@@ -121,8 +121,8 @@ def wall_cabinet(style: FurnitureStyle, *, width: float) -> ObjectModel:
     """A cabinet that hangs above a counter; its z = 0 is at the floor."""
     w, d = width, 0.34
     model = ObjectModel("cabinet", w, d)
-    model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.025), (1.5, 2.15), style.cabinet_front)
-    model.drawers((-w / 2, w / 2), (1.5, 2.15), max(1, round(w / 0.45)), 1, shade(style.cabinet_front, 1.06), METAL)
+    model.box(model.x_span, (-d / 2, d / 2 - 0.025), (1.5, 2.15), style.cabinet_front)
+    model.drawers(model.x_span, (1.5, 2.15), max(1, round(w / 0.45)), 1, shade(style.cabinet_front, 1.06), METAL)
     return model
 
 
@@ -146,11 +146,11 @@ def bathtub(rng: np.random.Generator) -> ObjectModel:
     w, d, h = rng.uniform(1.5, 1.7), 0.75, 0.55
     model = ObjectModel("bathtub", w, d)
     rim = 0.07
-    model.box((-w / 2, w / 2), (-d / 2, -d / 2 + rim), (0.0, h), CERAMIC)
-    model.box((-w / 2, w / 2), (d / 2 - rim, d / 2), (0.0, h), CERAMIC)
-    model.box((-w / 2, -w / 2 + rim), (-d / 2 + rim, d / 2 - rim), (0.0, h), CERAMIC)
-    model.box((w / 2 - rim, w / 2), (-d / 2 + rim, d / 2 - rim), (0.0, h), CERAMIC)
-    model.box((-w / 2 + rim, w / 2 - rim), (-d / 2 + rim, d / 2 - rim), (0.0, 0.36), Finish("glass", (150, 200, 214)))
+    model.box(model.x_span, (-d / 2, -d / 2 + rim), (0.0, h), CERAMIC)
+    model.box(model.x_span, (d / 2 - rim, d / 2), (0.0, h), CERAMIC)
+    model.box((-w / 2, -w / 2 + rim), model.y_inside(rim), (0.0, h), CERAMIC)
+    model.box((w / 2 - rim, w / 2), model.y_inside(rim), (0.0, h), CERAMIC)
+    model.box(model.x_inside(rim), model.y_inside(rim), (0.0, 0.36), Finish("glass", (150, 200, 214)))
     model.cylinder(-w / 2 + 0.035, 0.0, (h, h + 0.12), 0.02, CHROME)
     model.box((-w / 2 + 0.035, -w / 2 + 0.2), (-0.015, 0.015), (h + 0.1, h + 0.13), CHROME)
     return model
@@ -160,8 +160,8 @@ def shower() -> ObjectModel:
     """A shower tray with a glass wall on its right."""
     w, d = 0.9, 0.9
     model = ObjectModel("shower", w, d)
-    model.box((-w / 2, w / 2), (-d / 2, d / 2), (0.0, 0.12), CERAMIC)
-    model.box((w / 2 - 0.02, w / 2), (-d / 2, d / 2), (0.12, 1.95), Finish("glass", (190, 218, 222)))
+    model.box(model.x_span, model.y_span, (0.0, 0.12), CERAMIC)
+    model.box((w / 2 - 0.02, w / 2), model.y_span, (0.12, 1.95), Finish("glass", (190, 218, 222)))
     model.cylinder(0.0, -d / 2 + 0.04, (0.9, 2.05), 0.014, CHROME)
     model.box((-0.012, 0.012), (-d / 2 + 0.04, -d / 2 + 0.28), (2.03, 2.06), CHROME)
     model.cylinder(0.0, -d / 2 + 0.28, (2.0, 2.03), 0.1, CHROME)
@@ -173,21 +173,19 @@ def vanity(rng: np.random.Generator, style: FurnitureStyle) -> ObjectModel:
     """A bathroom sink in a cabinet, with a mirror above it."""
     w, d, h = rng.uniform(0.8, 1.15), 0.5, 0.84
     model = ObjectModel("sink", w, d)
-    model.box((-w / 2 + 0.02, w / 2 - 0.02), (-d / 2, d / 2 - 0.04), (0.12, h - 0.05), style.cabinet_front)
-    model.drawers((-w / 2 + 0.02, w / 2 - 0.02), (0.14, h - 0.06), 2, 1, shade(style.cabinet_front, 1.06), METAL)
-    model.box((-w / 2 + 0.06, w / 2 - 0.06), (-d / 2, d / 2 - 0.1), (0.0, 0.12), Finish("plain", BLACK))
-    model.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.05, h), style.worktop)
+    model.box(model.x_inside(0.02), (-d / 2, d / 2 - 0.04), (0.12, h - 0.05), style.cabinet_front)
+    model.drawers(model.x_inside(0.02), (0.14, h - 0.06), 2, 1, shade(style.cabinet_front, 1.06), METAL)
+    model.box(model.x_inside(0.06), (-d / 2, d / 2 - 0.1), (0.0, 0.12), Finish("plain", BLACK))
+    model.box(model.x_span, model.y_span, (h - 0.05, h), style.worktop)
     x = -w / 2 + 0.28
     model.cylinder(x, 0.02, (h, h + 0.1), 0.19, CERAMIC)
     model.cylinder(x, 0.02, (h + 0.1, h + 0.105), 0.16, Finish("plain", (150, 170, 178)))
     model.cylinder(x, -d / 2 + 0.035, (h, h + 0.24), 0.014, CHROME)
     model.box((x - 0.012, x + 0.012), (-d / 2 + 0.035, -d / 2 + 0.17), (h + 0.22, h + 0.244), CHROME)
-    model.surface((x + 0.22, w / 2), (-d / 2, d / 2), h, 0.8)
+    model.surface((x + 0.22, w / 2), model.y_span, h, 0.8)
     model.begin_instance("mirror")
-    model.box((-w / 2 + 0.05, w / 2 - 0.05), (-d / 2, -d / 2 + 0.02), (1.15, 1.95), Finish("metal", (150, 150, 150)))
-    model.box(
-        (-w / 2 + 0.08, w / 2 - 0.08), (-d / 2 + 0.02, -d / 2 + 0.025), (1.18, 1.92), Finish("glass", (204, 220, 226))
-    )
+    model.box(model.x_inside(0.05), (-d / 2, -d / 2 + 0.02), (1.15, 1.95), Finish("metal", (150, 150, 150)))
+    model.box(model.x_inside(0.08), (-d / 2 + 0.02, -d / 2 + 0.025), (1.18, 1.92), Finish("glass", (204, 220, 226)))
     return model
 
 
@@ -195,17 +193,14 @@ def washing_machine() -> ObjectModel:
     """A washing machine with a round door."""
     w, d, h = 0.6, 0.62, 0.86
     model = ObjectModel("washing_machine", w, d)
-    model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.04), (0.0, h), Finish("plain", WHITE))
+    model.box(model.x_span, (-d / 2, d / 2 - 0.04), (0.0, h), Finish("plain", WHITE))
     model.box(
-        (-w / 2 + 0.02, w / 2 - 0.02),
-        (d / 2 - 0.04, d / 2 - 0.03),
-        (h - 0.14, h - 0.03),
-        Finish("plain", (206, 210, 214)),
+        model.x_inside(0.02), (d / 2 - 0.04, d / 2 - 0.03), (h - 0.14, h - 0.03), Finish("plain", (206, 210, 214))
     )
     model.box((0.06, 0.24), (d / 2 - 0.03, d / 2 - 0.025), (h - 0.12, h - 0.05), Finish("plain", (40, 60, 80)))
     model.ellipsoid((0.0, d / 2 - 0.04, 0.42), (0.2, 0.04, 0.2), CHROME)
     model.ellipsoid((0.0, d / 2 - 0.03, 0.42), (0.15, 0.03, 0.15), Finish("glass", (60, 80, 96)))
-    model.surface((-w / 2, w / 2), (-d / 2, d / 2 - 0.04), h)
+    model.surface(model.x_span, (-d / 2, d / 2 - 0.04), h)
     return model
 
 
@@ -216,7 +211,7 @@ def bookshelf(rng: np.random.Generator, style: FurnitureStyle, *, is_low: bool) 
     spacing = rng.uniform(0.34, 0.38)  # from board to board
     h = 0.08 + boards * spacing + 0.025
     model = ObjectModel("bookshelf", w, d)
-    model.box((-w / 2, w / 2), (-d / 2, -d / 2 + 0.015), (0.0, h), shade(style.wood, 0.85))
+    model.box(model.x_span, (-d / 2, -d / 2 + 0.015), (0.0, h), shade(style.wood, 0.85))
     for x in (-w / 2, w / 2 - 0.025):
         model.box((x, x + 0.025), (-d / 2 + 0.015, d / 2), (0.0, h), style.wood)
     inner = -w / 2 + 0.025, w / 2 - 0.025
@@ -239,7 +234,7 @@ def bookshelf(rng: np.random.Generator, style: FurnitureStyle, *, is_low: bool) 
             Finish("books", (150, 90, 70)),
         )
     if h <= 1.5:
-        model.surface((-w / 2, w / 2), (-d / 2, d / 2), h)
+        model.surface(model.x_span, model.y_span, h)
     return model
 
 
@@ -249,9 +244,9 @@ def shelf(rng: np.random.Generator) -> ObjectModel:
     model = ObjectModel("shelf", w, d)
     model.legs((0.0, h - 0.02), 0.015, DARK_METAL, 0.02)
     for k, z in enumerate((0.12, 0.55, 0.98, h)):
-        model.box((-w / 2, w / 2), (-d / 2, d / 2), (z - 0.02, z), Finish("metal", (120, 124, 128)))
+        model.box(model.x_span, model.y_span, (z - 0.02, z), Finish("metal", (120, 124, 128)))
         if k > 0:
-            model.surface((-w / 2 + 0.04, w / 2 - 0.04), (-d / 2 + 0.04, d / 2 - 0.04), z, 0.38 if z < h else 1.0)
+            model.surface(model.x_inside(0.04), model.y_inside(0.04), z, 0.38 if z < h else 1.0)
     model.begin_instance("box")
     model.box((-w / 2 + 0.06, -0.02), (-0.15, 0.15), (0.12, 0.36), Finish("paper", (182, 142, 96)))
     model.box(
@@ -265,9 +260,9 @@ def cabinet(rng: np.random.Generator, style: FurnitureStyle) -> ObjectModel:
     w, d, h = rng.uniform(1.1, 1.6), 0.45, rng.uniform(0.82, 0.95)
     model = ObjectModel("cabinet", w, d)
     model.legs((0.0, 0.14), 0.022, shade(style.second_wood))
-    model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.025), (0.14, h), style.second_wood)
-    model.drawers((-w / 2, w / 2), (0.15, h - 0.02), 3, 1, shade(style.second_wood, 1.12), BRASS)
-    model.surface((-w / 2, w / 2), (-d / 2, d / 2 - 0.025), h)
+    model.box(model.x_span, (-d / 2, d / 2 - 0.025), (0.14, h), style.second_wood)
+    model.drawers(model.x_span, (0.15, h - 0.02), 3, 1, shade(style.second_wood, 1.12), BRASS)
+    model.surface(model.x_span, (-d / 2, d / 2 - 0.025), h)
     return model
 
 
@@ -276,8 +271,8 @@ def bench(rng: np.random.Generator, style: FurnitureStyle) -> ObjectModel:
     w, d, h = rng.uniform(0.8, 1.1), 0.36, 0.46
     model = ObjectModel("bench", w, d)
     model.legs((0.0, h - 0.06), 0.022, style.second_wood)
-    model.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.06, h), style.fabric)
-    model.surface((-w / 2, w / 2), (-d / 2, d / 2), h)
+    model.box(model.x_span, model.y_span, (h - 0.06, h), style.fabric)
+    model.surface(model.x_span, model.y_span, h)
     return model
 
 
@@ -328,9 +323,9 @@ def rug(rng: np.random.Generator, *, width: float, depth: float) -> ObjectModel:
     """A flat rug of material "carpet" with a border; 1.2 cm high, so robots drive over it."""
     model = ObjectModel("rug", width, depth)
     colour = RUG_COLOURS[int(rng.integers(len(RUG_COLOURS)))]
-    model.box((-width / 2, width / 2), (-depth / 2, depth / 2), (0.0, 0.008), shade(Finish("carpet", colour), 0.7))
+    model.box(model.x_span, model.y_span, (0.0, 0.008), shade(Finish("carpet", colour), 0.7))
     inner = Finish("stripes" if rng.random() < 0.4 else "carpet", colour)
-    model.box((-width / 2 + 0.09, width / 2 - 0.09), (-depth / 2 + 0.09, depth / 2 - 0.09), (0.008, 0.012), inner)
+    model.box(model.x_inside(0.09), model.y_inside(0.09), (0.008, 0.012), inner)
     return model
 
 
@@ -338,8 +333,8 @@ def painting(rng: np.random.Generator) -> ObjectModel:
     """A framed picture of a landscape or of blocks of colour; its z = 0 is its lower edge."""
     w, h = rng.uniform(0.45, 0.95), rng.uniform(0.4, 0.7)
     model = ObjectModel("painting", w, 0.035)
-    model.box((-w / 2, w / 2), (-0.0175, 0.0025), (0.0, h), Finish("wood", (60, 46, 36)))
-    x = (-w / 2 + 0.04, w / 2 - 0.04)
+    model.box(model.x_span, (-0.0175, 0.0025), (0.0, h), Finish("wood", (60, 46, 36)))
+    x = model.x_inside(0.04)
     z = (0.04, h - 0.04)
     horizon = z[0] + rng.uniform(0.3, 0.6) * (z[1] - z[0])
     colours = rng.permutation(len(ACCENTS))

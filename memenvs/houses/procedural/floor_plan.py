@@ -16,6 +16,8 @@ GRID_STEP = 0.05  # m; wall lines lie on multiples of it, so that rooms on both 
 FRAME_WIDTH = 0.04  # m; a door frame's width on each side of the clear opening
 DOOR_HEIGHT = 2.05  # m
 PASSAGE_HEIGHT = 2.3  # m
+WALL_HEIGHT = 2.7  # m
+WALL_THICKNESS = 0.12  # m; of inner walls; only the inner half of outer walls is built
 
 
 @dataclass(frozen=True)

@@ -21,13 +21,13 @@ def bed(rng: np.random.Generator, style: FurnitureStyle, *, is_double: bool) -> 
     model = ObjectModel("bed", w, d)
     sheet = Finish("fabric", (236, 234, 228))
     blanket = style.accent if rng.random() < 0.6 else style.fabric
-    model.box((-w / 2, w / 2), (-d / 2, -d / 2 + 0.06), (0.0, head), style.wood)
+    model.box(model.x_span, (-d / 2, -d / 2 + 0.06), (0.0, head), style.wood)
     model.legs((0.0, 0.12), 0.035, shade(style.wood), 0.06)
-    model.box((-w / 2, w / 2), (-d / 2 + 0.06, d / 2), (0.12, 0.3), style.wood)
-    model.box((-w / 2 + 0.03, w / 2 - 0.03), (-d / 2 + 0.06, d / 2 - 0.03), (0.3, 0.48), sheet)
+    model.box(model.x_span, (-d / 2 + 0.06, d / 2), (0.12, 0.3), style.wood)
+    model.box(model.x_inside(0.03), (-d / 2 + 0.06, d / 2 - 0.03), (0.3, 0.48), sheet)
     fold = -d / 2 + 0.62
-    model.box((-w / 2 + 0.005, w / 2 - 0.005), (fold, d / 2 - 0.005), (0.33, 0.53), Finish("fabric", blanket.colour))
-    model.box((-w / 2 + 0.005, w / 2 - 0.005), (fold, fold + 0.22), (0.53, 0.55), sheet)
+    model.box(model.x_inside(0.005), (fold, d / 2 - 0.005), (0.33, 0.53), Finish("fabric", blanket.colour))
+    model.box(model.x_inside(0.005), (fold, fold + 0.22), (0.53, 0.55), sheet)
     for x in (-w / 4, w / 4) if is_double else (0.0,):
         model.begin_instance("pillow")
         model.ellipsoid((x, -d / 2 + 0.33, 0.55), (min(0.33, w / 4 - 0.02) if is_double else 0.33, 0.2, 0.07), sheet)
@@ -39,10 +39,10 @@ def nightstand(rng: np.random.Generator, style: FurnitureStyle, *, has_lamp: boo
     w, d, h = rng.uniform(0.42, 0.52), 0.42, rng.uniform(0.48, 0.6)
     model = ObjectModel("nightstand", w, d)
     model.legs((0.0, 0.1), 0.02, shade(style.wood), 0.04)
-    model.box((-w / 2 + 0.01, w / 2 - 0.01), (-d / 2, d / 2 - 0.025), (0.1, h - 0.025), style.wood)
-    model.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.025, h), shade(style.wood, 0.85))
-    model.drawers((-w / 2 + 0.01, w / 2 - 0.01), (0.11, h - 0.03), 1, 2, shade(style.wood, 1.15), BRASS)
-    model.surface((-w / 2, w / 2), (-d / 2 + (0.22 if has_lamp else 0.0), d / 2), h)
+    model.box(model.x_inside(0.01), (-d / 2, d / 2 - 0.025), (0.1, h - 0.025), style.wood)
+    model.box(model.x_span, model.y_span, (h - 0.025, h), shade(style.wood, 0.85))
+    model.drawers(model.x_inside(0.01), (0.11, h - 0.03), 1, 2, shade(style.wood, 1.15), BRASS)
+    model.surface(model.x_span, (-d / 2 + (0.22 if has_lamp else 0.0), d / 2), h)
     if has_lamp:
         table_lamp(model, 0.0, -d / 2 + 0.11, h, style)
     return model
@@ -61,7 +61,7 @@ def wardrobe(rng: np.random.Generator, style: FurnitureStyle) -> ObjectModel:
     doors = int(rng.integers(2, 4))
     w, d, h = 0.52 * doors + rng.uniform(0.0, 0.1), 0.6, rng.uniform(1.95, 2.2)
     model = ObjectModel("wardrobe", w, d)
-    model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.05), (0.0, h), style.wood)
+    model.box(model.x_span, (-d / 2, d / 2 - 0.05), (0.0, h), style.wood)
     for k in range(doors):
         x0 = -w / 2 + k * w / doors
         model.box(
@@ -79,11 +79,11 @@ def dresser(rng: np.random.Generator, style: FurnitureStyle) -> ObjectModel:
     """A chest of drawers."""
     w, d, h = rng.uniform(0.9, 1.35), 0.48, rng.uniform(0.8, 1.0)
     model = ObjectModel("dresser", w, d)
-    model.box((-w / 2 + 0.01, w / 2 - 0.01), (-d / 2, d / 2 - 0.025), (0.06, h - 0.03), style.wood)
-    model.box((-w / 2 + 0.03, w / 2 - 0.03), (-d / 2, d / 2 - 0.05), (0.0, 0.06), shade(style.wood))
-    model.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.03, h), shade(style.wood, 0.85))
-    model.drawers((-w / 2 + 0.01, w / 2 - 0.01), (0.08, h - 0.04), 2, 3, shade(style.wood, 1.12), BRASS)
-    model.surface((-w / 2, w / 2), (-d / 2, d / 2), h)
+    model.box(model.x_inside(0.01), (-d / 2, d / 2 - 0.025), (0.06, h - 0.03), style.wood)
+    model.box(model.x_inside(0.03), (-d / 2, d / 2 - 0.05), (0.0, 0.06), shade(style.wood))
+    model.box(model.x_span, model.y_span, (h - 0.03, h), shade(style.wood, 0.85))
+    model.drawers(model.x_inside(0.01), (0.08, h - 0.04), 2, 3, shade(style.wood, 1.12), BRASS)
+    model.surface(model.x_span, model.y_span, h)
     return model
 
 
@@ -91,7 +91,7 @@ def desk(rng: np.random.Generator, style: FurnitureStyle, *, has_computer: bool)
     """A desk with drawers on its right, perhaps a computer."""
     w, d, h = rng.uniform(1.2, 1.5), rng.uniform(0.62, 0.72), 0.74
     model = ObjectModel("desk", w, d)
-    model.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.035, h), style.wood)
+    model.box(model.x_span, model.y_span, (h - 0.035, h), style.wood)
     model.box((-w / 2 + 0.02, -w / 2 + 0.06), (-d / 2 + 0.02, d / 2 - 0.03), (0.0, h - 0.035), style.second_wood)
     model.box((w / 2 - 0.4, w / 2 - 0.02), (-d / 2 + 0.02, d / 2 - 0.03), (0.06, h - 0.035), style.second_wood)
     model.drawers((w / 2 - 0.4, w / 2 - 0.02), (0.08, h - 0.05), 1, 3, shade(style.second_wood, 1.1), METAL)
@@ -109,10 +109,10 @@ def desk(rng: np.random.Generator, style: FurnitureStyle, *, has_computer: bool)
             Finish("screen", (70, 120, 190)),
         )
         model.box((x - 0.2, x + 0.2), (-d / 2 + 0.3, -d / 2 + 0.43), (h, h + 0.02), Finish("plain", (60, 62, 66)))
-        model.surface((x + 0.34, w / 2), (-d / 2, d / 2), h)
-        model.surface((-w / 2, x - 0.32), (-d / 2, d / 2), h)
+        model.surface((x + 0.34, w / 2), model.y_span, h)
+        model.surface((-w / 2, x - 0.32), model.y_span, h)
     else:
-        model.surface((-w / 2, w / 2), (-d / 2, d / 2), h)
+        model.surface(model.x_span, model.y_span, h)
     return model
 
 
@@ -121,12 +121,12 @@ def chair(style: FurnitureStyle) -> ObjectModel:
     w, d, seat, h = 0.43, 0.46, 0.45, 0.92
     model = ObjectModel("chair", w, d)
     model.legs((0.0, seat - 0.03), 0.02, style.second_wood, 0.03)
-    model.box((-w / 2, w / 2), (-d / 2, d / 2), (seat - 0.03, seat), style.second_wood)
-    model.box((-w / 2 + 0.02, w / 2 - 0.02), (-d / 2 + 0.04, d / 2 - 0.02), (seat, seat + 0.025), style.fabric)
-    for x in (-w / 2 + 0.02, w / 2 - 0.02):
+    model.box(model.x_span, model.y_span, (seat - 0.03, seat), style.second_wood)
+    model.box(model.x_inside(0.02), (-d / 2 + 0.04, d / 2 - 0.02), (seat, seat + 0.025), style.fabric)
+    for x in model.x_inside(0.02):
         model.box((x - 0.018, x + 0.018), (-d / 2, -d / 2 + 0.035), (seat, h), style.second_wood)
     for z in (0.6, 0.76):
-        model.box((-w / 2 + 0.038, w / 2 - 0.038), (-d / 2 + 0.005, -d / 2 + 0.03), (z, z + 0.1), style.second_wood)
+        model.box(model.x_inside(0.038), (-d / 2 + 0.005, -d / 2 + 0.03), (z, z + 0.1), style.second_wood)
     return model
 
 
@@ -134,8 +134,8 @@ def office_chair(style: FurnitureStyle) -> ObjectModel:
     """A swivel chair on a base of two crossed bars."""
     w, d, h = 0.56, 0.56, 1.02
     model = ObjectModel("office_chair", w, d)
-    model.box((-w / 2, w / 2), (-0.03, 0.03), (0.03, 0.07), DARK_METAL)
-    model.box((-0.03, 0.03), (-d / 2, d / 2), (0.03, 0.07), DARK_METAL)
+    model.box(model.x_span, (-0.03, 0.03), (0.03, 0.07), DARK_METAL)
+    model.box((-0.03, 0.03), model.y_span, (0.03, 0.07), DARK_METAL)
     for x, y in ((-0.25, 0.0), (0.25, 0.0), (0.0, -0.25), (0.0, 0.25)):
         model.cylinder(x, y, (0.0, 0.03), 0.028, Finish("plain", BLACK))
     model.cylinder(0.0, 0.0, (0.07, 0.42), 0.03, METAL)
@@ -152,8 +152,8 @@ def sofa(rng: np.random.Generator, style: FurnitureStyle, *, seats: int) -> Obje
     body = style.fabric
     cushion = shade(style.fabric, 1.15)
     model.legs((0.0, 0.1), 0.03, style.wood, 0.06)
-    model.box((-w / 2, w / 2), (-d / 2, d / 2), (0.1, 0.28), body)
-    model.box((-w / 2, w / 2), (-d / 2, -d / 2 + 0.2), (0.28, h), body)
+    model.box(model.x_span, model.y_span, (0.1, 0.28), body)
+    model.box(model.x_span, (-d / 2, -d / 2 + 0.2), (0.28, h), body)
     for side in (-1, 1):
         outer = side * w / 2
         inner = side * (w / 2 - 0.17)
@@ -181,16 +181,16 @@ def coffee_table(rng: np.random.Generator, style: FurnitureStyle) -> ObjectModel
         return model
     w, d = rng.uniform(0.95, 1.25), rng.uniform(0.5, 0.65)
     model = ObjectModel("coffee_table", w, d)
-    model.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.04, h), style.wood)
+    model.box(model.x_span, model.y_span, (h - 0.04, h), style.wood)
     model.legs((0.0, h - 0.04), 0.028, shade(style.wood))
-    model.box((-w / 2 + 0.04, w / 2 - 0.04), (-d / 2 + 0.04, d / 2 - 0.04), (0.14, 0.16), style.wood)
+    model.box(model.x_inside(0.04), model.y_inside(0.04), (0.14, 0.16), style.wood)
     left = -w / 2
     if rng.random() < 0.6:
         model.begin_instance("book")
         model.box((-w / 2 + 0.08, -w / 2 + 0.32), (-0.1, 0.08), (h, h + 0.03), style.accent)
         model.box((-w / 2 + 0.1, -w / 2 + 0.3), (-0.08, 0.07), (h + 0.03, h + 0.055), Finish("paper", (70, 90, 120)))
         left += 0.34
-    model.surface((left, w / 2), (-d / 2, d / 2), h)
+    model.surface((left, w / 2), model.y_span, h)
     return model
 
 
@@ -213,20 +213,15 @@ def table(rng: np.random.Generator, style: FurnitureStyle, *, width: float, dept
     """A dining table with four legs, perhaps with a vase in the middle."""
     h = 0.75
     model = ObjectModel("dining_table", width, depth)
-    model.box((-width / 2, width / 2), (-depth / 2, depth / 2), (h - 0.04, h), style.wood)
+    model.box(model.x_span, model.y_span, (h - 0.04, h), style.wood)
     model.legs((0.0, h - 0.04), 0.035, style.wood, 0.05)
-    model.box(
-        (-width / 2 + 0.08, width / 2 - 0.08),
-        (-depth / 2 + 0.06, depth / 2 - 0.06),
-        (h - 0.09, h - 0.04),
-        shade(style.wood, 0.9),
-    )
+    model.box(model.x_inside(0.08), model.y_inside(0.06), (h - 0.09, h - 0.04), shade(style.wood, 0.9))
     if width > 1.15 and rng.random() < 0.7:
         vase(model, 0.0, 0.0, h, style)
-        model.surface((-width / 2, -0.12), (-depth / 2, depth / 2), h)
-        model.surface((0.12, width / 2), (-depth / 2, depth / 2), h)
+        model.surface((-width / 2, -0.12), model.y_span, h)
+        model.surface((0.12, width / 2), model.y_span, h)
     else:
-        model.surface((-width / 2, width / 2), (-depth / 2, depth / 2), h)
+        model.surface(model.x_span, model.y_span, h)
     return model
 
 
@@ -250,10 +245,10 @@ def tv_stand(
     w, d, h = rng.uniform(1.4, 1.9) if width is None else width, 0.45, rng.uniform(0.46, 0.55)
     model = ObjectModel("tv_stand", w, d)
     model.legs((0.0, 0.1), 0.025, shade(style.wood))
-    model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.025), (0.1, h), style.wood)
-    model.drawers((-w / 2, w / 2), (0.11, h - 0.02), 3, 1, shade(style.wood, 1.12), METAL)
+    model.box(model.x_span, (-d / 2, d / 2 - 0.025), (0.1, h), style.wood)
+    model.drawers(model.x_span, (0.11, h - 0.02), 3, 1, shade(style.wood, 1.12), METAL)
     if not has_television:
-        model.surface((-w / 2, w / 2), (-d / 2, d / 2 - 0.025), h)
+        model.surface(model.x_span, (-d / 2, d / 2 - 0.025), h)
         return model
     model.begin_instance("television")
     tv = rng.uniform(0.95, 1.25)

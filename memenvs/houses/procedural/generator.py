@@ -10,6 +10,7 @@ A house is sampled in four steps:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,84 +18,52 @@ import numpy as np
 from memenvs.checks import check_fields, check_int, check_pair
 from memenvs.houses.house import House
 from memenvs.houses.procedural import furnishing, suncg_furnishing
-from memenvs.houses.procedural.bsp_plan import ROOM_ORDER, BSPConfig, draw_bsp_plan
+from memenvs.houses.procedural.bsp_plan import draw_bsp_plan
 from memenvs.houses.procedural.finishes import draw_style
 from memenvs.houses.procedural.floor_plan import FloorPlan
-from memenvs.houses.procedural.house_builder import DoorLeaf, build_house, open_door_leaves
+from memenvs.houses.procedural.house_builder import build_house, open_door_leaves
 from memenvs.houses.procedural.placement import DOOR_DEPTH, RoomPlacer
 from memenvs.houses.procedural.room_programs import PIECE_CLASSES
 from memenvs.houses.procedural.wings_plan import draw_wings_plan
 
 #: Attempts to sample a house. In the second half of them, a room of a house with wings may lack required furniture.
 _ATTEMPTS = 40
+_MOST_SUNCG_FURNITURE = 90  # pieces
 
 
 @dataclass(frozen=True, kw_only=True)
 class HouseConfig:
-    """Settings of the generator; by default those of ExtObjNav's houses.
+    """Settings of `procedural_house`; by default those of ExtObjNav's houses.
 
     Attributes:
         rooms: Minimum and maximum number of rooms, 2 to 14. From 4 on there are a living room, kitchen, bedroom and
             bathroom.
         area: Minimum and maximum floor area, square metres; the maximum must be at least 10 times that of `rooms`.
         furniture: Minimum and maximum number of pieces of furniture; a house may have fewer if they do not fit.
-        passages: Probability that living areas are joined by a wide passage instead of a door; 0 to 1.
-        extra_doors: Probability of a door between living areas that are connected already; 0 to 1.
-        height: Height of the walls, m; 2.4 or more.
-        wall_thickness: Thickness of inner walls, m; 0.06 to 0.2. Only the inner half of outer walls is built.
-        bsp: Settings of SUNCG-style houses: floor plans by binary space partition
-            (`memenvs.houses.procedural.bsp_plan`), furnished by tables of probabilities
-            (`memenvs.houses.procedural.suncg_tables`), with 1 to 16 rooms; `passages` and `extra_doors` then concern
-            all rooms. None for wings along hallways, furnished by room programs.
-        name: A house is called "<name>-<seed>".
     """
 
     rooms: tuple[int, int] = (6, 14)
     area: tuple[float, float] = (60.0, 200.0)
     furniture: tuple[int, int] = (15, 40)
-    passages: float = 0.5
-    extra_doors: float = 0.3
-    height: float = 2.7
-    wall_thickness: float = 0.12
-    bsp: BSPConfig | None = None
-    name: str = "procedural"
 
     def __post_init__(self) -> None:
         check_fields(self)
         for name in ("rooms", "furniture"):
             check_pair(name, getattr(self, name), "fewest and most")
-        fewest, most = (2, 14) if self.bsp is None else (1, len(ROOM_ORDER))
-        if not fewest <= self.rooms[0] <= self.rooms[1] <= most:
-            raise ValueError(f"rooms must be a range within {fewest} to {most}, got {self.rooms}")
+        if not 2 <= self.rooms[0] <= self.rooms[1] <= 14:
+            raise ValueError(f"rooms must be a range within 2 to 14, got {self.rooms}")
         if not 0 < self.area[0] <= self.area[1] or self.area[1] < 10.0 * self.rooms[1]:
             raise ValueError(
                 f"area must be a range above 0 that offers 10 square metres for each room, got {self.area}"
             )
         if not 0 <= self.furniture[0] <= self.furniture[1]:
             raise ValueError(f"furniture must be a range from at least 0, got {self.furniture}")
-        for name in ("passages", "extra_doors"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ValueError(f"{name} must be within 0 to 1, got {getattr(self, name)}")
-        if self.height < 2.4:
-            raise ValueError(f"height must be at least 2.4 m, got {self.height}")
-        if not 0.06 <= self.wall_thickness <= 0.2:
-            raise ValueError(f"wall_thickness must be within 0.06 to 0.2 m, got {self.wall_thickness}")
-
-
-#: Houses for the tasks of the Scene Memory Transformer, in place of SUNCG's.
-SUNCG_STYLE = HouseConfig(
-    rooms=(2, 16),
-    area=(50.0, 320.0),
-    furniture=(1, 90),
-    passages=0.7,
-    extra_doors=0.15,
-    bsp=BSPConfig(),
-    name="suncg_style",
-)
 
 
 def procedural_house(seed: int, config: HouseConfig = HouseConfig()) -> House:
     """Generate the house of a seed.
+
+    It has wings along hallways, and is furnished by the programs of its rooms.
 
     Args:
         seed: Number of the house; >= 0.
@@ -107,24 +76,44 @@ def procedural_house(seed: int, config: HouseConfig = HouseConfig()) -> House:
         ValueError: `seed` is no integer or negative.
         RuntimeError: No such house was found, which a very small `config.area` can cause.
     """
+
+    def draw(rng: np.random.Generator, attempt: int) -> House | None:
+        must_be_complete = attempt < _ATTEMPTS // 2
+        return _draw_wings_house(rng, f"procedural-{seed}", config, must_be_complete=must_be_complete)
+
+    return _draw_house(seed, config.furniture[0], draw)
+
+
+def suncg_house(seed: int) -> House:
+    """Generate the house of a seed in the style of SUNCG's.
+
+    It is for the tasks of the Scene Memory Transformer. Its floor plan is a binary space partition
+    (`memenvs.houses.procedural.bsp_plan`); its furniture is drawn with the probabilities of
+    `memenvs.houses.procedural.suncg_tables`. Result and errors are those of `procedural_house`.
+    """
+    return _draw_house(seed, 1, lambda rng, _: _draw_suncg_house(rng, f"suncg_style-{seed}"))
+
+
+def _draw_house(seed: int, fewest: int, draw: Callable[[np.random.Generator, int], House | None]) -> House:
+    """Return the first house with enough furniture; without one, that with the most furniture.
+
+    Args:
+        seed: Number of the house; >= 0.
+        fewest: Pieces of furniture that are enough.
+        draw: Draws a house, by a generator and the number of the attempt; None if it is out of range.
+    """
     check_int("seed", seed, 0)
-    # The first house with enough furniture is returned; without one, that with the most furniture.
     best: House | None = None
     for attempt in range(_ATTEMPTS):
-        rng = np.random.default_rng([seed, attempt])
-        name = f"{config.name}-{seed}"
-        if config.bsp is None:
-            house = _draw_wings_house(rng, name, config, must_be_complete=attempt < _ATTEMPTS // 2)
-        else:
-            house = _draw_suncg_house(rng, name, config, config.bsp)
+        house = draw(np.random.default_rng([seed, attempt]), attempt)
         if house is None:
             continue
         if best is None or count_furniture(house) > count_furniture(best):
             best = house
-        if count_furniture(best) >= config.furniture[0]:
+        if count_furniture(best) >= fewest:
             break
     if best is None:
-        raise RuntimeError(f"no house was found for seed {seed} and {config}")
+        raise RuntimeError(f"no house was found for seed {seed}")
     return best
 
 
@@ -146,41 +135,32 @@ def _draw_wings_house(
     high = min(max(17.0 * num_rooms, config.area[0]), 0.98 * config.area[1])
     low = min(max(13.0 * num_rooms, 1.02 * config.area[0]), high)
     area = rng.uniform(low, high)
-    plan = draw_wings_plan(rng, num_rooms, area, passages=config.passages, extra_doors=config.extra_doors)
+    plan = draw_wings_plan(rng, num_rooms, area)
     if plan is None or not config.area[0] <= sum(room.area for room in plan.rooms) <= config.area[1]:
         return None
-    placers = _make_placers(plan, config, DOOR_DEPTH)
+    placers = _make_placers(plan, DOOR_DEPTH)
     door_leaves = open_door_leaves(rng, plan, placers)  # before furniture, which must not block them
     if not furnishing.furnish(rng, placers, config.furniture, must_be_complete=must_be_complete):
         return None
-    return build_house(
-        rng, name, plan, placers, door_leaves, height=config.height, wall_thickness=config.wall_thickness
-    )
+    return build_house(rng, name, plan, placers, door_leaves)
 
 
-def _draw_suncg_house(rng: np.random.Generator, name: str, config: HouseConfig, bsp: BSPConfig) -> House | None:
+def _draw_suncg_house(rng: np.random.Generator, name: str) -> House | None:
     """Sample a SUNCG-style house; None if rooms or furniture are out of range or no target object was placed."""
-    plan = draw_bsp_plan(
-        rng, bsp, rooms=config.rooms, area=config.area, passages=config.passages, extra_doors=config.extra_doors
-    )
+    plan = draw_bsp_plan(rng)
     if plan is None:
         return None
-    placers = _make_placers(plan, config, suncg_furnishing.DOOR_DEPTH)
+    placers = _make_placers(plan, suncg_furnishing.DOOR_DEPTH)
     suncg_furnishing.furnish(rng, placers, draw_style(rng))
     if not suncg_furnishing.has_target(placers):
         return None
-    door_leaves: dict[int, DoorLeaf] = {}  # doorways are empty
-    house = build_house(
-        rng, name, plan, placers, door_leaves, height=config.height, wall_thickness=config.wall_thickness
-    )
-    return house if count_furniture(house) <= config.furniture[1] else None
+    house = build_house(rng, name, plan, placers, {})  # doorways are empty
+    return house if count_furniture(house) <= _MOST_SUNCG_FURNITURE else None
 
 
-def _make_placers(plan: FloorPlan, config: HouseConfig, door_depth: float) -> list[RoomPlacer]:
+def _make_placers(plan: FloorPlan, door_depth: float) -> list[RoomPlacer]:
     """Make one placer for each room, with the openings (doors and passages) of its walls."""
     return [
-        RoomPlacer(
-            room, [opening for opening in plan.openings if k in opening.rooms], config.wall_thickness, door_depth
-        )
+        RoomPlacer(room, [opening for opening in plan.openings if k in opening.rooms], door_depth)
         for k, room in enumerate(plan.rooms)
     ]

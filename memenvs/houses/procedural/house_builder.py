@@ -26,7 +26,15 @@ from memenvs.houses.procedural.finishes import (
     pick_finish,
     shade,
 )
-from memenvs.houses.procedural.floor_plan import DOOR_HEIGHT, FRAME_WIDTH, FloorPlan, Opening, PlanRoom
+from memenvs.houses.procedural.floor_plan import (
+    DOOR_HEIGHT,
+    FRAME_WIDTH,
+    WALL_HEIGHT,
+    WALL_THICKNESS,
+    FloorPlan,
+    Opening,
+    PlanRoom,
+)
 from memenvs.houses.procedural.furniture_groups import Footprint
 from memenvs.houses.procedural.placement import RoomPlacer
 
@@ -55,9 +63,6 @@ def build_house(
     plan: FloorPlan,
     placers: Sequence[RoomPlacer],
     leaves: dict[int, DoorLeaf],
-    *,
-    height: float,
-    wall_thickness: float,
 ) -> House:
     """Make the shapes of walls, doors, windows and furniture.
 
@@ -67,8 +72,6 @@ def build_house(
         plan: The floor plan.
         placers: The furnished rooms, in the order of the plan.
         leaves: Open door leaves by the index of their opening.
-        height: Height of the walls, m.
-        wall_thickness: Thickness of inner walls, m.
     """
     builder = ShapeBuilder()
     names = ["building"]
@@ -84,7 +87,7 @@ def build_house(
         wall = main_wall if rng.random() < 0.4 else pick_finish(rng, DRY_WALLS)
         if room.type == "bathroom":
             wall = pick_finish(rng, WET_WALLS)
-        add_walls(builder, room, placer, wall, height)
+        add_walls(builder, room, placer, wall)
         (x0, y0), (x1, y1) = room.low, room.high
         polygon = np.array([(x0, y0), (x1, y0), (x1, y1), (x0, y1)])
         rooms.append(Room(room.type, polygon, MATERIAL_INDEX[floor.material], floor.colour))
@@ -95,7 +98,7 @@ def build_house(
         names.append(f"{'window' if opening.kind == 'window' else 'door'}|{instance}")
         placer = placers[opening.rooms[0]]
         if opening.kind == "door":
-            add_door(builder, opening, door_wood, wall_thickness, leaves.get(index), instance)
+            add_door(builder, opening, door_wood, leaves.get(index), instance)
         elif opening.kind == "entrance":
             add_entrance(builder, opening, placer, ENTRANCE_WOOD, instance)
         else:
@@ -105,7 +108,7 @@ def build_house(
         for model, x, y, yaw, z in placer.placements:
             receptacles += model.build(builder, names, (x, y), yaw, z)
     doors = tuple(_clear_opening(opening) for opening in plan.openings if opening.is_walkable)
-    return House(name, builder.build(), tuple(rooms), doors, tuple(receptacles), tuple(names), height)
+    return House(name, builder.build(), tuple(rooms), doors, tuple(receptacles), tuple(names), WALL_HEIGHT)
 
 
 def _clear_opening(opening: Opening) -> Door:
@@ -140,7 +143,7 @@ def span_box(
     )
 
 
-def add_walls(builder: ShapeBuilder, room: PlanRoom, placer: RoomPlacer, finish: Finish, height: float) -> None:
+def add_walls(builder: ShapeBuilder, room: PlanRoom, placer: RoomPlacer, finish: Finish) -> None:
     """Add the inner side of a room's four walls, cut around its openings."""
     thickness = placer.inside.x0 - room.low[0]
     for wall in range(4):
@@ -153,11 +156,11 @@ def add_walls(builder: ShapeBuilder, room: PlanRoom, placer: RoomPlacer, finish:
         begin = low
         for opening in sorted(placer.openings_of_wall(wall), key=lambda opening: opening.centre):
             hole = opening.centre - opening.width / 2, opening.centre + opening.width / 2
-            span_box(builder, axis, (begin, hole[0]), across, (0.0, height), finish, "wall")
+            span_box(builder, axis, (begin, hole[0]), across, (0.0, WALL_HEIGHT), finish, "wall")
             span_box(builder, axis, hole, across, (0.0, opening.bottom), finish, "wall")
-            span_box(builder, axis, hole, across, (opening.top, height), finish, "wall")
+            span_box(builder, axis, hole, across, (opening.top, WALL_HEIGHT), finish, "wall")
             begin = hole[1]
-        span_box(builder, axis, (begin, high), across, (0.0, height), finish, "wall")
+        span_box(builder, axis, (begin, high), across, (0.0, WALL_HEIGHT), finish, "wall")
 
 
 def open_door_leaves(rng: np.random.Generator, plan: FloorPlan, placers: Sequence[RoomPlacer]) -> dict[int, DoorLeaf]:
@@ -201,13 +204,11 @@ def _open_leaf(rng: np.random.Generator, opening: Opening, placer: RoomPlacer) -
     return None
 
 
-def add_door(
-    builder: ShapeBuilder, opening: Opening, wood: Colour, wall_thickness: float, leaf: DoorLeaf | None, instance: int
-) -> None:
+def add_door(builder: ShapeBuilder, opening: Opening, wood: Colour, leaf: DoorLeaf | None, instance: int) -> None:
     """Add a door's frame and, if it has one, its open leaf."""
     finish = Finish("wood", wood)
     axis = opening.axis
-    half = wall_thickness / 2 + 0.012
+    half = WALL_THICKNESS / 2 + 0.012
     across = opening.line - half, opening.line + half
     _add_frame(builder, opening, across, opening.top - FRAME_WIDTH, shade(finish, 0.9), instance)
     if leaf is None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from memenvs.houses.house import Span
 from memenvs.houses.object_model import ObjectModel
-from memenvs.houses.procedural.floor_plan import Opening, PlanRoom
+from memenvs.houses.procedural.floor_plan import WALL_THICKNESS, Opening, PlanRoom
 from memenvs.houses.procedural.furniture_groups import Footprint, FurnitureGroup, Placement, turned_bounds
 from memenvs.houses.procedural.passability import PassabilityGrid
 
@@ -40,7 +40,6 @@ class RoomPlacer:
     Args:
         room: The room.
         openings: Its doors and windows.
-        wall_thickness: Thickness of its walls, m.
         door_depth: Depth of the floor on both sides of a doorway that stays free, from the centre of its wall, m.
 
     Attributes:
@@ -51,10 +50,8 @@ class RoomPlacer:
         doorsteps: Floor on both sides of each door, kept free; in the order of the doors among `openings`.
     """
 
-    def __init__(
-        self, room: PlanRoom, openings: Sequence[Opening], wall_thickness: float, door_depth: float = DOOR_DEPTH
-    ) -> None:
-        half_wall = wall_thickness / 2
+    def __init__(self, room: PlanRoom, openings: Sequence[Opening], door_depth: float = DOOR_DEPTH) -> None:
+        half_wall = WALL_THICKNESS / 2
         self.room = room
         self.openings = tuple(openings)
         self.inside = Footprint(

@@ -48,6 +48,8 @@ _EXTRAS = (
 _PUBLIC = ("living_room", "kitchen", "dining_room")
 _DEAD_ENDS = ("bathroom", "laundry")  # rooms that should have a single door
 
+_PASSAGES = 0.5  # probability that living areas are joined by a wide passage instead of a door
+_EXTRA_DOORS = 0.3  # probability of a door between living areas that are connected already
 _TRIES = 120  # random plans of which the cheapest is taken
 _GOOD_COST = 4.2  # no more tries once a plan costs less
 #: Penalty of a door between two types of room; `_UNUSUAL` for pairs that are not listed.
@@ -77,17 +79,13 @@ class _RoomSize(NamedTuple):
     area: float  # square metres
 
 
-def draw_wings_plan(
-    rng: np.random.Generator, num_rooms: int, area: float, *, passages: float = 0.5, extra_doors: float = 0.3
-) -> FloorPlan | None:
+def draw_wings_plan(rng: np.random.Generator, num_rooms: int, area: float) -> FloorPlan | None:
     """Draw a floor plan with sensible rooms and doors; the best of several tries.
 
     Args:
         rng: Random generator.
         num_rooms: Number of rooms, 2 to 14.
         area: Target floor area, square metres; met within a few per cent.
-        passages: Probability that living areas are joined by a wide passage instead of a door.
-        extra_doors: Probability of a door between living areas that are connected already.
 
     Returns:
         A plan in which every room can be reached, its smallest corner at the origin; None if no plan was found with
@@ -96,7 +94,7 @@ def draw_wings_plan(
     best: FloorPlan | None = None
     for _ in range(_TRIES):
         rooms = _lay_out_rooms(rng, _draw_types(rng, num_rooms), area)
-        plan = None if rooms is None else _add_openings(rng, rooms, passages, extra_doors)
+        plan = None if rooms is None else _add_openings(rng, rooms)
         if plan is not None and (best is None or plan.cost < best.cost):
             best = plan
         if best is not None and best.cost < _GOOD_COST:
@@ -234,9 +232,7 @@ def _align_to_grid(rng: np.random.Generator, rooms: list[PlanRoom], area: float)
     ]
 
 
-def _add_openings(
-    rng: np.random.Generator, rooms: list[PlanRoom], passages: float, extra_doors: float
-) -> FloorPlan | None:
+def _add_openings(rng: np.random.Generator, rooms: list[PlanRoom]) -> FloorPlan | None:
     """Doors, front door and windows for these rooms, or None if not all rooms can be connected.
 
     Walls are taken in the order of their door's cost, as Kruskal's algorithm does for a minimum spanning tree.
@@ -254,14 +250,14 @@ def _add_openings(
             continue
         if group[a] == group[b]:
             is_dead_end = rooms[a].type in _DEAD_ENDS or rooms[b].type in _DEAD_ENDS
-            if cost > _MAX_EXTRA_COST or is_dead_end or rng.random() >= extra_doors:
+            if cost > _MAX_EXTRA_COST or is_dead_end or rng.random() >= _EXTRA_DOORS:
                 continue
         else:
             plan_cost = max(plan_cost, cost)
-            group = [group[a] if each == group[b] else each for each in group]
+            group = [group[a] if number == group[b] else number for number in group]
         num_doors[a] += 1
         num_doors[b] += 1
-        openings.append(_draw_doorway(rng, wall, (rooms[a].type, rooms[b].type), passages))
+        openings.append(_draw_doorway(rng, wall, (rooms[a].type, rooms[b].type)))
     if len(set(group)) > 1:
         return None
     plan_cost += sum(
@@ -270,10 +266,10 @@ def _add_openings(
     return FloorPlan(tuple(rooms), add_outer_openings(rng, rooms, outer, openings), plan_cost)
 
 
-def _draw_doorway(rng: np.random.Generator, wall: WallSegment, types: tuple[str, str], passages: float) -> Opening:
+def _draw_doorway(rng: np.random.Generator, wall: WallSegment, types: tuple[str, str]) -> Opening:
     """Draw a door, mostly near one end of the wall, or a wide passage between living areas."""
     is_public = all(name in (*_PUBLIC, "hallway") for name in types)
-    if is_public and wall.length > 2.2 and rng.random() < passages:
+    if is_public and wall.length > 2.2 and rng.random() < _PASSAGES:
         width = min(rng.uniform(1.4, 2.4), wall.length - 0.7)
         centre = rng.uniform(wall.low + 0.3 + width / 2, wall.high - 0.3 - width / 2)
         return Opening("passage", wall.rooms, wall.axis, wall.line, centre, width, 0.0, PASSAGE_HEIGHT)

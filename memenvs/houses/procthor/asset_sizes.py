@@ -90,7 +90,7 @@ class AssetSizes:
         sizes: dict[str, list[tuple[float, float, float]]] = {}
         for asset in self.assets.values():
             sizes.setdefault(asset.type, []).append(asset.size)
-        return {name: tuple(np.median(each, axis=0).tolist()) for name, each in sizes.items()}
+        return {name: tuple(np.median(values, axis=0).tolist()) for name, values in sizes.items()}
 
 
 class AssetFinder:
@@ -114,9 +114,9 @@ class AssetFinder:
             ValueError: The object has no asset, or one without a size and `unknown` is "error".
         """
         id = item["assetId"].text()
-        known = self._sizes.assets.get(id)
-        if known is not None:
-            return known
+        asset = self._sizes.assets.get(id)
+        if asset is not None:
+            return asset
         if self._unknown == "error":
             raise item["assetId"].error(f"one of the {len(self._sizes.assets)} assets of {self._sizes.source}")
         name = object_type(_names(item, id)) if self._unknown == "class" else None
@@ -156,9 +156,9 @@ def object_type(names: Iterable[str]) -> str | None:
         words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
         for length in range(len(words), 0, -1):
             for start in range(len(words) - length, -1, -1):
-                found = _TYPE_OF_NAME.get("".join(words[start : start + length]))
-                if found is not None:
-                    return found
+                kind = _TYPE_OF_NAME.get("".join(words[start : start + length]))
+                if kind is not None:
+                    return kind
     return None
 
 
@@ -217,16 +217,16 @@ def _names(item: Field, id: str) -> Iterator[str]:
 def _read_database(content: Field) -> Iterator[tuple[str, Asset | None]]:
     """Read id and asset of each entry of a database; None for one without a size."""
     if isinstance(content.value, list):
-        for each in content.items():
-            yield each["assetId"].text(), _database_asset(each, [])
+        for asset in content.items():
+            yield asset["assetId"].text(), _database_asset(asset, [])
         return
     if not isinstance(content.value, dict):
         raise content.error("a database of assets: a JSON object or list")
     for key in content.value:
         entry = content.get(key)
         if entry is not None and isinstance(entry.value, list):  # the assets of one type
-            for each in entry.items():
-                yield each["assetId"].text(), _database_asset(each, [key])
+            for asset in entry.items():
+                yield asset["assetId"].text(), _database_asset(asset, [key])
         elif entry is not None:
             yield key, _database_asset(entry, [])
 
@@ -239,8 +239,8 @@ def _database_asset(entry: Field, names: list[str]) -> Asset | None:
         names: Type names from outside the entry; those inside it are appended.
     """
     metadata = entry.get("thor_metadata") or entry  # Objathor has it one level deeper
-    found = (entry, metadata.get("assetMetadata"), entry.get("annotations"))
-    parts = [part for part in found if part is not None]
+    fields = (entry, metadata.get("assetMetadata"), entry.get("annotations"))
+    parts = [part for part in fields if part is not None]
     for key in ("type", "objectType", "category"):
         names += [name.text() for part in parts if (name := part.get(key)) is not None]
     boxes = [box for part in parts for key in ("size", "boundingBox") if (box := part.get(key)) is not None]

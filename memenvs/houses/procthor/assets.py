@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from memenvs.houses.house import Colour, Finish
 from memenvs.houses.procthor import furniture_shapes, item_shapes
-from memenvs.houses.procthor.asset_builder import BLACK, DARK, STEEL, WHITE, AssetBuilder
+from memenvs.houses.procthor.asset_model import BLACK, DARK, STEEL, WHITE, AssetModel
 
 _WOODS = ((150, 106, 66), (178, 138, 94), (104, 70, 46), (206, 180, 142), (226, 220, 208), (70, 54, 46))
 _FABRICS = (
@@ -35,14 +35,14 @@ class AssetType:
     """
 
     semantic: str
-    fill: Callable[[AssetBuilder], None]
+    fill: Callable[[AssetModel], None]
     material: str
     colours: tuple[Colour, ...]
     is_receptacle: bool = False
 
-    def colour(self, asset: str) -> Colour:
-        """The colour of the asset with this id."""
-        return self.colours[zlib.crc32(asset.encode()) % len(self.colours)]
+    def finish(self, asset: str) -> Finish:
+        """The finish of the asset with this id."""
+        return Finish(self.material, self.colours[zlib.crc32(asset.encode()) % len(self.colours)])
 
 
 #: Object type of ProcTHOR -> row. Class "other" is for decoration, stationery and toiletries, which no class names.

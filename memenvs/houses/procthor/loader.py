@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 
 from memenvs.data import find_asset_sizes
-from memenvs.houses.classes import CLASS_INDEX, MATERIAL_INDEX
+from memenvs.houses.classes import MATERIAL_INDEX
 from memenvs.houses.home_file import read_house
-from memenvs.houses.house import BOX, Colour, Door, Finish, House, Room, ShapeBuilder, points_in_polygon, polygon_area
-from memenvs.houses.procthor.asset_builder import WHITE
+from memenvs.houses.house import Colour, Door, Finish, House, Room, ShapeBuilder, points_in_polygon, polygon_area
+from memenvs.houses.procthor.asset_model import WHITE
 from memenvs.houses.procthor.asset_sizes import Asset, AssetFinder, AssetSizes, check_unknown_assets
 from memenvs.houses.procthor.assets import ROOM_TYPES, surface_finish
 from memenvs.houses.procthor.objects import MAX_COORDINATE, add_objects, read_objects
@@ -34,12 +34,11 @@ from memenvs.houses.procthor.openings import (
     TOLERANCE,
     add_door,
     add_window,
-    gap_as_door,
     lookup_room,
     read_door,
     read_hole,
 )
-from memenvs.houses.procthor.walls import Hole, WallSide, build_walls
+from memenvs.houses.procthor.walls import Hole, WallSide, add_walls
 from memenvs.json_records import Field, count_records, each_record, read_record
 
 #: Largest width and depth of a house and largest height and length of a wall, m. A house of this size has four million
@@ -199,18 +198,7 @@ def make_house(
     for field in house.optional_items("windows", MAX_HOLES):
         holes.append(read_hole(field, walls))
         add_window(builder, holes[-1], instances)
-    boxes, gaps = build_walls([*walls.values(), *_open_sides(house, rooms, height)], holes)
-    for box in boxes:
-        builder.add(
-            BOX,
-            box.centre,
-            box.half,
-            yaw=box.yaw,
-            material=MATERIAL_INDEX[box.finish.material],
-            colour=box.finish.colour,
-            semantic=CLASS_INDEX["wall"],
-        )
-    doors += [gap_as_door(gap) for gap in gaps]
+    doors += add_walls(builder, [*walls.values(), *_open_sides(house, rooms, height)], holes)
     _check_joined(house, len(rooms), doors)
     receptacles = add_objects(builder, read_objects(house, finder), instances, height)
     loaded = House(name, builder.build(), tuple(rooms), tuple(doors), tuple(receptacles), tuple(instances), height)
@@ -246,11 +234,11 @@ def _check_extent(field: Field, rooms: Sequence[Room]) -> None:
 
 def _open_sides(house: Field, rooms: Sequence[Room], height: float) -> Iterator[WallSide]:
     """Sides where Holodeck leaves a wall out between two rooms; ProcTHOR marks such walls as empty instead."""
-    found = house.get("open_walls")
-    if found is None or not isinstance(found.value, dict):  # Holodeck writes an empty list where there are none
+    open_walls = house.get("open_walls")
+    if open_walls is None or not isinstance(open_walls.value, dict):  # Holodeck writes an empty list for none
         return
-    for segment in found.optional_items("segments", MAX_WALLS):
-        ends = [[each.number(MAX_COORDINATE) for each in corner.items(2, 2)] for corner in segment.items(2, 2)]
+    for segment in open_walls.optional_items("segments", MAX_WALLS):
+        ends = [[part.number(MAX_COORDINATE) for part in corner.items(2, 2)] for corner in segment.items(2, 2)]
         (x0, y0), (x1, y1) = ends
         length = math.dist(*ends)
         if length < TOLERANCE:

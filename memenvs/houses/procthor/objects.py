@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from memenvs.houses.classes import CLASS_INDEX
 from memenvs.houses.house import Receptacle, ShapeBuilder, SupportSurface
-from memenvs.houses.procthor.asset_builder import AssetBuilder
+from memenvs.houses.procthor.asset_model import AssetModel
 from memenvs.houses.procthor.asset_sizes import AssetFinder
 from memenvs.houses.procthor.assets import ASSET_TYPES, UNKNOWN_TYPE, AssetType
 from memenvs.houses.procthor.item_shapes import block
@@ -114,26 +113,16 @@ def add_objects(
     bottom = np.array([item.bottom for item in objects])
     top = np.array([item.top for item in objects])
     for i, item in enumerate(objects):
-        asset = AssetBuilder(
-            centre=item.centre,
-            size=item.size,
-            yaw=item.yaw,
-            asset_id=item.asset_id,
-            support_heights=item.support_heights,
-            builder=builder,
-            semantic=CLASS_INDEX[item.type.semantic],
-            instance=len(instances),
-            material=item.type.material,
-            colour=item.type.colour(item.asset_id),
-        )
-        fill = block if item.is_tilted else item.type.fill
+        kind, instance = item.type, len(instances)
+        asset = AssetModel(kind.semantic, item.size, kind.finish(item.asset_id), item.asset_id, item.support_heights)
+        fill = block if item.is_tilted else kind.fill
         fill(asset)
-        instances.append(f"{item.type.semantic}|{len(instances)}")
-        if item.type.is_receptacle and not item.is_tilted:
+        asset.build(builder, instances, item.centre[:2], item.yaw, item.bottom)
+        if kind.is_receptacle and not item.is_tilted:
             others = np.arange(len(objects)) != i
             obstacles = _Obstacles(_footprints(corners[others], item), bottom[others], top[others])
             for surface in asset.surfaces:
-                receptacles += _find_receptacles(item, surface, asset.instance, obstacles, ceiling)
+                receptacles += _find_receptacles(item, surface, instance, obstacles, ceiling)
     return receptacles
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
-from memenvs.houses.classes import CLASS_INDEX
-from memenvs.houses.house import Door, ShapeBuilder
-from memenvs.houses.procthor.asset_builder import DARK, WHITE, AssetBuilder
-from memenvs.houses.procthor.walls import Hole, WallGap, WallSide
+from memenvs.houses.house import Colour, Door, Finish, ShapeBuilder
+from memenvs.houses.procthor.asset_model import DARK_METAL, WHITE, AssetModel
+from memenvs.houses.procthor.walls import Hole, WallSide, door_between
 from memenvs.json_records import Field
 
 DOOR_FRAME = 0.05  # m; width of a door's frame inside its hole
@@ -77,43 +77,27 @@ def read_door(field: Field, hole: Hole, room_index: dict[str, int]) -> Door:
     walls = [wall.text() for key in ("wall0", "wall1") if (wall := field.get(key)) is not None]
     if first == second or any("exterior" in wall for wall in walls):
         second = -1
+    opening = door_between(hole.start, hole.end, (first, second))
+    return replace(opening, width=opening.width - 2 * DOOR_FRAME, height=hole.high - DOOR_FRAME)
+
+
+def _make_model(hole: Hole, name: str, colour: Colour) -> AssetModel:
+    """Make the empty model of a door or window: x along the wall, y through it, z up from the hole's lower edge."""
+    size = (math.dist(hole.start, hole.end), FRAME_DEPTH, hole.high - hole.low)
+    return AssetModel(name, size, Finish("ceramic", colour))
+
+
+def _build(asset: AssetModel, builder: ShapeBuilder, hole: Hole, instances: list[str]) -> None:
+    """Put the model of a door or window into its hole."""
     (x0, y0), (x1, y1) = hole.start, hole.end
-    width = math.dist(hole.start, hole.end) - 2 * DOOR_FRAME
-    centre = ((x0 + x1) / 2, (y0 + y1) / 2)
-    return Door((first, second), centre, width, hole.high - DOOR_FRAME, math.atan2(y1 - y0, x1 - x0))
+    bottom = (hole.low + hole.high) / 2 - asset.height / 2
+    asset.build(builder, instances, ((x0 + x1) / 2, (y0 + y1) / 2), math.atan2(y1 - y0, x1 - x0), bottom)
 
 
-def gap_as_door(gap: WallGap) -> Door:
-    """Return a stretch without a wall as a door as high as the missing wall."""
-    (x0, y0), (x1, y1) = gap.start, gap.end
-    centre = ((x0 + x1) / 2, (y0 + y1) / 2)
-    yaw = math.atan2(y1 - y0, x1 - x0)
-    return Door(gap.rooms, centre, math.dist(gap.start, gap.end), gap.height, yaw)
-
-
-def _new_instance(builder: ShapeBuilder, hole: Hole, semantic: str, instances: list[str]) -> AssetBuilder:
-    """Start the instance of a door or window: x along the wall, y through it, z up from the hole's lower edge."""
-    (x0, y0), (x1, y1) = hole.start, hole.end
-    instance = len(instances)
-    instances.append(f"{semantic}|{instance}")
-    return AssetBuilder(
-        centre=((x0 + x1) / 2, (y0 + y1) / 2, (hole.low + hole.high) / 2),
-        size=(math.dist(hole.start, hole.end), FRAME_DEPTH, hole.high - hole.low),
-        yaw=math.atan2(y1 - y0, x1 - x0),
-        asset_id="",
-        support_heights=(),
-        builder=builder,
-        semantic=CLASS_INDEX[semantic],
-        instance=instance,
-        material="ceramic",
-        colour=_DOOR_COLOURS[instance % len(_DOOR_COLOURS)] if semantic == "door" else WHITE,
-    )
-
-
-def _add_frame(asset: AssetBuilder, width: float, *, with_sill: bool) -> None:
+def _add_frame(asset: AssetModel, width: float, *, with_sill: bool) -> None:
     """Add a frame along the edges of a hole."""
     low = width if with_sill else 0.0
-    for x in ((-asset.half_width, -asset.half_width + width), (asset.half_width - width, asset.half_width)):
+    for x in asset.x_sides(width):
         asset.box(x, asset.y_span, (low, asset.height - width))
     asset.box(asset.x_span, asset.y_span, (asset.height - width, asset.height))
     if with_sill:
@@ -129,17 +113,19 @@ def add_door(builder: ShapeBuilder, hole: Hole, instances: list[str], *, is_clos
         instances: Names of the instances of the house; the door is appended.
         is_closed: False for a frame alone.
     """
-    asset = _new_instance(builder, hole, "door", instances)
+    asset = _make_model(hole, "door", _DOOR_COLOURS[len(instances) % len(_DOOR_COLOURS)])
     _add_frame(asset, DOOR_FRAME, with_sill=False)
     if is_closed:
-        half = asset.half_width - DOOR_FRAME
-        asset.box((-half, half), (-0.025, 0.025), (0, asset.height - DOOR_FRAME), "wood", asset.shade(0.95))
-        asset.box((half - 0.16, half - 0.05), (-0.045, 0.045), (1.0, 1.03), "metal", DARK)
+        half = asset.width / 2 - DOOR_FRAME
+        asset.box((-half, half), (-0.025, 0.025), (0, asset.height - DOOR_FRAME), asset.shade(0.95, "wood"))
+        asset.box((half - 0.16, half - 0.05), (-0.045, 0.045), (1.0, 1.03), DARK_METAL)
+    _build(asset, builder, hole, instances)
 
 
 def add_window(builder: ShapeBuilder, hole: Hole, instances: list[str]) -> None:
     """Add a pane of glass in a frame; args as in `add_door`."""
-    asset = _new_instance(builder, hole, "window", instances)
+    asset = _make_model(hole, "window", WHITE)
     _add_frame(asset, WINDOW_FRAME, with_sill=True)
-    half = asset.half_width - WINDOW_FRAME
-    asset.box((-half, half), (-0.005, 0.005), (WINDOW_FRAME, asset.height - WINDOW_FRAME), "glass", (206, 224, 232))
+    pane = Finish("glass", (206, 224, 232))
+    asset.box(asset.x_inside(WINDOW_FRAME), (-0.005, 0.005), (WINDOW_FRAME, asset.height - WINDOW_FRAME), pane)
+    _build(asset, builder, hole, instances)

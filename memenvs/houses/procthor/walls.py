@@ -7,12 +7,14 @@ along which the same sides stand, and each stretch becomes one box, or two where
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from memenvs.houses.house import Finish
+from memenvs.houses.classes import CLASS_INDEX, MATERIAL_INDEX
+from memenvs.houses.house import BOX, Door, Finish, ShapeBuilder
 
 #: Half of a wall's thickness, m. Furniture stays clear of it: ProcTHOR leaves 0.025 m between the line of a wall and
 #: furniture. Pictures stand out of it: they begin 0.005 m from the line and are at least 0.016 m deep.
@@ -80,40 +82,6 @@ class Hole:
     high: float
 
 
-@dataclass(frozen=True)
-class WallBox:
-    """A solid part of a wall.
-
-    Attributes:
-        centre: (x, y, z), m.
-        half: Half sizes along the wall, across it and up, m.
-        yaw: Direction of the wall, rad.
-        finish: Material and colour.
-    """
-
-    centre: tuple[float, float, float]
-    half: tuple[float, float, float]
-    yaw: float
-    finish: Finish
-
-
-@dataclass(frozen=True)
-class WallGap:
-    """A stretch without a wall between two rooms.
-
-    Attributes:
-        rooms: Indices of the two rooms.
-        start: (x, y) of one end, m.
-        end: (x, y) of the other end, m.
-        height: Height of the wall that is missing, m.
-    """
-
-    rooms: tuple[int, int]
-    start: tuple[float, float]
-    end: tuple[float, float]
-    height: float
-
-
 @dataclass
 class _WallLine:
     """All wall sides on one line.
@@ -173,20 +141,20 @@ class _Stretch:
     rooms: tuple[int, int]
 
 
-def build_walls(sides: Sequence[WallSide], holes: Sequence[Hole]) -> tuple[list[WallBox], list[WallGap]]:
-    """Boxes of all walls, and the gaps between rooms where none stands.
+def add_walls(builder: ShapeBuilder, sides: Sequence[WallSide], holes: Sequence[Hole]) -> list[Door]:
+    """Add all walls to a house.
 
     A wall with different finishes on its two sides becomes two boxes, back to back, each half as thick.
 
     Args:
+        builder: Gets the boxes.
         sides: Every side of every wall, those to the outside too.
         holes: Every door and window, once.
 
     Returns:
-        The boxes, and the gaps.
+        The gaps between rooms where no wall stands, as doors as high as the missing wall.
     """
-    boxes: list[WallBox] = []
-    gaps: list[WallGap] = []
+    gaps: list[Door] = []
     for line in _sort_by_line(sides):
         cuts = [
             (*line.span(hole.start, hole.end), hole.low, hole.high)
@@ -197,8 +165,8 @@ def build_walls(sides: Sequence[WallSide], holes: Sequence[Hole]) -> tuple[list[
         for i, stretch in enumerate(stretches):
             if stretch.left is None or stretch.right is None:
                 if min(stretch.rooms) >= 0:
-                    start, end = line.point(stretch.start), line.point(stretch.end)
-                    gaps.append(WallGap(stretch.rooms, start, end, stretch.height))
+                    opening = door_between(line.point(stretch.start), line.point(stretch.end), stretch.rooms)
+                    gaps.append(replace(opening, height=stretch.height))
                 continue
             # Walls grow a little beyond their ends, to close corners, unless the next stretch continues them.
             before = stretches[i - 1] if i > 0 else None
@@ -211,8 +179,14 @@ def build_walls(sides: Sequence[WallSide], holes: Sequence[Hole]) -> tuple[list[
                 0.0,
                 stretch.height,
             )
-            boxes += _make_boxes(line, extents, cuts, stretch.left, stretch.right)
-    return boxes, gaps
+            _add_boxes(builder, line, extents, cuts, stretch.left, stretch.right)
+    return gaps
+
+
+def door_between(start: tuple[float, float], end: tuple[float, float], rooms: tuple[int, int]) -> Door:
+    """Make the door, without a height, of an opening between two points, m."""
+    (x0, y0), (x1, y1) = start, end
+    return Door(rooms, ((x0 + x1) / 2, (y0 + y1) / 2), math.dist(start, end), 0.0, math.atan2(y1 - y0, x1 - x0))
 
 
 def cut_rectangle(rectangle: Extents, hole: Extents) -> list[Extents]:
@@ -293,14 +267,14 @@ def _make_stretch(line: _WallLine, start: float, end: float, present: Sequence[W
     height = max(side.height for side in present)
     if any(side.empty for side in present):
         return _Stretch(start, end, height, None, None, rooms)
-    known = left or right or present[0]  # the outside of a wall is never seen: it gets the finish of the inside
-    return _Stretch(start, end, height, (left or known).finish, (right or known).finish, rooms)
+    visible = left or right or present[0]  # the outside of a wall is never seen: it gets the finish of the inside
+    return _Stretch(start, end, height, (left or visible).finish, (right or visible).finish, rooms)
 
 
-def _make_boxes(
-    line: _WallLine, extents: Extents, cuts: Sequence[Extents], left: Finish, right: Finish
-) -> list[WallBox]:
-    """Boxes of one stretch, given by its extents along the line and up, without its holes."""
+def _add_boxes(
+    builder: ShapeBuilder, line: _WallLine, extents: Extents, cuts: Sequence[Extents], left: Finish, right: Finish
+) -> None:
+    """Add the boxes of one stretch, given by its extents along the line and up, without its holes."""
     parts = [extents]
     for cut in cuts:
         parts = [rest for part in parts for rest in cut_rectangle(part, cut)]
@@ -308,12 +282,17 @@ def _make_boxes(
     if left != right:
         layers = [(WALL_HALF / 2, WALL_HALF / 2, left), (-WALL_HALF / 2, WALL_HALF / 2, right)]
     yaw = float(np.arctan2(line.direction[1], line.direction[0]))
-    boxes = []
     for low, high, bottom, top in parts:
         half_length = (high - low) / 2
         half_height = (top - bottom) / 2
         for offset, half_thickness, finish in layers:
             x, y = line.origin + (low + high) / 2 * line.direction + offset * line.normal
-            centre = (float(x), float(y), (bottom + top) / 2)
-            boxes.append(WallBox(centre, (half_length, half_thickness, half_height), yaw, finish))
-    return boxes
+            builder.add(
+                BOX,
+                (float(x), float(y), (bottom + top) / 2),
+                (half_length, half_thickness, half_height),
+                yaw=yaw,
+                material=MATERIAL_INDEX[finish.material],
+                colour=finish.colour,
+                semantic=CLASS_INDEX["wall"],
+            )

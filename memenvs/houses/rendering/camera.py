@@ -44,7 +44,7 @@ class Camera:
         if self.principal_point is not None:
             if self.sample_of is not None:
                 raise ValueError(f"principal_point must be None with sample_of, got {self.principal_point}")
-            if not all(math.isfinite(each) for each in self.principal_point):
+            if not all(math.isfinite(coordinate) for coordinate in self.principal_point):
                 raise ValueError(f"principal_point must be finite, got {self.principal_point}")
 
     @property

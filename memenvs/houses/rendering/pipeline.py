@@ -103,7 +103,7 @@ def render_envs(
     cull: bool,
     scene_fields: tuple,
     textures: tuple,
-    wanted_fields: tuple,
+    requested_fields: tuple,
     image_fields: tuple,
     scratch_fields: tuple,
 ) -> None:
@@ -118,13 +118,13 @@ def render_envs(
         cull: Leave out early what walls hide.
         scene_fields: Of `SceneBatch`; the scenes.
         textures: `texture_table()` and `atlas()` of `memenvs.houses.rendering.materials`.
-        wanted_fields: Of `Images`; flags.
-        image_fields: Of `Images`; arrays (N, H, W, ...), of one pixel where the sensor is not wanted.
+        requested_fields: Of `Images`; flags.
+        image_fields: Of `Images`; arrays (N, H, W, ...), of one pixel where the sensor is not requested.
         scratch_fields: Of `RenderScratch`, its first three fields as plain tuples too; working memory.
     """
     lens = Lens(*lens_fields)
     scenes = SceneBatch(*scene_fields)
-    wanted, images = Images(*wanted_fields), Images(*image_fields)
+    requested, images = Images(*requested_fields), Images(*image_fields)
     primitives, setup, shading, semantic, instance, keys, spans = scratch_fields
     scratch = RenderScratch(
         Primitives(*primitives), SetupScratch(*setup), ShadingScratch(*shading), semantic, instance, keys, spans
@@ -144,12 +144,12 @@ def render_envs(
             scenes.ceilings[env],
         )
         env_images = Images(
-            images.rgb[env if wanted.rgb else 0],
-            images.depth[env if wanted.depth else 0],
-            images.semantic[env if wanted.semantic else 0],
-            images.instance[env if wanted.instance else 0],
+            images.rgb[env if requested.rgb else 0],
+            images.depth[env if requested.depth else 0],
+            images.semantic[env if requested.semantic else 0],
+            images.instance[env if requested.instance else 0],
         )
-        _render_one(view, size, cull, scene, textures, wanted, env_images, scratch)
+        _render_one(view, size, cull, scene, textures, requested, env_images, scratch)
 
 
 @compiled
@@ -159,7 +159,7 @@ def _render_one(
     cull: bool,
     scene: SceneArrays,
     textures: tuple,
-    wanted: Images,
+    requested: Images,
     images: Images,
     scratch: RenderScratch,
 ) -> None:
@@ -180,14 +180,14 @@ def _render_one(
     id_mask = np.uint32(mask)
     keys = scratch.keys
     rasterise(primitives, last_id, size, keys, id_mask, scratch.spans)
-    if wanted.rgb:
+    if requested.rgb:
         table, texture_atlas = textures
         shade(view, size, scene, primitives, keys, id_mask, table, texture_atlas, scratch.shading, images.rgb)
-    if wanted.depth:
+    if requested.depth:
         _write_depth(keys, id_mask, size.stride, images.depth.reshape(size.height, size.width))
-    if wanted.semantic:
+    if requested.semantic:
         _write_labels(keys, id_mask, size.stride, scratch.semantic, images.semantic)
-    if wanted.instance:
+    if requested.instance:
         _write_labels(keys, id_mask, size.stride, scratch.instance, images.instance)
 
 

@@ -138,7 +138,7 @@ class Renderer:
         poses = np.ascontiguousarray(poses, np.float64)
         if poses.shape != (n, 5):
             raise ValueError(f"poses must have shape {(n, 5)}, got {poses.shape}")
-        wanted = (rgb is not None, depth is not None, semantic is not None, instance is not None)
+        requested = (rgb is not None, depth is not None, semantic is not None, instance is not None)
         images = (
             _checked("rgb", rgb, np.uint8, (n, h, w, 3)),
             _checked("depth", depth, np.float32, (n, h, w, 1)),
@@ -156,7 +156,7 @@ class Renderer:
         textures = (texture_table(), atlas())
         chunks = [chunk for chunk in np.array_split(envs, min(self.threads, len(envs)) or 1) if len(chunk)]
         jobs: list[tuple[Any, ...]] = [
-            (chunk, poses, lens, self.cull, scenes, textures, wanted, images, self._scratch_of(camera, thread))
+            (chunk, poses, lens, self.cull, scenes, textures, requested, images, self._scratch_of(camera, thread))
             for thread, chunk in enumerate(chunks)
         ]
         others = [self._pool.submit(render_envs, *job) for job in jobs[1:]]

@@ -236,16 +236,16 @@ def floor_pieces(rooms: tuple[Room, ...]) -> tuple[np.ndarray, np.ndarray, np.nd
         int32, (P,); how many corners are used.
         int64, (P,); index of the room.
     """
-    found = [
+    pieces = [
         (polygon, index)
         for index, room in enumerate(rooms)
         for polygon in _convex_pieces(tuple(map(tuple, np.asarray(room.polygon, np.float64).tolist())))
     ]
-    polygons = np.zeros((len(found), MAX_FLOOR_CORNERS, 2))
-    for row, (polygon, _) in enumerate(found):
+    polygons = np.zeros((len(pieces), MAX_FLOOR_CORNERS, 2))
+    for row, (polygon, _) in enumerate(pieces):
         polygons[row, : len(polygon)] = polygon
-    corners = np.array([len(polygon) for polygon, _ in found], np.int32)
-    return polygons, corners, np.array([index for _, index in found], np.int64)
+    corners = np.array([len(polygon) for polygon, _ in pieces], np.int32)
+    return polygons, corners, np.array([index for _, index in pieces], np.int64)
 
 
 @lru_cache(maxsize=4096)

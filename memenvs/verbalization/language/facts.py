@@ -124,12 +124,12 @@ def facts_of(clauses: Sequence[Clause]) -> list[Fact]:
     ]
 
 
-def slot_matches(given: object, expected: object) -> bool:
+def slot_matches(value: object, expected: object) -> bool:
     """Return True if a fact is the expected one, at the precision of the expected one."""
-    if given is None or expected is None:
+    if value is None or expected is None:
         return False
-    if isinstance(given, TimeReference) and isinstance(expected, TimeReference):
-        return given.within(expected)
-    if isinstance(given, Duration) and isinstance(expected, Duration):
-        return given.matches(expected)
-    return given == expected
+    if isinstance(value, TimeReference) and isinstance(expected, TimeReference):
+        return value.within(expected)
+    if isinstance(value, Duration) and isinstance(expected, Duration):
+        return value.matches(expected)
+    return value == expected

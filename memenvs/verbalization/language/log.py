@@ -63,6 +63,10 @@ class Stay(NamedTuple):
     arrived: bool
     episode: int
 
+    def overlaps(self, time: TimeReference) -> bool:
+        """Return True if a time denotes a second of it."""
+        return self.start < time.high and time.low < self.end
+
 
 class Log:
     """Events of a history in the order of time.
@@ -140,42 +144,42 @@ class Log:
     @cached_property
     def stays(self) -> list[Stay]:
         """Stays and moves of the robot, in the order of time."""
-        found: list[Stay] = []
+        stays: list[Stay] = []
         for number, (start, end) in enumerate(zip(self.starts, self.history.ends, strict=True)):
             place, since, arrived = self.history.episodes[number].scene.robot, start, False
             for event in self.events:
                 if event.episode != number or event.verb != "go":
                     continue
                 if event.start > since:
-                    found.append(Stay(place, since, event.start, False, arrived, number))
-                found.append(Stay(event.location or "", event.start, event.end, True, False, number))
+                    stays.append(Stay(place, since, event.start, False, arrived, number))
+                stays.append(Stay(event.location or "", event.start, event.end, True, False, number))
                 place, since, arrived = event.location or "", event.end, True
                 if not event.success:
                     since = end
             if since < end:
-                found.append(Stay(place, since, end, False, arrived, number))
-        return found
+                stays.append(Stay(place, since, end, False, arrived, number))
+        return stays
 
     @cached_property
     def seen(self) -> list[str]:
         """Symbols of the objects that a key frame shows."""
-        shown = [np.unique(episode.frames.objects) for episode in self.history.episodes]
-        found = {SYMBOLS[number] for number in set(np.concatenate(shown).tolist())} if shown else set()
-        return [symbol for symbol in OBJECTS if symbol in found]
+        numbers = [np.unique(episode.frames.objects) for episode in self.history.episodes]
+        symbols = {SYMBOLS[number] for number in set(np.concatenate(numbers).tolist())} if numbers else set()
+        return [symbol for symbol in OBJECTS if symbol in symbols]
 
     def sightings(self, symbol: str) -> list[Event]:
         """List the first and the last sighting of an object in each episode."""
-        found = []
+        sightings = []
         for number, (start, episode) in enumerate(zip(self.starts, self.history.episodes, strict=True)):
             rows = np.flatnonzero((episode.frames.objects == SYMBOL_IDS[symbol]).any(axis=1))
             times = episode.frames.time[rows[[0, -1]]].tolist() if len(rows) else []
-            found += [Event("see", symbol, None, None, start + at, start + at, True, number) for at in times]
-        return found
+            sightings += [Event("see", symbol, None, None, start + at, start + at, True, number) for at in times]
+        return sightings
 
     def goals(self, episode: int) -> list[tuple[Goal, bool]]:
         """List the predicates of an episode's goal, and whether each was reached."""
-        found = self.history.episodes[episode]
-        return list(zip(found.goals, found.outcomes, strict=True))
+        of_episode = self.history.episodes[episode]
+        return list(zip(of_episode.goals, of_episode.outcomes, strict=True))
 
     def select(
         self, verb: str, object: str | None = None, location: str | None = None, *, success: bool | None = True
@@ -212,7 +216,7 @@ class Log:
             return any(
                 stay.location == clause.location
                 and not stay.moving
-                and (clause.time is None or _overlaps(stay, clause.time))
+                and (clause.time is None or stay.overlaps(clause.time))
                 for stay in self.stays
             )
         verb = "go" if clause.verb == "arrive" else clause.verb
@@ -237,7 +241,3 @@ class Log:
             and reached == (clause.outcome != "failure")
             for goal, reached in self.goals(episode)
         )
-
-
-def _overlaps(stay: Stay, time: TimeReference) -> bool:
-    return stay.start < time.high and time.low < stay.end

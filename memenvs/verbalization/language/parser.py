@@ -129,36 +129,36 @@ def parse_clauses(text: str, now: int, *allowed: ClauseVerb | None) -> Clauses:
     clauses: list[Clause] = []
     position = 0
     while position < len(text):
-        found = _CLAUSE.match(text, position)
-        if not found:
+        match = _CLAUSE.match(text, position)
+        if not match:
             raise _NoAnswerError
-        clause = _parse_clause(found, clauses, now)
+        clause = _parse_clause(match, clauses, now)
         if clause.verb not in allowed:
             raise _NoAnswerError
         clauses.append(clause)
-        position = found.end()
+        position = match.end()
     if not clauses:
         raise _NoAnswerError
     return tuple(clauses)
 
 
-def _parse_clause(found: re.Match[str], before: list[Clause], now: int) -> Clause:
-    failed: Outcome | None = "failure" if found["failed"] else None
-    time = _parse_time(found["time"], now) if found["time"] else None
-    if found["same_object"] or found["same_place"]:
+def _parse_clause(match: re.Match[str], before: list[Clause], now: int) -> Clause:
+    failed: Outcome | None = "failure" if match["failed"] else None
+    time = _parse_time(match["time"], now) if match["time"] else None
+    if match["same_object"] or match["same_place"]:
         if not before or failed:
             raise _NoAnswerError
-        object, place = object_symbol(found["same_object"]), location_symbol(found["same_place"])
+        object, place = object_symbol(match["same_object"]), location_symbol(match["same_place"])
         return Clause(before[-1].verb, object, place, outcome=before[-1].outcome, time=time)
-    if found["robot"]:
+    if match["robot"]:
         return Clause(
-            _ROBOT_VERBS.get(found["robot"], "arrive"), None, location_symbol(found["place"]), None, failed, time
+            _ROBOT_VERBS.get(match["robot"], "arrive"), None, location_symbol(match["place"]), None, failed, time
         )
     return Clause(
-        _VERBS[found["verb"][:2]],
-        object_symbol(found["object"]),
-        location_symbol(found["location"]),
-        hand_symbol(found["hand"]),
+        _VERBS[match["verb"][:2]],
+        object_symbol(match["object"]),
+        location_symbol(match["location"]),
+        hand_symbol(match["hand"]),
         failed,
         time,
     )
@@ -204,8 +204,8 @@ def _location(text: str, now: int) -> Clauses:
 
 
 def _object(text: str, now: int) -> Clauses:
-    found = _OBJECTS.fullmatch(text)
-    clauses = parse_clauses(f"i {found['verb']} {found['names']}" if found else text, now, "move", "grasp", "putdown")
+    match = _OBJECTS.fullmatch(text)
+    clauses = parse_clauses(f"i {match['verb']} {match['names']}" if match else text, now, "move", "grasp", "putdown")
     if not all(clause.object for clause in clauses):
         raise _NoAnswerError
     return clauses
@@ -228,11 +228,11 @@ def _past_time(text: str, now: int) -> Clauses:
 
 
 def _duration(text: str, now: int) -> Clauses:
-    found = _DURATION.fullmatch(text)
-    if not found:
+    match = _DURATION.fullmatch(text)
+    if not match:
         raise _NoAnswerError
-    seconds = unspell(found["number"]) * (60 if found["unit"] == "minute" else 1)
-    return (Clause(duration=Duration(seconds, not found["about"])),)
+    seconds = unspell(match["number"]) * (60 if match["unit"] == "minute" else 1)
+    return (Clause(duration=Duration(seconds, not match["about"])),)
 
 
 def _how_often(text: str, now: int) -> Clauses:
@@ -240,10 +240,10 @@ def _how_often(text: str, now: int) -> Clauses:
     named = {"never": 0, "once": 1, "only once": 1, "twice": 2}
     if text in named:
         return (Clause(number=named[text]),)
-    found = _TIMES.fullmatch(text)
-    if not found:
+    match = _TIMES.fullmatch(text)
+    if not match:
         raise _NoAnswerError
-    return (Clause(number=unspell(found["number"])),)
+    return (Clause(number=unspell(match["number"])),)
 
 
 _PARSERS: dict[Kind, Callable[[str, int], Clauses]] = {
@@ -273,13 +273,13 @@ class QuestionError(ValueError):
 
 @cache
 def _patterns() -> list[tuple[str, int, re.Pattern[str]]]:
-    found = []
+    patterns = []
     for family in FAMILIES.values():
         for number, wording in enumerate(family.wordings):
             parts = re.split(r"( ?{\w+})", normalise(wording.replace("}?", "} ?").replace("}.", "} .")).rstrip())
             pattern = "".join(_pattern_of(part) for part in parts)
-            found.append((family.name, number, re.compile(pattern)))
-    return found
+            patterns.append((family.name, number, re.compile(pattern)))
+    return patterns
 
 
 def _pattern_of(part: str) -> str:
@@ -310,11 +310,11 @@ def parse_question(text: str, log: Log) -> Question:
         raise QuestionError(f"question must have words, got {text!r}")
     problem: ValueError | None = None
     for family, number, pattern in _patterns():
-        found = pattern.fullmatch(plain)
-        if not found:
+        match = pattern.fullmatch(plain)
+        if not match:
             continue
         try:
-            question = _question(family, number, found.groupdict(), log)
+            question = _question(family, number, match.groupdict(), log)
         except ValueError as error:
             # The time of one wording may hold words of a longer one, so the search goes on.
             problem = error if problem is None or isinstance(error, FutureTimeError) else problem
@@ -344,8 +344,8 @@ def _question(family: str, number: int, slots: dict[str, Any], log: Log) -> Ques
     verb, object, location = slots.get("verb"), slots.get("object"), slots.get("location")
     verb = _QUESTION_VERBS.get(verb[:2], verb) if verb else None
     if verb in _TAKES:
-        for taken, given in zip(_TAKES[verb], (object, location), strict=True):
-            if taken is not None and taken != (given is not None):
+        for taken, name in zip(_TAKES[verb], (object, location), strict=True):
+            if taken is not None and taken != (name is not None):
                 return None
     if family == "problems.specific" and verb == "putdown":
         return None

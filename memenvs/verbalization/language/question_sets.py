@@ -174,9 +174,9 @@ def answered_items(path: Path) -> Iterator[tuple[Item, str]]:
     questions, answers = read_answers(path)
     items = list(questions.items())
     ids = {item.id for item in items}
-    for found, what in ((sorted(ids - set(answers)), "missing"), (sorted(set(answers) - ids), "unknown")):
-        if found:
-            raise ValueError(f"{path}: {len(found)} ids are {what}, the first is {found[0][:MAX_SHOWN]!r}")
+    for wrong, what in ((sorted(ids - set(answers)), "missing"), (sorted(set(answers) - ids), "unknown")):
+        if wrong:
+            raise ValueError(f"{path}: {len(wrong)} ids are {what}, the first is {wrong[0][:MAX_SHOWN]!r}")
     for item in items:
         yield item, answers[item.id]
 

@@ -11,7 +11,6 @@ import numpy as np
 from memenvs.verbalization.dates import DAY
 from memenvs.verbalization.language.facts import (
     DENIAL,
-    MAX_CLAUSES,
     NO_PROBLEM,
     Clause,
     ClauseVerb,
@@ -122,22 +121,18 @@ def referents(log: Log, question: Question) -> list[Referent]:
     return meant(question, candidates(log, question))
 
 
-def meant(question: Question, found: Sequence[Referent]) -> list[Referent]:
+def meant(question: Question, items: Sequence[Referent]) -> list[Referent]:
     """Select the candidates that a question can mean."""
     time = question.time
     if question.family == "location.robot":
-        return [each for each in found if _stay_overlaps(each.stay, time)]
+        return [item for item in items if item.stay and time and item.stay.overlaps(time)]
     if time is not None:
-        return [each for each in found if time.low <= each.time < time.high]
+        return [item for item in items if time.low <= item.time < time.high]
     if question.order == "first":
-        return list(found[:1])
+        return list(items[:1])
     if question.kind in ("how_often", "summary") or question.family == "problems.interval":
-        return list(found)
-    return list(found[-1:])
-
-
-def _stay_overlaps(stay: Stay | None, time: TimeReference | None) -> bool:
-    return stay is not None and time is not None and stay.start < time.high and time.low < stay.end
+        return list(items)
+    return list(items[-1:])
 
 
 def _event_referents(events: Sequence[Event]) -> list[Referent]:
@@ -151,7 +146,7 @@ def _episodes(log: Log, question: Question) -> list[Referent]:
 def _episodes_with(log: Log, question: Question) -> list[Referent]:
     """Episodes with goals that were reached and that the question names."""
     predicate = "objectAt" if question.family == "object.moved" else "grasped"
-    found = []
+    episodes = []
     for number, start in enumerate(log.starts):
         goals = tuple(
             (goal, reached)
@@ -159,8 +154,8 @@ def _episodes_with(log: Log, question: Question) -> list[Referent]:
             if reached and goal.predicate == predicate and (question.location in (None, goal.place))
         )
         if goals:
-            found.append(Referent(number, start, goals=goals))
-    return found
+            episodes.append(Referent(number, start, goals=goals))
+    return episodes
 
 
 def _attempts(log: Log, question: Question) -> list[Referent]:
@@ -168,15 +163,15 @@ def _attempts(log: Log, question: Question) -> list[Referent]:
     if question.verb != "move":
         verb = question.verb or ""
         return _event_referents(log.select(verb, question.object, question.location, success=None))
-    found = []
+    attempts = []
     for number in range(len(log)):
         for goal, reached in log.goals(number):
             if goal.predicate != "objectAt" or question.object not in (None, goal.object):
                 continue
             start = next((e.start for e in log.events if e.episode == number and e.object == goal.object), None)
             if start is not None:
-                found.append(Referent(number, start, goals=((goal, reached),)))
-    return sorted(found, key=lambda each: each.time)
+                attempts.append(Referent(number, start, goals=((goal, reached),)))
+    return sorted(attempts, key=lambda attempt: attempt.time)
 
 
 def _done(log: Log, question: Question) -> list[Referent]:
@@ -229,9 +224,15 @@ class Speaker(NamedTuple):
     hands: bool = False
 
 
-def plain_time(moment: int, now: int) -> TimeReference:
-    """Name a moment by its day, counted from now, and its minute."""
-    forms = moment_forms(moment, now, relative_only=True)
+def plain_time(moment: int, now: int, *, by_date: bool = False) -> TimeReference:
+    """Name a moment by its minute and its day.
+
+    Args:
+        moment: Second since 2020-01-01 00:00:00.
+        now: Second at which the phrase is used.
+        by_date: If True, a day before today is named by its date where that is unique, and not counted from now.
+    """
+    forms = moment_forms(moment, now, relative_only=not by_date)
     form = next(form for form in forms if form.precision == "minute" and form.family != "minutes")
     return form.phrase(len(form.phrases) - 1)  # "today at", and not "at" alone
 
@@ -250,14 +251,14 @@ def goal_clause(goal: Goal, reached: bool, hands: bool) -> Clause:
 
 
 def answer_clauses(
-    log: Log, question: Question, found: Sequence[Referent], speaker: Speaker, moment: int | None = None
+    log: Log, question: Question, items: Sequence[Referent], speaker: Speaker, moment: int | None = None
 ) -> tuple[Clause, ...]:
     """Compute the facts of an answer.
 
     Args:
         log: The history.
         question: The question.
-        found: What it means; see `referents`. Of several, the answer is about all.
+        items: What it means; see `referents`. Of several, the answer is about all.
         speaker: Choices that are left open.
         moment: Second that a question about the robot's position means; None for the last one of each stay.
 
@@ -270,35 +271,35 @@ def answer_clauses(
         time = clock_reference(log.now) if form == "time" else date_reference(log.now, weekday=form == "weekday")
         return (Clause(time=time),)
     if kind == "how_often":
-        return (Clause(number=len(found)),)
+        return (Clause(number=len(items)),)
     if question.family == "problems.interval":
-        return tuple(_failure_clause(log, each, speaker) for each in found) or NO_PROBLEM
-    if not found:
+        return tuple(_failure_clause(log, item, speaker) for item in items) or NO_PROBLEM
+    if not items:
         return DENIAL
     if kind == "problems":
-        failed = [each for each in found if not each.succeeded]
-        return tuple(_attempt_clause(log, each, speaker) for each in failed) or NO_PROBLEM
+        failed = [item for item in items if not item.succeeded]
+        return tuple(_attempt_clause(log, item, speaker) for item in failed) or NO_PROBLEM
     if kind == "action":
-        return unique([goal_clause(goal, reached, speaker.hands) for each in found for goal, reached in each.goals])
+        return unique([goal_clause(goal, reached, speaker.hands) for item in items for goal, reached in item.goals])
     if kind == "summary":
-        return _summary(log, found, speaker)
+        return _summary(log, items, speaker)
     if kind == "object":
         verb: ClauseVerb = "move" if question.family == "object.moved" else "grasp"
-        return unique([Clause(verb, goal.object) for each in found for goal, _ in each.goals])
+        return unique([Clause(verb, goal.object) for item in items for goal, _ in item.goals])
     if question.family == "location.robot":
-        return unique([_position(each, question.time, moment) for each in found])
+        return unique([_position(item, question.time, moment) for item in items])
     # What is left means single events; of several, the newest but for "first".
     if kind == "location":
-        return unique([Clause("putdown", None, each.event.location) for each in found if each.event])
-    event = found[0 if question.order == "first" else -1].event
+        return unique([Clause("putdown", None, item.event.location) for item in items if item.event])
+    event = items[0 if question.order == "first" else -1].event
     assert event is not None, "these families mean events"
     if kind == "past_time":
         return (Clause(time=speaker.draw(event.start, log.now)),)
     return (Clause(duration=Duration(event.end - event.start, question.exact)),)
 
 
-def _position(each: Referent, time: TimeReference | None, moment: int | None) -> Clause:
-    stay = each.stay
+def _position(referent: Referent, time: TimeReference | None, moment: int | None) -> Clause:
+    stay = referent.stay
     assert stay is not None, "positions are stays"
     if stay.moving:
         return Clause("go", None, stay.location)
@@ -307,33 +308,28 @@ def _position(each: Referent, time: TimeReference | None, moment: int | None) ->
     return Clause("arrive" if stay.arrived and moment - stay.start <= JUST_ARRIVED else None, None, stay.location)
 
 
-def _attempt_clause(log: Log, each: Referent, speaker: Speaker) -> Clause:
-    if each.event:
-        return _failure_clause(log, each, speaker)
-    ((goal, reached),) = each.goals
-    return goal_clause(goal, reached, False)._replace(time=speaker.draw(each.time, log.now))
+def _attempt_clause(log: Log, attempt: Referent, speaker: Speaker) -> Clause:
+    if attempt.event:
+        return _failure_clause(log, attempt, speaker)
+    ((goal, reached),) = attempt.goals
+    return goal_clause(goal, reached, False)._replace(time=speaker.draw(attempt.time, log.now))
 
 
-def _failure_clause(log: Log, each: Referent, speaker: Speaker) -> Clause:
-    event = each.event
+def _failure_clause(log: Log, referent: Referent, speaker: Speaker) -> Clause:
+    event = referent.event
     assert event is not None, "failures are events"
     place = None if event.verb == "grasp" else event.location
     return Clause(event.verb, event.object, place, None, "failure", speaker.draw(event.end, log.now))  # type: ignore[arg-type]
 
 
-def _summary(log: Log, found: Sequence[Referent], speaker: Speaker) -> tuple[Clause, ...]:
+def _summary(log: Log, episodes: Sequence[Referent], speaker: Speaker) -> tuple[Clause, ...]:
     clauses: list[Clause] = []
-    for number, each in enumerate(found):
-        first, *others = (goal_clause(goal, reached, speaker.hands) for goal, reached in each.goals)
+    for number, episode in enumerate(episodes):
+        first, *others = (goal_clause(goal, reached, speaker.hands) for goal, reached in episode.goals)
         if number:
-            before = found[number - 1].time
-            first = first._replace(later=later_than(each.time - before, each.time // DAY - before // DAY))
+            before = episodes[number - 1].time
+            first = first._replace(later=later_than(episode.time - before, episode.time // DAY - before // DAY))
         else:
-            first = first._replace(time=speaker.draw(each.time, log.now))
+            first = first._replace(time=speaker.draw(episode.time, log.now))
         clauses += [first, *others]
     return tuple(clauses)
-
-
-def too_long(clauses: Sequence[Clause]) -> bool:
-    """Return True for answers with more clauses than an answer may have."""
-    return len(clauses) > MAX_CLAUSES

@@ -23,12 +23,11 @@ from memenvs.verbalization.language.questions import (
     plain_time,
     random_time,
     referents,
-    too_long,
 )
 from memenvs.verbalization.language.slot_sampling import DRAW, VISITED, Draft, Draw, make_question
 from memenvs.verbalization.language.speech import make_answer
 from memenvs.verbalization.language.times import HOUR, day_forms, draw_form, moment_forms
-from memenvs.verbalization.language.tuples import too_old
+from memenvs.verbalization.language.tuples import fit_tuples
 from memenvs.verbalization.language.wordings import KINDS, Kind
 from memenvs.verbalization.symbols import OBJECTS, PLACE_LOCATIONS
 
@@ -51,8 +50,6 @@ class QuestionAnswer:
         reference: Second that its time names; None for kinds without a referent, and for false presuppositions.
         distance: Number of episodes from the newest one that it means to the end of the history, which has 1; None
             where `reference` is None.
-        ambiguous: True if its words mean more than the answer is about.
-        false_presupposition: True if it presupposes what did not happen.
     """
 
     question: Question
@@ -61,8 +58,6 @@ class QuestionAnswer:
     episodes: tuple[int, ...]
     reference: int | None
     distance: int | None
-    ambiguous: bool
-    false_presupposition: bool
 
     @property
     def kind(self) -> Kind:
@@ -100,15 +95,15 @@ class QASampler:
             kind = _choose(weights, rng) if weights else self.config.kinds[0]
         first = kind
         while weights:
-            found = self._try_kind(draw, kind, false and kind in PRESUPPOSING)
-            if found is not None:
-                return found
+            drawn = self._try_kind(draw, kind, false and kind in PRESUPPOSING)
+            if drawn is not None:
+                return drawn
             del weights[kind]
             kind = _choose(weights, rng) if weights else first
         # A history in which nothing of these kinds happened still allows a question.
-        found = self._answer(draw, any_question(draw, first), False)
-        assert found is not None, "these answers have one clause, or few"
-        return found
+        drawn = self._answer(draw, any_question(draw, first))
+        assert drawn is not None, "these answers have one clause, or few"
+        return drawn
 
     def _try_kind(self, draw: Draw, kind: Kind, false: bool) -> QuestionAnswer | None:
         once = self.config.balanced and kind in _ONCE and self.config.kinds != (kind,)
@@ -118,29 +113,27 @@ class QASampler:
                 draft = deny(draw, draft)
             if draft is None:
                 continue
-            found = self._answer(draw, draft, false)
-            if found is not None:
-                return found
+            drawn = self._answer(draw, draft)
+            if drawn is not None:
+                return drawn
         return None
 
-    def _answer(self, draw: Draw, draft: Draft, false: bool) -> QuestionAnswer | None:
+    def _answer(self, draw: Draw, draft: Draft) -> QuestionAnswer | None:
         question, log = draft.question, draw.log
         target = draft.target
-        meant = draft.found if self.config.unique or target is None else [target]
+        meant = draft.meant if self.config.unique or target is None else [target]
         speaker = Speaker(random_time(draw.rng), self.config.hands)
         clauses = answer_clauses(log, question, meant, speaker, draft.moment)
-        if too_long(clauses) or any(clause.time and too_old(clause.time, log.now) for clause in clauses):
+        if not fit_tuples(clauses, log.now):
             return None
         answer = make_answer(question.kind, question.family, clauses, int(draw.rng.integers(4)))
         return QuestionAnswer(
             question=question,
             answer=answer,
             now=log.now,
-            episodes=tuple(dict.fromkeys(each.episode for each in meant)),
+            episodes=tuple(dict.fromkeys(referent.episode for referent in meant)),
             reference=None if target is None else draft.moment or target.time,
             distance=None if target is None else len(log) - target.episode,
-            ambiguous=target is not None and len(draft.found) != 1,
-            false_presupposition=false and target is None,
         )
 
 

@@ -69,23 +69,23 @@ def pool(scores: Iterable[Score]) -> Pooled:
     return Pooled(precision, correct / expected, 2 * correct / (correct + incorrect + expected))
 
 
-def pair_clauses(given: Sequence[Clause], expected: Sequence[Clause]) -> list[int | None]:
+def pair_clauses(clauses: Sequence[Clause], expected: Sequence[Clause]) -> list[int | None]:
     """Pair clauses so that as many facts as possible match.
 
     Args:
-        given: Clauses of an answer.
+        clauses: Clauses of an answer.
         expected: Clauses of the gold answer.
 
     Returns:
-        For each clause of `given` the index of its partner; None without one.
+        For each clause of `clauses` the index of its partner; None without one.
     """
     # For each set of partners that are taken (as bits), the most matches so far and the partners that reach it.
     best: dict[int, tuple[int, list[int | None]]] = {0: (0, [])}
-    for clause in given:
+    for clause in clauses:
         gains = [_count(clause, other) for other in expected]
         extended: dict[int, tuple[int, list[int | None]]] = {}
         for taken, (total, partners) in best.items():
-            options: list[int | None] = [each for each, gain in enumerate(gains) if gain and not taken >> each & 1]
+            options: list[int | None] = [k for k, gain in enumerate(gains) if gain and not taken >> k & 1]
             for partner in (*options, None):
                 key = taken if partner is None else taken | 1 << partner
                 reached = total if partner is None else total + gains[partner]
@@ -95,15 +95,15 @@ def pair_clauses(given: Sequence[Clause], expected: Sequence[Clause]) -> list[in
     return max(best.values(), key=lambda option: option[0])[1]
 
 
-def _count(given: Clause, expected: Clause) -> int:
-    return sum(slot_matches(a, b) for a, b in zip(given, expected, strict=True))
+def _count(clause: Clause, expected: Clause) -> int:
+    return sum(slot_matches(a, b) for a, b in zip(clause, expected, strict=True))
 
 
-def score_clauses(given: Sequence[Clause] | None, expected: Sequence[Clause], log: Log | None) -> Score:
+def score_clauses(clauses: Sequence[Clause] | None, expected: Sequence[Clause], log: Log | None) -> Score:
     """Score the clauses of an answer.
 
     Args:
-        given: Clauses of the answer; None if it is no answer to the question.
+        clauses: Clauses of the answer; None if it is no answer to the question.
         expected: Clauses of the gold answer.
         log: The history, which decides whether more than what is expected is true; None: it never is.
 
@@ -111,12 +111,12 @@ def score_clauses(given: Sequence[Clause] | None, expected: Sequence[Clause], lo
         Category and counts of facts.
     """
     total = len(facts_of(expected))
-    if given is None:
+    if clauses is None:
         return Score(INAPPROPRIATE, 0, 0, total)
     matched: set[str] = set()
     correct = incorrect = 0
     extras_hold = True
-    for clause, partner in zip(given, pair_clauses(given, expected), strict=True):
+    for clause, partner in zip(clauses, pair_clauses(clauses, expected), strict=True):
         gold = expected[partner] if partner is not None else Clause()
         right = [slot for slot, a, b in zip(SLOTS, clause, gold, strict=True) if slot_matches(a, b)]
         wrong = sum(value is not None for value in clause) - len(right)

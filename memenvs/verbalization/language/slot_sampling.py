@@ -52,13 +52,13 @@ class Draft(NamedTuple):
 
     Attributes:
         question: The question.
-        found: Everything that it can mean.
+        meant: Everything that it can mean.
         target: What it was made from; None if it presupposes what did not happen, or means nothing single.
         moment: Second that a question about the robot's position means.
     """
 
     question: Question
-    found: Sequence[Referent]
+    meant: Sequence[Referent]
     target: Referent | None = None
     moment: int | None = None
 
@@ -94,7 +94,7 @@ def make_question(draw: Draw, family: str, **slots: object) -> Question:
     return Question(family, int(draw.rng.integers(first, last)), **slots)  # type: ignore[arg-type]
 
 
-def name_time(draw: Draw, question: Question, found: Sequence[Referent], target: Referent, moment: int) -> Draft | None:
+def name_time(draw: Draw, question: Question, items: Sequence[Referent], target: Referent, moment: int) -> Draft | None:
     """Name the moment of a target, more finely where the phrase would mean other candidates too.
 
     Returns:
@@ -103,13 +103,13 @@ def name_time(draw: Draw, question: Question, found: Sequence[Referent], target:
     forms = moment_forms(moment, draw.log.now)
     time = draw_form(forms, draw.rng)
     query = replace(question, time=time)
-    selected = meant(query, found)
+    selected = meant(query, items)
     if not draw.config.unique:
         return Draft(query, selected, target, moment)
     if len(selected) != 1:
         for finer in _finer(forms, time):
             query = replace(question, time=draw_form([finer], draw.rng))
-            selected = meant(query, found)
+            selected = meant(query, items)
             if len(selected) == 1:
                 break
     return Draft(query, selected, target, moment) if len(selected) == 1 else None
@@ -123,13 +123,13 @@ def _finer(forms: Sequence[TimeForm], time: TimeReference) -> list[TimeForm]:
     return sorted(finer, key=lambda form: PRECISIONS.index(form.precision))
 
 
-def _about(draw: Draw, question: Question, target: Referent, found: Sequence[Referent] | None = None) -> Draft | None:
+def _about(draw: Draw, question: Question, target: Referent, items: Sequence[Referent] | None = None) -> Draft | None:
     """Make a draft about a target, with a time or, in some cases, without."""
-    found = candidates(draw.log, question) if found is None else found
+    items = candidates(draw.log, question) if items is None else items
     is_timeless = FAMILIES[question.family].timeless and draw.coin(draw.config.timeless)
-    if is_timeless and (found[-1] == target or not draw.config.even):
-        return Draft(question, found[-1:], found[-1], found[-1].time) if found[-1] == target else None
-    return name_time(draw, question, found, target, target.time)
+    if is_timeless and (items[-1] == target or not draw.config.even):
+        return Draft(question, items[-1:], items[-1], items[-1].time) if items[-1] == target else None
+    return name_time(draw, question, items, target, target.time)
 
 
 def draw_clock(draw: Draw) -> Draft:
@@ -141,16 +141,16 @@ def draw_clock(draw: Draw) -> Draft:
 def draw_action(draw: Draw) -> Draft | None:
     """Draw a question about what was done in an episode; without episodes, about the last one."""
     question = make_question(draw, ("action.open", "action.task")[int(draw.rng.integers(2))])
-    found = candidates(draw.log, question)
-    if not found:
+    items = candidates(draw.log, question)
+    if not items:
         return Draft(question, ())
     is_timeless = draw.coin(draw.config.timeless)
     if is_timeless and not draw.config.even:
-        return Draft(question, found[-1:], found[-1])
-    target = draw.pick(found)
-    if is_timeless and target == found[-1]:
-        return Draft(question, found[-1:], target)
-    return name_time(draw, question, found, target, target.time)
+        return Draft(question, items[-1:], items[-1])
+    target = draw.pick(items)
+    if is_timeless and target == items[-1]:
+        return Draft(question, items[-1:], target)
+    return name_time(draw, question, items, target, target.time)
 
 
 def draw_problems(draw: Draw) -> Draft | None:
@@ -164,7 +164,7 @@ def draw_problems(draw: Draw) -> Draft | None:
     if form == "interval":
         return _problem_in_period(draw, positive)
     question = make_question(draw, "problems.specific", verb=form)
-    right = [each for each in candidates(draw.log, question) if each.succeeded != positive]
+    right = [item for item in candidates(draw.log, question) if item.succeeded != positive]
     if not right:
         return None
     target = draw.pick(right)
@@ -188,10 +188,10 @@ def _any_action(draw: Draw) -> Draft | None:
     verb = "move" if event.verb == "putdown" else event.verb
     place = event.location if verb == "go" else None
     question = make_question(draw, "problems.specific", verb=verb, object=event.object, location=place)
-    found = candidates(draw.log, question)
+    items = candidates(draw.log, question)
     # The attempt to move an object begins when it is grasped.
-    target = next((each for each in reversed(found) if each.time <= event.start), None)
-    return None if target is None else _about(draw, question, target, found)
+    target = next((item for item in reversed(items) if item.time <= event.start), None)
+    return None if target is None else _about(draw, question, target, items)
 
 
 def _problem_in_period(draw: Draw, positive: bool | None) -> Draft | None:
@@ -236,8 +236,8 @@ def draw_past_time(draw: Draw) -> Draft | None:
         verb = event.verb if grasp or draw.coin(0.5) else "move"
         place = None if grasp else event.location
         question = make_question(draw, "past_time.action", verb=verb, object=event.object, location=place)
-    found = candidates(log, question)
-    target = found[0 if question.order == "first" else -1]
+    items = candidates(log, question)
+    target = items[0 if question.order == "first" else -1]
     return Draft(question, [target], target)
 
 
@@ -252,8 +252,8 @@ def draw_location(draw: Draw) -> Draft | None:
         return _about(draw, question, Referent(event.episode, event.start, event))
     question = make_question(draw, "location.robot")
     least = draw.config.shortest_stay
-    found = candidates(draw.log, question)
-    usable = [each for each in found if _is_stay(each.stay, least)] if least else found
+    items = candidates(draw.log, question)
+    usable = [item for item in items if _is_stay(item.stay, least)] if least else items
     if not usable:
         return None
     target = draw.pick(usable)
@@ -264,7 +264,7 @@ def draw_location(draw: Draw) -> Draft | None:
     # A minute of the clock that begins here lies within the stay, and none of it is just after the arrival.
     first, last = (stay.start + JUST_ARRIVED + 60, stay.end - 60) if least else (stay.start, stay.end - 1)
     moment = int(draw.rng.integers(first, max(first, last) + 1))
-    return name_time(draw, question, found, target, moment - moment % 60 if least else moment)
+    return name_time(draw, question, items, target, moment - moment % 60 if least else moment)
 
 
 def _is_stay(stay: Stay | None, least: int) -> bool:
@@ -284,9 +284,9 @@ def draw_object(draw: Draw) -> Draft | None:
         return None
     number, goal = draw.pick(goals)
     question = make_question(draw, family, location=goal.place if predicate == "objectAt" else None)
-    found = candidates(draw.log, question)
-    target = next(each for each in found if each.episode == number)
-    return name_time(draw, question, found, target, target.time)
+    items = candidates(draw.log, question)
+    target = next(item for item in items if item.episode == number)
+    return name_time(draw, question, items, target, target.time)
 
 
 def draw_duration(draw: Draw) -> Draft | None:
@@ -318,8 +318,8 @@ def draw_summary(draw: Draw) -> Draft | None:
             return None
         forms = day_forms(draw.pick(days), log.now)
     query = replace(question, time=draw_form(forms, draw.rng))
-    found = meant(query, candidates(log, query))
-    return Draft(query, found) if bool(found) != empty or not len(log) else None
+    episodes = meant(query, candidates(log, query))
+    return Draft(query, episodes) if bool(episodes) != empty or not len(log) else None
 
 
 def draw_how_often(draw: Draw) -> Draft | None:

@@ -172,7 +172,7 @@ def _when(clause: Clause) -> str:
 
 def _say_location(clauses: Sequence[Clause]) -> str:
     starts = {"putdown": "put it on", "arrive": "just arrived at", "go": "was on the way to"}  # word: ok
-    places = [f"{starts.get(each.verb or '', 'was at')} {name_location(each.location or '')}" for each in clauses]
+    places = [f"{starts.get(clause.verb or '', 'was at')} {name_location(clause.location or '')}" for clause in clauses]
     return f"I {join(places)}."
 
 

@@ -101,7 +101,7 @@ def concatenations(*parts: tuple[str, ...]) -> tuple[str, ...]:
 def full_hour(hour: int) -> tuple[str, ...]:
     """List the phrases for a full hour, 0 ... 23."""
     digits = (f"{hour:02}", str(hour)) if hour < 10 else (str(hour),)
-    clocks = (*(f"{each} o clock" for each in digits), f"{(hour - 1) % 12 + 1:02} {'AM' if hour < 12 else 'PM'}")
+    clocks = (*(f"{number} o clock" for number in digits), f"{(hour - 1) % 12 + 1:02} {'AM' if hour < 12 else 'PM'}")
     return concatenations(("at ",), ("", "about "), clocks)
 
 
@@ -128,7 +128,7 @@ def moment_forms(moment: int, now: int, *, relative_only: bool = False) -> list[
     """List the phrases for a moment, by precision and family.
 
     Args:
-        moment: Second since 2020-01-01 00:00:00, at most `now`.
+        moment: Second since 2020-01-01 00:00:00; at most the last one of the day of `now`.
         now: Second at which the phrase is used.
         relative_only: Leave out phrases with a month.
 
@@ -155,7 +155,8 @@ def moment_forms(moment: int, now: int, *, relative_only: bool = False) -> list[
     clocks.append(((text,), day_start + first * HOUR, day_start + end * HOUR, "part"))
     prefix, family = _relative_day(days), day_family(days)
     forms += [TimeForm(concatenations(prefix, clock[0]), *clock[1:], family) for clock in clocks]
-    return forms + _span_forms(moment, now) if days == 0 else forms
+    is_past_today = days == 0 and moment <= now
+    return forms + _span_forms(moment, now) if is_past_today else forms
 
 
 def _span_forms(moment: int, now: int) -> list[TimeForm]:
@@ -165,9 +166,9 @@ def _span_forms(moment: int, now: int) -> list[TimeForm]:
         hours = minutes // 60 + 1
         text = "in the last hour" if hours == 1 else f"in the last {spell(hours)} hours"
         return [TimeForm((text,), *_last_hours(hours, now), "span", "hours")]
-    found = [(minutes, 0, "")]
+    roundings = [(minutes, 0, "")]
     rounded = 5 * round(minutes / 5)
-    found += [(rounded, ABOUT_MINUTES, "about ")] if rounded else []
+    roundings += [(rounded, ABOUT_MINUTES, "about ")] if rounded else []
     return [
         TimeForm(
             (f"{about}{spell(n)} minute{'s' * (n != 1)} ago",),
@@ -175,7 +176,7 @@ def _span_forms(moment: int, now: int) -> list[TimeForm]:
             "minute",
             "minutes",
         )
-        for n, around, about in found
+        for n, around, about in roundings
     ]
 
 
@@ -283,72 +284,72 @@ def parse_time(text: str, now: int, *, oldest: int = 0) -> TimeReference:
     span = _SPAN.fullmatch(lower)
     if span:
         return _resolve_span(text, span, now)
-    found = MOMENT.fullmatch(lower)
-    if not lower or not found:
+    match = MOMENT.fullmatch(lower)
+    if not lower or not match:
         raise ValueError(f"{text!r} is no time reference")
-    reference = _resolve(text, found, now, oldest)
+    reference = _resolve(text, match, now, oldest)
     if reference.low > now:
         raise FutureTimeError(f"{text!r} lies in the future")
     return reference
 
 
-def _resolve_span(text: str, found: re.Match[str], now: int) -> TimeReference:
-    if found["minutes"]:
-        n, around = unspell(found["minutes"]), ABOUT_MINUTES * bool(found["about"])
+def _resolve_span(text: str, match: re.Match[str], now: int) -> TimeReference:
+    if match["minutes"]:
+        n, around = unspell(match["minutes"]), ABOUT_MINUTES * bool(match["about"])
         return TimeReference(text, *_minutes_ago(n, around, now), "minute", "minutes")
     today, date = now // DAY, as_datetime(now)
-    if found["this"]:
-        first = today - (date.weekday() if found["which"] == "week" else date.day - 1)
-        return TimeReference(text, max(0, first) * DAY, now + 1, "span", found["which"])  # type: ignore[arg-type]
-    n = unspell(found["n"] or "one")
-    if found["unit"].startswith("hour"):
+    if match["this"]:
+        first = today - (date.weekday() if match["which"] == "week" else date.day - 1)
+        return TimeReference(text, max(0, first) * DAY, now + 1, "span", match["which"])  # type: ignore[arg-type]
+    n = unspell(match["n"] or "one")
+    if match["unit"].startswith("hour"):
         return TimeReference(text, *_last_hours(n, now), "span", "hours")
     return TimeReference(text, max(0, today - n + 1) * DAY, now + 1, "span", "period")
 
 
-def _resolve(text: str, found: re.Match[str], now: int, oldest: int) -> TimeReference:
+def _resolve(text: str, match: re.Match[str], now: int, oldest: int) -> TimeReference:
     family: Family = "today"
     day = now // DAY
-    if found["month"]:
-        family, day = "absolute", _day_of(text, found, now, oldest)
-    elif found["yesterday"] or found["days"]:
-        days = 1 if found["yesterday"] else unspell(found["days"])
+    if match["month"]:
+        family, day = "absolute", _day_of(text, match, now, oldest)
+    elif match["yesterday"] or match["days"]:
+        days = 1 if match["yesterday"] else unspell(match["days"])
         family, day = day_family(days), day - days
     start = day * DAY
-    if found["part"]:
-        first = next(hour for hour, phrase in DAY_TIMES if phrase == found["part"])
+    if match["part"]:
+        first = next(hour for hour, phrase in DAY_TIMES if phrase == match["part"])
         _, first, end = day_time(first)
         return TimeReference(text, start + first * HOUR, start + end * HOUR, "part", family)
-    if found["hour"]:
-        hour, minute = int(found["hour"]), int(found["minute"])
+    if match["hour"]:
+        hour, minute = int(match["hour"]), int(match["minute"])
         if hour > 23 or minute > 59:
             raise ValueError(f"{text!r} is no time of day")
         low = start + hour * HOUR + minute * MINUTE
         return TimeReference(text, low, low + MINUTE, "minute", family)
-    if found["oclock"] or found["half"]:
-        hour = int(found["oclock"] or found["half"])
-        if hour > 24 or (found["half"] and not 1 <= hour <= 12):
+    if match["oclock"] or match["half"]:
+        hour = int(match["oclock"] or match["half"])
+        if hour > 24 or (match["half"] and not 1 <= hour <= 12):
             raise ValueError(f"{text!r} is no time of day")
-        hour = hour % 12 + 12 * (found["m"] == "pm") if found["half"] else hour % 24
+        hour = hour % 12 + 12 * (match["m"] == "pm") if match["half"] else hour % 24
         middle = start + hour * HOUR
         return TimeReference(text, max(start, middle - 1800), middle + 1800, "hour", family)
     return TimeReference(text, start, start + DAY, "day", family)
 
 
-def _day_of(text: str, found: re.Match[str], now: int, oldest: int) -> int:
+def _day_of(text: str, match: re.Match[str], now: int, oldest: int) -> int:
     """Number of the newest day with this month and date that is not after `now`."""
     date = as_datetime(now)
-    month = next(k for k, name in enumerate(MONTHS, 1) if name.lower().startswith(found["month"][:3]))
+    month = next(k for k, name in enumerate(MONTHS, 1) if name.lower().startswith(match["month"][:3]))
     for year in range(date.year, date.year - 9, -1):  # a February 29 is at most eight years ago
         try:
-            day = as_seconds(date.replace(year=year, month=month, day=int(found["date"]))) // DAY
+            day = as_seconds(date.replace(year=year, month=month, day=int(match["date"]))) // DAY
         except ValueError:
             continue
         if day <= now // DAY:
             break
     else:
         raise ValueError(f"{text!r} is no date")
-    later_this_year = (month, int(found["date"])) > (date.month, date.day)
+    later_this_year = (month, int(match["date"])) > (date.month, date.day)
     if later_this_year and day < oldest // DAY - BEFORE_OLDEST:
         raise FutureTimeError(f"{text!r} lies in the future")
     return day

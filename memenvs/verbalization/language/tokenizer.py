@@ -6,7 +6,7 @@ Its vocabulary is a function of the grammar alone, so that `GRAMMAR_VERSION` nam
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from hashlib import sha256
 
@@ -14,7 +14,7 @@ from memenvs.verbalization.dates import as_datetime
 from memenvs.verbalization.language import speech
 from memenvs.verbalization.language.names import MONTHS, TENS, UNITS, WEEKDAYS
 from memenvs.verbalization.language.times import DAY_TIMES
-from memenvs.verbalization.language.wordings import FAMILIES, GRAMMAR_VERSION
+from memenvs.verbalization.language.wordings import FAMILIES
 from memenvs.verbalization.symbols import HANDS, LOCATIONS, OBJECT_ALIASES, OBJECTS
 
 PAD, END, UNKNOWN = 0, 1, 2
@@ -56,20 +56,12 @@ def grammar_texts() -> Iterator[str]:
     yield "i think you are talking about the that"
 
 
-def vocabulary_fingerprint(vocabulary: Sequence[object]) -> str:
-    """Return the first 16 digits of the SHA-256 of a vocabulary, in its order."""
-    return sha256(repr(vocabulary).encode()).hexdigest()[:16]
-
-
 class GrammarTokenizer:
     """Encodes texts of the grammar as numbers.
 
     Attributes:
         tokens: The vocabulary; the number of a token is its index.
-        version: `GRAMMAR_VERSION`.
     """
-
-    version = GRAMMAR_VERSION
 
     @cached_property
     def tokens(self) -> tuple[str, ...]:
@@ -86,12 +78,12 @@ class GrammarTokenizer:
 
     def pieces(self, text: str) -> list[str]:
         """Split a text into tokens, known or not."""
-        text, found = text.lower(), []
+        text, pieces = text.lower(), []
         for match in _PIECE.finditer(text):
             before = text[match.start() - 1] if match.start() else " "
             inner = match[0].isdigit() and (before.isdigit() or before == ":")
-            found.append(INNER * inner + match[0])
-        return found
+            pieces.append(INNER * inner + match[0])
+        return pieces
 
     def encode(self, text: str) -> list[int]:
         """Encode a text; `END` is its last number."""
@@ -113,7 +105,7 @@ class GrammarTokenizer:
     @cached_property
     def fingerprint(self) -> str:
         """First 16 digits of the SHA-256 of the vocabulary."""
-        return vocabulary_fingerprint(self.tokens)
+        return sha256(repr(self.tokens).encode()).hexdigest()[:16]
 
     def unknown_words(self, text: str) -> list[str]:
         """List the words of a text that the vocabulary does not have, in order."""

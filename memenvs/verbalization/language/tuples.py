@@ -62,9 +62,10 @@ _NAMED: dict[str, tuple[str, ...]] = {
 _VALUES = tuple(_NAMED.values())
 
 
-def too_old(time: TimeReference, now: int) -> bool:
-    """Return True for times that tuples cannot say."""
-    return now // DAY - time.low // DAY > LONGEST_AGO
+def fit_tuples(clauses: Sequence[Clause], now: int) -> bool:
+    """Return True for clauses that tuples can say: not too many, and no time too long ago."""
+    times = (clause.time for clause in clauses if clause.time)
+    return len(clauses) <= MAX_CLAUSES and all(now // DAY - time.low // DAY <= LONGEST_AGO for time in times)
 
 
 def clauses_to_tuples(question: Question, clauses: Sequence[Clause], now: int) -> np.ndarray:

@@ -131,14 +131,14 @@ def convert_features(source: str | Path, target: str | Path) -> int:
 def _collect(path: Path, keys: list[str]) -> np.ndarray:
     """Features of the viewpoints `keys`, float16, (V, 36, W)."""
     number = {key: k for k, key in enumerate(keys)}
-    is_there = np.zeros(len(keys), bool)
+    present = np.zeros(len(keys), bool)
     table: np.ndarray | None = None
     for key, views in _read(path, number):
         if table is None:
             table = np.zeros((len(keys), *views.shape), np.float16)
         table[number[key]] = _half(views)
-        is_there[number[key]] = True
-    _check_all_there(path, keys, is_there)
+        present[number[key]] = True
+    _check_all_there(path, keys, present)
     assert table is not None
     return table
 
@@ -179,23 +179,23 @@ def _list_beside(path: Path) -> Path:
     return path.with_name(f"{path.name}.json")
 
 
-def _check_all_there(path: Path, keys: list[str], is_there: np.ndarray) -> None:
-    if not is_there.all():
-        first = keys[int((~is_there).argmax())]
-        hint = "" if is_there.any() else "; the file has no viewpoint of this world, so it belongs to another one"
+def _check_all_there(path: Path, keys: list[str], present: np.ndarray) -> None:
+    if not present.all():
+        first = keys[int((~present).argmax())]
+        hint = "" if present.any() else "; the file has no viewpoint of this world, so it belongs to another one"
         raise ValueError(
-            f"{path}: {int((~is_there).sum())} of {len(keys)} viewpoints are missing, the first is {first}{hint}"
+            f"{path}: {int((~present).sum())} of {len(keys)} viewpoints are missing, the first is {first}{hint}"
         )
 
 
-def _read(path: Path, wanted: Collection[str] | None) -> Iterator[tuple[str, np.ndarray]]:
-    """Read (`SCAN_VIEWPOINT`, features (36, W)) pairs of the wanted viewpoints, or of all.
+def _read(path: Path, selected: Collection[str] | None) -> Iterator[tuple[str, np.ndarray]]:
+    """Read (`SCAN_VIEWPOINT`, features (36, W)) pairs of the selected viewpoints, or of all.
 
     W is checked to be the same for all of them.
     """
     width: int | None = None
     seen: set[str] = set()
-    for key, views in _read_tsv(path, wanted) if path.name.endswith(TSV) else _read_hdf5(path, wanted):
+    for key, views in _read_tsv(path, selected) if path.name.endswith(TSV) else _read_hdf5(path, selected):
         if key in seen:
             raise ValueError(f"{path}: {key} is there twice")
         if width is not None and views.shape[1] != width:
@@ -214,14 +214,14 @@ def _shape_error(path: Path, name: str, shape: tuple[int, ...] | None) -> ValueE
     return ValueError(f"{path}: {name} must have {NUM_VIEWS} views of 1 to {_WIDEST} numbers, got the shape {shape}")
 
 
-def _read_tsv(path: Path, wanted: Collection[str] | None) -> Iterator[tuple[str, np.ndarray]]:
+def _read_tsv(path: Path, selected: Collection[str] | None) -> Iterator[tuple[str, np.ndarray]]:
     view_bytes = 0  # of the viewpoint before
     for line, text in read_lines(path, _LONGEST_LINE):
         row = text.rstrip("\r\n").split("\t")
         if len(row) != len(_COLUMNS):
             raise ValueError(f"{path}: line {line} has {len(row)} columns, not {len(_COLUMNS)} ({', '.join(_COLUMNS)})")
         key = f"{row[0]}_{row[1]}"
-        if wanted is not None and key not in wanted:
+        if selected is not None and key not in selected:
             continue
         try:
             data = base64.b64decode(row[5], validate=True)
@@ -236,14 +236,14 @@ def _read_tsv(path: Path, wanted: Collection[str] | None) -> Iterator[tuple[str,
         yield key, np.frombuffer(data, "<f4").reshape(NUM_VIEWS, -1)
 
 
-def _read_hdf5(path: Path, wanted: Collection[str] | None) -> Iterator[tuple[str, np.ndarray]]:
+def _read_hdf5(path: Path, selected: Collection[str] | None) -> Iterator[tuple[str, np.ndarray]]:
     try:
         import h5py
     except ImportError as error:
         raise ImportError('features in HDF5 need h5py: pip install "memenvs[hdf5]"') from error
     try:
         file = h5py.File(path, "r")
-        keys = list(file) if wanted is None else [key for key in wanted if key in file]
+        keys = list(file) if selected is None else [key for key in selected if key in file]
     except Exception as error:  # h5py raises many kinds where a file is damaged, also below
         raise ValueError(f"{path}: is no whole HDF5 file ({error})") from error
     with file:

@@ -35,10 +35,10 @@ def find_file(folder: Path, *names: str, help_text: str = MP3D_HELP) -> Path:
     Raises:
         FileNotFoundError: None exists; the message lists the files and their folder.
     """
-    found = _find(folder, *names)
-    if found is None:
+    path = _find(folder, *names)
+    if path is None:
         raise FileNotFoundError(f"no file {' or '.join(names)} in {str(folder)!r}. {help_text}")
-    return found
+    return path
 
 
 def _find(folder: Path, *names: str) -> Path | None:
@@ -52,10 +52,10 @@ def _find_split(folder: Path, split: str, splits: Sequence[str], *forms: str) ->
     Raises:
         FileNotFoundError: It is not there; the message names the splits that are.
     """
-    found = {each: _find(folder, *(form.format(each) for form in forms)) for each in splits}
-    path = found[split]
+    paths = {name: _find(folder, *(form.format(name) for form in forms)) for name in splits}
+    path = paths[split]
     if path is None:
-        there = ", ".join(each for each, at in found.items() if at is not None) or "none"
+        there = ", ".join(name for name, at in paths.items() if at is not None) or "none"
         names = " or ".join(form.format(split) for form in forms)
         raise FileNotFoundError(f"no file {names} in {str(folder)!r}; splits that are there: {there}. {MP3D_HELP}")
     return path
@@ -82,7 +82,7 @@ def read_regions(folder: Path) -> dict[str, dict[str, tuple[str, ...]]]:
             stacklevel=2,
         )
         return {}
-    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    content: dict[str, dict[str, tuple[str, ...]]] = {}
     for scan in _keys(scans):
         regions = scans[scan]["region_panos"]
         objects = scans[scan]["object_regions"]
@@ -90,10 +90,12 @@ def read_regions(folder: Path) -> dict[str, dict[str, tuple[str, ...]]]:
         for name in _keys(objects):
             for region in objects[name].items():
                 inside.setdefault(str(region.value), []).append(name)
-        found[scan] = {
-            each.text(): tuple(inside[region]) for region in _keys(regions) for each in regions[region].items()
+        content[scan] = {
+            viewpoint.text(): tuple(inside[region])
+            for region in _keys(regions)
+            for viewpoint in regions[region].items()
         }
-    return found
+    return content
 
 
 def _keys(field: Field) -> list[str]:
@@ -146,7 +148,8 @@ class Mp3dGraphWorld(GraphWorld):
         """Regions, objects and geometry; without `regions.json` geometry alone."""
         scan = self.scans[house]
         names = read_regions(self.folder).get(scan.graph.name, {})
-        return ViewpointContent(tuple(names.get(each, ()) for each in scan.graph.viewpoints), scan.visible, scan.height)
+        contents = tuple(names.get(viewpoint, ()) for viewpoint in scan.graph.viewpoints)
+        return ViewpointContent(contents, scan.visible, scan.height)
 
     @cached_property
     def words(self) -> tuple[str, ...]:
@@ -171,7 +174,7 @@ def load_r2r(folder: Path, split: str) -> Mp3dGraphWorld:
     records = _r2r_records(folder, "train" if split == "val_train_seen" else split)
     if split == "val_train_seen":
         listed = read_json(find_file(folder, "splits.json"))["r2r_val_train_seen_path_ids"]
-        kept = {each.number() for each in listed.items()}
+        kept = {path_id.number() for path_id in listed.items()}
         records = [record for record in records if record["path_id"].number() in kept]
         if not records:
             raise listed.error("a list with paths of the training split")
@@ -254,12 +257,12 @@ class _Houses:
     """Scans of the records, numbered in the order of their names."""
 
     def __init__(self, folder: Path, records: Sequence[Field]) -> None:
-        known = read_scans(folder)
+        scans = read_scans(folder)
         for record in records:
-            if record["scan"].text() not in known:
-                raise record["scan"].error(f"one of the {len(known)} scans that have a graph in {str(folder)!r}")
+            if record["scan"].text() not in scans:
+                raise record["scan"].error(f"one of the {len(scans)} scans that have a graph in {str(folder)!r}")
         names = sorted({record["scan"].text() for record in records})
-        self.scans = [known[name] for name in names]
+        self.scans = [scans[name] for name in names]
         self._number = {name: k for k, name in enumerate(names)}
 
     def of(self, record: Field) -> tuple[int, Graph]:
@@ -287,21 +290,21 @@ def _dialogue(record: Field, house: int, graph: Graph) -> Dialogue:
         target=record["target"].text(),
         turns=tuple(turns),
         heading=record["start_pano"]["heading"].number(),
-        region=tuple(_node(each, graph) for each in record["end_panos"].items(1)),
+        region=tuple(_node(viewpoint, graph) for viewpoint in record["end_panos"].items(1)),
         **paths,
     )
 
 
 def _node(field: Field, graph: Graph) -> int:
-    found = graph.node.get(field.text())
-    if found is None:
+    node = graph.node.get(field.text())
+    if node is None:
         raise field.error(f"a viewpoint of scan {graph.name} that is included in its graph")
-    return found
+    return node
 
 
 def _path(field: Field, graph: Graph) -> tuple[int, ...]:
     """A path whose nodes are neighbours or repeated; the repetitions are left out."""
-    nodes = [_node(each, graph) for each in field.items(1)]
+    nodes = [_node(viewpoint, graph) for viewpoint in field.items(1)]
     path = nodes[:1]
     for k, node in enumerate(nodes[1:], start=1):
         if not np.isfinite(graph.adjacency[path[-1], node]):

@@ -70,12 +70,12 @@ def _unpack(path: Path, arrays: dict[str, np.ndarray]) -> dict[str, Scan]:
 
     def pairs(what: str, first: int, last: int) -> np.ndarray:
         """Expand a relation between the viewpoints of a scan from CSR to bool, (V, V)."""
-        starts, found = arrays[f"{what}_ptr"][first : last + 1], np.zeros((last - first, last - first), bool)
+        starts, related = arrays[f"{what}_ptr"][first : last + 1], np.zeros((last - first, last - first), bool)
         others = arrays[f"{what}_idx"][starts[0] : starts[-1]]
         if others.size and (others.min() < 0 or others.max() >= last - first):
             raise ValueError(f"{what}_idx must be in 0 ... {last - first - 1}, got {others.min()} ... {others.max()}")
-        found[np.repeat(np.arange(last - first), np.diff(starts)), others] = True
-        return found
+        related[np.repeat(np.arange(last - first), np.diff(starts)), others] = True
+        return related
 
     scans = {}
     for k, name in enumerate(arrays["scan_ids"].tolist()):
@@ -101,16 +101,16 @@ def _check_packed(path: Path, arrays: dict[str, np.ndarray]) -> None:
     for name, (kinds, shape) in _PACKED.items():
         if name not in arrays:
             raise ValueError(f"{path}: holds no array {name!r}")
-        found = arrays[name]
-        if found.dtype.kind not in kinds or found.ndim != len(shape):
+        array = arrays[name]
+        if array.dtype.kind not in kinds or array.ndim != len(shape):
             raise ValueError(
-                f"{path}: {name} must be of kind {kinds} and shape {shape}, got {found.dtype} {found.shape}"
+                f"{path}: {name} must be of kind {kinds} and shape {shape}, got {array.dtype} {array.shape}"
             )
     sizes = {"S": len(arrays["scan_ids"]), "V": len(arrays["viewpoint_ids"])}
     sizes |= {"P": len(arrays["unobstructed_idx"]), "Q": len(arrays["visible_idx"])}
-    sizes |= {f"{each} + 1": count + 1 for each, count in sizes.items()}
+    sizes |= {f"{axis} + 1": count + 1 for axis, count in sizes.items()}
     for name, (_, shape) in _PACKED.items():
-        expected = tuple(each if isinstance(each, int) else sizes[each] for each in shape)
+        expected = tuple(size if isinstance(size, int) else sizes[size] for size in shape)
         if arrays[name].shape != expected:
             raise ValueError(f"{path}: {name} must have the shape {expected}, got {arrays[name].shape}")
     if len(set(arrays["scan_ids"].tolist())) < sizes["S"]:
@@ -127,12 +127,12 @@ def _read_scan(path: Path) -> Scan:
     rows = read_json(path).items()
 
     def flags(row: Field, key: str) -> list[bool]:
-        found = [bool(each.value) for each in row[key].items()]
-        if len(found) != len(rows):
+        values = [bool(flag.value) for flag in row[key].items()]
+        if len(values) != len(rows):
             raise row[key].error(f"a list of {len(rows)}, one for each viewpoint")
-        return found
+        return values
 
-    pose = [[each.number() for each in row["pose"].items(16)[:16]] for row in rows]
+    pose = [[number.number() for number in row["pose"].items(16)[:16]] for row in rows]
     content = (
         path.name.removesuffix("_connectivity.json"),
         [row["image_id"].text() for row in rows],

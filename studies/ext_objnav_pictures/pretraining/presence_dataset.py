@@ -13,13 +13,13 @@ from memenvs.houses.simulator import COUNTING_CAMERA, PixelCounter, head_camera_
 from memenvs.houses.worlds import HouseWorld
 from memenvs.objectnav.env import ExtObjNavConfig
 from memenvs.objectnav.layout import Layout, make_layout
-from memenvs.objectnav.robot import ladder_pitch
+from memenvs.objectnav.robot import pitch_of
 
 #: A category is present if one of its objects covers more pixels than this in the 256 x 256 image.
 PRESENCE_PIXELS = 10
 #: Largest angle between the robot's heading and its object, rad.
 MAX_YAW_OFFSET = np.pi / 6
-#: Tilts of the camera, degrees: angles from the vertical to the point it is aimed at (see `ladder_pitch`), after one
+#: Tilts of the camera, degrees: angles from the vertical to the point it is aimed at (see `pitch_of`), after one
 #: LOOK_UP, at the start of an episode, and after one to three LOOK_DOWNs.
 TILTS_DEG = np.array([20.0, 36.87, 66.87, 96.87, 100.0])
 
@@ -91,7 +91,6 @@ def render_dataset(
             number,
             count_range=config.num_objects,
             categories=tuple(range(n_classes)),
-            tilt_mode=config.tilt_mode,
             counter=counter,
         )
         renderer.set_scene(0, layout.scene)
@@ -115,7 +114,7 @@ def render_dataset(
 def _camera_poses(layout: Layout, count: int, rng: np.random.Generator) -> np.ndarray:
     """Draw poses of the head camera in front of random objects; float64, (count, 5): x, y, z, heading, pitch."""
     poses, wanted = poses_before_objects(layout, count, MAX_YAW_OFFSET, rng)
-    poses[:, 4] = nearest_pitches(ladder_pitch(TILTS_DEG), wanted)
+    poses[:, 4] = nearest_pitches(pitch_of(TILTS_DEG), wanted)
     return poses
 
 

@@ -15,7 +15,7 @@ from memenvs.houses.simulator import PixelCounter, head_camera_poses
 from memenvs.houses.worlds import HouseWorld
 from memenvs.objectnav.env import ExtObjNavConfig
 from memenvs.objectnav.layout import Layout, make_layout
-from memenvs.objectnav.robot import ladder_pitch
+from memenvs.objectnav.robot import pitch_of
 from memenvs.objectnav.symbolic import SYMBOLIC_SIZE, encode_symbolic
 
 from .presence_dataset import nearest_pitches, poses_before_objects
@@ -24,7 +24,7 @@ from .presence_dataset import nearest_pitches, poses_before_objects
 OBJECT_SHARE = 0.6
 #: Largest angle between the robot's heading and its object, rad.
 MAX_YAW_OFFSET = np.pi / 5
-#: Tilts that a robot reaches, degrees (see `ladder_pitch`); that of an episode's start twice, as it is the commonest.
+#: Tilts that a robot reaches, degrees (see `pitch_of`); that of an episode's start twice, as it is the commonest.
 TILTS_DEG = np.array([20.0, 36.87, 36.87, 40.0, 50.0, 60.0, 66.87, 70.0, 80.0, 90.0, 96.87, 100.0])
 
 
@@ -87,7 +87,6 @@ def draw_symbolic_dataset(
             number,
             count_range=config.num_objects,
             categories=tuple(range(num_categories)),
-            tilt_mode=config.tilt_mode,
             counter=counter,
         )
         for i in range(per_layout):
@@ -111,7 +110,7 @@ def _camera_poses(layout: Layout, count: int, rng: np.random.Generator) -> np.nd
     """Draw poses of the head camera, float64, (count, 5): x, y, z, heading, pitch."""
     before = round(count * OBJECT_SHARE)
     poses, wanted = poses_before_objects(layout, before, MAX_YAW_OFFSET, rng)
-    pitches = ladder_pitch(TILTS_DEG)
+    pitches = pitch_of(TILTS_DEG)
     centring = nearest_pitches(pitches, wanted)
     poses[:, 4] = np.where(rng.random(before) < 0.5, centring, pitches[rng.integers(len(pitches), size=before)])
     starts = np.array([draw_start_pose(layout.navmap, rng) for _ in range(count - before)]).reshape(-1, 3)

@@ -78,7 +78,7 @@ def test_ppo_learns_with_full_boards(bootstrap: bool) -> None:
             seed=0,
             device="cpu",
         ).learn(4 * 24)
-        assert all(bool(torch.isfinite(each).all()) for each in model.policy.parameters())
+        assert all(bool(torch.isfinite(parameter).all()) for parameter in model.policy.parameters())
 
 
 def test_acting_where_no_action_is_left_is_refused() -> None:

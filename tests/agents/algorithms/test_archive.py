@@ -62,7 +62,7 @@ def test_copies() -> None:
     whole = torch.arange(6.0, requires_grad=True)
     copies = archive.cpu_copies({"whole": whole, "part": whole[2:], "turned": whole.view(2, 3).T})
     assert copies["turned"].is_contiguous() and copies["turned"].tolist() == [[0, 3], [1, 4], [2, 5]]
-    assert not any(each.requires_grad for each in copies.values())
+    assert not any(value.requires_grad for value in copies.values())
     copies["whole"].zero_()
     assert copies["part"].tolist() == [2, 3, 4, 5] and whole.sum() == 15
 

@@ -49,7 +49,7 @@ def test_each_process_has_members_of_its_own() -> None:
     assert list(members(file)) == [*MEMBERS, LEARNER, *own]
     found = Checkpoint.read(file)
     assert [state["num_timesteps"] for state in found.states] == [0, 1, 2]
-    assert [each["sampling"][0] for each in found.generators] == [0, 1, 2]
+    assert [generator["sampling"][0] for generator in found.generators] == [0, 1, 2]
     assert found.learner["target.weight"].tolist() == [1, 1] and one.learner == {}
     for tensors, others in ((found.policy, one.policy), (found.optimizer, one.optimizer)):
         assert tensors.keys() == others.keys() and all(torch.equal(tensors[name], others[name]) for name in tensors)

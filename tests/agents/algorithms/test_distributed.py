@@ -127,7 +127,7 @@ def test_nan_in_one_process_stops_all_and_leaves_the_last_good_checkpoint(folder
     assert found[0]["broken"] == f"RuntimeError: stopped with process 1 (of 0 ... 1): {message}"
     good = PartialUpdatePPO.load(folder / "broken.0.zip", device="cpu")
     assert good.num_timesteps == 256
-    assert all(bool(torch.isfinite(each).all()) for each in good.policy.parameters())
+    assert all(bool(torch.isfinite(parameter).all()) for parameter in good.policy.parameters())
 
 
 def test_a_run_goes_on_with_the_same_bits(folder, found):

@@ -65,10 +65,10 @@ def test_learning_sees_the_strategies_that_acted() -> None:
     by_place = ("fifo", "lifo", "lvfo", "mvfo")
     for memory, more, strategies, updates, prefix in (
         ("sat-fifo", {}, (*by_place, "quota"), 1, "full"),
-        ("sat-pm-ph", {"chunk": 2, "top_k": 2, "reset_on": "episode"}, by_place, 3, "full"),
+        ("sat-pm-ph", {"chunk": 2, "top_k": 2}, by_place, 3, "full"),
         ("t-fifo", {}, ("fifo", "lifo"), 3, "detach"),
     ):
-        env = corridor(N, delay=5, early=True, trial_episodes=None if "reset_on" in more else 2)
+        env = corridor(N, delay=5, early=True, trial_episodes=2)
         settings = {"n_steps": 24, "n_updates": updates, "prefix_grad": prefix, "learning_rate": 1e-9}
         allocator = {"strategies": strategies, "epsilon_end": 1.0}
         model = learner(memory, env=env, memory_kwargs=more, allocator=allocator, **settings)
@@ -80,7 +80,7 @@ def test_learning_sees_the_strategies_that_acted() -> None:
             if segment + 1 < updates:
                 act_next(model)
         buffer = model.rollout_buffer
-        starts = buffer.episode_start if "reset_on" in more else buffer.trial_start
+        starts = buffer.trial_start
         chosen = buffer.extra_inputs[STRATEGY]
         assert {STRATEGY_NAMES[i] for i in chosen.unique().tolist()} == set(strategies)
         assert (chosen[:, 1:] == chosen[:, :-1])[~starts[:, 1:]].all()  # the same from one start to the next

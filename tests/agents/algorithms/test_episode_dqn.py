@@ -80,7 +80,7 @@ def test_an_episode_whose_info_names_no_time_limit_has_terminated(monkeypatch: p
 
     def unnamed() -> Any:
         *rest, infos = step()
-        return *rest, [{key: value for key, value in each.items() if key != "TimeLimit.truncated"} for each in infos]
+        return *rest, [{key: value for key, value in info.items() if key != "TimeLimit.truncated"} for info in infos]
 
     monkeypatch.setattr(env, "step_wait", unnamed)
     model.learn(32, reset_num_timesteps=False)
@@ -112,9 +112,9 @@ def test_the_previous_action_is_the_one_that_was_taken(monkeypatch: pytest.Monke
     monkeypatch.setattr(model.policy, "act", watched_act)
     assert model._collect_episodes(env, callback)
     actions = torch.stack(taken, 1)
-    assert not torch.equal(torch.stack([each.actions for each in outputs], 1), actions)
+    assert not torch.equal(torch.stack([output.actions for output in outputs], 1), actions)
     expected = torch.cat([torch.zeros(4, 1, dtype=torch.int64), 1 + actions[:, :-1]], 1)
-    assert torch.equal(torch.stack([each.previous_action for each in outputs], 1), expected)
+    assert torch.equal(torch.stack([output.previous_action for output in outputs], 1), expected)
     assert torch.equal(model.replay.read(torch.arange(4), torch.arange(8).expand(4, -1)).previous_action, expected)
 
 

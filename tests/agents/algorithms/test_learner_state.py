@@ -62,7 +62,7 @@ def test_weights_follow_from_the_seed() -> None:
     torch.manual_seed(4)
     settings = {"memory": "lstm", "memory_kwargs": MEMORIES["lstm"]}
     expected = MemoryPolicy(model.observation_space, model.action_space, lambda _: 1e-2, **settings)  # type: ignore[arg-type]
-    assert torch.equal(weights(model), torch.cat([each.detach().flatten() for each in expected.parameters()]))
+    assert torch.equal(weights(model), torch.cat([parameter.detach().flatten() for parameter in expected.parameters()]))
     drawn = [learner("lstm", seed=None) for _ in range(2)]  # type: ignore[arg-type]
     assert not torch.equal(*map(weights, drawn))
 

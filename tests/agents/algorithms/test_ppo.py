@@ -330,7 +330,7 @@ def test_logs_by_hand() -> None:
         model.rollout_buffer.log_probs[:, :SEGMENT] += 0.2 * noise  # some ratios are beyond the clip
         stored = positions(model, 0, SEGMENT)
         advantages, returns = model._advantages(0, SEGMENT)
-        log_probs, values, entropy = (each.detach() for each in outputs(model, ROWS, 0, SEGMENT))
+        log_probs, values, entropy = (output.detach() for output in outputs(model, ROWS, 0, SEGMENT))
         model.train()
         logged = dict(model.logger.name_to_value)
         log_ratio = (outputs(model, ROWS, 0, SEGMENT)[0] - stored["log_probs"]).detach()[:kl_rows]

@@ -45,7 +45,7 @@ def test_one_process_communicates_nothing(monkeypatch: pytest.MonkeyPatch) -> No
 def test_moments_are_those_of_all_values() -> None:
     generator = torch.Generator().manual_seed(0)
     values = [scale * torch.randn(4, 3, generator=generator) + scale for scale in (1.0, 10.0, 0.1)]
-    own = [[float(each.mean()), float(each.var(correction=0))] for each in values]
+    own = [[float(value.mean()), float(value.var(correction=0))] for value in values]
     whole = torch.cat(values)
     for rank in range(3):
         others = own[:rank] + own[rank + 1 :]

@@ -178,10 +178,10 @@ def test_a_frozen_network_follows_only_where_it_is_trained() -> None:
     model = q_learner(copies(Ring), policy, target_rate=0.25)
     for one, other in zip(model.policy.parameters(), model.target.parameters(), strict=True):
         assert torch.equal(one, other) and not other.requires_grad
-    before = [each.clone() for each in model.target.parameters()]
+    before = [parameter.clone() for parameter in model.target.parameters()]
     with torch.no_grad():
-        for each in model.policy.parameters():
-            each.add_(1.0)
+        for parameter in model.policy.parameters():
+            parameter.add_(1.0)
     model._polyak_update(0.25)
     for (name, own), old in zip(model.target.named_parameters(), before, strict=True):
         torch.testing.assert_close(own, old if name.startswith("previous_action") else old + 0.25, msg=name)

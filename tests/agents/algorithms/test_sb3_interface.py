@@ -358,7 +358,7 @@ def test_callbacks_find_the_latest_update_in_the_logger() -> None:
         seen = Logged()
         written = Written.of(model, steps, seen)
         updates = [{k: v for k, v in row.items() if k.startswith("train/")} for row in written.rows]
-        assert sum(bool(each) for each in updates) >= 3
+        assert sum(bool(update) for update in updates) >= 3
         for before, at_end in zip(updates, seen.at_end[1:], strict=False):
             assert {k: v for k, v in at_end.items() if k.startswith("train/")} == before
         if isinstance(model, PartialUpdatePPO):  # a row has the statistics of its own update only

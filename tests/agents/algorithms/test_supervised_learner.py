@@ -104,11 +104,11 @@ class Second(Processes):
         return [value, value]
 
     def average(self, tensors: Any) -> None:
-        self.averaged.append([float(each) for each in tensors])
+        self.averaged.append([float(tensor) for tensor in tensors])
 
     def broadcast(self, tensors: Any) -> None:
-        for each in tensors:
-            each.data.fill_(0.25)
+        for tensor in tensors:
+            tensor.data.fill_(0.25)
 
 
 def test_a_process_learns_from_its_part_of_the_batch() -> None:

@@ -90,7 +90,7 @@ mistakes = (
     ["train", "demo", "--env", "memenvs/Darkrom-v0"], ["train", "demo", "--out", sys.argv[1]],
     ["train", "nope"], ["train", "demo", "--ppo.n_epoch", "2"],
     ["train", "demo", "--resume", "--out", sys.argv[1] + "/no/run"],
-    ["evaluate", "/no/run"], ["probe", "/no/run"], ["ask", "/no/run"], ["answer", "/no/run", "/no/file"],
+    ["evaluate", "/no/run"], ["ask", "/no/run"], ["answer", "/no/run", "/no/file"],
     ["record", "/no/run"], ["paths", "/no/run"], ["report", "/no/run"], ["presets", "nope"], ["push", "/no/run", "x"],
     ["dataset", "/no/run", "--out", "some-v0"],
 )
@@ -104,7 +104,7 @@ with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.St
 print(status, [name for name in ("torch", "numba", "stable_baselines3", "matplotlib") if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == f"{[2] * 15 + [0, 0] + [2, 2, 0]} []"
+    assert done.stdout.strip() == f"{[2] * 14 + [0, 0] + [2, 2, 0]} []"
 
 
 def test_commands_name_the_extra_where_pytorch_is_missing(tmp_path: Path) -> None:
@@ -128,14 +128,12 @@ def test_outputs_are_checked_before_anything_else(tmp_path: Path, capsys: pytest
     run = str(tmp_path / "no-run")
     for command, kind in (
         (["train", "nope", "--out"], "folder"),
-        (["probe", run, "--out"], "folder"),
         (["paths", run, "--out"], "folder"),
         (["report", run, "--out"], "folder"),
         (["pull", "nope", "--out"], "folder"),
         (["trajectories", run, "--out"], "file"),
         (["record", run, "--out"], "file"),
         (["study", run, "--draw"], "folder"),
-        (["ask", run, "--page"], "file"),
     ):
         for name, problem in (
             ("file/in/it", "file' is no folder"),
@@ -159,7 +157,6 @@ def test_wrong_arguments_are_named_in_one_line(capsys: pytest.CaptureFixture[str
         "evaluate run --trials 0": "evaluate: error: argument --trials: must be an integer of at least 1, got '0'",
         "evaluate run --demonstrations -1": "argument --demonstrations: must be an integer of at least 0, got '-1'",
         "paths run --seed x": "argument --seed: must be an integer of at least 0, got 'x'",
-        "probe run --count 1.5": "argument --count: must be an integer of at least 1, got '1.5'",
         "report": "the following arguments are required: RUN; see memenvs report --help",
         "tarin demo": "argument COMMAND: unknown 'tarin'; did you mean 'train'? Choose from ['list', ",
         "report run --ot x": "did you mean '--out'?",

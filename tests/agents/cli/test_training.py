@@ -176,7 +176,6 @@ def test_mistakes_are_one_line_and_leave_nothing(
         "train nope": "unknown preset 'nope'",
         "report nowhere": "no run in nowhere",
         "evaluate nowhere": "no run in nowhere",
-        "probe nowhere": "no run in nowhere",
         "presets nope": "unknown preset 'nope'",
     }
     for command, message in {**{f"train ci-smoke {options}": train[options] for options in train}, **others}.items():
@@ -256,7 +255,6 @@ def test_a_task_without_oracle_pictures_and_map(
         assert main(command) == 0
         assert set(json.loads(capsys.readouterr().out)["evaluation"]) == {"agent", "random"}
         for words, message in (
-            (["probe", "run"], "Bare cannot be drawn from above: it lacks 'pose' in info and draw_map and map_pixels"),
             (["paths", "run"], "Bare cannot be drawn from above: it lacks 'pose' in info and draw_map"),
             (["record", "run"], "Bare does not define render, its picture"),
             (["evaluate", "run", "--demonstrations", "1"], "Bare does not define oracle_actions"),

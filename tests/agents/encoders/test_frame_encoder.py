@@ -17,7 +17,7 @@ def encoder(seed: int = 0, **settings) -> FrameEncoder:
 
 
 def test_published_size():
-    assert sum(each.numel() for each in encoder().parameters()) == 45_536
+    assert sum(parameter.numel() for parameter in encoder().parameters()) == 45_536
 
 
 def test_table_is_what_the_convolutions_give():
@@ -29,7 +29,7 @@ def test_table_is_what_the_convolutions_give():
         model = encoder().double()
         vectors = model.table(torch.arange(len(images))) if fast else model(images)
         (vectors * towards).sum().backward()
-        found.append([vectors.detach(), *(each.grad for each in model.parameters())])
+        found.append([vectors.detach(), *(parameter.grad for parameter in model.parameters())])
     for plain, ours in zip(*found, strict=True):
         torch.testing.assert_close(ours, plain, rtol=1e-9, atol=1e-9 * float(plain.abs().max()))
 

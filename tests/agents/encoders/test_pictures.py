@@ -26,7 +26,7 @@ def pictures(count: int, side: int) -> Tensor:
 
 def test_sizes_are_the_published_ones() -> None:
     def parameters(module: nn.Module) -> int:
-        return sum(each.numel() for each in module.parameters())
+        return sum(parameter.numel() for parameter in module.parameters())
 
     modules: list[nn.Module] = [PatchEncoder(), PatchDecoder(), ViewEncoder(), ViewDecoder()]
     assert list(map(parameters, modules)) == [42_016, 41_987, 105_744, 167_202]
@@ -63,8 +63,8 @@ def test_calibration_with_pictures_of_one_colour_leaves_weights_that_can_learn()
         assert isinstance(encoder, PictureEncoder)
         encoder.calibrate(torch.full((24, side, side, 3), 140, dtype=torch.uint8))
         encoder.table(pictures(24, side)).square().mean().backward()
-        for each in encoder.parameters():
-            assert each.abs().max() < 2 and each.grad is not None and each.grad.norm() < 100
+        for parameter in encoder.parameters():
+            assert parameter.abs().max() < 2 and parameter.grad is not None and parameter.grad.norm() < 100
 
 
 @pytest.mark.slow

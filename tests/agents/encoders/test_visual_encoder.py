@@ -136,7 +136,7 @@ def test_spaces(network):
     for wrong in (images, spaces.Dict({"gps": gps}), spaces.Dict({"rgb": gps})):
         with pytest.raises(ValueError, match="an encoder needs observations with 'rgb'"):
             encoder.encoded_space(wrong)
-    with pytest.raises(ValueError, match=r"unknown encoder 'resnet'; choose from \['cnn', 'symbolic', 'vc1'\]"):
+    with pytest.raises(ValueError, match=r"unknown encoder 'resnet'; choose from \['cnn', 'symbolic'\]"):
         make_encoder("resnet")
 
 

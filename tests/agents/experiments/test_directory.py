@@ -86,7 +86,7 @@ def test_folders_that_cannot_be_written_are_refused(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("os.access", lambda path, mode: Path(path) != tmp_path)
     with pytest.raises(ValueError, match=rf"^cannot write '.*run': the folder '{tmp_path}' is not writable$"):
         RunDirectory(tmp_path / "run", SMALL)
-    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
 
 
 def test_only_a_run_of_equal_settings_is_opened(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_a_full_disk_stops_before_training_or_keeps_the_last_checkpoint(
             patch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=20_000))
             with pytest.raises(OSError, match=rf"{room} \(No space left on device\); {hint}"):
                 train_run(run, quiet=True)
-        assert sorted(each.name for each in run.path.iterdir() if each.name != LOCK) == files
+        assert sorted(file.name for file in run.path.iterdir() if file.name != LOCK) == files
         train_run(run, quiet=True)
         before = (run.path / CHECKPOINT).read_bytes()
         assert 20_000 < len(before) < 100_000  # the limit and the room above
@@ -77,7 +77,7 @@ def test_a_full_disk_stops_before_training_or_keeps_the_last_checkpoint(
         ):
             train_run(run, quiet=True)
         assert (run.path / CHECKPOINT).read_bytes() == before
-        assert not [each for each in run.path.iterdir() if each.name.startswith(".checkpoint")]
+        assert not [file for file in run.path.iterdir() if file.name.startswith(".checkpoint")]
         assert train_run(run, quiet=True).num_timesteps == 2048
 
 
@@ -123,7 +123,7 @@ def test_a_run_that_breaks_resumes_from_its_last_good_checkpoint(
                 train_run(run, quiet=True)
             good = PartialUpdatePPO.load(run.path / CHECKPOINT, device="cpu")
             assert good.num_timesteps == 32
-            assert all(bool(torch.isfinite(each).all()) for each in good.policy.parameters())
+            assert all(bool(torch.isfinite(parameter).all()) for parameter in good.policy.parameters())
             monkeypatch.setattr(Fragile, "breaks_at", None)
             assert train_run(run, quiet=True).num_timesteps == 80
             assert max(step for points in run.metrics().values() for step, _ in points) == 80

@@ -92,13 +92,10 @@ def test_trials_do_not_depend_on_the_policy(monkeypatch):
 def test_curve_by_hand():
     values = np.array([[1.0, 2.0, 3.0], [3.0, 4.0, np.nan], [5.0, 0.0, np.nan], [7.0, 2.0, np.nan]])
     results = TrialResults({"score": values}, np.array([0, 0, 1, 1]), {})
-    complete = results.curve("score")
-    assert complete.mean.tolist() == [4.0, 2.0]
-    assert complete.stderr == pytest.approx([np.sqrt(20 / 3) / 2, np.sqrt(8 / 3) / 2])
-    assert complete.stderr_clustered == pytest.approx([2.0, 1.0])  # means of the layouts: 2, 6 and 3, 1
-    everything = results.curve("score", complete=False)
-    assert everything.mean.tolist() == [4.0, 2.0, 3.0]
-    assert everything.count.tolist() == [4, 4, 1]
+    curve = results.curve("score")
+    assert curve.mean.tolist() == [4.0, 2.0]
+    assert curve.stderr == pytest.approx([np.sqrt(20 / 3) / 2, np.sqrt(8 / 3) / 2])
+    assert curve.stderr_clustered == pytest.approx([2.0, 1.0])  # means of the layouts: 2, 6 and 3, 1
     with pytest.raises(ValueError, match="unknown metric 'nope'; choose from"):
         results.curve("nope")
 

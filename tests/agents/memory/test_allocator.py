@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from memenvs.agents.algorithms.allocator_config import AllocatorConfig
-from memenvs.agents.encoders import make_text_encoder
+from memenvs.agents.encoders import HashedEncoder
 from memenvs.agents.memory.allocator import AdaptiveAllocator
 from memenvs.agents.papers.sat.config import AllocationConfig
 from memenvs.room_ballet.descriptions import load_descriptions
@@ -60,7 +60,7 @@ def test_rewards_of_strategies_are_learned() -> None:
 
 @pytest.mark.slow
 def test_generalisation_to_held_out_descriptions() -> None:
-    encoder, descriptions = make_text_encoder(), load_descriptions()
+    encoder, descriptions = HashedEncoder(), load_descriptions()
     for split in range(3):
         allocator = AdaptiveAllocator(encoder.features_dim)
         learn(allocator, [encoder(texts) for texts in descriptions.select(split, "train")], 400, 200)

@@ -55,8 +55,8 @@ def test_inputs_of_a_wrong_shape_or_type_are_named() -> None:
     x, shape = inputs(), r"\(2, 5\)"
     embeddings = (x.embedding[0], x.embedding[..., :2], x.embedding[:, :0], x.embedding[..., None])
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"embedding": each}, re.escape(f"embedding must be (B, T, 3) with T >= 1, got {tuple(each.shape)}"))
-        for each in embeddings
+        ({"embedding": embedding}, re.escape(f"embedding must be (B, T, 3) with T >= 1, got {tuple(embedding.shape)}"))
+        for embedding in embeddings
     ]
     for name in ("episode_start", "trial_start"):
         flag = getattr(x, name)

@@ -95,7 +95,7 @@ def test_trials_go_on_over_rollouts_and_advance(memory: str) -> None:
         model.train()
     trials = [info["trial_id"] for info in model.env.reset_infos]
     assert trials == [3] * N  # three whole trials were played; none was cut or repeated
-    assert len({tuple(each) for each in layouts}) > 1
+    assert len({tuple(layout) for layout in layouts}) > 1
 
 
 def values_of(model: PartialUpdatePPO, trial_start: Tensor) -> Tensor:

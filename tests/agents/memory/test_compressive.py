@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 import torch
@@ -11,15 +9,15 @@ from torch import Tensor
 
 from memenvs.agents import EpisodeDQN
 from memenvs.agents.memory import Memory, StepInputs, make_memory
-from memenvs.agents.memory.compressive.long_term import CompetingSlots, LongTerm, MergingLevels, RecurrentState
+from memenvs.agents.memory.compressive.long_term import LongTerm, MergingLevels, RecurrentState
 from memenvs.agents.memory.compressive.queues import Queues
 from memenvs.agents.testing import make_subject
 from tests.agents.learners import MEMORIES, act, darkroom, learner
 
-SIZES = {"dim": 8, "layers": 2, "heads": 2, "mlp_dim": 6, "block_length": 4, "memory_length": 8}
-SIZES |= {"compressed_lengths": (4,), "ratios": (2,), "memory_layers": (1, 2)}
+SIZES = {"dim": 8, "layers": 3, "heads": 2, "mlp_dim": 6, "block_length": 4, "memory_length": 8}
+SIZES |= {"compressed_lengths": (4,), "ratios": (2,)}
 MULTI = {"memory_length": 4, "compressed_lengths": (2, 1), "ratios": (2, 2)}
-FORMS = {"ct": {}, "ct-lt": {}, "ct-lt-learned": {}, "ml-ct-lt": MULTI, "ct-slots": {}, "ct-log": {}}
+FORMS = {"ct": {}, "ct-lt": {}, "ml-ct-lt": MULTI, "ct-log": {}}
 MEMORIES["ct-lt"] = {**SIZES, "block_length": 2, "memory_length": 2, "compressed_lengths": (1,)}
 
 
@@ -79,39 +77,28 @@ def test_queues_equal_lists():
             assert mask.sum() == len(oldest_first) + (left > 0)
 
 
-def attend(h: Tensor, context: Tensor, layer: torch.nn.Module, causal: bool) -> Tensor:
+def attend(h: Tensor, context: Tensor, layer: torch.nn.Module) -> Tensor:
     """One layer over a block, written out head by head; `context` comes before the block."""
     source = torch.stack([layer.source(each) for each in h])
     keys = torch.cat([context, source])
-    modern = hasattr(layer, "by_distance")
     q, (k, v) = layer.query(source), layer.keys_values(keys).chunk(2, -1)
     out = []
     for t in range(len(h)):
-        seen = len(keys) - len(h) + t + 1 if causal else len(keys)
+        now = len(context) + t
         heads = []
         for head in range(layer.heads):
             part = slice(head * 4, head * 4 + 4)
-            scores = [q[t, part] @ k[j, part] / 2 for j in range(seen)]
-            if modern:
-                now = len(context) + t
-                ahead = 0 if causal else 3
-                scores = [s + q[t, part] @ layer.by_distance[head, now - j + ahead] / 2 for j, s in enumerate(scores)]
+            scores = [q[t, part] @ (k[j, part] + layer.by_distance[head, now - j]) / 2 for j in range(now + 1)]
             weights = torch.stack(scores).softmax(0)
             heads.append(sum(w * v[j, part] for j, w in enumerate(weights)))
         y = h[t] + layer.attention_out(torch.cat(heads))
-        if modern:
-            out.append(y + layer.mlp(layer.mlp_norm(y)))
-        else:
-            y = layer.attention_norm(y)
-            out.append(layer.mlp_norm(y + layer.mlp(y)))
+        out.append(y + layer.mlp(layer.mlp_norm(y)))
     return torch.stack(out)
 
 
-@pytest.mark.parametrize("settings", [{}, {"style": "faithful", "causal": False}])
-def test_features_and_loss_equal_loops_over_lists(settings):
+def test_features_and_loss_equal_loops_over_lists():
     """Queues as lists, attention head by head, the loss of each level against the vectors that it replaces."""
-    memory = make("ml-ct-lt", memory_length=8, **settings).train()
-    causal, modern = "causal" not in settings, "style" not in settings
+    memory = make("ml-ct-lt", memory_length=8).train()
     x = steps(28)
     # the form without empty slots: distances count slots, so the queues are compared once they are full
     features, state = memory(x, last=1)
@@ -120,12 +107,13 @@ def test_features_and_loss_equal_loops_over_lists(settings):
     expected_loss = torch.zeros((), dtype=torch.float64)
     for first in range(0, 28, 4):
         h = memory.input(x.embedding[0, first : first + 4])
+        h = attend(h, h[:0], memory.layers[0])  # the first layer has no memory
         for layer, q, long_term, convs in zip(
-            memory.layers, queue, memory.queues.long_term, memory.queues.compress, strict=True
+            memory.layers[1:], queue, memory.queues.long_term, memory.queues.compress, strict=True
         ):
             old = [*([] if q["l"] is None else [q["l"]]), *q["c2"], *q["c1"], *q["m"]]
             source = layer.source(h)
-            out = attend(h, torch.stack(old) if old else h[:0], layer, causal)
+            out = attend(h, torch.stack(old) if old else h[:0], layer)
             leaving: dict[str, list[Tensor]] = {"m": q["m"][: len(q["m"]) - 4]}
             q["m"] = [*q["m"][-4:], *source]
             for into, out_of, length in (("c1", "m", 2), ("c2", "c1", 1)):
@@ -133,15 +121,15 @@ def test_features_and_loss_equal_loops_over_lists(settings):
                     break
                 replaced = torch.stack(leaving[out_of])
                 new = convs[{"c1": "compressed1", "c2": "compressed2"}[into]](replaced.T[None])[0].T
-                heads = layer.heads if modern else 1
                 reads = []
                 for z in (new, replaced):
                     k, v = layer.keys_values(z).chunk(2, -1)
-                    split = [each.unflatten(1, (heads, -1)).transpose(0, 1) for each in (layer.query(source), k, v)]
+                    split = [
+                        each.unflatten(1, (layer.heads, -1)).transpose(0, 1) for each in (layer.query(source), k, v)
+                    ]
                     scores = split[0] @ split[1].transpose(1, 2) / split[0].shape[-1] ** 0.5
                     reads.append(scores.softmax(-1) @ split[2])
-                difference = reads[0] - reads[1]
-                expected_loss = expected_loss + (difference.square().mean() if modern else difference.norm())
+                expected_loss = expected_loss + (reads[0] - reads[1]).square().mean()
                 room = q[into][len(new) :] if len(q[into]) == length else q[into]
                 leaving[into] = q[into][: len(q[into]) - len(room)]
                 q[into] = [*room, *new]
@@ -153,7 +141,7 @@ def test_features_and_loss_equal_loops_over_lists(settings):
             h = out
     torch.testing.assert_close(features[0, 0], memory.norm(h[-1]), atol=1e-9, rtol=0)
     assert queue[0]["l"] is not None and loss is not None
-    torch.testing.assert_close(loss, expected_loss / (2 * (7 if modern else 28)), atol=1e-9, rtol=0)
+    torch.testing.assert_close(loss, expected_loss / (2 * 7), atol=1e-9, rtol=0)
     vectors, mask = memory.vectors(state)
     assert mask.all()
     by_layer = [torch.stack([q["l"], *q["c2"], *q["c1"], *q["m"]]) for q in queue]
@@ -164,33 +152,15 @@ def test_recurrent_state_is_written_as_in_the_equations():
     torch.manual_seed(0)
     leaving, before = torch.randn(2, 3, 4), torch.randn(2, 1, 4)
     new, old = torch.zeros(2, 1, dtype=torch.bool), torch.ones(2, 1, dtype=torch.bool)
-    for learned in (False, True):
-        state = RecurrentState(4, learned)
-        values = state.values(leaving)
-        if learned:
-            assert not state.query.any()
-            torch.nn.init.normal_(state.query)
-        first, mask = state.write(torch.zeros(2, 1, 4), new, leaving)
-        torch.testing.assert_close(first[:, 0], values.mean(1))  # whatever the query is
-        assert mask.all()
-        query = state.query.expand(2, 4) if learned else before[:, 0]
-        weights = torch.einsum("bd,bnd->bn", query, state.keys(leaving)).div(2.0).softmax(-1)
-        candidate = torch.einsum("bn,bnd->bd", weights, values)
-        written, _ = state.write(before, old, leaving)
-        torch.testing.assert_close(written[:, 0], state.cell(candidate, before[:, 0]))
-
-
-def test_slots_that_win_nothing_have_finite_gradients():
-    """However small the share of a slot is: shares below the smallest number are no 0 / 0."""
-    torch.manual_seed(0)
-    slots = CompetingSlots(8, 4)
-    for scale in (1.0, 1e2, 1e4):
-        leaving = (scale * torch.randn(3, 2, 8)).requires_grad_()
-        written, _ = slots.write(torch.randn(3, 4, 8), torch.ones(3, 4, dtype=torch.bool), leaving)
-        slots.zero_grad()
-        written.sum().backward()
-        gradients = [leaving.grad, *(each.grad for each in slots.parameters())]
-        assert all(each.isfinite().all() for each in (written, *gradients)), scale
+    state = RecurrentState(4)
+    values = state.values(leaving)
+    first, mask = state.write(torch.zeros(2, 1, 4), new, leaving)
+    torch.testing.assert_close(first[:, 0], values.mean(1))
+    assert mask.all()
+    weights = torch.einsum("bd,bnd->bn", before[:, 0], state.keys(leaving)).div(2.0).softmax(-1)
+    candidate = torch.einsum("bn,bnd->bd", weights, values)
+    written, _ = state.write(before, old, leaving)
+    torch.testing.assert_close(written[:, 0], state.cell(candidate, before[:, 0]))
 
 
 def test_merging_levels_equal_lists():
@@ -233,13 +203,13 @@ def test_reach_ends_exactly_where_the_formula_says():
     """B + layers (K + C r) without a long-term state; all steps with one. Through all levels."""
     cases = [
         ({}, 4 + 2 * (8 + 4 * 2)),
-        ({"memory_layers": (2,), "style": "faithful"}, 4 + 8 + 4 * 2),
-        ({"memory_layers": (2,), "causal": False}, 4 + 8 + 4 * 2),
-        ({"compressed_lengths": (2, 2), "ratios": (4, 1), "memory_layers": (2,)}, 4 + 8 + 2 * 4 + 2 * 4),
+        ({"layers": 2}, 4 + 8 + 4 * 2),
+        ({"layers": 1}, 4 + 8 + 4 * 2),
+        ({"layers": 2, "compressed_lengths": (2, 2), "ratios": (4, 1)}, 4 + 8 + 2 * 4 + 2 * 4),
     ]
     for settings, formula in cases:
         assert reach(make("ct", **settings), 44) == [True] * formula + [False] * (44 - formula), settings
-    for name in ("ct-lt", "ct-lt-learned", "ml-ct-lt", "ct-slots", "ct-log"):
+    for name in ("ct-lt", "ml-ct-lt", "ct-log"):
         assert all(reach(make(name), 40)), name
 
 
@@ -287,15 +257,11 @@ def test_sequences_of_different_length_share_a_batch(name):
 @pytest.mark.slow
 def test_number_of_vectors():
     """M = B + layers (K + sum of C + long-term vectors); an LSTM keeps exactly M of them, or all."""
-    sizes = {"ct": 0, "ct-lt": 1, "ct-lt-learned": 1, "ct-slots": 4, "ct-log": 6}
+    sizes = {"ct": 0, "ct-lt": 1, "ct-log": 6}
     for name, long_term in sizes.items():
         memory = make(name)
         vectors, mask = memory.vectors(memory(steps(120))[1])
         assert vectors.shape == (1, 4 + 2 * (8 + 4 + long_term), 8), name
-        assert (
-            memory.vector_parts
-            == 2 * (long_term * ["long_term"] + 4 * ["compressed1"] + 8 * ["memory"]) + ["outputs"] * 4
-        )
         assert mask.all() or name == "ct-log"  # a level that has just merged has room
     memory = make("ml-ct-lt")
     assert memory.vectors(memory(steps(61))[1])[1].sum() == 1 + 2 * (4 + 2 + 1 + 1)  # one step of the new block
@@ -319,7 +285,7 @@ def test_half_precision():
             features, state = memory(x)
         (features.float().sum() + (memory.auxiliary_loss() or 0)).backward()
         assert all(value.dtype in (torch.float32, torch.int64, torch.bool) for value in state.values())
-        assert all(each.grad is None or each.grad.isfinite().all() for each in memory.parameters())
+        assert all(parameter.grad is None or parameter.grad.isfinite().all() for parameter in memory.parameters())
 
 
 def test_settings_that_do_not_fit_are_named():
@@ -331,17 +297,12 @@ def test_settings_that_do_not_fit_are_named():
         ({"compressed_lengths": (4, 2)}, r"ratios must have a number for each of .*\(4, 2\), got \(2,\)"),
         ({"compressed_lengths": (), "ratios": ()}, r"compressed_lengths must be a list of integers, at least one"),
         ({"ratios": (0,)}, r"each of ratios must be an integer of at least 1"),
-        ({"memory_layers": (3,)}, r"memory_layers must be ascending numbers from 1 to 2, got \(3,\)"),
-        ({"memory_layers": (2, 1)}, r"memory_layers must be ascending"),
         ({"heads": 3}, r"heads must divide dim \(8\), got 3"),
-        ({"style": "old"}, r"unknown style 'old'"),
     ):
         with pytest.raises(ValueError, match=message):
             make("ct", **settings)
     with pytest.raises(ValueError, match="slots must be an integer of at least 2, got 1"):
         make("ct-log", slots=1)
-    assert make_memory("ct", 4, layers=1).config.layers_with_memory == (1,)
-    assert make_memory("ct", 4, layers=3).config.layers_with_memory == (2, 3)
 
 
 def test_learners_train_the_convolutions():
@@ -378,20 +339,3 @@ def test_the_loss_is_that_of_full_memories_alone():
         losses.append(memory.auxiliary_loss().item())
     assert losses[1] > 0 == losses[2]
     assert 2 * losses[0] == pytest.approx(losses[1])  # it is a mean over blocks
-
-
-def test_slots_are_written_as_in_the_equations():
-    """Three vectors leave at once: each shares itself out over the slots, and a slot changes by its mean share."""
-    torch.manual_seed(0)
-    slots, before, leaving = CompetingSlots(4, 2), torch.randn(1, 2, 4), torch.randn(1, 3, 4)
-    keys, values = slots.keys(leaving[0]), slots.values(leaving[0])
-    queries = slots.queries(before[0]) + slots.places
-    shares = torch.stack([torch.stack([key @ query / 2.0 for query in queries]).softmax(0) for key in keys])  # (3, 2)
-    after, _ = slots.write(before, torch.ones(1, 2, dtype=torch.bool), leaving)
-    for s in range(2):
-        candidate = sum(shares[j, s] * values[j] for j in range(3)) / shares[:, s].sum()
-        updated = slots.cell(candidate[None], before[:, s])[0]
-        expected = before[0, s] + shares[:, s].mean() * (updated - before[0, s])
-        torch.testing.assert_close(after[0, s], expected)
-    fresh, _ = CompetingSlots(4, 3).write(torch.zeros(1, 3, 4), torch.zeros(1, 3, dtype=torch.bool), leaving)
-    assert all(not torch.allclose(a, b) for a, b in pairwise(fresh[0]))  # slots begin apart

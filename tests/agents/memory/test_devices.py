@@ -43,7 +43,7 @@ STEPS = 9
 
 def there(x: StepInputs) -> StepInputs:
     """The inputs on the second device."""
-    values = {each.name: getattr(x, each.name) for each in fields(x)}
+    values = {field.name: getattr(x, field.name) for field in fields(x)}
     return StepInputs(**{name: DeviceTensor(v) if isinstance(v, Tensor) else v for name, v in values.items()})
 
 
@@ -78,7 +78,9 @@ def test_a_memory_on_a_second_device(name: str) -> None:
         memory.prefill(x, memory.initial_state(B))
     torch.testing.assert_close(to_host(features), expected, atol=1e-5, rtol=1e-4)
     # float32: some gradients are sums that cancel, so errors are relative to the largest one
-    largest = max((float(each.grad.abs().max()) for each in parameters if each.grad is not None), default=1.0)
+    largest = max(
+        (float(parameter.grad.abs().max()) for parameter in parameters if parameter.grad is not None), default=1.0
+    )
     for ours, theirs in zip(memory.parameters(), parameters, strict=True):
         assert (ours.grad is None) == (theirs.grad is None)
         if ours.grad is not None:

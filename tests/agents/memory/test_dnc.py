@@ -203,7 +203,6 @@ def test_wrong_settings_are_named() -> None:
         ({"cells": 0}, "cells must be an integer of at least 1, got 0"),
         ({"read_heads": 0}, "read_heads must be an integer of at least 1, got 0"),
         ({"checkpoint": 0}, "checkpoint must be an integer of at least 1 or None, got 0"),
-        ({"reset_on": "never"}, "unknown reset_on 'never'"),
     ]:
         with pytest.raises(ValueError, match=message):
             DNCConfig(**settings)

@@ -86,14 +86,6 @@ def test_frmqn_begins_as_an_lstm() -> None:
         found, _ = memory(StepInputs(embedding, x.episode_start[:1], x.trial_start[:1]))
     expected = torch.cat([hidden[..., : DIM // 2], hidden[..., DIM // 2 :].relu()], -1)
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
-    torch.manual_seed(0)
-    plain = make_memory("frmqn", D, dim=DIM, lstm_start=False)
-    assert isinstance(plain, FRMQNMemory)
-    for weight in (plain.memory.weight[DIM:], plain.output.weight):
-        assert (
-            0.5 < float(weight.detach().std()) * 3**0.5 * DIM**0.5 < 1.5
-        )  # PyTorch's: uniform within 1 / sqrt(inputs)
-    torch.testing.assert_close(plain.fusion.weight, memory.fusion.weight)  # the same draws
 
 
 @pytest.mark.parametrize("goes_on", [False, True])

@@ -18,9 +18,9 @@ from memenvs.agents.testing import inputs as step_inputs
 
 SMALL_READER = {"dim": 8, "layers": 2, "heads": 2, "mlp_dim": 6}
 SMALL_RESIDUAL = {"layers": 2, "dim": 8, "mlp_dim": 12}
-SMALL_QUEUES = {"dim": 8, "layers": 2, "heads": 2, "mlp_dim": 12, "block_length": 4, "memory_length": 8}
-SMALL_QUEUES |= {"compressed_lengths": (4,), "ratios": (2,), "memory_layers": (1, 2)}
-COMPRESSIVE = ("ct", "ct-lt", "ct-lt-learned", "ml-ct-lt", "ct-slots", "ct-log")
+SMALL_QUEUES = {"dim": 8, "layers": 3, "heads": 2, "mlp_dim": 12, "block_length": 4, "memory_length": 8}
+SMALL_QUEUES |= {"compressed_lengths": (4,), "ratios": (2,)}
+COMPRESSIVE = ("ct", "ct-lt", "ml-ct-lt", "ct-log")
 SMALL = {
     "none": {},
     "window": {"steps": 4, "dim": 6},
@@ -64,21 +64,21 @@ SMALL = {
 VARIANTS: dict[str, list[dict]] = {
     "none": [{}],
     "gru": [{}],
-    "lstm": [{}, {"reset_on": "episode"}, {"bptt": 4}],
+    "lstm": [{}, {"bptt": 4}],
     "relic": [{}, {"inter_episode": False}, *({"sink": sink} for sink in ("none", "token", "k0v0", "kv0", "k0v"))],
     "trxl": [{}, {"memory_length": 2 * T, "layers": 1}],
     "gtrxl": [{}],
     "memo": [{}, {"overwrite": True}, {"segment_length": 1, "summary_tokens": 1}],
-    "window": [{}, {"steps": 1, "reset_on": "episode"}],
-    "mingru": [{}, {"reset_on": "episode"}],
+    "window": [{}, {"steps": 1}],
+    "mingru": [{}],
     "lru": [{}],
     "s5": [{}],
-    "gated-deltanet": [{}, {"reset_on": "episode"}],
+    "gated-deltanet": [{}],
     "mlstm": [{}],
     "smt": [
         {},
         {"capacity": 1},
-        {"capacity": 6, "time": "sinusoidal", "tau": 1.0, "reset_on": "episode"},
+        {"capacity": 6, "time": "sinusoidal", "tau": 1.0},
         {"encoder": False, "time": "none", "tau": 1.0},
         {"encoder": False, "capacity": 6, "rectified": True},
         {"rectified": True},
@@ -88,15 +88,15 @@ VARIANTS: dict[str, list[dict]] = {
         {"capacity": 6},
         {"centres": "window"},
         {"centres": "static"},
-        {"rectified": True, "reset_on": "episode"},
+        {"rectified": True},
     ],
-    "smt-causal": [{}, {"capacity": 6, "layers": 3}, {"reset_on": "episode"}],
+    "smt-causal": [{}, {"capacity": 6, "layers": 3}],
     "sm-pooling": [{}, {"capacity": 6}],
-    "frmqn": [{}, {"capacity": 1, "reset_on": "episode"}, {"capacity": 6, "bptt": 4}],
+    "frmqn": [{}, {"capacity": 1}, {"capacity": 6, "bptt": 4}],
     "t-fifo": [
         {},
         {"capacity": 1},
-        {"time_index": "age", "query_codes": False, "reset_on": "episode"},
+        {"time_index": "age"},
         {"time_index": "slot", "capacity": 5},
     ],
     "t-fifo+a": [{}, {"time_index": "mod32", "capacity": 6}],
@@ -104,7 +104,7 @@ VARIANTS: dict[str, list[dict]] = {
         {},
         *({"capacity": 5, "strategy": strategy} for strategy in ("fifo", "lifo", "lvfo", "mvfo", "quota")),
         {"capacity": 6, "strategy": "mvfo", "time_index": "slot", "place_code": "learned1d"},
-        {"n_places": 6, "columns": 3, "place_code": "sine2d", "query_codes": False},
+        {"n_places": 6, "columns": 3, "place_code": "sine2d"},
     ],
     "sat-fifo-th": [
         {},
@@ -114,23 +114,21 @@ VARIANTS: dict[str, list[dict]] = {
     "sat-pm": [{}, {"capacity": 7, "n_places": 6, "columns": 3, "place_code": "learned2d"}],
     "sat-pm-ph": [
         {},
-        {"capacity": 10, "top_k": 2, "reset_on": "episode"},
+        {"capacity": 10, "top_k": 2},
         {"capacity": 8, "strategy": "mvfo", "chunk": 2, "top_k": 3},
     ],
-    "dnc": [{}, {"links": False, "checkpoint": 8, "reset_on": "episode"}],
+    "dnc": [{}, {"links": False, "checkpoint": 8}],
     "lstm-on": [{}],
-    "lstm-o1": [{"capacity": 5, "reset_on": "episode"}],
-    "ct": [{}, {"causal": False, "style": "faithful"}],
-    "ct-lt": [{"style": "faithful"}],
-    "ct-lt-learned": [{}],
+    "lstm-o1": [{"capacity": 5}],
+    "ct": [{}, {"layers": 1}],
+    "ct-lt": [{}],
     "ml-ct-lt": [{}],
-    "ct-slots": [{"causal": False, "reset_on": "episode"}],
     "ct-log": [{"block_length": 2, "memory_length": 2, "compressed_lengths": (1,)}],
 }
 #: Memories that differ in one setting from one that every change checks.
-SELDOM = {"ct-lt-learned", "ml-ct-lt"}
+SELDOM = {"ml-ct-lt"}
 #: Memories whose code is for the most part that of another one: their first variant is slow, the others are nightly.
-ALIKE = {"gtrxl", "s5", "t-fifo+a", "sat-fifo-th", "sat-pm-ph", "smt-factorized", "ct-slots", "ct-log", "lstm-on"}
+ALIKE = {"gtrxl", "s5", "t-fifo+a", "sat-fifo-th", "sat-pm-ph", "smt-factorized", "ct-log", "lstm-on"}
 #: Checks of a memory's other variants on every change: forms of the same computation, in which settings take part.
 OF_VARIANTS = ("check_sequence", "check_chunks", "check_starts", "check_rows", "check_strategies", "check_bounded")
 
@@ -212,16 +210,14 @@ def test_a_step_that_is_not_finite_is_seen_in_its_features(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["gru", "lstm"])
-@pytest.mark.parametrize("reset_on", ["trial", "episode"])
-def test_packed_recurrence_equals_a_loop_of_cells(name: str, reset_on: str) -> None:
-    memory, x = make(name, layers=1, reset_on=reset_on), inputs(["one trial", "trials", "episodes"])
+def test_packed_recurrence_equals_a_loop_of_cells(name: str) -> None:
+    memory, x = make(name, layers=1), inputs(["one trial", "trials", "episodes"])
     cell = {"gru": nn.GRUCell, "lstm": nn.LSTMCell}[name](D, 6).double()
     cell.load_state_dict({key.removesuffix("_l0"): value for key, value in memory.network.state_dict().items()})
-    resets = x.trial_start if reset_on == "trial" else x.episode_start
     hidden = [torch.zeros(B, 6, dtype=torch.float64) for _ in memory.parts]
     expected = []
     for t in range(T):
-        hidden = [value * ~resets[:, t, None] for value in hidden]
+        hidden = [value * ~x.trial_start[:, t, None] for value in hidden]
         out = cell(x.embedding[:, t], tuple(hidden) if name == "lstm" else hidden[0])
         hidden = list(out) if name == "lstm" else [out]
         expected.append(hidden[0])
@@ -243,13 +239,11 @@ def test_registry() -> None:
         match=r"unknown memory 'lstn'; did you mean 'lstm'\? Choose from \['none', 'gru', 'lstm', .*, 'ct-log'\]",
     ):
         make_memory("lstn", 4)
-    choices = r"choose from \['hidden_dim', 'layers', 'reset_on', 'bptt'\]"
+    choices = r"choose from \['hidden_dim', 'layers', 'bptt'\]"
     with pytest.raises(ValueError, match=f"unknown setting 'heads' of the memory 'gru'; {choices}"):
         make_memory("gru", 4, heads=2)
     with pytest.raises(ValueError, match=r"unknown setting 'heads' of the memory 'none'; it has none"):
         make_memory("none", 4, heads=2)
-    with pytest.raises(ValueError, match=r"unknown reset_on 'never'; choose from \['trial', 'episode'\]"):
-        make_memory("gru", 4, reset_on="never")
 
 
 def test_each_row_of_the_table_is_a_memory_with_its_config() -> None:
@@ -271,7 +265,7 @@ def test_each_row_of_the_table_is_a_memory_with_its_config() -> None:
 
 
 def test_sizes_that_would_take_minutes_are_refused() -> None:
-    sizes = {"hidden_dim", "layers", "dim", "mlp_dim", "pose_dim", "cell_dim", "heads", "read_heads", "cells"}
+    sizes = {"hidden_dim", "layers", "dim", "mlp_dim", "cell_dim", "heads", "read_heads", "cells"}
     sizes |= {"moves", "n_places", "max_episode_steps", "block_length", "memory_length", "slots", "levels"}
     seen = set()
     for name in MEMORIES:

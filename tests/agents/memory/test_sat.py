@@ -83,12 +83,8 @@ def plainly(memory: TokenMemory, x: StepInputs) -> Tensor:
                 moves = {number: int(x.move[row, begin + number]) for number in numbers}
                 tokens += [memory.move.weight[moves[n]] + time_code(n) for n in numbers if moves[n] < 4]
             query = embedded[-1]
-            if config.query_codes:
-                query = (
-                    query
-                    + (code(0) if config.time_index == "slot" else time_code(now - begin))
-                    + place_code(now - begin)
-                )
+            query = query + (code(0) if config.time_index == "slot" else time_code(now - begin))
+            query = query + place_code(now - begin)
             chunks = None
             if isinstance(memory, ChunkedMemory):
                 # the chunk of a step is fixed as it arrives: chunks of all steps of the trial, without evicted ones
@@ -111,7 +107,7 @@ def plainly(memory: TokenMemory, x: StepInputs) -> Tensor:
 
 VARIANTS = [
     ("t-fifo", {}),
-    ("t-fifo", {"capacity": 5, "time_index": "age", "query_codes": False}),
+    ("t-fifo", {"capacity": 5, "time_index": "age"}),
     ("t-fifo+a", {"capacity": 6}),
     ("sat-fifo", {"time_index": "slot"}),
     ("sat-fifo", {"capacity": 6, "strategy": "mvfo", "place_code": "learned2d", "columns": 2}),
@@ -159,27 +155,6 @@ def test_decisions_in_many_parts_are_the_same(name: str, monkeypatch: pytest.Mon
 def test_without_a_capacity_place_queues_change_nothing() -> None:
     one, other, x = make("sat-pm"), make("sat-fifo"), inputs()
     torch.testing.assert_close(one(x)[0], other(x)[0], atol=0, rtol=0)
-
-
-def test_attention_goes_to_the_steps_in_memory() -> None:
-    x = inputs()
-    assert x.place is not None
-    for strategy in ("fifo", "lifo", "lvfo", "mvfo", "quota"):
-        memory = make("sat-fifo", capacity=7, strategy=strategy)
-        weights = memory.attention(x, torch.tensor([[T - 1]] * B))
-        assert weights.shape == (2, B, 1, T)
-        torch.testing.assert_close(weights.sum(-1), torch.ones(2, B, 1, dtype=torch.float64))
-        kept = retained(x.place[:1].numpy(), strategy, 7, n_places=4)[0]
-        assert torch.equal(weights[0, 0, 0] > 0, torch.as_tensor(kept))
-        assert not weights[:, 1, :, :9].any()  # of the trial before
-    memory = make("t-fifo+a", capacity=7)
-    at = torch.tensor([[T - 1, 3]] * B)
-    weights = memory.attention(x, at)
-    assert weights.shape == (2, B, 2, T)
-    assert (weights[:, 0, 0] > 0).nonzero()[:, 1].unique().tolist() == list(range(T - 7, T))
-    timeline = memory._timeline(x, None)
-    tokens = memory.reader.attention(*memory._reader_arguments(timeline, at, 0, T), independent=True)
-    torch.testing.assert_close(weights, tokens[..., :T] + tokens[..., T:])  # of each step and of its action
 
 
 def test_strategies_of_rows_can_be_chosen() -> None:

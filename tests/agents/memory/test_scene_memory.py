@@ -172,19 +172,6 @@ def moved(pose: Tensor, dx: float, dy: float, turn: float) -> Tensor:
     return torch.stack([cos * x - sin * y + dx, sin * x + cos * y + dy, heading + turn], -1)
 
 
-def test_each_episode_may_have_a_frame_of_its_own_if_it_empties_the_memory() -> None:
-    x = inputs()
-    assert x.pose is not None
-    x.trial_start[:, 1:] = False  # one trial, in which the second row has two episodes
-    own = x.pose.clone()
-    own[1, 11:] = moved(own[1, 11:], 3.0, 1.0, -1.0)
-    elsewhere = StepInputs(x.embedding, x.episode_start, x.trial_start, own)
-    for name in ("smt", "smt-factorized", "smt-causal", "sm-pooling"):
-        for reset_on, same in (("episode", True), ("trial", False)):
-            memory = make(name, reset_on=reset_on)
-            assert torch.allclose(memory(x)[0], memory(elsewhere)[0], atol=1e-9) is same
-
-
 def test_poses_can_be_left_out() -> None:
     """Only ages distinguish elements then, as with poses whose weights are zero."""
     x = inputs()
@@ -275,7 +262,6 @@ def test_settings_are_checked() -> None:
             "tau must be 1.0 with time 'sinusoidal', which has no scale, got 5.0",
         ),
         ("smt", {"heads": 3}, r"heads must divide dim \(128\), got 3"),
-        ("smt", {"reset_on": "never"}, r"unknown reset_on 'never'; choose from \['trial', 'episode'\]"),
         ("smt-causal", {"dim": 8, "heads": 8}, r"dim must be an even multiple of heads \(8\), got 8"),
         ("smt-causal", {"rope_base": 1.0}, "rope_base must be above 1, got 1.0"),
     ]:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 
 from memenvs.agents.memory import StepInputs, make_memory
 
 
-@pytest.mark.parametrize("reset_on", ["trial", "episode"])
-def test_newest_steps(reset_on):
-    """Features are those of the newest k embeddings since the reset, the oldest first, and zeros before it."""
+def test_newest_steps():
+    """Features are those of the newest k embeddings of the trial, the oldest first, and zeros before it."""
     k, width, steps = 3, 2, 9
-    memory = make_memory("window", width, steps=k, dim=5, reset_on=reset_on).double()
+    memory = make_memory("window", width, steps=k, dim=5).double()
     embedding = torch.randn(1, steps, width, dtype=torch.float64)
     episode, trial = torch.zeros(1, steps, dtype=torch.bool), torch.zeros(1, steps, dtype=torch.bool)
     trial[0, [0, 6]] = True
     episode[0, [0, 2, 6]] = True
     features, _ = memory(StepInputs(embedding, episode, trial))
     weight, bias = memory.hidden.weight.detach().numpy().reshape(5, width, k), memory.hidden.bias.detach().numpy()
-    starts = (trial if reset_on == "trial" else episode)[0].nonzero()[:, 0].tolist()
+    starts = trial[0].nonzero()[:, 0].tolist()
     for t in range(steps):
         first = max(start for start in starts if start <= t)
         newest = np.zeros((k, width))

@@ -31,8 +31,8 @@ def test_a_small_memory_is_small_and_learns(memory: str) -> None:
     env = DummyVecEnv([lambda: Noise(SPACE) for _ in range(2)])
     policy = {"memory": memory, "size": "small"}
     model = PartialUpdatePPO("MemoryPolicy", env, n_steps=8, n_updates=1, seed=0, device="cpu", policy_kwargs=policy)
-    assert sum(each.numel() for each in model.policy.parameters()) < 300_000
-    before = [each.detach().clone() for each in model.policy.memory.parameters()]
+    assert sum(parameter.numel() for parameter in model.policy.parameters()) < 300_000
+    before = [parameter.detach().clone() for parameter in model.policy.memory.parameters()]
     model.learn(16)
     after = list(model.policy.memory.parameters())
     assert memory == "none" or any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))

@@ -14,7 +14,6 @@ import huggingface_hub
 import pytest
 import torch
 import yaml
-from safetensors.torch import load_file
 
 from memenvs.agents.experiments.config import RunConfig, difference, read_config, with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
@@ -100,12 +99,11 @@ def assert_same_policy(run: Path, name: str | Path) -> None:
 
 @pytest.mark.slow
 def test_a_folder_holds_the_agent_its_settings_and_scores(run: Path, agent: Path) -> None:
-    names = "README.md config.json evaluation.json memenvs.json model.safetensors policy.json state.json versions.json"
+    names = "README.md checkpoint.zip config.json evaluation.json versions.json"
     assert sorted(path.name for path in agent.iterdir()) == names.split()
     assert_same_policy(run, agent)
     assert_same_policy(run, run)  # the folder of a run is accepted too
     assert pretrained_config(agent) == read_config(run)
-    assert "actor.linear.weight" in load_file(agent / "model.safetensors")
     assert pretrained_config("extobjnav-small") == find_preset("extobjnav-small")
 
 
@@ -163,7 +161,7 @@ def test_the_hub(run: Path, hub: type[FakeApi], tmp_path: Path, capsys: pytest.C
     assert hub.created == [("someone/dark-agent", True)]
     assert f'load_pretrained("{NAME}")' in (hub.root / "someone/dark-agent/main/README.md").read_text()
     assert_same_policy(run, NAME)
-    assert "README.md" not in hub.downloads and "model.safetensors" in hub.downloads
+    assert "README.md" not in hub.downloads and "checkpoint.zip" in hub.downloads
     assert main(["pull", NAME, "--out", str(tmp_path / "pulled")]) == 0
     assert_same_policy(run, tmp_path / "pulled")
     assert main(["pull", f"{NAME}@v2", "--out", str(tmp_path / "other")]) == 2
@@ -220,36 +218,23 @@ def test_wrong_names_are_refused(run: Path, hub: type[FakeApi], tmp_path: Path) 
     (tmp_path / "notes" / "mine.txt").touch()
     with pytest.raises(FileExistsError, match="must be a new or empty folder, or one with an agent to replace"):
         save_to_folder(run, tmp_path / "notes")
-    with pytest.raises(FileNotFoundError, match=r"notes: must hold an agent of memenvs, 'memenvs.json' is missing"):
+    with pytest.raises(FileNotFoundError, match=r"notes: must hold an agent of memenvs, 'checkpoint.zip' is missing"):
         load_pretrained(tmp_path / "notes")
     assert main(["push", str(run), str(tmp_path / "new"), "--private"]) == 2 and not (tmp_path / "new").exists()
 
 
 def _flip_a_weight(file: Path) -> None:
     data = bytearray(file.read_bytes())
-    data[-2] ^= 1
+    data[len(data) // 2] ^= 1  # most of the file is weights
     file.write_bytes(data)
 
 
-def _set_format(file: Path) -> None:
-    index = json.loads(file.read_text())
-    file.write_text(json.dumps({**index, "format": 2, "memenvs": "9.1"}))
-
-
 DAMAGES: dict[str, tuple[str, Callable[[Path], Any], str]] = {
-    "weights missing": ("model.safetensors", Path.unlink, "'model.safetensors' is missing"),
-    "a weight changed": ("model.safetensors", _flip_a_weight, "model.safetensors: differs from its SHA-256"),
-    "cut short": ("model.safetensors", lambda f: f.write_bytes(f.read_bytes()[:99]), "differs from its SHA-256"),
-    "settings changed": ("config.json", lambda f: f.write_text("{}"), "config.json: differs from its SHA-256"),
-    "other format": ("memenvs.json", _set_format, "format must be 1, got 2; the folder was written by memenvs 9.1"),
-    "no JSON": ("memenvs.json", lambda f: f.write_text("{"), "memenvs.json"),
-    "a list": ("memenvs.json", lambda f: f.write_text("[]"), "memenvs.json: must be a JSON object, got list"),
-    "vouches for nothing": (
-        "memenvs.json",
-        lambda f: f.write_text('{"format": 1, "sha256": {}}'),
-        "must have the keys",
-    ),
-    "a pickle": ("model.pkl", Path.touch, "has the file 'model.pkl'"),
+    "weights missing": ("checkpoint.zip", Path.unlink, "'checkpoint.zip' is missing"),
+    "a weight changed": ("checkpoint.zip", _flip_a_weight, "not a whole checkpoint .*; was it cut short"),
+    "cut short": ("checkpoint.zip", lambda f: f.write_bytes(f.read_bytes()[:99]), "not a whole checkpoint"),
+    "settings missing": ("config.json", Path.unlink, "'config.json' is missing"),
+    "settings changed": ("config.json", lambda f: f.write_text("{}"), "config.json: not the settings of a run"),
 }
 
 

@@ -148,10 +148,10 @@ class PathFinder:
         return [0, 1, 2, 0, 2, 3]
 
     def snap_point(self, point: Any, island_index: int = -1) -> np.ndarray:
-        given = _point(point)
+        start = _point(point)
         (x0, z0), (x1, z1) = self.mesh["low"], self.mesh["high"]
-        snapped = np.array([min(max(given[0], x0), x1), self.HEIGHT, min(max(given[2], z0), z1)], np.float32)
-        return snapped if np.abs(snapped - given).max() <= 2.0 else np.full(3, np.nan, np.float32)
+        snapped = np.array([min(max(start[0], x0), x1), self.HEIGHT, min(max(start[2], z0), z1)], np.float32)
+        return snapped if np.abs(snapped - start).max() <= 2.0 else np.full(3, np.nan, np.float32)
 
     def get_island(self, point: Any) -> int:
         return 0 if np.isfinite(self.snap_point(point)).all() else -1
@@ -230,8 +230,8 @@ class _Objects:
         return len(self.templates)
 
     def remove_object_by_id(self, number: int) -> None:
-        (found,) = [each for each in self.placed if each.object_id == number]
-        self.placed.remove(found)
+        (removed,) = [placed for placed in self.placed if placed.object_id == number]
+        self.placed.remove(removed)
 
     def remove_all_objects(self) -> None:
         self.placed.clear()
@@ -267,7 +267,7 @@ class _Objects:
         made.is_of_scene = True
 
     def get_objects_by_handle_substring(self, part: str) -> dict[str, SimpleNamespace | None]:
-        return {each.handle: each if self.has_physics else None for each in self.placed if part in each.handle}
+        return {placed.handle: placed if self.has_physics else None for placed in self.placed if part in placed.handle}
 
 
 def _bounds(path: Path) -> np.ndarray:
@@ -291,18 +291,19 @@ class Simulator:
     def reconfigure(self, configuration: tuple[SimulatorConfiguration, list[Any]]) -> None:
         scene, agents = configuration
         assert len(agents) >= 1
-        specifications = [each for agent_ in agents for each in agent_.sensor_specifications]
+        specifications = [specification for agent_ in agents for specification in agent_.sensor_specifications]
         if specifications and scene.gpu_device_id != -1:
             raise SystemExit("unable to find CUDA device 0 among 1 EGL devices in total")
-        self._kinds = {each.sensor_type for each in specifications}
+        self._kinds = {specification.sensor_type for specification in specifications}
         path = Path(scene.scene_id)
         described = {} if path.suffix == ".glb" else json.loads(path.read_text())
         self.pathfinder, self.semantic_scene, self.stage_box = PathFinder(), None, None
         self.agents = [
-            SimpleNamespace(sensors=list(each.sensor_specifications), state=None, specification=each) for each in agents
+            SimpleNamespace(sensors=list(agent_.sensor_specifications), state=None, specification=agent_)
+            for agent_ in agents
         ]
-        for each in self.agents:
-            each.set_state = types.MethodType(lambda this, state: setattr(this, "state", state), each)
+        for agent_ in self.agents:
+            agent_.set_state = types.MethodType(lambda this, state: setattr(this, "state", state), agent_)
         self._objects.remove_all_objects()
         self._objects.has_physics = scene.enable_physics
         home = path.parent.parent / "homes" / f"{path.name.split('.')[0]}.json"
@@ -339,8 +340,10 @@ class Simulator:
             low, high = np.array([x0, z0, -y1]), np.array([x1, z1, -y0])
         self.stage_box = low, high
         self._floor = [low[[0, 2]].tolist(), high[[0, 2]].tolist()]
-        for each in instances:
-            self._objects.add_scene_object(folder / "objects" / f"{each['template_name']}.object_config.json", each)
+        for instance in instances:
+            self._objects.add_scene_object(
+                folder / "objects" / f"{instance['template_name']}.object_config.json", instance
+            )
 
     def get_stage_initialization_template(self) -> SimpleNamespace:
         stage = SimpleNamespace(orient_up=[0, 1, 0], orient_front=[0, 0, -1], file_directory="")
@@ -365,7 +368,7 @@ class Simulator:
     def _draw(self, agent_: Any) -> dict[str, np.ndarray]:
         _point(agent_.state.position)
         images = {}
-        ids = [each.semantic_id for each in self._objects.placed] or [1]
+        ids = [placed.semantic_id for placed in self._objects.placed] or [1]
         for sensor in agent_.sensors:
             height, width = sensor.resolution
             if self.stage_box is not None:
@@ -395,13 +398,13 @@ class Simulator:
         boxes: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int, bool]] = [
             (*self.stage_box, eye, rays, 0, True)
         ]
-        for each in self._objects.placed:
-            if each.is_of_scene:
-                turn, middle = each.transformation[:3, :3], each.transformation[:3, 3]
+        for placed in self._objects.placed:
+            if placed.is_of_scene:
+                turn, middle = placed.transformation[:3, :3], placed.transformation[:3, 3]
             else:
-                turn, middle = np.eye(3), np.asarray(each.translation, np.float64)
-            box = each.aabb.min, each.aabb.max, (eye - middle) @ turn, rays @ turn
-            boxes.append((*box, each.semantic_id, False))
+                turn, middle = np.eye(3), np.asarray(placed.translation, np.float64)
+            box = placed.aabb.min, placed.aabb.max, (eye - middle) @ turn, rays @ turn
+            boxes.append((*box, placed.semantic_id, False))
         for low, high, start, along, number, is_inside in boxes:
             with np.errstate(divide="ignore", invalid="ignore"):
                 sides = np.sort(np.stack([(low - start) / along, (high - start) / along]), 0)

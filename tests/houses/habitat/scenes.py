@@ -31,7 +31,7 @@ def install_fake(monkeypatch) -> None:
     monkeypatch.setattr(simulation, "choose_gpu", lambda: -1)
     monkeypatch.setattr(simulation, "check_drawing", lambda: None)
     magnum = SimpleNamespace(
-        Rad=float, Vector3=SimpleNamespace(y_axis=tuple), Quaternion=SimpleNamespace(rotation=lambda *given: given)
+        Rad=float, Vector3=SimpleNamespace(y_axis=tuple), Quaternion=SimpleNamespace(rotation=lambda *parts: parts)
     )
     monkeypatch.setitem(sys.modules, "magnum", magnum)
     for module in (export, simulation, world):
@@ -86,14 +86,15 @@ def write_scene(house: House, folder: Path, *, has_regions: bool = True) -> Path
         own = replace(shapes, centre=centre.astype(np.float32), yaw=(shapes.yaw - yaw).astype(np.float32))
         (folder / "objects" / f"{template}.glb").write_bytes(make_object(own).export(file_type="glb"))
         receptacles = {}
-        for number, each in enumerate(each for each in house.receptacles if each.instance == instance):
-            px, py = to_object @ (np.array(each.centre[:2]) - (x, y))
-            turn = round((each.yaw - yaw) / (math.pi / 2))  # all surfaces are at right angles to their furniture
-            half = each.half if turn % 2 == 0 else each.half[::-1]
+        own_receptacles = [receptacle for receptacle in house.receptacles if receptacle.instance == instance]
+        for number, receptacle in enumerate(own_receptacles):
+            px, py = to_object @ (np.array(receptacle.centre[:2]) - (x, y))
+            turn = round((receptacle.yaw - yaw) / (math.pi / 2))  # all surfaces are at right angles to their furniture
+            half = receptacle.half if turn % 2 == 0 else receptacle.half[::-1]
             receptacles[f"receptacle_aabb_{number}_{template}"] = {
                 "name": f"receptacle_aabb_{number}_{template}",
                 "parent_object": template,
-                "position": [float(px), each.centre[2] + 0.02, -float(py)],
+                "position": [float(px), receptacle.centre[2] + 0.02, -float(py)],
                 "scale": [float(half[0]), 0.01, float(half[1])],
                 "up": [0.0, 1.0, 0.0],
             }

@@ -77,15 +77,15 @@ def test_every_surface_has_the_id_of_its_instance_and_class(house, tmp_path, no_
     of_id = {entry["id"]: entry for entry in listed}
     mesh = trimesh.load(stages / "home-1.semantic.glb", force="mesh", process=False)
     colours = np.asarray(mesh.visual.vertex_colors)[:, :3]
-    found = {}
+    bounds = {}
     for stored in np.unique(colours, axis=0):
         number, name, room = rows[colour_of(stored)]  # each colour of the mesh is in the text, exactly
         points = mesh.vertices[(colours == stored).all(1)][:, [0, 2, 1]] * (1, -1, 1)  # our x, y, z
-        found[of_id[number]["instance"], name, room] = points.min(0).round(5).tolist(), points.max(0).round(5).tolist()
+        bounds[of_id[number]["instance"], name, room] = points.min(0).round(5).tolist(), points.max(0).round(5).tolist()
         assert of_id[number]["semantic_class"] == name
         assert of_id[number]["semantic_id"] == CLASS_INDEX[name]
         assert of_id[number]["room"] == room
-    assert found == {
+    assert bounds == {
         ("building", "wall", -1): ([2.95, 0, 0], [3.05, 0.8, 2.5]),
         ("building", "floor", 0): ([0, 0, 0], [3, 2, 0]),
         ("building", "floor", 1): ([3, 0, 0], [5, 2, 0]),
@@ -127,10 +127,10 @@ def test_a_folder_of_homes(house, tmp_path, monkeypatch):
         assert settings["agent_radius"] == 0.30 and settings["agent_max_climb"] == 0.2
         assert settings["cell_height"] == settings["cell_size"] == 0.05
         scene = json.loads((tmp_path / "scenes" / f"{name}.scene_instance.json").read_text())
-        found = [
+        configs = [
             path.name for path in tmp_path.glob("stages/*") if scene["stage_instance"]["template_name"][7:] in path.name
         ]
-        assert found == [f"{name}.stage_config.json"]  # the package takes the first whose name has this part
+        assert configs == [f"{name}.stage_config.json"]  # the package takes the first whose name has this part
         assert scene["navmesh_instance"] == scene["semantic_scene_instance"] == name
     stage = json.loads((tmp_path / "stages" / "home-1.stage_config.json").read_text())
     assert stage["up"] == stage["semantic_up"] == [0, 1, 0]

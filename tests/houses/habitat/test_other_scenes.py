@@ -81,7 +81,7 @@ def test_a_scene_with_furniture_is_described(folder):
     renderer.set_scene(0, home.make_scene(house))
     semantic, instance = np.zeros((1, 9, 9), np.uint8), np.zeros((1, 9, 9), np.uint16)
     renderer.render(np.array([[0.3, 2.0, 1.2, 0.0, 0.0]]), semantic=semantic, instance=instance)
-    column = [CLASSES[each] for each in semantic[0, :, 4]]
+    column = [CLASSES[number] for number in semantic[0, :, 4]]
     assert column == ["ceiling"] * 4 + ["wall"] + ["dining_table"] * 3 + ["floor"]
     assert instance[0, :, 4].tolist() == [0] * 5 + [1] * 3 + [0]
     renderer.render(np.array([[0.3, 2.0, 1.2, 0.0, 0.6]]), semantic=semantic)  # upwards
@@ -93,10 +93,10 @@ def test_a_scene_with_furniture_is_described(folder):
 def test_turned_furniture_is_described(folder):
     """Boxes and surfaces are turned as the object is."""
     house = make_house("a", yaw=0.6)
-    found = make_house_world("habitat", habitat_dataset=write_scene(house, folder)).home(0).house
-    assert found.shapes.yaw[0] == pytest.approx(0.6, abs=1e-4)
-    assert found.shapes.half[0] == pytest.approx([0.8, 0.4, 0.4], abs=1e-3)
-    (receptacle,) = found.receptacles
+    read = make_house_world("habitat", habitat_dataset=write_scene(house, folder)).home(0).house
+    assert read.shapes.yaw[0] == pytest.approx(0.6, abs=1e-4)
+    assert read.shapes.half[0] == pytest.approx([0.8, 0.4, 0.4], abs=1e-3)
+    (receptacle,) = read.receptacles
     assert receptacle.yaw == pytest.approx(0.6, abs=1e-4)
     assert receptacle.centre == pytest.approx((2.0, 2.0, 0.8), abs=0.014)
     assert receptacle.half == pytest.approx((0.8, 0.4), abs=0.0376)
@@ -108,9 +108,9 @@ def test_viewpoints_are_those_of_exact_rays(folder):
     home = world.home(0)
     for target in ((2.0, 3.0, 0.5), (2.0, 2.0, 0.85), (3.2, 0.9, 0.1)):
         placed = PlacedObject(0, target, 0.0, 9, 0)
-        found = home.find_viewpoints(home.house, placed)
+        viewpoints = home.find_viewpoints(home.house, placed)
         expected = find_viewpoints(home.navmap, home.house.shapes, np.array(target), 9)
-        differing = len(np.setxor1d(found, expected))
+        differing = len(np.setxor1d(viewpoints, expected))
         assert differing <= 0.03 * len(expected) and len(expected) > 100
         assert target[2] > 0.8 or len(expected) < 0.97 * len(candidate_cells(home.navmap, np.array(target)))
 
@@ -164,13 +164,13 @@ def test_objectnav_in_a_scene_with_furniture(folder):
     placed = task.layout(0).house.objects
     assert placed
     world = task._homes.world
-    for each in placed:
-        x, y, z = each.position
+    for item in placed:
+        x, y, z = item.position
         assert abs(x - 2) < 0.8 and abs(y - 2) < 0.4
-        assert z - object_height(each.category) / 2 == pytest.approx(0.8, abs=2e-3)
-        model = world._model(each.category)
-        assert (model.width, model.depth) == pytest.approx(object_footprint(each.category), abs=0.012)
-        assert model.height == pytest.approx(object_height(each.category), abs=2e-3)
+        assert z - object_height(item.category) / 2 == pytest.approx(0.8, abs=2e-3)
+        model = world._model(item.category)
+        assert (model.width, model.depth) == pytest.approx(object_footprint(item.category), abs=0.012)
+        assert model.height == pytest.approx(object_height(item.category), abs=2e-3)
 
 
 def test_a_stage_alone(folder):
@@ -279,11 +279,11 @@ def test_surfaces_are_level_and_free(folder):
     simulation.simulation().enter(Dataset(write_scene(house, folder)).scene("a"))
     board = np.eye(4)
     marked = MarkedSurface("b", board, np.array([0.5, 0.2, -3.5]), np.array([3.5, 0.2, -0.5]))
-    found = surfaces.free_surfaces(marked, 7, 0.0)  # more than the table is the floor around it
-    assert 2 <= len(found) <= 4 and {each.instance for each in found} == {7}
-    for each in found:
-        assert each.centre[2] == pytest.approx(0.0, abs=1e-3) and each.clearance == pytest.approx(2.7, abs=1e-3)
-        low, high = (np.array(each.centre[:2]) + sign * np.array(each.half) for sign in (-1, 1))
+    free = surfaces.free_surfaces(marked, 7, 0.0)  # more than the table is the floor around it
+    assert 2 <= len(free) <= 4 and {surface.instance for surface in free} == {7}
+    for surface in free:
+        assert surface.centre[2] == pytest.approx(0.0, abs=1e-3) and surface.clearance == pytest.approx(2.7, abs=1e-3)
+        low, high = (np.array(surface.centre[:2]) + sign * np.array(surface.half) for sign in (-1, 1))
         assert (low > 0.49).all() and (high < 3.51).all()
         assert (high[0] < 1.23 or low[0] > 2.77) or (high[1] < 1.63 or low[1] > 2.37)  # not in the table
     slope = board.copy()
@@ -296,8 +296,8 @@ def test_surfaces_are_level_and_free(folder):
         assert surfaces.free_surfaces(other, 1, 0.0) == []
     triangle = np.array([[(0.5, 0.2, -3.5), (3.5, 0.2, -3.5), (0.5, 0.2, -0.5)]])
     part = MarkedSurface("b", board, marked.low, marked.high, triangle)
-    for each in surfaces.free_surfaces(part, 1, 0.0):
-        x, y = np.array(each.centre[:2]) + np.array(each.half) * (1, -1)
+    for surface in surfaces.free_surfaces(part, 1, 0.0):
+        x, y = np.array(surface.centre[:2]) + np.array(surface.half) * (1, -1)
         assert (x - 0.5) + (3.5 - y) < 3.06  # within the triangle
 
 
@@ -308,10 +308,10 @@ def test_a_shelf_is_seen_from_below_the_next_one(folder):
     house = replace(make_house("a"), shapes=builder.build(), receptacles=())
     simulation.simulation().enter(Dataset(write_scene(house, folder)).scene("a"))
     marked = MarkedSurface("b", np.eye(4), np.array([1.3, 0.0, -2.3]), np.array([2.7, 0.0, -1.7]))
-    (found,) = surfaces.free_surfaces(marked, 1, 0.0)
-    assert found.centre == pytest.approx((2.0, 2.0, 0.0), abs=2e-3)
-    assert found.clearance == pytest.approx(0.5, abs=1e-3)
-    assert found.half == pytest.approx((0.7, 0.3), abs=0.026)
+    (surface,) = surfaces.free_surfaces(marked, 1, 0.0)
+    assert surface.centre == pytest.approx((2.0, 2.0, 0.0), abs=2e-3)
+    assert surface.clearance == pytest.approx(0.5, abs=1e-3)
+    assert surface.half == pytest.approx((0.7, 0.3), abs=0.026)
 
 
 def test_the_floor_is_indoors(monkeypatch):
@@ -367,8 +367,8 @@ def test_names_of_other_data_sets():
         "frl_apartment_chair_01_:0000": "chair", "frl_apartment_tvstand": "tv_stand", "couch": "sofa",
         "bath_sink": "sink", "table_lamp": "lamp", "coffee table": "coffee_table", "d92c": "other", "Bed": "bed",
     }  # fmt: skip
-    for name, wanted in expected.items():
-        assert object_class(name) == CLASS_INDEX[wanted], name
+    for name, label in expected.items():
+        assert object_class(name) == CLASS_INDEX[label], name
     assert [room_type(name) for name in ("Living room", "bedroom_2", "office", "spa")] == [
         "living_room",
         "bedroom",
@@ -381,7 +381,7 @@ def test_splits_of_known_data_sets():
     replica = [f"v3_sc{k}_staging_{j:02}" for k in range(5) for j in range(21)]
     assert [len(split_scenes(replica, split)) for split in ("train", "validation", "test", "all")] == [63, 21, 21, 105]
     hssd = [*SCENES, "109999999"]
-    assert [split_scenes(hssd, split) for split in ("train", "validation", "test")] == [[each] for each in SCENES]
+    assert [split_scenes(hssd, split) for split in ("train", "validation", "test")] == [[scene] for scene in SCENES]
     assert split_scenes(hssd, "all") == hssd
     assert split_scenes(["a", "b", "c", "d"], "validation") == ["d"]
     with pytest.raises(ValueError, match="unknown split 'test'"):
@@ -522,7 +522,7 @@ def test_broken_meshes_are_named(tmp_path):
     check = tmp_path / "b.glb"
     check.write_bytes(packed(document, rest))
     check_glb(check)
-    indices = next(each["indices"] for mesh in document["meshes"] for each in mesh["primitives"])
+    indices = next(primitive["indices"] for mesh in document["meshes"] for primitive in mesh["primitives"])
     view = document["bufferViews"][document["accessors"][indices]["bufferView"]]
     broken = len(content) - len(rest) + 8 + view.get("byteOffset", 0)
     for made, message in (

@@ -100,8 +100,8 @@ def test_paths_have_our_length(dataset):
         goal = ours.cells(points[:1])
         expected = ours.distances(ours.distance_field(goal), points[1:])
         path = home.navmap.path_to(ours.points(goal))
-        found = np.array([home.navmap.length(path, point) for point in points[1:]])
-        ratios.append((found / expected)[expected > 1])
+        lengths = np.array([home.navmap.length(path, point) for point in points[1:]])
+        ratios.append((lengths / expected)[expected > 1])
     ratio = np.concatenate(ratios)
     print("length over ours:", np.percentile(ratio, [0, 2.5, 50, 97.5, 100]).round(3), "paths:", len(ratio))
     assert (np.abs(ratio - 1) < 0.04).mean() > 0.95
@@ -121,13 +121,16 @@ def test_scenes_with_furniture_are_the_homes_they_were_made_of(tmp_path):
         home = world.home(number)
         assert home.house.height == pytest.approx(house.height, abs=0.01)
         assert [room.type for room in home.house.rooms] == [room.type for room in house.rooms]
-        found = [np.array(each.centre) for each in home.house.receptacles]
-        near = [min(np.abs(np.array(each.centre) - other).max() for other in found) for each in house.receptacles]
-        print(house.name, len(house.receptacles), len(found), "surfaces, distances:", np.round(sorted(near), 3))
+        centres = [np.array(receptacle.centre) for receptacle in home.house.receptacles]
+        near = [
+            min(np.abs(np.array(receptacle.centre) - other).max() for other in centres)
+            for receptacle in house.receptacles
+        ]
+        print(house.name, len(house.receptacles), len(centres), "surfaces, distances:", np.round(sorted(near), 3))
         assert np.mean(np.array(near) < 0.1) > 0.8
         if number == 1:
             assert home.house.instances[-1].startswith("cabinet|")
-            assert any(each.instance == len(home.house.instances) - 1 for each in home.house.receptacles)
+            assert any(receptacle.instance == len(home.house.instances) - 1 for receptacle in home.house.receptacles)
             continue
         points = home.navmap.random_points(rng, count)
         poses = head_camera_poses(points, rng.uniform(0, 2 * np.pi, count), rng.uniform(-0.8, 0.2, count))
@@ -161,21 +164,21 @@ def test_stages_with_a_semantic_descriptor(dataset, tmp_path):
     shutil.rmtree(tmp_path / "copy" / "homes")
     exported = make_house_world("habitat", habitat_dataset=dataset, split="all")
     read = make_house_world("habitat", habitat_dataset=tmp_path / "copy" / dataset.name, split="all")
-    house, found = exported.make_house(0), read.make_house(0)
+    house, labelled = exported.make_house(0), read.make_house(0)
     entries, others = (next(iter(world._entries.values())) for world in (exported, read))
-    assert {each.id: each.semantic for each in others} == {each.id: each.semantic for each in entries}
+    assert {entry.id: entry.semantic for entry in others} == {entry.id: entry.semantic for entry in entries}
     bounds = {}
-    for which in (house, found):
-        numbers = {each.instance: each.id for each in (entries if which is house else others)}
+    for which in (house, labelled):
+        numbers = {entry.instance: entry.id for entry in (entries if which is house else others)}
         for instance in np.unique(which.shapes.instance):
             part = which.shapes.take(which.shapes.instance == instance)
-            if which is found or ((part.kind == BOX).all() and (part.yaw % (np.pi / 2) < 1e-3).all()):
+            if which is labelled or ((part.kind == BOX).all() and (part.yaw % (np.pi / 2) < 1e-3).all()):
                 turned = np.round(part.yaw / (np.pi / 2)).astype(int) % 2 == 1
                 half = np.where(turned[:, None], part.half[:, [1, 0, 2]], part.half)
                 bounds.setdefault(numbers[int(instance)], []).append(
                     np.concatenate([(part.centre - half).min(0), (part.centre + half).max(0)])
                 )
-    pairs = np.array([each for each in bounds.values() if len(each) == 2])
+    pairs = np.array([boxes for boxes in bounds.values() if len(boxes) == 2])
     assert len(pairs) > 10
     assert np.median(np.abs(pairs[:, 0] - pairs[:, 1])) < 0.01
 
@@ -196,15 +199,15 @@ def test_the_oracle_succeeds_as_often(dataset):
     success = {}
     for world in ({"world": "habitat", "habitat_dataset": dataset, "split": "all"}, {"world": "procedural"}):
         env = gym.make("memenvs/ExtObjNav-v0", obs_mode="symbolic", trial_episodes=8, layout_pool=HOMES, **world)
-        found = []
+        successes = []
         for episode in range(8 * HOMES):
             _, info = env.reset(seed=0) if episode == 0 else env.reset()
             done = False
             while not done:
                 *_, terminated, truncated, info = env.step(env.unwrapped.oracle_action())
                 done = terminated or truncated
-            found.append(info["success"])
-        success[world["world"]] = np.mean(found)
+            successes.append(info["success"])
+        success[world["world"]] = np.mean(successes)
     print(success)
     assert abs(success["habitat"] - success["procedural"]) <= 0.02
 

@@ -126,10 +126,10 @@ def test_images_are_in_our_frame(dataset):
     }
     pose = np.array([[1.0, 2.0, 1.2, math.pi / 2, 0.3]])
     renderer.render(pose, **images)
-    wanted = [each.instance for each in placed]
-    assert images["instance"][0, 0].tolist() == [*wanted, wanted[0]]
+    instances = [item.instance for item in placed]
+    assert images["instance"][0, 0].tolist() == [*instances, instances[0]]
     assert images["depth"][0, 1, :, 0].tolist() == [1, 2, 3, 4] and (images["rgb"] == 99).all()
-    state = next(each.state for each in simulation.simulation()._simulator.agents if each.state is not None)
+    state = next(agent.state for agent in simulation.simulation()._simulator.agents if agent.state is not None)
     assert state.position == pytest.approx([1.0, 1.2, -2.0])
     assert state.rotation == pytest.approx([math.sin(0.15), 0, 0, math.cos(0.15)])  # +y of ours is -z: no turn, 0.3 up
     assert scene.relabel(np.arange(256) + 1).classes[1] == scene.classes[1] + 1

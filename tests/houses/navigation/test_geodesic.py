@@ -77,9 +77,9 @@ def test_interpolation_is_bilinear_over_the_finite_neighbours():
     rng = np.random.default_rng(0)
     field = rng.random((12, 17)).astype(np.float32)
     x, y = rng.uniform(1, 16, 300), rng.uniform(1, 11, 300)
-    found = [interpolate_field(field.ravel(), 17, *point) for point in zip(x, y, strict=True)]
+    values = [interpolate_field(field.ravel(), 17, *point) for point in zip(x, y, strict=True)]
     reference = scipy.ndimage.map_coordinates(field.astype(float), [y - 0.5, x - 0.5], order=1)
-    np.testing.assert_allclose(found, reference, atol=1e-6)
+    np.testing.assert_allclose(values, reference, atol=1e-6)
     field[5, 5] = np.inf
     assert interpolate_field(field.ravel(), 17, 5.0, 5.5) == field[5, 4]
     assert interpolate_field(np.full(12, np.inf, np.float32), 4, 1.5, 1.5) == np.inf

@@ -17,7 +17,7 @@ def plain_slide(navmap: NavigationMap, start: np.ndarray, step: np.ndarray) -> t
     position, is_blocked = start.copy(), False
     for _ in range(parts):
         for axis in np.eye(2) * step / parts:
-            if navmap.is_navigable((position + axis)[None])[0]:
+            if navmap.islands((position + axis)[None])[0] >= 0:
                 position = position + axis
             else:
                 is_blocked = True
@@ -53,8 +53,8 @@ def test_steering_tries_all_turns():
         )
         gains = here - np.array(there)
         best = np.argmax(gains - TURN_COST * abs(turns))
-        found, gain = navmap.steer(field, position, heading, turn, 0.25)
-        assert (found, round(gain, 9)) == (turns[best], round(gains[best], 9))
+        turned, gain = navmap.steer(field, position, heading, turn, 0.25)
+        assert (turned, round(gain, 9)) == (turns[best], round(gains[best], 9))
 
 
 def plain_arc_is_free(navmap: NavigationMap, pose: tuple[float, float, float], distance: float, turn: float) -> bool:

@@ -93,8 +93,8 @@ def test_rooms_can_be_recognised_by_their_furniture():
         for room in house.rooms:
             low, high = room.polygon.min(0), room.polygon.max(0)
             inside = ((house.shapes.centre[:, :2] > low) & (house.shapes.centre[:, :2] < high)).all(1)
-            found = {class_of(house, row) for row in np.flatnonzero(inside)}
-            assert required[room.type] <= found, (house.name, room.type)
+            classes = {class_of(house, row) for row in np.flatnonzero(inside)}
+            assert required[room.type] <= classes, (house.name, room.type)
 
 
 def test_doors_are_wide_enough_and_inside_shared_walls():
@@ -186,17 +186,9 @@ def test_wrong_configs_are_refused():
         {"area": (90.0, 80.0)},
         {"furniture": (-1, 4)},
         {"furniture": (5, 9.5)},
-        {"passages": 1.5},
-        {"extra_doors": -0.1},
-        {"height": 2.0},
-        {"height": float("nan")},
-        {"height": float("inf")},
-        {"wall_thickness": 0.5},
     ):
         with pytest.raises(ValueError, match=f"{next(iter(values))} must be"):
             HouseConfig(**values)
-    with pytest.raises(TypeError, match=r"height must be a number, got '2\.7'"):
-        HouseConfig(height="2.7")
 
 
 def test_wrong_seeds_are_refused():

@@ -106,7 +106,7 @@ def test_a_house_file_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     database = {
         "Mug": [],
         "Any": [
-            {"assetId": id, "boundingBox": dict(zip("xyz", each["size"], strict=True))} for id, each in SIZES.items()
+            {"assetId": id, "boundingBox": dict(zip("xyz", entry["size"], strict=True))} for id, entry in SIZES.items()
         ],
     }
     for id, entry in zip(SIZES, database["Any"], strict=True):

@@ -14,7 +14,7 @@ from scipy import ndimage
 from memenvs.houses.classes import CLASS_INDEX, FIRST_YCB_CLASS
 from memenvs.houses.house import House, ShapeBuilder, points_in_polygon
 from memenvs.houses.procthor import loader
-from memenvs.houses.procthor.asset_builder import AssetBuilder
+from memenvs.houses.procthor.asset_model import AssetModel
 from memenvs.houses.procthor.asset_sizes import AssetSizes
 from memenvs.houses.procthor.assets import ASSET_TYPES
 from memenvs.houses.procthor.loader import count_procthor, load_procthor
@@ -84,25 +84,15 @@ def test_every_asset_fills_its_box(folder):
         kind = ASSET_TYPES[row["type"]]
         width, height, depth = row["size"]
         builder = ShapeBuilder()
-        asset = AssetBuilder(
-            centre=(0.0, 0.0, height / 2),
-            size=(width, depth, height),
-            yaw=0.0,
-            asset_id=asset_id,
-            support_heights=support_heights,
-            builder=builder,
-            semantic=1,
-            instance=1,
-            material=kind.material,
-            colour=kind.colour(asset_id),
-        )
+        size = width, depth, height
+        asset = AssetModel(kind.semantic, size, kind.finish(asset_id), asset_id, support_heights)
         kind.fill(asset)
+        asset.build(builder, ["building"], (0.0, 0.0), 0.0)
         shapes = builder.build()
         low, high = (shapes.centre - shapes.half).min(0), (shapes.centre + shapes.half).max(0)
-        size = np.array(asset.size)
-        assert (low >= asset.centre - size / 2 - 1e-4).all(), asset_id
-        assert (high <= asset.centre + size / 2 + 1e-4).all(), asset_id
-        assert (high - low >= 0.85 * size - 1e-4).all(), asset_id
+        assert (low >= np.array([-width / 2, -depth / 2, 0.0]) - 1e-4).all(), asset_id
+        assert (high <= np.array([width / 2, depth / 2, height]) + 1e-4).all(), asset_id
+        assert (high - low >= 0.85 * np.array(size) - 1e-4).all(), asset_id
 
 
 def test_objects_stay_in_their_boxes(folder, real):

@@ -99,9 +99,9 @@ def _shade_floor(
     name, texture = texture_of(material, semantic, is_tall=False, is_vertical=False)
     scale = TEXTURE_SIZE / np.array(texture.size)  # texels per metre
     footprint = scale.prod() * depth**3 / focal**2 / abs(point[2] - eye[2])
-    found = texel(name, point[0] * scale[0], -point[1] * scale[1], footprint)
+    texels = texel(name, point[0] * scale[0], -point[1] * scale[1], footprint)
     light = directional(np.array([0.0, 0.0, 1.0])) if is_floor else 0.95
-    return apply(texture, np.array(room.floor_colour if is_floor else CEILING_COLOUR), found, light)
+    return apply(texture, np.array(room.floor_colour if is_floor else CEILING_COLOUR), texels, light)
 
 
 def _shade_vertical(
@@ -118,9 +118,9 @@ def _shade_vertical(
     left = 0.0 if is_wall else right @ shapes.centre[k] - half
     top = house.height if is_wall else shapes.centre[k, 2] + shapes.half[k, 2]
     footprint = scale_u * scale_v * depth**3 / focal**2 / abs(normal @ (point - eye))
-    found = texel(name, (right @ point - left) * scale_u, (top - point[2]) * scale_v, footprint)
+    texels = texel(name, (right @ point - left) * scale_u, (top - point[2]) * scale_v, footprint)
     edge = min(0.74 + 0.65 * point[2], 0.86 + 0.5 * (house.height - point[2]), 1.0)  # darker at floor and ceiling
-    return apply(texture, shapes.colour[k], found, max(edge, 0.3) * directional(normal))
+    return apply(texture, shapes.colour[k], texels, max(edge, 0.3) * directional(normal))
 
 
 def _shade_horizontal(
@@ -135,8 +135,8 @@ def _shade_horizontal(
     x, y, _ = own_axes(float(shapes.yaw[k])) @ (point - start)
     corner = (0.0, 0.0) if shapes.semantic[k] == CLASS_INDEX["wall"] else (wide / 2, deep / 2)
     footprint = scale_u * scale_v * depth**3 / focal**2 / abs(point[2] - eye[2])
-    found = texel(name, (x + corner[0]) * scale_u, (corner[1] - y) * scale_v, footprint)
-    return apply(texture, shapes.colour[k], found, directional(np.array([0.0, 0.0, up])))
+    texels = texel(name, (x + corner[0]) * scale_u, (corner[1] - y) * scale_v, footprint)
+    return apply(texture, shapes.colour[k], texels, directional(np.array([0.0, 0.0, up])))
 
 
 def _shade_curved(
@@ -156,5 +156,5 @@ def _shade_curved(
     repeat_v = times(tall, texture.size[1], texture.is_fitted)
     footprint = 2 * (max(repeat_u / around, repeat_v / tall) * TEXTURE_SIZE * depth / focal) ** 2
     turns = math.atan2(own[1], own[0]) / (2 * math.pi) + 0.5
-    found = texel(name, turns * repeat_u * TEXTURE_SIZE, (0.5 - own[2] / 2) * repeat_v * TEXTURE_SIZE, footprint)
-    return apply(texture, shapes.colour[k], found, light)
+    texels = texel(name, turns * repeat_u * TEXTURE_SIZE, (0.5 - own[2] / 2) * repeat_v * TEXTURE_SIZE, footprint)
+    return apply(texture, shapes.colour[k], texels, light)

@@ -23,8 +23,8 @@ def test_colours_are_texel_times_base_colour_times_light() -> None:
             colour = shade(house, camera.focal, eye, eye + depth * rays[j, i], depth, solid)
             kind = "floor" if solid < 0 else ("box", "cylinder", "ellipsoid")[house.shapes.kind[solid - 1]]
             errors[kind].append(abs(colour - rgb[j, i]).max())
-    for kind, found in errors.items():
-        assert len(found) >= 40, kind
+    for kind, differences in errors.items():
+        assert len(differences) >= 40, kind
         # Single precision may round to the next texel or mipmap level, and an edge may belong to either side.
-        assert np.mean(np.array(found) <= 3) > 0.98, kind
-        assert np.mean(found) < 1.5, kind
+        assert np.mean(np.array(differences) <= 3) > 0.98, kind
+        assert np.mean(differences) < 1.5, kind

@@ -168,5 +168,5 @@ def test_the_legend_of_a_home_has_the_colours_of_its_map():
     house, navigation = l_shaped_home(), NavigationMap(l_shaped_home())
     green, red, blue = (draw_legend([HOUSE_LEGEND[-1]], 800)[12, 22].astype(int)[k] for k in (1, 0, 2))
     assert green > max(red, blue) + 20
-    tinted, bare = (pixel(draw(house, navigation=each), house, 3.0, 0.7) for each in (navigation, None))
+    tinted, bare = (pixel(draw(house, navigation=navmap), house, 3.0, 0.7) for navmap in (navigation, None))
     assert tinted[0] < bare[0]  # less red in where a robot can be

@@ -277,11 +277,11 @@ def entry_pointer(context: Any, builder: Any, array_type: Any, array: Any, index
 
 def gather(builder: Any, table: Any, indices: Any, count: int) -> SimdVector:
     """Read `count` entries of a table (a pointer) at consecutive indices in memory (a pointer)."""
-    found = ir.Constant(ir.VectorType(table.type.pointee, count), ir.Undefined)
+    gathered = ir.Constant(ir.VectorType(table.type.pointee, count), ir.Undefined)
     for k in range(count):
         index = builder.zext(builder.load(builder.gep(indices, [ir.Constant(I64, k)])), I64)
-        found = builder.insert_element(found, builder.load(builder.gep(table, [index])), ir.Constant(I32, k))
-    return SimdVector(builder, found)
+        gathered = builder.insert_element(gathered, builder.load(builder.gep(table, [index])), ir.Constant(I32, k))
+    return SimdVector(builder, gathered)
 
 
 def prefetch(builder: Any, pointer: Any) -> None:

@@ -184,7 +184,7 @@ def horizontal_block(
         u, v, size, atlas_start, tint, count, *line = arguments
         pixels = arange(builder, F32, TEXEL_BLOCK)
         wrap = builder.sub(size, ir.Constant(I32, 1))  # sizes are powers of two
-        (u_start, u_step), (v_start, v_step) = (cgutils.unpack_tuple(builder, each) for each in (u, v))
+        (u_start, u_step), (v_start, v_step) = (cgutils.unpack_tuple(builder, pair) for pair in (u, v))
         column, row = (
             (pixels * step + first).cast(I32) & wrap for first, step in ((u_start, u_step), (v_start, v_step))
         )

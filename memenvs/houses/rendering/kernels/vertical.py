@@ -254,7 +254,7 @@ def vertical_run(
             done = builder.mul(loop.index, ir.Constant(I64, VERTICAL_BLOCKS * TEXEL_BLOCK))
             column = builder.add(first, done)
             columns = [builder.add(column, ir.Constant(I64, k * TEXEL_BLOCK)) for k in range(VERTICAL_BLOCKS)]
-            starts = spread(builder, [_start_of_block(builder, face.plane_in_row, each) for each in columns])
+            starts = spread(builder, [_start_of_block(builder, face.plane_in_row, column) for column in columns])
             index, light = _vertical_texels(
                 lambda field: loaded[field],
                 in_row,

@@ -181,7 +181,7 @@ def draw_round_block(
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         """Emit the vector code."""
         keys, at, ray, eye, slab, count, primitive_id, id_mask = arguments
-        ray, eye, slab = (cgutils.unpack_tuple(builder, each) for each in (ray, eye, slab))
+        ray, eye, slab = (cgutils.unpack_tuple(builder, value) for value in (ray, eye, slab))
         pixels = arange(builder, F32, BLOCK)
         x, y = pixels * ray[1] + ray[0], pixels * ray[3] + ray[2]
         a, b = (x * x + y * y + eye[2]).maximum(1e-12), x * eye[0] + y * eye[1] + eye[3]

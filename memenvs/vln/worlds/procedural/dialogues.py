@@ -115,14 +115,14 @@ def _draw_start_and_target(house: ProceduralHouse, rng: np.random.Generator) -> 
     Of 120 draws, take the one whose distance is nearest to 40 m, so that most searches need several exchanges.
     """
     inside = np.where(house.room[:, 0] == house.room[:, 1], house.room[:, 0], -1)  # room of each node; -1 in a door
-    found: list[tuple[float, int, str, tuple[int, ...]]] = []  # (error of the distance, start, item, region)
+    starts: list[tuple[float, int, str, tuple[int, ...]]] = []  # (error of the distance, start, item, region)
     for _ in range(_NUM_STARTS):
         node, item = int(rng.integers(len(house.graph))), house.items[int(rng.integers(len(house.items)))]
-        regions = [np.flatnonzero(inside == each.room) for each in house.items if each.name == item.name]
+        regions = [np.flatnonzero(inside == other.room) for other in house.items if other.name == item.name]
         region = min(regions, key=lambda nodes: house.graph.distance[node, nodes].min())
         distance = float(house.graph.distance[node, region].min())
-        found.append((abs(distance - _PREFERRED_DISTANCE), node, item.name, tuple(region.tolist())))
-    return min(found)[1:]
+        starts.append((abs(distance - _PREFERRED_DISTANCE), node, item.name, tuple(region.tolist())))
+    return min(starts)[1:]
 
 
 def _nearest(house: ProceduralHouse, node: int, region: tuple[int, ...]) -> int:

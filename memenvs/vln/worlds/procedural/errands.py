@@ -74,13 +74,13 @@ class Errands(Tours):
 
     def _compile(self, house: ProceduralHouse, legs: Sequence[Path], column: int) -> tuple[SubInstruction, ...] | None:
         """Divide each leg into clauses of its own."""
-        found: list[SubInstruction] = []
+        parts: list[SubInstruction] = []
         for leg, start in zip(legs, _columns(house, legs, column), strict=True):
             clauses = compile_clauses(house, leg, start)
             if clauses is None:
                 return None
-            found += clauses
-        return tuple(found)
+            parts += clauses
+        return tuple(parts)
 
 
 def _columns(house: ProceduralHouse, legs: Sequence[Path], column: int) -> Iterator[int]:

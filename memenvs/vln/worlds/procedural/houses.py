@@ -9,7 +9,7 @@ import numpy as np
 
 from memenvs.houses.procedural.bsp_plan import draw_doorways, snap_to_grid, split_rectangle
 from memenvs.houses.procedural.floor_plan import Opening, PlanRoom, Rectangle, find_wall_segments
-from memenvs.vln.graph import Graph, argmin_first
+from memenvs.vln.graph import Graph
 
 #: Types of rooms. The room with the most doors is the hallway instead.
 ROOM_TYPES = (
@@ -103,19 +103,19 @@ class ProceduralHouse:
         lengths = candidates.length[:, :, None] + self.graph.distance[candidates.node]  # (V, K, V)
         total = np.where(exists, lengths, np.inf)
         least = total <= total.min(1, keepdims=True) + 1e-9
-        found = np.where(least, candidates.node[:, :, None], len(self.graph)).min(1)
-        np.fill_diagonal(found, np.arange(len(found)))
-        return found
+        nodes = np.where(least, candidates.node[:, :, None], len(self.graph)).min(1)
+        np.fill_diagonal(nodes, np.arange(len(nodes)))
+        return nodes
 
     @cached_property
     def num_edges(self) -> np.ndarray:
         """int64, (V, V); number of edges of the shortest path, 7 for 7 or more."""
         goal = np.arange(len(self.graph))
-        node, found = np.repeat(goal[:, None], len(goal), 1), np.zeros((len(goal), len(goal)), np.int64)
+        node, edges = np.repeat(goal[:, None], len(goal), 1), np.zeros((len(goal), len(goal)), np.int64)
         for _ in range(7):  # legs have at most 6
-            found += node != goal
+            edges += node != goal
             node = self.next_node[node, goal]
-        return found
+        return edges
 
     def path(self, start: int, goal: int, max_edges: int | None = None) -> tuple[int, ...]:
         """Shortest path as nodes, both ends included; at most its first `max_edges` edges."""
@@ -169,8 +169,8 @@ def _furnish(seed: int, rooms: list[PlanRoom], doors: list[Opening], rng: np.ran
         ]
         members = [k for k, door in enumerate(doors) if number in door.rooms]  # viewpoints of the room, its doors first
         for position in _draw_viewpoints(rng, room, [positions[k] for k in members]):
-            distances = [np.hypot(*(item.position - position)) for item in room_items]
-            nearest = room_items[argmin_first(np.array(distances))]
+            distances = np.hypot(*(np.array([item.position for item in room_items]) - position).T)
+            nearest = room_items[int((distances <= distances.min() + 1e-9).argmax())]  # the first of equal ones
             members.append(len(positions))
             positions.append(position)
             viewpoint_rooms.append((number, number))
@@ -194,15 +194,15 @@ def _draw_item(rng: np.random.Generator, number: int, room: PlanRoom) -> RoomIte
 
 def _draw_viewpoints(rng: np.random.Generator, room: PlanRoom, doors: list[np.ndarray]) -> list[np.ndarray]:
     """Draw viewpoints of a room, apart from each other and from its doors; at least one."""
-    wanted = int(np.clip(room.area / _AREA_PER_VIEWPOINT, 1, _MAX_VIEWPOINTS))
+    count = int(np.clip(room.area / _AREA_PER_VIEWPOINT, 1, _MAX_VIEWPOINTS))
     low, high = np.array(room.low) + _FROM_WALL, np.array(room.high) - _FROM_WALL
     drawn = rng.uniform(low, high, (_POSITION_TRIES, 2))
     is_free = (_distances(drawn, np.array(doors)) >= _FROM_DOOR).all(1)
-    found: list[np.ndarray] = []
-    while is_free.any() and len(found) < wanted:
-        found.append(drawn[is_free.argmax()])  # the first that is still free
-        is_free &= _distances(drawn, found[-1][None])[:, 0] >= _SPACING
-    return found or [(low + high) / 2]
+    viewpoints: list[np.ndarray] = []
+    while is_free.any() and len(viewpoints) < count:
+        viewpoints.append(drawn[is_free.argmax()])  # the first that is still free
+        is_free &= _distances(drawn, viewpoints[-1][None])[:, 0] >= _SPACING
+    return viewpoints or [(low + high) / 2]
 
 
 def _connect_viewpoints(positions: np.ndarray) -> list[tuple[int, int]]:
@@ -223,13 +223,13 @@ def _connect_viewpoints(positions: np.ndarray) -> list[tuple[int, int]]:
     is_open = (distance < _LONGEST_EDGE) & (from_middle.min(2) >= _CLEARANCE * distance / 2)
     first, second = np.triu_indices(count, 1)
     group = list(range(count))  # Kruskal's algorithm: pairs by distance; an edge between two groups joins them
-    found = []
+    edges = []
     for k in np.argsort(distance[first, second], kind="stable"):
         i, j = int(first[k]), int(second[k])
         if group[i] != group[j] or is_open[i, j]:
-            found.append((i, j))
-            group = [group[i] if each == group[j] else each for each in group]
-    return found
+            edges.append((i, j))
+            group = [group[i] if number == group[j] else number for number in group]
+    return edges
 
 
 def _distances(one: np.ndarray, other: np.ndarray) -> np.ndarray:

@@ -248,7 +248,7 @@ def write_instruction(clauses: Sequence[SubInstruction], rng: np.random.Generato
             sentences[-1] += f", then {words}"
         else:
             sentences.append(f"{_pick(rng, _THEN)}, {words}" if rng.random() < 0.7 else words)
-    text = " ".join(f"{each[0].upper()}{each[1:]}." for each in sentences)
+    text = " ".join(f"{sentence[0].upper()}{sentence[1:]}." for sentence in sentences)
     return f"{text} {_pick(rng, _ENDS)}" if ends else text
 
 
@@ -306,10 +306,10 @@ def read_clauses(words: Sequence[str]) -> tuple[SubInstruction, ...]:
         before, after = (read_clauses(part.split(" ")) for part in (text[: rounds.start()], text[rounds.end() :]))
         return before * count + after
     clauses = []
-    for found in pattern.finditer(text):
-        first = _read_landmark(found["first"])
-        last = first if found["last"] is None else _read_landmark(found["last"])
-        clauses.append(SubInstruction(turns[found["turn"]], first, last))
+    for match in pattern.finditer(text):
+        first = _read_landmark(match["first"])
+        last = first if match["last"] is None else _read_landmark(match["last"])
+        clauses.append(SubInstruction(turns[match["turn"]], first, last))
     return tuple(clauses)
 
 
@@ -348,7 +348,7 @@ def all_words() -> tuple[str, ...]:
         *_QUESTIONS,
         *_FOUND,
         *_MORE,
-        *(each for turns in _TURNS.values() for each in turns),
+        *(turn for turns in _TURNS.values() for turn in turns),
     ]
     fields = dict.fromkeys(("colour", "item", "room", "one", "other", "landmark", "target"), "")
     texts = [phrase.format(**fields) for phrase in phrases]

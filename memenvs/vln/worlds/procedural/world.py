@@ -63,7 +63,7 @@ class ProceduralGraphWorld(GraphWorld):
             raise ValueError(f"unknown split {split!r}; {choices_for(split, HOUSES)}")
         self._seeds, self._slots, self._texts = HOUSES[split], slots[split], texts
         # Slots of a house over all splits that have it.
-        self._num_slots = max(each.stop for name, each in slots.items() if HOUSES[name] == HOUSES[split])
+        self._num_slots = max(numbers.stop for name, numbers in slots.items() if HOUSES[name] == HOUSES[split])
         self.houses: tuple[ProceduralHouse, ...] = tuple(make_house(seed) for seed in self._seeds)
         self.graphs = tuple(house.graph for house in self.houses)
 
@@ -85,14 +85,14 @@ class ProceduralGraphWorld(GraphWorld):
 
     def episode_number(self, id: str) -> int:
         """Number of the episode with this id."""
-        found = re.fullmatch(r"(\d+)-(\d+)(?:_(\d+))?", id)
-        if found is not None:
-            seed, slot, text = (int(each or 0) for each in found.groups())
+        match = re.fullmatch(r"(\d+)-(\d+)(?:_(\d+))?", id)
+        if match is not None:
+            seed, slot, text = (int(group or 0) for group in match.groups())
             if (
                 seed in self._seeds
                 and slot in self._slots
                 and text < self._texts
-                and (found[3] is None) == (self._texts == 1)  # ids end in _TEXT where a slot has several texts
+                and (match[3] is None) == (self._texts == 1)  # ids end in _TEXT where a slot has several texts
             ):
                 return (self._seeds.index(seed) * len(self._slots) + self._slots.index(slot)) * self._texts + text
         raise ValueError(f"no episode {id!r} in this split; ids have the form {self.episode(0).id!r}")
@@ -205,9 +205,9 @@ class Tours(ProceduralGraphWorld):
         else:
             for second in _legs(house, ends, first[-1], rng):
                 before = join_legs((first, second))
-                wanted = _REPEATED[slot % 2]
+                lengths = _REPEATED[slot % 2]
                 third = next(
-                    (leg for leg in _legs(house, ends, second[-1], rng) if repeated_moves(before, leg)[0] in wanted),
+                    (leg for leg in _legs(house, ends, second[-1], rng) if repeated_moves(before, leg)[0] in lengths),
                     None,
                 )
                 if third is not None:

@@ -11,8 +11,8 @@ import torch
 
 from memenvs.agents.algorithms.supervised import SupervisedLearner
 from memenvs.agents.papers.emv.config import AnswererConfig, QuestionConfig
-from memenvs.agents.papers.emv.conversation import answer_sources
-from memenvs.agents.papers.emv.data import draw_renaming, load_arrays
+from memenvs.agents.papers.emv.conversation import frame_shares
+from memenvs.agents.papers.emv.data import SYMBOLIC, draw_renaming
 from memenvs.agents.papers.emv.experiment import make_question_answering
 from memenvs.agents.papers.emv.frames import (
     WIDTHS,
@@ -44,11 +44,6 @@ from memenvs.verbalization.symbols import LOCATIONS, OBJECTS, SYMBOL_IDS, SYMBOL
 from tests.agents.papers.emv.small_runs import DATA, QUEUES
 
 SMALL = {"dim": 8, "head_dim": 16, "head_heads": 2, "head_layers": 1, "questions": 4}
-
-
-@pytest.fixture(scope="module")
-def arrays():
-    return load_arrays(EpisodicQAConfig(**DATA))
 
 
 def make(memory: str = "ct-lt", **changes):
@@ -106,36 +101,31 @@ def test_frames():
 
 
 @pytest.mark.slow
-def test_arrays_are_those_of_the_environment(arrays):
-    """Key frames equal `Dialogs.collate`, which equals the environment's; every target is a right answer."""
-    dialogs = arrays.dialogs
-    rows = np.array([0, 3, 7])
-    numbers = np.array([SYMBOL_IDS[each] for each in dialogs.data.dictionary.symbols])
-    batch = dialogs.collate(arrays.numbers[rows].tolist(), [[0, 3]] * 3)
-    frames, mask = arrays.frames(rows)
-    assert frames.keys() == batch.frames.keys() and mask.sum() == batch.frame_mask.sum()
-    for part, values in frames.items():
-        for b in range(3):
-            seen_there = batch.frames[part][b, batch.frame_mask[b]]
-            wanted = numbers[seen_there] if part in ("goal", "action", "args", "objects") else seen_there
-            np.testing.assert_array_equal(values[b, mask[b]], wanted)
-            assert mask[b].any() and mask[b, -1]
-    np.testing.assert_array_equal(kinds_of(arrays.slots[rows][:, [0, 3]]), batch.kind)
-    assert (arrays.length[rows] == batch.length).all()
-    seen = set()
-    for row in range(0, len(arrays.numbers), 3):
+def test_questions_and_answers_to_learn_are_those_of_the_environment(arrays):
+    """Slots say what the question does; every target is a right answer; key frames have the same symbols."""
+    dialogs, seen = arrays.dialogs, set()
+    batch = QuestionBatch(arrays, np.array([0, 3, 7]), np.array([[0, 3]] * 3))
+    frames, theirs = make().frames(batch)[0], batch.dialogs.frames()[0]
+    assert frames.keys() == theirs.keys()
+    for part, values in theirs.items():
+        names = dialogs.data.dictionary.symbols if part in SYMBOLIC else None
+        expected = values if names is None else np.array([SYMBOL_IDS[name] for name in names])[values]
+        np.testing.assert_array_equal(frames[part].numpy(), expected)
+    for number in range(0, len(dialogs), 3):
         for q in range(4):
-            qa = dialogs.question(int(arrays.numbers[row]), q).qa
-            target = tuples_to_clauses(qa.question, slots_to_tuples(qa.question, arrays.target[row, q], qa.now), qa.now)
+            qa = dialogs.question(number, q).qa
+            slots = slots_to_tuples(qa.question, arrays.target[number, q], qa.now)
+            target = tuples_to_clauses(qa.question, slots, qa.now)
             assert score_clauses(target, qa.answer.clauses, None).category == CORRECT, qa
-            pairs = zip(QUESTION_SLOTS.values(), arrays.slots[row, q], strict=True)
-            names = [(None, *values)[number] for values, number in pairs]
+            pairs = zip(QUESTION_SLOTS.values(), arrays.slots[number, q], strict=True)
+            names = [(None, *values)[value] for values, value in pairs]
             time = qa.question.time
             assert names == [
                 qa.question.family, qa.question.verb, qa.question.object, qa.question.location, qa.question.order,
                 "exact" if qa.question.exact else None, time and time.precision, time and time.family,
             ]  # fmt: skip
-            assert (arrays.times[row, q, 2] == date_fields(np.array(qa.now))).all()
+            assert KINDS[kinds_of(arrays.slots[number, q])] == qa.kind
+            assert (arrays.times[number, q, 2] == date_fields(np.array(qa.now))).all()
             seen.add(qa.question.family)
     assert len(seen) > len(FAMILIES) / 2
     assert question_slots(qa.question).shape == (len(QUESTION_SLOTS),)
@@ -164,24 +154,24 @@ def test_clauses_are_learned_as_they_are_written(arrays):
         written = model.choose(reading)
         logits, (row, question, clause) = model.model.head.clause_logits(model.model.codes, reading, written)
     likeliest = torch.stack([each.argmax(-1) for each in logits], -1)
-    is_there = written[row, question, clause, EMIT] > 0
-    assert torch.equal(likeliest[is_there], written[row, question, clause][is_there])
-    assert (likeliest[~is_there][:, EMIT] == 0).all()
+    is_clause = written[row, question, clause, EMIT] > 0
+    assert torch.equal(likeliest[is_clause], written[row, question, clause][is_clause])
+    assert (likeliest[~is_clause][:, EMIT] == 0).all()
     lengths = (written[..., EMIT] > 0).sum(-1)
     assert 3 < lengths.max() > lengths.min()
 
 
-def first_clauses(model, batch: QuestionBatch) -> torch.Tensor:
-    """Scores of all values of the first clauses, (B, Q, values)."""
+def first_clauses(model, batch: QuestionBatch, memory: tuple[torch.Tensor, torch.Tensor] | None = None) -> torch.Tensor:
+    """Scores of all values of first clauses, (B, Q, values), perhaps by another memory."""
     none = torch.zeros(*batch.questions.shape, 8, len(ANSWER_SLOTS), dtype=torch.int64)
-    reading = model.read(batch, *model.encode(batch))
+    reading = model.read(batch, *(memory or model.encode(batch)))
     logits, _ = model.model.head.clause_logits(model.model.codes, reading, none)
     return torch.cat(logits, -1).unflatten(0, batch.questions.shape)
 
 
-def test_answers_depend_on_their_own_history_and_question_alone(arrays):
+def test_answers_depend_on_their_own_history_and_question_alone(arrays, frame_counts):
     """In a batch or alone, with other questions or without: the memory sees no question and no padding."""
-    longest, shortest = int(arrays.count.argmax()), int(np.where(arrays.count > 0, arrays.count, 10**6).argmin())
+    longest, shortest = int(frame_counts.argmax()), int(np.where(frame_counts > 0, frame_counts, 10**6).argmin())
     for memory in ("ct-lt", "lstm-on", "none"):
         model = make(memory).double().eval()
         together = first_clauses(
@@ -189,21 +179,20 @@ def test_answers_depend_on_their_own_history_and_question_alone(arrays):
         )
         alone = first_clauses(model, QuestionBatch(arrays, np.array([shortest]), np.array([[2]])))
         torch.testing.assert_close(together[1, 1], alone[0, 0], atol=1e-9, rtol=0)
-    other = first_clauses(model, QuestionBatch(arrays, np.array([longest]), np.array([[0]])))  # without a memory
-    moved = replace(arrays, dates=np.roll(arrays.dates, 1, 0), index=np.roll(arrays.index, 1, 0))
-    torch.testing.assert_close(first_clauses(model, QuestionBatch(moved, np.array([longest]), np.array([[0]]))), other)
-    reader = make("ct-lt").eval()
-    assert not torch.equal(
-        *(first_clauses(reader, QuestionBatch(each, np.array([longest]), np.array([[0]]))) for each in (arrays, moved))
-    )
-    empty = replace(arrays, count=np.zeros_like(arrays.count))
-    assert first_clauses(reader, QuestionBatch(empty, np.array([longest]), np.array([[0]]))).isfinite().all()
+    batch, other = (QuestionBatch(arrays, np.array([number]), np.array([[0]])) for number in (longest, longest - 1))
+    reader = make("ct-lt").double().eval()
+    for answerer, reads in ((model, False), (reader, True)):
+        answers = (first_clauses(answerer, batch, answerer.encode(each)) for each in (batch, other))
+        assert torch.equal(*answers) != reads
+    frames, mask = reader.frames(batch)
+    empty = reader.model.encode(frames, torch.zeros_like(mask))
+    assert first_clauses(reader, batch, empty).isfinite().all()
 
 
 @pytest.mark.slow
-def test_learning(arrays):
+def test_learning(arrays, lengths, frame_counts):
     """A few answers are learned by heart; the memory's own loss is added; processes share a batch."""
-    longest = np.argsort(-arrays.count * (arrays.length == 1))[:2]
+    longest = np.argsort(-frame_counts * (lengths == 1))[:2]
     batch = QuestionBatch(arrays, longest, np.arange(4)[None].repeat(2, 0))
     config = QuestionConfig(learning_rate=1e-2, final_learning_rate=None, warmup_steps=0, batch_size=2)
     for memory, steps in (("ct-lt", 2), ("none", 70)):
@@ -225,13 +214,13 @@ def test_learning(arrays):
     assert [each.histories.tolist() for each in parts] == batch.histories[:, None].tolist()
 
 
-def test_batches():
+def test_batches(lengths):
     """Longer histories join by the curriculum, in equal shares; validation is on other episodes; seeds decide."""
     model = make(curriculum=[2, 4, 6])
-    for step, lengths in ((0, {1}), (2, {1, 2}), (5, {1, 2, 3}), (6, {1, 2, 3, 5})):
+    for step, expected in ((0, {1}), (2, {1, 2}), (5, {1, 2, 3}), (6, {1, 2, 3, 5})):
         batch = model.sample(200, np.random.default_rng(step), "train", step)
-        found, counts = np.unique(batch.arrays.length[batch.histories], return_counts=True)
-        assert set(found.tolist()) == lengths and counts.min() > 0.6 * 200 / len(lengths)
+        drawn, counts = np.unique(lengths[batch.histories], return_counts=True)
+        assert set(drawn.tolist()) == expected and counts.min() > 0.6 * 200 / len(expected)
         assert batch.questions.shape == (200, 4) and all(len(set(row)) == 4 for row in batch.questions.tolist())
     same = model.sample(200, np.random.default_rng(6), "train", 6)
     assert (same.histories == batch.histories).all() and (same.questions == batch.questions).all()
@@ -258,17 +247,17 @@ def test_renaming():
         for symbol, number in SYMBOL_IDS.items():
             predicate, _, names = symbol.rstrip(")").partition("(")
             parts = [{**new, **places}.get(name, name) for name in names.split(",")]
-            wanted = f"{predicate}({','.join(parts)})" if names else {**new, **places}.get(symbol, symbol)
-            assert SYMBOLS[symbols[number]] == wanted
-    targets, rows = model.targets(batch).numpy(), arrays.target[batch.histories[:, None], batch.questions]
-    kinds = kinds_of(arrays.slots[batch.histories[:, None], batch.questions])
+            expected = f"{predicate}({','.join(parts)})" if names else {**new, **places}.get(symbol, symbol)
+            assert SYMBOLS[symbols[number]] == expected
+    targets, rows = model.targets(batch).numpy(), batch.of_questions(arrays.target)
+    kinds = kinds_of(batch.of_questions(arrays.slots))
     assert (targets[..., 2] != rows[..., 2]).any() and (
         targets[..., 4:6].sum((2, 3)) == rows[..., 4:6].sum((2, 3))
     ).all()
     for b, q in np.ndindex(kinds.shape):
-        wanted = renaming.shard(slice(b, b + 1)).of_slots(rows[b, q][None], 2, 3)[0].tolist()
-        found = targets[b, q].tolist()
-        assert sorted(found) == sorted(wanted) and (KINDS[kinds[b, q]] != "summary" or found == wanted)
+        expected = renaming.select(slice(b, b + 1)).of_slots(rows[b, q][None], 2, 3)[0].tolist()
+        target = targets[b, q].tolist()
+        assert sorted(target) == sorted(expected) and (KINDS[kinds[b, q]] != "summary" or target == expected)
     part = model.shard(batch, 1, 2)
     assert (part.renaming.objects == renaming.objects[1::2]).all()
     plain = replace(batch, renaming=None)
@@ -305,26 +294,23 @@ def test_wrong_settings_are_named():
 
 
 @pytest.mark.slow
-def test_sources_of_an_answer(arrays):
-    """Shares of key frames and vectors: none where no gradient comes from, none of empty slots, of sum 1."""
-    history = int(np.flatnonzero((arrays.length == 5) & (arrays.count > 40))[0])
-    count = int(arrays.count[history])
+def test_sources_of_an_answer(arrays, lengths, frame_counts):
+    """Shares of key frames: none where no gradient comes from, of sum 1."""
+    history = int(np.flatnonzero((lengths == 5) & (frame_counts > 40))[0])
+    count = int(frame_counts[history])
     batch = QuestionBatch(arrays, np.array([history]), np.array([[0]]))
     for memory, reach in (("ct", 4 + 4 + 2 * 2), ("ct-lt", count), ("lstm-on", count)):
         model = make(memory)
-        found = answer_sources(model, batch)
-        assert found.frames.shape == (count,) and found.frames.sum() == pytest.approx(1) and model.training
-        assert (found.frames[: -reach - 4] == 0).all() and (found.frames[-4:] > 0).all()
-        assert memory == "ct" or (found.frames > 0).all()
-        vectors, mask = model.eval().encode(batch)
-        assert found.vectors.shape == (vectors.shape[1],) and 0 < found.vectors.sum() < 1
-        assert (found.vectors[~mask[0].numpy()] == 0).all()
-        reading = model.read(batch, vectors, mask)
+        shares = frame_shares(model, batch)
+        assert shares.shape == (count,) and shares.sum() == pytest.approx(1) and model.training
+        assert (shares[: -reach - 4] == 0).all() and (shares[-4:] > 0).all()
+        assert memory == "ct" or (shares > 0).all()
+        reading = model.read(batch, *model.eval().encode(batch))
         expected = model._cross_entropy(reading, model.choose(reading))[0]
         torch.testing.assert_close(model.own_answer_loss(batch), expected)
-    assert answer_sources(make("none"), batch) is None
+    assert frame_shares(make("none"), batch) is None
     with pytest.raises(ValueError, match=r"one question about one history, got \(1, 2\)"):
-        answer_sources(make(), replace(batch, questions=np.array([[0, 1]])))
+        frame_shares(make(), replace(batch, questions=np.array([[0, 1]])))
 
 
 @pytest.mark.learning
@@ -347,10 +333,10 @@ def test_places_get_each_name_of_their_role_equally_often():
     renaming = draw_renaming(300, np.random.default_rng(0))
     roles = [None, *((each.pick, each.place) for each in LOCATIONS.values())]  # 0 is none
     for number, role in enumerate(roles):
-        wanted = [other for other, each in enumerate(roles) if each == role]
+        expected = [other for other, each in enumerate(roles) if each == role]
         counts = np.bincount(renaming.locations[:, number], minlength=len(roles))
-        assert np.flatnonzero(counts).tolist() == wanted
-        assert counts[wanted].min() > 0.6 * 300 / len(wanted)
+        assert np.flatnonzero(counts).tolist() == expected
+        assert counts[expected].min() > 0.6 * 300 / len(expected)
 
 
 def test_supervised_training_keeps_its_histories_and_questions():

@@ -13,14 +13,11 @@ import torch
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import CHECKPOINT, RunDirectory
 from memenvs.agents.experiments.train import check_config, train_run
-from memenvs.agents.papers.emv.conversation import answer_sources
-from memenvs.agents.papers.emv.data import load_arrays
+from memenvs.agents.papers.emv.conversation import frame_shares
 from memenvs.agents.papers.emv.experiment import load_answering, load_memory, make_question_answering
-from memenvs.agents.papers.emv.learner import QuestionBatch, SlotAnswering
+from memenvs.agents.papers.emv.learner import QuestionBatch, SlotAnswering, TextAnswering
 from memenvs.agents.papers.emv.slots import ANSWER_SLOTS, EMIT, QUESTION_SLOTS
-from memenvs.agents.papers.emv.text_learner import TextAnswering
 from memenvs.agents.papers.emv.texts import pad
-from memenvs.verbalization.config import EpisodicQAConfig
 from tests.agents.papers.emv.small_runs import DATA, POLICY, QUEUES, T5_SIZES, save_untrained, words_from
 
 TEXT = {
@@ -30,11 +27,6 @@ TEXT = {
     "freeze_memory": True,
     "questions": 4,
 }
-
-
-@pytest.fixture(scope="module")
-def arrays():
-    return load_arrays(EpisodicQAConfig(**DATA))
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +61,7 @@ def test_vectors_of_slots_against_a_slow_reference(arrays, models):
     """For each filled slot the mean embedding by the probabilities that the head has after the clauses before."""
     source, model = models
     batch, retrieval = some(arrays), model.model.retrieval
-    vectors, is_there = retrieve(model, batch)
+    vectors, mask = retrieve(model, batch)
     reading = source.read(batch, *source.encode(batch))
     chosen = source.choose(reading)
     logits, (history, question, clause) = source.model.head.clause_logits(source.model.codes, reading, chosen)
@@ -81,11 +73,11 @@ def test_vectors_of_slots_against_a_slow_reference(arrays, models):
                 mean = sum(share * row for share, row in zip(shares, table, strict=True))
                 expected[4 * h + q].append(mean + retrieval.answer_slots[number - 1] + retrieval.clauses[c])
     assert len({len(each) for each in expected}) > 3
-    assert is_there.sum(1).tolist() == [len(each) for each in expected]
+    assert mask.sum(1).tolist() == [len(each) for each in expected]
     for row, rows in enumerate(expected):
         if rows:
             torch.testing.assert_close(vectors[row, : len(rows)], torch.stack(rows), rtol=1e-4, atol=1e-4)
-        assert not is_there[row, len(rows) :].any()
+        assert not mask[row, len(rows) :].any()
 
 
 @torch.no_grad()
@@ -104,10 +96,10 @@ def test_slots_are_those_of_the_words(arrays, models):
     one[..., -1] *= has_time
     encoded = model.encode(batch)
     as_words, untrained = (each.read(batch, queries, *encoded)[0] for each in (taken, model))
-    for given, is_taken in ((one, True), (slots, False)):
-        found = model.read(batch, queries, *encoded, given)[0]
-        assert (found.shape == as_words.shape and torch.equal(found, as_words)) == is_taken
-        assert found.shape != untrained.shape or not torch.equal(found, untrained)
+    for known_slots, is_taken in ((one, True), (slots, False)):
+        context = model.read(batch, queries, *encoded, known_slots)[0]
+        assert (context.shape == as_words.shape and torch.equal(context, as_words)) == is_taken
+        assert context.shape != untrained.shape or not torch.equal(context, untrained)
 
 
 def test_slots_are_given_in_training_alone(arrays, models, monkeypatch):
@@ -115,10 +107,10 @@ def test_slots_are_given_in_training_alone(arrays, models, monkeypatch):
     batch, calls = some(arrays, 2), []
     choose = model.model.retrieval.choose_slots
     monkeypatch.setattr(model.model.retrieval, "choose_slots", lambda *inputs: calls.append(1) or choose(*inputs))
-    for compute, wanted in ((model.loss, 0), (model.answer_texts, 1), (model.own_answer_loss, 1)):
+    for compute, expected in ((model.loss, 0), (model.answer_texts, 1), (model.own_answer_loss, 1)):
         calls.clear()
         compute(batch)
-        assert len(calls) == wanted
+        assert len(calls) == expected
 
 
 def test_slots_of_questions_are_learned_from_words(arrays):
@@ -139,8 +131,8 @@ def test_slots_of_questions_are_learned_from_words(arrays):
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    found = retrieval.choose_slots(words, tokens > 0, slots[:, -1] > 0)
-    assert (found == slots).float().mean() > 0.95
+    chosen = retrieval.choose_slots(words, tokens > 0, slots[:, -1] > 0)
+    assert (chosen == slots).float().mean() > 0.95
     untrained = sum(np.log(len(values) + 1) for values in QUESTION_SLOTS.values())
     assert losses[0] > 0.5 * untrained and losses[-1] < 0.1 * untrained
 
@@ -151,8 +143,8 @@ def test_answers_without_a_clause(arrays, models):
     with torch.no_grad():
         model.model.retrieval.head.slots.bias[0] += 100.0
     batch = some(arrays, 2)
-    vectors, is_there = retrieve(model, batch)
-    assert vectors.shape == (8, 1, 16) and not is_there.any()
+    vectors, mask = retrieve(model, batch)
+    assert vectors.shape == (8, 1, 16) and not mask.any()
     model.loss(batch)[0].backward()
     gradients = {name: each.grad for name, each in model.model.named_parameters() if each.requires_grad}
     assert all(each is not None and each.isfinite().all() for each in gradients.values())
@@ -175,15 +167,15 @@ def test_an_answer_does_not_depend_on_the_other_questions(arrays, models):
         )
 
 
-def test_sources_of_an_answer_include_what_the_head_reads(arrays, models):
+def test_sources_of_an_answer_include_what_the_head_reads(arrays, lengths, models):
     """An answer depends on key frames through the head if the T5 sees no vector of the memory."""
     _, model = models
-    batch = QuestionBatch(arrays, np.array([int((arrays.length == 2).argmax())]), np.array([[0]]))
+    batch = QuestionBatch(arrays, np.array([int((lengths == 2).argmax())]), np.array([[0]]))
     blind = deepcopy(model)
     with torch.no_grad():
         blind.model.vector_norm.weight.zero_()
-    found = answer_sources(blind, batch)
-    assert found is not None and found.frames.sum() == pytest.approx(1) and (found.frames > 0).any()
+    shares = frame_shares(blind, batch)
+    assert shares is not None and shares.sum() == pytest.approx(1) and (shares > 0).any()
 
 
 def second_stage(source: Path, **policy) -> RunConfig:
@@ -194,7 +186,7 @@ def test_head_and_memory_stay_as_they_were(tmp_path):
     """A run learns the words and what the T5 gets of the head, and needs the source for its start alone."""
     source = tmp_path / CHECKPOINT
     save_untrained(source)
-    found = load_answering(source).model.state_dict()
+    before = load_answering(source).model.state_dict()
     with RunDirectory(tmp_path / "run", replace(second_stage(source), total_steps=1)) as run:
         train_run(run, quiet=True)
         first = load_answering(run.path).model.state_dict()
@@ -203,10 +195,10 @@ def test_head_and_memory_stay_as_they_were(tmp_path):
         train_run(run, quiet=True)
         after, metrics = load_answering(run.path).model.state_dict(), run.metrics()
     changed = {name for name in after if not torch.equal(after[name], first[name])}
-    kept = {name: value for name, value in after.items() if name.removeprefix("retrieval.") in found}
-    assert len(kept) == len(found) and not changed & set(kept)
+    kept = {name: value for name, value in after.items() if name.removeprefix("retrieval.") in before}
+    assert len(kept) == len(before) and not changed & set(kept)
     for name, value in kept.items():
-        assert torch.equal(value, found[name.removeprefix("retrieval.")]), name
+        assert torch.equal(value, before[name.removeprefix("retrieval.")]), name
     learned = {name.split(".")[1] for name in changed if name.startswith("retrieval.")}
     assert learned >= {"word_queries", "question_slots"} and any(name.startswith("t5.") for name in changed)
     assert "train/question_loss" in metrics

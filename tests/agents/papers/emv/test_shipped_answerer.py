@@ -16,6 +16,7 @@ from memenvs.agents.papers.emv.experiment import load_answering
 from memenvs.agents.papers.emv.learner import QuestionBatch
 from memenvs.agents.study import ROWS, find_studies, load_study, read_rows
 from memenvs.cli import main
+from memenvs.verbalization.dialogs import load_dialogs
 from memenvs.verbalization.language.score import CORRECT
 
 FILE = find_studies()["episodic_qa"]
@@ -52,10 +53,10 @@ def test_it_answers_as_the_table_says():
     """Right answers about histories of one episode; the weights were rounded to bfloat16, to keep the wheel small."""
     model = load_answering(ANSWERER)
     evaluation = load_study(FILE).config(CELL).eval_kwargs
-    model.config = replace(model.config, **{**evaluation, "lengths": tuple(evaluation["lengths"])})
-    arrays = load_arrays(model.config)
-    rows = np.flatnonzero(arrays.length == 1)
-    batch = QuestionBatch(arrays, rows, np.tile(np.arange(model.config.questions), (len(rows), 1)))
+    dialogs = load_dialogs(replace(model.config, **{**evaluation, "lengths": tuple(evaluation["lengths"])}))
+    histories = dialogs.by_length[1]
+    questions = np.tile(np.arange(evaluation["questions"]), (len(histories), 1))
+    batch = QuestionBatch(load_arrays(dialogs), histories, questions)
     right = sum(score.category == CORRECT for row in model.score_answers(batch) for score in row)
     answers = read_rows(FILE.with_name(ROWS)).results(*CELL[:2], "answers")[CELL[2]]
     expected = np.sum(answers["correct"][0]) / np.sum(answers["questions"][0])

@@ -1,25 +1,22 @@
-"""T5: what the decoder sees, weights in checkpoints, published files."""
+"""T5: what the decoder sees, that it learns, and its checkpoints."""
 
 from __future__ import annotations
-
-import json
-from pathlib import Path
 
 import pytest
 import torch
 import torch.nn.functional as F
-import transformers
 
-from memenvs.agents.papers.emv.config import TextConfig
-from memenvs.agents.papers.emv.t5 import ALIASES, EOS, T5Writer
+from memenvs.agents.papers.emv.config import T5Sizes
+from memenvs.agents.papers.emv.t5 import ALIASES, T5Writer
+from memenvs.verbalization.language.tokenizer import END
 
-SIZES = {"d_model": 16, "d_ff": 24, "d_kv": 6, "num_layers": 2, "num_heads": 2}
+SIZES = T5Sizes(d_model=16, d_ff=24, d_kv=6, num_layers=2, num_heads=2)
 
 
-def made(seed: int = 0, **config: object) -> T5Writer:
+def made(seed: int = 0) -> T5Writer:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        return T5Writer(TextConfig(**config or {"sizes": SIZES}), 40).eval()  # type: ignore[arg-type]
+        return T5Writer(SIZES, 40).eval()
 
 
 def test_answers_word_by_word_are_those_of_the_whole_and_end() -> None:
@@ -42,7 +39,7 @@ def test_answers_word_by_word_are_those_of_the_whole_and_end() -> None:
     for step in range(written.shape[1]):
         likeliest = torch.where(ended, 0, logits[:, step].argmax(-1))
         assert written[:, step].tolist() == likeliest.tolist()
-        ended |= likeliest == EOS
+        ended |= likeliest == END
     padded = torch.cat([question, question.new_zeros(3, 4)], 1)
     assert torch.equal(model.write(*context(padded, vectors.masked_fill(~mask[..., None], 9.0)), 12), written)
     assert not torch.equal(model.write(*context(question, vectors + 1), 12), written)
@@ -57,7 +54,7 @@ def test_learns_to_copy_a_vector_of_the_memory() -> None:
     which = torch.arange(8) % 2
     context = torch.where(which[:, None, None] == 0, 1.0, -1.0).expand(8, 1, 16)
     valid = torch.ones(8, 1, dtype=torch.bool)
-    answer = torch.stack([10 + which, torch.full((8,), EOS)], 1)
+    answer = torch.stack([10 + which, torch.full((8,), END)], 1)
     optimizer = torch.optim.Adam(model.parameters(), 1e-2)
     for _ in range(40):
         loss = F.cross_entropy(model.decode(answer, context, valid).flatten(0, 1), answer.flatten())
@@ -81,25 +78,3 @@ def test_checkpoints_have_the_names_of_published_files_each_once() -> None:
     del state[attention]
     with pytest.raises(RuntimeError, match=r"Missing key.*EncDecAttention\.q\.weight"):
         torch.nn.ModuleDict({"t5": other}).load_state_dict(state)
-
-
-def test_published_folders(tmp_path: Path) -> None:
-    sizes = transformers.T5Config(vocab_size=40, **SIZES, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0)
-    published = transformers.T5ForConditionalGeneration(sizes).eval()
-    published.save_pretrained(tmp_path)
-    model = made(weights=str(tmp_path))
-    question, answer = torch.tensor([[3, 4, 5, 0]]), torch.tensor([[7, 8, EOS]])
-    logits = published(input_ids=question, attention_mask=question != 0, labels=answer).logits
-    torch.testing.assert_close(model.decode(answer, model.encode(question), question != 0), logits)
-    with pytest.raises(ValueError, match="the tokenizer must have at most the 40 tokens of the weights, got 41"):
-        T5Writer(TextConfig(weights=str(tmp_path)), 41)
-    weights = tmp_path / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-3])
-    with pytest.raises(ValueError, match="must have the weights of a T5"):
-        made(weights=str(tmp_path))
-    weights.unlink()
-    with pytest.raises(ValueError, match="must have the weights of a T5"):
-        made(weights=str(tmp_path))
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "t5", "d_model": "wide"}))
-    with pytest.raises(ValueError, match="must have the weights of a T5"):
-        made(weights=str(tmp_path))

@@ -1,4 +1,4 @@
-"""Answers in words: texts to learn, loss, writing, runs, tokenizers."""
+"""Answers in words: texts to learn, loss, writing, runs."""
 
 from __future__ import annotations
 
@@ -7,33 +7,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import tokenizers
 import torch
 import torch.nn.functional as F
-import transformers
-from safetensors.torch import save_file
 
 from memenvs.agents.algorithms.supervised import load_model
-from memenvs.agents.papers.emv.data import load_arrays
 from memenvs.agents.papers.emv.experiment import make_question_answering
-from memenvs.agents.papers.emv.learner import QuestionBatch
-from memenvs.agents.papers.emv.t5 import EOS, PAD
-from memenvs.agents.papers.emv.text_learner import SHORT_ANSWER, TextAnswering
-from memenvs.agents.papers.emv.texts import PublishedTokenizer, target_text
+from memenvs.agents.papers.emv.learner import SHORT_ANSWER, QuestionBatch, TextAnswering
+from memenvs.agents.papers.emv.texts import target_text
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.dialogs import load_dialogs
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.score import CORRECT, score_answer
-from memenvs.verbalization.language.tokenizer import ANSWER_TOKENS, TOKENIZER, UNKNOWN
+from memenvs.verbalization.language.tokenizer import ANSWER_TOKENS, END, PAD, TOKENIZER, UNKNOWN
 from memenvs.verbalization.language.wordings import KINDS
 from tests.agents.papers.emv.small_runs import DATA, QUEUES, T5_SIZES, train_small
 
 SMALL = {"answers": "text", "text": {"sizes": T5_SIZES}, "dim": 8, "questions": 4}
-
-
-@pytest.fixture(scope="module")
-def arrays():
-    return load_arrays(EpisodicQAConfig(**DATA))
 
 
 def make(memory: str = "ct-lt", **changes) -> TextAnswering:
@@ -63,14 +52,14 @@ def test_answers_to_learn_are_right_and_can_be_known(arrays):
     """Each is parsed as a right answer, has known tokens, and does not depend on how the gold answer is phrased."""
     tokenizer, dialogs, kinds = TOKENIZER, arrays.dialogs, set()
     hands = dialogs.config.language().hands
-    for number in arrays.numbers[::3].tolist():
+    for number in range(0, len(dialogs), 3):
         log = Log(dialogs.history(number))
         for question in range(4):
             qa = dialogs.question(number, question).qa
             text = target_text(log, qa, hands)
             assert score_answer(text, qa, None).category == CORRECT, (qa, text)
             tokens = tokenizer.encode(text)
-            assert UNKNOWN not in tokens and len(tokens) <= ANSWER_TOKENS and tokens[-1] == EOS
+            assert UNKNOWN not in tokens and len(tokens) <= ANSWER_TOKENS and tokens[-1] == END
             assert score_answer(tokenizer.decode(tokens), qa, None).category == CORRECT, (qa, text)
             kinds.add(qa.kind)
             if len(qa.answer.clauses) > 1 and qa.kind == "action":
@@ -80,9 +69,9 @@ def test_answers_to_learn_are_right_and_can_be_known(arrays):
 
 
 @pytest.mark.slow
-def test_loss_and_answers_are_those_of_each_question_alone(arrays):
+def test_loss_and_answers_are_those_of_each_question_alone(arrays, frame_counts):
     """Parts by length, other questions and padding change nothing; the memory and the resolved times do."""
-    longest, shortest = int(arrays.count.argmax()), int(np.where(arrays.count > 0, arrays.count, 10**6).argmin())
+    longest, shortest = int(frame_counts.argmax()), int(np.where(frame_counts > 0, frame_counts, 10**6).argmin())
     batch = QuestionBatch(arrays, np.array([longest, shortest]), np.array([[0, 1, 2], [1, 2, 3]]))
     for memory in ("ct-lt", "none"):
         model = make(memory).double()
@@ -103,26 +92,23 @@ def test_loss_and_answers_are_those_of_each_question_alone(arrays):
         assert ("auxiliary_loss" in log) == (memory == "ct-lt") == (loss.item() > log["answer_loss"])
         written = model.eval().answer_texts(batch)
         assert [text for row in written for text in row] == texts and len(set(texts)) > 1
-    moved = replace(arrays, index=np.roll(arrays.index, 1, 0))
-    for changed, memory in ((moved, "ct-lt"), (replace(arrays, times=np.roll(arrays.times, 1, 0)), "none")):
-        model = make(memory).eval()
-        a, b = (model.loss(replace(batch, arrays=each))[1]["answer_loss"] for each in (arrays, changed))
-        assert a != b
+    model = make().eval()
+    vectors, mask = model.encode(batch)
+    other = model.answer_loss(batch, vectors.flip(0), mask.flip(0))[1]
+    assert model.loss(batch)[1]["answer_loss"] != other["answer_loss"]
+    moved = replace(batch, arrays=replace(arrays, times=np.roll(arrays.times, 1, 0)))
+    assert len({make("none").eval().loss(each)[1]["answer_loss"] for each in (batch, moved)}) == 2
 
 
-def test_what_learns_from_what(arrays):
-    """The loss of answers trains everything but the convolutions; published weights learn at a rate of their own."""
+def test_what_learns_from_what(arrays, frame_counts):
+    """The losses of answers and of the memory train everything."""
     model = make().train()
-    batch = QuestionBatch(arrays, np.argsort(-arrays.count)[:2], np.array([[0, 1, 2, 3]] * 2))
+    batch = QuestionBatch(arrays, np.argsort(-frame_counts)[:2], np.array([[0, 1, 2, 3]] * 2))
     loss, _ = model.loss(batch)
     auxiliary_loss = model.model.memory._losses
     assert not auxiliary_loss  # taken by the loss
     loss.backward()
-    assert all(each.grad is not None for each in model.parameters())
-    model.is_published = True
-    (rest, one), (published, factor) = model.parameter_groups()
-    assert (one, factor) == (1.0, 1 / 3) and len(rest) + len(published) == len(list(model.parameters()))
-    assert {id(each) for each in published} == {id(each) for each in model.model.t5.parameters()}
+    assert all(weight.grad is not None for weight in model.parameters())
 
 
 def test_dropout_follows_from_the_batch(arrays):
@@ -153,50 +139,13 @@ def test_a_run_to_its_numbers(tmp_path):
         load_model(make_question_answering("memenvs/EpisodicQA-v0", DATA, {"dim": 8, "memory_kwargs": QUEUES}), file)
 
 
-def test_wrong_settings_are_named(tmp_path):
+def test_wrong_settings_are_named():
     for settings, error, message in (
         ({"answers": "words"}, ValueError, "unknown answers 'words'"),
         ({"answers": "structured", "text": {"retrieval": True}}, ValueError, "text must be empty unless"),
         ({"text": {"sizes": {"width": 3}}}, TypeError, "unknown size 'width' of T5"),
         ({"text": {"sizes": {"d_model": 20}}}, ValueError, "d_model must be a multiple of the width .*, 8, got 20"),
-        ({"text": {"weights": "a", "sizes": T5_SIZES}}, ValueError, "sizes must be empty with weights"),
-        ({"text": {"weights": str(tmp_path / "none")}}, FileNotFoundError, "no folder of a T5"),
         ({"text": {"weight": "a"}}, TypeError, "weight"),
     ):
         with pytest.raises(error, match=message):
             make("ct-lt", **settings)
-
-
-def test_published_weights_and_their_tokenizer(tmp_path):
-    """A folder as Hugging Face writes it is used whole; a tokenizer that does not fit is refused."""
-    folder = str(tmp_path / "t5")
-    words = ["<pad>", "</s>", "<unk>", *"abcdefghijklmnopqrstuvwxyz0123456789\u2581.,:?"]  # U+2581 is a space
-    inner = tokenizers.Tokenizer(tokenizers.models.Unigram([(word, -1.0) for word in words], unk_id=2))
-    inner.pre_tokenizer, inner.decoder = tokenizers.pre_tokenizers.Metaspace(), tokenizers.decoders.Metaspace()
-    special = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
-    theirs = transformers.PreTrainedTokenizerFast(tokenizer_object=inner, **special)
-    theirs.save_pretrained(folder)
-    sizes = {"d_model": 16, "d_ff": 24, "d_kv": 8, "num_layers": 1, "num_heads": 2}
-    t5 = transformers.T5ForConditionalGeneration(transformers.T5Config(vocab_size=64, **sizes))
-    t5.save_pretrained(folder)
-    text = "i moved the cocoa."
-    tokenizer = PublishedTokenizer(folder)
-    assert tokenizer.decode(tokenizer.encode(text)) == text and tokenizer.encode(text)[-1] == EOS
-    model = make("ct-lt", text={"weights": folder})
-    assert torch.equal(model.model.t5.model.shared.weight, t5.shared.weight) and len(model.parameter_groups()) == 2
-    arrays = load_arrays(EpisodicQAConfig(**DATA))
-    batch = QuestionBatch(arrays, np.array([0, 1]), np.array([[0, 1]] * 2))
-    assert model.loss(batch)[0].isfinite() and len(model.eval().answer_texts(batch)) == 2
-    assert model.inputs()["tokenizer"] != make().inputs()["tokenizer"]
-    transformers.T5ForConditionalGeneration(transformers.T5Config(vocab_size=40, **sizes)).save_pretrained(folder)
-    with pytest.raises(ValueError, match="tokenizer must have at most the 40 tokens of the weights, got"):
-        make("ct-lt", text={"weights": folder})
-    other = {**special, "pad_token": "</s>", "eos_token": "<pad>"}
-    transformers.PreTrainedTokenizerFast(tokenizer_object=inner, **other).save_pretrained(folder)
-    with pytest.raises(ValueError, match=r"tokenizer must pad with 0 and end with 1, got \(1, 0\)"):
-        PublishedTokenizer(folder)
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    save_file({"a": torch.zeros(1)}, empty / "model.safetensors")
-    with pytest.raises(ValueError, match="must have a tokenizer"):
-        PublishedTokenizer(empty)

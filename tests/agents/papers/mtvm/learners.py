@@ -30,6 +30,6 @@ def sharpen(model: ImitationA2C) -> ImitationA2C:
     model.policy.double()
     model._setup_learn(1)
     with torch.no_grad():
-        for each in model.policy.parameters():
-            each.add_(0.3 * torch.randn(each.shape, generator=generator, dtype=torch.float64))
+        for parameter in model.policy.parameters():
+            parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
     return model

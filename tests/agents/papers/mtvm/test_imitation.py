@@ -58,7 +58,7 @@ def test_losses_by_hand(make_learner) -> None:
     assert sampled == pytest.approx(
         {
             "actor": (1.0 * advantages[0] + 2.0 * advantages[1] + 0.5 * advantages[2]) / 3,
-            "critic": 0.5 * sum(each**2 for each in advantages) / 3,
+            "critic": 0.5 * sum(advantage**2 for advantage in advantages) / 3,
             "entropy": -0.01 * (0.3 + 0.6 + 0.9) / 3,
             "text_consistency": 6 * 0.3,
             "cross_consistency": 2 * 0.3,

@@ -159,7 +159,7 @@ def test_train_evaluate_and_report_on_the_command_line(tmp_path: Path, toy_data:
     options = [each for name, value in pairs.items() for each in (f"--{name}", str(value))]
     assert main(["train", "vln-laptop", "--out", str(run), *options]) == 0
     assert {"checkpoint.zip", "evaluation.json", "report.html", "metrics.csv", "tensorboard"} <= {
-        each.name for each in run.iterdir()
+        file.name for file in run.iterdir()
     }
     page = (run / "report.html").read_text()
     header = "<tr><th>metric</th><th>agent</th><th>random</th><th>oracle</th></tr>"

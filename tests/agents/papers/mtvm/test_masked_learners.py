@@ -47,7 +47,9 @@ def test_ppo_weighs_actions_as_it_drew_them(toy_data: Path) -> None:
     assert masks.gather(2, actions[..., None]).all() and not masks.all()
     assert bool((distribution.log_probs[masks == 0] == -torch.inf).all())
     (distribution.log_prob(actions) + distribution.entropy()).sum().backward()
-    assert all(torch.isfinite(each.grad).all() for each in model.policy.parameters() if each.grad is not None)
+    assert all(
+        torch.isfinite(parameter.grad).all() for parameter in model.policy.parameters() if parameter.grad is not None
+    )
 
 
 def test_episode_dqn_takes_no_masked_action(toy_data: Path) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from memenvs.query_task import SPLITS, QueryBatch, QueryTask, Split
+from memenvs.query_task import SPLITS, PictureTask, QueryBatch, Split
 
 MOVES = np.array([[1, 0], [-1, 0], [0, -1], [0, 1]])
 
 
-class RandomPictures(QueryTask):
+class RandomPictures(PictureTask):
     """Patches of random pictures at random cells; with `classes` no moves."""
 
     pictures = "patches"

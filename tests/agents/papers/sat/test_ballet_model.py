@@ -14,14 +14,16 @@ from torch.nn import functional
 from memenvs.agents.memory.place_codes import PlaceCode, sinusoid
 from memenvs.agents.memory.reader import MemoryLayer
 from memenvs.agents.papers.sat.model import BalletModel, slots_by_place
-from memenvs.query_task import QueryBatch, QueryTask, make_query_task
+from memenvs.query_task import PictureTask, QueryBatch, make_query_task
 from memenvs.retention import STRATEGIES, retained
 from memenvs.room_ballet.dances import PERFORMANCE_CELLS
 from memenvs.room_ballet.frames import frame_table
 
 
-def task(name: str, **settings: Any) -> QueryTask:
-    return make_query_task(f"memenvs/RoomBallet-{name}-v0", settings)
+def task(name: str, **settings: Any) -> PictureTask:
+    made = make_query_task(f"memenvs/RoomBallet-{name}-v0", settings)
+    assert isinstance(made, PictureTask)
+    return made
 
 
 def model(name: str = "MVFO", seed: int = 0, **settings: Any) -> BalletModel:
@@ -92,8 +94,8 @@ def test_keys_like_queries_open_the_queried_room_from_the_start():
 def test_published_sizes():
     for name, memory, count in (("MVFO", "sat-fifo", 839_144), ("Next", "t-fifo+a", 839_656)):
         own = model(name, memory=memory)
-        assert sum(each.numel() for each in own.parameters()) == count
-        assert sum(each.numel() for each in own.reader.parameters()) == 792_576
+        assert sum(parameter.numel() for parameter in own.parameters()) == count
+        assert sum(parameter.numel() for parameter in own.reader.parameters()) == 792_576
 
 
 @pytest.mark.parametrize(("name", "own_layers"), [("MultiTask", 0), ("Next", 1), ("Opposite", 3)])
@@ -181,7 +183,9 @@ def test_codes_of_places():
         torch.testing.assert_close(tokens.tables[2], expected.table())
         own(batch).sum().backward()
         assert [name for name, _ in own.places.named_parameters()] == ["codes"] * place_code.startswith("learned")
-        assert all(each.grad is not None and each.grad.abs().sum() > 0 for each in own.places.parameters())
+        assert all(
+            parameter.grad is not None and parameter.grad.abs().sum() > 0 for parameter in own.places.parameters()
+        )
 
 
 def test_memory_without_places_does_not_know_them():

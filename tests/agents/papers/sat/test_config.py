@@ -19,7 +19,7 @@ def test_defaults_are_those_of_the_published_runs() -> None:
     memory = {"memory": "sat-fifo", "strategy": None, "capacity": "task", "first": 0, "every": 1, "dnc": {}}
     start = {"initialisation": "calibrated", "keys_like_queries": False}
     assert asdict(BalletModelConfig()) == {**memory, **codes, **start, **reader}
-    learner = {"task_input": "task", "split": 0, "encoder": {}, "rate": 1.0, "only_kept": False}
+    learner = {"task_input": "task", "split": 0, "rate": 1.0, "only_kept": False}
     assert asdict(AllocationConfig()) == {**EXPLORATION, **learner}
     for config in (BalletModelConfig(), AllocationConfig()):
         with pytest.raises(FrozenInstanceError):
@@ -93,7 +93,6 @@ def test_what_does_not_go_together_is_named() -> None:
     for more, message in (
         ({"rate": 0.0}, "rate must be > 0, got 0.0"),
         ({"split": 1}, "split must be left out where task_input is 'task', got 1"),
-        ({"encoder": {"kind": "hash"}}, "encoder must be left out where task_input is 'task', got {'kind': 'hash'}"),
         ({"epsilon_steps": 0}, "epsilon_steps must be an integer of at least 1, got 0"),
         ({"loss_weight": 0.0}, "loss_weight must be above 0, got 0.0"),
     ):

@@ -137,7 +137,7 @@ def test_answers_and_gradients_are_those_of_the_equations() -> None:
             answers = model(batch, numbers)
             plain = torch.stack([plain_answer(model, batch, strategy, b) for b in range(B)])
             torch.testing.assert_close(answers, plain, rtol=1e-4, atol=1e-5)
-            used = [each for each in model.parameters() if each.requires_grad]
+            used = [parameter for parameter in model.parameters() if parameter.requires_grad]
             ours, theirs = (
                 torch.autograd.grad(each.square().mean(), used, allow_unused=True) for each in (answers, plain)
             )
@@ -148,7 +148,7 @@ def test_answers_and_gradients_are_those_of_the_equations() -> None:
 
 def test_a_model_has_the_published_number_of_weights() -> None:
     model = PictureModel(RandomPictures(), move_query="moves")
-    assert sum(each.numel() for each in model.parameters()) == 877_091
+    assert sum(parameter.numel() for parameter in model.parameters()) == 877_091
 
 
 def test_calibrated_parts_of_a_token_have_the_same_size_and_time_a_quarter() -> None:
@@ -158,7 +158,9 @@ def test_calibrated_parts_of_a_token_have_the_same_size_and_time_a_quarter() -> 
         assert codes.square().mean().sqrt().item() == pytest.approx(size, rel=1e-4)
         assert codes.mean(0).abs().max() < 1e-4
     products = [codes[:, :, None] * codes[:, None] for codes in (model.times, model.places.table())]
-    torch.testing.assert_close(model.added_moments(), sum(each.mean(0) for each in products), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        model.added_moments(), sum(product.mean(0) for product in products), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_fixed_convolutions_see_the_views_that_batches_share_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,11 +183,11 @@ def test_fixed_convolutions_see_the_views_that_batches_share_once(monkeypatch: p
         answers = [model(batch, strategies) for model in (learned, fixed)]
         torch.testing.assert_close(*answers)
     assert convolved == [2, 1, 1]
-    for each in answers:
-        each.square().sum().backward()
+    for answer in answers:
+        answer.square().sum().backward()
     torch.testing.assert_close(learned.encoder.linear.weight.grad, fixed.encoder.linear.weight.grad)
-    assert all(each.grad is not None for each in learned.encoder.convolutions.parameters())
-    assert all(each.grad is None for each in fixed.encoder.convolutions.parameters())
+    assert all(parameter.grad is not None for parameter in learned.encoder.convolutions.parameters())
+    assert all(parameter.grad is None for parameter in fixed.encoder.convolutions.parameters())
     other = PictureModel(task, **SMALL)
     fixed.load_state_dict(other.state_dict())
     torch.testing.assert_close(fixed(batch, strategies), other(batch, strategies))

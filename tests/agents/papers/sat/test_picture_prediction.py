@@ -78,8 +78,8 @@ def test_a_stopped_run_goes_on_with_the_same_bits_and_leaves_components_as_they_
     whole.learn(5)
     first.learn(2)
     first.save(tmp_path / "two.zip", {})
-    for each in second.model.parameters():
-        torch.nn.init.ones_(each)
+    for parameter in second.model.parameters():
+        torch.nn.init.ones_(parameter)
     second.load(tmp_path / "two.zip", {})
     second.learn(3)
     for one, other in zip(whole.model.parameters(), second.model.parameters(), strict=True):
@@ -186,7 +186,7 @@ def test_components_of_views_are_fitted_to_training_and_kept_with_the_weights(mo
     loss.backward()
     encoder = model.model.encoder
     assert encoder.linear.in_features == 512 and encoder.linear.weight.grad is not None
-    assert all(each.grad is None for each in encoder.convolutions.parameters())
+    assert all(parameter.grad is None for parameter in encoder.convolutions.parameters())
     other = PictureModel(task, **settings)
     other.load_state_dict(model.model.state_dict())
     torch.testing.assert_close(other(batch.episodes, batch.strategies), model.answer(batch)[0])

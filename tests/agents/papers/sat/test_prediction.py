@@ -37,9 +37,9 @@ def test_shards_are_the_episodes_in_turn() -> None:
         for rank in range(3):
             shard = model.shard(batch, rank, 3)
             assert np.array_equal(shard.strategies, batch.strategies[rank::3])
-            for each in fields(batch.episodes.episodes):
-                whole = getattr(batch.episodes.episodes, each.name)
-                assert np.array_equal(getattr(shard.episodes.episodes, each.name), whole[rank::3])
+            for field in fields(batch.episodes.episodes):
+                whole = getattr(batch.episodes.episodes, field.name)
+                assert np.array_equal(getattr(shard.episodes.episodes, field.name), whole[rank::3])
             assert (shard.task_vectors is None) == (batch.task_vectors is None)
             if shard.task_vectors is not None and batch.task_vectors is not None:
                 assert torch.equal(shard.task_vectors, batch.task_vectors[rank::3])

@@ -80,7 +80,7 @@ class MajorityAnswers:
             counts[delexicalise(qa.question, level)][answer] += 1
             counts[(qa.question.family, qa.question.exact)][answer] += 1
         self._answers = {
-            key: best_answer(found) for key, found in counts.items() if found.total() >= _LEAST or len(key) == 2
+            key: best_answer(answers) for key, answers in counts.items() if answers.total() >= _LEAST or len(key) == 2
         }
 
     def answer(self, question: Question) -> Hashable | None:
@@ -137,8 +137,8 @@ def _lexicalise(clause: Clause, question: Question, now: int) -> Clause:
 
 def answers_match(answer: Hashable, gold: Hashable) -> bool:
     """Return True if a delexicalised answer is right; durations have a tolerance."""
-    given, expected = _duration(answer), _duration(gold)
-    return given.matches(expected) if given and expected else answer == gold
+    duration, expected = _duration(answer), _duration(gold)
+    return duration.matches(expected) if duration and expected else answer == gold
 
 
 def _duration(answer: Hashable) -> Duration | None:

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.cue_task import GOALS
 from memenvs.retention import retained
 from memenvs.two_rooms.config import TwoRoomsConfig
-from memenvs.two_rooms.env import GOALS, TwoRooms, draw_boxes
+from memenvs.two_rooms.env import TwoRooms, draw_boxes
 from memenvs.two_rooms.rooms import ROOMS, BoxRooms
 
 LEFT, RIGHT, FORWARD = range(3)

@@ -99,7 +99,6 @@ class ColorRecall(Recall):
         self._images = np.zeros((num_envs, *config.image_size, 3), np.uint8)
         self._colour = np.zeros(num_envs, np.int64)
         self._square = np.zeros((num_envs, 2), np.int64)
-        self._success = np.zeros(num_envs, bool)
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Move the observer into a home."""
@@ -121,15 +120,12 @@ class ColorRecall(Recall):
 
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Go to the next step of the tour, or check the answer."""
-        terminated = active & self._is_query_phase()
-        self._success = np.where(terminated, actions == self._colour, self._success)
-        self._step += active & ~terminated
-        return np.where(terminated & self._success, 1.0, 0.0), terminated
+        return self._compare(actions, self._colour, active)
 
     def observe(self, out: Observation, env_mask: np.ndarray) -> None:
         """Write image, phase and move."""
         self._draw(env_mask)
-        in_query_phase = self._is_query_phase()
+        in_query_phase = self._in_query()
         out["rgb"][env_mask] = self._images[env_mask]
         out["phase"][env_mask] = in_query_phase[env_mask]
         move = np.where(in_query_phase, NO_MOVE, self._move[self._rows, self._path_step()])
@@ -163,7 +159,7 @@ class ColorRecall(Recall):
 
     def _draw(self, env_mask: np.ndarray) -> None:
         """Draw the images of some environments; in the query phase the first view."""
-        step = np.where(self._is_query_phase(), 0, self._step)
+        step = np.where(self._in_query(), 0, self._step)
         self._cameras.draw(self._pose[self._rows, step], env_mask, self._images)
         for i in np.flatnonzero(env_mask & (self._step == 0)):
             paint_square(self._images[i], self._colour[i], self._square[i], self.config.square_size)

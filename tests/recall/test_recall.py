@@ -250,11 +250,14 @@ def test_episodes_of_a_pool_are_those_of_the_environment():
         (view.observed(views), views.place, views.move),
     )
     for b in (0, 4):
-        for env, pool, episodes, (rgb, place, move) in (
-            (TrialEnv(ColorRecall, **COLOR), color, colors, expected[0]),
-            (TrialEnv(ViewRecall, **VIEW), view, views, expected[1]),
+        tour, position = colors.tour[b], views.position[b]
+        square = {"key": color.key[tour], "colour": colors.colour[b], "square": colors.square[b]}
+        turns = {"key": views.key[b], "start": view.start[position], "query": views.query[b]}
+        for env, pool, options, (rgb, place, move) in (
+            (TrialEnv(ColorRecall, **COLOR), color, {"layout": color.layout[tour], **square}, expected[0]),
+            (TrialEnv(ViewRecall, **VIEW), view, {"layout": view.layout[position], **turns}, expected[1]),
         ):
-            observation, info = env.reset(seed=b, options=pool.reset_options(episodes, b))
+            observation, info = env.reset(seed=b, options=options)
             for t in range(rgb.shape[1]):
                 np.testing.assert_array_equal(observation["rgb"], rgb[b, t])
                 assert (info["place"], observation["move"]) == (place[b, t], move[b, t])

@@ -307,7 +307,7 @@ def test_film_has_the_first_and_the_last_step_and_evenly_spaced_ones_between():
 
     for max_frames, num_steps in itertools.product((None, 2, 3, 8), range(1, 40)):
         env = Counter()
-        video = Video(env, max_frames)
+        video = Video(env.render, max_frames)
         for env.step in range(num_steps):
             video.capture()
         steps = [int(frame[0, 0, 0]) for frame in video.frames()]

@@ -53,13 +53,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
     if isinstance(value, dict):
-        return {key: plain(each) for key, each in value.items()}
-    return type(value)(plain(each) for each in value) if type(value) in (list, tuple) else value
+        return {key: plain(item) for key, item in value.items()}
+    return type(value)(plain(item) for item in value) if type(value) in (list, tuple) else value
 
 
 def plain_fields(config: Any) -> None:
     """Replace NumPy's numbers and arrays in the fields of a config; see `plain`."""
-    for name in (each.name for each in fields(config)):
+    for name in (field.name for field in fields(config)):
         object.__setattr__(config, name, plain(getattr(config, name)))  # the dataclass may be frozen
 
 
@@ -74,7 +74,7 @@ def check_pair(name: str, value: Any, what: str) -> tuple[int, int]:
     Raises:
         ValueError: It is anything else.
     """
-    if not isinstance(value, (list, tuple, np.ndarray)) or len(value) != 2 or not all(is_int(each) for each in value):
+    if not isinstance(value, (list, tuple, np.ndarray)) or len(value) != 2 or not all(is_int(item) for item in value):
         raise ValueError(f"{name} must be two integers, {what}, got {value!r}")
     return int(value[0]), int(value[1])
 
@@ -156,7 +156,7 @@ def check_fields(config: Any) -> None:
     """
     plain_fields(config)
     hints = _type_hints(type(config))  # type: ignore[arg-type]  # a class can be hashed
-    for name in (each.name for each in fields(config)):
+    for name in (field.name for field in fields(config)):
         value, hint = getattr(config, name), hints[name]
         if get_origin(hint) is Literal:
             if value not in get_args(hint):
@@ -169,8 +169,8 @@ def check_fields(config: Any) -> None:
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{name} must be finite, got {value}")
         if isinstance(value, int | float) and abs(value) > (LARGEST_FLOAT if isinstance(value, float) else LARGEST_INT):
-            shown = f"{value:g}" if isinstance(value, float) else f"an integer of {value.bit_length()} bits"
-            raise ValueError(f"{name} must fit a single-precision number or 64-bit integer, got {shown}")
+            text = f"{value:g}" if isinstance(value, float) else f"an integer of {value.bit_length()} bits"
+            raise ValueError(f"{name} must fit a single-precision number or 64-bit integer, got {text}")
 
 
 _type_hints = cache(get_type_hints)  # evaluates the text of every annotation, which takes longer than all checks

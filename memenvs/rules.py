@@ -203,13 +203,13 @@ class Window(Rule):
         """Let the rule see the window anew, and choose; see `Rule`."""
         if self._chosen is not None and PHASE in observation and not observation[PHASE].any():
             return self._chosen  # any action is ignored, and to see the window anew is what takes time
-        for k, each in enumerate(self._seen):
-            starts = each.memory_start | (k == 0)
+        for k, entry in enumerate(self._seen):
+            starts = entry.memory_start | (k == 0)
             if starts.any():
                 self._rule.forget(starts)
-            if each.episode_start.any():
-                self._rule.begin_episode(each.episode_start)
-            self._rule.see(each.observation)
+            if entry.episode_start.any():
+                self._rule.begin_episode(entry.episode_start)
+            self._rule.see(entry.observation)
         self._chosen = self._rule.choose(observation)
         return self._chosen
 

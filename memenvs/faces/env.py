@@ -194,7 +194,7 @@ class FFHQWorld(WatchTask):
             self.world.pictures.read(int(episodes.picture[i])),
             seen=episodes.cell[i, : step + 1],
             cell=int(cell),
-            shown=self._patches[i, episodes.query_cell[i, 0] if in_query else cell],
+            observed=self._patches[i, episodes.query_cell[i, 0] if in_query else cell],
             targets=self._patches[i, episodes.query_cell[i, 1:]],
             produced=self._produced[i, : max(0, int(produced))],
         )

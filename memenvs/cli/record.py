@@ -31,7 +31,7 @@ from memenvs.progress import Progress, no_progress, progress_bar
 ARGUMENTS = """
 target TARGET: id that a policy plays, as of `memenvs rollout`; folder of a run, whose agent plays a trial of its
     evaluation, with goal, episode and step in each frame; or file of a model, from model.save(FILE)
---env_kwargs/--kwargs JSON: settings of the environment of an id or a model
+--env_kwargs JSON: settings of the environment of an id or a model
 --policy NAME: who plays an id, as of `memenvs rollout` (default: random)
 --env ID: id that a model plays; needed with a file
 --checkpoint FILE: file in the folder (default: the one that is evaluated)

@@ -11,6 +11,7 @@ from memenvs.ballet3d.scripted_dances import DanceObserver, MeanDance
 from memenvs.core import TrialVectorEnv
 from memenvs.rules import Rule, Window
 from memenvs.task import Observation
+from tests.ballet3d.answers import mean_answers
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +98,7 @@ def play(env: TrialVectorEnv, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
 def test_scores_and_windows() -> None:
     env = TrialVectorEnv(Ballet3D, 8, autoreset_mode="Disabled", trial_episodes=1)
     blind, blind_scores = play(env, MeanDance(env.task))
-    expected = env.task.world.answers_without_memory(env.task._episodes).reshape(8, -1)
+    expected = mean_answers(env.task.world, env.task._episodes).reshape(8, -1)
     np.testing.assert_allclose((blind + 1) * 127.5, expected, atol=0.01)
     np.testing.assert_array_equal(play(env, Window(DanceObserver(env.task), 1))[0], blind)
     answers, scores = play(env, DanceObserver(env.task))

@@ -14,7 +14,7 @@ from memenvs.two_rooms.env import TwoRooms
 from memenvs.two_rooms.scripted_boxes import BoxMemory, BoxNotebook, GreenBox
 from memenvs.visual_match.env import VisualMatch
 from memenvs.visual_match.scripted_balls import BallMemory, BallNotebook, GreenBall
-from tests.rule_scores import actions_alone, actions_on_a_copy, scores, windowed
+from tests.rule_scores import scores, windowed
 
 
 class Case(NamedTuple):
@@ -96,16 +96,3 @@ def test_steps_back_to_the_cue(case):
         if terminated.any():
             break
     assert 80 + case.views < step < 91
-
-
-@both
-@pytest.mark.parametrize("number", range(3))
-@pytest.mark.parametrize("led", [False, True])
-def test_rules_follow_from_the_observations_of_their_environment_alone(case, number, led):
-    settings = {**case.settings, "phases": (3, 6, 9)}
-
-    def make(count: int) -> TrialVectorEnv:
-        return TrialVectorEnv(case.task, count, trial_episodes=2, led=led, autoreset_mode="Disabled", **settings)
-
-    actions_alone(make(4), case.rules[number], [make(1) for _ in range(4)])
-    actions_on_a_copy(make(4), case.rules[number], case.task(4, **settings))

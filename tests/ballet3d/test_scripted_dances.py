@@ -109,20 +109,3 @@ def test_scores_and_windows() -> None:
         last = env.task._episodes.query_dancer == 6  # the dancer before the left wall, the last one to be seen
         assert all(same) if window == 127 else not any(np.array(same)[~last])
     env.close()
-
-
-def test_environments_are_independent() -> None:
-    """A batch in another order, of which one environment forgets in the middle, has the other answers as before."""
-    env = TrialVectorEnv(Ballet3D, 3, autoreset_mode="Disabled", trial_episodes=1)
-    observation, _ = env.reset(seed=4)
-    rule, other = DanceObserver(env.task), DanceObserver(env.task)
-    order = [2, 0, 1]
-    for t in range(NUM_STEPS + 1):
-        if t == 120:
-            other.forget(np.array([False, True, False]))
-        actions = rule.actions(observation)
-        again = other.actions({key: value[order] for key, value in observation.items()})
-        observation, *_ = env.step(actions)
-    np.testing.assert_array_equal(again[[0, 2]], actions[[2, 1]])
-    assert not np.array_equal(again[1], actions[0])
-    env.close()

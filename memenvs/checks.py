@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
 from functools import cache
@@ -116,6 +116,19 @@ def check_start(value: Any) -> tuple[float, float, float]:
     if start.shape != (3,) or not np.isfinite(start).all():
         raise ValueError(f"option 'start' must be three finite numbers (x m, y m, heading rad), got {value!r}")
     return float(start[0]), float(start[1]), float(start[2])
+
+
+def option_number(option: str, value: Any, names: Sequence[str]) -> int:
+    """Convert a reset option, the number or the name of a choice, to its number.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    if isinstance(value, str) and value in names:
+        return names.index(value)
+    if is_int(value) and 0 <= value < len(names):
+        return int(value)
+    raise ValueError(f"option {option!r} must be 0 ... {len(names) - 1} or one of {list(names)}, got {value!r}")
 
 
 def choices_for(name: object, choices: Iterable[str], cutoff: float = 0.6) -> str:

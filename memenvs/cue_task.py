@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import gymnasium as gym
 import numpy as np
 
-from memenvs.checks import is_int
+from memenvs.checks import option_number
 from memenvs.task import BatchTask, Options
 
 #: Phases of an episode.
@@ -71,7 +71,7 @@ class CueTask(BatchTask):
 
     def _set_episode(self, i: int, goal: int, order: Sequence[int] | np.ndarray, options: Options) -> None:
         """Begin an episode with the drawn colour of the cue, or that of the options, and the order of the colours."""
-        self._goal[i] = goal if options.get("goal") is None else _check_goal(options["goal"])
+        self._goal[i] = goal if options.get("goal") is None else option_number("goal", options["goal"], GOALS)
         self._order[i] = order
         self._choice[i] = -1
         self._step[i] = 0
@@ -96,12 +96,3 @@ class CueTask(BatchTask):
             "success": self._choice == self._goal,
             "return": self._return,
         }
-
-
-def _check_goal(value: object) -> int:
-    """Convert the option `goal` to the number of a colour."""
-    if isinstance(value, str) and value in GOALS:
-        return GOALS.index(value)
-    if is_int(value) and 0 <= value < len(GOALS):  # type: ignore[operator]
-        return int(value)  # type: ignore[call-overload]
-    raise ValueError(f"option 'goal' must be 0 ... {len(GOALS) - 1} or one of {list(GOALS)}, got {value!r}")

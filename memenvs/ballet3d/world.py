@@ -228,7 +228,7 @@ def make_room(world: str, threads: int) -> DanceRoom | MiniworldDanceRoom:
     """Make what draws the pictures of a world.
 
     Args:
-        world: One of `memenvs.box_rooms.worlds.WORLDS`.
+        world: "builtin" or "miniworld".
         threads: Rendering threads of world "builtin".
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 
-from memenvs.checks import choices_for, is_int
+from memenvs.checks import option_number
 from memenvs.houses.rendering.topdown import Marker
 from memenvs.houses.rendering.viewer import MapOverlay
 from memenvs.recall.config import ColorRecallConfig
@@ -111,7 +111,9 @@ class ColorRecall(Recall):
         key = draw_key(rng, options)
         colour, square = draw_square(config, rng)
         tour = make_tour(self.home(i), key, config.steps, config.capacity)
-        self._colour[i] = colour if options.get("colour") is None else _check_colour(options["colour"])
+        if options.get("colour") is not None:
+            colour = option_number("colour", options["colour"], COLOURS)
+        self._colour[i] = colour
         self._square[i] = square if options.get("square") is None else _check_square(options["square"], config)
         self._key[i] = key
         self._pose[i], self._move[i], self._place[i] = tour.pose, tour.move, tour.place
@@ -196,17 +198,6 @@ def paint_square(image: np.ndarray, colour: int, square: np.ndarray, size: int) 
     """
     row, column = square.tolist()
     image[row : row + size, column : column + size] = RGB[colour]
-
-
-def _check_colour(value: object) -> int:
-    """Convert the option `colour` to the number of a colour."""
-    if isinstance(value, str) and value in COLOURS:
-        return COLOURS.index(value)
-    if is_int(value) and 0 <= value < len(COLOURS):  # type: ignore[operator]
-        return int(value)  # type: ignore[call-overload]
-    raise ValueError(
-        f"option 'colour' must be 0 ... {len(COLOURS) - 1} or a name, got {value!r}; {choices_for(value, COLOURS)}"
-    )
 
 
 def _check_square(value: object, config: ColorRecallConfig) -> np.ndarray:

@@ -7,7 +7,7 @@ import math
 import gymnasium as gym
 import numpy as np
 
-from memenvs.checks import is_int
+from memenvs.checks import check_int
 from memenvs.houses.rendering.topdown import Marker
 from memenvs.houses.rendering.viewer import MapOverlay
 from memenvs.recall.config import ViewRecallConfig
@@ -115,7 +115,8 @@ class ViewRecall(Recall):
         if options.get("start") is not None:
             start = home.check_pose(options["start"])
         if options.get("query") is not None:
-            query = _check_query(options["query"])
+            query = options["query"]
+            check_int("option 'query'", query, 0, NUM_PLACES - 1)
         self._cameras.draw_all(home, panorama_poses(start), self._pictures[i])
         turns = make_turns(key, self.config.steps)
         self._start[i], self._key[i], self._query[i] = start, key, query
@@ -208,10 +209,3 @@ def panorama_poses(start: np.ndarray) -> np.ndarray:
     poses = np.tile(start, (len(PANORAMA_HEADINGS), 1))
     poses[:, 2] += PANORAMA_HEADINGS
     return poses
-
-
-def _check_query(value: object) -> int:
-    """Check the option `query`."""
-    if not is_int(value) or not 0 <= value < NUM_PLACES:  # type: ignore[operator]
-        raise ValueError(f"option 'query' must be an integer in 0 ... {NUM_PLACES - 1}, got {value!r}")
-    return int(value)  # type: ignore[call-overload]

@@ -396,11 +396,8 @@ def test_bad_options():
             TrialEnv(ColorRecall, **COLOR),
             (
                 ({"key": -1}, r"option 'key' must be an integer in 0 \.\.\. 9223372036854775807, got -1"),
-                (
-                    {"colour": "gray"},
-                    r"option 'colour' must be 0 \.\.\. 5 or a name, got 'gray'; did you mean 'grey'",
-                ),
-                ({"colour": 6}, r"option 'colour' must be 0 \.\.\. 5 or a name, got 6"),
+                ({"colour": "gray"}, r"option 'colour' must be 0 \.\.\. 5 or one of \['red', .*\], got 'gray'"),
+                ({"colour": 6}, r"option 'colour' must be 0 \.\.\. 5 or one of .*, got 6"),
                 ({"square": (10, 0)}, r"must be two integers, row 0 \.\.\. 9 and column 0 \.\.\. 13, got \(10, 0\)"),
                 ({"square": (1.5, 0)}, r"must be two integers, .*got \(1.5, 0\)"),
             ),
@@ -409,7 +406,7 @@ def test_bad_options():
             TrialEnv(ViewRecall, **VIEW),
             (
                 ({"key": 2.0}, r"option 'key' must be an integer in 0 \.\.\. 9223372036854775807, got 2.0"),
-                ({"query": 10}, r"option 'query' must be an integer in 0 \.\.\. 9, got 10"),
+                ({"query": 10}, "option 'query' must be an integer of at least 0 and at most 9, got 10"),
                 ({"start": (0, 0)}, "option 'start' must be three finite numbers"),
                 ({"start": (-9, 0, 0)}, "option 'start' must lie on the largest navigable island"),
             ),

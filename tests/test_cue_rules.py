@@ -1,4 +1,4 @@
-"""Rules of VisualMatch and TwoRooms: a notebook in the own motion, closed by a led stay; a cue memory."""
+"""Rules of VisualMatch and TwoRooms: a notebook, closed by a led stay, and a cue memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from tests.rule_scores import scores, windowed
 
 
 class Case(NamedTuple):
-    """A task, its rules and short settings; `views` are those of the cue, `reach` windows reach no cue, `long` does."""
+    """A task with its rules, and what its tests need.
+
+    `views` show the cue, windows of `reach` steps reach none of them, one of `long` steps does.
+    """
 
     task: type[BatchTask]
     rules: tuple[type, type, type]

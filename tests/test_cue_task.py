@@ -1,4 +1,4 @@
-"""What VisualMatch and TwoRooms share: a cue, a stay that shows nothing of it, and what memories keep."""
+"""VisualMatch and TwoRooms: no view of the stay shows the cue; strategies keep it or not."""
 
 from __future__ import annotations
 

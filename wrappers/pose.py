@@ -80,11 +80,11 @@ class PoseWrapper(KeyWrapper, RecordConstructorArgs):
             raise ValueError(f"origin {origin!r} needs frame 'start', got frame {frame!r}")
         if collision_known and noise != "dead_reckoning":
             raise ValueError(f"collision_known needs noise 'dead_reckoning', got noise {noise!r}")
-        for name, value in (("position_sd", position_sd), ("heading_sd", heading_sd)):
-            if noise != "gaussian" and value != 0.0:
-                raise ValueError(f"{name} must be 0 with noise {noise!r}, got {value}; pass noise='gaussian'")
-            if not isinstance(value, (int, float, np.number)) or not 0.0 <= value < np.inf:
-                raise ValueError(f"{name} must be finite and at least 0, got {value!r}")
+        for name, sd in (("position_sd", position_sd), ("heading_sd", heading_sd)):
+            if noise != "gaussian" and sd != 0.0:
+                raise ValueError(f"{name} must be 0 with noise {noise!r}, got {sd}; pass noise='gaussian'")
+            if not isinstance(sd, (int, float, np.number)) or not 0.0 <= sd < np.inf:
+                raise ValueError(f"{name} must be finite and at least 0, got {sd!r}")
         limit = np.array([np.inf, np.inf, np.pi], np.float32)
         super().__init__(env, "pose", gym.spaces.Box(-limit, limit, dtype=np.float32))
         self._frame = frame

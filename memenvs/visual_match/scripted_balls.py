@@ -52,7 +52,7 @@ class BallView(CueView):
 
     def begins_choice(self, observation: Observation) -> np.ndarray:
         """Mark where three balls are side by side; see `CueView`."""
-        return np.isin(self.kinds(observation)[:, _AHEAD - 1 : _AHEAD + 2, _HERE - 3], KINDS).all(1)
+        return np.asarray(np.isin(self.kinds(observation)[:, _AHEAD - 1 : _AHEAD + 2, _HERE - 3], KINDS).all(1))
 
 
 class GreenBall(CueGuess):

@@ -1,4 +1,4 @@
-"""What the rules of TwoRooms read off a view."""
+"""The view of the rules of TwoRooms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rules of Visual Match read off a view, and their paths to a ball."""
+"""The view of the rules of Visual Match, and their paths to a ball."""
 
 from __future__ import annotations
 

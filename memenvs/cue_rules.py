@@ -1,4 +1,4 @@
-"""Rules of tasks with a cue and a choice: a guess, a note in the own motion, and a memory of the cue."""
+"""Rules of tasks with a cue: a guess, a note in the own motion, and a memory."""
 
 from __future__ import annotations
 
@@ -29,11 +29,14 @@ class CueView(ABC):
 
     @abstractmethod
     def go_to(self, observation: Observation, colour: np.ndarray) -> np.ndarray:
-        """Choose actions, int64 (N,), towards a colour, int64 (N,); a turn to the left where it is not in view."""
+        """Choose actions, int64 (N,), towards a colour, int64 (N,).
+
+        They turn to the left where it is not in view.
+        """
 
     @abstractmethod
     def go_on(self, observation: Observation) -> np.ndarray:
-        """Choose actions, int64 (N,), towards that to which the agent is on its way, as the view shows it."""
+        """Choose actions, int64 (N,), towards what the agent is going to, by the view alone."""
 
     @abstractmethod
     def begins_choice(self, observation: Observation) -> np.ndarray:
@@ -52,11 +55,11 @@ class CueGuess(Rule):
 
 
 class CueNotebook(Rule):
-    """Write the colour into the own motion: turn left all along the stay for green, right for blue.
+    """Write the colour into the own motion.
 
-    It sees the present and the last view, and its own previous action. After the cue it turns, and goes on as it
-    turned. Where the choice begins the direction of the last turn is the colour; from then on the view says where it
-    is going.
+    It turns left all along the stay for green, right for blue. It sees the present and the last view, and its own
+    previous action. After the cue it turns, and goes on as it turned. Where the choice begins the direction of the last
+    turn is the colour; from then on the view says where it is going.
     """
 
     way = "world"

@@ -1,4 +1,4 @@
-"""Tasks with a cue, a long stay elsewhere and a choice; VisualMatch and TwoRooms are such tasks."""
+"""Tasks with a cue, a long stay elsewhere and a choice: VisualMatch and TwoRooms."""
 
 from __future__ import annotations
 

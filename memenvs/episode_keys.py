@@ -79,7 +79,10 @@ class KeyedEpisodes(ABC, Generic[E]):
         raise NotImplementedError(f"{type(self).__name__} does not define with_query, its queries")
 
     def draw_episode(self, rng: np.random.Generator, options: Options) -> E:
-        """Draw the episode of a reset, or make that of its options `key` and `query`; a batch of one.
+        """Draw the episode of a reset, or make that of its options `key` and `query`.
+
+        Returns:
+            A batch of one.
 
         Raises:
             ValueError: An option is not allowed, or `query` comes without `key`.

@@ -128,7 +128,7 @@ class Rule(ABC):
 
 
 class AnswerRule(Rule):
-    """A rule of a task in which one watches, then answers (`memenvs.watch_task`): it chooses at the query alone."""
+    """A rule of a task in which one watches, then answers: it chooses at the query alone."""
 
     def __init__(self, task: BatchTask) -> None:
         self._space = task.action_space

@@ -1,4 +1,7 @@
-"""Environments in which one watches, then answers: base of Room Ballet, FFHQ-world, Ballet3D and the recall tasks."""
+"""Environments in which one watches, then answers.
+
+They are Room Ballet, FFHQ-world, Ballet3D and the recall tasks.
+"""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ ALL = (AGENT_PICTURE, *PICTURES)
 def play(picture: Picture) -> list[np.ndarray]:
     """Let the oracle play, and return frames evenly spaced in time, uint8 (H, W, 3) each."""
     env = gym.make(find_environment(picture.name).id, render_mode="rgb_array", **picture.settings).unwrapped
-    video = Video(env, picture.frames)
+    video = Video(env.render, picture.frames)
     steps = 0
     for episode in range(picture.episodes):
         env.reset(seed=picture.seed if episode == 0 else None)

@@ -31,13 +31,15 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
     name = None
     try:
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-            if sum(each.file_size for each in archive.infolist()) > max(MIN_UNPACKED, MAX_RATIO * path.stat().st_size):
+            if sum(member.file_size for member in archive.infolist()) > max(
+                MIN_UNPACKED, MAX_RATIO * path.stat().st_size
+            ):
                 raise ValueError(f"unpacks to more than {MAX_RATIO} times its size")
-            found = {}
+            arrays = {}
             for name in archive.namelist():
                 with archive.open(name) as member:
-                    found[name.removesuffix(".npy")] = np.lib.format.read_array(member, allow_pickle=False)
-            return found
+                    arrays[name.removesuffix(".npy")] = np.lib.format.read_array(member, allow_pickle=False)
+            return arrays
     except Exception as error:  # as above, and what a damaged archive raises
         array = "" if name is None else f": array {name.removesuffix('.npy')!r}"
         raise ValueError(f"{path}: is no .npz of whole arrays{array} ({_why(error)})") from error

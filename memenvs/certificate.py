@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -228,7 +228,6 @@ class Certificate:
 
     def to_json(self) -> dict[str, Any]:
         """Convert to JSON data."""
-        back = self.steps_back
         return {
             "format": FORMAT,
             "id": self.id,
@@ -243,8 +242,8 @@ class Certificate:
             "score_key": self.score_key,
             "zero": self.zero,
             "rows": [_row_to_json(row) | {"share": self.share(row.mean)} for row in self.rows],
-            "horizon": [{"steps": each.steps, "mean": each.mean, "stderr": each.stderr} for each in self.horizon],
-            "steps_back": None if back is None else {"median": back.median, "low": back.low, "high": back.high},
+            "horizon": [asdict(point) for point in self.horizon],
+            "steps_back": None if self.steps_back is None else asdict(self.steps_back),
             "bits": self.bits,
             "ignored_steps": self.ignored_steps,
             "channel": self.channel,
@@ -297,8 +296,8 @@ def certificate_from_json(record: Field) -> Certificate:
         zero=_choice(record["zero"], get_args(Zero)),
         rows=rows_from_json(record["rows"]),
         horizon=tuple(
-            HorizonPoint(steps=each["steps"].integer(_MOST, 1), mean=each["mean"].number(), stderr=_stderr(each))
-            for each in record["horizon"].items()
+            HorizonPoint(steps=point["steps"].integer(_MOST, 1), mean=point["mean"].number(), stderr=_stderr(point))
+            for point in record["horizon"].items()
         ),
         steps_back=None if back is None else StepsBack(**{name: back[name].number() for name in _QUANTILES}),
         bits=None if bits is None else bits.number(),
@@ -322,7 +321,7 @@ _QUANTILES = ("median", "low", "high")
 
 def rows_from_json(record: Field) -> tuple[PolicyRow, ...]:
     """Parse a list of rows, with different names; errors are those of `read_certificate`."""
-    rows = tuple(_row_from_json(each) for each in record.items(1))
+    rows = tuple(_row_from_json(row) for row in record.items(1))
     names = [row.name for row in rows]
     for k, name in enumerate(names):
         if name in names[:k]:
@@ -353,23 +352,18 @@ def _training_from_json(record: Field) -> Training:
     return Training(
         recipe=record["recipe"].text(),
         budget=record["budget"].integer(_MOST, 1),
-        seeds=tuple(each.integer(_MOST) for each in record["seeds"].items(1)),
+        seeds=tuple(seed.integer(_MOST) for seed in record["seeds"].items(1)),
         settings={} if settings is None else settings.value,
     )
 
 
 def _row_to_json(row: PolicyRow) -> dict[str, Any]:
-    names = ("name", "way", "window", "mean", "stderr", "how")
-    found: dict[str, Any] = {name: getattr(row, name) for name in names}
-    if row.training is not None:
-        training = row.training
-        found["training"] = {
-            "recipe": training.recipe,
-            "budget": training.budget,
-            "seeds": list(training.seeds),
-            "settings": dict(training.settings),
-        }
-    return found
+    record = asdict(row)
+    if row.training is None:
+        del record["training"]
+    else:
+        record["training"]["seeds"] = list(row.training.seeds)
+    return record
 
 
 def _stderr(record: Field) -> float:

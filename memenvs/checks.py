@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
 from functools import cache
@@ -53,13 +53,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
     if isinstance(value, dict):
-        return {key: plain(each) for key, each in value.items()}
-    return type(value)(plain(each) for each in value) if type(value) in (list, tuple) else value
+        return {key: plain(item) for key, item in value.items()}
+    return type(value)(plain(item) for item in value) if type(value) in (list, tuple) else value
 
 
 def plain_fields(config: Any) -> None:
     """Replace NumPy's numbers and arrays in the fields of a config; see `plain`."""
-    for name in (each.name for each in fields(config)):
+    for name in (field.name for field in fields(config)):
         object.__setattr__(config, name, plain(getattr(config, name)))  # the dataclass may be frozen
 
 
@@ -74,7 +74,7 @@ def check_pair(name: str, value: Any, what: str) -> tuple[int, int]:
     Raises:
         ValueError: It is anything else.
     """
-    if not isinstance(value, (list, tuple, np.ndarray)) or len(value) != 2 or not all(is_int(each) for each in value):
+    if not isinstance(value, (list, tuple, np.ndarray)) or len(value) != 2 or not all(is_int(item) for item in value):
         raise ValueError(f"{name} must be two integers, {what}, got {value!r}")
     return int(value[0]), int(value[1])
 
@@ -118,6 +118,19 @@ def check_start(value: Any) -> tuple[float, float, float]:
     return float(start[0]), float(start[1]), float(start[2])
 
 
+def option_number(option: str, value: Any, names: Sequence[str]) -> int:
+    """Convert a reset option, the number or the name of a choice, to its number.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    if isinstance(value, str) and value in names:
+        return names.index(value)
+    if is_int(value) and 0 <= value < len(names):
+        return int(value)
+    raise ValueError(f"option {option!r} must be 0 ... {len(names) - 1} or one of {list(names)}, got {value!r}")
+
+
 def choices_for(name: object, choices: Iterable[str], cutoff: float = 0.6) -> str:
     """Format the end of a message about an unknown name: similar and possible choices.
 
@@ -156,7 +169,7 @@ def check_fields(config: Any) -> None:
     """
     plain_fields(config)
     hints = _type_hints(type(config))  # type: ignore[arg-type]  # a class can be hashed
-    for name in (each.name for each in fields(config)):
+    for name in (field.name for field in fields(config)):
         value, hint = getattr(config, name), hints[name]
         if get_origin(hint) is Literal:
             if value not in get_args(hint):
@@ -169,8 +182,8 @@ def check_fields(config: Any) -> None:
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{name} must be finite, got {value}")
         if isinstance(value, int | float) and abs(value) > (LARGEST_FLOAT if isinstance(value, float) else LARGEST_INT):
-            shown = f"{value:g}" if isinstance(value, float) else f"an integer of {value.bit_length()} bits"
-            raise ValueError(f"{name} must fit a single-precision number or 64-bit integer, got {shown}")
+            text = f"{value:g}" if isinstance(value, float) else f"an integer of {value.bit_length()} bits"
+            raise ValueError(f"{name} must fit a single-precision number or 64-bit integer, got {text}")
 
 
 _type_hints = cache(get_type_hints)  # evaluates the text of every annotation, which takes longer than all checks

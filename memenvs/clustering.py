@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from memenvs.checks import check_int, is_int
+from memenvs.checks import is_int
+
+#: Runs from new first centres, of which that with the least squared distance wins, and most iterations of a run.
+RUNS, MOST_ITERATIONS = 10, 300
 
 
-def fit_places(
-    positions: np.ndarray, num_places: int, *, seed: int = 0, restarts: int = 10, iterations: int = 300
-) -> np.ndarray:
+def fit_places(positions: np.ndarray, num_places: int, *, seed: int = 0) -> np.ndarray:
     """Fit k place centres to positions with k-means.
 
     Args:
         positions: float, (P, 2); x and y.
         num_places: k; 1 ... number of different positions.
         seed: Seeds the first centres.
-        restarts: Number of runs from new first centres; the run with the least squared distance wins; >= 1.
-        iterations: Largest number of iterations of each run; >= 1.
 
     Returns:
         float64, (k, 2); centres in order of x, then y, m.
@@ -36,10 +35,8 @@ def fit_places(
         raise ValueError(
             f"num_places must be an integer in 1 ... {different}, the number of different positions, got {num_places!r}"
         )
-    for name, value in (("restarts", restarts), ("iterations", iterations)):
-        check_int(name, value)
     rng = np.random.default_rng(seed)
-    fits = [_lloyd(points, _first_centres(points, num_places, rng), iterations) for _ in range(restarts)]
+    fits = [_lloyd(points, _first_centres(points, num_places, rng)) for _ in range(RUNS)]
     centres = min(fits, key=lambda fit: fit[1])[0]
     return centres[np.lexsort((centres[:, 1], centres[:, 0]))]
 
@@ -67,10 +64,10 @@ def _first_centres(points: np.ndarray, k: int, rng: np.random.Generator) -> np.n
     return points[chosen]
 
 
-def _lloyd(points: np.ndarray, centres: np.ndarray, iterations: int) -> tuple[np.ndarray, float]:
+def _lloyd(points: np.ndarray, centres: np.ndarray) -> tuple[np.ndarray, float]:
     """Lloyd's iterations; returns the centres and the sum of squared distances, m^2."""
     label = nearest_centre(points, centres)
-    for _ in range(iterations):
+    for _ in range(MOST_ITERATIONS):
         count = np.bincount(label, minlength=len(centres))
         total = np.stack([np.bincount(label, points[:, axis], len(centres)) for axis in (0, 1)], axis=1)
         # a centre without points keeps its place, so that the number of centres stays k

@@ -160,7 +160,7 @@ class TrialVectorEnv(VectorEnv):
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.copy = copy
         self._buffers = tuple(empty_observation(space, num_envs) for _ in range(1 if copy else 2))
-        self._blank = {key: blank_value(each) for key, each in space.spaces.items()}
+        self._blank = {key: blank_value(inner) for key, inner in space.spaces.items()}
         self._buffer_index = 0
         self._trials = Trials(num_envs)
         self._needs_reset = np.ones(num_envs, bool)  # True until the first reset, and after the end of an episode

@@ -26,32 +26,32 @@ def docstring_sections(of: object) -> dict[str, str]:
         Title -> text, dedented. What is outside of all sections has the title "". A section begins with a line such as
         "Reward:" at the left margin, and its text is indented.
     """
-    found: dict[str, list[str]] = {"": []}
+    sections: dict[str, list[str]] = {"": []}
     title = ""
     for line in inspect.cleandoc(of.__doc__ or "").splitlines():
         begin = re.fullmatch(r"([A-Z]\w+(?: \w+){0,3}):", line)
         if begin:
             title = begin[1]
-            found[title] = []
+            sections[title] = []
             continue
         if line and not line.startswith(" "):
             title = ""
-        found[title].append(line)
-    return {title: textwrap.dedent("\n".join(lines)).strip() for title, lines in found.items()}
+        sections[title].append(line)
+    return {title: textwrap.dedent("\n".join(lines)).strip() for title, lines in sections.items()}
 
 
 def items(text: str) -> dict[str, str]:
     """Split lines such as "name: meaning", with indented lines that continue them."""
-    found: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     names: list[str] = []
     for line in text.splitlines():
         begin = re.match(r"([\w.*]+(?:, [\w.*]+)*): *(.*)$", line)
         if begin:
             names = begin[1].split(", ")
-            found |= dict.fromkeys(names, begin[2])
+            meanings |= dict.fromkeys(names, begin[2])
         elif line.strip() and names:
-            found |= {name: f"{found[name]} {line.strip()}".strip() for name in names}
-    return found
+            meanings |= {name: f"{meanings[name]} {line.strip()}".strip() for name in names}
+    return meanings
 
 
 def task_sections(task: type[BatchTask]) -> dict[str, str]:
@@ -60,27 +60,27 @@ def task_sections(task: type[BatchTask]) -> dict[str, str]:
     Returns:
         Title -> text. Lists are one item a line.
     """
-    found: dict[str, str] = {}
+    merged: dict[str, str] = {}
     lists: dict[str, dict[str, str]] = {title: {} for title in LISTS}
-    for each in reversed(task.__mro__):
-        if not issubclass(each, BatchTask) or each is BatchTask:
+    for base in reversed(task.__mro__):
+        if not issubclass(base, BatchTask) or base is BatchTask:
             continue
-        sections = docstring_sections(each)
+        sections = docstring_sections(base)
         for title in LISTS:
             lists[title] |= items(sections.get(title, ""))
-        found |= sections
-    return found | {
+        merged |= sections
+    return merged | {
         title: "\n".join(f"{name}: {text}" for name, text in entries.items()) for title, entries in lists.items()
     }
 
 
 def attributes(config_type: type) -> Mapping[str, str]:
     """Meaning of each attribute; a subclass replaces those of its bases, unless by "See ..."."""
-    found: dict[str, str] = {}
-    for each in reversed(config_type.__mro__):
-        own = items(docstring_sections(each).get("Attributes", ""))
-        found |= {name: text for name, text in own.items() if name not in found or not text.startswith("See ")}
-    return found
+    meanings: dict[str, str] = {}
+    for base in reversed(config_type.__mro__):
+        own = items(docstring_sections(base).get("Attributes", ""))
+        meanings |= {name: text for name, text in own.items() if name not in meanings or not text.startswith("See ")}
+    return meanings
 
 
 def field_default(field: Field[Any]) -> str:

@@ -74,6 +74,27 @@ class KeyedEpisodes(ABC, Generic[E]):
         """
         return self.make_episodes(sample_keys(batch, rng, self.num_keyed_tasks))
 
+    def with_query(self, episodes: E, query: np.ndarray) -> E:
+        """Return the same episodes with other queries, int (B,), where queries can be chosen."""
+        raise NotImplementedError(f"{type(self).__name__} does not define with_query, its queries")
+
+    def draw_episode(self, rng: np.random.Generator, options: Options) -> E:
+        """Draw the episode of a reset, or make that of its options `key` and `query`.
+
+        Returns:
+            A batch of one.
+
+        Raises:
+            ValueError: An option is not allowed, or `query` comes without `key`.
+        """
+        key, query = key_option(options), options.get("query")
+        episode = self.sample_batch(1, rng) if key is None else self.make_episodes(np.array([key]))
+        if query is None:
+            return episode
+        if key is None:
+            raise ValueError(f"option 'query' must come with 'key', the number of the episode, got {query!r} alone")
+        return self.with_query(episode, np.array([query]))
+
 
 def check_keys(keys: np.ndarray) -> np.ndarray:
     """Check keys of episodes.

@@ -52,8 +52,8 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     finally:
         if old.exists() and not path.exists():
             old.rename(path)
-        for each in (temporary, old):
-            shutil.rmtree(each, ignore_errors=True)
+        for folder in (temporary, old):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def check_writable(path: Path, *, is_folder: bool = False) -> None:
@@ -64,7 +64,7 @@ def check_writable(path: Path, *, is_folder: bool = False) -> None:
             in a folder that is not writable.
     """
     problem = ""
-    above = next(each for each in ((path,) * is_folder + tuple(path.absolute().parents)) if os.path.exists(each))
+    above = next(parent for parent in ((path,) * is_folder + tuple(path.absolute().parents)) if os.path.exists(parent))
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -153,6 +153,6 @@ def cached_until_changed(
 
 def _folder_state(folder: Path, *subfolders: str) -> tuple[object, ...]:
     """Names, sizes and modification times of the files in a folder: they change when the files do."""
-    folders = [each for each in (folder, *(folder / name for name in subfolders)) if each.is_dir()]
-    entries = sorted((entry.path, entry.stat()) for each in folders for entry in os.scandir(each) if entry.is_file())
-    return tuple((path, found.st_size, found.st_mtime_ns) for path, found in entries)
+    folders = [inner for inner in (folder, *(folder / name for name in subfolders)) if inner.is_dir()]
+    entries = sorted((entry.path, entry.stat()) for inner in folders for entry in os.scandir(inner) if entry.is_file())
+    return tuple((path, stat.st_size, stat.st_mtime_ns) for path, stat in entries)

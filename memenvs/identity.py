@@ -59,10 +59,12 @@ def changed_settings(
     if config_type is None:
         pairs |= {name: (env.task_settings.get(name), of_task.get(name)) for name in {*env.task_settings, *of_task}}
     else:
-        if limit is not None and "max_episode_steps" in {each.name for each in fields(config_type)}:
+        if limit is not None and "max_episode_steps" in {field.name for field in fields(config_type)}:
             of_task["max_episode_steps"] = limit - own["gap"]
         config, expected = config_type(**env.task_settings), config_type(**of_task)
-        pairs |= {each.name: (getattr(config, each.name), getattr(expected, each.name)) for each in fields(config_type)}
+        pairs |= {
+            field.name: (getattr(config, field.name), getattr(expected, field.name)) for field in fields(config_type)
+        }
     pairs.setdefault(
         "max_episode_steps", (env.max_episode_steps, env.task.max_episode_steps + env.gap if limit is None else limit)
     )

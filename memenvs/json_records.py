@@ -50,15 +50,15 @@ class Field:
 
     def error(self, allowed: str) -> ValueError:
         """Make the error for a wrong value; `allowed` is what it must be."""
-        shown = repr(self.value)
-        shown = shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}..."
-        return ValueError(f"{self.source}: {self.path or 'the record'} must be {allowed}, got {shown}")
+        text = repr(self.value)
+        text = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
+        return ValueError(f"{self.source}: {self.path or 'the record'} must be {allowed}, got {text}")
 
     def __getitem__(self, key: str) -> Field:
-        found = self.get(key)
-        if found is None:
+        field = self.get(key)
+        if field is None:
             raise ValueError(f"{self.source}: {self._join(key)} is missing")
-        return found
+        return field
 
     def get(self, key: str) -> Field | None:
         """Return the value of `key`; None if it is missing or null.
@@ -85,8 +85,8 @@ class Field:
 
     def optional_items(self, key: str, at_most: int | None = None) -> list[Field]:
         """Return the values of the list `key`; an empty list if the key is missing or null."""
-        found = self.get(key)
-        return [] if found is None else found.items(at_most=at_most)
+        field = self.get(key)
+        return [] if field is None else field.items(at_most=at_most)
 
     def number(self, limit: float = math.inf) -> float:
         """Return the value, a finite number from -limit to limit.
@@ -205,7 +205,7 @@ def format_json(value: Any, indent: int | None = None) -> str:
 
 def nan_for_null(value: Any) -> Any:
     """Return parsed JSON with NaN for each null, as `format_json` writes numbers."""
-    return _replace_values(value, lambda each: math.nan if each is None else each)
+    return _replace_values(value, lambda item: math.nan if item is None else item)
 
 
 def _null_for_nan(value: Any) -> Any:
@@ -236,9 +236,9 @@ def _has_long_digit_run(characters: np.ndarray) -> bool:
 def _depth(value: Any) -> int:
     """Number of levels of lists and objects; without recursion, which has a limit of its own."""
     depth, level = 0, [value]
-    while level := [each for each in level if isinstance(each, dict | list)]:
+    while level := [item for item in level if isinstance(item, dict | list)]:
         depth += 1
-        level = [inner for each in level for inner in (each.values() if isinstance(each, dict) else each)]
+        level = [inner for item in level for inner in (item.values() if isinstance(item, dict) else item)]
     return depth
 
 

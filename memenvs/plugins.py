@@ -50,11 +50,11 @@ def package_versions(module: str, group: str) -> dict[str, str]:
     return {name: version(name) for name in sorted({*packages_distributions().get(top, ()), *named})}
 
 
-def class_path(found: type) -> str | type:
+def class_path(cls: type) -> str | type:
     """Return "module:Class" if that finds a class again; else the class itself."""
-    module = sys.modules.get(found.__module__)
-    is_found = getattr(module, found.__name__, None) is found
-    return f"{found.__module__}:{found.__name__}" if is_found else found
+    module = sys.modules.get(cls.__module__)
+    is_found = getattr(module, cls.__name__, None) is cls
+    return f"{cls.__module__}:{cls.__name__}" if is_found else cls
 
 
 def check_class_path(name: str, path: str) -> str:
@@ -76,8 +76,8 @@ def load_class(path: str | type) -> type[Any]:
     loaded = import_module(module)
     if not hasattr(loaded, name):
         raise ImportError(f"{path!r}: the module has no {name!r}")
-    found: type[Any] = getattr(loaded, name)
-    return found
+    cls: type[Any] = getattr(loaded, name)
+    return cls
 
 
 def caller_place() -> str:

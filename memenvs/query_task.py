@@ -35,10 +35,10 @@ class Episodes:
     def select(self, index: slice | np.ndarray) -> Self:
         """Select some of the episodes, by a slice or an index, int or bool (B,)."""
         chosen = {}
-        for each in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, each.name)
-            if each.name not in self.shared and value is not None:
-                chosen[each.name] = value.select(index) if isinstance(value, Episodes) else value[index]
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if field.name not in self.shared and value is not None:
+                chosen[field.name] = value.select(index) if isinstance(value, Episodes) else value[index]
         return replace(self, **chosen)  # type: ignore[type-var]
 
 

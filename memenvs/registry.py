@@ -84,12 +84,14 @@ class EnvironmentSpec:
         if self.certificate is None and not (self.namespace == NAMESPACE and shipped.is_file()):
             return None
         path = shipped if self.certificate is None else Path(self.certificate)
-        found = read_certificate(path)
-        if found.id != self.id:
-            raise ValueError(f"{path}: id must be {self.id!r}, got {found.id!r}")
-        if found.is_quick:
-            raise ValueError(f"{path}: certificates of ids are of 200 trials, got one of {found.trials} (--quick)")
-        return found
+        certificate = read_certificate(path)
+        if certificate.id != self.id:
+            raise ValueError(f"{path}: id must be {self.id!r}, got {certificate.id!r}")
+        if certificate.is_quick:
+            raise ValueError(
+                f"{path}: certificates of ids are of 200 trials, got one of {certificate.trials} (--quick)"
+            )
+        return certificate
 
 
 #: Settings of EpisodicQA-Tiny-v0.
@@ -474,11 +476,11 @@ def _parts_of(id: str) -> tuple[str, str]:
 
 def _add(row: EnvironmentSpec) -> None:
     """Add a row to the table and to Gymnasium's registry."""
-    known = _ROWS.get(row.id)
-    if known == row and row.id in gym.registry:
+    registered = _ROWS.get(row.id)
+    if registered == row and row.id in gym.registry:
         return
-    if known is not None and known != row:
-        raise ValueError(f"id {row.id!r} is registered twice: at {known.place} and at {row.place}")
+    if registered is not None and registered != row:
+        raise ValueError(f"id {row.id!r} is registered twice: at {registered.place} and at {row.place}")
     kwargs = {"task": row.task, **row.defaults}
     before = gym.registry.get(row.id)
     if before is None:
@@ -486,7 +488,10 @@ def _add(row: EnvironmentSpec) -> None:
             gym.register(row.id, entry_point=SINGLE, vector_entry_point=VECTOR, kwargs=kwargs)
         except gym.error.RegistrationError as error:  # an id without a version beside those with one
             raise ValueError(f"id {row.id!r} cannot be registered: {error}") from None
-    elif known is None and (before.entry_point, before.kwargs) != (SINGLE, kwargs):  # equal after a reload of this file
+    elif registered is None and (before.entry_point, before.kwargs) != (
+        SINGLE,
+        kwargs,
+    ):  # equal after a reload of this file
         where = f"with Gymnasium, as {before.entry_point!r}"
         raise ValueError(f"id {row.id!r} is registered twice: {where}, and at {row.place}")
     _ROWS[row.id] = row

@@ -36,8 +36,8 @@ def split_seed(seed: int | Sequence[int | None] | None, num_envs: int) -> list[i
         return [None] * num_envs
     if is_int(seed):
         seeds: list[int | None] = [int(seed) + i for i in range(num_envs)]  # type: ignore[arg-type]
-    elif isinstance(seed, (list, tuple, np.ndarray)) and all(each is None or is_int(each) for each in seed):
-        seeds = [None if each is None else int(each) for each in seed]
+    elif isinstance(seed, (list, tuple, np.ndarray)) and all(value is None or is_int(value) for value in seed):
+        seeds = [None if value is None else int(value) for value in seed]
     else:
         raise TypeError(f"seed must be an int, a sequence of {num_envs} of them or None, got {seed!r}")
     if len(seeds) != num_envs:
@@ -88,11 +88,11 @@ def split_options(
         mask = shared.pop("reset_mask", None)
         per_env = [_own_options(shared, task)] * num_envs
     else:
-        if not isinstance(options, (list, tuple)) or not all(isinstance(each, Mapping) for each in options):
+        if not isinstance(options, (list, tuple)) or not all(isinstance(own, Mapping) for own in options):
             raise TypeError(f"options must be a dict, a sequence of {num_envs} of them or None, got {options!r}")
         if len(options) != num_envs:
             raise ValueError(f"options must be one dict or {num_envs} of them, got {len(options)}")
-        per_env = [_own_options(each, task) for each in options]
+        per_env = [_own_options(own, task) for own in options]
     mask = np.ones(num_envs, bool) if mask is None else np.asarray(mask)
     if mask.shape != (num_envs,) or mask.dtype != bool or not mask.any():
         raise ValueError(f"reset_mask must be a bool array of shape ({num_envs},) with a True in it, got {mask!r}")

@@ -9,8 +9,8 @@ the memory is full:
 - "lvfo", "mvfo": the oldest unit of the least or most visited place.
 - "quota": each place has its own queue of `capacity // n_places` units, and evicts its oldest.
 
-Visits of a place are its units in memory before the incoming one arrives (`count="occupancy"`), or all its units since
-the last reset (`"lifetime"`). Only places with a unit in memory are compared. Ties go to the lowest place.
+Visits of a place are its units in memory before the incoming one arrives. Only places with a unit in memory are
+compared. Ties go to the lowest place.
 
 Source:
     Spatially-Aware Transformer for Embodied Agents (2024), section 3.2. Rules, ties and the order of names are those of
@@ -32,7 +32,6 @@ Strategy = Literal["fifo", "lifo", "lvfo", "mvfo", "quota"]
 #: All strategies; a strategy's number is its index.
 STRATEGY_NAMES: tuple[str, ...] = get_args(Strategy)
 FIFO, LIFO, LVFO, MVFO, QUOTA = range(5)
-Count = Literal["occupancy", "lifetime"]
 
 
 def retained(
@@ -40,7 +39,6 @@ def retained(
     strategy: str | np.ndarray,
     capacity: int | None,
     *,
-    count: Count = "occupancy",
     n_places: int | None = None,
 ) -> np.ndarray:
     """Find the units that are in memory after the whole sequence.
@@ -49,17 +47,16 @@ def retained(
         places: int, (B, V); place of each of V units, -1 for no unit (padding).
         strategy: A name in `STRATEGY_NAMES` for all sequences, or a number for each, int (B,).
         capacity: Number of units that the memory can keep, >= 1; None for no limit.
-        count: Visits by which "lvfo" and "mvfo" compare places: "occupancy" or "lifetime", see above.
         n_places: Number of places; None for one more than the highest in `places`; required by "quota".
 
     Returns:
         bool, (B, V); True for units in memory.
 
     Raises:
-        ValueError: A strategy or count is unknown, a place is not below `n_places`, or the capacity is less than one
+        ValueError: A strategy is unknown, a place is not below `n_places`, or the capacity is less than one
             unit (with "quota": less than one unit for each place).
     """
-    evicted_at = eviction_times(places, strategy, capacity, count=count, n_places=n_places)
+    evicted_at = eviction_times(places, strategy, capacity, n_places=n_places)
     return (evicted_at == evicted_at.shape[1]) & (np.asarray(places) >= 0)
 
 
@@ -68,7 +65,6 @@ def eviction_times(
     strategy: str | np.ndarray,
     capacity: int | None,
     *,
-    count: Count = "occupancy",
     n_places: int | None = None,
     resets: np.ndarray | None = None,
 ) -> np.ndarray:
@@ -81,7 +77,6 @@ def eviction_times(
         strategy: As in `retained`, or a number for each unit, int (B, V). That of the first unit, and then that of each
             reset, holds until the next reset.
         capacity: As in `retained`.
-        count: As in `retained`.
         n_places: As in `retained`.
         resets: bool, (B, V); True empties the memory before this unit. None for never.
 
@@ -96,18 +91,15 @@ def eviction_times(
         raise ValueError(f"places must be integers (B, V), got {places.dtype} {places.shape}")
     places = np.ascontiguousarray(places, np.int64)
     strategies = strategy_numbers(strategy, len(places), places.shape[1])
-    if count not in get_args(Count):
-        raise ValueError(f"unknown count {count!r}; {choices_for(count, get_args(Count))}")
     quota = place_quota(strategies, capacity, n_places)
     place_count = _check_places(places, n_places)
     if resets is None:
         resets = np.zeros(places.shape, bool)
     if capacity is None:  # large enough for all units of a sequence
         capacity = quota = places.shape[1]
-    is_lifetime = count == "lifetime"
     if strategies.ndim == 1:
         strategies = np.repeat(strategies[:, None], places.shape[1], axis=1)
-    return _eviction_times(places, np.asarray(resets, bool), strategies, capacity, quota, is_lifetime, place_count)
+    return _eviction_times(places, np.asarray(resets, bool), strategies, capacity, quota, place_count)
 
 
 def strategy_numbers(strategy: str | np.ndarray, batch: int, units: int | None = None) -> np.ndarray:
@@ -176,13 +168,13 @@ def _check_places(places: np.ndarray, n_places: int | None) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _extreme_place(stored: np.ndarray, visits: np.ndarray, is_most: bool) -> int:  # pragma: no cover  (compiled)
+def _extreme_place(stored: np.ndarray, is_most: bool) -> int:  # pragma: no cover  (compiled)
     """Find the most or least visited place among those with stored units; ties go to the lowest."""
     best = -1
     for place in range(len(stored)):
         if stored[place] == 0:
             continue
-        if best < 0 or (visits[place] > visits[best] if is_most else visits[place] < visits[best]):
+        if best < 0 or (stored[place] > stored[best] if is_most else stored[place] < stored[best]):
             best = place
     return best
 
@@ -194,14 +186,12 @@ def _eviction_times(
     strategies: np.ndarray,
     capacity: int,
     quota: int,
-    is_lifetime: bool,
     n_places: int,
 ) -> np.ndarray:  # pragma: no cover  (compiled)
     """Compute `eviction_times`. The stored units of each place are a linked list, oldest first."""
     batch, units = places.shape
     evicted_at = np.full((batch, units), units)
     stored = np.zeros(n_places, np.int64)  # units of each place in memory
-    arrived = np.zeros(n_places, np.int64)  # units of each place since the last reset
     head = np.zeros(n_places, np.int64)  # oldest stored unit of each place
     tail = np.zeros(n_places, np.int64)  # newest stored unit of each place
     next_unit = np.zeros(units, np.int64)  # the unit after each one in the list of its place
@@ -211,7 +201,6 @@ def _eviction_times(
         begin = 0  # first unit since the last reset
         oldest = 0  # "fifo": no earlier unit is in memory
         stored[:] = 0
-        arrived[:] = 0
         for i in range(units):
             if resets[b, i]:
                 strategy = strategies[b, i]
@@ -221,7 +210,6 @@ def _eviction_times(
                 oldest = i
                 total = 0
                 stored[:] = 0
-                arrived[:] = 0
             place = places[b, i]
             if place < 0 or (strategy == LIFO and total == capacity):
                 evicted_at[b, i] = i  # never stored
@@ -236,7 +224,7 @@ def _eviction_times(
                         oldest += 1
                     evict_from = places[b, oldest]
                 else:
-                    evict_from = _extreme_place(stored, arrived if is_lifetime else stored, strategy == MVFO)
+                    evict_from = _extreme_place(stored, strategy == MVFO)
             if evict_from >= 0:
                 evicted_at[b, head[evict_from]] = i
                 head[evict_from] = next_unit[head[evict_from]]
@@ -249,6 +237,5 @@ def _eviction_times(
                 next_unit[tail[place]] = i
             tail[place] = i
             stored[place] += 1
-            arrived[place] += 1
             total += 1
     return evicted_at

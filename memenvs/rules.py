@@ -127,6 +127,31 @@ class Rule(ABC):
         return chosen
 
 
+class AnswerRule(Rule):
+    """A rule of a task in which one watches, then answers: it chooses at the query alone."""
+
+    def __init__(self, task: BatchTask) -> None:
+        self._space = task.action_space
+        self._steps_back = np.zeros(task.num_envs, np.int64)  # of the last answers, which `_answer` sets
+
+    def choose(self, observation: Observation) -> np.ndarray:
+        """Choose the answers; zeros before the query. See `Rule`."""
+        count = len(observation[PHASE])
+        answers = np.zeros((count, *(self._space.shape or ())), self._space.dtype)
+        self._steps_back = np.zeros(count, np.int64)
+        for i in np.flatnonzero(observation[PHASE] == 1).tolist():
+            answers[i] = self._answer(i, observation)
+        return answers
+
+    @abstractmethod
+    def _answer(self, i: int, observation: Observation) -> int | np.ndarray:
+        """Return the answer of environment `i`, a class or a picture (A,), -1 to 1."""
+
+    def steps_back(self) -> np.ndarray | None:
+        """Return the steps back to what the answers needed; see `Rule`."""
+        return self._steps_back if self.way == "ideal" else None
+
+
 class _Seen(NamedTuple):
     """Entry of a window for one step: the observation, and the environments in which an episode or memory began."""
 
@@ -178,13 +203,13 @@ class Window(Rule):
         """Let the rule see the window anew, and choose; see `Rule`."""
         if self._chosen is not None and PHASE in observation and not observation[PHASE].any():
             return self._chosen  # any action is ignored, and to see the window anew is what takes time
-        for k, each in enumerate(self._seen):
-            starts = each.memory_start | (k == 0)
+        for k, entry in enumerate(self._seen):
+            starts = entry.memory_start | (k == 0)
             if starts.any():
                 self._rule.forget(starts)
-            if each.episode_start.any():
-                self._rule.begin_episode(each.episode_start)
-            self._rule.see(each.observation)
+            if entry.episode_start.any():
+                self._rule.begin_episode(entry.episode_start)
+            self._rule.see(entry.observation)
         self._chosen = self._rule.choose(observation)
         return self._chosen
 

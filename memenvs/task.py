@@ -247,9 +247,9 @@ def empty_observation(space: gym.spaces.Dict, num_envs: int) -> Observation:
     """
     return {
         key: np.full(num_envs, "", object)  # texts are Python objects
-        if isinstance(each, gym.spaces.Text)
-        else np.zeros((num_envs, *(each.shape or ())), each.dtype)
-        for key, each in space.spaces.items()
+        if isinstance(inner, gym.spaces.Text)
+        else np.zeros((num_envs, *(inner.shape or ())), inner.dtype)
+        for key, inner in space.spaces.items()
     }
 
 
@@ -292,10 +292,10 @@ def load_task(task: str | type[BatchTask]) -> type[BatchTask]:
         ImportError: There is no such module or class.
         TypeError: It is no subclass of `BatchTask`.
     """
-    found = load_class(task)
-    if not (isinstance(found, type) and issubclass(found, BatchTask)):
+    loaded = load_class(task)
+    if not (isinstance(loaded, type) and issubclass(loaded, BatchTask)):
         raise TypeError(f"task must be a subclass of BatchTask, or 'module:Class' of one, got {task!r}")
-    return found
+    return loaded
 
 
 def setting_names(task: str | type[BatchTask]) -> list[str]:
@@ -305,7 +305,7 @@ def setting_names(task: str | type[BatchTask]) -> list[str]:
 
 
 def make_task(
-    task: str | type[BatchTask], num_envs: int, settings: Mapping[str, Any], known: tuple[str, ...] = ()
+    task: str | type[BatchTask], num_envs: int, settings: Mapping[str, Any], more_names: tuple[str, ...] = ()
 ) -> BatchTask:
     """Make a task with these settings.
 
@@ -313,7 +313,7 @@ def make_task(
         task: Task class, or "module:Class".
         num_envs: N.
         settings: Fields of its config.
-        known: Further names that the error message lists: settings that the caller handles itself.
+        more_names: Further names that the error message lists: settings that the caller handles itself.
 
     Raises:
         TypeError: A setting is unknown; the message lists all.
@@ -326,7 +326,7 @@ def make_task(
             if name not in names:
                 raise TypeError(  # in Python's own words, by which other libraries recognise it
                     f"{task_class.__name__} got an unexpected keyword argument {name!r}; "
-                    f"{choices_for(name, sorted({*names, *known}))}"
+                    f"{choices_for(name, sorted({*names, *more_names}))}"
                 )
     COMPILATION.register()  # now that the task's module is imported, and before anything of it is compiled
     made = task_class(num_envs, **settings)
@@ -351,7 +351,7 @@ def check_task(task: BatchTask, num_envs: int) -> None:
         if not isinstance(getattr(task, attribute, None), kind):
             raise TypeError(f"{name}.{attribute} must be a {kind.__name__}, got {getattr(task, attribute, 'none')!r}")
     check_action_space(f"{name}.action_space", getattr(task, "action_space", "none"))
-    for method in (each for each, value in vars(BatchTask).items() if isfunction(value)):
+    for method in (key for key, value in vars(BatchTask).items() if isfunction(value)):
         if not callable(getattr(task, method)):
             raise TypeError(f"{name}.{method} must be a method, got {getattr(task, method)!r}")
     for attribute in ("num_envs", "max_episode_steps", "num_layouts"):

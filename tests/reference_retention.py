@@ -10,37 +10,33 @@ class ReferenceMemory:
         strategy: A name in `memenvs.retention.STRATEGY_NAMES`.
         capacity: Number of units that it can store.
         n_places: Number of places.
-        lifetime: True compares places by all units so far, False by stored units.
     """
 
-    def __init__(self, strategy: str, capacity: int, n_places: int, lifetime: bool = False) -> None:
+    def __init__(self, strategy: str, capacity: int, n_places: int) -> None:
         self.strategy = strategy
         self.capacity = capacity
         self.quota = capacity // n_places
-        self.lifetime = lifetime
         self.stored: list[tuple[int, int]] = []  # (number, place)
-        self.arrived: list[int] = []  # place of every unit so far
+        self.arrived = 0  # units so far
 
     def write(self, place: int) -> list[int]:
         """Add the next unit; return the numbers of the units that are stored afterwards."""
         is_full = len(self.stored) == self.capacity
+        self.arrived += 1
         if self.strategy == "lifo" and is_full:
-            self.arrived.append(place)
             return [number for number, _ in self.stored]
-        places = [each for _, each in self.stored]
+        places = [stored for _, stored in self.stored]
         evicted: int | None = None  # the place whose oldest unit is evicted
         if self.strategy == "quota":
             evicted = place if places.count(place) == self.quota else None
         elif is_full:
-            visits = self.arrived if self.lifetime else places
             candidates = sorted(set(places))  # `min` and `max` return the first, lowest, of equal places
             evicted = {
                 "fifo": places[0],
-                "lvfo": min(candidates, key=visits.count),
-                "mvfo": max(candidates, key=visits.count),
+                "lvfo": min(candidates, key=places.count),
+                "mvfo": max(candidates, key=places.count),
             }[self.strategy]
         if evicted is not None:
             del self.stored[places.index(evicted)]
-        self.stored.append((len(self.arrived), place))
-        self.arrived.append(place)
+        self.stored.append((self.arrived - 1, place))
         return [number for number, _ in self.stored]

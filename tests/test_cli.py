@@ -135,7 +135,7 @@ def test_settings_are_given_one_by_one_or_as_json(capsys):
     """As in `train` and `evaluate`, wherever they stand."""
     settings = '{"split": "test", "size": 4, "max_episode_steps": 6}'
     expected = document(capsys, "rollout", "Darkroom-v0", "--env_kwargs", settings)
-    single = ["--env_kwargs.split", "test", "--env_kwargs.size=4", "--kwargs", '{"max_episode_steps": 6}']
+    single = ["--env_kwargs.split", "test", "--env_kwargs.size=4", "--env_kwargs", '{"max_episode_steps": 6}']
     for arguments in (["Darkroom-v0", *single], [*single, "Darkroom-v0"], [*single[:2], "Darkroom-v0", *single[2:]]):
         assert document(capsys, "rollout", *arguments) == expected
     nested = ["--env_kwargs.a.b", "-1", "--env_kwargs.a.c.d", "x y", "--env_kwargs.a", '{"e": null}']
@@ -306,7 +306,7 @@ def test_film_has_the_first_and_the_last_step_and_evenly_spaced_ones_between():
 
     for max_frames, num_steps in itertools.product((None, 2, 3, 8), range(1, 40)):
         env = Counter()
-        video = Video(env, max_frames)
+        video = Video(env.render, max_frames)
         for env.step in range(num_steps):
             video.capture()
         steps = [int(frame[0, 0, 0]) for frame in video.frames()]

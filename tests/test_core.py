@@ -200,18 +200,6 @@ def test_trial_options():
     assert numbers(trial=0) == (0, 0, True)
 
 
-def test_options_apply_until_the_next_explicit_reset():
-    env = TrialVectorEnv(Corridor, 1, trial_episodes=2, autoreset_mode="SameStep", max_episode_steps=1)
-    _, info = env.reset(seed=0, options={"layout": 2, "start": 3})
-    for _ in range(8):
-        assert (info["layout_id"][0], info["start"][0]) == (2, 3)
-        info = env.step(np.zeros(1, int))[4]
-    info = env.reset()[1]
-    assert info["start"][0] == 0
-    layouts = {int(env.step(np.zeros(1, int))[4]["layout_id"][0]) for _ in range(20)}
-    assert layouts == {0, 1, 2}
-
-
 def test_another_layout_starts_a_trial_and_the_same_one_does_not():
     env = TrialEnv(Corridor)
     layout = env.reset(seed=0)[1]["layout_id"]
@@ -229,34 +217,6 @@ def test_time_limit_of_gymnasium_counts_episodes_too():
             pass
         seen.append(env.reset()[1])
     assert [(each["trial_id"], each["episode_index"]) for each in seen] == [(0, 1), (1, 0), (1, 1), (2, 0)]
-
-
-def test_next_step_by_hand():
-    env = TrialVectorEnv(Corridor, 2, max_episode_steps=3)
-    env.reset(seed=0, options=[{"start": 3}, {}])
-    observation, rewards, terminated, truncated, info = env.step(np.array([1, 1]))
-    assert (observation["cell"][:, 0].tolist(), rewards.tolist()) == ([4, 1], [1.0, 0.0])
-    assert (terminated.tolist(), truncated.tolist()) == ([True, False], [False, False])
-    observation, rewards, terminated, truncated, info = env.step(np.array([1, 1]))  # the first one resets
-    assert (observation["cell"][:, 0].tolist(), rewards.tolist()) == ([3, 2], [0.0, 0.0])
-    assert info["num_steps"].tolist() == [0, 2]
-    assert not (terminated | truncated).any()
-    observation, rewards, terminated, truncated, info = env.step(np.array([0, 1]))
-    assert truncated.tolist() == [False, True]
-
-
-def test_same_step_by_hand():
-    env = TrialVectorEnv(Corridor, 2, autoreset_mode="SameStep")
-    env.reset(seed=0, options=[{"start": 3}, {}])
-    observation, rewards, terminated, _, info = env.step(np.array([1, 1]))
-    assert observation["cell"][:, 0].tolist() == [3, 1]
-    assert info["final_obs"][0]["cell"].tolist() == [4]
-    assert info["final_obs"][1] is None
-    assert info["_final_obs"].tolist() == info["_final_info"].tolist() == [True, False]
-    assert info["final_info"]["success"].tolist() == [True, False]
-    assert info["success"].tolist() == [False, False]
-    assert (info["num_steps"].tolist(), info["episode_index"].tolist()) == ([0, 1], [1, 0])
-    assert (rewards.tolist(), terminated.tolist()) == ([1.0, 0.0], [True, False])
 
 
 def test_task_and_time_limit_may_end_an_episode_together():

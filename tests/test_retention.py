@@ -47,13 +47,13 @@ def test_of_equal_places_the_lowest_is_evicted() -> None:
     assert kept([C, B, B, C, A], "mvfo", 4) == [0, 2, 3, 4]  # B1, the older one of the lower label
 
 
-def reference_times(places: list[int], resets: list[bool], strategy: str, capacity: int, lifetime: bool) -> list[int]:
+def reference_times(places: list[int], resets: list[bool], strategy: str, capacity: int) -> list[int]:
     """Compute `eviction_times` of one sequence with 5 places by the reference."""
     times = [len(places)] * len(places)
     stored: list[int] = []
     for i, place in enumerate(places):
         if i == 0 or resets[i]:
-            memory, written = ReferenceMemory(strategy, capacity, 5, lifetime), []
+            memory, written = ReferenceMemory(strategy, capacity, 5), []
             now: list[int] = []
         if place >= 0:
             written.append(i)
@@ -68,20 +68,20 @@ def reference_times(places: list[int], resets: list[bool], strategy: str, capaci
 @given(st.data())
 def test_equals_the_reference(data: st.DataObject) -> None:
     """With gaps and resets."""
-    count, capacity = data.draw(st.sampled_from(["occupancy", "lifetime"])), data.draw(st.integers(5, 14))
+    capacity = data.draw(st.integers(5, 14))
     batch, units = 16, data.draw(st.integers(1, 40))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     gaps, breaks = data.draw(st.sampled_from([0, 0.2])), data.draw(st.sampled_from([0, 0.1]))
     places, strategy = rng.integers(0, 5, (batch, units)), rng.integers(0, 5, batch)
     places[rng.random(places.shape) < gaps] = -1
     resets = rng.random(places.shape) < breaks
-    times = eviction_times(places, strategy, capacity, n_places=5, count=count, resets=resets)  # type: ignore[arg-type]
+    times = eviction_times(places, strategy, capacity, n_places=5, resets=resets)
     for row in range(batch):
         name = STRATEGY_NAMES[strategy[row]]
-        expected = reference_times(places[row].tolist(), resets[row].tolist(), name, capacity, count == "lifetime")
+        expected = reference_times(places[row].tolist(), resets[row].tolist(), name, capacity)
         assert times[row].tolist() == expected
     if not breaks:
-        stored = retained(places, strategy, capacity, n_places=5, count=count)  # type: ignore[arg-type]
+        stored = retained(places, strategy, capacity, n_places=5)
         np.testing.assert_array_equal(stored, times == units)
 
 
@@ -157,8 +157,6 @@ def test_bad_input() -> None:
         retained(places, "fifo", 2, n_places=2)
     with pytest.raises(ValueError, match=r"places must be .* \(-1 for none\), got -2"):
         retained(places - 2, "fifo", 2)
-    with pytest.raises(ValueError, match="unknown count 'visits'; choose from"):
-        retained(places, "mvfo", 2, count="visits")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"places must be integers \(B, V\), got int64 \(3,\)"):
         retained(places[0], "fifo", 2)
     with pytest.raises(ValueError, match=r"places must be integers \(B, V\), got float64 \(1, 3\)"):

@@ -9,13 +9,13 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
 from memenvs.poses import relative_poses, wrap_angle
+from memenvs.wrappers.dead_reckoning import DeadReckoning
 from memenvs.wrappers.key import KeyWrapper
-from memenvs.wrappers.noise import NOISES, DeadReckoning, NoNoise, PoseNoise
 from memenvs.wrappers.truth import truth_of
 
 FRAMES = ("world", "start", "camera")
 ORIGINS = ("episode", "trial")
-DEAD_RECKONING = "dead_reckoning"
+NOISES = ("none", "gaussian", "dead_reckoning")
 
 
 class PoseWrapper(KeyWrapper, RecordConstructorArgs):
@@ -72,22 +72,26 @@ class PoseWrapper(KeyWrapper, RecordConstructorArgs):
         for name, value, choices in (
             ("pose frame", frame, FRAMES),
             ("origin", origin, ORIGINS),
-            ("noise", noise, (*NOISES, DEAD_RECKONING)),
+            ("noise", noise, NOISES),
         ):
             if value not in choices:
                 raise ValueError(f"unknown {name} {value!r}; choose from {', '.join(map(repr, choices))}")
         if origin != "episode" and frame != "start":
             raise ValueError(f"origin {origin!r} needs frame 'start', got frame {frame!r}")
-        if collision_known and noise != DEAD_RECKONING:
+        if collision_known and noise != "dead_reckoning":
             raise ValueError(f"collision_known needs noise 'dead_reckoning', got noise {noise!r}")
+        for name, sd in (("position_sd", position_sd), ("heading_sd", heading_sd)):
+            if noise != "gaussian" and sd != 0.0:
+                raise ValueError(f"{name} must be 0 with noise {noise!r}, got {sd}; pass noise='gaussian'")
+            if not isinstance(sd, (int, float, np.number)) or not 0.0 <= sd < np.inf:
+                raise ValueError(f"{name} must be finite and at least 0, got {sd!r}")
         limit = np.array([np.inf, np.inf, np.pi], np.float32)
         super().__init__(env, "pose", gym.spaces.Box(-limit, limit, dtype=np.float32))
         self._frame = frame
         self._origin = origin
-        sds = {"position_sd": position_sd, "heading_sd": heading_sd}
         # Dead reckoning replaces the true pose before it is converted to the frame; noise is added after that.
-        self._reckoning = DeadReckoning(collision_known=collision_known, **sds) if noise == DEAD_RECKONING else None
-        self._noise: PoseNoise = NoNoise() if noise == DEAD_RECKONING else NOISES[noise](**sds)
+        self._reckoning = DeadReckoning(collision_known=collision_known) if noise == "dead_reckoning" else None
+        self._sd = np.array([position_sd, position_sd, heading_sd]) if noise == "gaussian" else None
         self._truth = truth_of(env)
         self._seed: int | None = None
         self._start = np.zeros(3)  # where the environment is wrapped in the middle of a trial
@@ -106,7 +110,7 @@ class PoseWrapper(KeyWrapper, RecordConstructorArgs):
             raise ValueError("origin 'trial' needs an environment with trials; the info has no 'trial_start'")
         entropy = [info.get("seed", self._seed), info.get("trial_id", 0), info.get("episode_index", self._episode)]
         # the last number separates this generator from the environment's own
-        self._noise.begin(np.random.default_rng([*entropy, 0x9053]))
+        self._rng = np.random.default_rng([*entropy, 0x9053])
         pose = self._pose(info, is_start=True)
         self._previous_pose = pose
         if self._origin == "episode" or info["trial_start"]:  # else the start of the trial stays the origin
@@ -136,5 +140,7 @@ class PoseWrapper(KeyWrapper, RecordConstructorArgs):
         """Convert a pose to the chosen frame and add noise, float32, (3,); it becomes the previous pose."""
         origin = {"world": None, "start": self._start, "camera": self._previous_pose}[self._frame]
         self._previous_pose = pose
-        noisy = self._noise.measure(pose if origin is None else relative_poses(pose, origin))
-        return np.array([noisy[0], noisy[1], wrap_angle(noisy[2])], np.float32)
+        measured = pose if origin is None else relative_poses(pose, origin)
+        if self._sd is not None:
+            measured = measured + self._sd * self._rng.standard_normal(3)
+        return np.array([measured[0], measured[1], wrap_angle(measured[2])], np.float32)

@@ -135,7 +135,7 @@ def record_policy(
                 layout = 0
             env.set_options(trial_options(0, 1, None if layout is None else [layout]))
         screen = Screen()
-        video = Video(screen, max_frames(path, frames))
+        video = Video(screen.render, max_frames(path, frames))
         most = config.eval_steps if steps is None else steps
         with progress_bar("playing the agent", quiet=quiet) as progress:
             episodes = _play(policy, env, most, screen, video, config.kind, progress)

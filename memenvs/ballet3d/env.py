@@ -8,18 +8,18 @@ import numpy as np
 from memenvs.ballet3d.config import Ballet3DConfig
 from memenvs.ballet3d.episodes import LOOP, NUM_STEPS, WALLS
 from memenvs.ballet3d.room import VIEW_SIZE, make_house, stage_places
-from memenvs.episode_keys import key_option
 from memenvs.houses.house import House
 from memenvs.houses.rendering.viewer import VIEW_SIDE, MapOverlay, draw_house_map, house_map_pixels
 from memenvs.retention import STRATEGIES
-from memenvs.task import BatchTask, Observation, Options
+from memenvs.task import Observation, Options
+from memenvs.watch_task import WatchTask
 
 _ANSWER_SHAPE = (*VIEW_SIZE, 3 * LOOP)
 _MAP_SCALE = 36.0  # pixels per metre
 _CELL = 96  # side of a picture of the answer in images for people, pixels
 
 
-class Ballet3D(BatchTask):
+class Ballet3D(WatchTask):
     """Produce the dance of one of seven dancers that were seen while turning in a room.
 
     The robot stands in the centre of a room and turns to the right by 3 to 7 degrees a step, 45 times from the corner
@@ -95,9 +95,7 @@ class Ballet3D(BatchTask):
     def __init__(self, num_envs: int, **kwargs: object) -> None:
         self.config = Ballet3DConfig(**kwargs)  # type: ignore[arg-type]
         self.world = self.config.make_world()
-        self.num_envs = num_envs
-        self.num_layouts = 1
-        self.max_episode_steps = NUM_STEPS + 2  # never reached: episodes terminate one step earlier
+        super().__init__(num_envs, NUM_STEPS, episodes=self.world.make_episodes(np.zeros(num_envs, np.int64)))
         self.action_space = gym.spaces.Box(-1.0, 1.0, (int(np.prod(_ANSWER_SHAPE)),), np.float32)
         view = gym.spaces.Box(0, 255, (*VIEW_SIZE, 3), np.uint8)
         self.observation_space = gym.spaces.Dict(
@@ -108,28 +106,12 @@ class Ballet3D(BatchTask):
                 "task": gym.spaces.Box(0.0, 1.0, (len(STRATEGIES),), np.float32),
             }
         )
-        self._episodes = self.world.make_episodes(np.zeros(num_envs, np.int64))
-        self._rows = np.arange(num_envs)
-        self._step = np.zeros(num_envs, np.int64)
         self._return = np.zeros(num_envs)
         self._answer: list[np.ndarray | None] = [None] * num_envs  # uint8, (84, 84, 18), for `render`
 
-    def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
-        """Do nothing; episodes of a trial have nothing in common."""
-
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Draw turns, dancers, dances and the query."""
-        key, query = key_option(options), options.get("query")
-        episode = self.world.sample_batch(1, rng)
-        if key is not None:
-            episode = self.world.make_episodes(np.array([key]))
-        if query is not None:
-            if key is None:
-                raise ValueError(f"option 'query' must come with 'key', the number of the episode, got {query!r} alone")
-            episode = self.world.with_query(episode, np.array([query]))
-        for name, values in vars(episode).items():
-            getattr(self._episodes, name)[i] = values[0]
-        self._step[i] = 0
+        self._begin(i, self.world.draw_episode(rng, options))
         self._return[i] = 0.0
         self._answer[i] = None
 
@@ -204,7 +186,7 @@ class Ballet3D(BatchTask):
             return image
         image[:, :VIEW_SIDE] = _enlarge(self.world.front_views[self._episodes.query[i]], VIEW_SIDE)
         answers = [self._true_answer(i), self._answer[i]]
-        for k, answer in enumerate(each for each in answers if each is not None):
+        for k, answer in enumerate(pictures for pictures in answers if pictures is not None):
             for number in range(LOOP):
                 row, column = divmod(number, 3)
                 top, left = _CELL * (2 * k + row), VIEW_SIDE + (VIEW_SIDE - 3 * _CELL) // 2 + _CELL * column
@@ -231,16 +213,7 @@ class Ballet3D(BatchTask):
 
     def _true_answer(self, i: int) -> np.ndarray:
         """float64, (127008,); the true pictures, 0 to 255."""
-        pictures = self.world.front_views[self._episodes.answer[i]]  # (6, 84, 84, 3)
-        return np.moveaxis(pictures, 0, 2).reshape(-1).astype(np.float64)
-
-    def _in_query(self) -> np.ndarray:
-        """True in the query phase, bool, (N,)."""
-        return self._step == NUM_STEPS
-
-    def _path_step(self) -> np.ndarray:
-        """Step of the episode, int64, (N,); the last one in the query phase."""
-        return np.minimum(self._step, NUM_STEPS - 1)
+        return self.world.answers(self._episodes.select(slice(i, i + 1))).reshape(-1).astype(np.float64)
 
 
 def _enlarge(picture: np.ndarray, side: int) -> np.ndarray:

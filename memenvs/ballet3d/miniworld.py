@@ -38,11 +38,11 @@ class MiniworldDanceRoom:
         """Return the Miniworld environment with these dancers."""
         env = self._env
         env.set_pose(np.array([0.0, 0.0, heading]))
-        shown = []
+        on_stage = []
         for number, (x, y, height) in zip(dancer.tolist(), stage_places(position).tolist(), strict=True):
             env.solids[number].pos = np.array([x, height, -y])
-            shown.append(env.solids[number])
-        env.show(shown)
+            on_stage.append(env.solids[number])
+        env.show(on_stage)
         return env
 
     def __getstate__(self) -> dict[str, Any]:

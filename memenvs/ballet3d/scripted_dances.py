@@ -22,7 +22,7 @@ from memenvs.ballet3d.episodes import (
 )
 from memenvs.ballet3d.room import STAGE_DISTANCE, VIEW_SIZE
 from memenvs.box_rooms.room import FIELD_OF_VIEW_DEG
-from memenvs.rules import Rule
+from memenvs.rules import AnswerRule
 from memenvs.task import BatchTask, Observation
 
 #: Rows that are searched for dancers: from the top of a dancer in the air to the highest row of the floor, which is as
@@ -42,25 +42,21 @@ _HEIGHT_PENALTY = 16.0
 _BY_PHASE = np.roll(DANCE_POSITIONS, 1, axis=1)
 
 
-class MeanDance(Rule):
+class MeanDance(AnswerRule):
     """Answer with the mean of the five dances of the queried dancer, which the query shows."""
 
     def __init__(self, task: BatchTask) -> None:
         assert isinstance(task, Ballet3D)
+        super().__init__(task)
         views = task.world.front_views.reshape(NUM_DANCERS, len(POSITIONS), *VIEW_SIZE, 3)
         self._views = views.astype(np.float32)
 
-    def choose(self, observation: Observation) -> np.ndarray:
-        """Choose the answers; zeros before the query. See `Rule`."""
-        num_envs = len(observation["phase"])
-        answers = np.zeros((num_envs, LOOP * self._views[0, 0].size), np.float32)
-        for i in np.flatnonzero(observation["phase"] == 1).tolist():
-            gaps = np.abs(self._views[:, REST] - observation["query"][i]).sum((1, 2, 3))
-            dancer = int(gaps.argmin())
-            dances = self._views[dancer][position_numbers(DANCE_POSITIONS)]  # (5, 6, 84, 84, 3)
-            picture = np.tensordot(self._dance_odds(i, dancer), dances, 1)
-            answers[i] = np.clip(np.moveaxis(picture, 0, 2).reshape(-1) / 127.5 - 1, -1, 1)
-        return answers
+    def _answer(self, i: int, observation: Observation) -> np.ndarray:
+        gaps = np.abs(self._views[:, REST] - observation["query"][i]).sum((1, 2, 3))
+        dancer = int(gaps.argmin())
+        dances = self._views[dancer][position_numbers(DANCE_POSITIONS)]  # (5, 6, 84, 84, 3)
+        picture = np.tensordot(self._dance_odds(i, dancer), dances, 1)
+        return np.clip(np.moveaxis(picture, 0, 2).reshape(-1) / 127.5 - 1, -1, 1)
 
     def _dance_odds(self, i: int, dancer: int) -> np.ndarray:
         """Probability of each dance, float32, (5,)."""
@@ -73,7 +69,7 @@ class DanceObserver(MeanDance):
     A view shows a dancer's height, and where it is to the left or right. Steps are counted back from the query, so the
     moves of each dance at each step are known. From step to step the direction of a dancer changes by its move and by
     the turn of the robot, 5 degrees but for a deviation, or none while it watches. The answer is the mean over the
-    dances, weighed by their probabilities.
+    dances, weighed by their probabilities. `steps_back` counts the steps since the queried dancer was seen.
     """
 
     way = "ideal"
@@ -89,7 +85,6 @@ class DanceObserver(MeanDance):
         self._colours = np.stack([np.median(self._views[k, REST][is_dancer[k]], 0) for k in range(NUM_DANCERS)])
         self._frames = np.zeros((task.num_envs, NUM_STEPS, *self._views[0, 0][_ROWS].shape), np.uint8)
         self._steps = np.zeros(task.num_envs, np.int64)  # views since `forget`, of the present episode
-        self._steps_back = np.zeros(task.num_envs, np.int64)
 
     def forget(self, env_mask: np.ndarray) -> None:
         """Forget the views; see `Rule`."""
@@ -104,15 +99,6 @@ class DanceObserver(MeanDance):
         watching = np.flatnonzero(observation["phase"] == 0)
         self._frames[watching, self._steps[watching] % NUM_STEPS] = observation["rgb"][watching, _ROWS]
         self._steps[watching] += 1
-
-    def choose(self, observation: Observation) -> np.ndarray:
-        """Choose the answers; zeros before the query. See `Rule`."""
-        self._steps_back[:] = 0
-        return super().choose(observation)
-
-    def steps_back(self) -> np.ndarray:
-        """Return the steps since the queried dancer was seen, at the query; see `Rule`."""
-        return self._steps_back.copy()
 
     def _dance_odds(self, i: int, dancer: int) -> np.ndarray:
         count = min(int(self._steps[i]), NUM_STEPS)

@@ -223,25 +223,12 @@ class DanceWorld(KeyedEpisodes[DanceEpisodes]):
         pictures = self.front_views[episodes.answer]  # (B, 6, 84, 84, 3)
         return np.moveaxis(pictures, 1, 3).reshape(len(episodes), *pictures.shape[2:4], -1)
 
-    def answers_without_memory(self, episodes: DanceEpisodes) -> np.ndarray:
-        """Return the best answers of an observer that knows the query alone.
-
-        All dances are equally likely, so the mean over them has the smallest expected squared error.
-
-        Returns:
-            float64, (B, 84, 84, 18); 0 to 255.
-        """
-        dancer = episodes.query // len(POSITIONS)
-        rows = len(POSITIONS) * dancer[:, None, None] + position_numbers(DANCE_POSITIONS)  # (B, 5, 6)
-        pictures = self.front_views[rows].mean(1)
-        return np.moveaxis(pictures, 1, 3).reshape(len(episodes), *pictures.shape[2:4], -1)
-
 
 def make_room(world: str, threads: int) -> DanceRoom | MiniworldDanceRoom:
     """Make what draws the pictures of a world.
 
     Args:
-        world: One of `memenvs.box_rooms.worlds.WORLDS`.
+        world: "builtin" or "miniworld".
         threads: Rendering threads of world "builtin".
 
     Raises:

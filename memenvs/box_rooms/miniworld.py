@@ -68,7 +68,7 @@ class RoomsEnv(MiniWorldEnv):
     def _gen_world(self) -> None:
         for arguments in self._room_arguments:
             self.add_rect_room(**arguments)
-        self.solids = [self.place_entity(each, pos=np.zeros(3), dir=0.0) for each in self._make_entities()]
+        self.solids = [self.place_entity(entity, pos=np.zeros(3), dir=0.0) for entity in self._make_entities()]
         self.place_agent(pos=np.zeros(3), dir=0.0)
 
     def _render_world(self, frame_buffer: Any, render_agent: bool) -> np.ndarray:

@@ -7,18 +7,6 @@ from contextlib import contextmanager
 
 from memenvs.checks import check_pair
 
-WORLDS = ("builtin", "miniworld")
-
-
-def check_world(world: object) -> None:
-    """Check the setting `world`.
-
-    Raises:
-        ValueError: There is no such world.
-    """
-    if world not in WORLDS:
-        raise ValueError(f"unknown world {world!r}; choose from {list(WORLDS)}")
-
 
 @contextmanager
 def explain_miniworld() -> Iterator[None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -157,23 +157,6 @@ def read_rows(path: Path, certificate: Certificate) -> tuple[PolicyRow, ...]:
         if record[name].text() != expected:
             raise record[name].error(f"{expected!r}, that of the certificate")
     return rows_from_json(record["rows"])
-
-
-def played_again(certificate: Certificate, names: Iterable[str]) -> dict[str, TrialScores]:
-    """Play rows of a certificate anew.
-
-    Args:
-        certificate: The certificate.
-        names: Names of rows that were played, not trained.
-    """
-    spec = find_environment(certificate.id)
-    trials = find_test_set(spec.id, certificate.test_set, trials=certificate.trials)
-    env = _rule_env(spec, trials)
-    try:
-        entries = {entry.name: entry for entry in _entries(spec, env)}
-        return {name: play_scores(env, entries[name].make(), trials.seeds, spec.score_key) for name in names}
-    finally:
-        env.close()
 
 
 def _rule_env(spec: EnvironmentSpec, trials: TrialSet) -> TrialVectorEnv:

@@ -64,9 +64,9 @@ def observation_bytes(env: TrialVectorEnv) -> int:
     """Size of the arrays of one observation, bytes; 1 at least."""
     assert isinstance(env.single_observation_space, gym.spaces.Dict)
     sizes = (
-        int(np.prod(each.shape)) * each.dtype.itemsize
-        for each in env.single_observation_space.spaces.values()
-        if each.shape is not None and each.dtype is not None
+        int(np.prod(space.shape)) * space.dtype.itemsize
+        for space in env.single_observation_space.spaces.values()
+        if space.shape is not None and space.dtype is not None
     )
     return max(1, sum(sizes))
 

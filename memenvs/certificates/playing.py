@@ -249,10 +249,10 @@ def play_scores(
                 back.append(int(deepest[i]))
         if done.any():
             progress(sum(map(bool, scores)) / len(seeds))
-    empty = [k for k, each in enumerate(scores) if not each]
+    empty = [k for k, trial_scores in enumerate(scores) if not trial_scores]
     if empty:
         raise ValueError(f"trials must have an episode after the first, got none in trial {empty[0]}")
-    return TrialScores(np.array([np.mean(each) for each in scores]), np.array(back, np.float64))
+    return TrialScores(np.array([np.mean(trial_scores) for trial_scores in scores]), np.array(back, np.float64))
 
 
 def _cut_by_trial(env: TrialVectorEnv, step: TrialStep) -> np.ndarray:

@@ -139,8 +139,8 @@ def playable_test_set(env: TrialVectorEnv, name: str) -> TrialSet:
     if not sets:
         raise ValueError(f"test_set must be None for {type(env.task).__name__}, which has no id, got {name!r}")
 
-    def distance(each: TrialSet) -> tuple[int, ...]:
-        return tuple(len(changed_settings(env, each.settings, free)) for free in (each.free_settings, ("threads",)))
+    def distance(trials: TrialSet) -> tuple[int, ...]:
+        return tuple(len(changed_settings(env, trials.settings, free)) for free in (trials.free_settings, ("threads",)))
 
     nearest = min(sets, key=distance)
     nearest.check_env(env)

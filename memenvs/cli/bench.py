@@ -21,7 +21,7 @@ from memenvs.progress import progress_bar
 
 ARGUMENTS = """
 id ID: the environment, as of `memenvs rollout`
---env_kwargs/--kwargs JSON: settings of the environment
+--env_kwargs JSON: settings of the environment
 --num-envs N=16: environments
 --seconds SECONDS=5.0: time to measure
 --seed K=0: seed

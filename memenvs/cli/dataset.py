@@ -30,7 +30,7 @@ from memenvs.progress import progress_bar
 ARGUMENTS = """
 target TARGET?: id that a policy plays, as of `memenvs rollout`; or folder of a run, whose agent plays the trials of its
     evaluation
---env_kwargs/--kwargs JSON: settings of the environment of an id
+--env_kwargs JSON: settings of the environment of an id
 --policy NAME: who plays an id, as of `memenvs rollout` (default: random)
 --checkpoint FILE: file in the folder (default: the one that is evaluated)
 --seed K: seed of environment and policy (default: 0), or of an agent's evaluation (default: 1)

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -53,25 +54,6 @@ class Part:
     needed: bool = False
 
 
-@dataclass(frozen=True)
-class Finding:
-    """Result of a check.
-
-    Attributes:
-        name: Of the part.
-        works: Whether it works.
-        detail: Its description, or why it does not work.
-        serves: What needs it.
-        needed: See `Part`.
-    """
-
-    name: str
-    works: bool
-    detail: str
-    serves: str
-    needed: bool
-
-
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     needed, parts = ([part.name for part in PARTS if part.needed or not only] for only in (True, False))
@@ -100,7 +82,7 @@ def run(arguments: argparse.Namespace) -> None:
             findings.append(examine(part))
             if not arguments.json:
                 print(describe(findings[-1]), flush=True)
-    works = all(finding.works for finding in findings if arguments.parts or finding.needed)
+    works = all(finding["works"] for finding in findings if arguments.parts or finding["needed"])
     if arguments.json:
         print_json(
             {
@@ -108,26 +90,32 @@ def run(arguments: argparse.Namespace) -> None:
                 "python": platform.python_version(),
                 "platform": platform.platform(),
                 "works": works,
-                "parts": [vars(finding) for finding in findings],
+                "parts": findings,
             }
         )
     if not works:
         raise SystemExit(1)
 
 
-def examine(part: Part) -> Finding:
-    """Check a part; whatever goes wrong in it is its reason."""
+def examine(part: Part) -> dict[str, Any]:
+    """Check a part; whatever goes wrong in it is its reason.
+
+    Returns:
+        `name`, `serves` and `needed` of the part; whether it `works`; and as `detail` its description, or the reason.
+    """
     try:
         works, detail = True, part.check()
     except Exception as error:
         works, detail = False, str(error) if isinstance(error, Unavailable) else f"{type(error).__name__}: {error}"
-    return Finding(part.name, works, " ".join(detail.split())[:_MAX_REASON], part.serves, part.needed)
+    detail = " ".join(detail.split())[:_MAX_REASON]
+    return {"name": part.name, "works": works, "detail": detail, "serves": part.serves, "needed": part.needed}
 
 
-def describe(finding: Finding) -> str:
-    """Format a finding as a line of the table."""
-    state = "works" if finding.works else "FAILS" if finding.needed else "no"
-    return f"{state:5}  {finding.name:11}  {finding.detail}" + ("" if finding.works else f" (for {finding.serves})")
+def describe(finding: dict[str, Any]) -> str:
+    """Format the result of `examine` as a line of the table."""
+    state = "works" if finding["works"] else "FAILS" if finding["needed"] else "no"
+    reason = "" if finding["works"] else f" (for {finding['serves']})"
+    return f"{state:5}  {finding['name']:11}  {finding['detail']}{reason}"
 
 
 def in_own_process(call: str) -> Callable[[], str]:
@@ -337,10 +325,6 @@ def _data_folder() -> Path:
     return root
 
 
-def _extra_check(name: str) -> Callable[[], str]:
-    return lambda: check_extra(name)
-
-
 #: What each optional dependency is for.
 _EXTRA_SERVES = {
     "agents": "memenvs train, evaluate and so on",
@@ -354,7 +338,7 @@ _EXTRA_SERVES = {
 PARTS = (
     Part("renderer", "every environment in homes and rooms", check_renderer, needed=True),
     Part("threads", "vector environments", check_threads, needed=True),
-    *(Part(name, _EXTRA_SERVES[name], _extra_check(name)) for name in EXTRAS),
+    *(Part(name, _EXTRA_SERVES[name], partial(check_extra, name)) for name in EXTRAS),
     Part("gpu", "training with --device cuda", check_gpu),
     Part("attention", "memories with attention", check_attention),
     Part("display", "memenvs play", in_own_process(f"{__name__}:open_window")),

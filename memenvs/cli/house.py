@@ -31,8 +31,6 @@ ARGUMENTS = """
 --world procedural|suncg_style: which kind of home --seed makes (default: procedural)
 --index K: which house of the file, from 0 (default: 0)
 --asset-sizes FILE: sizes of the file's assets (default: asset_sizes.json.gz beside it)
---unknown-assets class|drop|error: assets without a size get that of their class, are left out, or are an error
-    (default: class)
 --check ID: list the homes of --file that this task in homes cannot play, and why
 --out MAP.png: draw the map seen from above into this file
 --json-out HOUSE.json: write rooms, doors and shapes of the home into this file, which --file reads without sizes of
@@ -128,7 +126,6 @@ def _check_homes(arguments: argparse.Namespace) -> dict[str, Any]:
             split="all",
             houses=arguments.file,
             asset_sizes=arguments.asset_sizes,
-            unknown_assets=arguments.unknown_assets,
         )
         world = config.make_world()
         with progress_bar("checking homes", quiet=arguments.json) as progress:
@@ -150,11 +147,6 @@ def _load_house(arguments: argparse.Namespace) -> House:
         if index >= count > 0:
             raise UserError(f"argument --index: {arguments.file} has the houses 0 to {count - 1}, got {index}")
         with as_user_error("--file", ValueError, OSError):
-            return load_procthor(
-                arguments.file,
-                index,
-                asset_sizes=arguments.asset_sizes,
-                unknown_assets=arguments.unknown_assets or "class",
-            )
-    refuse_options(arguments, ("index", "asset_sizes", "unknown_assets"), "goes with --file and not with --seed")
+            return load_procthor(arguments.file, index, asset_sizes=arguments.asset_sizes)
+    refuse_options(arguments, ("index", "asset_sizes"), "goes with --file and not with --seed")
     return (suncg_house if arguments.world == "suncg_style" else procedural_house)(arguments.seed)

@@ -22,7 +22,7 @@ from memenvs.core import TrialEnv
 
 ARGUMENTS = """
 id ID: the environment, as of `memenvs rollout`
---env_kwargs/--kwargs JSON: settings of the environment
+--env_kwargs JSON: settings of the environment
 --seed K=0: seed
 """
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -31,7 +31,7 @@ from memenvs.progress import Progress, no_progress, progress_bar
 ARGUMENTS = """
 target TARGET: id that a policy plays, as of `memenvs rollout`; folder of a run, whose agent plays a trial of its
     evaluation, with goal, episode and step in each frame; or file of a model, from model.save(FILE)
---env_kwargs/--kwargs JSON: settings of the environment of an id or a model
+--env_kwargs JSON: settings of the environment of an id or a model
 --policy NAME: who plays an id, as of `memenvs rollout` (default: random)
 --env ID: id that a model plays; needed with a file
 --checkpoint FILE: file in the folder (default: the one that is evaluated)
@@ -52,13 +52,6 @@ GIF_FRAMES = 300
 GIF_WIDTH = FULL_WIDTH
 #: Colours of a .gif.
 GIF_COLOURS = 128
-
-
-class SupportsRender(Protocol):
-    """Anything that draws frames."""
-
-    def render(self) -> Any:
-        """Return the present image, uint8, (H, W, 3)."""
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -123,19 +116,24 @@ def write_video(frames: list[np.ndarray], path: Path, fps: float, *, quiet: bool
         progress_bar("writing", quiet=quiet) as progress,
     ):
         write(frames, temporary, fps, progress)
-    return _count_gif_frames(path) if is_gif else len(frames)
+    if not is_gif:
+        return len(frames)
+    from PIL import Image
+
+    with Image.open(path) as video:  # which leaves out frames that equal the one before
+        return int(getattr(video, "n_frames", 1))
 
 
 class Video:
     """Frames of an environment, evenly spaced in time, with the first and the last one.
 
     Args:
-        env: The environment, with `render_mode="rgb_array"`, or anything with its `render`.
+        draw: Draws the present frame, uint8, (H, W, 3), such as `env.render`.
         max_frames: Most frames to keep, >= 2. Longer videos keep every second, fourth, ... step. None for no limit.
     """
 
-    def __init__(self, env: SupportsRender, max_frames: int | None = None) -> None:
-        self._env = env
+    def __init__(self, draw: Callable[[], Any], max_frames: int | None = None) -> None:
+        self._draw = draw
         self._max_frames = max_frames
         self._frames: list[np.ndarray] = []
         self._stride = 1
@@ -148,7 +146,7 @@ class Video:
                 self._frames = self._frames[::2]
                 self._stride *= 2
             if self._num_steps % self._stride == 0:
-                self._frames.append(self._render())
+                self._frames.append(self._draw())
         self._num_steps += 1
 
     def frames(self) -> list[np.ndarray]:
@@ -159,33 +157,7 @@ class Video:
         if (self._num_steps - 1) % self._stride == 0:
             return self._frames
         before = self._frames[:-1] if len(self._frames) == self._max_frames else self._frames
-        return [*before, self._render()]
-
-    def _render(self) -> np.ndarray:
-        frame = self._env.render()
-        assert frame is not None, "render_mode is rgb_array"
-        return frame
-
-
-class _Screen:
-    """The frame of the present step below a line with goal, episode, step and return.
-
-    Args:
-        env: The environment, with `render_mode="rgb_array"`.
-
-    Attributes:
-        text: The line.
-    """
-
-    def __init__(self, env: gym.Env) -> None:
-        self._env = env
-        self.text = ""
-
-    def render(self) -> np.ndarray:
-        """Return the frame, uint8, (H, W, 3)."""
-        frame: Any = self._env.render()
-        assert frame is not None, "render_mode is rgb_array"
-        return add_caption(np.asarray(frame), self.text)
+        return [*before, self._draw()]
 
 
 def record_episodes(
@@ -211,15 +183,21 @@ def record_episodes(
     Returns:
         Number of episodes begun, and the frames.
     """
-    screen = _Screen(env)
-    video = Video(screen, max_frames)
+    line = ""
+
+    def draw() -> np.ndarray:
+        frame: Any = env.render()
+        assert frame is not None, "render_mode is rgb_array"
+        return add_caption(np.asarray(frame), line)
+
+    video = Video(draw, max_frames)
     goal_names = env.task.goal_names if isinstance(env, TrialEnv) else {}
     num_steps = 0
     for k in range(episodes):
         info = reset_env(env, seed if k == 0 else None)
         title = episode_title(info.get("goal"), goal_names, k + 1)
         total = 0.0
-        screen.text = f"{title}step 0   return 0"
+        line = f"{title}step 0   return 0"
         video.capture()
         if num_steps == steps:
             return k + 1, video.frames()
@@ -227,7 +205,7 @@ def record_episodes(
             total += step.reward
             num_steps += 1
             progress(max((k + share_of_episode(env, length)) / episodes, num_steps / steps if steps else 0.0))
-            screen.text = f"{title}step {length}   return {total:.3g}{'   (end)' * step.is_last}"
+            line = f"{title}step {length}   return {total:.3g}{'   (end)' * step.is_last}"
             video.capture()
             if num_steps == steps and not step.is_last:
                 return k + 1, video.frames()
@@ -260,14 +238,6 @@ def _write_gif(frames: list[np.ndarray], path: Path, fps: float, progress: Progr
 
     iterator = images()
     next(iterator).save(path, save_all=True, append_images=iterator, duration=durations, loop=0)
-
-
-def _count_gif_frames(path: Path) -> int:
-    """Number of frames that a GIF holds."""
-    from PIL import Image
-
-    with Image.open(path) as video:
-        return int(getattr(video, "n_frames", 1))
 
 
 def _write_mp4(frames: list[np.ndarray], path: Path, fps: float, progress: Progress = no_progress) -> None:

@@ -24,7 +24,7 @@ from memenvs.registry import environments
 from memenvs.task import metric_values
 
 ARGUMENTS = """
---env_kwargs/--kwargs JSON: settings of the environment
+--env_kwargs JSON: settings of the environment
 --seed K=0: seed of environment and policy
 --episodes N=10: episodes
 """

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from memenvs.checks import check_int, plain_fields
-
-SPLITS = ("train", "test", "all")
+from memenvs.checks import check_fields, check_int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,14 +20,12 @@ class DarkroomConfig:
         max_episode_steps: Horizon, steps; >= 1.
     """
 
-    split: str = "train"
+    split: Literal["train", "test", "all"] = "train"
     size: int = 10
     max_episode_steps: int = 100
 
     def __post_init__(self) -> None:
-        plain_fields(self)
-        if self.split not in SPLITS:
-            raise ValueError(f"unknown split {self.split!r}; choose from {list(SPLITS)}")
+        check_fields(self)
         check_int("size", self.size, 2, 1000)
         check_int("max_episode_steps", self.max_episode_steps)
 

@@ -9,6 +9,7 @@ from memenvs.darkroom.config import DarkroomConfig, goal_cells
 from memenvs.grid_viewer import draw_grid, grid_pixels
 from memenvs.task import BatchTask, Observation, Options
 
+RIGHT, LEFT, UP, DOWN, STAY = range(5)
 #: Change of (x, y) by action: +x, -x, +y, -y, stay.
 MOVES = np.array([[1, 0], [-1, 0], [0, 1], [0, -1], [0, 0]], np.int64)
 
@@ -135,8 +136,7 @@ class Darkroom(BatchTask):
 
     def oracle_actions(self) -> np.ndarray:
         """Go along x first, then along y, then stay."""
-        dx, dy = (self._goal - self._position).T
-        return np.select([dx > 0, dx < 0, dy > 0, dy < 0], [0, 1, 2, 3], 4).astype(np.int64)
+        return step_towards(self._position, self._goal)
 
     def render(self, i: int) -> np.ndarray:
         """Render the grid: goal green, agent red; uint8, (320, 320, 3)."""
@@ -160,3 +160,12 @@ class Darkroom(BatchTask):
                 f"option {name!r} must be two integers (x, y) in 0 ... {self.config.size - 1}, got {value!r}"
             )
         return cell
+
+
+def step_towards(cells: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Actions from cells (N, 2) to targets (N, 2); int64, (N,).
+
+    They go along x first, then along y, then stay.
+    """
+    dx, dy = (target - cells).T
+    return np.select([dx > 0, dx < 0, dy > 0, dy < 0], [RIGHT, LEFT, UP, DOWN], STAY).astype(np.int64)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from memenvs.darkroom.env import Darkroom
-from memenvs.darkroom.scripted_sweep import DOWN, LEFT, RIGHT, STAY, UP
+from memenvs.darkroom.env import Darkroom, step_towards
 from memenvs.rules import Rule
 from memenvs.task import PHASE, BatchTask, Observation
 
@@ -81,12 +80,3 @@ class DarkroomExplorer(Rule):
     def steps_back(self) -> np.ndarray | None:
         """Steps since the newest rewarded observation, 0 before the first one; see `Rule`."""
         return self._needed
-
-
-def step_towards(cells: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Actions from cells (N, 2) to targets (N, 2); int64, (N,).
-
-    They go along x first, then along y, then stay.
-    """
-    dx, dy = (target - cells).T
-    return np.select([dx > 0, dx < 0, dy > 0, dy < 0], [RIGHT, LEFT, UP, DOWN], STAY).astype(np.int64)

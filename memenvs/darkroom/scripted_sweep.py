@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from memenvs.darkroom.env import MOVES, Darkroom
+from memenvs.darkroom.env import DOWN, RIGHT, STAY, UP, Darkroom
 from memenvs.rules import Rule
 from memenvs.task import BatchTask, Observation
-
-RIGHT, LEFT, UP, DOWN, STAY = range(len(MOVES))
 
 
 class Sweep(Rule):

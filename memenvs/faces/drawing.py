@@ -215,8 +215,8 @@ class _Portrait:
         )
         self.canvas.ellipse(head, u, tip, width, width * 0.75, 0.92 * self.skin)
         self.canvas.ellipse(head, u - side, tip - 1, width * 0.4, width * 0.35, np.clip(1.15 * self.skin, 0, 1))
-        for each in (-1, 1):
-            self.canvas.ellipse(head, u + each * width * 0.55, tip + width * 0.4, 1.0, 0.7, 0.5 * self.skin)
+        for sign in (-1, 1):
+            self.canvas.ellipse(head, u + sign * width * 0.55, tip + width * 0.4, 1.0, 0.7, 0.5 * self.skin)
 
     def _mouth(self) -> None:
         rng, head = self.rng, self.head

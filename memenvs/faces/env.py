@@ -8,18 +8,18 @@ import gymnasium as gym
 import numpy as np
 
 from memenvs.checks import is_int
-from memenvs.episode_keys import key_option
 from memenvs.faces.config import FacesConfig, LongStayConfig
 from memenvs.faces.episodes import GRID, NO_ACTION, NUM_CELLS, PATCH_PIXELS
 from memenvs.faces.places import cell_positions
 from memenvs.faces.viewer import draw_path, draw_scene, path_pixels
 from memenvs.faces.world import cut_patches
-from memenvs.task import BatchTask, Observation, Options
+from memenvs.task import Observation, Options
+from memenvs.watch_task import WatchTask
 
 _PATCH_SHAPE = (PATCH_PIXELS, PATCH_PIXELS, 3)
 
 
-class FFHQWorld(BatchTask):
+class FFHQWorld(WatchTask):
     """Produce the patches of a picture that another path over it would show.
 
     A picture of 88 x 88 pixels has 10 x 10 cells; the agent sees the patch of 16 x 16 pixels of its cell. First it is
@@ -94,9 +94,8 @@ class FFHQWorld(BatchTask):
         self.config = self.config_type(**kwargs)  # type: ignore[arg-type]
         self.world = self.config.make_world()
         queries = self.world.query_moves
-        self.num_envs = num_envs
-        self.num_layouts = 1
-        self.max_episode_steps = self.world.num_steps + queries + 1  # never reached: episodes end one step earlier
+        episodes = self.world.make_episodes(np.zeros(num_envs, np.int64))
+        super().__init__(num_envs, self.world.num_steps, queries, episodes)
         self.action_space = gym.spaces.Box(-1.0, 1.0, (int(np.prod(_PATCH_SHAPE)),), np.float32)
         patch = gym.spaces.Box(0, 255, _PATCH_SHAPE, np.uint8)
         self.observation_space = gym.spaces.Dict(
@@ -108,22 +107,13 @@ class FFHQWorld(BatchTask):
                 "moves": gym.spaces.Box(0, NO_ACTION, (queries,), np.int64),
             }
         )
-        self._episodes = self.world.make_episodes(np.zeros(num_envs, np.int64))
         self._patches = np.zeros((num_envs, NUM_CELLS, *_PATCH_SHAPE), np.uint8)  # those of each picture
         self._produced = np.zeros((num_envs, queries, *_PATCH_SHAPE), np.uint8)
-        self._rows = np.arange(num_envs)
-        self._step = np.zeros(num_envs, np.int64)
         self._return = np.zeros(num_envs)
-
-    def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
-        """Do nothing; episodes of a trial have nothing in common."""
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Draw the picture and both paths."""
-        key, picture = key_option(options), options.get("picture")
-        episode = self.world.sample_batch(1, rng)
-        if key is not None:
-            episode = self.world.make_episodes(np.array([key]))
+        episode, picture = self.world.draw_episode(rng, options), options.get("picture")
         if picture is not None:
             numbers = self.world.pictures.numbers
             if not is_int(picture) or picture not in numbers:
@@ -133,9 +123,7 @@ class FFHQWorld(BatchTask):
                 )
             episode.picture[:] = picture
         self._patches[i] = cut_patches(self.world.pictures.read(int(episode.picture[0]))[None])[0]
-        for name, values in vars(episode).items():
-            getattr(self._episodes, name)[i] = values[0]
-        self._step[i] = 0
+        self._begin(i, episode)
         self._return[i] = 0.0
 
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -162,9 +150,9 @@ class FFHQWorld(BatchTask):
         out["move"][env_mask] = np.where(in_query, query_move, episodes.action[self._rows, step])[env_mask]
         out["moves"][env_mask] = np.where(in_query[:, None], episodes.query_action, NO_ACTION)[env_mask]
         rows = np.flatnonzero(env_mask)
-        shown = in_query[rows][:, None, None, None]
-        out["rgb"][rows] = np.where(shown, 0, self._patches[rows, episodes.cell[rows, step[rows]]])
-        out["query"][rows] = np.where(shown, self._patches[rows, episodes.query_cell[rows, 0]], 0)
+        is_answering = in_query[rows][:, None, None, None]
+        out["rgb"][rows] = np.where(is_answering, 0, self._patches[rows, episodes.cell[rows, step[rows]]])
+        out["query"][rows] = np.where(is_answering, self._patches[rows, episodes.query_cell[rows, 0]], 0)
 
     def info(self) -> dict[str, np.ndarray]:
         """Return the truth; see the class."""
@@ -206,7 +194,7 @@ class FFHQWorld(BatchTask):
             self.world.pictures.read(int(episodes.picture[i])),
             seen=episodes.cell[i, : step + 1],
             cell=int(cell),
-            shown=self._patches[i, episodes.query_cell[i, 0] if in_query else cell],
+            observed=self._patches[i, episodes.query_cell[i, 0] if in_query else cell],
             targets=self._patches[i, episodes.query_cell[i, 1:]],
             produced=self._produced[i, : max(0, int(produced))],
         )
@@ -218,14 +206,6 @@ class FFHQWorld(BatchTask):
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
         """Convert poses to pixels of the map, the centres of the patches."""
         return path_pixels(poses)
-
-    def _in_query(self) -> np.ndarray:
-        """True in the query phase, bool, (N,)."""
-        return self._step >= self.world.num_steps
-
-    def _path_step(self) -> np.ndarray:
-        """Step of the observed path, int64, (N,); the last one in the query phase."""
-        return np.minimum(self._step, self.world.num_steps - 1)
 
     def _query_step(self) -> np.ndarray:
         """Move of the query, int64, (N,); the first one before it, the last one after it."""

@@ -120,10 +120,10 @@ def _files_of(folder: Path, split: Split) -> dict[int, Path]:
     if not folder.is_dir():
         raise FileNotFoundError(f"images must be a folder of pictures, there is none at {str(folder)!r}")
     for root in (folder, folder / FFHQ_FOLDER):
-        thousands = [each for each in root.glob("[0-9]" * 5) if each.is_dir()]
+        thousands = [part for part in root.glob("[0-9]" * 5) if part.is_dir()]
         if thousands:
-            found = [file for each in thousands for file in each.glob("[0-9]" * 5 + ".png")]
-            numbered = {int(file.stem): file for file in sorted(found, key=lambda file: file.name)}
+            paths = [file for part in thousands for file in part.glob("[0-9]" * 5 + ".png")]
+            numbered = {int(file.stem): file for file in sorted(paths, key=lambda file: file.name)}
             _check_not_empty(numbered, folder)
             return {number: file for number, file in numbered.items() if number in SPLITS[split]}
     files = [file for file in list_files(folder, "**/*") if file.suffix.lower() in SUFFIXES and file.is_file()]
@@ -147,10 +147,10 @@ def _drawn(number: int) -> np.ndarray:
 def _state(file: Path) -> tuple[int, int]:
     """Modification time (ns) and size (bytes) of a file, by which a changed one is noticed."""
     try:
-        found = file.stat()
+        stat = file.stat()
     except OSError as error:
         raise ValueError(f"picture {str(file)!r} cannot be read: {error}") from None
-    return found.st_mtime_ns, found.st_size
+    return stat.st_mtime_ns, stat.st_size
 
 
 @lru_cache(NUM_PICTURES)

@@ -13,7 +13,7 @@ from memenvs.faces.env import FFHQWorld
 from memenvs.faces.episodes import GRID, MOVES, NO_ACTION, PATCH_PIXELS, PATCH_STRIDE
 from memenvs.faces.observer import LinearPrediction
 from memenvs.faces.pictures import open_pictures
-from memenvs.rules import Rule, RuleError
+from memenvs.rules import AnswerRule, RuleError
 from memenvs.task import BatchTask, Observation
 
 #: Training pictures of the linear prediction, and the directions of patches that predict and that are predicted. With
@@ -24,10 +24,9 @@ _PICTURES, _INPUTS, _OUTPUTS = 150, 24, 48
 _BLOCK = PATCH_STRIDE
 _START = GRID - 1
 _MAP = 2 * GRID
-_PATCH_SHAPE = (PATCH_PIXELS, PATCH_PIXELS, 3)
 
 
-class PatchGuess(Rule):
+class PatchGuess(AnswerRule):
     """Answer with the best linear prediction from the patch where the query begins.
 
     The present view has this patch and all moves of the query, but not how many of them are done. So the answer is the
@@ -36,18 +35,15 @@ class PatchGuess(Rule):
 
     def __init__(self, task: BatchTask) -> None:
         assert isinstance(task, FFHQWorld)
+        super().__init__(task)
         self._linear = _linear_prediction(task.config.images)
 
-    def choose(self, observation: Observation) -> np.ndarray:
-        """Choose the answers; zeros before the query. See `Rule`."""
-        answers = np.zeros((len(observation["phase"]), int(np.prod(_PATCH_SHAPE))), np.float32)
-        for i in np.flatnonzero(observation["phase"] == 1).tolist():
-            moves = observation["moves"][i]
-            done = np.flatnonzero(self._may_be_next(i, moves, observation["move"][i]))
-            steps = np.cumsum(MOVES[moves], 0)  # from where the query begins: (Q, 2), columns and rows
-            patch = self._patch(i, observation["query"][i], steps, done)
-            answers[i] = np.clip(2 * patch.ravel() - 1, -1, 1)
-        return answers
+    def _answer(self, i: int, observation: Observation) -> np.ndarray:
+        moves = observation["moves"][i]
+        done = np.flatnonzero(self._may_be_next(i, moves, observation["move"][i]))
+        steps = np.cumsum(MOVES[moves], 0)  # from where the query begins: (Q, 2), columns and rows
+        patch = self._patch(i, observation["query"][i], steps, done)
+        return np.clip(2 * patch.ravel() - 1, -1, 1)
 
     def _may_be_next(self, i: int, moves: np.ndarray, move: np.integer) -> np.ndarray:
         """True for the moves of the query that can be the present one, bool, (Q,)."""
@@ -74,7 +70,8 @@ class PatchObserver(PatchGuess):
 
     The query begins where its first patch fits onto the map of these: where it is the same in all pixels that the map
     has there, and these are as many as anywhere. If it fits in several places, the answer is the mean over them. Where
-    the map ends, the prediction from the first patch of the query stands.
+    the map ends, the prediction from the first patch of the query stands. `steps_back` counts the steps since the
+    oldest part of the answer was last seen.
     """
 
     way = "ideal"
@@ -91,7 +88,6 @@ class PatchObserver(PatchGuess):
         self._watched = np.zeros(num_envs, bool)  # the observation before was no query
         # Moves of the query that can be the present one; before a query is observed, all.
         self._next = np.ones((num_envs, task.world.query_moves), bool)
-        self._steps_back = np.zeros(num_envs, np.int64)
 
     def forget(self, env_mask: np.ndarray) -> None:
         """Forget all patches, and how much of the query is done; see `Rule`."""
@@ -126,18 +122,6 @@ class PatchObserver(PatchGuess):
                 self._next[i, 0] = self._step[i] == 1
                 self._next[i] &= observation["moves"][i] == move[i]
         self._watched = watching.copy()
-
-    def choose(self, observation: Observation) -> np.ndarray:
-        """Choose the answers; zeros before the query. See `Rule`."""
-        self._steps_back[:] = 0
-        return super().choose(observation)
-
-    def steps_back(self) -> np.ndarray:
-        """Return the steps since the oldest part of the answer was last seen; see `Rule`.
-
-        They are counted in the query phase.
-        """
-        return self._steps_back.copy()
 
     def _may_be_next(self, i: int, moves: np.ndarray, move: np.integer) -> np.ndarray:
         return self._next[i]

@@ -51,7 +51,7 @@ def draw_scene(
     *,
     seen: np.ndarray,
     cell: int,
-    shown: np.ndarray,
+    observed: np.ndarray,
     targets: np.ndarray,
     produced: np.ndarray,
 ) -> np.ndarray:
@@ -61,7 +61,7 @@ def draw_scene(
         picture: uint8, (88, 88, 3).
         seen: int, (T,); cells that were observed; the others are dark.
         cell: Cell with a frame.
-        shown: uint8, (16, 16, 3); the patch that is observed.
+        observed: uint8, (16, 16, 3); the patch that is observed.
         targets: uint8, (Q, 16, 16, 3); true patches of the query. They appear once one was produced.
         produced: uint8, (K, 16, 16, 3); patches that were produced so far.
 
@@ -82,7 +82,7 @@ def draw_scene(
     image = Image.new("RGB", (_SIDE + width, _SIDE), _BACKGROUND)
     image.paste(left, (0, 0))
     margin = _SIDE + 12
-    image.paste(Image.fromarray(_enlarged(shown, _SCALE)), (margin, 12))
+    image.paste(Image.fromarray(_enlarged(observed, _SCALE)), (margin, 12))
     top = 12 + PATCH_PIXELS * _SCALE + _ROW_GAP
     for k, made in enumerate(produced):
         row, column = divmod(k, _COLUMNS)

@@ -117,7 +117,7 @@ class FaceWorld(KeyedEpisodes[FaceEpisodes]):
 
 def check_steps(steps: object) -> None:
     """Raise a ValueError unless `steps` is a number of steps before, during and after a stay."""
-    valid = isinstance(steps, tuple) and len(steps) == 3 and all(is_int(each) and each >= 0 for each in steps)
+    valid = isinstance(steps, tuple) and len(steps) == 3 and all(is_int(count) and count >= 0 for count in steps)
     if not valid or steps[0] < 1 or sum(steps) > MAX_STEPS:  # type: ignore[index, call-overload]
         raise ValueError(
             "steps must be three integers, before (at least 1), during and after the stay (at least 0), of at most "

@@ -14,7 +14,7 @@ PUBLISHED: Arrangement = (0, 1, 2, 3)
 
 def _shuffled() -> list[Arrangement]:
     """All arrangements in a fixed order, the paper's first."""
-    others = [each for each in permutations(range(4)) if each != PUBLISHED]
+    others = [other for other in permutations(range(4)) if other != PUBLISHED]
     return [PUBLISHED, *(others[k] for k in np.random.default_rng(0).permutation(len(others)).tolist())]
 
 

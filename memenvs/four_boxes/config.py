@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-from memenvs.box_rooms.worlds import check_world
-from memenvs.checks import MAX_THREADS, check_int, check_pair, choices_for, plain_fields
+from memenvs.checks import MAX_THREADS, check_fields, check_int, check_pair, choices_for
 from memenvs.four_boxes.arrangements import SPLITS
 from memenvs.four_boxes.room import VIEW_SIZE
 
@@ -25,19 +25,18 @@ class FourBoxesConfig:
     """
 
     split: str | None = None
-    world: str = "builtin"
+    world: Literal["builtin", "miniworld"] = "builtin"
     image_size: tuple[int, int] = (25, 25)
     max_episode_steps: int = 50
     threads: int = 1
 
     def __post_init__(self) -> None:
-        plain_fields(self)
+        height, width = check_pair("image_size", self.image_size, "rows and columns")
+        object.__setattr__(self, "image_size", (height, width))
+        check_fields(self)
         if self.split is not None and not (isinstance(self.split, str) and self.split in SPLITS):
             raise ValueError(f"unknown split {self.split!r}; {choices_for(self.split, SPLITS)}; or None")
-        check_world(self.world)
-        height, width = check_pair("image_size", self.image_size, "rows and columns")
         if not (1 <= height <= VIEW_SIZE[0] and 1 <= width <= VIEW_SIZE[1]):
             raise ValueError(f"image_size must be from (1, 1) to {VIEW_SIZE}, got {(height, width)}")
-        object.__setattr__(self, "image_size", (height, width))
         check_int("max_episode_steps", self.max_episode_steps)
         check_int("threads", self.threads, at_most=MAX_THREADS)

@@ -10,7 +10,7 @@ import numpy as np
 
 from memenvs.box_rooms.room import BOX_RADIUS, ROBOT_RADIUS
 from memenvs.box_rooms.worlds import explain_miniworld
-from memenvs.checks import check_start, is_int
+from memenvs.checks import check_start, option_number
 from memenvs.four_boxes.arrangements import arrangements
 from memenvs.four_boxes.config import FourBoxesConfig
 from memenvs.four_boxes.resize import Resize
@@ -142,7 +142,9 @@ class FourBoxes(BatchTask):
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Put the robot at the start."""
-        goal = int(self._layout_goal[i]) if options.get("goal") is None else _check_goal(options["goal"])
+        goal = int(self._layout_goal[i])
+        if options.get("goal") is not None:
+            goal = option_number("goal", options["goal"], COLOURS)
         corner = self._arrangement[i][goal]
         start = START if options.get("start") is None else _check_start(options["start"], goal, corner)
         self._start[i] = start
@@ -257,15 +259,6 @@ def _make_room(config: FourBoxesConfig, num_envs: int) -> BoxRoom | MiniworldRoo
     with explain_miniworld():
         from memenvs.four_boxes.miniworld import MiniworldRoom
     return MiniworldRoom(num_envs)
-
-
-def _check_goal(value: object) -> int:
-    """Convert the option `goal` to the number of a box."""
-    if isinstance(value, str) and value in COLOURS:
-        return COLOURS.index(value)
-    if is_int(value) and 0 <= value < len(COLOURS):  # type: ignore[operator]
-        return int(value)  # type: ignore[call-overload]
-    raise ValueError(f"option 'goal' must be 0 ... {len(COLOURS) - 1} or one of {list(COLOURS)}, got {value!r}")
 
 
 def _check_start(value: object, goal: int, corner: int) -> tuple[float, float, float]:

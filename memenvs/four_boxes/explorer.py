@@ -9,7 +9,7 @@ import numpy as np
 from memenvs.four_boxes.arrangements import arrangements
 from memenvs.four_boxes.env import FourBoxes
 from memenvs.four_boxes.room import COLOURS, LEFT, STAY
-from memenvs.four_boxes.tour import LAST, TOUR_ACTIONS
+from memenvs.four_boxes.tour import make_tour
 from memenvs.rules import Rule
 from memenvs.task import BatchTask, Observation, empty_observation
 
@@ -48,12 +48,8 @@ class BoxExplorer(Rule):
         """Record the views on the tour and on the shortest paths, in all arrangements."""
         rng = np.random.default_rng(0)  # nothing is drawn from it
         for number, arrangement in enumerate(arrangements(own.config.split)):
-            own.begin_trial(0, len(COLOURS) * number + arrangement.index(LAST), rng)
-            own.begin_episode(0, rng, {})
-            for action in TOUR_ACTIONS:
-                view = self._number(own)
-                self._tour[view] = action
-                own.step(np.array([action]), np.ones(1, bool))
+            for action in make_tour(own, number):
+                self._tour[self._number(own)] = action
             self._number(own)
             for colour, corner in enumerate(arrangement):
                 own.begin_trial(0, len(COLOURS) * number + colour, rng)

@@ -55,8 +55,8 @@ def _axis_weights(source: int, target: int) -> tuple[np.ndarray, np.ndarray]:
                 pixel = abs(old + offset)  # mirrored about the first pixel, and in the next line about the last one
                 weights[new, min(pixel, 2 * (source - 1) - pixel)] += fraction * weight
     used = [np.flatnonzero(row) for row in weights]
-    length = max(int(each[-1] - each[0]) + 1 for each in used)
-    first = np.array([min(int(each[0]), source - length) for each in used])
+    length = max(int(pixels[-1] - pixels[0]) + 1 for pixels in used)
+    first = np.array([min(int(pixels[0]), source - length) for pixels in used])
     return first, np.stack([weights[new, k : k + length] for new, k in enumerate(first)]).astype(np.float32)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 
 import numpy as np
@@ -21,6 +22,22 @@ LAST = COLOURS.index("yellow")
 TOUR_ACTIONS = tuple({"F": FORWARD, "L": LEFT, "R": RIGHT}[letter] for letter in TOUR)
 
 
+def make_tour(own: FourBoxes, number: int) -> Iterator[int]:
+    """Make the tour in a task with one robot, and yield each action before it is taken.
+
+    Args:
+        own: The task.
+        number: Number of the arrangement.
+    """
+    rng = np.random.default_rng(0)  # nothing is drawn from it
+    layout = len(COLOURS) * number + arrangements(own.config.split)[number].index(LAST)
+    own.begin_trial(0, layout, rng)
+    own.begin_episode(0, rng, {})
+    for action in TOUR_ACTIONS:
+        yield action
+        own.step(np.array([action]), np.ones(1, bool))
+
+
 class BoxTour(Rule):
     """Visit the boxes one after another, and stay where there is reward.
 
@@ -32,16 +49,12 @@ class BoxTour(Rule):
     def __init__(self, task: BatchTask) -> None:
         assert isinstance(task, FourBoxes)
         own = FourBoxes(1, **asdict(task.config))
-        rng, active = np.random.default_rng(0), np.ones(1, bool)  # nothing is drawn from it
-        seen = empty_observation(own.observation_space, 1)
+        view = empty_observation(own.observation_space, 1)
         self._action_of: dict[bytes, int] = {}
-        for number, arrangement in enumerate(arrangements(own.config.split)):
-            own.begin_trial(0, len(COLOURS) * number + arrangement.index(LAST), rng)
-            own.begin_episode(0, rng, {})
-            for action in TOUR_ACTIONS:
-                own.observe(seen, active)
-                self._action_of[seen["rgb"].tobytes()] = action
-                own.step(np.array([action]), active)
+        for number in range(len(arrangements(own.config.split))):
+            for action in make_tour(own, number):
+                own.observe(view, np.ones(1, bool))
+                self._action_of[view["rgb"].tobytes()] = action
         own.close()
 
     def choose(self, observation: Observation) -> np.ndarray:

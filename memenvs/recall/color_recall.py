@@ -5,7 +5,7 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 
-from memenvs.checks import choices_for, is_int
+from memenvs.checks import option_number
 from memenvs.houses.rendering.topdown import Marker
 from memenvs.houses.rendering.viewer import MapOverlay
 from memenvs.recall.config import ColorRecallConfig
@@ -99,7 +99,6 @@ class ColorRecall(Recall):
         self._images = np.zeros((num_envs, *config.image_size, 3), np.uint8)
         self._colour = np.zeros(num_envs, np.int64)
         self._square = np.zeros((num_envs, 2), np.int64)
-        self._success = np.zeros(num_envs, bool)
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Move the observer into a home."""
@@ -112,7 +111,9 @@ class ColorRecall(Recall):
         key = draw_key(rng, options)
         colour, square = draw_square(config, rng)
         tour = make_tour(self.home(i), key, config.steps, config.capacity)
-        self._colour[i] = colour if options.get("colour") is None else _check_colour(options["colour"])
+        if options.get("colour") is not None:
+            colour = option_number("colour", options["colour"], COLOURS)
+        self._colour[i] = colour
         self._square[i] = square if options.get("square") is None else _check_square(options["square"], config)
         self._key[i] = key
         self._pose[i], self._move[i], self._place[i] = tour.pose, tour.move, tour.place
@@ -121,15 +122,12 @@ class ColorRecall(Recall):
 
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Go to the next step of the tour, or check the answer."""
-        terminated = active & self._is_query_phase()
-        self._success = np.where(terminated, actions == self._colour, self._success)
-        self._step += active & ~terminated
-        return np.where(terminated & self._success, 1.0, 0.0), terminated
+        return self._compare(actions, self._colour, active)
 
     def observe(self, out: Observation, env_mask: np.ndarray) -> None:
         """Write image, phase and move."""
         self._draw(env_mask)
-        in_query_phase = self._is_query_phase()
+        in_query_phase = self._in_query()
         out["rgb"][env_mask] = self._images[env_mask]
         out["phase"][env_mask] = in_query_phase[env_mask]
         move = np.where(in_query_phase, NO_MOVE, self._move[self._rows, self._path_step()])
@@ -163,7 +161,7 @@ class ColorRecall(Recall):
 
     def _draw(self, env_mask: np.ndarray) -> None:
         """Draw the images of some environments; in the query phase the first view."""
-        step = np.where(self._is_query_phase(), 0, self._step)
+        step = np.where(self._in_query(), 0, self._step)
         self._cameras.draw(self._pose[self._rows, step], env_mask, self._images)
         for i in np.flatnonzero(env_mask & (self._step == 0)):
             paint_square(self._images[i], self._colour[i], self._square[i], self.config.square_size)
@@ -200,17 +198,6 @@ def paint_square(image: np.ndarray, colour: int, square: np.ndarray, size: int) 
     """
     row, column = square.tolist()
     image[row : row + size, column : column + size] = RGB[colour]
-
-
-def _check_colour(value: object) -> int:
-    """Convert the option `colour` to the number of a colour."""
-    if isinstance(value, str) and value in COLOURS:
-        return COLOURS.index(value)
-    if is_int(value) and 0 <= value < len(COLOURS):  # type: ignore[operator]
-        return int(value)  # type: ignore[call-overload]
-    raise ValueError(
-        f"option 'colour' must be 0 ... {len(COLOURS) - 1} or a name, got {value!r}; {choices_for(value, COLOURS)}"
-    )
 
 
 def _check_square(value: object, config: ColorRecallConfig) -> np.ndarray:

@@ -19,7 +19,8 @@ from memenvs.houses.rendering.viewer import (
 )
 from memenvs.recall.config import RecallConfig
 from memenvs.recall.homes import Cameras, RecallHome
-from memenvs.task import BatchTask, Options
+from memenvs.task import Options
+from memenvs.watch_task import WatchTask
 
 #: Homes to keep in memory; each takes about 2 MB.
 HOME_CACHE_SIZE = 256
@@ -67,7 +68,7 @@ class RecallHomes:
         return home
 
 
-class Recall(BatchTask):
+class Recall(WatchTask):
     """Base class of both tasks: T steps decided by the environment, then query and answer.
 
     A subclass draws the poses of an episode and checks its answer.
@@ -77,14 +78,10 @@ class Recall(BatchTask):
     config_type: ClassVar[type[RecallConfig]]
 
     def __init__(self, num_envs: int, steps: int) -> None:
-        self.num_envs = num_envs
-        self.max_episode_steps = steps + 2  # never reached: episodes terminate one step earlier
-        self._steps = steps
+        super().__init__(num_envs, steps)
         self._homes = RecallHomes(self.config, type(self).__name__)
         self.num_layouts = len(self._homes)
         self._home: list[RecallHome | None] = [None] * num_envs
-        self._rows = np.arange(num_envs)
-        self._step = np.zeros(num_envs, np.int64)
         self._key = np.zeros(num_envs, np.int64)
         self._pose = np.zeros((num_envs, steps, 3))
         self._place = np.zeros((num_envs, steps), np.int64)
@@ -102,10 +99,10 @@ class Recall(BatchTask):
         Raises:
             RuntimeError: Before its first reset.
         """
-        found = self._home[i]
-        if found is None:
+        home = self._home[i]
+        if home is None:
             raise RuntimeError("home was called before reset")
-        return found
+        return home
 
     def render(self, i: int) -> np.ndarray:
         """Render the image that is observed, and a map with the path so far; 384 x 768."""
@@ -129,14 +126,6 @@ class Recall(BatchTask):
     def _overlay(self, i: int) -> MapOverlay:
         """Additions to the map of environment `i`."""
 
-    def _is_query_phase(self) -> np.ndarray:
-        """True in the query phase, bool, (N,)."""
-        return self._step == self._steps
-
-    def _path_step(self) -> np.ndarray:
-        """Step of the path, int64, (N,); the last one in the query phase."""
-        return np.minimum(self._step, self._steps - 1)
-
 
 def draw_key(rng: np.random.Generator, options: Options) -> int:
     """Draw the number of an episode, or take that of the option `key`.
@@ -144,9 +133,8 @@ def draw_key(rng: np.random.Generator, options: Options) -> int:
     Raises:
         ValueError: The option is no number from 0 on.
     """
-    key = int(rng.integers(KEY_LIMIT))
-    given = key_option(options)
-    return key if given is None else given
+    drawn, key = int(rng.integers(KEY_LIMIT)), key_option(options)
+    return drawn if key is None else key
 
 
 def _enlarged(image: np.ndarray) -> np.ndarray:

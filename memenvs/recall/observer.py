@@ -15,14 +15,14 @@ from memenvs.recall.config import ViewRecallConfig
 from memenvs.recall.pools import ViewPool
 from memenvs.recall.turns import NO_MOVE, NUM_HEADINGS, NUM_PLACES, OBSERVED_HEADINGS, QUERY_HEADINGS, TURN
 from memenvs.recall.view_recall import ViewRecall
-from memenvs.rules import Rule
+from memenvs.rules import AnswerRule
 from memenvs.task import BatchTask, Observation
 
 #: Positions of the mean picture: three in each of the 37 training houses.
 _POSITIONS = 111
 
 
-class MeanView(Rule):
+class MeanView(AnswerRule):
     """Answer with the mean picture of the training split.
 
     The queried heading counts from a start that is drawn, so it says nothing about the view.
@@ -30,18 +30,14 @@ class MeanView(Rule):
 
     def __init__(self, task: BatchTask) -> None:
         assert isinstance(task, ViewRecall)
+        super().__init__(task)
         self._config = task.config
 
-    def choose(self, observation: Observation) -> np.ndarray:
-        """Choose the answers; zeros before the query. See `Rule`."""
-        num_envs = len(observation["phase"])
-        answers = np.zeros((num_envs, 3 * math.prod(self._config.image_size)), np.float32)
-        for i in np.flatnonzero(observation["phase"] == 1).tolist():
-            cos, sin = observation["heading"][i].tolist()
-            query = round(math.atan2(sin, cos) * NUM_PLACES / (2 * math.pi) - 0.5) % NUM_PLACES
-            picture = self._view(i, QUERY_HEADINGS[query], mean_view(self._config))
-            answers[i] = np.clip(picture.ravel() / 127.5 - 1, -1, 1)
-        return answers
+    def _answer(self, i: int, observation: Observation) -> np.ndarray:
+        cos, sin = observation["heading"][i].tolist()
+        query = round(math.atan2(sin, cos) * NUM_PLACES / (2 * math.pi) - 0.5) % NUM_PLACES
+        picture = self._view(i, QUERY_HEADINGS[query], mean_view(self._config))
+        return np.clip(picture.ravel() / 127.5 - 1, -1, 1)
 
     def _view(self, i: int, query: float, mean: np.ndarray) -> np.ndarray:
         """Picture to answer, float, (H, W, 3), 0 to 255, for a queried heading (rad)."""
@@ -54,7 +50,7 @@ class ViewObserver(MeanView):
     Where they end, it answers with the mean picture.
 
     An observer that turns on the spot can compute the view in a new direction from pictures in other directions, as far
-    as these show it (`stitch`).
+    as these show it (`stitch`). `steps_back` counts the steps since the oldest picture that the view needed.
     """
 
     way = "ideal"
@@ -64,7 +60,6 @@ class ViewObserver(MeanView):
         super().__init__(task)
         self._pictures = np.zeros((task.num_envs, NUM_HEADINGS, *self._config.image_size, 3), np.uint8)
         self._age = np.full((task.num_envs, NUM_HEADINGS), -1)  # steps since each was observed; -1 for never
-        self._steps_back = np.zeros(task.num_envs, np.int64)
 
     def forget(self, env_mask: np.ndarray) -> None:
         """Forget the pictures; see `Rule`."""
@@ -80,15 +75,6 @@ class ViewObserver(MeanView):
         heading = np.rint(np.arctan2(sin[rows], cos[rows]) / TURN).astype(np.int64) % NUM_HEADINGS
         self._pictures[rows, heading] = observation["rgb"][rows]
         self._age[rows, heading] = 0
-
-    def choose(self, observation: Observation) -> np.ndarray:
-        """Choose the answers; zeros before the query. See `Rule`."""
-        self._steps_back[:] = 0
-        return super().choose(observation)
-
-    def steps_back(self) -> np.ndarray:
-        """Return the steps since the oldest picture that the view needed, at the query; see `Rule`."""
-        return self._steps_back.copy()
 
     def _view(self, i: int, query: float, mean: np.ndarray) -> np.ndarray:
         observed = np.flatnonzero(self._age[i] >= 0)

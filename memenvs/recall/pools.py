@@ -1,13 +1,12 @@
 """Pictures that are drawn once, and episodes of them, for supervised learning.
 
 Most of the time of an episode is drawing. A pool draws the pictures of some tours or positions once. Its episodes refer
-to them, and each is an episode of the environment too: `reset` takes its options.
+to them, and each is an episode of the environment too, by its layout, key and query.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -98,16 +97,6 @@ class ColorPool:
             paint_square(image, int(colour), square, self.config.square_size)
         return images
 
-    def reset_options(self, episodes: ColorEpisodes, b: int) -> dict[str, Any]:
-        """Return the options with which `reset` of the environment begins episode `b`."""
-        tour = int(episodes.tour[b])
-        return {
-            "layout": int(self.layout[tour]),
-            "key": int(self.key[tour]),
-            "colour": int(episodes.colour[b]),
-            "square": episodes.square[b],
-        }
-
 
 @dataclass(frozen=True, eq=False)
 class ViewEpisodes:
@@ -169,13 +158,13 @@ class ViewPool:
     def sample_batch(self, batch: int, rng: np.random.Generator) -> ViewEpisodes:
         """Draw episodes: a position, a sequence of turns and a direction each."""
         key = rng.integers(KEY_LIMIT, size=batch)
-        turns = [make_turns(each, self.config.steps) for each in key.tolist()]
+        turns = [make_turns(number, self.config.steps) for number in key.tolist()]
         return ViewEpisodes(
             position=rng.integers(len(self.start), size=batch),
             key=key,
-            heading=np.stack([each.heading for each in turns]),
-            move=np.stack([each.move for each in turns]),
-            place=np.stack([each.place for each in turns]),
+            heading=np.stack([part.heading for part in turns]),
+            move=np.stack([part.move for part in turns]),
+            place=np.stack([part.place for part in turns]),
             query=rng.integers(NUM_PLACES, size=batch),
         )
 
@@ -186,13 +175,3 @@ class ViewPool:
     def targets(self, episodes: ViewEpisodes) -> np.ndarray:
         """Return the pictures to draw, uint8, (B, H, W, 3)."""
         return self.pictures[episodes.position, NUM_HEADINGS + episodes.query]
-
-    def reset_options(self, episodes: ViewEpisodes, b: int) -> dict[str, Any]:
-        """Return the options with which `reset` of the environment begins episode `b`."""
-        position = int(episodes.position[b])
-        return {
-            "layout": int(self.layout[position]),
-            "start": self.start[position],
-            "key": int(episodes.key[b]),
-            "query": int(episodes.query[b]),
-        }

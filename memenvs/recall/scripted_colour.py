@@ -8,22 +8,18 @@ import numpy as np
 
 from memenvs.recall.color_recall import COLOURS, RGB, ColorRecall
 from memenvs.recall.tours import NO_MOVE
-from memenvs.rules import Rule
+from memenvs.rules import AnswerRule
 from memenvs.task import BatchTask, Observation
 
 
-class FixedColour(Rule):
+class FixedColour(AnswerRule):
     """Answer red.
 
     All colours are equally likely and the query shows none, so no present view is worth more.
     """
 
-    def __init__(self, task: BatchTask) -> None:
-        assert isinstance(task, ColorRecall)
-
-    def choose(self, observation: Observation) -> np.ndarray:
-        """Choose the answers; see `Rule`."""
-        return np.zeros(len(observation["phase"]), np.int64)
+    def _answer(self, i: int, observation: Observation) -> int:
+        return 0
 
 
 class ColourObserver(FixedColour):
@@ -39,10 +35,10 @@ class ColourObserver(FixedColour):
 
     def __init__(self, task: BatchTask) -> None:
         assert isinstance(task, ColorRecall)
+        super().__init__(task)
         self._size = task.config.square_size
         self._first = np.zeros((task.num_envs, *task.config.image_size, 3), np.uint8)
         self._age = np.full(task.num_envs, -1)  # steps since the first image; -1 where it was not observed
-        self._steps_back = np.zeros(task.num_envs, np.int64)
 
     def forget(self, env_mask: np.ndarray) -> None:
         """Forget the first image; see `Rule`."""
@@ -56,19 +52,10 @@ class ColourObserver(FixedColour):
             self._first[is_first] = observation["rgb"][is_first]
             self._age[is_first] = 0
 
-    def choose(self, observation: Observation) -> np.ndarray:
-        """Choose the answers; see `Rule`."""
-        answers = super().choose(observation)
-        self._steps_back[:] = 0
-        for i in np.flatnonzero((observation["phase"] == 1) & (self._age >= 0)).tolist():
-            colour = square_colour(self._first[i], observation["rgb"][i], self._size)
-            if colour is not None:
-                answers[i], self._steps_back[i] = colour, self._age[i]
-        return answers
-
-    def steps_back(self) -> np.ndarray:
-        """Return the steps since the first image, at the query; see `Rule`."""
-        return self._steps_back.copy()
+    def _answer(self, i: int, observation: Observation) -> int:
+        colour = square_colour(self._first[i], observation["rgb"][i], self._size) if self._age[i] >= 0 else None
+        self._steps_back[i] = 0 if colour is None else self._age[i]
+        return 0 if colour is None else colour
 
 
 def square_colour(image: np.ndarray, background: np.ndarray, size: int) -> int | None:

@@ -7,7 +7,7 @@ import math
 import gymnasium as gym
 import numpy as np
 
-from memenvs.checks import is_int
+from memenvs.checks import check_int
 from memenvs.houses.rendering.topdown import Marker
 from memenvs.houses.rendering.viewer import MapOverlay
 from memenvs.recall.config import ViewRecallConfig
@@ -101,7 +101,7 @@ class ViewRecall(Recall):
         self._cameras = self._homes.cameras(config, config.threads)
         self._pictures = np.zeros((num_envs, len(PANORAMA_HEADINGS), *shape), np.uint8)
         self._start = np.zeros((num_envs, 3))
-        self._heading = np.zeros((num_envs, self._steps), np.int64)
+        self._heading = np.zeros((num_envs, self._num_steps), np.int64)
         self._query = np.zeros(num_envs, np.int64)
         self._answer = np.zeros((num_envs, *shape), np.uint8)  # for `render`
         self._mse = np.zeros(num_envs)
@@ -115,7 +115,8 @@ class ViewRecall(Recall):
         if options.get("start") is not None:
             start = home.check_pose(options["start"])
         if options.get("query") is not None:
-            query = _check_query(options["query"])
+            query = options["query"]
+            check_int("option 'query'", query, 0, NUM_PLACES - 1)
         self._cameras.draw_all(home, panorama_poses(start), self._pictures[i])
         turns = make_turns(key, self.config.steps)
         self._start[i], self._key[i], self._query[i] = start, key, query
@@ -128,7 +129,7 @@ class ViewRecall(Recall):
 
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Go to the next turn, or check the answer."""
-        terminated = active & self._is_query_phase()
+        terminated = active & self._in_query()
         for i in np.flatnonzero(terminated).tolist():
             answer = (actions[i].astype(np.float64) + 1) / 2  # 0 to 1
             target = self._target(i)
@@ -139,7 +140,7 @@ class ViewRecall(Recall):
 
     def observe(self, out: Observation, env_mask: np.ndarray) -> None:
         """Write image, heading, phase and move."""
-        in_query_phase = self._is_query_phase()
+        in_query_phase = self._in_query()
         t = self._path_step()
         heading = self._heading[self._rows, t]
         angle = np.where(in_query_phase, QUERY_HEADINGS[self._query], OBSERVED_HEADINGS[heading])
@@ -183,12 +184,12 @@ class ViewRecall(Recall):
         return self._pictures[i, NUM_HEADINGS + self._query[i]]
 
     def _picture(self, i: int) -> np.ndarray:
-        if self._is_query_phase()[i]:
+        if self._in_query()[i]:
             return np.vstack([self._target(i), self._answer[i]])
         return self._pictures[i, self._heading[i, self._step[i]]]
 
     def _overlay(self, i: int) -> MapOverlay:
-        if not self._is_query_phase()[i]:
+        if not self._in_query()[i]:
             return MapOverlay()
         x, y, heading = self._start[i].tolist()
         heading += QUERY_HEADINGS[self._query[i]]
@@ -208,10 +209,3 @@ def panorama_poses(start: np.ndarray) -> np.ndarray:
     poses = np.tile(start, (len(PANORAMA_HEADINGS), 1))
     poses[:, 2] += PANORAMA_HEADINGS
     return poses
-
-
-def _check_query(value: object) -> int:
-    """Check the option `query`."""
-    if not is_int(value) or not 0 <= value < NUM_PLACES:  # type: ignore[operator]
-        raise ValueError(f"option 'query' must be an integer in 0 ... {NUM_PLACES - 1}, got {value!r}")
-    return int(value)  # type: ignore[call-overload]

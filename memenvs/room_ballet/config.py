@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
 from memenvs.checks import check_fields
@@ -27,8 +27,8 @@ class BalletConfig:
 
     def make_ballet_task(self, name: str) -> BalletTask:
         """Make the task of this name with these settings; raises as `make_ballet` does."""
-        names = [each.name for each in fields(self) if each.name != "obs"]
-        return make_ballet(name, **{each: getattr(self, each) for each in names})
+        settings = {setting: value for setting, value in vars(self).items() if setting != "obs"}
+        return make_ballet(name, **settings)
 
 
 @dataclass(frozen=True, kw_only=True)

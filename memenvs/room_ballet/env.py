@@ -7,14 +7,14 @@ from typing import ClassVar
 import gymnasium as gym
 import numpy as np
 
-from memenvs.episode_keys import key_option
 from memenvs.grid_viewer import draw_grid, grid_pixels
 from memenvs.room_ballet.config import BalletConfig, RoomsConfig, ScheduleConfig, ShortStayConfig
 from memenvs.room_ballet.dances import DANCES
 from memenvs.room_ballet.descriptions import STRATEGY_TASKS
-from memenvs.room_ballet.episodes import NO_ACTION, NUM_FRAMES, BalletEpisodes
+from memenvs.room_ballet.episodes import NO_ACTION, NUM_FRAMES
 from memenvs.room_ballet.frames import FRAME_PIXELS, empty_room, frame_table
-from memenvs.task import BatchTask, Observation, Options
+from memenvs.task import Observation, Options
+from memenvs.watch_task import WatchTask
 
 #: Symbol of a frame without a dancer, the one after the rows of the frame table.
 EMPTY_FRAME = NUM_FRAMES
@@ -22,7 +22,7 @@ EMPTY_FRAME = NUM_FRAMES
 _RENDER_SCALE = 8
 
 
-class RoomBallet(BatchTask):
+class RoomBallet(WatchTask):
     """Answer a query about a dancer after a path through rooms with dancers.
 
     The path is given and has T steps, independent of actions. In each room a dancer performs one of 8 dances. At step T
@@ -103,9 +103,7 @@ class RoomBallet(BatchTask):
     def __init__(self, num_envs: int, **kwargs: object) -> None:
         self.config = self.config_type(**kwargs)  # type: ignore[arg-type]
         self.ballet = self.config.make_ballet_task(self.ballet_name)
-        self.num_envs = num_envs
-        self.num_layouts = 1
-        self.max_episode_steps = self.ballet.steps + 2  # never reached: episodes terminate one step earlier
+        super().__init__(num_envs, self.ballet.steps, episodes=self.ballet.make_episodes(np.zeros(num_envs, np.int64)))
         self.action_space = gym.spaces.Discrete(len(DANCES))
         if self.config.obs == "pixels":
             image = gym.spaces.Box(0, 255, (FRAME_PIXELS, FRAME_PIXELS, 3), np.uint8)
@@ -115,40 +113,18 @@ class RoomBallet(BatchTask):
             frame_spaces = {"frame": symbol, "query": symbol}
         other_spaces = {"phase": gym.spaces.Discrete(2), "move": gym.spaces.Discrete(NO_ACTION + 1)}
         self.observation_space = gym.spaces.Dict({**frame_spaces, **other_spaces, **self._task_space()})
-        self._episodes = self.ballet.make_episodes(np.zeros(num_envs, np.int64))
-        self._rows = np.arange(num_envs)
-        self._step = np.zeros(num_envs, np.int64)
-        self._success = np.zeros(num_envs, bool)
-
-    def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
-        """Do nothing; episodes of a trial have nothing in common."""
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Draw visits, dancers and the query."""
-        episode = self.ballet.sample_batch(1, rng)
-        key = key_option(options)
-        query = options.get("query")
-        if key is not None:
-            episode = self.ballet.make_episodes(np.array([key]))
-        if query is not None:
-            if key is None:
-                raise ValueError(f"option 'query' must come with 'key', the number of the episode, got {query!r} alone")
-            episode = self.ballet.with_query(episode, np.array([query]))
-        for name, values in vars(episode).items():
-            getattr(self._episodes, name)[i] = values[0]
-        self._step[i] = 0
-        self._success[i] = False
+        self._begin(i, self.ballet.draw_episode(rng, options))
 
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Go to the next step of the path, or check the answer."""
-        terminated = active & self._is_query_phase()
-        self._success = np.where(terminated, actions == self._episodes.label, self._success)
-        self._step += active & ~terminated
-        return np.where(terminated & self._success, 1.0, 0.0), terminated
+        return self._compare(actions, self._episodes.label, active)
 
     def observe(self, out: Observation, env_mask: np.ndarray) -> None:
         """Write frame, query, phase and move."""
-        in_query_phase = self._is_query_phase()
+        in_query_phase = self._in_query()
         t = self._path_step()
         move = np.where(in_query_phase, NO_ACTION, self._episodes.action[self._rows, t])
         out["phase"][env_mask] = in_query_phase[env_mask]
@@ -170,16 +146,16 @@ class RoomBallet(BatchTask):
     def info(self) -> dict[str, np.ndarray]:
         """Return the truth; see the class."""
         episodes = self._episodes
-        place = self._place()
+        place = episodes.place[self._rows, self._path_step()].astype(np.int64)
         if self.ballet.queries_rooms:
-            names = ["room_dancer", "room_dance"]
+            query, names = episodes.query_place, ["room_dancer", "room_dance"]
         else:
-            names = ["visit_place", "visit_dancer", "visit_dance"]
+            query, names = episodes.query_visit, ["visit_place", "visit_dancer", "visit_dance"]
         return {
             "pose": np.column_stack([self._cells(place), np.zeros(self.num_envs)]).astype(np.float32),
             "place": place,
             "key": episodes.key,
-            "query": self._query_numbers(episodes).astype(np.int64),
+            "query": query.astype(np.int64),
             "label": episodes.label,
             "query_place": episodes.query_place,
             "query_visit": episodes.query_visit,
@@ -200,7 +176,7 @@ class RoomBallet(BatchTask):
     def render(self, i: int) -> np.ndarray:
         """Render the room, the queried dancer, and the map with the path so far; 360 x 1080."""
         t = int(self._path_step()[i])
-        if self._is_query_phase()[i]:
+        if self._in_query()[i]:
             room = empty_room()
             query = frame_table()[self._episodes.query[i]]
         else:
@@ -212,7 +188,7 @@ class RoomBallet(BatchTask):
     def draw_map(self, i: int, path: np.ndarray) -> np.ndarray:
         """Draw the rooms with a path, and the queried room green in the query phase; 360 x 360."""
         highlighted: dict[tuple[int, int], tuple[int, int, int]] = {}  # cell -> colour
-        if self._is_query_phase()[i]:
+        if self._in_query()[i]:
             x, y = self._cells(self._episodes.query_place[i : i + 1])[0].tolist()
             highlighted = {(x, y): (60, 170, 90)}  # green
         return draw_grid(self.ballet.side, highlighted, path, FRAME_PIXELS * _RENDER_SCALE)
@@ -224,22 +200,6 @@ class RoomBallet(BatchTask):
     def _task_space(self) -> dict[str, gym.Space]:
         """Space of the observation `task`, if there is one."""
         return {}
-
-    def _query_numbers(self, episodes: BalletEpisodes) -> np.ndarray:
-        """Queried room or visit, int16, (B,)."""
-        return episodes.query_place if self.ballet.queries_rooms else episodes.query_visit
-
-    def _is_query_phase(self) -> np.ndarray:
-        """True in the query phase, bool, (N,)."""
-        return self._step == self.ballet.steps
-
-    def _path_step(self) -> np.ndarray:
-        """Step of the path, int64, (N,); the last one in the query phase."""
-        return np.minimum(self._step, self.ballet.steps - 1)
-
-    def _place(self) -> np.ndarray:
-        """Current room, int64, (N,)."""
-        return self._episodes.place[self._rows, self._path_step()].astype(np.int64)
 
     def _cells(self, places: np.ndarray) -> np.ndarray:
         """Column, and row from below, of rooms (K,) on the map; int64, (K, 2)."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from memenvs.retention import Count, retained
+from memenvs.retention import retained
 from memenvs.room_ballet.ballet_task import BalletTask
 from memenvs.room_ballet.episodes import NUM_CELLS, BalletEpisodes
 from memenvs.room_ballet.posterior import count_dances, dance_posterior, dances_of_dancers, room_neighbours
@@ -33,8 +33,6 @@ def ideal_observer(
     episodes: BalletEpisodes,
     strategy: str | np.ndarray = "fifo",
     capacity: int | None = None,
-    *,
-    count: Count = "occupancy",
 ) -> ObserverScores:
     """Compute the accuracy of the best answers from the frames that a memory retains.
 
@@ -53,15 +51,14 @@ def ideal_observer(
         strategy: Eviction strategy: a name, or int (B,) with a number for each episode; see
             `memenvs.retention.retained`.
         capacity: Visits that the memory can store; None for that of the task (`BalletTask.capacity`).
-        count: Definition of a place's number of visits; see `memenvs.retention.retained`.
 
     Raises:
-        ValueError: The episodes are of another task, the strategy or `count` is unknown, or the capacity is below 1
+        ValueError: The episodes are of another task, the strategy is unknown, or the capacity is below 1
             (with "quota": below the number of rooms).
     """
     _check_visits(task, episodes)
     capacity = task.capacity if capacity is None else capacity
-    kept = retained(episodes.visit_place, strategy, capacity, count=count, n_places=task.rooms)  # (B, V)
+    kept = retained(episodes.visit_place, strategy, capacity, n_places=task.rooms)  # (B, V)
     kept_steps = np.take_along_axis(
         kept, episodes.visit.astype(np.intp), 1
     )  # (B, T); the same for each step of a visit

@@ -19,26 +19,14 @@ MAX_ROOMS = 12
 SHORT_STAY_SIZES = (3, 4, 5)
 
 
-def _next() -> BalletTask:
-    return BalletTask(schedule="grid_walk", rooms=9, visits=40, query_rules=("next",))
-
-
 def _short_stay(size: int = 3) -> BalletTask:
     if not is_int(size) or size not in SHORT_STAY_SIZES:
         raise ValueError(f"size must be one of {SHORT_STAY_SIZES}, got {size!r}")
     return BalletTask(schedule="short_stay", rooms=size**2, visits=1280, visit_steps=1, query_rules=("own",))
 
 
-def _opposite() -> BalletTask:
-    return BalletTask(schedule="ring", rooms=8, visits=40, query_rules=("opposite",))
-
-
-def _aba() -> BalletTask:
-    return BalletTask(schedule="aba", rooms=8, visits=18, query_rules=("initial",), capacity=8)
-
-
 def _strategy_task(
-    schedule: StrategySchedule, query_rules: tuple[QueryRule, ...], rooms: int = RELEASE_ROOMS
+    query_rules: tuple[QueryRule, ...], schedule: StrategySchedule, rooms: int = RELEASE_ROOMS
 ) -> BalletTask:
     if schedule not in get_args(StrategySchedule):
         raise ValueError(f"unknown schedule {schedule!r}; {choices_for(schedule, get_args(StrategySchedule))}")
@@ -51,37 +39,18 @@ def _strategy_task(
     return BalletTask(schedule=schedule, rooms=rooms, visits=18, query_rules=query_rules, capacity=rooms + 1)
 
 
-def _fifo(schedule: StrategySchedule = "histogram") -> BalletTask:
-    return _strategy_task(schedule, ("fifo",))
-
-
-def _lifo(schedule: StrategySchedule = "histogram") -> BalletTask:
-    return _strategy_task(schedule, ("lifo",))
-
-
-def _lvfo(schedule: StrategySchedule = "histogram") -> BalletTask:
-    return _strategy_task(schedule, ("lvfo",))
-
-
-def _mvfo(schedule: StrategySchedule = "histogram", rooms: int = RELEASE_ROOMS) -> BalletTask:
-    return _strategy_task(schedule, ("mvfo",), rooms)
-
-
-def _multi_task(schedule: StrategySchedule = "histogram") -> BalletTask:
-    return _strategy_task(schedule, ("fifo", "lifo", "lvfo", "mvfo"))
-
-
+#: Name in ids -> function of its settings that makes the task.
 _MAKERS: Mapping[str, Callable[..., BalletTask]] = MappingProxyType(
     {
-        "Next": _next,
+        "Next": lambda: BalletTask(schedule="grid_walk", rooms=9, visits=40, query_rules=("next",)),
         "ShortStay": _short_stay,
-        "FIFO": _fifo,
-        "LIFO": _lifo,
-        "MVFO": _mvfo,
-        "LVFO": _lvfo,
-        "MultiTask": _multi_task,
-        "Opposite": _opposite,
-        "ABA": _aba,
+        "FIFO": lambda schedule="histogram": _strategy_task(("fifo",), schedule),
+        "LIFO": lambda schedule="histogram": _strategy_task(("lifo",), schedule),
+        "MVFO": lambda schedule="histogram", rooms=RELEASE_ROOMS: _strategy_task(("mvfo",), schedule, rooms),
+        "LVFO": lambda schedule="histogram": _strategy_task(("lvfo",), schedule),
+        "MultiTask": lambda schedule="histogram": _strategy_task(("fifo", "lifo", "lvfo", "mvfo"), schedule),
+        "Opposite": lambda: BalletTask(schedule="ring", rooms=8, visits=40, query_rules=("opposite",)),
+        "ABA": lambda: BalletTask(schedule="aba", rooms=8, visits=18, query_rules=("initial",), capacity=8),
     }
 )
 #: Names of the tasks in ids.
@@ -109,10 +78,10 @@ def make_ballet(name: str, **settings: object) -> BalletTask:
     """
     if name not in _MAKERS:
         raise ValueError(f"unknown ballet {name!r}; {choices_for(name, BALLET_NAMES)}")
-    known = list(inspect.signature(_MAKERS[name]).parameters)
+    allowed = list(inspect.signature(_MAKERS[name]).parameters)
     for setting in settings:
-        if setting not in known:
+        if setting not in allowed:
             raise TypeError(
-                f"ballet {name!r} got an unexpected keyword argument {setting!r}; {choices_for(setting, known)}"
+                f"ballet {name!r} got an unexpected keyword argument {setting!r}; {choices_for(setting, allowed)}"
             )
     return _MAKERS[name](**settings)

@@ -83,8 +83,8 @@ def _form(value: Any) -> str:
 
 
 def _outside(key: str, value: Any, space: gym.Space, t: int, i: int) -> str:
-    shown = "" if np.size(value) > 16 else f": {np.asarray(value).tolist()}"
-    return f"observation {key!r} of step {t}, environment {i}, is not in {space}: {_form(np.asarray(value))}{shown}"
+    text = "" if np.size(value) > 16 else f": {np.asarray(value).tolist()}"
+    return f"observation {key!r} of step {t}, environment {i}, is not in {space}: {_form(np.asarray(value))}{text}"
 
 
 def check_masks(subject: TaskUnderTest) -> None:
@@ -111,7 +111,7 @@ def check_views(subject: TaskUnderTest) -> None:
     env.reset(seed=2)
     twin.reset(seed=2)
     task = env.task
-    for t, each in enumerate(draws(5, 2), 1):
+    for t, numbers in enumerate(draws(5, 2), 1):
         if defines(subject.task, "oracle_actions"):
             _check_oracle(env, f"oracle_actions of step {t}")
         if defines(subject.task, "render"):
@@ -121,7 +121,7 @@ def check_views(subject: TaskUnderTest) -> None:
             path = np.asarray(task.info()["pose"][:1], np.float64)
             _check_image(f"draw_map of step {t}", task.draw_map(0, path))
         task.info()
-        actions = vector_actions(twin, each)
+        actions = vector_actions(twin, numbers)
         for part, one, other in zip(PARTS, env.step(actions), twin.step(actions), strict=True):
             check_same(f"oracle_actions, render, draw_map or info change the episode: {part} of step {t}", one, other)
     env.close()
@@ -140,8 +140,8 @@ def _check_oracle(env: TrialVectorEnv, what: str) -> None:
     possible = all(space.contains(action) for action in oracle)
     if is_discrete and possible:
         possible = env.action_masks()[np.arange(2), oracle].all()
-    shown = oracle.tolist() if is_discrete else f"not in {space}"
-    check_true(possible, f"{what} are not possible: {shown}")
+    text = oracle.tolist() if is_discrete else f"not in {space}"
+    check_true(possible, f"{what} are not possible: {text}")
 
 
 def _check_image(what: str, image: Any) -> None:

@@ -36,14 +36,14 @@ def check_copies(subject: TaskUnderTest) -> None:
     for row in play_vector(env, env.reset(seed=0), draws(30, 2)):
         kept.append((row, copy.deepcopy(row)))
     for t, (row, before) in enumerate(kept):
-        for part, found, expected in zip(PARTS, row, before, strict=True):
-            check_true(_equal(found, expected), f"{part} of step {t} was changed by a later step")
+        for part, played, expected in zip(PARTS, row, before, strict=True):
+            check_true(_equal(played, expected), f"{part} of step {t} was changed by a later step")
     env.close()
 
 
-def _equal(found: Any, expected: Any) -> bool:
+def _equal(played: Any, expected: Any) -> bool:
     """As `same`, also for the object arrays of final observations and nested infos."""
-    return pickle.dumps(found) == pickle.dumps(expected)
+    return pickle.dumps(played) == pickle.dumps(expected)
 
 
 def check_seeds(subject: TaskUnderTest) -> None:
@@ -78,14 +78,14 @@ def _rollout(subject: TaskUnderTest, numbers: np.ndarray, seed: int) -> list[Row
     return rows
 
 
-def _check_rows(what: str, found: list[Row], expected: list[Row]) -> None:
-    check_true(len(found) == len(expected), f"{what}: {len(found) - 1} steps and not {len(expected) - 1}")
-    for t, (one, other) in enumerate(zip(found, expected, strict=True)):
+def _check_rows(what: str, played: list[Row], expected: list[Row]) -> None:
+    check_true(len(played) == len(expected), f"{what}: {len(played) - 1} steps and not {len(expected) - 1}")
+    for t, (one, other) in enumerate(zip(played, expected, strict=True)):
         _check_row(what, t, one, other)
 
 
-def _check_row(what: str, t: int, found: Row, expected: Row) -> None:
-    for part, one, other in zip(PARTS, found, expected, strict=True):
+def _check_row(what: str, t: int, played: Row, expected: Row) -> None:
+    for part, one, other in zip(PARTS, played, expected, strict=True):
         check_same(f"{what}: {part} of step {t}", one, other)
 
 
@@ -103,7 +103,7 @@ def check_layouts(subject: TaskUnderTest) -> None:
         seen.append([{**row[-1], "layout_id": 0, "row": row[:-1]} for row in copy.deepcopy(rows)])
     env.close()
     check_true(
-        count == 1 or any(not _equal(each, seen[0]) for each in seen[1:]),
+        count == 1 or any(not _equal(other, seen[0]) for other in seen[1:]),
         f"num_layouts is {count}, but layouts 0 to {len(seen) - 1} are the same; without layouts it must be 1",
     )
 
@@ -142,8 +142,8 @@ def check_batch(subject: TaskUnderTest) -> None:
         check_same(f"observe wrote row {i}, which env_mask leaves out", info_of(out, i), info_of(before, i))
     for t in range(4):
         new = {name: np.zeros_like(value) for name, value in out.items()}
-        for each in (new, out):
-            task.observe(each, left._all_envs)
+        for buffer in (new, out):
+            task.observe(buffer, left._all_envs)
         check_same(f"observe left a number of an earlier step in its buffer: observation of step {t}", out, new)
         left.step(vector_actions(left, numbers[t]))
     left.close()
@@ -172,12 +172,12 @@ def check_episodes(subject: TaskUnderTest) -> None:
             options = {"trial": number // 3, "episode_index": number % 3}
             alone = subject.single(**limits)
             expected = _one_episode(play_single(alone, alone.reset(seed=seed, options=options), numbers))
-            found = _one_episode(play_single(env, start, numbers))
+            played = _one_episode(play_single(env, start, numbers))
             alone.close()
-            check_true(found[0][4]["trial_start"] == (number % 3 == 0), f"trial_start of episode {number} is wrong")
-            found[0][4]["trial_start"] = expected[0][4]["trial_start"]
+            check_true(played[0][4]["trial_start"] == (number % 3 == 0), f"trial_start of episode {number} is wrong")
+            played[0][4]["trial_start"] = expected[0][4]["trial_start"]
             what = f"episode {options} after others (of the {policy} policy) differs from the same one alone"
-            _check_rows(what, found, expected)
+            _check_rows(what, played, expected)
             env.reset(seed=seed, options=options)
         env.close()
 
@@ -248,8 +248,8 @@ def check_drawn_options(subject: TaskUnderTest) -> None:
                 if names != every:  # one that must come with others
                     continue
                 raise
-            found = _first_episodes(env, start, policy, numbers)
-            for seed, options, one, two in zip(seeds, drawn, found, expected, strict=True):
+            played = _first_episodes(env, start, policy, numbers)
+            for seed, options, one, two in zip(seeds, drawn, played, expected, strict=True):
                 what = f"options {options}, as seed {seed} draws them, change what else it draws ({policy} policy)"
                 _check_rows(what, one, two)
         env.close()
@@ -260,8 +260,8 @@ def _first_episodes(env: TrialVectorEnv, start: tuple[Any, dict], policy: str, n
     count = env.num_envs
     nothing = np.zeros(count, bool)
     batch: list[Row] = [copy.deepcopy((start[0], np.zeros(count), nothing, nothing, start[1]))]
-    for each in numbers:
-        actions = env.task.oracle_actions() if policy == "oracle" else vector_actions(env, each)
+    for drawn in numbers:
+        actions = env.task.oracle_actions() if policy == "oracle" else vector_actions(env, drawn)
         batch.append(copy.deepcopy(env.step(actions)))
     return [_one_episode([row_of(row, i) for row in batch]) for i in range(count)]
 
@@ -298,9 +298,9 @@ def check_autoreset(subject: TaskUnderTest) -> None:
         observation, _ = vector.reset(seed=9)
         for i, single in enumerate(singles):
             check_same(f"mode {mode}, reset", info_of(observation, i), single.reset(seed=9 + i)[0])
-        for t, each in enumerate(numbers, 1):
-            row = vector.step(vector_actions(vector, each))
-            expected = [single.step(single_action(single, each[i])) for i, single in enumerate(singles)]
+        for t, drawn in enumerate(numbers, 1):
+            row = vector.step(vector_actions(vector, drawn))
+            expected = [single.step(single_action(single, drawn[i])) for i, single in enumerate(singles)]
             done = row[2] | row[3]
             for i in range(3):
                 now = expected[i]
@@ -327,14 +327,14 @@ def check_pickle(subject: TaskUnderTest) -> None:
     env = subject.vector(2, **subject.short)
     numbers = draws(30, 2)
     env.reset(seed=1)
-    for each in numbers[:5]:
-        env.step(vector_actions(env, each))
+    for drawn in numbers[:5]:
+        env.step(vector_actions(env, drawn))
     try:
         twin = pickle.loads(pickle.dumps(env))
     except Exception as error:  # whatever an attribute raises
         raise ContractError(f"{subject.name} cannot be pickled, as other processes need: {error!r}") from error
-    for t, each in enumerate(numbers[5:], 6):
-        actions = vector_actions(env, each)
+    for t, drawn in enumerate(numbers[5:], 6):
+        actions = vector_actions(env, drawn)
         for part, one, other in zip(PARTS, twin.step(actions), env.step(actions), strict=True):
             check_same(f"a pickled copy differs: {part} of step {t}", one, other)
     twin.close()

@@ -144,8 +144,8 @@ def play_vector(env: TrialVectorEnv, start: tuple[Any, dict[str, Any]], numbers:
     """Yield the start and each step of N environments; `numbers` is float, (T, N)."""
     nothing = np.zeros(env.num_envs, bool)
     yield start[0], np.zeros(env.num_envs), nothing, nothing, start[1]
-    for each in numbers:
-        yield env.step(vector_actions(env, each))
+    for drawn in numbers:
+        yield env.step(vector_actions(env, drawn))
 
 
 def row_of(row: Row, i: int) -> Row:

@@ -10,10 +10,10 @@ import numpy as np
 
 from memenvs.box_rooms.room import BOX_RADIUS, ROBOT_RADIUS
 from memenvs.box_rooms.worlds import explain_miniworld
-from memenvs.checks import is_int
+from memenvs.cue_task import CHOOSE, COLLECT, CUE, GOALS, CueTask
 from memenvs.houses.rendering.topdown import Marker, draw_topdown
 from memenvs.houses.rendering.viewer import VIEW_SIDE, goal_overlay, house_map_pixels
-from memenvs.task import BatchTask, Observation, Options
+from memenvs.task import Observation, Options
 from memenvs.two_rooms.config import TwoRoomsConfig
 from memenvs.two_rooms.rooms import (
     COLOUR_NAMES,
@@ -32,10 +32,6 @@ from memenvs.two_rooms.rooms import (
 if TYPE_CHECKING:
     from memenvs.two_rooms.miniworld import MiniworldRooms
 
-#: Phases of an episode.
-CUE, COLLECT, CHOOSE = range(3)
-#: Colours of the cue.
-GOALS = COLOUR_NAMES[:2]
 _YELLOW = COLOUR_NAMES.index("yellow")
 # The robot starts somewhere in a rectangle of Miniworld's x and z, (0, 3) to (1, 4) m in the paper's environment.
 # Miniworld widens it by the robot's radius and leaves out what touches the wall.
@@ -50,7 +46,7 @@ _MAP_SCALE = 384 / 28  # pixels per metre
 _MARGIN = 0.3  # m
 
 
-class TwoRooms(BatchTask):
+class TwoRooms(CueTask):
     """Go to the box of the colour that was shown before a long stay in another room.
 
     The robot stands in a small room in front of a box, green or blue. After 4 steps it finds itself in a large room
@@ -71,23 +67,13 @@ class TwoRooms(BatchTask):
         At the touch of the green or the blue box in the last phase. After 100 steps, the sum of `phases`, an episode is
         truncated.
 
-    Layout:
-        There is one.
-
-    Options:
-        goal: Number or name of the cue's colour: 0 green, 1 blue.
-
     Info:
         pose: (x m, y m, heading rad); the small room extends from (0, -8) to (8, 0), the large one from (12, -15) to
             (27, 0).
         place: 0 in the small room, with the cue as with the choice; 1 in the large room.
-        phase_id: 0 with the cue, 1 in the large room, 2 with the choice.
-        goal: As in the options.
         order: (2,); colours of the boxes to choose from, from the left.
         choice_id: Colour of the box that was touched in the last phase; -1 for none.
         boxes: Number of yellow boxes that were touched.
-        success: True if the box of the cue's colour was touched.
-        return: Sum of rewards in this episode.
 
     Without memory:
         The first 5 observations show the cue: that of the reset, and those after 4 steps. 80 observations of the large
@@ -115,30 +101,17 @@ class TwoRooms(BatchTask):
         84 x 84; a box is touched when the robot runs into it.
     """
 
-    option_names = ("goal",)
-    action_names = ("turn left", "turn right", "forward")
     config_type = TwoRoomsConfig
     observation_settings = ("image_size",)
 
     def __init__(self, num_envs: int, **kwargs: object) -> None:
         self.config = config = TwoRoomsConfig(**kwargs)  # type: ignore[arg-type]
-        self.num_envs = num_envs
-        self.num_layouts = 1
-        self.max_episode_steps = sum(config.phases)
-        self.action_space = gym.spaces.Discrete(len(self.action_names))
+        super().__init__(num_envs, config.phases, len(GOALS), first_steps=1)
         self.observation_space = gym.spaces.Dict({"rgb": gym.spaces.Box(0, 255, (*config.image_size, 3), np.uint8)})
         self._rooms = _make_rooms(config, num_envs)
-        self._step = np.zeros(num_envs, np.int64)
-        self._goal = np.zeros(num_envs, np.int64)
-        self._order = np.tile(np.arange(len(GOALS)), (num_envs, 1))
-        self._choice = np.full(num_envs, -1)
         self._yellow = np.zeros((num_envs, MAX_BOXES, 2))  # centres of the yellow boxes, m
         self._num_touched = np.zeros(num_envs, np.int64)
-        self._return = np.zeros(num_envs)
         self._path: list[list[np.ndarray]] = [[] for _ in range(num_envs)]  # poses, for `render`
-
-    def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
-        """Do nothing; episodes of a trial have nothing in common."""
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Draw colours and boxes; put the robot before the cue."""
@@ -146,12 +119,8 @@ class TwoRooms(BatchTask):
         is_swapped = bool(rng.integers(2)) and self.config.random_order
         start = np.append(rng.uniform(_START_LOW, _START_HIGH), 0.0)
         self._yellow[i] = draw_boxes(rng)
-        self._goal[i] = goal if options.get("goal") is None else _check_goal(options["goal"])
-        self._order[i] = (1, 0) if is_swapped else (0, 1)
-        self._step[i] = 0
-        self._choice[i] = -1
+        self._set_episode(i, goal, (1, 0) if is_swapped else (0, 1), options)
         self._num_touched[i] = 0
-        self._return[i] = 0.0
         self._rooms.enter(i, SMALL, start, _CUE_POSITION, self._goal[i : i + 1])
         self._path[i] = [self._rooms.pose[i].copy()]
 
@@ -173,10 +142,10 @@ class TwoRooms(BatchTask):
                 reward[i] = self.config.match_reward if is_match else self.config.wrong_reward
         self._return += reward
         self._step += active
-        cue, collect, _ = self.config.phases
-        for i in np.flatnonzero(active & (self._step == cue + 1)).tolist():
+        stay, choice = self._begins
+        for i in np.flatnonzero(active & (self._step == stay)).tolist():
             self._rooms.enter(i, LARGE, _LARGE_START, self._yellow[i], np.full(MAX_BOXES, _YELLOW))
-        for i in np.flatnonzero(active & (self._step == cue + 1 + collect)).tolist():
+        for i in np.flatnonzero(active & (self._step == choice)).tolist():
             self._rooms.enter(i, SMALL, _CHOICE_START, _CHOICE_POSITIONS, self._order[i])
         for i in np.flatnonzero(active).tolist():
             self._path[i].append(self._rooms.pose[i].copy())
@@ -188,27 +157,7 @@ class TwoRooms(BatchTask):
 
     def info(self) -> dict[str, np.ndarray]:
         """Return the truth; see the class."""
-        phase = self._phase()
-        return {
-            "pose": self._rooms.pose.astype(np.float32),
-            "place": (phase == COLLECT).astype(np.int64),
-            "phase_id": phase,
-            "goal": self._goal,
-            "order": self._order,
-            "choice_id": self._choice,
-            "boxes": self._num_touched,
-            "success": self._choice == self._goal,
-            "return": self._return,
-        }
-
-    @property
-    def num_places(self) -> int:
-        """Number of rooms."""
-        return len(ROOMS)
-
-    def waits(self) -> np.ndarray:
-        """Return where the agent is in the large room; bool, (N,)."""
-        return self._phase() == COLLECT
+        return self._info(self._rooms.pose.astype(np.float32), boxes=self._num_touched)
 
     def oracle_actions(self) -> np.ndarray:
         """Watch the cue, touch the nearest yellow boxes, then go to the box of the cue's colour."""
@@ -236,8 +185,8 @@ class TwoRooms(BatchTask):
 
     def draw_map(self, i: int, path: np.ndarray) -> np.ndarray:
         """Draw the rooms from above with a path, and in the last phase the box of the cue's colour."""
-        there = self._rooms.colours[i] >= 0
-        boxes, colours = self._rooms.boxes[i, there], self._rooms.colours[i, there]
+        is_box = self._rooms.colours[i] >= 0
+        boxes, colours = self._rooms.boxes[i, is_box], self._rooms.colours[i, is_box]
         is_goal = (colours == self._goal[i]) & (self._phase()[i] == CHOOSE)
         x, y, heading = path[-1].tolist()
         ahead = Marker((x + 0.7 * math.cos(heading), y + 0.7 * math.sin(heading)), (30, 30, 34), radius=0.2)
@@ -259,11 +208,6 @@ class TwoRooms(BatchTask):
     def close(self) -> None:
         """Stop the rendering threads, or close the Miniworld environment."""
         self._rooms.close()
-
-    def _phase(self) -> np.ndarray:
-        """Phase of each environment, int64, (N,)."""
-        cue, collect, _ = self.config.phases
-        return (self._step > cue).astype(np.int64) + (self._step > cue + collect)
 
 
 def draw_boxes(rng: np.random.Generator) -> np.ndarray:
@@ -293,12 +237,3 @@ def _make_rooms(config: TwoRoomsConfig, num_envs: int) -> BoxRooms | MiniworldRo
     with explain_miniworld():
         from memenvs.two_rooms.miniworld import MiniworldRooms
     return MiniworldRooms(num_envs, config.image_size)
-
-
-def _check_goal(value: object) -> int:
-    """Convert the option `goal` to the number of a colour."""
-    if isinstance(value, str) and value in GOALS:
-        return GOALS.index(value)
-    if is_int(value) and 0 <= value < len(GOALS):  # type: ignore[operator]
-        return int(value)  # type: ignore[call-overload]
-    raise ValueError(f"option 'goal' must be 0 ... {len(GOALS) - 1} or one of {list(GOALS)}, got {value!r}")

@@ -168,11 +168,11 @@ def _with_boxes(scene: Scene, boxes: np.ndarray, colours: np.ndarray) -> Scene:
         colours: int64, (15,); -1 for no box.
     """
     first = scene.num_shapes - MAX_BOXES
-    is_there = colours >= 0
-    rows = scene.geometry[first : scene.num_shapes][is_there].copy()
-    rows[:, [X, Y]] = rendered_positions(boxes[is_there])
+    is_box = colours >= 0
+    rows = scene.geometry[first : scene.num_shapes][is_box].copy()
+    rows[:, [X, Y]] = rendered_positions(boxes[is_box])
     painted = scene.geometry[first : first + len(_COLOURS), RED : BLUE + 1]  # one box of each colour
-    rows[:, RED : BLUE + 1] = painted[colours[is_there]]
+    rows[:, RED : BLUE + 1] = painted[colours[is_box]]
     count = len(rows)
     return replace(
         scene,

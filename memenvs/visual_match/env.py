@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import gymnasium as gym
 import numpy as np
 
-from memenvs.checks import is_int
-from memenvs.task import BatchTask, Observation, Options
+from memenvs.cue_task import CHOOSE, COLLECT, CUE, GOALS, CueTask
+from memenvs.task import Observation, Options
 from memenvs.visual_match.config import VisualMatchConfig
 from memenvs.visual_match.rooms import (
     BLUE,
@@ -35,11 +35,8 @@ from memenvs.visual_match.viewer import draw_rooms, draw_view, map_pixels, map_p
 if TYPE_CHECKING:
     from memenvs.visual_match.minigrid_rooms import MinigridRooms
 
-CUE, COLLECT, CHOOSE = range(3)
-COLOURS = ("green", "blue", "red")
-_KINDS = np.array([GREEN, BLUE, RED])  # by number of the colour
-#: The cue has one of the first colours.
-NUM_GOALS = 2
+#: Kind of the ball of each colour, by its number; the cue has one of the first two.
+KINDS = np.array([GREEN, BLUE, RED])
 NUM_FRUITS = 30
 #: Column, row and heading at which both stays in the room begin.
 _START = np.array([1, 4, 0])
@@ -48,7 +45,7 @@ _CUE_CELL = np.array([4, 4])
 _CHOICE_CELLS = np.array([(4, 3), (4, 4), (4, 5)])
 
 
-class VisualMatch(BatchTask):
+class VisualMatch(CueTask):
     """Choose the ball of the colour that was shown before a long stay elsewhere.
 
     The agent sees a ball in a small room, green or blue. After 4 steps it finds itself in a field with yellow fruit,
@@ -69,22 +66,12 @@ class VisualMatch(BatchTask):
     Termination:
         At the choice of a ball. After 100 steps, the sum of `phases`, an episode is truncated.
 
-    Layout:
-        There is one.
-
-    Options:
-        goal: Number or name of the cue's colour: 0 green, 1 blue.
-
     Info:
         pose: Column, row from below and heading (rad) on the map, where the field is to the right of the room.
         place: 0 in the room, with the cue as with the choice; 1 in the field.
-        phase_id: 0 with the cue, 1 in the field, 2 with the choice.
-        goal: As in the options.
         order: (3,); colours of the balls to choose from, from above: 0 green, 1 blue, 2 red.
         choice_id: Colour of the ball that was chosen; -1 for none.
         fruits: Number of fruits taken.
-        success: True if the ball of the cue's colour was chosen.
-        return: Sum of rewards in this episode.
 
     Without memory:
         Nothing that the environment shows after the cue depends on its colour. Over 10,000 episodes, always the green
@@ -109,54 +96,37 @@ class VisualMatch(BatchTask):
         D.10. After Hung et al., "Optimizing agent behavior over long time scales by transporting value", 2019.
     """
 
-    option_names = ("goal",)
-    action_names = ("turn left", "turn right", "forward")
     config_type = VisualMatchConfig
     observation_settings = ("obs",)
 
     def __init__(self, num_envs: int, **kwargs: object) -> None:
         self.config = config = VisualMatchConfig(**kwargs)  # type: ignore[arg-type]
-        self.num_envs = num_envs
-        self.num_layouts = 1
-        self.max_episode_steps = sum(config.phases)
-        self.action_space = gym.spaces.Discrete(len(self.action_names))
+        super().__init__(num_envs, config.phases, len(KINDS))
         is_one_hot = config.obs == "one_hot"
         self._codes = np.eye(len(CELL_NAMES), dtype=np.uint8) if is_one_hot else SYMBOLS
         shape = (VIEW, VIEW, self._codes.shape[1])
         image = gym.spaces.Box(0, 1 if is_one_hot else LARGEST_SYMBOL, shape, np.uint8)
         self.observation_space = gym.spaces.Dict({"image": image})
         self._rooms = _make_rooms(config.world, num_envs)
-        self._step = np.zeros(num_envs, np.int64)
-        self._goal = np.zeros(num_envs, np.int64)
-        self._order = np.tile(np.arange(len(COLOURS)), (num_envs, 1))
-        self._choice = np.full(num_envs, -1)
         self._fruits = np.zeros((num_envs, NUM_FRUITS, 2), np.int64)  # column and row
         self._is_present = np.ones((num_envs, NUM_FRUITS), bool)
         self._field_pose = np.zeros((num_envs, 3), np.int64)  # with which the stay in the field begins
-        self._return = np.zeros(num_envs)
         self._rows = np.arange(num_envs)
         self._path = np.zeros((num_envs, self.max_episode_steps + 1, 3), np.float32)  # poses on the map, for `render`
 
-    def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
-        """Do nothing; episodes of a trial have nothing in common."""
-
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Draw colours, fruits and the pose in the field; put the agent before the cue."""
-        goal = int(rng.integers(NUM_GOALS))
-        order = rng.permutation(len(COLOURS)) if self.config.random_order else np.arange(len(COLOURS))
+        goal = int(rng.integers(len(GOALS)))
+        order = rng.permutation(len(KINDS)) if self.config.random_order else np.arange(len(KINDS))
         inner = FIELD - 2
         cells = rng.choice(inner**2, 1 + NUM_FRUITS, replace=False)
         heading = rng.integers(len(MOVES))
         rows, columns = np.divmod(cells, inner)
-        self._goal[i] = goal if options.get("goal") is None else _check_goal(options["goal"])
-        self._order[i] = order
+        self._set_episode(i, goal, order, options)
         self._field_pose[i] = columns[0] + 1, rows[0] + 1, heading
         self._fruits[i, :, 0] = columns[1:] + 1
         self._fruits[i, :, 1] = rows[1:] + 1
         self._is_present[i] = True
-        self._choice[i] = -1
-        self._step[i] = 0
-        self._return[i] = 0.0
         self._enter(np.array([i]), CUE)
         self._path[i, 0] = _START_ON_MAP
 
@@ -166,7 +136,7 @@ class VisualMatch(BatchTask):
         kind = self._rooms.move(actions, active)
         taken = kind != EMPTY
         terminated = taken & (phase == CHOOSE)
-        success = terminated & (kind == _KINDS[self._goal])
+        success = terminated & (kind == KINDS[self._goal])
         reward = np.where(
             terminated,
             np.where(success, self.config.match_reward, self.config.wrong_reward),
@@ -176,12 +146,11 @@ class VisualMatch(BatchTask):
             where = np.flatnonzero(taken & ~terminated)
             here = (self._fruits[where] == self._rooms.pose[where, None, :2]).all(-1)
             self._is_present[where] &= ~here
-            colour = np.argmax(kind[:, None] == _KINDS, 1)
+            colour = np.argmax(kind[:, None] == KINDS, 1)
             self._choice = np.where(terminated, colour, self._choice)
         self._return += reward
         self._step += active
-        cue, collect, _ = self.config.phases
-        for next_phase, start in ((COLLECT, cue), (CHOOSE, cue + collect)):
+        for next_phase, start in zip((COLLECT, CHOOSE), self._begins, strict=True):
             arrived = active & (self._step == start)
             if arrived.any():
                 self._enter(np.flatnonzero(arrived), next_phase)
@@ -194,27 +163,7 @@ class VisualMatch(BatchTask):
 
     def info(self) -> dict[str, np.ndarray]:
         """Return the truth; see the class."""
-        phase = self._phase()
-        return {
-            "pose": self._path[self._rows, self._step],
-            "place": (phase == COLLECT).astype(np.int64),
-            "phase_id": phase,
-            "goal": self._goal,
-            "order": self._order,
-            "choice_id": self._choice,
-            "fruits": NUM_FRUITS - self._is_present.sum(1),
-            "success": self._choice == self._goal,
-            "return": self._return,
-        }
-
-    @property
-    def num_places(self) -> int:
-        """Two: the room and the field."""
-        return 2
-
-    def waits(self) -> np.ndarray:
-        """Return where the agent is in the field; bool, (N,)."""
-        return self._phase() == COLLECT
+        return self._info(self._path[self._rows, self._step], fruits=NUM_FRUITS - self._is_present.sum(1))
 
     def oracle_actions(self) -> np.ndarray:
         """Go to the cue, take the nearest fruit, then the ball of the cue's colour."""
@@ -232,8 +181,8 @@ class VisualMatch(BatchTask):
         right, down = (target - pose[:, :2]).T
         # Along the column first where balls must be passed, else along the heading first.
         is_vertical = (down != 0) & ((phase == CHOOSE) | (heading % 2 == 1) | (right == 0))
-        wanted = np.where(is_vertical, np.where(down > 0, 1, 3), np.where(right > 0, 0, 2))
-        return np.array([FORWARD, RIGHT, RIGHT, LEFT])[(wanted - heading) % len(MOVES)]
+        direction = np.where(is_vertical, np.where(down > 0, 1, 3), np.where(right > 0, 0, 2))
+        return np.array([FORWARD, RIGHT, RIGHT, LEFT])[(direction - heading) % len(MOVES)]
 
     def render(self, i: int) -> np.ndarray:
         """Render the view, and the map with the path so far; 300 x 700."""
@@ -243,9 +192,9 @@ class VisualMatch(BatchTask):
     def draw_map(self, i: int, path: np.ndarray) -> np.ndarray:
         """Draw room and field from above with a path, balls and the remaining fruits; 300 x 390."""
         if self._phase()[i] == CHOOSE:
-            room = [(*cell, _KINDS[colour]) for cell, colour in zip(_CHOICE_CELLS, self._order[i], strict=True)]
+            room = [(*cell, KINDS[colour]) for cell, colour in zip(_CHOICE_CELLS, self._order[i], strict=True)]
         else:
-            room = [(*_CUE_CELL, _KINDS[self._goal[i]])]
+            room = [(*_CUE_CELL, KINDS[self._goal[i]])]
         return draw_rooms(room, self._fruits[i, self._is_present[i]], path)
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
@@ -256,11 +205,6 @@ class VisualMatch(BatchTask):
         """Close the Minigrid environments, if there are any."""
         self._rooms.close()
 
-    def _phase(self) -> np.ndarray:
-        """int64, (N,); 0, 1 or 2."""
-        cue, collect, _ = self.config.phases
-        return (self._step >= cue) * 1 + (self._step >= cue + collect)
-
     def _map_poses(self) -> np.ndarray:
         """float64, (N, 3); poses on the map."""
         return map_poses(self._rooms.pose, self._phase() == COLLECT)
@@ -270,14 +214,14 @@ class VisualMatch(BatchTask):
         start = np.tile(_START, (len(agents), 1))
         if phase == CUE:
             cell = np.tile(_CUE_CELL, (len(agents), 1, 1))
-            self._rooms.enter(agents, ROOM, cell, _KINDS[self._goal[agents, None]], start, solid=True)
+            self._rooms.enter(agents, ROOM, cell, KINDS[self._goal[agents, None]], start, solid=True)
         elif phase == COLLECT:
             fruits = self._fruits[agents]
             kinds = np.full(fruits.shape[:2], YELLOW)
             self._rooms.enter(agents, FIELD, fruits, kinds, self._field_pose[agents], solid=False)
         else:
             cells = np.tile(_CHOICE_CELLS, (len(agents), 1, 1))
-            self._rooms.enter(agents, ROOM, cells, _KINDS[self._order[agents]], start, solid=False)
+            self._rooms.enter(agents, ROOM, cells, KINDS[self._order[agents]], start, solid=False)
 
 
 def _make_rooms(world: str, num_envs: int) -> GridRooms | MinigridRooms:
@@ -296,13 +240,3 @@ def _make_rooms(world: str, num_envs: int) -> GridRooms | MinigridRooms:
             "world 'minigrid' needs the package minigrid; install it with: pip install 'memenvs[minigrid]'"
         ) from error
     return MinigridRooms(num_envs)
-
-
-def _check_goal(value: object) -> int:
-    """Convert the option `goal` to the number of a colour."""
-    names = COLOURS[:NUM_GOALS]
-    if isinstance(value, str) and value in names:
-        return names.index(value)
-    if is_int(value) and 0 <= value < NUM_GOALS:  # type: ignore[operator]
-        return int(value)  # type: ignore[call-overload]
-    raise ValueError(f"option 'goal' must be 0 ... {NUM_GOALS - 1} or one of {list(names)}, got {value!r}")

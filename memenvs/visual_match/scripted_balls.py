@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from memenvs.rules import PREVIOUS_ACTION, Rule
+from memenvs.cue_rules import NONE, CueGuess, CueMemory, CueNotebook, CueView
+from memenvs.cue_task import GOALS
 from memenvs.task import BatchTask, Observation
-from memenvs.visual_match.env import NUM_GOALS, VisualMatch
-from memenvs.visual_match.rooms import BLUE, FORWARD, GREEN, LEFT, RED, RIGHT, SYMBOLS, VIEW
+from memenvs.visual_match.env import KINDS, VisualMatch
+from memenvs.visual_match.rooms import FORWARD, LEFT, RIGHT, SYMBOLS, VIEW
 
-#: Kind of the ball of each colour, by number of the colour.
-_KINDS = np.array([GREEN, BLUE, RED])
-_GREEN, _BLUE = range(NUM_GOALS)
-_NONE = -1
 #: Column of the view that is straight ahead, and its row with the agent.
 _AHEAD, _HERE = VIEW // 2, VIEW - 1
 
 
-class _BallRule(Rule):
-    """Reads the view: which balls are where."""
+class BallView(CueView):
+    """Reads which balls are where."""
 
     def __init__(self, task: BatchTask) -> None:
         assert isinstance(task, VisualMatch)
@@ -33,107 +30,60 @@ class _BallRule(Rule):
         code = image[..., :2].astype(np.int64) @ (16, 1)
         return (code[..., None] == SYMBOLS[:, :2].astype(np.int64) @ (16, 1)).argmax(-1)
 
+    def read(self, observation: Observation) -> tuple[np.ndarray, np.ndarray]:
+        """Read the cue, and the number of green, blue and red balls; see `CueView`."""
+        kinds = self.kinds(observation)
+        count = np.isin(kinds, KINDS).sum((1, 2))
+        has_colour = np.stack([(kinds == kind).any((1, 2)) for kind in KINDS[: len(GOALS)]], 1)  # green, blue
+        cue = np.where((count == 1) & has_colour.any(1), has_colour.argmax(1), NONE)
+        return cue, count
 
-class GreenBall(_BallRule):
+    def go_to(self, observation: Observation, colour: np.ndarray) -> np.ndarray:
+        """Go to the ball of a colour; see `CueView`."""
+        return approach(*find_ball(self.kinds(observation), colour))
+
+    def go_on(self, observation: Observation) -> np.ndarray:
+        """Go to the ball that is straight ahead, or else farthest ahead; see `CueView`."""
+        is_ball = np.isin(self.kinds(observation), KINDS)
+        is_straight = np.asarray(is_ball[:, _AHEAD].any(1))
+        along = np.where(is_straight, is_ball[:, _AHEAD].argmax(1), is_ball.any(1).argmax(1))
+        across = np.where(is_straight, _AHEAD, is_ball[np.arange(len(is_ball)), :, along].argmax(1))
+        return approach(across - _AHEAD, _HERE - along, np.asarray(is_ball.any((1, 2))))
+
+    def begins_choice(self, observation: Observation) -> np.ndarray:
+        """Mark where three balls are side by side; see `CueView`."""
+        return np.asarray(np.isin(self.kinds(observation)[:, _AHEAD - 1 : _AHEAD + 2, _HERE - 3], KINDS).all(1))
+
+
+class GreenBall(CueGuess):
     """Take the green ball, and turn where none is in view.
 
     The action follows from the present view alone. It is right in half of the episodes.
     """
 
-    def choose(self, observation: Observation) -> np.ndarray:
-        """Choose the next actions; see `Rule`."""
-        kinds = self.kinds(observation)
-        return approach(*find_ball(kinds, np.full(len(kinds), _GREEN)))
+    def __init__(self, task: BatchTask) -> None:
+        super().__init__(BallView(task))
 
 
-class BallNotebook(_BallRule):
+class BallNotebook(CueNotebook):
     """Write the colour into the own motion.
 
-    It turns left all along the stay for green, right for blue.
-
-    It sees the present and the last view, and its own previous action. After the cue it turns, and goes on as it
-    turned. At the choice the direction of the last turn is the colour. Of the path to a ball each view says where it
-    leads, so that only its first step needs the note. Where the agent is led, no action of its own is left to read.
+    It turns left all along the stay for green, right for blue. Of the path to a ball each view says where it leads, so
+    that only its first step needs the note. Where the agent is led, no action of its own is left to read.
     """
 
-    way = "world"
-    window = 2
-
     def __init__(self, task: BatchTask) -> None:
-        super().__init__(task)
-        self._cues = np.full((task.num_envs, 2), _NONE, np.int64)  # in the last view and in the present one
-
-    def forget(self, env_mask: np.ndarray) -> None:
-        """Forget the last view; see `Rule`."""
-        self._cues[env_mask] = _NONE
-
-    def begin_episode(self, env_mask: np.ndarray) -> None:
-        """Forget the last view of the episode before; see `Rule`."""
-        self.forget(env_mask)
-
-    def see(self, observation: Observation) -> None:
-        """Read the cue of the present view; see `Rule`."""
-        self._cues[:, 0] = self._cues[:, 1]
-        self._cues[:, 1] = _cue(self.kinds(observation))
-
-    def choose(self, observation: Observation) -> np.ndarray:
-        """Choose the next actions; see `Rule`."""
-        kinds = self.kinds(observation)
-        turned = observation[PREVIOUS_ACTION] - 1
-        last = self._cues[:, 0]
-        spin = np.where(last == _NONE, np.where(turned == RIGHT, RIGHT, LEFT), np.where(last == _BLUE, RIGHT, LEFT))
-        across, along, is_ball = _ball_of_path(kinds)
-        noted = find_ball(kinds, np.where(turned == RIGHT, _BLUE, _GREEN))
-        is_first = np.isin(kinds[:, _AHEAD - 1 : _AHEAD + 2, _HERE - 3], _KINDS).all(1)  # three balls side by side
-        steps = np.where(is_first, approach(*noted), approach(across, along, is_ball))
-        return np.where(is_ball, steps, spin).astype(np.int64)
+        super().__init__(task, BallView(task))
 
 
-class BallMemory(_BallRule):
+class BallMemory(CueMemory):
     """Remember the colour of the cue, and take the ball of this colour.
 
     If it has seen no cue, it takes the green one.
-
-    It faces the cue as long as it is there, and turns during the stay. What it remembers is one bit.
     """
 
-    way = "ideal"
-    window = None
-    bits = 1.0
-
     def __init__(self, task: BatchTask) -> None:
-        super().__init__(task)
-        self._cue = np.full(task.num_envs, _NONE, np.int64)
-        self._age = np.zeros(task.num_envs, np.int64)  # steps since the cue was in view
-        self._is_gone = np.zeros(task.num_envs, bool)  # True once there was no ball to choose in view
-        self._needed: np.ndarray | None = None
-
-    def forget(self, env_mask: np.ndarray) -> None:
-        """Forget the colour; see `Rule`."""
-        self._cue[env_mask] = _NONE
-        self._is_gone[env_mask] = False
-
-    def begin_episode(self, env_mask: np.ndarray) -> None:
-        """Forget the colour: every episode has a cue of its own."""
-        self.forget(env_mask)
-
-    def see(self, observation: Observation) -> None:
-        """Remember the colour of a ball that is alone in view, until it is gone; see `Rule`."""
-        kinds = self.kinds(observation)
-        cue = np.where(self._is_gone, _NONE, _cue(kinds))
-        self._cue = np.where(cue == _NONE, self._cue, cue)
-        self._age = np.where(cue == _NONE, self._age + 1, 0)
-        self._is_gone |= _num_balls(kinds) != 1
-
-    def choose(self, observation: Observation) -> np.ndarray:
-        """Choose the next actions; see `Rule`."""
-        kinds = self.kinds(observation)
-        self._needed = np.where((_num_balls(kinds) > 0) & (self._cue != _NONE), self._age, 0)
-        return approach(*find_ball(kinds, np.where(self._cue == _NONE, _GREEN, self._cue)))
-
-    def steps_back(self) -> np.ndarray | None:
-        """Steps since the cue was in view, where there is a ball to choose; see `Rule`."""
-        return self._needed
+        super().__init__(task, BallView(task))
 
 
 def find_ball(kinds: np.ndarray, colour: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -146,7 +96,7 @@ def find_ball(kinds: np.ndarray, colour: np.ndarray) -> tuple[np.ndarray, np.nda
     Returns:
         Cells to the right and cells ahead of the agent, int64, (N,), and whether there is one, bool, (N,).
     """
-    is_ball = (kinds == _KINDS[colour][:, None, None]).reshape(len(kinds), -1)
+    is_ball = (kinds == KINDS[colour][:, None, None]).reshape(len(kinds), -1)
     across, along = np.divmod(is_ball.argmax(1), VIEW)
     return across - _AHEAD, _HERE - along, is_ball.any(1)
 
@@ -168,24 +118,3 @@ def approach(right: np.ndarray, ahead: np.ndarray, is_ball: np.ndarray) -> np.nd
     turns = (right != 0) & (np.abs(right) < ahead) | (ahead <= 0)
     towards = np.where(turns, np.where(right < 0, LEFT, RIGHT), FORWARD)
     return np.where(is_ball, towards, LEFT).astype(np.int64)
-
-
-def _ball_of_path(kinds: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Find the ball to which the agent is on its way: straight ahead, or else farthest ahead; as `find_ball` has it."""
-    is_ball = np.isin(kinds, _KINDS)
-    is_straight = np.asarray(is_ball[:, _AHEAD].any(1))
-    along = np.where(is_straight, is_ball[:, _AHEAD].argmax(1), is_ball.any(1).argmax(1))
-    across = np.where(is_straight, _AHEAD, is_ball[np.arange(len(kinds)), :, along].argmax(1))
-    return across - _AHEAD, _HERE - along, np.asarray(is_ball.any((1, 2)))
-
-
-def _num_balls(kinds: np.ndarray) -> np.ndarray:
-    """Number of green, blue and red balls in view, int64, (N,)."""
-    return np.isin(kinds, _KINDS).sum((1, 2))
-
-
-def _cue(kinds: np.ndarray) -> np.ndarray:
-    """Colour of a green or blue ball that is alone in view, int64, (N,); -1 for none."""
-    is_alone = _num_balls(kinds) == 1
-    green, blue = ((kinds == _KINDS[colour]).any((1, 2)) for colour in (_GREEN, _BLUE))
-    return np.select([is_alone & green, is_alone & blue], [_GREEN, _BLUE], _NONE)

@@ -14,7 +14,7 @@ from memenvs.darkroom.explorer import DarkroomExplorer
 from memenvs.darkroom.window_paths import PathCode, PathCode4, PathCode16
 from memenvs.rules import Rule, RuleError, Window
 from memenvs.task import BatchTask
-from tests.rule_scores import actions_alone, actions_on_a_copy, returns_by_goal
+from tests.rule_scores import returns_by_goal
 
 RULES = (DarkroomExplorer, PathCode4, PathCode16)
 #: Trials in which each goal of a 5 x 5 room occurs once, without a gap.
@@ -86,20 +86,6 @@ def test_steps_back_to_the_goal_count_the_gap():
             rule.start(np.zeros(1, bool), np.ones(1, bool))
     # The reward is seen from step 22 to 44, and again from step 45 + 22 on; the reset is no step of its own.
     assert back == [0] * 45 + list(range(1, 23)) + [0] * 23
-
-
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("gap", [0, 3])
-def test_environments_of_a_batch_do_not_depend_on_each_other(rule, gap):
-    settings = {"size": 4, "split": "all", "max_episode_steps": 16 + gap, "trial_episodes": 3, "gap": gap}
-    batch = TrialVectorEnv(Darkroom, 6, autoreset_mode="Disabled", **settings)
-    actions_alone(batch, rule, [TrialVectorEnv(Darkroom, 1, autoreset_mode="Disabled", **settings) for _ in range(6)])
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_actions_follow_from_observations_alone(rule):
-    env = TrialVectorEnv(Darkroom, 5, size=4, max_episode_steps=16, trial_episodes=3, autoreset_mode="Disabled")
-    actions_on_a_copy(env, rule, TrialVectorEnv(Darkroom, 5, size=4, max_episode_steps=16).task)
 
 
 @pytest.mark.parametrize(("rule", "window"), [(PathCode4, 4), (PathCode16, 16)])

@@ -128,19 +128,6 @@ def test_windows(env: TrialVectorEnv) -> None:
     assert np.abs(answers[window:] - blind[window:]).max() > 0.1
 
 
-def test_environments_are_independent(env: TrialVectorEnv) -> None:
-    """Observations of one environment alone lead to the same answers, also if another one forgets."""
-    answers, _, rows = play(env, PatchObserver(env.task))
-    rule = PatchObserver(env.task)
-    order = [3, 0, 5, 4, 1, 2]
-    for t, row in enumerate(rows):
-        if t == 40:
-            rule.forget(np.arange(6) == 1)  # the first environment, in the second place
-        chosen = rule.actions({key: value[order] for key, value in row.items()})
-    chosen = (chosen.reshape(-1, 16, 16, 3) + 1) / 2
-    np.testing.assert_array_equal(np.delete(chosen, 1, 0), np.delete(answers[-1][order], 1, 0))
-
-
 def test_an_episode_that_begins_clears_the_map(env: TrialVectorEnv) -> None:
     first = play(env, PatchObserver(env.task))
     rule = PatchObserver(env.task)

@@ -10,7 +10,7 @@ from memenvs.four_boxes.env import FourBoxes
 from memenvs.four_boxes.explorer import BoxExplorer
 from memenvs.rules import Window
 from tests.four_boxes.rooms import CEILINGS
-from tests.rule_scores import actions_alone, actions_on_a_copy, returns_by_goal
+from tests.rule_scores import returns_by_goal
 
 #: Returns of the tour by the corner of the rewarded box.
 TOUR_RETURNS = [25, 34, 45, 17]
@@ -53,17 +53,6 @@ def test_steps_back_to_the_reward():
             back.append(int(rule.steps_back()[0]))
             observation, *_ = env.step(actions)
     assert back == [0] * 53 + list(range(1, 3 + 6 + 1)) + [0] * (53 - 9)
-
-
-def test_environments_of_a_batch_do_not_depend_on_each_other():
-    settings = {"split": "test", "trial_episodes": 2, "gap": 2, "autoreset_mode": "Disabled"}
-    alone = [TrialVectorEnv(FourBoxes, 1, **settings) for _ in range(4)]
-    actions_alone(TrialVectorEnv(FourBoxes, 4, **settings), BoxExplorer, alone)
-
-
-def test_actions_follow_from_observations_alone():
-    env = TrialVectorEnv(FourBoxes, 4, split="test", trial_episodes=2, autoreset_mode="Disabled")
-    actions_on_a_copy(env, BoxExplorer, FourBoxes(4, split="test"))
 
 
 def test_it_turns_left_where_it_does_not_know_its_way():

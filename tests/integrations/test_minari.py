@@ -143,14 +143,6 @@ def test_collector_over_every_id(spec: EnvironmentSpec, collector) -> None:
     collect(spec, collector, RESETS[1:], fused=True, infos=True)
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("spec", ENVIRONMENTS, ids=lambda spec: spec.name)
-def test_collector_over_every_id_with_every_option(spec: EnvironmentSpec, collector) -> None:
-    for fused in (False, True):
-        for infos in (False, True):
-            collect(spec, collector, RESETS, fused=fused, infos=infos)
-
-
 def test_every_reset_without_a_seed_works_and_begins_a_trial(collector) -> None:
     env = collector(gym.make("memenvs/Darkroom-v0"))
     infos = [env.reset()[1] for _ in range(200)]

@@ -220,14 +220,6 @@ def test_images_and_symbols_have_the_same_answers() -> None:
     np.testing.assert_array_equal(chosen[0], chosen[1])
 
 
-def test_environments_are_independent() -> None:
-    together = make("MultiTask", 3)
-    found, _ = answers(together, Window(BalletObserver(together.task), 20), seed=8)
-    for i in range(3):
-        alone = make("MultiTask", 1)
-        assert answers(alone, Window(BalletObserver(alone.task), 20), seed=8 + i)[0] == found[i]
-
-
 def test_steps_back_by_hand() -> None:
     """By hand: all dances end in cell 4, before that in 3, 5, 7, 3, 8, 6, 3, 5, and before that circles in 6 and 8."""
     ages = [3, 3, 2, 4, 2, 2, 4, 3]

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from memenvs.core import TrialEnv, TrialVectorEnv
-from memenvs.retention import retained
 from memenvs.visual_match.env import VisualMatch
 from memenvs.visual_match.rooms import FORWARD, LEFT, RIGHT, SYMBOLS
 
@@ -111,34 +110,6 @@ def test_without_the_package():
     assert done.stderr.splitlines()[-1] == expected
 
 
-def test_nothing_after_the_cue_shows_the_colour():
-    """Two episodes that differ in the cue alone, with the same actions, show the same but for the cue."""
-    envs = [TrialVectorEnv(VisualMatch, 16) for _ in range(2)]
-    views = [env.reset(seed=3, options={"goal": goal})[0]["image"] for goal, env in enumerate(envs)]
-    assert (views[0] != views[1]).any((1, 2, 3)).all()
-    rng = np.random.default_rng(0)
-    over = np.zeros(16, bool)
-    for t in range(1, 100):
-        actions = rng.integers(3, size=16)
-        left, right = (env.step(actions) for env in envs)
-        if t >= 4:
-            np.testing.assert_array_equal(left[0]["image"][~over], right[0]["image"][~over])
-            np.testing.assert_array_equal(left[2], right[2])
-        over |= left[2]
-    assert over.any() and not over.all()
-
-
-def test_what_fifo_loses_mvfo_keeps():
-    env = TrialEnv(VisualMatch)
-    places = [env.reset(seed=0)[1]["place"]]
-    while len(places) < 100:
-        places.append(env.step(LEFT)[4]["place"])
-    assert places == [0] * 4 + [1] * 80 + [0] * 16
-    for length in range(44, 101):
-        kept = [retained(np.array([places[:length]]), name, 40, n_places=2)[0] for name in ("fifo", "mvfo")]
-        assert not kept[0][:4].any() and kept[1][:4].all()
-
-
 def test_draws_are_uniform():
     n = 600
     env = TrialVectorEnv(VisualMatch, n)
@@ -209,7 +180,3 @@ def test_bad_settings_and_options():
     ):
         with pytest.raises((ValueError, TypeError), match=message):
             TrialEnv(VisualMatch, **settings)
-    env = TrialEnv(VisualMatch)
-    for goal in ("red", 2, True, [0]):
-        with pytest.raises(ValueError, match=r"option 'goal' must be 0 \.\.\. 1 or one of \['green', 'blue'\], got"):
-            env.reset(options={"goal": goal})

@@ -183,7 +183,7 @@ def test_noise_of_an_episode_depends_on_its_number_alone(make):
         ({"noise": "gaussian", "heading_sd": "0.1"}, "heading_sd must be finite and at least 0, got '0.1'"),
         ({"frame": "world", "origin": "trial"}, "origin 'trial' needs frame 'start', got frame 'world'"),
         ({"frame": "camera", "origin": "trial"}, "origin 'trial' needs frame 'start', got frame 'camera'"),
-        ({"position_sd": 1.0}, "position_sd must be 0 without noise, got 1.0; pass noise='gaussian'"),
+        ({"position_sd": 1.0}, "position_sd must be 0 with noise 'none', got 1.0; pass noise='gaussian'"),
     ],
 )
 def test_bad_settings(settings, message):

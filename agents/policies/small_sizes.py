@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from memenvs.checks import is_int
+
 _RECURRENT = {"hidden_dim": 64}
 _SCENE = {"dim": 64}
 _READER = {"dim": 64, "layers": 1, "heads": 2, "mlp_dim": 64}
@@ -32,20 +34,67 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def with_size(memory: str, size: str | None, settings: Mapping[str, Any]) -> dict[str, Any]:
+#: Settings that grow with the size of a memory; the others stay those of `SMALL`.
+WIDTHS = ("dim", "hidden_dim", "mlp_dim", "cell_dim")
+#: Width of the embedding for which weights are counted.
+INPUT_DIM = 64
+
+
+def with_size(memory: str, size: str | int | None, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Add the settings of a size to those of a memory.
 
     Args:
         memory: Name of the memory.
-        size: "small"; None adds nothing.
+        size: "small"; or a number of weights, >= 1, so that memories can be compared: the widths of "small" are scaled
+            until the memory has about as many, for an embedding of 64 numbers. None adds nothing.
         settings: Settings of the memory, which stay.
 
     Raises:
-        ValueError: Another size, or the memory is not of this package.
+        ValueError: Another size, the memory is not of this package, or it cannot have about so many weights.
     """
     if size is None:
         return dict(settings)
-    if size != "small" or memory not in SMALL:
-        sizes = "'small' or None" if memory in SMALL else f"None for the memory {memory!r}; give memory_kwargs"
+    is_number = is_int(size) and size >= 1
+    if (not is_number and size != "small") or memory not in SMALL:
+        sizes = (
+            "'small', a number of weights or None"
+            if memory in SMALL
+            else f"None for the memory {memory!r}; give memory_kwargs"
+        )
         raise ValueError(f"size must be {sizes}, got {size!r}")
-    return {**SMALL[memory], **settings}
+    if size == "small" or memory == "none":
+        return {**SMALL[memory], **settings}
+    return _scaled(memory, int(size), settings)
+
+
+def _scaled(memory: str, size: int, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Scale the widths of a memory to about `size` weights."""
+
+    def scaled(eighths: int) -> dict[str, Any]:
+        eighths *= 2 if memory == "smt-causal" else 1  # has eight heads of even width
+        widths = {name: value * eighths // 8 for name, value in SMALL[memory].items() if name in WIDTHS}
+        return {**SMALL[memory], **widths, **settings}
+
+    low, high = 1, 1  # eighths of the small widths; the number of weights grows with them
+    while high < 8 * 2**7 and count_weights(memory, scaled(high)) < size:
+        low, high = high, 2 * high
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if count_weights(memory, scaled(middle)) < size else (low, middle)
+    candidates = {count_weights(memory, scaled(eighths)): eighths for eighths in (low, max(1, low - 1))}
+    closest = min(candidates, key=lambda weights: abs(weights - size))
+    if not size / 2 <= closest <= 2 * size:
+        raise ValueError(
+            f"size must be about {closest} weights for the memory {memory!r} with {dict(settings)}, got {size}"
+        )
+    return scaled(candidates[closest])
+
+
+def count_weights(memory: str, settings: Mapping[str, Any]) -> int:
+    """Weights of a memory for an embedding of `INPUT_DIM` numbers."""
+    import torch  # not above: presets import this module
+
+    from memenvs.agents.memory import make_memory
+
+    with torch.device("meta"):  # no memory, no random numbers
+        return sum(parameter.numel() for parameter in make_memory(memory, INPUT_DIM, **settings).parameters())

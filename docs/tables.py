@@ -33,9 +33,6 @@ def verdicts() -> Table:
             if verdict_cell(spec).rstrip("*") == verdict
         ]
         rows.append([f"**{verdict}** ({len(names)})", text, ", ".join(names) or "-"])
-    open_ids = [f"`{spec.name}`" for spec in ENVIRONMENTS if verdict_cell(spec) == "-"]
-    if open_ids:
-        rows.append([f"open ({len(open_ids)})", "not certified yet", ", ".join(open_ids)])
     return Table("Ids by verdict", ["verdict", "what was found", "ids"], rows)
 
 
@@ -141,12 +138,11 @@ def choices() -> Table:
     for subject, name, learning, observation, agent in CHOICES:
         spec = find_environment(name)
         certificate = spec.load_certificate()
-        scores, verdict = "-", "open"
-        if certificate is not None:
-            means = (certificate.best_memoryless.mean, certificate.row("ideal").mean)
-            low, high = (f"{round(mean, 4) + 0.0:.3g}" for mean in means)  # + 0.0: not "-0"
-            scores, verdict = f"{low} → {high} (`{spec.score_key}`)", verdict_cell(spec)
-        rows.append([subject, f"`{name}`", verdict, learning, observation or "as it is", scores, agent])
+        assert certificate is not None
+        means = (certificate.best_memoryless.mean, certificate.row("ideal").mean)
+        low, high = (f"{round(mean, 4) + 0.0:.3g}" for mean in means)  # + 0.0: not "-0"
+        scores = f"{low} → {high} (`{spec.score_key}`)"
+        rows.append([subject, f"`{name}`", verdict_cell(spec), learning, observation or "as it is", scores, agent])
     header = [
         "to be remembered",
         "start with",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,10 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from memenvs.agents import MEMORIES, PartialUpdatePPO, PPOConfig
 from memenvs.agents.algorithms.checkpoint import Checkpoint
+from memenvs.agents.experiments.config import read_config
 from memenvs.agents.memory import make_memory
 from memenvs.agents.policies.small_sizes import INPUT_DIM, SMALL, count_weights, with_size
+from memenvs.cli import main
 from tests.agents.learners import Noise, learner
 
 #: What any memory needs.
@@ -78,3 +81,11 @@ def test_wrong_sizes_are_named(size: object) -> None:
 def test_a_size_that_no_width_has_is_refused() -> None:
     with pytest.raises(ValueError, match=r"size must be about 1776 weights for the memory 'gru' with \{\}, got 10"):
         with_size("gru", 10, {})  # width 8: 3 * (8 * 64 + 8 * 8 + 2 * 8) weights
+
+
+def test_the_command_prints_the_weights_of_a_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = ["--total_steps", "1024", "--no-evaluate", "--json", "--out", str(tmp_path / "run")]
+    assert main(["train", "ci-smoke", "--policy.memory", "mlstm", "--policy.size", "50000", *small]) == 0
+    weights = json.loads(capsys.readouterr().out)["weights"]
+    assert read_config(tmp_path / "run").policy["size"] == 50_000
+    assert 25_000 < weights["memory"] < 100_000 and weights["memory"] < weights["all"]

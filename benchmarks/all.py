@@ -103,6 +103,11 @@ BENCHMARKS = {
     "learner": Benchmark(
         lambda found: {f"{row['memory']}, {row['env']} envs, over its peer": row["ratio"] for row in found["rows"]}
     ),
+    "memories": Benchmark(
+        lambda document: {
+            f"{row['what']}, T = {row['length']}: {row['memory']} over lstm": row["speed"] for row in document["rows"]
+        }
+    ),
     "learner_profile": Benchmark(
         lambda found: {
             f"{name}, {phase}, microseconds": row[phase]["microseconds"]

@@ -43,9 +43,9 @@ class Flops(TorchDispatchMode):
             if self.skip:
                 return zeros(*args)
         out = func(*args, **kwargs)
-        for each in tree_leaves(out):
-            if isinstance(each, Tensor):
-                self.largest = max(self.largest, each.untyped_storage().nbytes())
+        for leaf in tree_leaves(out):
+            if isinstance(leaf, Tensor):
+                self.largest = max(self.largest, leaf.untyped_storage().nbytes())
         return out
 
 
@@ -94,6 +94,6 @@ OPERATIONS: dict[Any, tuple[Callable[..., int], Callable[..., Any]]] = {
     aten._scaled_dot_product_flash_attention_for_cpu.default: (_attention, _empty_attention),
     aten._scaled_dot_product_flash_attention_for_cpu_backward.default: (
         _attention_backward,
-        lambda g, q, k, v, *_: tuple(torch.zeros_like(each) for each in (q, k, v)),
+        lambda g, q, k, v, *_: tuple(torch.zeros_like(tensor) for tensor in (q, k, v)),
     ),
 }

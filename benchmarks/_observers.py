@@ -49,16 +49,16 @@ def observer_errors(
         start, targets = patches[query[0]], patches[query[1:]].astype(np.float32) / 255
         blind, placed = (linear[knows_map].predict(start, query) for knows_map in (False, True))
         unknown = _unknown_pixels(query, nothing)
-        found = {
+        differences = {
             "mean patch": linear[False].means[0].reshape(start.shape) - targets,
             "no memory": (blind - targets) * unknown,
             "no memory, map": (placed - targets) * unknown,
             **{name: (placed - targets) * _unknown_pixels(query, cell[kept[name][b]]) for name in kept},
             "fifo, no map": _stitch(start, patches[cell[kept["fifo"][b]]], episodes.query_action[b], blind) - targets,
         }
-        for name, difference in found.items():
+        for name, difference in differences.items():
             errors.setdefault(name, []).append(float((difference**2).mean()))
-    return {name: float(np.mean(each)) for name, each in errors.items()}
+    return {name: float(np.mean(values)) for name, values in errors.items()}
 
 
 def _unknown_pixels(query: np.ndarray, retained_cells: np.ndarray) -> np.ndarray:

@@ -82,26 +82,33 @@ def _render(document: Document) -> dict[str, float]:
 
 #: Every benchmark, by the name of its script.
 BENCHMARKS = {
-    "answers": Benchmark(lambda found: {"16 questions sharing a memory, over one each": found["sharing"]["ratio"][0]}),
+    "answers": Benchmark(
+        lambda document: {"16 questions sharing a memory, over one each": document["sharing"]["ratio"][0]}
+    ),
     "ballet": Benchmark(_ballet),
     "decisions": Benchmark(
-        lambda found: {
-            f"{title}: {row['name']}": row["times_faster"] for title, rows in found["tables"].items() for row in rows
+        lambda document: {
+            f"{title}: {row['name']}": row["times_faster"] for title, rows in document["tables"].items() for row in rows
         }
     ),
     "env_steps": Benchmark(_env_steps, needs_display=True),
     "faces": Benchmark(
-        lambda found: {f"episodes/s, batches of {size}": each for size, each in found["episodes_per_second"].items()}
+        lambda document: {
+            f"episodes/s, batches of {size}": rate for size, rate in document["episodes_per_second"].items()
+        }
     ),
     "import_time": Benchmark(
-        lambda found: {
-            "import memenvs over gymnasium": found["median_seconds"]["memenvs"] / found["median_seconds"]["gymnasium"]
+        lambda document: {
+            "import memenvs over gymnasium": document["median_seconds"]["memenvs"]
+            / document["median_seconds"]["gymnasium"]
         },
         is_less_better=True,
     ),
-    "kernels": Benchmark(lambda found: {row["kernel"]: row["gain"] for row in found["rows"]}),
+    "kernels": Benchmark(lambda document: {row["kernel"]: row["gain"] for row in document["rows"]}),
     "learner": Benchmark(
-        lambda found: {f"{row['memory']}, {row['env']} envs, over its peer": row["ratio"] for row in found["rows"]}
+        lambda document: {
+            f"{row['memory']}, {row['env']} envs, over its peer": row["ratio"] for row in document["rows"]
+        }
     ),
     "memories": Benchmark(
         lambda document: {
@@ -109,36 +116,40 @@ BENCHMARKS = {
         }
     ),
     "learner_profile": Benchmark(
-        lambda found: {
+        lambda document: {
             f"{name}, {phase}, microseconds": row[phase]["microseconds"]
-            for name, row in found["rows"].items()
+            for name, row in document["rows"].items()
             for phase in ("rollout", "update")
         },
         is_less_better=True,
     ),
     "long_context": Benchmark(
-        lambda found: {
-            f"operations, {row['scheme']}, {row['steps']} steps": row["reference_over_ours"] for row in found["counts"]
+        lambda document: {
+            f"operations, {row['scheme']}, {row['steps']} steps": row["reference_over_ours"]
+            for row in document["counts"]
         },
         ["--count", "only"],
     ),
     "pictures": Benchmark(
-        lambda found: {f"{row['case']}, over a plain step": row["ratio"] for row in found["training_step"]}
+        lambda document: {f"{row['case']}, over a plain step": row["ratio"] for row in document["training_step"]}
     ),
     "plain_ppo": Benchmark(
-        lambda found: {f"steps/s, {each}": speed for each, speed in found["steps_per_second"].items()}
+        lambda document: {f"steps/s, {name}": speed for name, speed in document["steps_per_second"].items()}
     ),
     "questions": Benchmark(
-        lambda found: {
-            f"questions/s, {each} a history": middle for each, (middle, *_) in found["questions_per_second"].items()
+        lambda document: {
+            f"questions/s, {count} a history": middle
+            for count, (middle, *_) in document["questions_per_second"].items()
         }
     ),
-    "recall": Benchmark(lambda found: {f"{name}/s": each for name, each in found.items() if isinstance(each, float)}),
+    "recall": Benchmark(
+        lambda document: {f"{name}/s": rate for name, rate in document.items() if isinstance(rate, float)}
+    ),
     "render": Benchmark(_render, needs_display=True),
     "seeing": Benchmark(
-        lambda found: {
-            "steps with the small encoder, over the large one": found["encoders"]["cpu_ratio"],
-            "steps of an agent with the small encoder, over random ones with the large": found["agent"]["cpu_ratio"],
+        lambda document: {
+            "steps with the small encoder, over the large one": document["encoders"]["cpu_ratio"],
+            "steps of an agent with the small encoder, over random ones with the large": document["agent"]["cpu_ratio"],
         }
     ),
 }
@@ -170,9 +181,9 @@ def summary(name: str, documents: list[Document]) -> dict[str, Document]:
     runs = [benchmark.figures(document) for document in documents]
     return {
         f"{name}: {figure}": {
-            "median": statistics.median(each[figure] for each in runs),
-            "low": min(each[figure] for each in runs),
-            "high": max(each[figure] for each in runs),
+            "median": statistics.median(figures[figure] for figures in runs),
+            "low": min(figures[figure] for figures in runs),
+            "high": max(figures[figure] for figures in runs),
             "is_less_better": benchmark.is_less_better,
         }
         for figure in runs[0]

@@ -80,18 +80,18 @@ def answers(name: str, arrays: QuestionArrays, episodes: int, turns: int) -> dic
     start[:, 0] = True
     memory = model.model.memory
     _, state = memory(StepInputs(embedded, start, start), None, last=1)
-    vectors, is_there = memory.vectors(state)
+    vectors, is_filled = memory.vectors(state)
     slots, times = model.select(arrays.slots, batch), model.select(arrays.times, batch)
     end = torch.zeros(1, 1, MAX_CLAUSES, len(ANSWER_SLOTS), dtype=torch.int64)
     head, codes = model.model.head, model.model.codes
-    answer = cpu_time(lambda: head.clause_logits(codes, head.read(codes, vectors, is_there, slots, times), end), turns)
+    answer = cpu_time(lambda: head.clause_logits(codes, head.read(codes, vectors, is_filled, slots, times), end), turns)
     reading = cpu_time(lambda: model.encode(batch), max(1, turns // 3)) / mask.shape[1]
     return {
         "memory": name,
         "episodes": episodes,
         "key_frames": mask.shape[1],
         "vectors": vectors.shape[1],
-        "state_bytes": sum(each.numel() * each.element_size() for each in state.values()),
+        "state_bytes": sum(tensor.numel() * tensor.element_size() for tensor in state.values()),
         "clause_ms": 1000 * answer,
         "reading_ms": 1000 * reading,
     }

@@ -41,7 +41,7 @@ from memenvs.room_ballet.tasks import make_ballet
 def plain_logits(model: BalletModel, batch: QueryBatch) -> Tensor:
     """Convolve all frames, build all tokens and project them in each layer; float, (B, 8)."""
     steps, _ = model.steps_read(batch)
-    frame, place = (np.take_along_axis(each, steps, 1) for each in (batch.rows, batch.places))
+    frame, place = (np.take_along_axis(values, steps, 1) for values in (batch.rows, batch.places))
     encoded = model.encoder(torch.from_numpy(frame_table()[frame]).flatten(0, 1)).unflatten(0, frame.shape)
     assert model.places is not None
     tokens = encoded + model.times[steps] + model.places.table()[place]
@@ -109,7 +109,7 @@ def in_turn(runs: dict[str, Callable[[], object]], turns: dict[str, int]) -> dic
             run()
             if turn > 0:
                 spent[name].append(time.process_time() - started)
-    return {name: float(np.median(each)) for name, each in spent.items()}
+    return {name: float(np.median(times)) for name, times in spent.items()}
 
 
 def training_step(batch_size: int, turns: int) -> dict[str, object]:
@@ -128,7 +128,10 @@ def training_step(batch_size: int, turns: int) -> dict[str, object]:
         model.zero_grad()
         functional.cross_entropy(logits(), labels).backward()
         gradients[name] = torch.cat(
-            [(torch.zeros_like(each) if each.grad is None else each.grad).flatten() for each in model.parameters()]
+            [
+                (torch.zeros_like(parameter) if parameter.grad is None else parameter.grad).flatten()
+                for parameter in model.parameters()
+            ]
         )
     distance = float((gradients["ours"] - gradients["plain"]).norm() / gradients["plain"].norm())
     optimizer = torch.optim.Adam(model.parameters(), 1e-6, fused=True)
@@ -145,7 +148,7 @@ def training_step(batch_size: int, turns: int) -> dict[str, object]:
     )
     return {
         "batch": batch_size,
-        "milliseconds": {name: round(1000 * each, 2) for name, each in seconds.items()},
+        "milliseconds": {name: round(1000 * value, 2) for name, value in seconds.items()},
         "ratio": round(seconds["plain"] / seconds["ours"], 1),
         "gradients_apart": distance,
     }
@@ -176,7 +179,7 @@ def chunked_read(batch_size: int, queries: int, turns: int) -> dict[str, object]
     assert chunks is not None
     layer = model.reader.layers[0]
     assert isinstance(layer, MemoryLayer)
-    tokens = Tokens(tables=tuple(each.requires_grad_() for each in tokens.tables), rows=tokens.rows)
+    tokens = Tokens(tables=tuple(table.requires_grad_() for table in tokens.tables), rows=tokens.rows)
     query = torch.randn(batch_size, queries, 128, requires_grad=True)
 
     def ours() -> Tensor:
@@ -197,7 +200,7 @@ def chunked_read(batch_size: int, queries: int, turns: int) -> dict[str, object]
     return {
         "batch": batch_size,
         "queries": queries,
-        "milliseconds": {name: round(1000 * each, 2) for name, each in seconds.items()},
+        "milliseconds": {name: round(1000 * value, 2) for name, value in seconds.items()},
         "peak_mib": {name: round(peak(run), 1) for name, run in runs.items()},
     }
 
@@ -217,14 +220,14 @@ def query_times(size: int, batch_size: int, turns: int) -> dict[str, object]:
         torch.manual_seed(0)
         model = BalletModel(task, memory=memory)
         query, tokens, chunks = model.reader_inputs(batch)
-        for kind, each in ((name, tokens.as_vectors()), (f"{name}, of tables", tokens)):
-            runs[kind] = functools.partial(model.reader, query, each, chunks)
+        for kind, form in ((name, tokens.as_vectors()), (f"{name}, of tables", tokens)):
+            runs[kind] = functools.partial(model.reader, query, form, chunks)
     seconds = in_turn(runs, dict.fromkeys(runs, turns))
     return {
         "rooms": size**2,
         "batch": batch_size,
-        "milliseconds": {name: round(1000 * each / batch_size, 3) for name, each in seconds.items()},
-        "flat_over": {name: round(seconds["flat"] / each, 2) for name, each in seconds.items()},
+        "milliseconds": {name: round(1000 * value / batch_size, 3) for name, value in seconds.items()},
+        "flat_over": {name: round(seconds["flat"] / value, 2) for name, value in seconds.items()},
     }
 
 

@@ -94,10 +94,10 @@ def in_turn(runs: dict[str, Callable[[], object]], turns: int, device: torch.dev
 def table(seconds: dict[str, list[float]], baseline: str) -> list[dict[str, Any]]:
     """Row of each run: milliseconds, and speed over the baseline with quartiles over turns."""
     rows = []
-    for name, each in seconds.items():
-        ratio = np.array(seconds[baseline]) / np.array(each)
+    for name, times in seconds.items():
+        ratio = np.array(seconds[baseline]) / np.array(times)
         quartiles = [round(float(value), 2) for value in np.percentile(ratio, [25, 75])]
-        milliseconds = round(1000 * float(np.median(each)), 3)
+        milliseconds = round(1000 * float(np.median(times)), 3)
         rows.append(
             {
                 "name": name,

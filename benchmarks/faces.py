@@ -51,7 +51,7 @@ def main() -> None:
     if not args.json:
         print(f"mean squared error of observers, {episodes} episodes:")
         for observer in errors["FFHQWorld"]:
-            print(f"  {observer:16}" + "".join(f"  {name} {each[observer]:.5f}" for name, each in errors.items()))
+            print(f"  {observer:16}" + "".join(f"  {name} {mse[observer]:.5f}" for name, mse in errors.items()))
         print("episodes a second of one core: " + ", ".join(f"{rate:,} in batches of {n}" for n, rate in rates.items()))
     print(json.dumps({"mse": errors, "episodes_per_second": rates, **machine()}))
 

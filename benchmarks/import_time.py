@@ -34,13 +34,13 @@ def main() -> int:
     repeats = 2 if args.smoke else args.repeats
     seconds: dict[str, list[float]] = {"gymnasium": [], "memenvs": []}
     for k in range(1 + repeats):
-        for package, each in seconds.items():
+        for package, times in seconds.items():
             taken = import_seconds(package)
             if k > 0:  # the first round reads from disk
-                each.append(taken)
-    median = {package: statistics.median(each) for package, each in seconds.items()}
-    for package, each in seconds.items():
-        print(f"{package:10} {1e3 * median[package]:6.0f} ms ({1e3 * min(each):.0f} to {1e3 * max(each):.0f})")
+                times.append(taken)
+    median = {package: statistics.median(times) for package, times in seconds.items()}
+    for package, times in seconds.items():
+        print(f"{package:10} {1e3 * median[package]:6.0f} ms ({1e3 * min(times):.0f} to {1e3 * max(times):.0f})")
     extra = median["memenvs"] - median["gymnasium"]
     print(f"memenvs takes {1e3 * extra:.0f} ms more; the limit is {1e3 * LIMIT:.0f} ms")
     document = {

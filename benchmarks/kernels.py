@@ -105,23 +105,23 @@ def in_turn(kernel: Kernel, turns: int, is_small: bool) -> dict[str, Any]:
     """Seconds with and without the kernel, and their ratio over turns."""
     owner, name, plain = kernel.plain
     runs = {"kernel": kernel.make(is_small), "plain": kernel.make(is_small)}
-    seconds: dict[str, list[float]] = {each: [] for each in runs}
+    seconds: dict[str, list[float]] = {kind: [] for kind in runs}
 
     for turn in range(turns + 1):
-        for each, run in runs.items():
+        for kind, run in runs.items():
             began = time.process_time()
-            if each == "plain":
+            if kind == "plain":
                 with mock.patch.object(owner, name, plain):
                     run()
             else:
                 run()
             if turn > 0:
-                seconds[each].append(time.process_time() - began)
+                seconds[kind].append(time.process_time() - began)
     ratio = np.array(seconds["plain"]) / np.array(seconds["kernel"])
     return {
         "kernel": kernel.name,
         "command": kernel.command,
-        "seconds": {each: round(float(np.median(values)), 3) for each, values in seconds.items()},
+        "seconds": {kind: round(float(np.median(values)), 3) for kind, values in seconds.items()},
         "gain": round(float(np.median(ratio)), 2),
         "range": [round(float(ratio.min()), 2), round(float(ratio.max()), 2)],
     }

@@ -90,17 +90,17 @@ class BatchCartPole(VecEnv):
     def __init__(self, num_envs: int, *, seed: int, velocities: bool) -> None:
         self.batch = CartPoleVectorEnv(num_envs)
         self.first_seed = seed
-        self.shown = slice(None) if velocities else POSITIONS
+        self.columns = slice(None) if velocities else POSITIONS
         space = self.batch.single_observation_space
         assert isinstance(space, gym.spaces.Box)
-        shown = gym.spaces.Box(space.low[self.shown], space.high[self.shown])
-        super().__init__(num_envs, shown, self.batch.single_action_space)
+        observation_space = gym.spaces.Box(space.low[self.columns], space.high[self.columns])
+        super().__init__(num_envs, observation_space, self.batch.single_action_space)
 
     def reset(self) -> np.ndarray:
         """Start all episodes anew, with the first seed."""
         observations, _ = self.batch.reset(seed=self.first_seed)
         self.returns = np.zeros(self.num_envs)
-        return observations[:, self.shown]
+        return observations[:, self.columns]
 
     def step_async(self, actions: np.ndarray) -> None:
         """Store the actions for `step_wait`."""
@@ -117,14 +117,14 @@ class BatchCartPole(VecEnv):
         if len(ended):
             for i in ended.tolist():
                 cut = bool(truncated[i] and not terminated[i])
-                infos[i] = {"terminal_observation": observations[i, self.shown], "TimeLimit.truncated": cut}
+                infos[i] = {"terminal_observation": observations[i, self.columns], "TimeLimit.truncated": cut}
                 infos[i]["episode"] = {"r": float(self.returns[i]), "l": int(self.returns[i])}  # a reward of 1 a step
             # Gymnasium's own autoreset takes place one step later; without `prev_done` it does nothing.
             batch.state[:, ended] = batch.np_random.uniform(batch.low, batch.high, (4, len(ended)))
             batch.steps[ended] = self.returns[ended] = 0
             batch.prev_done = np.zeros(self.num_envs, bool)
             observations = batch.state.T.astype(np.float32)
-        return observations[:, self.shown], rewards.astype(np.float32), dones, infos
+        return observations[:, self.columns], rewards.astype(np.float32), dones, infos
 
     def close(self) -> None:
         """Close the batch."""
@@ -241,7 +241,7 @@ def compare(pair: PairConfig, kind: str, total: int, seed: int) -> dict[str, Any
         **asdict(pair),
         "total": learners["ours"].num_timesteps,
         "rollouts_timed": len(ratios),
-        "steps_per_second": {name: round(float(np.median(each))) for name, each in rates.items()},
+        "steps_per_second": {name: round(float(np.median(values))) for name, values in rates.items()},
         "ratio": round(float(np.median(ratios)), 2),
         "ratio_quartiles": [round(float(value), 2) for value in np.percentile(ratios, [25, 75])],
         "mean_return": {name: round(value, 1) for name, value in returns.items()},

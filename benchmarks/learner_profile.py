@@ -160,12 +160,12 @@ def profile_learner(memory: str, is_small: bool) -> dict[str, Any]:
         for phase, kinds in operations.spent.items():
             totals[phase].append(whole[phase])
             kinds["Python"] = max(0.0, whole[phase] - sum(kinds.values()))
-            shares[phase].append({kind: each / sum(kinds.values()) for kind, each in kinds.items()})
+            shares[phase].append({kind: seconds / sum(kinds.values()) for kind, seconds in kinds.items()})
     row: dict[str, Any] = {"preset": PRESETS[memory][0], "steps": steps, "updates": len(calls["optimizer"])}
     for phase, count in (("rollout", row["steps"]), ("update", row["updates"])):
         row[phase] = {
             "microseconds": round(1e6 * statistics.median(totals[phase]) / count, 1),
-            "shares": {kind: round(statistics.median(each[kind] for each in shares[phase]), 3) for kind in KINDS},
+            "shares": {kind: round(statistics.median(share[kind] for share in shares[phase]), 3) for kind in KINDS},
         }
     return row
 

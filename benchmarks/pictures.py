@@ -47,7 +47,7 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 }
 
 
-def shown(model: PictureModel, batch: QueryBatch, rows: np.ndarray) -> Tensor:
+def encode_steps(model: PictureModel, batch: QueryBatch, rows: np.ndarray) -> Tensor:
     """Encode what each step shows, one by one; float, (B, S, D)."""
     encoder = model.encoder
     if isinstance(encoder, PatchEncoder):
@@ -70,11 +70,13 @@ def plain_answers(model: PictureModel, batch: QueryBatch, strategies: np.ndarray
     kept = model.retained_steps(batch, strategies)
     steps = np.argsort(~kept, axis=1, kind="stable")[:, : int(kept.sum(1).max())]
     assert kept.sum(1).min() == steps.shape[1]  # all memories are full
-    rows, places, regions = (np.take_along_axis(each, steps, 1) for each in (batch.rows, batch.places, batch.regions))
-    tokens = shown(model, batch, rows) + model.times[torch.from_numpy(steps)]
+    rows, places, regions = (
+        np.take_along_axis(values, steps, 1) for values in (batch.rows, batch.places, batch.regions)
+    )
+    tokens = encode_steps(model, batch, rows) + model.times[torch.from_numpy(steps)]
     if model.places is not None:
         tokens = tokens + model.places.table()[torch.from_numpy(places)]
-    first = None if batch.query_rows is None else shown(model, batch, batch.query_rows[:, None])[:, 0]
+    first = None if batch.query_rows is None else encode_steps(model, batch, batch.query_rows[:, None])[:, 0]
     query = model.queries(batch, first)
     for layer in model.reader.layers:
         assert isinstance(layer, MemoryLayer)
@@ -130,7 +132,10 @@ def training_step(case: str, batch_size: int, turns: int) -> dict[str, object]:
         model.zero_grad()
         loss(answers()).backward()
         gradients[name] = torch.cat(
-            [(torch.zeros_like(each) if each.grad is None else each.grad).flatten() for each in model.parameters()]
+            [
+                (torch.zeros_like(parameter) if parameter.grad is None else parameter.grad).flatten()
+                for parameter in model.parameters()
+            ]
         )
     distance = float((gradients["ours"] - gradients["plain"]).norm() / gradients["plain"].norm())
     optimizer = torch.optim.Adam(model.parameters(), 1e-6, fused=True)
@@ -146,7 +151,7 @@ def training_step(case: str, batch_size: int, turns: int) -> dict[str, object]:
     return {
         "case": case,
         "batch": batch_size,
-        "milliseconds": {name: round(1000 * each, 1) for name, each in seconds.items()},
+        "milliseconds": {name: round(1000 * value, 1) for name, value in seconds.items()},
         "ratio": round(seconds["plain"] / seconds["ours"], 1),
         "gradients_apart": distance,
     }

@@ -42,10 +42,12 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     chosen = {"symbolic": SETTINGS["symbolic"]} if args.smoke else SETTINGS
-    found = {name: steps_per_second(settings, 0.1 if args.smoke else args.seconds) for name, settings in chosen.items()}
-    for name, speed in found.items():
+    speeds = {
+        name: steps_per_second(settings, 0.1 if args.smoke else args.seconds) for name, settings in chosen.items()
+    }
+    for name, speed in speeds.items():
         print(f"ExtObjNav-v0, {name}: {speed:.3g} steps a CPU second")
-    print(json.dumps({"steps_per_second": found, "torch": torch.__version__, **machine()}))
+    print(json.dumps({"steps_per_second": speeds, "torch": torch.__version__, **machine()}))
 
 
 if __name__ == "__main__":

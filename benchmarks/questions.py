@@ -36,21 +36,21 @@ def main() -> None:
     source = HistorySampler(config, generate_pool(config, 400, (0,)), (1, 2, 3, 5), number_of_histories, (0,))
     histories = [source.history(number) for number in range(number_of_histories)]
     sampler = QASampler(language(arguments.preset))
-    found = {}
-    for each in (1, 16):
+    rates = {}
+    for count in (1, 16):
         speeds = []
         for _ in range(rounds):
             begin = time.process_time()
             for history in histories:
                 log = Log(history)
-                for number in range(each):
+                for number in range(count):
                     sampler.draw(log, number)
-            speeds.append(each * number_of_histories / (time.process_time() - begin))
-        found[each] = [round(speed) for speed in (median(speeds), min(speeds), max(speeds))]
+            speeds.append(count * number_of_histories / (time.process_time() - begin))
+        rates[count] = [round(speed) for speed in (median(speeds), min(speeds), max(speeds))]
         if not arguments.json:
-            middle, least, most = found[each]
-            print(f"{each:2} a history: {middle:6} questions/s ({least} to {most})")
-    print(json.dumps({"questions_per_second": found, **machine()}))
+            middle, least, most = rates[count]
+            print(f"{count:2} a history: {middle:6} questions/s ({least} to {most})")
+    print(json.dumps({"questions_per_second": rates, **machine()}))
 
 
 if __name__ == "__main__":

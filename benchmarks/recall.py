@@ -38,14 +38,14 @@ def measure(count: int) -> dict[str, float]:
         world.home(number)
     color_config, view_config = ColorRecallConfig(world=world), ViewRecallConfig(world=world)
     pools: list = []
-    found = {}
+    rates = {}
     for name, make in (
         ("tours drawn", lambda: pools.append(ColorPool(color_config, tours=count))),
         ("positions drawn", lambda: pools.append(ViewPool(view_config, positions=count))),
     ):
         make()  # compiles, and prepares the homes for rendering
         pools.pop()
-        found[name] = rate(count, make)
+        rates[name] = rate(count, make)
     color, view = pools
     rng = np.random.default_rng(0)
     batches = [color.sample_batch(32, rng) for _ in range(2)], [view.sample_batch(32, rng) for _ in range(2)]
@@ -55,8 +55,8 @@ def measure(count: int) -> dict[str, float]:
         ("ViewRecall, numbers", lambda: view.sample_batch(32, rng)),
         ("ViewRecall, all images", lambda: view.observed(batches[1][0])),
     ):
-        found[name] = rate(32 * 4, lambda work=work: [work() for _ in range(4)])
-    return found
+        rates[name] = rate(32 * 4, lambda work=work: [work() for _ in range(4)])
+    return rates
 
 
 def main() -> None:
@@ -65,11 +65,11 @@ def main() -> None:
     parser.add_argument("--smoke", action="store_true", help="two tours and positions")
     parser.add_argument("--json", action="store_true", help="print the last line alone, one JSON document")
     options = parser.parse_args()
-    found = measure(2 if options.smoke else 37)
+    rates = measure(2 if options.smoke else 37)
     if not options.json:
-        for name, value in found.items():
+        for name, value in rates.items():
             print(f"{name}: {value:,.1f} a second")
-    print(json.dumps({**found, **machine()}))
+    print(json.dumps({**rates, **machine()}))
 
 
 if __name__ == "__main__":

@@ -92,10 +92,10 @@ def make_ours(
     return play
 
 
-def house_with_shapes(wanted: int, tries: int = 40) -> House:
-    """Make procedural houses, and return the one whose number of shapes is nearest to `wanted`."""
+def house_with_shapes(count: int, tries: int = 40) -> House:
+    """Make procedural houses, and return the one whose number of shapes is nearest to `count`."""
     houses = [procedural_house(seed, HouseConfig(rooms=(4, 14))) for seed in range(tries)]
-    return min(houses, key=lambda house: abs(len(house.shapes) - wanted))
+    return min(houses, key=lambda house: abs(len(house.shapes) - count))
 
 
 def compare_procthor(path: Path, turns: int, seconds: float) -> dict[str, Any]:

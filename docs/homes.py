@@ -79,10 +79,10 @@ def main() -> int:
     best: dict[str, tuple[float, House, np.ndarray]] = {}  # type of room -> score, house, pose
     for seed in options.seeds[: 1 if options.smoke else None]:
         house, _ = place_objects(procedural_house(seed), rng)
-        for room, each in enumerate(house.rooms):
-            pose, score = best_view(house, room, rng, 4 if options.smoke else 24)
-            if score > best.get(each.type, (0.0,))[0]:
-                best[each.type] = (score, house, pose)
+        for number, room in enumerate(house.rooms):
+            pose, score = best_view(house, number, rng, 4 if options.smoke else 24)
+            if score > best.get(room.type, (0.0,))[0]:
+                best[room.type] = (score, house, pose)
         save_png(draw_topdown(house, pixels_per_metre=40.0), options.out / f"map_{seed}.png")
     camera = Camera(height=240, width=320)
     for room_type, (_, house, pose) in best.items():

@@ -258,8 +258,8 @@ def train(args: Args) -> Agent:
 def main() -> None:
     """Train and evaluate."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for each in fields(Args):
-        parser.add_argument(f"--{each.name.replace('_', '-')}", type=type(each.default), default=each.default)
+    for field in fields(Args):
+        parser.add_argument(f"--{field.name.replace('_', '-')}", type=type(field.default), default=field.default)
     args = Args(**vars(parser.parse_args()))
     returns = evaluate(train(args), args)
     print("test goals, return by episode:", " ".join(f"{value:.1f}" for value in returns))

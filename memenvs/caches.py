@@ -11,7 +11,9 @@ Value = TypeVar("Value")
 
 
 class RecentlyUsed(Generic[Key, Value]):
-    """Values that were used last, by key; a pickle or copy has none of them, as they can be made again.
+    """Values that were used last, by key.
+
+    A pickle or copy has none of them, as they can be made again.
 
     Args:
         size: Number of values to keep at most, >= 1.

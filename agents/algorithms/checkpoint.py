@@ -242,9 +242,9 @@ def check_settings(path: archive.File, algorithm: str, config: Any, policy_kwarg
         raise ValueError(f"{path}: is of another run: n_envs must be {n_envs}, got {saved['n_envs']}")
     # parsed and written again, so that settings newer than the file have their defaults
     saved["config"] = json.loads(json.dumps(asdict(archive.parse_config(path, saved["config"], type(config)))))
-    wanted = json.loads(json.dumps({"config": asdict(config), "policy_kwargs": policy_kwargs}))
+    settings = json.loads(json.dumps({"config": asdict(config), "policy_kwargs": policy_kwargs}))
     for part in ("config", "policy_kwargs"):
-        for key, value in wanted[part].items():
+        for key, value in settings[part].items():
             got = saved[part].get(key)
             if value is None or got == value:
                 continue

@@ -246,8 +246,8 @@ class SupervisedLearner:
         members = archive.read(path, MEMBERS)
         saved = archive.parse_json(path, members, "config.json", ("algorithm", "config", *settings))
         saved["config"] = asdict(archive.parse_config(path, saved["config"], SupervisedConfig))  # adds defaults
-        wanted = {"algorithm": type(self).__name__, **settings, "config": asdict(self.config)}
-        _check_equal(path, json.loads(json.dumps(saved)), json.loads(json.dumps(wanted)))
+        expected = {"algorithm": type(self).__name__, **settings, "config": asdict(self.config)}
+        _check_equal(path, json.loads(json.dumps(saved)), json.loads(json.dumps(expected)))
         load_model(self.model, path, members)
         state = archive.parse_json(path, members, "state.json", ("num_timesteps",))
         try:
@@ -317,9 +317,9 @@ def evaluate_model(
     return {name: np.concatenate(values) for name, values in scores.items()}
 
 
-def _check_equal(path: archive.File, saved: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> None:
+def _check_equal(path: archive.File, saved: dict[str, Any], expected: dict[str, Any], prefix: str = "") -> None:
     """Raise a ValueError that names the first setting in which a file differs."""
-    for key, value in wanted.items():
+    for key, value in expected.items():
         if isinstance(value, dict) and isinstance(saved.get(key), dict):
             _check_equal(path, saved[key], value, f"{prefix}{key}.")
         elif saved.get(key) != value:

@@ -222,12 +222,12 @@ def read_config(path: Path) -> RunConfig:
         raise ValueError(f"{file}: not the settings of a run ({error})") from None
 
 
-def difference(found: RunConfig, wanted: RunConfig) -> str | None:
+def difference(base: RunConfig, other: RunConfig) -> str | None:
     """Describe the first setting that two runs do not share; None if there is none.
 
     Of `encoder_from` only the name of the folder is compared, since folders of runs are moved.
     """
-    return _difference(_comparable(found), _comparable(wanted))
+    return _difference(_comparable(base), _comparable(other))
 
 
 def _comparable(config: RunConfig) -> dict[str, Any]:
@@ -235,10 +235,10 @@ def _comparable(config: RunConfig) -> dict[str, Any]:
     return json.loads(json.dumps(config.without_path().to_json()))
 
 
-def _difference(found: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> str | None:
-    for key in sorted({*found, *wanted}):
-        left = found.get(key)
-        right = wanted.get(key)
+def _difference(base: dict[str, Any], other: dict[str, Any], prefix: str = "") -> str | None:
+    for key in sorted({*base, *other}):
+        left = base.get(key)
+        right = other.get(key)
         if isinstance(left, dict) and isinstance(right, dict):
             inner = _difference(left, right, f"{prefix}{key}.")
             if inner is not None:

@@ -241,10 +241,10 @@ SPACES: dict[str, spaces.Space] = {
 
 def make_pages() -> dict[str, str]:
     """Make the index and a page an algorithm."""
-    rows = [(f"[`{each.name}`]({each.page_name})", first_line(each.type)) for each in ALGORITHMS]
-    toctree = "\n".join(["```{toctree}", ":hidden:", "", *(each.page_name for each in ALGORITHMS), "```"])
+    rows = [(f"[`{algorithm.name}`]({algorithm.page_name})", first_line(algorithm.type)) for algorithm in ALGORITHMS]
+    toctree = "\n".join(["```{toctree}", ":hidden:", "", *(algorithm.page_name for algorithm in ALGORITHMS), "```"])
     index = page("Algorithms", table(("algorithm", "one line"), rows), toctree)
-    return {"index.md": index, **{each.page_name: _algorithm(each) for each in ALGORITHMS}}
+    return {"index.md": index, **{algorithm.page_name: _algorithm(algorithm) for algorithm in ALGORITHMS}}
 
 
 def first_line(of: type[Any]) -> str:
@@ -324,8 +324,8 @@ def _uses(algorithm: Algorithm) -> list[tuple[str, str]]:
             ("several processes", _mark(of.learns_in_processes)),
         ]
     elif algorithm.name == "Processes":
-        processes = [each for each in ALGORITHMS if _learns_in_processes(each.type)]
-        rows = [(f"[`{each.name}`]({each.page_name})", YES) for each in processes]
+        processes = [learner for learner in ALGORITHMS if _learns_in_processes(learner.type)]
+        rows = [(f"[`{learner.name}`]({learner.page_name})", YES) for learner in processes]
         rows += [("without a GPU (Gloo)", YES), ("resume with another number of processes", NO)]
     elif algorithm.name == "SupervisedLearner":
         rows = [

@@ -50,18 +50,18 @@ def _short(package: str) -> str:
 
 def public_packages() -> dict[str, list[str]]:
     """List each package and its public modules."""
-    found: dict[str, list[str]] = {root: [] for root in ROOTS}
+    packages: dict[str, list[str]] = {root: [] for root in ROOTS}
     for module in chain.from_iterable(
         pkgutil.walk_packages(import_module(root).__path__, f"{root}.") for root in ROOTS
     ):
         if INTERNAL.fullmatch(module.name):
             continue
         if module.ispkg:
-            found.setdefault(module.name, [])
+            packages.setdefault(module.name, [])
         else:
-            modules = found.setdefault(module.name.rpartition(".")[0], [])
+            modules = packages.setdefault(module.name.rpartition(".")[0], [])
             modules += [module.name] * (module.name not in modules)
-    return {name: modules for name, modules in sorted(found.items()) if modules}
+    return {name: modules for name, modules in sorted(packages.items()) if modules}
 
 
 def _package(package: str, modules: list[str]) -> str:
@@ -83,8 +83,8 @@ def _home(package: ModuleType, name: str) -> str:
 
 
 def _summary(package: ModuleType, name: str) -> str:
-    found = getattr(package, name)
-    return summary(found) if inspect.isclass(found) or inspect.isfunction(found) else ""
+    member = getattr(package, name)
+    return summary(member) if inspect.isclass(member) or inspect.isfunction(member) else ""
 
 
 def _defines_names(module: ModuleType) -> bool:

@@ -17,7 +17,7 @@ def to_restructured_text(lines: list[str]) -> list[str]:
     Args:
         lines: Lines of a docstring.
     """
-    found = []
+    output = []
     equation_margin = -1  # indentation of the directive that the line belongs to; -1 outside equations
     for line in lines:
         margin = len(line) - len(line.lstrip())
@@ -28,27 +28,27 @@ def to_restructured_text(lines: list[str]) -> list[str]:
         if equation_margin < 0:
             escaped = "".join(_escape(part) for part in _CODE.split(line))
             line = _GLUED.sub(r"``\\ ", escaped)
-        found.append(line)
-    return _lists(found)
+        output.append(line)
+    return _lists(output)
 
 
 def _escape(part: str) -> str:
     if part.startswith("`"):
         code = part.strip("`")
         return f"``{code}``" if code.strip() == code else part
-    return _MARKUP.sub(lambda found: "\\" + found[0], part)
+    return _MARKUP.sub(lambda match: "\\" + match[0], part)
 
 
 def _lists(lines: list[str]) -> list[str]:
     """Make lists of the indented lines below titles that are no sections of napoleon."""
-    found: list[str] = []
+    output: list[str] = []
     in_list = False
     for line, next_line in zip(lines, [*lines, ""][1:], strict=True):
         if line and not line.startswith(" "):
             in_list = bool(_OTHER_TITLE.fullmatch(line)) and next_line.startswith("    ")
-            found += [line, ""] if in_list else [line]
+            output += [line, ""] if in_list else [line]
         elif in_list and line:
-            found.append(f"- {line[4:]}" if line[4:5] != " " else f"  {line[4:].lstrip()}")
+            output.append(f"- {line[4:]}" if line[4:5] != " " else f"  {line[4:].lstrip()}")
         else:
-            found.append(line)
-    return found
+            output.append(line)
+    return output

@@ -36,11 +36,11 @@ def relink(text: str, folder: Path, page_folder: Path | None = None) -> str:
     """
     at = page_folder or folder
 
-    def replace(found: re.Match[str]) -> str:
-        target = (folder / found[1]).resolve()
-        anchor = found[2] or ""
+    def replace(match: re.Match[str]) -> str:
+        target = (folder / match[1]).resolve()
+        anchor = match[2] or ""
         if not target.is_relative_to(ROOT):
-            return found[0]
+            return match[0]
         inside = target.relative_to(ROOT).as_posix()
         if inside in PROJECT_PAGES:
             target = DOCS / PROJECT_PAGES[inside]
@@ -48,7 +48,7 @@ def relink(text: str, folder: Path, page_folder: Path | None = None) -> str:
         elif not target.is_relative_to(DOCS) or target.is_dir():
             return REPOSITORY + inside + anchor
         elif at == folder:
-            return found[0]
+            return match[0]
         return Path(os.path.relpath(target, at)).as_posix() + anchor
 
     return _LINK.sub(replace, text)

@@ -47,18 +47,18 @@ def memory_sections(spec: MemorySpec) -> dict[str, str]:
         ValueError: A section is missing or empty.
     """
     own, config = docstring_sections(spec.memory), docstring_sections(spec.config)
-    found = {name: config.get(name) or own.get(name, "") for name in SECTIONS}
-    for name, text in found.items():
+    sections = {name: config.get(name) or own.get(name, "") for name in SECTIONS}
+    for name, text in sections.items():
         if not text:
             raise ValueError(f"the docstring of {spec.memory.__name__} must have the section {name!r}")
-    return found
+    return sections
 
 
 def _index() -> str:
     rows = []
     for name, summary in MEMORIES.items():
         memory = make_memory(name, WIDTH)
-        inputs = ", ".join(f"`{each}`" for each in required_inputs(name)) or "-"
+        inputs = ", ".join(f"`{field}`" for field in required_inputs(name)) or "-"
         rows.append((f"[`{name}`]({memory_page(name)})", summary, inputs, "yes" if memory.bounded else "no"))
     toctree = "\n".join(["```{toctree}", ":hidden:", "", *map(memory_page, MEMORIES), "```"])
     intro = (
@@ -118,7 +118,7 @@ def _state(name: str) -> str:
     growth = state_numbers(name, 2 * STEPS) - total
     limit = f"{total:,} numbers a robot in a trial of {STEPS:,} steps, {growth // STEPS:,} more for each further step"
     size = limit if growth else f"{total:,} numbers a robot, however long the trial is"
-    weights = sum(each.numel() for each in memory.parameters())
+    weights = sum(parameter.numel() for parameter in memory.parameters())
     about = (
         f"With default settings and an embedding of {WIDTH} numbers it has {weights:,} weights. The state is {size}."
     )
@@ -133,7 +133,7 @@ def state_numbers(name: str, steps: int) -> int:
 
 def _small(name: str) -> str:
     """The settings of a small size, as JSON; "" if there are none."""
-    weights = sum(each.numel() for each in make_memory(name, WIDTH, **SMALL[name]).parameters())
+    weights = sum(parameter.numel() for parameter in make_memory(name, WIDTH, **SMALL[name]).parameters())
     text = f'`"size": "small"` stands for `{json.dumps(SMALL[name])}`, {weights:,} weights.'
     return text if SMALL[name] else ""
 
@@ -173,10 +173,10 @@ def setting_range(name: str, hint: Any, meaning: str) -> str:
     if name in LARGEST:
         largest = LARGEST[name]
         return ("at least 1" if largest >= MOST_STEPS else f"1 to {largest:,}") + none
-    found = re.search(r"(>=? \d+(?:\.\d+)?|in [\[(][^\])]*[\])])", meaning)
-    if not found:
+    match = re.search(r"(>=? \d+(?:\.\d+)?|in [\[(][^\])]*[\])])", meaning)
+    if not match:
         raise ValueError(f"the description of {name} must give its range, got {meaning!r}")
-    return found[1] + none
+    return match[1] + none
 
 
 def example(name: str) -> str:

@@ -142,7 +142,7 @@ def linked(text: str) -> str:
     text = re.sub(r"\b([A-Z])\^2", r"\1²", text)
     text = re.sub(r"arXiv:(\d{4}\.\d{5})", r"[arXiv:\1](https://arxiv.org/abs/\1)", text)
     text = re.sub(r"doi:(10\.[^\s)]+)", r"[doi:\1](https://doi.org/\1)", text)
-    return re.sub(r"`([\w+-]+)`", lambda found: _linked_name(found[1]), text)
+    return re.sub(r"`([\w+-]+)`", lambda match: _linked_name(match[1]), text)
 
 
 def _linked_name(name: str) -> str:

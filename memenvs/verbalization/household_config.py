@@ -110,7 +110,7 @@ class HouseholdConfig:
         for name in ("abort_share", "incomplete", "empty_history", "missed_detections"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be a probability, got {getattr(self, name)!r}")
-        if len(self.failure) != 3 or not all(0 <= each <= 1 for each in self.failure):
+        if len(self.failure) != 3 or not all(0 <= probability <= 1 for probability in self.failure):
             raise ValueError(f"failure must be three probabilities, got {self.failure!r}")
         if len(self.place_weights) != len(PLACE_LOCATIONS) or min(self.place_weights) <= 0:
             raise ValueError(f"place_weights must be {len(PLACE_LOCATIONS)} numbers > 0, got {self.place_weights!r}")

@@ -89,10 +89,10 @@ def record(
         rngs: Sources of the noise of each.
     """
     times = [frame_times(config, execution.actions) for execution in executions]
-    counts = np.array([len(each[0]) for each in times])
+    counts = np.array([len(columns[0]) for columns in times])
     world = _World(executions)
     episode = np.repeat(np.arange(len(executions)), counts)
-    time, index, kind = (np.concatenate(each) for each in zip(*times, strict=True))
+    time, index, kind = (np.concatenate(column) for column in zip(*times, strict=True))
     index = index + world.first_action[episode]
     ended_well = (kind == ENDED) & world.succeeded[index]
     state = index + episode + ended_well  # an episode has one state of its objects more than actions
@@ -269,7 +269,7 @@ def _object_slots(
     status = np.zeros((len(index), 2), np.int8)
     new, updated = OBJECT_STATUSES.index("new"), OBJECT_STATUSES.index("updated")
     in_view: list[list[int]] = [[] for _ in index]
-    for row, number in zip(*(each.tolist() for each in np.nonzero(visible)), strict=True):
+    for row, number in zip(*(indices.tolist() for indices in np.nonzero(visible)), strict=True):
         in_view[row].append(_FIRST_OBJECT + number)
     handles = (kind != WINDOW) & (world.verb_ids[index] != SYMBOL_IDS["move"])
     hands, objects = world.argument_ids[index, 1].tolist(), world.argument_ids[index, 3].tolist()
@@ -282,7 +282,9 @@ def _object_slots(
         chosen = [symbol for symbol in seen if symbol not in reported][-2:]
         if len(chosen) < 2 and is_handling:
             hand, handled = hands[frame], objects[frame]
-            chosen += [each for each in (handled, hand) if each not in chosen and (each == hand or each in seen)]
+            chosen += [
+                symbol for symbol in (handled, hand) if symbol not in chosen and (symbol == hand or symbol in seen)
+            ]
         if len(chosen) < 2:
             old = [symbol for symbol in seen if symbol in reported and symbol not in chosen]
             chosen += sorted(old, key=reported.__getitem__)

@@ -80,7 +80,10 @@ def configs(task: str) -> dict[str, RunConfig]:
     """Settings of both stages in a task; in Coverage also of the runs with other parts."""
     base = replace(changed(find_preset("coverage-laptop"), TASK_CHANGES[task]), encoder_from=f"{task}-encoder-{{seed}}")
     parts = PARTS if task == COVERAGE else {}
-    own = {"encoder": first_stage(base), **{name: changed(base, each) for name, each in {**METHODS, **parts}.items()}}
+    own = {
+        "encoder": first_stage(base),
+        **{name: changed(base, changes) for name, changes in {**METHODS, **parts}.items()},
+    }
     for name, changes in WITHOUT.items() if task == COVERAGE else ():
         config = changed(base, changes)
         own[f"encoder-{name}"] = first_stage(config)

@@ -45,12 +45,14 @@ class GivenQuestions(Dialogs):
     Args:
         config: Settings of the histories.
         data: The histories.
-        given: Questions about each history, equally many.
+        question_lists: Questions about each history, equally many.
     """
 
-    def __init__(self, config: EpisodicQAConfig, data: Data, given: Sequence[Sequence[QuestionAnswer]]) -> None:
-        super().__init__(replace(config, questions=len(given[0])), data)
-        self.given = given
+    def __init__(
+        self, config: EpisodicQAConfig, data: Data, question_lists: Sequence[Sequence[QuestionAnswer]]
+    ) -> None:
+        super().__init__(replace(config, questions=len(question_lists[0])), data)
+        self.question_lists = question_lists
 
     def usable(self, number: int) -> int:
         """Return the number, as there are questions about every history."""
@@ -58,7 +60,7 @@ class GivenQuestions(Dialogs):
 
     def question(self, number: int, question: int, after: int | None = None) -> EncodedQuestion:
         """Return a question that was given."""
-        return Given(self.given[number][question])  # type: ignore[return-value]
+        return Given(self.question_lists[number][question])  # type: ignore[return-value]
 
 
 @torch.no_grad()
@@ -259,12 +261,14 @@ def fill_in_answers(model: AnsweringModel, path: Path, progress: Callable[[float
     """
     questions = read_questions(path)
     by_history = groupby(questions.items(), key=lambda item: item.id.partition("-")[0])
-    given = [[item.gold for item in items] for _, items in by_history]
+    question_lists = [[item.gold for item in items] for _, items in by_history]
     config = _config(model.config, questions)
-    arrays = make_arrays(GivenQuestions(config, _data(model.config, config), given), lambda share: progress(share / 2))
+    arrays = make_arrays(
+        GivenQuestions(config, _data(model.config, config), question_lists), lambda share: progress(share / 2)
+    )
     model.eval()
     answers: dict[str, str] = {}
-    everything = np.arange(len(given))
+    everything = np.arange(len(question_lists))
     for histories in np.split(everything, range(HISTORIES, len(everything), HISTORIES)):
         batch = QuestionBatch(arrays, histories, np.tile(np.arange(questions.questions), (len(histories), 1)))
         for history, texts in zip(histories.tolist(), answer_in_words(model, batch), strict=True):

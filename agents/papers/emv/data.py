@@ -18,8 +18,8 @@ from memenvs.verbalization.symbols import HANDS, LOCATIONS, OBJECTS, SYMBOL_IDS,
 
 _OBJECT_IDS = np.array([SYMBOL_IDS[name] for name in OBJECTS])
 _LOCATION_IDS = np.array([SYMBOL_IDS[name] for name in LOCATIONS])
-_AT_IDS = np.array([[SYMBOL_IDS[Goal("objectAt", each, place).symbol] for place in LOCATIONS] for each in OBJECTS])
-_GRASPED_IDS = np.array([[SYMBOL_IDS[Goal("grasped", each, hand).symbol] for hand in HANDS] for each in OBJECTS])
+_AT_IDS = np.array([[SYMBOL_IDS[Goal("objectAt", name, place).symbol] for place in LOCATIONS] for name in OBJECTS])
+_GRASPED_IDS = np.array([[SYMBOL_IDS[Goal("grasped", name, hand).symbol] for hand in HANDS] for name in OBJECTS])
 
 SYMBOLIC = {"goal", "action", "args", "objects"}
 """Parts of a key frame that hold numbers of symbols."""

@@ -113,8 +113,8 @@ def render_dataset(
 
 def _camera_poses(layout: Layout, count: int, rng: np.random.Generator) -> np.ndarray:
     """Draw poses of the head camera in front of random objects; float64, (count, 5): x, y, z, heading, pitch."""
-    poses, wanted = poses_before_objects(layout, count, MAX_YAW_OFFSET, rng)
-    poses[:, 4] = nearest_pitches(pitch_of(TILTS_DEG), wanted)
+    poses, centre_pitches = poses_before_objects(layout, count, MAX_YAW_OFFSET, rng)
+    poses[:, 4] = nearest_pitches(pitch_of(TILTS_DEG), centre_pitches)
     return poses
 
 
@@ -134,7 +134,7 @@ def poses_before_objects(
         float64, (count,); pitch at which the object would be in the centre, rad.
     """
     objects = rng.integers(len(layout.category), size=count)
-    cells = np.array([layout.viewpoints[each][rng.integers(len(layout.viewpoints[each]))] for each in objects])
+    cells = np.array([layout.viewpoints[number][rng.integers(len(layout.viewpoints[number]))] for number in objects])
     position = layout.navmap.points(cells)  # (count, 2)
     target = layout.position[objects]  # (count, 3)
     ahead = target[:, :2] - position
@@ -143,9 +143,9 @@ def poses_before_objects(
     return poses, np.arctan2(target[:, 2] - poses[:, 2], np.hypot(*(target[:, :2] - poses[:, :2]).T))
 
 
-def nearest_pitches(pitches: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return the pitch, of those that a robot reaches, (P,), nearest to each wanted one; rad."""
-    return pitches[np.abs(pitches - wanted[:, None]).argmin(1)]
+def nearest_pitches(pitches: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Return the pitch, of those that a robot reaches, (P,), nearest to each target; rad."""
+    return pitches[np.abs(pitches - targets[:, None]).argmin(1)]
 
 
 def _downsample(image: np.ndarray) -> np.ndarray:

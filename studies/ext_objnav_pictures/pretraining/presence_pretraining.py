@@ -85,8 +85,8 @@ def pretrain(
         encoder: VisualEncoder, epoch: int, batches: Iterable[np.ndarray], rng: np.random.Generator
     ) -> Iterator[Tensor]:
         mirrored = torch.from_numpy(rng.random(count) < 0.5)
-        for each in batches:
-            rows = torch.from_numpy(each)
+        for indices in batches:
+            rows = torch.from_numpy(indices)
             batch = _augmented(data, rows, mirrored[rows], epoch < config.crop_epochs, rng)
             yield _loss(encoder, *batch, bfloat16=config.bfloat16)
 

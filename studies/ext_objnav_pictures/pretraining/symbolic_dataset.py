@@ -98,9 +98,9 @@ def draw_symbolic_dataset(
         data.rays[rows] = symbolic[:, num_categories:]
         by_cell = classes.reshape(per_layout, CELLS[0], height // CELLS[0], CELLS[1], width // CELLS[1])
         for k in range(num_categories):
-            shown = by_cell == FIRST_YCB_CLASS + k
-            data.cells[rows, ..., k] = shown.any((2, 4))
-            data.pixels[rows, k] = shown.sum((1, 2, 3, 4))
+            mask = by_cell == FIRST_YCB_CLASS + k
+            data.cells[rows, ..., k] = mask.any((2, 4))
+            data.pixels[rows, k] = mask.sum((1, 2, 3, 4))
         if progress is not None:
             progress(per_layout)
     return data
@@ -109,9 +109,9 @@ def draw_symbolic_dataset(
 def _camera_poses(layout: Layout, count: int, rng: np.random.Generator) -> np.ndarray:
     """Draw poses of the head camera, float64, (count, 5): x, y, z, heading, pitch."""
     before = round(count * OBJECT_SHARE)
-    poses, wanted = poses_before_objects(layout, before, MAX_YAW_OFFSET, rng)
+    poses, centre_pitches = poses_before_objects(layout, before, MAX_YAW_OFFSET, rng)
     pitches = pitch_of(TILTS_DEG)
-    centring = nearest_pitches(pitches, wanted)
+    centring = nearest_pitches(pitches, centre_pitches)
     poses[:, 4] = np.where(rng.random(before) < 0.5, centring, pitches[rng.integers(len(pitches), size=before)])
     starts = np.array([draw_start_pose(layout.navmap, rng) for _ in range(count - before)]).reshape(-1, 3)
     tilts = pitches[rng.integers(len(pitches), size=count - before)]

@@ -68,7 +68,7 @@ def pretrain_symbolic(
 
 def _loss(encoder: SymbolicEncoder, data: SymbolicDataset, rows: np.ndarray, *, mirrored: bool) -> Tensor:
     """Compute the loss of some pictures, or of their mirror images; a scalar."""
-    images, cells, pixels, rays = (torch.from_numpy(each[rows]) for each in data)
+    images, cells, pixels, rays = (torch.from_numpy(array[rows]) for array in data)
     if mirrored:
         images, cells, rays = images.flip(2), cells.flip(2), rays.flip(1)
     seen = encoder.see(images)

@@ -109,14 +109,12 @@ def main() -> None:
             times[name] = [seconds(run) for _ in range(turns + 1)]
         rows += _rows("acting", length, times)
     weights = {name: sum(part.numel() for part in memory.parameters()) for name, memory in memories.items()}
-    document = {"machine": machine(), "weights": weights, "rows": rows}
-    if options.json:
-        print(json.dumps(document))
-        return
-    print(f"weights: {', '.join(f'{name} {count:,}' for name, count in weights.items())}")
-    for row in rows:
-        speed = f"{row['speed']:6.2f} ({row['least']:.2f} to {row['most']:.2f})"
-        print(f"{row['what']:8} T={row['length']:<6} {row['memory']:15} {speed}")
+    if not options.json:
+        print(f"weights: {', '.join(f'{name} {count:,}' for name, count in weights.items())}")
+        for row in rows:
+            speed = f"{row['speed']:6.2f} ({row['least']:.2f} to {row['most']:.2f})"
+            print(f"{row['what']:8} T={row['length']:<6} {row['memory']:15} {speed}")
+    print(json.dumps({"weights": weights, "rows": rows, **machine(), "torch": torch.__version__}))
 
 
 def _rows(what: str, length: int, times: dict[str, list[float]]) -> list[dict[str, object]]:

@@ -46,9 +46,9 @@ class _LinearScan(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         a, h = ctx.saved_tensors
         # d_t = grad_t + conj(a_{t+1}) d_{t+1} is the gradient of b_t, and d_t conj(h_{t-1}) that of a_t.
-        following = F.pad(a[:, 1:], (0, 0, 0, 1)).conj().flip(1).resolve_conj()
+        following = F.pad(a[:, 1:], (0, 0, 0, 1)).conj_physical().flip(1)
         d = _scan(following.contiguous(), grad.flip(1).contiguous()).flip(1)
-        return d * F.pad(h[:, :-1], (0, 0, 1, 0)).conj(), d
+        return d * F.pad(h[:, :-1], (0, 0, 1, 0)).conj_physical(), d
 
 
 def _scan(a: Tensor, b: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Matrices as memory, written and read by keys, many steps at once: the gated delta rule and mLSTM."""
+"""Matrices as memory, written and read by keys: the gated delta rule and mLSTM."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ class MLSTMConfig(GatedDeltaConfig):
 
 @dataclass(frozen=True)
 class Decay:
-    """Products of gates between the steps of a chunk of C steps, for n chunks; resets cut a chunk into segments.
+    """Products of gates between the C steps of each of n chunks.
+
+    Resets cut a chunk into segments.
 
     Attributes:
         log_between: float, (B, heads, n, C, C); log of the product of the gates of steps s + 1 ... t at [t, s]; -inf
@@ -73,7 +75,9 @@ class Decay:
 
 
 class MatrixRecurrence(Recurrence):
-    """Heads with a matrix each, to which a step writes a value under a key, and from which it reads by a query.
+    """Heads with a matrix each.
+
+    A step writes a value under a key, and reads by a query.
 
     Args:
         config: Sizes.
@@ -196,9 +200,9 @@ class GatedDelta(MatrixRecurrence):
 
 
 class MLSTM(MatrixRecurrence):
-    """C <- f C + i k v^T and n <- f n + i k, read as C^T q / max(|n q|, 1), with an exponential gate i.
+    """C <- f C + i k v^T and n <- f n + i k, read as C^T q / max(|n q|, 1).
 
-    The matrix has a further column for n, and both are kept divided by exp(`log_scale`), because i has no bound.
+    The matrix has a further column for n. Both are divided by exp(`log_scale`), because the gate i has no bound.
     """
 
     nothing = -math.inf
@@ -243,7 +247,9 @@ class MLSTM(MatrixRecurrence):
     @staticmethod
     @torch.no_grad()
     def _scales(largest: Tensor, log_carry: Tensor, log_scale: Tensor) -> tuple[Tensor, Tensor]:
-        """Choose scales so that no weight exceeds 1; what is read does not depend on them, nor does any gradient.
+        """Choose scales so that no weight exceeds 1.
+
+        What is read does not depend on them, nor does any gradient.
 
         Args:
             largest: float, (B, heads, n, C); log of the largest weight of a step of the chunk.

@@ -30,7 +30,7 @@ def linear_scan(a: Tensor, b: Tensor, initial: Tensor) -> Tensor:
         h, (B, T, N).
     """
     b = torch.cat([b[:, :1] + a[:, :1] * initial[:, None], b[:, 1:]], 1)
-    return _LinearScan.apply(a, b)  # type: ignore[no-any-return, no-untyped-call]
+    return _LinearScan.apply(a, b)
 
 
 class _LinearScan(torch.autograd.Function):
@@ -43,7 +43,7 @@ class _LinearScan(torch.autograd.Function):
         return h
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
         a, h = ctx.saved_tensors
         # d_t = grad_t + conj(a_{t+1}) d_{t+1} is the gradient of b_t, and d_t conj(h_{t-1}) that of a_t.
         following = F.pad(a[:, 1:], (0, 0, 0, 1)).conj_physical().flip(1)
@@ -153,7 +153,9 @@ class MinGRU(Recurrence):
 
 
 class DiagonalRecurrence(Recurrence):
-    """h <- lambda h + s B x with complex numbers, and 2 Re(C h) + d x as output; lambda does not depend on the step.
+    """h <- lambda h + s B x with complex numbers, and 2 Re(C h) + d x as output.
+
+    lambda does not depend on the step.
 
     Args:
         dim: Width D of inputs and outputs, and number N of complex numbers in h.
@@ -187,7 +189,7 @@ class DiagonalRecurrence(Recurrence):
 
 
 class LRU(DiagonalRecurrence):
-    """Eigenvalues exp(-exp(nu) + i exp(theta)), and inputs that are scaled so that h has the variance of B x."""
+    """Eigenvalues exp(-exp(nu) + i exp(theta)); inputs scaled so that h varies like B x."""
 
     def __init__(self, config: LRUConfig) -> None:
         super().__init__(config.dim)
@@ -205,7 +207,7 @@ class LRU(DiagonalRecurrence):
 
 
 class S5(DiagonalRecurrence):
-    """Eigenvalues exp(lambda dt) of a continuous system, which starts as HiPPO's and holds its input during a step."""
+    """Eigenvalues of a continuous system, at first HiPPO's, whose input stays for a step."""
 
     def __init__(self, config: S5Config) -> None:
         super().__init__(config.dim)
@@ -224,9 +226,15 @@ class S5(DiagonalRecurrence):
 
 
 def hippo_eigenvalues(count: int) -> np.ndarray:
-    """Eigenvalues of the normal part of HiPPO-LegS with positive frequency, complex (count,), real part -1/2.
+    """Return eigenvalues of the normal part of HiPPO-LegS, those with positive frequency.
 
     HiPPO-LegS writes a history as Legendre polynomials; its matrix is a normal one plus one of rank 1.
+
+    Args:
+        count: Number of eigenvalues.
+
+    Returns:
+        complex, (count,); real parts -1/2.
 
     Source:
         Gu et al., "HiPPO", NeurIPS 2020; Smith et al., "S5", 2023, appendix B.

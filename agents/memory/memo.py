@@ -42,7 +42,7 @@ class MemoConfig(TransformerConfig):
 
 
 class MemoMemory(Memory):
-    r"""Transformer over the steps of the present segment and the summaries of the segments before it.
+    r"""Transformer over the steps of this segment and the summaries of earlier segments.
 
     Idea:
         The steps of a trial are cut into segments of L steps. After each, K learned tokens attend to its steps and to

@@ -1,4 +1,4 @@
-"""Residual layers of a recurrence and a gated MLP: the body of the recurrent memories that learn in parallel."""
+"""Residual layers of a recurrence and a gated MLP, for all steps at once."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Recurrence(nn.Module, abc.ABC):
 
 
 class ResidualMemory(Memory):
-    """Layers x <- x + recurrence(norm(x)), x <- x + MLP(norm(x)), all T steps of a layer at once.
+    """Layers x <- x + recurrence(norm(x)), x <- x + MLP(norm(x)), for T steps at once.
 
     Args:
         input_dim: Width of the embedding.
@@ -75,7 +75,10 @@ class ResidualMemory(Memory):
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
         """The state of every layer, (B, layers, ...) each; see `Memory.initial_state`."""
-        return _stacked([recurrence.initial_state(batch_size) for recurrence in self.recurrences])
+        return _stacked([recurrence.initial_state(batch_size) for recurrence in self._recurrences()])
+
+    def _recurrences(self) -> list[Recurrence]:
+        return [layer for layer in self.recurrences if isinstance(layer, Recurrence)]
 
     def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
         """Act: one step of every sequence; see `Memory.step`."""
@@ -90,7 +93,7 @@ class ResidualMemory(Memory):
             state = self.initial_state(batch)
         h = self.input(x.embedding)  # (B, T, D)
         after = []
-        for i, recurrence in enumerate(self.recurrences):
+        for i, recurrence in enumerate(self._recurrences()):
             before = {name: value[:, i] for name, value in state.items()}
             mixed, new = recurrence(self.recurrence_norms[i](h), x.trial_start, before)
             h = h + mixed
@@ -106,5 +109,5 @@ def _stacked(states: list[State]) -> State:
 
 
 def exact_dtype(x: Tensor) -> torch.dtype:
-    """The dtype in which a recurrence is computed: at least float32, because its rounding errors add up."""
+    """The dtype of a recurrence: at least float32, because rounding errors add up."""
     return torch.promote_types(x.dtype, torch.float32)

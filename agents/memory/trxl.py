@@ -100,7 +100,7 @@ class RelativePositionBlock(TransformerBlock):
             self.gates = nn.ModuleList(Gate(config.dim, config.gate_bias) for _ in range(2))
 
     def join(self, x: Tensor, added: Tensor, part: int) -> Tensor:
-        """Join the residual stream with the output of attention (part 0) or MLP (1), float (B, T, D) each."""
+        """Join the residual stream with the output of attention (part 0) or MLP (1)."""
         return x + added if self.gates is None else self.gates[part](x, F.relu(added))
 
     def attend(self, context: Tensor, encoding: Tensor, first: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The newest steps side by side: the baseline that shows whether a task needs more than a short window."""
+"""The newest steps side by side: a baseline without a long memory."""
 
 from __future__ import annotations
 
@@ -92,11 +92,11 @@ class WindowMemory(Memory):
         n_last = n_last_steps(steps, last)
         if state is None:
             state = self.initial_state(batch)
-        known = torch.cat([state["steps"].to(x.embedding.dtype), x.embedding], 1)  # (B, k - 1 + T, I)
+        context = torch.cat([state["steps"].to(x.embedding.dtype), x.embedding], 1)  # (B, k - 1 + T, I)
         first = last_reset(x.trial_start, state["length"])  # (B, T): oldest step of the trial
-        windows = known.unfold(1, self.config.steps, 1)[:, steps - n_last :]  # (B, n_last, I, k), oldest first
+        windows = context.unfold(1, self.config.steps, 1)[:, steps - n_last :]  # (B, n_last, I, k), oldest first
         now = torch.arange(steps, device=first.device)[:, None]
         index = now + torch.arange(1 - self.config.steps, 1, device=first.device)  # (T, k): step at each place
         is_in_trial = (index >= first[..., None])[:, steps - n_last :, None]  # (B, n_last, 1, k)
         features = F.relu(self.hidden((windows * is_in_trial).flatten(2)))
-        return features, {"steps": known[:, steps:].detach(), "length": steps - first[:, -1]}
+        return features, {"steps": context[:, steps:].detach(), "length": steps - first[:, -1]}

@@ -64,7 +64,7 @@ class MemoryPolicy(ActingPolicy):
         lr_schedule: Learning rate as a function of the remaining progress, 1 ... 0.
         memory: Name of the memory, see `memenvs.agents.memories`.
         size: "small": settings of the memory with fewer than 0.3 million weights, in
-            `memenvs.agents.policies.small_sizes.SMALL`. A number: about so many weights, for a fair comparison of
+            `memenvs.agents.policies.small_sizes.SMALL`. A number: that of its weights, about, for a fair comparison of
             memories. None: its default settings, which may have millions.
         memory_kwargs: Settings of the memory, which overrule `size`; `n_places` defaults to the number of places in the
             observation space.

@@ -50,11 +50,11 @@ def with_size(memory: str, size: str | int | None, settings: Mapping[str, Any]) 
         settings: Settings of the memory, which stay.
 
     Raises:
-        ValueError: Another size, the memory is not of this package, or it cannot have about so many weights.
+        ValueError: Another size, the memory is not of this package, or none of its widths comes near.
     """
     if size is None:
         return dict(settings)
-    is_number = is_int(size) and size >= 1
+    is_number = isinstance(size, int) and is_int(size) and size >= 1  # is_int: True is no number
     if (not is_number and size != "small") or memory not in SMALL:
         sizes = (
             "'small', a number of weights or None"

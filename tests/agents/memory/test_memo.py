@@ -23,7 +23,7 @@ def make(**settings: object) -> MemoMemory:
 
 
 def masked_transformer(memory: MemoMemory, embedding: Tensor, episode_first: list[int]) -> Tensor:
-    """Features of one trial from a sequence in which K summary tokens stand after each segment of L steps.
+    """Features of one trial, from a sequence with K summary tokens after every L steps.
 
     Args:
         memory: The memory whose weights are used.

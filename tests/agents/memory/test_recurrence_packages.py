@@ -1,4 +1,6 @@
-"""Recurrences beside other packages, on the same weights. Packages that are not there are skipped by name.
+"""Recurrences against other packages, on the same weights.
+
+A package that is not there is skipped by name.
 
 pip install --no-deps mlstm_kernels LRU-pytorch minGRU-pytorch
 """
@@ -23,7 +25,10 @@ def draw(*shape: int, seed: int) -> Tensor:
 
 
 def run(recurrence: GatedDelta | MLSTM, parts: list[Tensor], keep: Tensor, write: Tensor) -> tuple[Tensor, Tensor]:
-    """What queries read, (B, HEADS, T, WIDTH), and the last matrix; parts (B, T, HEADS, WIDTH), gates (B, HEADS, T)."""
+    """Run chunks: values read, (B, HEADS, T, WIDTH), and the last matrix.
+
+    Parts are (B, T, HEADS, WIDTH), gates (B, HEADS, T).
+    """
     q, k, v = (part.transpose(1, 2).unflatten(2, (N, CHUNK)) for part in parts)
     decay = Decay.of(keep.unflatten(2, (N, CHUNK)), torch.zeros(B, N, CHUNK, dtype=torch.bool))
     read, state = recurrence.run(q, k, v, write.unflatten(2, (N, CHUNK)), decay, recurrence.initial_state(B))

@@ -67,7 +67,7 @@ def plain_diagonal(recurrence: DiagonalRecurrence, x: np.ndarray, resets: np.nda
     if isinstance(recurrence, S5):
         mu = -np.exp(numbers["decay"]) + 1j * numbers["frequency"]
         eigenvalues = np.exp(mu * np.exp(numbers["log_dt"]))
-        scale = (eigenvalues - 1.0) / mu  # of an input that is held for dt
+        scale = (eigenvalues - 1.0) / mu  # of an input that stays for dt
     else:
         eigenvalues = np.exp(-np.exp(numbers["nu"]) + 1j * np.exp(numbers["theta"]))
         scale = np.sqrt(1.0 - np.abs(eigenvalues) ** 2)

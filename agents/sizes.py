@@ -10,6 +10,7 @@ from memenvs.checks import check_fields, check_int, is_int
 
 LARGEST = {
     **dict.fromkeys(("layers", "text_layers", "cross_layers", "head_layers", "num_layers"), 1000),
+    **dict.fromkeys(("steps", "segment_length", "summary_tokens"), 2**16),
     "max_episode_steps": 2**19,  # rows of ReLIC's table of positions
     **dict.fromkeys(
         ("hidden_dim", "dim", "mlp_dim", "cell_dim", "heads", "read_heads", "cells", "moves", "n_places"),

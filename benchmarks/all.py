@@ -110,6 +110,11 @@ BENCHMARKS = {
             f"{row['memory']}, {row['env']} envs, over its peer": row["ratio"] for row in document["rows"]
         }
     ),
+    "memories": Benchmark(
+        lambda document: {
+            f"{row['what']}, T = {row['length']}: {row['memory']} over lstm": row["speed"] for row in document["rows"]
+        }
+    ),
     "learner_profile": Benchmark(
         lambda document: {
             f"{name}, {phase}, microseconds": row[phase]["microseconds"]

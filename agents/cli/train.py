@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
         processes.close()
         if not processes.is_first:
             return None
-        result: dict[str, Any] = {"run": str(folder), "steps": model.num_timesteps}
+        result: dict[str, Any] = {"run": str(folder), "steps": model.num_timesteps, "weights": _count_weights(model)}
         if not arguments.no_evaluate:
             try:
                 result["evaluation"] = config.make_experiment().evaluate(run, OWN_EVALUATION, quiet=arguments.json)
@@ -86,8 +86,20 @@ def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
             result["report"] = str(write_report([run], folder))
     if not arguments.json:
         print_curves(result.get("evaluation", {}), config.score)
+        print("weights: " + ", ".join(f"{name} {count:,}" for name, count in result["weights"].items()))
         print(f"run: {folder}" + (f"\nreport: {result['report']}" if "report" in result else ""))
     return result
+
+
+def _count_weights(model: Any) -> dict[str, int]:
+    """Weights of the policy or model, and of its memory if it has one."""
+    network = model.policy if hasattr(model, "policy") else model.model
+    parts = {"all": network, "memory": getattr(network, "memory", None)}
+    return {
+        name: sum(parameter.numel() for parameter in part.parameters())
+        for name, part in parts.items()
+        if part is not None
+    }
 
 
 def _with_own_memory_kwargs(preset: RunConfig, settings: list[tuple[str, Any]]) -> list[tuple[str, Any]]:

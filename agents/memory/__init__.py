@@ -75,8 +75,28 @@ def _compressive(name: str, config_class: str, summary: str) -> MemorySpec:
 
 _SPECS = (
     _spec("none", "none", "NoMemory", "NoMemoryConfig", "the current step only"),
+    _spec("window", "window", "WindowMemory", "WindowConfig", "the newest steps side by side"),
     _spec("gru", "recurrent", "GRUMemory", "RecurrentConfig", "one recurrent vector, gated recurrent unit"),
     _spec("lstm", "recurrent", "LSTMMemory", "RecurrentConfig", "one recurrent vector, long short-term memory (RL2)"),
+    _spec(
+        "mingru",
+        "linear_recurrence",
+        "LinearRecurrenceMemory",
+        "MinGRUConfig",
+        "gates that read the step alone (minGRU)",
+    ),
+    _spec("lru", "linear_recurrence", "LinearRecurrenceMemory", "LRUConfig", "numbers that fade at fixed rates (LRU)"),
+    _spec(
+        "s5", "linear_recurrence", "LinearRecurrenceMemory", "S5Config", "the same, made from a continuous system (S5)"
+    ),
+    _spec(
+        "gated-deltanet",
+        "delta_rule",
+        "MatrixMemory",
+        "GatedDeltaConfig",
+        "a matrix per head, in which a key's new value replaces the old one (Gated DeltaNet)",
+    ),
+    _spec("mlstm", "delta_rule", "MatrixMemory", "MLSTMConfig", "a matrix per head, to which values are added (mLSTM)"),
     _spec(
         "relic",
         "relic",
@@ -84,6 +104,7 @@ _SPECS = (
         "RelicConfig",
         "a transformer over all steps of the trial, with sinks in keys and values (ReLIC)",
     ),
+    _spec("memo", "memo", "MemoMemory", "MemoConfig", "a transformer that keeps summaries of past segments (Memo)"),
     _spec(
         "trxl",
         "trxl",
@@ -91,6 +112,7 @@ _SPECS = (
         "TransformerXLConfig",
         "a transformer over the newest steps, with cached hidden states of earlier ones (Transformer-XL)",
     ),
+    _spec("gtrxl", "trxl", "TransformerXLMemory", "GTrXLConfig", "as trxl, with gates in place of sums (GTrXL)"),
     _spec(
         "smt",
         "smt",

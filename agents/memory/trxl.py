@@ -35,6 +35,47 @@ class TransformerXLConfig(TransformerConfig):
             raise ValueError(f"dropout must be in [0, 1), got {self.dropout}")
 
 
+@dataclass(frozen=True, kw_only=True)
+class GTrXLConfig(TransformerXLConfig):
+    """Settings of the Gated Transformer-XL.
+
+    Attributes:
+        layers, heads, dim, mlp_dim, memory_length, dropout: See `TransformerXLConfig`.
+        gate_bias: How strongly a gate keeps its input at the start; above 0, so that a new network is near the
+            identity.
+    """
+
+    gate_bias: float = 2.0
+
+
+class Gate(nn.Module):
+    """A gated recurrent unit in place of a residual connection: y updates x.
+
+    Args:
+        dim: Width of both.
+        bias: Subtracted from the input of the update gate.
+
+    Source:
+        Parisotto et al., GTrXL, section 3.2.
+    """
+
+    def __init__(self, dim: int, bias: float) -> None:
+        super().__init__()
+        self.of_y = nn.Linear(dim, 3 * dim, bias=False)  # reset gate, update gate, candidate
+        self.of_x = nn.Linear(dim, 2 * dim, bias=False)
+        self.of_reset_x = nn.Linear(dim, dim, bias=False)
+        self.bias = nn.Parameter(torch.full((dim,), bias))
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """Update x by y, float (B, T, D) each."""
+        reset_y, update_y, candidate_y = self.of_y(y).chunk(3, dim=-1)
+        reset_x, update_x = self.of_x(x).chunk(2, dim=-1)
+        reset = torch.sigmoid(reset_y + reset_x)
+        update = torch.sigmoid(update_y + update_x - self.bias)
+        candidate = torch.tanh(candidate_y + self.of_reset_x(reset * x))
+        return (1.0 - update) * x + update * candidate
+
+
 class RelativePositionBlock(TransformerBlock):
     """Block with attention by content and distance: score (q + u) k + (q + v) W_r r_d.
 
@@ -54,6 +95,13 @@ class RelativePositionBlock(TransformerBlock):
         self.distance_bias = nn.Parameter(torch.empty(config.heads, 1, config.head_dim))  # v
         for weight in (self.distance.weight, self.content_bias, self.distance_bias):
             nn.init.normal_(weight, std=0.02)
+        self.gates: nn.ModuleList | None = None  # after attention and after the MLP
+        if isinstance(config, GTrXLConfig):
+            self.gates = nn.ModuleList(Gate(config.dim, config.gate_bias) for _ in range(2))
+
+    def join(self, x: Tensor, added: Tensor, part: int) -> Tensor:
+        """Join the residual stream with the output of attention (part 0) or MLP (1)."""
+        return x + added if self.gates is None else self.gates[part](x, F.relu(added))
 
     def attend(self, context: Tensor, encoding: Tensor, first: Tensor) -> Tensor:
         """Attend from the last steps to the M steps before each and to itself.
@@ -141,7 +189,8 @@ class TransformerXLMemory(Memory):
     Difference from the paper:
         Each query has the same reach M; in the paper the reach grows within a segment. Layers are normalised before
         attention and have the gated MLP of ReLIC. In ReLIC's release this baseline sees an empty memory in every
-        gradient pass; here it sees the one that acting saw.
+        gradient pass; here it sees the one that acting saw. The gated form, `gtrxl`, replaces each sum with the
+        residual stream by a gated recurrent unit of both, and rectifies what is added.
 
     Args:
         input_dim: Width of the embedding.
@@ -149,7 +198,8 @@ class TransformerXLMemory(Memory):
 
     Source:
         Dai et al., "Transformer-XL: Attentive Language Models Beyond a Fixed-Length Context", ACL 2019
-        (arXiv:1901.02860); as a baseline in Elawady et al., "ReLIC", 2024 (arXiv:2410.02751).
+        (arXiv:1901.02860); as a baseline in Elawady et al., "ReLIC", 2024 (arXiv:2410.02751). `gtrxl`: Parisotto et
+        al., "Stabilizing Transformers for Reinforcement Learning", ICML 2020 (arXiv:1910.06764).
     """
 
     def __init__(self, input_dim: int, config: TransformerXLConfig) -> None:
@@ -200,8 +250,8 @@ class TransformerXLMemory(Memory):
             context = torch.cat([state["hidden"][:, i], h], dim=1)  # (B, M + T, D)
             hidden.append(context[:, steps:].detach())
             added = block.project_heads(block.attend(context, encoding, first[:, steps - queries :]))
-            h = h[:, steps - queries :] + self._drop(added, dropout)
-            h = h + block.mlp(h)
+            h = block.join(h[:, steps - queries :], self._drop(added, dropout), 0)
+            h = block.join(h, block.mlp(h), 1)
         return self._drop(self.output(self.norm(h)), dropout), clock.after() | {"hidden": torch.stack(hidden, dim=1)}
 
     def _encoding(self) -> Tensor:

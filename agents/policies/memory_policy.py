@@ -64,7 +64,8 @@ class MemoryPolicy(ActingPolicy):
         lr_schedule: Learning rate as a function of the remaining progress, 1 ... 0.
         memory: Name of the memory, see `memenvs.agents.memories`.
         size: "small": settings of the memory with fewer than 0.3 million weights, in
-            `memenvs.agents.policies.small_sizes.SMALL`. None: its default settings, which may have millions.
+            `memenvs.agents.policies.small_sizes.SMALL`. A number: that of its weights, about, for a fair comparison of
+            memories. None: its default settings, which may have millions.
         memory_kwargs: Settings of the memory, which overrule `size`; `n_places` defaults to the number of places in the
             observation space.
         previous_action_dim: Width of the embedding of the previous action; 0 for none, and for actions that are not
@@ -102,7 +103,7 @@ class MemoryPolicy(ActingPolicy):
         lr_schedule: Schedule,
         *,
         memory: str = "relic",
-        size: str | None = None,
+        size: str | int | None = None,
         memory_kwargs: Mapping[str, Any] | None = None,
         previous_action_dim: int | None = None,
         features_extractor_class: type[BaseFeaturesExtractor] | str | None = None,

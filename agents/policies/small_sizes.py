@@ -8,16 +8,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from memenvs.checks import is_int
+
 _RECURRENT = {"hidden_dim": 64}
 _SCENE = {"dim": 64}
 _READER = {"dim": 64, "layers": 1, "heads": 2, "mlp_dim": 64}
 _VECTORS = {"dim": 64, "layers": 2}
+_RESIDUAL = {"dim": 64, "mlp_dim": 128, "layers": 2}
+_XL = {"layers": 2, "heads": 2, "dim": 64, "mlp_dim": 256, "dropout": 0.0}
 #: Memory -> settings with fewer than 0.3 million weights; those left out have their defaults.
 SMALL: Mapping[str, Mapping[str, Any]] = {
     "none": {},
     **dict.fromkeys(("gru", "lstm"), _RECURRENT),
     "relic": {"layers": 2, "heads": 2, "dim": 64, "mlp_dim": 256, "sink": "k0v0", "depth_dropout": 0.0},
-    "trxl": {"layers": 2, "heads": 2, "dim": 64, "mlp_dim": 256, "dropout": 0.0},
+    **dict.fromkeys(("trxl", "gtrxl"), _XL),
+    "memo": {"layers": 2, "heads": 2, "dim": 64, "mlp_dim": 256},
+    **dict.fromkeys(("mingru", "lru", "s5"), _RESIDUAL),
+    **{name: {**_RESIDUAL, "heads": 2} for name in ("gated-deltanet", "mlstm")},
+    "window": {"dim": 64},
     **dict.fromkeys(("smt", "smt-factorized", "smt-causal", "sm-pooling", "frmqn"), _SCENE),
     **dict.fromkeys(("t-fifo", "t-fifo+a", "sat-fifo", "sat-fifo-th", "sat-pm", "sat-pm-ph"), _READER),
     "dnc": {"hidden_dim": 64, "cells": 64, "cell_dim": 32, "read_heads": 2},
@@ -26,20 +34,67 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def with_size(memory: str, size: str | None, settings: Mapping[str, Any]) -> dict[str, Any]:
+#: Settings that grow with the size of a memory; the others stay those of `SMALL`.
+WIDTHS = ("dim", "hidden_dim", "mlp_dim", "cell_dim")
+#: Width of the embedding for which weights are counted.
+INPUT_DIM = 64
+
+
+def with_size(memory: str, size: str | int | None, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Add the settings of a size to those of a memory.
 
     Args:
         memory: Name of the memory.
-        size: "small"; None adds nothing.
+        size: "small"; or a number of weights, >= 1, so that memories can be compared: the widths of "small" are scaled
+            until the memory has about as many, for an embedding of 64 numbers. None adds nothing.
         settings: Settings of the memory, which stay.
 
     Raises:
-        ValueError: Another size, or the memory is not of this package.
+        ValueError: Another size, the memory is not of this package, or none of its widths comes near.
     """
     if size is None:
         return dict(settings)
-    if size != "small" or memory not in SMALL:
-        sizes = "'small' or None" if memory in SMALL else f"None for the memory {memory!r}; give memory_kwargs"
+    is_number = isinstance(size, int) and is_int(size) and size >= 1  # is_int: True is no number
+    if (not is_number and size != "small") or memory not in SMALL:
+        sizes = (
+            "'small', a number of weights or None"
+            if memory in SMALL
+            else f"None for the memory {memory!r}; give memory_kwargs"
+        )
         raise ValueError(f"size must be {sizes}, got {size!r}")
-    return {**SMALL[memory], **settings}
+    if size == "small" or memory == "none":
+        return {**SMALL[memory], **settings}
+    return _scaled(memory, int(size), settings)
+
+
+def _scaled(memory: str, size: int, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Scale the widths of a memory to about `size` weights."""
+
+    def scaled(eighths: int) -> dict[str, Any]:
+        eighths *= 2 if memory == "smt-causal" else 1  # has eight heads of even width
+        widths = {name: value * eighths // 8 for name, value in SMALL[memory].items() if name in WIDTHS}
+        return {**SMALL[memory], **widths, **settings}
+
+    low, high = 1, 1  # eighths of the small widths; the number of weights grows with them
+    while high < 8 * 2**7 and count_weights(memory, scaled(high)) < size:
+        low, high = high, 2 * high
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if count_weights(memory, scaled(middle)) < size else (low, middle)
+    candidates = {count_weights(memory, scaled(eighths)): eighths for eighths in (low, max(1, low - 1))}
+    closest = min(candidates, key=lambda weights: abs(weights - size))
+    if not size / 2 <= closest <= 2 * size:
+        raise ValueError(
+            f"size must be about {closest} weights for the memory {memory!r} with {dict(settings)}, got {size}"
+        )
+    return scaled(candidates[closest])
+
+
+def count_weights(memory: str, settings: Mapping[str, Any]) -> int:
+    """Weights of a memory for an embedding of `INPUT_DIM` numbers."""
+    import torch  # not above: presets import this module
+
+    from memenvs.agents.memory import make_memory
+
+    with torch.device("meta"):  # no memory, no random numbers
+        return sum(parameter.numel() for parameter in make_memory(memory, INPUT_DIM, **settings).parameters())

@@ -95,6 +95,8 @@ def run(func: Any, args: Any, kwargs: dict[str, Any], waits: Counter[str] | None
     host_args, host_kwargs = tree_map(
         lambda leaf: leaf.host if isinstance(leaf, DeviceTensor) else leaf, (args, kwargs)
     )
+    if name == "_conj":  # a view with a mark, which operations below this one do not see
+        return DeviceTensor(host_args[0].conj_physical())
     out = func(*host_args, **host_kwargs)
     if not is_there:
         return out

@@ -149,11 +149,20 @@ def test_the_cost_of_a_decision_is_as_the_pages_say():
     n, S = 8, 24
     scene = {"dim": D, "heads": h, "capacity": M}
     transformer = {"layers": L, "heads": h, "dim": D, "mlp_dim": F}
+    residual = {"layers": L, "dim": D, "mlp_dim": F}
     tokens = {**transformer, "capacity": M}
     chunks = {"chunk": 10, "top_k": 3}
     costs: dict[str, tuple[dict[str, Any], int]] = {
         "relic": (transformer, L * (4 * D**2 + 3 * D * F + 2 * M * D)),
         "trxl": ({**transformer, "memory_length": M}, L * (3 * M * D**2 + 3 * D * F + 3 * M * D)),
+        "memo": (
+            {**transformer, "segment_length": 16, "summary_tokens": 2},  # after 199 steps: 12 segments, and 8 steps
+            I * D + L * (4 * D**2 + 3 * D * F + 2 * (12 * 2 + 8) * D) + D**2,
+        ),
+        "window": ({"steps": M, "dim": D}, M * I * D),
+        "mingru": (residual, I * D + L * (3 * D**2 + 3 * D * F)),
+        "lru": (residual, I * D + L * (4 * D**2 + 3 * D * F)),
+        "gated-deltanet": ({**residual, "heads": h}, I * D + L * (5 * D**2 + 3 * D**2 / h + 3 * D * F)),
         "smt": (scene, 2 * M**2 * D + 2 * M * D**2 + 2 * h * M * D + 4 * M * R * D),
         "smt-factorized": (
             {**scene, "centres": "window", "n_centres": C},

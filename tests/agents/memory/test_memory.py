@@ -17,12 +17,19 @@ from memenvs.agents.testing import INPUT_DIM as D
 from memenvs.agents.testing import inputs as step_inputs
 
 SMALL_READER = {"dim": 8, "layers": 2, "heads": 2, "mlp_dim": 6}
+SMALL_RESIDUAL = {"layers": 2, "dim": 8, "mlp_dim": 12}
 SMALL_QUEUES = {"dim": 8, "layers": 3, "heads": 2, "mlp_dim": 12, "block_length": 4, "memory_length": 8}
 SMALL_QUEUES |= {"compressed_lengths": (4,), "ratios": (2,)}
 COMPRESSIVE = ("ct", "ct-lt", "ml-ct-lt", "ct-log")
 SMALL = {
     "none": {},
+    "window": {"steps": 4, "dim": 6},
     "gru": {"hidden_dim": 6, "layers": 2},
+    "mingru": SMALL_RESIDUAL,
+    "lru": SMALL_RESIDUAL,
+    "s5": SMALL_RESIDUAL,
+    "gated-deltanet": {**SMALL_RESIDUAL, "heads": 2},
+    "mlstm": {**SMALL_RESIDUAL, "heads": 2},
     "lstm": {"hidden_dim": 6, "layers": 2},
     "relic": {
         "layers": 3,
@@ -34,6 +41,8 @@ SMALL = {
         "max_episode_steps": T,
     },
     "trxl": {"layers": 3, "heads": 2, "dim": 8, "mlp_dim": 12, "memory_length": 8},
+    "memo": {**SMALL_RESIDUAL, "heads": 2, "segment_length": 4, "summary_tokens": 2},
+    "gtrxl": {"layers": 3, "heads": 2, "dim": 8, "mlp_dim": 12, "memory_length": 8},
     "smt": {"dim": 8, "heads": 2, "capacity": 2 * T, "tau": (1.0, 10.0)},
     "smt-factorized": {"dim": 8, "heads": 2, "capacity": T, "n_centres": 4},
     "smt-causal": {"dim": 8, "heads": 2, "capacity": T},
@@ -58,6 +67,14 @@ VARIANTS: dict[str, list[dict]] = {
     "lstm": [{}, {"bptt": 4}],
     "relic": [{}, {"inter_episode": False}, *({"sink": sink} for sink in ("none", "token", "k0v0", "kv0", "k0v"))],
     "trxl": [{}, {"memory_length": 2 * T, "layers": 1}],
+    "gtrxl": [{}],
+    "memo": [{}, {"overwrite": True}, {"segment_length": 1, "summary_tokens": 1}],
+    "window": [{}, {"steps": 1}],
+    "mingru": [{}],
+    "lru": [{}],
+    "s5": [{}],
+    "gated-deltanet": [{}],
+    "mlstm": [{}],
     "smt": [
         {},
         {"capacity": 1},
@@ -111,7 +128,7 @@ VARIANTS: dict[str, list[dict]] = {
 #: Memories that differ in one setting from one that every change checks.
 SELDOM = {"ml-ct-lt"}
 #: Memories whose code is for the most part that of another one: their first variant is slow, the others are nightly.
-ALIKE = {"t-fifo+a", "sat-fifo-th", "sat-pm-ph", "smt-factorized", "ct-log", "lstm-on"}
+ALIKE = {"gtrxl", "s5", "t-fifo+a", "sat-fifo-th", "sat-pm-ph", "smt-factorized", "ct-log", "lstm-on"}
 #: Checks of a memory's other variants on every change: forms of the same computation, in which settings take part.
 OF_VARIANTS = ("check_sequence", "check_chunks", "check_starts", "check_rows", "check_strategies", "check_bounded")
 

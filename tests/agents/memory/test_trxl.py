@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from memenvs.agents.memory import StepInputs, make_memory
-from memenvs.agents.memory.trxl import RelativePositionBlock, TransformerXLConfig, TransformerXLMemory
+from memenvs.agents.memory.trxl import Gate, RelativePositionBlock, TransformerXLConfig, TransformerXLMemory
 
 B, T, D = 2, 17, 8
 TRIALS = (0, 10)
@@ -167,3 +167,32 @@ def test_settings_are_checked() -> None:
     ]:
         with pytest.raises(ValueError, match=message):
             make_memory("trxl", 8, **kwargs)
+
+
+def test_gate():
+    """GTrXL's gate is its equations, and keeps most of its input at the start."""
+    torch.manual_seed(0)
+    gate = Gate(4, bias=2.0).double()
+    x, y = (torch.randn(2, 3, 4, dtype=torch.float64) for _ in range(2))
+    (w_r, w_z, w_g), (u_r, u_z) = gate.of_y.weight.split(4), gate.of_x.weight.split(4)
+    u_g = gate.of_reset_x.weight
+    r = torch.sigmoid(y @ w_r.T + x @ u_r.T)
+    z = torch.sigmoid(y @ w_z.T + x @ u_z.T - 2.0)
+    h = torch.tanh(y @ w_g.T + (r * x) @ u_g.T)
+    torch.testing.assert_close(gate(x, y), (1.0 - z) * x + z * h)
+    with torch.no_grad():
+        gate.bias.fill_(50.0)
+    torch.testing.assert_close(gate(x, y), x)
+
+
+def test_gates_join_every_residual():
+    """With gates that let nothing through, features of GTrXL are those of the input alone, at any past."""
+    memory = make_memory("gtrxl", 8, layers=2, heads=2, dim=8, mlp_dim=12, memory_length=4, dropout=0.0).double()
+    for block in memory.blocks:
+        for gate in block.gates:
+            torch.nn.init.constant_(gate.bias, 100.0)
+    start = torch.zeros(2, 6, dtype=torch.bool)
+    start[:, 0] = True
+    x = StepInputs(torch.randn(2, 6, 8, dtype=torch.float64), start, start)
+    features, _ = memory(x)
+    torch.testing.assert_close(features, memory.output(memory.norm(x.embedding)))

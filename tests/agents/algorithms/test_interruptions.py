@@ -14,7 +14,7 @@ from memenvs.agents import EpisodeDQN, PartialUpdatePPO, make_vec_env
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from tests.agents.algorithms.q_worlds import q_learner
 from tests.agents.interruptions import POINTS, learn_interrupted
-from tests.agents.learners import MEMORIES, SEGMENT, STEPS, N, darkroom, learner, weights
+from tests.agents.learners import MEMORIES, SEGMENT, STEPS, Hooks, N, darkroom, learner, weights
 
 DQN = {"capacity": 12, "batch_size": 6, "updates_per_collect": 3, "final_epsilon": 0.1}
 CARRIES = {"n_updates": 1, "n_steps": 8, "reset_each_rollout": False}
@@ -70,15 +70,13 @@ def test_q_learning_keeps_its_episodes_and_its_epsilon() -> None:
 
 
 def test_a_replay_that_is_saved_while_episodes_run_goes_on(tmp_path: Path) -> None:
-    class Save(BaseCallback):
-        def _on_step(self) -> bool:
-            if self.n_calls == 27:  # in the fifth collection
-                assert isinstance(self.model, EpisodeDQN)
-                self.model.save(tmp_path / "model.zip")
-                self.model.save_replay_buffer(tmp_path / "replay")
-            return True
+    def save(own: Hooks) -> None:
+        if own.n_calls == 27:  # in the fifth collection
+            assert isinstance(own.model, EpisodeDQN)
+            own.model.save(tmp_path / "model.zip")
+            own.model.save_replay_buffer(tmp_path / "replay")
 
-    dqn().learn(30 * 4, Save())
+    dqn().learn(30 * 4, Hooks(step=save))
     loaded = EpisodeDQN.load(tmp_path / "model.zip", darkroom(4, horizon=6, episodes=2), device="cpu")
     loaded.load_replay_buffer(tmp_path / "replay")
     assert (loaded.filled_at, loaded.replay.count) == (72, 8)
@@ -141,21 +139,18 @@ def test_a_carried_memory_is_saved_between_trials_only(
 def test_a_trial_without_a_step_is_the_next_one(tmp_path: Path) -> None:
     """A learner that is saved as learning starts, or is resumed, goes on with the trial that it has just begun."""
 
-    class Save(BaseCallback):
-        def _on_training_start(self) -> None:
-            assert self.model.at_rollout_boundary
-            self.model.save(tmp_path / "start")
-            self.begun = [info["trial_id"] for info in self.model.env.unwrapped.reset_infos]
+    begun: list[Any] = []
 
-        def _on_step(self) -> bool:
-            return True
+    def save(own: Hooks) -> None:
+        assert own.model.at_rollout_boundary
+        own.model.save(tmp_path / "start")
+        begun[:] = [info["trial_id"] for info in own.model.env.unwrapped.reset_infos]
 
     model = learner("lstm", env=darkroom(seed=0))
     for _ in range(2):
-        save = Save()
-        model.learn(N * STEPS, callback=save, reset_num_timesteps=False)
+        model.learn(N * STEPS, callback=Hooks(training_start=save), reset_num_timesteps=False)
         resumed = PartialUpdatePPO.load(tmp_path / "start", env=darkroom())
         _, callback = resumed._setup_learn(10**6, reset_num_timesteps=False)
         resumed.collect_rollouts(resumed.env, callback, resumed.rollout_buffer, STEPS)
-        assert [info["trial_id"] for info in resumed.env.unwrapped.reset_infos] == save.begun
+        assert [info["trial_id"] for info in resumed.env.unwrapped.reset_infos] == begun
         model = PartialUpdatePPO.load(tmp_path / "start", env=darkroom())

@@ -13,11 +13,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from memenvs.agents.algorithms import archive
 from memenvs.agents.algorithms.supervised import SupervisedLearner, evaluate_model
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import CHECKPOINT, RunDirectory
-from memenvs.agents.experiments.evaluate import algorithm_of
 from memenvs.agents.experiments.prediction_experiment import (
     evaluate_predictions,
     make_run_learner,
@@ -195,9 +193,7 @@ def test_checkpoint_of_another_run_is_refused(tmp_path):
     with run_of(tmp_path, SMALL) as run:
         train_run(run, quiet=True)
     for name, value, message in (
-        ("supervised.batch_size", 16, r"is of another run: config\.batch_size must be 16, got 8"),
         ("policy.dim", 16, r"is of another run: policy\.dim must be 16, got 32"),
-        ("policy.strategy", "lifo", r"is of another run: policy\.strategy must be lifo, got fifo"),
         ("seed", 1, "is of another run: seed must be 1, got 0"),
     ):
         changed = with_overrides(SMALL, [(name, value)])
@@ -205,15 +201,6 @@ def test_checkpoint_of_another_run_is_refused(tmp_path):
         with run_of(tmp_path) as run, pytest.raises(ValueError, match=message):
             train_run(run, quiet=True)
         assert file.exists()
-
-
-def test_checkpoints_of_other_learners_are_refused(tmp_path):
-    learner, file = make_run_learner(SMALL), tmp_path / CHECKPOINT
-    archive.write(file, {"config.json": b'{"format": 1}', "state.json": b"{}"})
-    with pytest.raises(ValueError, match=r"must have .*'model\.safetensors' is missing"):
-        learner.load(file, {})
-    with pytest.raises(ValueError, match="must be of an agent that acts"):
-        algorithm_of(SMALL)
 
 
 def test_wrong_settings_are_known_before_a_run():
@@ -231,17 +218,6 @@ def test_wrong_settings_are_known_before_a_run():
     ):
         with pytest.raises(ValueError, match=message):
             check_config(with_overrides(SMALL, pairs))
-
-
-def test_settings_of_words_need_words():
-    with pytest.raises(ValueError, match="split must be left out where task_input is 'task', got 1"):
-        make_run_model(with_overrides(ALLOCATED, [("policy.allocation.split", 1)]))
-
-
-def test_own_dance_and_allocation_do_not_go_together():
-    settings = {"layers": 2, "own_layers": 1, "capacity": 9, "allocation": {}}
-    with pytest.raises(ValueError, match=r"own_layers must be 0 where strategies are chosen \(allocation\), got 1"):
-        make_run_model(with_overrides(SMALL, [("env", "memenvs/RoomBallet-Opposite-v0"), ("policy", settings)]))
 
 
 def test_answers_are_learned_from_what_is_kept_and_strategies_from_all():
@@ -262,18 +238,6 @@ def test_answers_are_learned_from_what_is_kept_and_strategies_from_all():
     total, log = model.loss(batch)
     assert total.item() == pytest.approx((losses[torch.from_numpy(kept)].sum() / 16 + 0.1 * wrong).item(), rel=1e-5)
     assert log["q_loss"] == pytest.approx(wrong.item(), rel=1e-5)
-
-
-def test_exploration_is_for_learning_only():
-    model = make_run_model(with_overrides(ALLOCATED, [("policy.allocation.epsilon_steps", 100)]))
-    assert isinstance(model, SATPrediction)
-    best = model.allocator.best(model.held_out_vectors[:, 0]).numpy()
-    explored, late = (model.sample(4000, np.random.default_rng(1), "train", step) for step in (0, 100))
-    for split in ("validation", "test"):
-        greedy = model.sample(4000, np.random.default_rng(1), split)
-        np.testing.assert_array_equal(greedy.strategies, best[greedy.episodes.tasks])
-    for batch, share in ((explored, 0.25), (late, 0.8 + 0.2 / 4)):
-        assert (batch.strategies == best[batch.episodes.tasks]).mean() == pytest.approx(share, abs=0.03)
 
 
 def test_command_line(tmp_path, capsys):

@@ -181,8 +181,11 @@ def test_files_that_do_not_fit() -> None:
         archive.write(file, members | {names[stem]: content for stem, content in contents.items()})
         return file
 
+    without_model = io.BytesIO()
+    archive.write(without_model, {"config.json": b'{"format": 1}', "state.json": b"{}"})
     learner = SupervisedLearner(Line(), CONFIG, 8)
     for file, message in (
+        (without_model, r"must have .*'model\.safetensors' is missing"),
         (changed(state=b"{}"), r"state\.json lacks 'num_timesteps'"),
         (changed(model=b"nothing"), "BytesIO"),
         (changed(optimizer=b"nothing"), "BytesIO"),

@@ -146,12 +146,6 @@ def test_outputs_are_checked_before_anything_else(tmp_path: Path, capsys: pytest
             assert f"argument {command[-1]}: cannot write '" in error and problem in error
 
 
-def test_a_reader_that_leaves_early() -> None:
-    command = f"{sys.executable} -m memenvs presets | true"
-    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 def test_wrong_arguments_are_named_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     for command, message in {
         "evaluate run --trials 0": "evaluate: error: argument --trials: must be an integer of at least 1, got '0'",

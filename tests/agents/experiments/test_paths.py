@@ -44,12 +44,8 @@ def envs(id: str, count: int, seed: int = 5, **kwargs: Any) -> TrialVecEnv:
     return env
 
 
-def test_values_are_those_of_stepping_by_hand() -> None:
-    for metric in ("cells", "distance", "return"):
-        check_by_hand(metric)
-
-
-def check_by_hand(metric: str) -> None:
+@pytest.mark.parametrize("metric", ["cells", "distance", "return"])
+def test_values_are_those_of_stepping_by_hand(metric: str) -> None:
     """Five episodes in three environments: the first of trial 0 in each, then of trial 1 in two."""
     paths = play_paths(Script(), envs("memenvs/Coverage-v0", 3, **COVERAGE), 5, metric)
     played = [(path.seed - stream_seed(5), path.trial) for path in paths]

@@ -21,11 +21,10 @@ from memenvs.agents import PartialUpdatePPO, make_vec_env
 from memenvs.agents.algorithms.rollout_buffer import TrialRolloutBuffer
 from memenvs.agents.memory import State
 from memenvs.agents.policies.memory_policy import PREVIOUS_ACTION
-from tests.agents.learners import N, darkroom, learner
+from tests.agents.learners import ROWS, N, check_values, darkroom, learner
 
 CHUNK, HORIZON, TRIAL = 8, 5, 16  # episodes end at 5, 10, 15 and 16: within chunks
 CARRIED = ["lstm", "trxl"]
-ROWS = torch.arange(N)
 
 
 def carried(memory: str, **settings: Any) -> PartialUpdatePPO:
@@ -49,26 +48,18 @@ def copied(state: State | None) -> State:
     return {key: value.clone() for key, value in state.items() if key != PREVIOUS_ACTION}
 
 
-def assert_acted_as_learned(model: PartialUpdatePPO) -> None:
-    """The training pass computes the values and probabilities of acting."""
-    distribution, values, actions = model.evaluate(ROWS, 0, CHUNK)
-    buffer = model.rollout_buffer
-    torch.testing.assert_close(distribution.log_prob(actions), buffer.log_probs, atol=1e-5, rtol=0)
-    torch.testing.assert_close(values, buffer.values, atol=1e-5, rtol=1e-5)
-
-
 @pytest.mark.parametrize("memory", CARRIED)
 def test_training_passes_use_the_memory_of_acting(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """B15: with a memory of zeros in gradient passes, ratios are wrong before the first optimiser step."""
     model = carried(memory)
     for _ in range(5):
         collect(model)
-        assert_acted_as_learned(model)
+        check_values(model, 0, CHUNK)
         model.train()
     collect(model)  # the second half of a trial
     monkeypatch.setattr(model, "_carried_state", lambda rows: None)
     with pytest.raises(AssertionError):
-        assert_acted_as_learned(model)
+        check_values(model, 0, CHUNK)
 
 
 @pytest.mark.parametrize("memory", CARRIED)
@@ -88,7 +79,7 @@ def test_trials_go_on_over_rollouts_and_advance(memory: str) -> None:
         # the same steps, from an empty memory at each start of a trial or episode
         for forgets_at in ("trial", "episode"):
             begins = buffer.trial_start if forgets_at == "trial" else buffer.episode_start
-            values.append(values_of(model, begins))
+            values.append(values_of(model, model.policy.initial_state(N), begins))
         same = torch.isclose(values[0], values[1], atol=1e-5)
         assert bool(same.all()) is first_half  # zero after a change of layout; carried into the second half
         assert not torch.allclose(values[0], values[2], atol=1e-5)  # survives the end of an episode
@@ -98,12 +89,15 @@ def test_trials_go_on_over_rollouts_and_advance(memory: str) -> None:
     assert len({tuple(layout) for layout in layouts}) > 1
 
 
-def values_of(model: PartialUpdatePPO, trial_start: Tensor) -> Tensor:
-    """Values of the buffer's steps, acted through from an empty memory."""
+def values_of(model: PartialUpdatePPO, state: State, trial_start: Tensor, emptied: int | None = None) -> Tensor:
+    """Values of the buffer's steps, acted through; the memory of worker 2 is emptied by hand before one of them."""
     policy, buffer = model.policy, model.rollout_buffer
-    state, values = policy.initial_state(N), []
+    values, empty = [], policy.initial_state(N)
     with torch.no_grad():
         for t in range(CHUNK):
+            if t == emptied:
+                for key, value in state.items():
+                    value[2] = empty[key][2]
             assert isinstance(buffer.observations, dict)
             features = policy.features({key: value[:, t] for key, value in buffer.observations.items()})
             _, value, state = policy.step(features, state, buffer.episode_start[:, t], trial_start[:, t])
@@ -141,21 +135,9 @@ def test_each_worker_forgets_when_its_own_layout_changes(memory: str) -> None:
     collect(model)
     buffer = model.rollout_buffer
     assert buffer.trial_start.nonzero().tolist() == [[2, 2]]
-    assert_acted_as_learned(model)
-    policy, values = model.policy, []
-    with torch.no_grad():
-        for t in range(CHUNK):
-            if t == 2:  # an empty memory for worker 2 by hand
-                empty = policy.initial_state(N)
-                for key, value in state.items():
-                    value[2] = empty[key][2]
-            assert isinstance(buffer.observations, dict)
-            features = policy.features({key: value[:, t] for key, value in buffer.observations.items()})
-            never = torch.zeros(N, dtype=torch.bool)
-            _, value, state = policy.step(features, state, buffer.episode_start[:, t], never)
-            state = policy.update_previous_action(state, buffer.actions[:, t].numpy())
-            values.append(value)
-    torch.testing.assert_close(buffer.values, torch.stack(values, 1), atol=1e-5, rtol=1e-5)
+    check_values(model, 0, CHUNK)
+    values = values_of(model, state, torch.zeros_like(buffer.trial_start), emptied=2)
+    torch.testing.assert_close(buffer.values, values, atol=1e-5, rtol=1e-5)
 
 
 class Cue(gym.Env):

@@ -89,14 +89,10 @@ def test_frmqn_begins_as_an_lstm() -> None:
 
 
 @pytest.mark.parametrize("goes_on", [False, True])
-def test_the_kernel_equals_the_plain_steps(goes_on: bool) -> None:
+@pytest.mark.parametrize("capacity", [1, 4, 100])
+@pytest.mark.parametrize("bptt", [None, 1, 5])
+def test_the_kernel_equals_the_plain_steps(capacity: int, bptt: int | None, goes_on: bool) -> None:
     """Float32 on a CPU takes the kernel; float64 runs step by step in autograd."""
-    for capacity in (1, 4, 100):
-        for bptt in (None, 1, 5):
-            check_kernel(capacity, bptt, goes_on)
-
-
-def check_kernel(capacity: int, bptt: int | None, goes_on: bool) -> None:
     plain, x = make(capacity=capacity, bptt=bptt), inputs()
     kernel = make(capacity=capacity, bptt=bptt).float()
     found = []
@@ -117,13 +113,9 @@ def check_kernel(capacity: int, bptt: int | None, goes_on: bool) -> None:
 @pytest.mark.parametrize(
     ("name", "kwargs"), [("lstm", {}), ("gru", {"layers": 2}), ("frmqn", {"capacity": 1})], ids=str
 )
-def test_gradients_stop_every_n_steps(name: str, kwargs: dict[str, Any]) -> None:
+@pytest.mark.parametrize("bptt", [1, 4, T])
+def test_gradients_stop_every_n_steps(name: str, kwargs: dict[str, Any], bptt: int) -> None:
     """Features depend on the steps since the last cut; FRMQN reads one step more, which is no recurrence."""
-    for bptt in (1, 4, T):
-        check_bptt(name, kwargs, bptt)
-
-
-def check_bptt(name: str, kwargs: dict[str, Any], bptt: int) -> None:
     memory, x = make(name, bptt=bptt, **kwargs), inputs()
     x.embedding.requires_grad_()
     features, _ = memory(x)

@@ -117,14 +117,10 @@ def act(memory: RelicMemory, x: StepInputs, max_steps: int | None = None) -> tup
     return torch.stack(features, 1), state
 
 
-def test_features_and_cache_follow_the_definition() -> None:
-    for sink in SINKS:
-        for inter_episode in (True, False):
-            check_definition(sink, inter_episode)
-
-
+@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize("inter_episode", [True, False])
 @torch.no_grad()
-def check_definition(sink: str, inter_episode: bool) -> None:
+def test_features_and_cache_follow_the_definition(sink: str, inter_episode: bool) -> None:
     memory, x = make(sink=sink, inter_episode=inter_episode), inputs()
     features, cache, _ = by_definition(memory, x)
     torch.testing.assert_close(memory(x, None)[0], features, atol=1e-10, rtol=0)
@@ -191,17 +187,14 @@ def test_parameter_counts() -> None:
         assert all(bool((p == 0).all()) for name, p in memory.named_parameters() if "sink" in name)
 
 
-def test_long_passes_keep_less_and_give_the_same_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
-    for last in (None, 3):
-        for inter_episode in (True, False):
-            with monkeypatch.context() as patch:
-                check_long_pass(last, inter_episode, patch)
-
-
-def check_long_pass(last: int | None, inter_episode: bool, patch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("last", [None, 3])
+@pytest.mark.parametrize("inter_episode", [True, False])
+def test_long_passes_keep_less_and_give_the_same_gradients(
+    last: int | None, inter_episode: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     results, kept = [], []
     for long_steps in (T, T - 1):
-        patch.setattr("memenvs.agents.memory.relic.LONG_STEPS", long_steps)
+        monkeypatch.setattr("memenvs.agents.memory.relic.LONG_STEPS", long_steps)
         memory, x = make(sink="kv", depth_dropout=0.3, mlp_dim=64, inter_episode=inter_episode).train(), inputs()
         memory.generator.manual_seed(0)
         saved: dict[int, int] = {}

@@ -165,13 +165,6 @@ def test_relative_poses_by_hand() -> None:
     torch.testing.assert_close(got, expected, atol=1e-6, rtol=0)
 
 
-def moved(pose: Tensor, dx: float, dy: float, turn: float) -> Tensor:
-    """Poses in a world that was rotated about the origin and then shifted."""
-    x, y, heading = pose.unbind(-1)
-    cos, sin = math.cos(turn), math.sin(turn)
-    return torch.stack([cos * x - sin * y + dx, sin * x + cos * y + dy, heading + turn], -1)
-
-
 def test_poses_can_be_left_out() -> None:
     """Only ages distinguish elements then, as with poses whose weights are zero."""
     x = inputs()

@@ -53,12 +53,8 @@ def plain_block(block: RelativePoseBlock, h: Tensor, pose: Tensor, capacity: int
 
 
 @pytest.mark.parametrize(("dtype", "atol"), [(torch.float64, 1e-9), (torch.float32, 1e-5)], ids=str)
-def test_features_equal_the_equations(dtype: torch.dtype, atol: float) -> None:
-    for capacity in (1, 4, T):
-        check_features(capacity, dtype, atol)
-
-
-def check_features(capacity: int, dtype: torch.dtype, atol: float) -> None:
+@pytest.mark.parametrize("capacity", [1, 4, T])
+def test_features_equal_the_equations(capacity: int, dtype: torch.dtype, atol: float) -> None:
     torch.manual_seed(0)
     memory = make_memory("smt-causal", D, dim=DIM, heads=HEADS, capacity=capacity, rope_base=BASE).to(dtype)
     assert isinstance(memory, CausalMemory)

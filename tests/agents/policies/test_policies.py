@@ -301,8 +301,6 @@ def test_actions_for_the_environment() -> None:
     np.testing.assert_array_equal(
         box.environment_actions(torch.tensor([[-2.0, 0.1], [0.3, -0.5]])), np.float32([[-0.5, 0.1], [0.25, -0.5]])
     )
-    shifted = policy("none", actions=spaces.Discrete(3, start=-1))
-    assert shifted.environment_actions(torch.tensor([0, 2])).tolist() == [-1, 1]
     assert darkroom().action_space.contains(int(policy("none").environment_actions(torch.tensor([3]))[0]))
 
 

@@ -83,11 +83,7 @@ def test_episode_dqn_takes_no_masked_action(toy_data: Path) -> None:
 
 def test_the_run_of_a_study_learns_from_rewards(tmp_path: Path, toy_data: Path) -> None:
     pairs = {
-        "env_kwargs": {},
-        "env_kwargs.world": "mp3d",
-        "env_kwargs.data_dir": str(toy_data),
-        "env_kwargs.features": "none",
-        "env_kwargs.max_tokens": 8,
+        "env_kwargs": kwargs(toy_data),
         "n_envs": 2,
         "total_steps": 128,
         "eval_kwargs.split": "val_seen",

@@ -16,7 +16,6 @@ from memenvs.agents.experiments.train import train_run
 from memenvs.agents.papers.mtvm.config import ImitationConfig
 from memenvs.agents.papers.mtvm.trajectories import check_trajectories, write_trajectories
 from memenvs.cli import main
-from memenvs.cli import main as score
 from memenvs.vln.results import TASKS, score_file
 from tests.agents.papers.mtvm.learners import SIZES, kwargs
 
@@ -74,7 +73,7 @@ def test_on_the_command_line(toy_data: Path, tmp_path: Path, capsys: pytest.Capt
     assert main(["trajectories", str(folder), "--split", "train", "--out", str(out)]) == 0
     assert f"written: {out}" in capsys.readouterr().out and "trajectory" in json.loads(out.read_text())[0]
     assert out.read_bytes() == (folder / "trajectories_train.json").read_bytes()
-    assert score(["score", "r2r", str(out), "--split", "train", "--data", str(toy_data)]) == 0
+    assert main(["score", "r2r", str(out), "--split", "train", "--data", str(toy_data)]) == 0
     assert main(["trajectories", str(folder), "--split", "val_unsen"]) == 2
     assert "unknown split 'val_unsen'" in capsys.readouterr().err
 

@@ -67,7 +67,7 @@ class Hooks(BaseCallback):
     """Calls functions of the callback at points of learning; a `step` that returns False stops.
 
     Args:
-        **hooks: Functions by point: "training_start", "rollout_start", "step" or "rollout_end".
+        **hooks: Functions by point: "training_start", "rollout_start", "step", "rollout_end" or "training_end".
     """
 
     def __init__(self, **hooks: Callable[[Any], Any]) -> None:
@@ -88,6 +88,9 @@ class Hooks(BaseCallback):
 
     def _on_rollout_end(self) -> None:
         self._call("rollout_end")
+
+    def _on_training_end(self) -> None:
+        self._call("training_end")
 
 
 def darkroom(n: int = N, *, horizon: int = 5, episodes: int = 10, seed: int | None = None) -> Any:

@@ -232,5 +232,5 @@ def test_damaged_files_are_refused_by_name(name: str, tmp_path: Path) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", TARGETS)
 def test_many_damaged_files_are_refused_by_name(name: str, tmp_path: Path) -> None:
-    found = list(failures(name, 200 if name == "report" else 3000, 1, tmp_path))
-    assert not found, "\n".join(found)
+    wrong = list(failures(name, 200 if name == "report" else 3000, 1, tmp_path))
+    assert not wrong, "\n".join(wrong)

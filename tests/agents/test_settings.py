@@ -73,8 +73,8 @@ CONFIGS: dict[str, tuple[type, Callable[[dict[str, Any]], None]]] = {
         functools.partial(use_learner, EpisodeDQN, {"capacity": 4, "batch_size": 2, "episode_steps": 8}),
     ),
     **{
-        each.__name__: (each, lambda settings, each=each: each(**settings))
-        for each in (SupervisedConfig, ImitationConfig, QuestionConfig, AllocatorConfig, *NETWORKS)
+        config.__name__: (config, lambda settings, config=config: config(**settings))
+        for config in (SupervisedConfig, ImitationConfig, QuestionConfig, AllocatorConfig, *NETWORKS)
     },
 }
 
@@ -111,5 +111,5 @@ def test_sizes_beyond_the_largest_are_named() -> None:
 @pytest.mark.parametrize("name", CONFIGS)
 def test_all_settings(name: str) -> None:
     config = CONFIGS[name][0]
-    found = list(failures(name, [*single(config), *pairs(config, 500)]))
-    assert not found, "\n".join(found)
+    wrong = list(failures(name, [*single(config), *pairs(config, 500)]))
+    assert not wrong, "\n".join(wrong)

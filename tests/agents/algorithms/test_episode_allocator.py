@@ -30,8 +30,8 @@ def learner(memory: str = "sat-fifo", *, env: Any = None, seed: int = 0, **setti
     base = {"n_steps": STEPS, "n_updates": 1, "batch_size": 3, "n_epochs": 2, "learning_rate": 1e-2, "device": "cpu"}
     policy = {"memory": memory, "memory_kwargs": sizes, "previous_action_dim": 0}
     env = corridor(N) if env is None else env
-    given = base | {"allocator": allocator} | settings
-    return PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy, seed=seed, **given)
+    learner_settings = base | {"allocator": allocator} | settings
+    return PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy, seed=seed, **learner_settings)
 
 
 def with_large_weights(model: PartialUpdatePPO) -> PartialUpdatePPO:
@@ -210,7 +210,7 @@ class Limited(Noise):
 
 
 def limited(*copies: tuple[int, bool]) -> DummyVecEnv:
-    return DummyVecEnv([functools.partial(Limited, *each) for each in copies])
+    return DummyVecEnv([functools.partial(Limited, *limits) for limits in copies])
 
 
 def test_what_cannot_work_is_named_before_anything_starts() -> None:

@@ -236,7 +236,7 @@ def test_single_steps_depend_on_no_other_step(single: bool) -> None:
     noisy = {key: value + torch.randn(value.shape) if key == "hidden" else value for key, value in state.items()}
     no_start = np.zeros(6, bool)
     first, second = (
-        model.predict(observation, each, no_start, deterministic=True)[1]["hidden"] for each in (state, noisy)
+        model.predict(observation, before, no_start, deterministic=True)[1]["hidden"] for before in (state, noisy)
     )
     assert torch.equal(first, second) == single
 
@@ -355,14 +355,14 @@ def test_the_second_stage_leaves_the_encoder_as_it_is(tmp_path: Path) -> None:
         final_epsilon=0.1,
     )
     second.load_features(tmp_path / "first.zip")
-    given = encoder_of(first)
-    assert len(given) == 3  # a layer, and the embedding of the action before
+    encoder = encoder_of(first)
+    assert len(encoder) == 3  # a layer, and the embedding of the action before
     others = weights(second).clone()  # type: ignore[arg-type]
     second.learn(6 * 6 * 6)
     assert second._n_updates == 25
     for name, value in encoder_of(second).items():
-        assert torch.equal(value, given[name]), name
-        assert torch.equal(second.saved_tensors()[f"target.{name}"], given[name]), name
+        assert torch.equal(value, encoder[name]), name
+        assert torch.equal(second.saved_tensors()[f"target.{name}"], encoder[name]), name
     assert not torch.equal(weights(second), others)  # type: ignore[arg-type]
     assert sorted(second.replay._stores) == ["action", "embedding", "reward"]
     assert second.replay._stores["embedding"].shape == (12, 9, second.policy.features_dim)

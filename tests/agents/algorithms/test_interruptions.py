@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from stable_baselines3.common.callbacks import BaseCallback
 
 from memenvs.agents import EpisodeDQN, PartialUpdatePPO, make_vec_env
 from memenvs.agents.algorithms.base import MemoryAlgorithm
@@ -84,30 +83,16 @@ def test_a_replay_that_is_saved_while_episodes_run_goes_on(tmp_path: Path) -> No
     assert loaded.replay.is_full and loaded._n_updates == 6 + 3
 
 
-class SaveAtBoundaries(BaseCallback):
-    """Save a learner wherever it says that it would resume exactly."""
+def save_at_boundaries(folder: Path, saved: set[int], refused: set[int]) -> Hooks:
+    """Save a learner wherever it says that it would resume exactly; the steps at which it did and did not say so."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__()
-        self.folder = folder
-        self.saved: set[int] = set()
-        self.refused = 0
+    def save(own: Hooks) -> None:
+        (saved if own.model.at_rollout_boundary else refused).add(own.num_timesteps)
+        if own.model.at_rollout_boundary:
+            own.model.save(folder / f"{own.num_timesteps}.zip")
 
-    def _save(self) -> None:
-        assert isinstance(self.model, MemoryAlgorithm)
-        if self.model.at_rollout_boundary:
-            self.model.save(self.folder / f"{self.num_timesteps}.zip")
-            self.saved.add(self.num_timesteps)
-            if isinstance(self.model, EpisodeDQN):
-                self.model.save_replay_buffer(self.folder / f"{self.num_timesteps}.replay")
-        else:
-            self.refused += 1
-
-    def _on_step(self) -> bool:
-        self._save()
-        return True
-
-    _on_training_start = _on_rollout_start = _on_rollout_end = _on_training_end = _save
+    points = ("training_start", "rollout_start", "step", "rollout_end", "training_end")
+    return Hooks(**dict.fromkeys(points, save))
 
 
 CARRYING = {name: MEMORIES[name] for name in ("gru", "trxl")} | {"frmqn": {"dim": 8, "capacity": 4}}
@@ -125,11 +110,12 @@ def test_a_carried_memory_is_saved_between_trials_only(
     memory: str, trial_steps: int, expected: set[int], tmp_path: Path
 ) -> None:
     """Rollouts of 8 steps; trials of 16, 12 and 40."""
-    save = SaveAtBoundaries(tmp_path)
+    saved: set[int] = set()
+    refused: set[int] = set()
+    save = save_at_boundaries(tmp_path, saved, refused)
     policy = {"memory": memory, "memory_kwargs": CARRYING[memory]}
     whole = learner("none", env=trials(trial_steps), policy_kwargs=policy, n_epochs=1, **CARRIES).learn(192, save)
-    assert save.saved == expected
-    assert save.refused > 0
+    assert saved == expected and refused
     for steps in expected - {192}:
         resumed = PartialUpdatePPO.load(tmp_path / f"{steps}.zip", trials(trial_steps), device="cpu")
         resumed.learn(192 - steps, reset_num_timesteps=False)

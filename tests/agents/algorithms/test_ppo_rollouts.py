@@ -41,7 +41,7 @@ def test_every_rollout_starts_a_trial_and_empties_the_memory() -> None:
 def test_rollouts_that_never_see_an_end_cause_one_warning() -> None:
     with pytest.warns(UserWarning, match=f"no episode ended within the first n_steps={STEPS}") as caught:
         learner("lstm", env=darkroom(horizon=STEPS + 1)).learn(3 * N * STEPS)
-    assert [each.filename for each in caught] == [__file__]  # the line that called `learn`
+    assert [warning.filename for warning in caught] == [__file__]  # the line that called `learn`
     learner("lstm", env=darkroom(horizon=STEPS)).learn(2 * N * STEPS)  # a warning would be an error
     learner("lstm", env=darkroom(horizon=STEPS + 1), n_updates=1, reset_each_rollout=False).learn(2 * N * STEPS)
 
@@ -138,7 +138,7 @@ def test_truncated_episodes_are_credited_by_hand(env: Callable[[], Any], ends: l
         expected[i, t] = 0.99 * value
     extra = model.rollout_buffer.rewards - plain.rollout_buffer.rewards
     np.testing.assert_allclose(extra, expected, atol=1e-6)
-    stored, others = (positions(each, 0, SEGMENT)["log_probs"] for each in (model, plain))
+    stored, others = (positions(acted, 0, SEGMENT)["log_probs"] for acted in (model, plain))
     assert torch.equal(stored, others)  # evaluating the last observation does not change the memory
 
 

@@ -57,8 +57,8 @@ def test_files_have_the_suffix_of_stable_baselines(tmp_path: Path) -> None:
     for name, written in (("abc", "abc.zip"), ("abc.zip", "abc.zip"), ("a/b.v1", "a/b.v1")):
         model.save(str(tmp_path / name))
         assert (tmp_path / written).is_file()
-        for given in (tmp_path / name, str(tmp_path / written)):
-            assert torch.equal(weights(PartialUpdatePPO.load(given, device="cpu")), weights(model))
+        for path in (tmp_path / name, str(tmp_path / written)):
+            assert torch.equal(weights(PartialUpdatePPO.load(path, device="cpu")), weights(model))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "abc.zip"]
     (tmp_path / "abc.zip").rename(tmp_path / "earlier")  # earlier versions added no suffix
     PartialUpdatePPO.load(tmp_path / "earlier", device="cpu")
@@ -133,9 +133,9 @@ def test_parameters_are_weights_optimizer_and_target(tmp_path: Path) -> None:
     assert list(source.get_parameters()) == ["policy", "policy.optimizer", "target"]
     assert list(learner("gru").get_parameters()) == ["policy", "policy.optimizer"]
     source.save(tmp_path / "source")
-    for given in (source.get_parameters(), tmp_path / "source"):
+    for parameters in (source.get_parameters(), tmp_path / "source"):
         model = replay_learner(seed=5, target_rate=0.01, learning_rate=1e-2)
-        model.set_parameters(given)
+        model.set_parameters(parameters)
         for own, other in zip(model.target.parameters(), source.target.parameters(), strict=True):
             assert torch.equal(own, other)
         assert not torch.equal(weights(model), torch.cat([p.flatten() for p in model.target.parameters()]))
@@ -201,7 +201,7 @@ def test_activations_are_classes_or_names(tmp_path: Path) -> None:
 
 def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
     config = PPOConfig(n_steps=np.int64(8), gamma=np.float32(0.5), full_update=np.bool_(True))  # type: ignore[arg-type]
-    assert [type(each) for each in (config.n_steps, config.gamma, config.full_update)] == [int, float, bool]
+    assert [type(value) for value in (config.n_steps, config.gamma, config.full_update)] == [int, float, bool]
     policy = {"memory": "gru", "memory_kwargs": {"hidden_dim": np.int64(4), "layers": np.array(1)}}
     policy |= {"net_arch": [np.int32(4)], "previous_action_dim": np.int8(2)}
     model = PartialUpdatePPO("MemoryPolicy", noise(VECTOR), config, n_updates=np.int16(2), policy_kwargs=policy)
@@ -248,24 +248,24 @@ def test_integer_observations() -> None:
 
 def test_observations_that_do_not_fit_are_named() -> None:
     model = learner("gru", env=noise(DICT, N), policy_kwargs={})
-    shown = {key: np.stack([space.sample()] * 2) for key, space in DICT.items()}
-    _, state = model.predict(shown)
+    batch = {key: np.stack([space.sample()] * 2) for key, space in DICT.items()}
+    _, state = model.predict(batch)
 
     def wrong(message: str, observation: Any, *args: Any) -> None:
         refused(ValueError, message, lambda: model.predict(observation, *args))
 
-    wrong(r"must have the keys \['reward', 'vector'\], got \['vector'\]", {"vector": shown["vector"]})
-    wrong(r"must have the keys .*got \['more', 'reward', 'vector'\]", {**shown, "more": shown["reward"]})
-    wrong("must be a dict with", shown["vector"])
-    wrong(r"observation 'vector' must be of shape \(3,\), or .*got \(2, 2\)", {**shown, "vector": np.zeros((2, 2))})
-    wrong("as many rows in each key, got {.*'vector': 1}", {**shown, "vector": shown["vector"][:1]})
-    fewer = {key: value[:1] for key, value in shown.items()}
+    wrong(r"must have the keys \['reward', 'vector'\], got \['vector'\]", {"vector": batch["vector"]})
+    wrong(r"must have the keys .*got \['more', 'reward', 'vector'\]", {**batch, "more": batch["reward"]})
+    wrong("must be a dict with", batch["vector"])
+    wrong(r"observation 'vector' must be of shape \(3,\), or .*got \(2, 2\)", {**batch, "vector": np.zeros((2, 2))})
+    wrong("as many rows in each key, got {.*'vector': 1}", {**batch, "vector": batch["vector"][:1]})
+    fewer = {key: value[:1] for key, value in batch.items()}
     wrong("state must be of as many environments as the observation, 1, got 'hidden' of 2", fewer, state)
-    wrong("episode_start must have a value for each of 2 environments, got 3", shown, state, np.ones(3, bool))
+    wrong("episode_start must have a value for each of 2 environments, got 3", batch, state, np.ones(3, bool))
     with pytest.raises(ValueError, match="trial_start must have a value for each of 2 environments, got 1"):
-        model.predict(shown, state, trial_start=np.ones(1, bool))
+        model.predict(batch, state, trial_start=np.ones(1, bool))
     plain = learner("gru", env=noise(VECTOR, N))
-    refused(ValueError, "observation must be an array", lambda: plain.predict(shown))
+    refused(ValueError, "observation must be an array", lambda: plain.predict(batch))
     refused(ValueError, r"of shape \(3,\), or .*got \(0, 3\)", lambda: plain.predict(np.zeros((0, 3), np.float32)))
     image = learner("none", env=noise(SMALL_IMAGE, N), policy_kwargs={"features_extractor_class": "SmallCNN"})
     for shape in ((25, 25, 3), (3, 25, 25)):  # channels last, as the environment has them, or first

@@ -95,7 +95,7 @@ mistakes = (
     ["dataset", "/no/run", "--out", "some-v0"],
 )
 with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
-    status = [main(each) for each in mistakes] + [main(["presets"]), main(["presets", "demo"])]
+    status = [main(words) for words in mistakes] + [main(["presets"]), main(["presets", "demo"])]
     for ended in (["nope"], ["report", "run", "--nope"], ["train", "--help"]):
         try:
             main(ended)

@@ -123,9 +123,6 @@ def test_it_stands_in_for_symbolic_observations() -> None:
     assert seen.dtype == np.float16 and seen.min() >= 0 and seen.max() <= 1
     policy = load_pretrained("extobjnav-small-pictures", device="cpu")
     policy.check_env(env)  # learned from exact observations
-    policy.encoder_fingerprint = "abc"  # learned from those of another encoder
-    with pytest.raises(ValueError, match="encoder must be the one that was learned with"):
-        policy.check_env(env)
 
 
 def test_an_encoder_of_another_frame_size_is_refused() -> None:

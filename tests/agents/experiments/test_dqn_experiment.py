@@ -45,7 +45,7 @@ SMALL = RunConfig(
 COVERAGE = [
     "train",
     "coverage-laptop",
-    *(each for item in SHORT_COVERAGE.items() for each in (f"--{item[0]}", str(item[1]))),
+    *(text for item in SHORT_COVERAGE.items() for text in (f"--{item[0]}", str(item[1]))),
 ]
 
 KILLED = """
@@ -215,14 +215,14 @@ def test_two_stages_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFi
     assert (second / "validation.png").is_file()
     assert "validation" in (second / "report.html").read_text()
     with RunDirectory(first) as one, RunDirectory(second) as two:
-        given, taken = (trained_policy(run, 0).state_dict() for run in (one, two))
+        learned, taken = (trained_policy(run, 0).state_dict() for run in (one, two))
         latest = trained_policy(two, 0, CHECKPOINT).state_dict()
         assert evaluate_run(two, eval_trials=2).metrics["cells"].shape == (2, 1)
-    encoder = [name for name in given if name.startswith(("features_extractor.", "previous_action."))]
+    encoder = [name for name in learned if name.startswith(("features_extractor.", "previous_action."))]
     assert len(encoder) == 7  # three layers with their biases, and the embedding of the previous action
     for name in encoder:
-        assert torch.equal(given[name], taken[name]), name
-        assert torch.equal(given[name], latest[name]), name
+        assert torch.equal(learned[name], taken[name]), name
+        assert torch.equal(learned[name], latest[name]), name
     assert main([*command, "--resume"]) == 0  # it is finished
 
 

@@ -155,8 +155,8 @@ def test_agents_of_several_runs_play_the_same_episodes(tmp_path: Path, capsys: p
         "b": replace(config, seed=1, n_envs=1),
         "c": with_overrides(config, [("eval_kwargs.size", 5)]),
     }
-    for name, each in others.items():
-        with RunDirectory(tmp_path / name, each) as run:
+    for name, own in others.items():
+        with RunDirectory(tmp_path / name, own) as run:
             train_run(run, quiet=True)
     a, b, c = (str(tmp_path / name) for name in others)
     out = ["--out", str(tmp_path / "out")]

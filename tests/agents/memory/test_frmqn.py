@@ -66,7 +66,7 @@ def test_frmqn_by_its_equations(capacity: int) -> None:
     torch.testing.assert_close(features, expected, atol=1e-10, rtol=0)
     weight = torch.linspace(-1.0, 1.0, features.numel(), dtype=torch.float64).view_as(features)
     leaves = [x.embedding, *memory.parameters()]
-    gradients = [torch.autograd.grad((each * weight).sum(), leaves) for each in (features, expected)]
+    gradients = [torch.autograd.grad((output * weight).sum(), leaves) for output in (features, expected)]
     for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other, atol=1e-10, rtol=0)
 
@@ -83,9 +83,9 @@ def test_frmqn_begins_as_an_lstm() -> None:
         network.bias_hh_l0.copy_(cell.bias_hh)
         embedding = x.embedding[:1].float()
         hidden, _ = network(memory.fusion(embedding))
-        found, _ = memory(StepInputs(embedding, x.episode_start[:1], x.trial_start[:1]))
+        features, _ = memory(StepInputs(embedding, x.episode_start[:1], x.trial_start[:1]))
     expected = torch.cat([hidden[..., : DIM // 2], hidden[..., DIM // 2 :].relu()], -1)
-    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+    torch.testing.assert_close(features, expected, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("goes_on", [False, True])
@@ -95,7 +95,7 @@ def test_the_kernel_equals_the_plain_steps(capacity: int, bptt: int | None, goes
     """Float32 on a CPU takes the kernel; float64 runs step by step in autograd."""
     plain, x = make(capacity=capacity, bptt=bptt), inputs()
     kernel = make(capacity=capacity, bptt=bptt).float()
-    found = []
+    results = []
     for memory in (plain, kernel):
         embedding = x.embedding.to(memory.fusion.weight.dtype).requires_grad_()
         state, starts = None, x.trial_start
@@ -105,8 +105,8 @@ def test_the_kernel_equals_the_plain_steps(capacity: int, bptt: int | None, goes
         features, after = memory(StepInputs(embedding, starts, starts), state)
         weight = torch.linspace(-1.0, 1.0, features.numel(), dtype=features.dtype).view_as(features)
         gradients = torch.autograd.grad((features * weight).sum(), [embedding, *memory.parameters()])
-        found.append([features, *gradients, *({} if after is None else after).values()])
-    for one, other in zip(*found, strict=True):
+        results.append([features, *gradients, *({} if after is None else after).values()])
+    for one, other in zip(*results, strict=True):
         torch.testing.assert_close(other.double(), one.double(), atol=1e-5, rtol=1e-5)
 
 

@@ -112,17 +112,19 @@ def test_scene_memories_may_do_without_a_pose() -> None:
 
 
 def test_observations_without_a_pose_are_named() -> None:
-    with pytest.raises(ValueError, match=r"memory 'odometer' needs the key 'pose', \(3,\) of x, y and heading, in obs"):
-        policy(spaces.Dict({"range": SEEN["range"]}))
-    with pytest.raises(ValueError, match="memory 'odometer' needs the key 'pose'"):
-        policy(spaces.Box(0.0, 1.0, (4,), np.float32))
-    with pytest.raises(ValueError, match="memory 'odometer' needs the key 'pose'"):
-        policy(spaces.Dict({"pose": spaces.Box(0.0, 1.0, (2,), np.float32), "range": SEEN["range"]}))
-    with pytest.raises(ValueError, match="observations must have a key besides 'pose'"):
-        policy(spaces.Dict({"pose": POSE}))
+    for space, message in (
+        (
+            spaces.Dict({"range": SEEN["range"]}),
+            r"'odometer' needs the key 'pose', \(3,\) of x, y and heading, in",
+        ),
+        (spaces.Box(0.0, 1.0, (4,), np.float32), "memory 'odometer' needs the key 'pose'"),
+        (spaces.Dict({"pose": spaces.Box(0.0, 1.0, (2,)), "range": SEEN["range"]}), "'odometer' needs the key 'pose'"),
+        (spaces.Dict({"pose": POSE}), "observations must have a key besides 'pose'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            policy(space)
+    made, yes = policy(), torch.ones(2, dtype=torch.bool)
     with pytest.raises(ValueError, match=r"pose must be \(2, 1, 3\), got None"):
-        made = policy()
-        yes = torch.ones(2, dtype=torch.bool)
         made.step(observations(2)["range"], made.initial_state(2), yes, yes)
 
 

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from memenvs.agents.memory import StepInputs, make_memory
-from memenvs.agents.memory.attention import attend
 from memenvs.agents.memory.relic import RelicConfig, RelicMemory, Sink
 
 B, T, D = 2, 19, 8
@@ -141,29 +140,6 @@ def test_a_trial_starts_an_episode_too() -> None:
     x.trial_start[:, 5] = True
     alone = StepInputs(x.embedding, x.episode_start & ~x.trial_start, x.trial_start)
     torch.testing.assert_close(memory(alone)[0], memory(x)[0])
-
-
-def test_sink_identities() -> None:
-    generator = torch.Generator().manual_seed(0)
-    q, k, v = (torch.randn(1, 1, 6, 4, generator=generator, dtype=torch.float64) for _ in range(3))
-    zero = torch.zeros(1, 1, 1, 4, dtype=torch.float64)
-    got = attend(q, torch.cat([zero, k], 2), torch.cat([zero, v], 2), causal=True)
-    weight = (q @ k.transpose(-1, -2) / 2).exp().tril()
-    torch.testing.assert_close(got, weight @ v / (1 + weight.sum(-1, keepdim=True)), atol=1e-12, rtol=0)
-    strong = torch.cat([k.new_tensor([1e3, 0, 0, 0]).view(1, 1, 1, 4), k], 2)
-    q = torch.cat([torch.ones_like(q[..., :1]), q[..., 1:]], dim=-1)
-    torch.testing.assert_close(
-        attend(q, strong, torch.cat([zero, v], 2), causal=True), torch.zeros_like(q), atol=1e-12, rtol=0
-    )
-
-    x, k0v0 = inputs(), make(sink="k0v0")
-    for sink in ("kv", "kv0", "k0v"):
-        memory = make(sink=sink)
-        missing, _ = memory.load_state_dict(k0v0.state_dict(), strict=False)
-        with torch.no_grad():
-            for name in missing:
-                memory.get_parameter(name).zero_()
-        torch.testing.assert_close(memory(x, None)[0], k0v0(x, None)[0], atol=1e-12, rtol=0)
 
 
 def test_too_long_an_episode_is_refused() -> None:

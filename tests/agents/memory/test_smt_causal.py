@@ -91,18 +91,6 @@ def test_initial_points_are_around_the_robot() -> None:
         torch.testing.assert_close(block.centre * 5.0 / distance[:, None], expected)
 
 
-def test_poses_are_as_exact_under_autocast() -> None:
-    torch.manual_seed(0)
-    memory = make_memory("smt-causal", D, dim=DIM, heads=HEADS, capacity=T)
-    start = torch.zeros(1, T, dtype=torch.bool)
-    pose = torch.randn(1, T, 3) * torch.tensor([20.0, 20.0, 2.0])
-    x = StepInputs(torch.randn(1, T, D), start, start, pose)
-    expected, _ = memory(x)
-    with torch.autocast("cpu", torch.bfloat16):
-        found, _ = memory(x)
-    assert torch.equal(found, expected)
-
-
 def test_only_the_age_of_steps_counts() -> None:
     """Features of a long trial depend on the newest steps within reach and not on its length."""
     torch.manual_seed(0)

@@ -113,7 +113,7 @@ def test_the_model_card_has_scores_and_command(run: Path, agent: Path) -> None:
     assert data["library_name"] == "memenvs" and "reinforcement-learning" in data["tags"]
     means = json.loads((run / "evaluation.json").read_text())["agent"]["metrics"]["return"]["mean"]
     (result,) = data["model-index"][0]["results"]
-    assert [each["value"] for each in result["metrics"]] == [means[0], means[-1]]
+    assert [metric["value"] for metric in result["metrics"]] == [means[0], means[-1]]
     assert f"| agent | 4 | {means[0]:.3g} +- " in text and "| oracle | 4 |" in text
     (line,) = [line for line in text.splitlines() if line.startswith("memenvs train")]
     assert line == "memenvs train ci-smoke --total_steps 1024 --ppo.gamma 0.9 --eval_trials 4"

@@ -96,7 +96,7 @@ def test_loss_and_answers_are_those_of_each_question_alone(arrays, frame_counts)
     other = model.answer_loss(batch, vectors.flip(0), mask.flip(0))[1]
     assert model.loss(batch)[1]["answer_loss"] != other["answer_loss"]
     moved = replace(batch, arrays=replace(arrays, times=np.roll(arrays.times, 1, 0)))
-    assert len({make("none").eval().loss(each)[1]["answer_loss"] for each in (batch, moved)}) == 2
+    assert len({make("none").eval().loss(questions)[1]["answer_loss"] for questions in (batch, moved)}) == 2
 
 
 def test_what_learns_from_what(arrays, frame_counts):

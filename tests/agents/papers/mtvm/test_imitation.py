@@ -33,8 +33,8 @@ def decisions(rows: list[int], rewards: list[float], **values: list[float]) -> R
 def test_returns_by_hand() -> None:
     """Row 0 stops after its second decision; row 1 is truncated after its third, with a bootstrap value of 8."""
     steps = [decisions([0, 1], [1.0, 2.0]), decisions([0, 1], [4.0, 0.0]), decisions([1], [6.0])]
-    found = discounted_returns(steps, torch.tensor([0.0, 8.0]), 0.5)
-    assert found.tolist() == [1 + 0.5 * 4, 2 + 0.5 * (0 + 0.5 * 10), 4.0, 0 + 0.5 * 10, 6 + 0.5 * 8]
+    returns = discounted_returns(steps, torch.tensor([0.0, 8.0]), 0.5)
+    assert returns.tolist() == [1 + 0.5 * 4, 2 + 0.5 * (0 + 0.5 * 10), 4.0, 0 + 0.5 * 10, 6 + 0.5 * 8]
 
 
 def test_losses_by_hand(make_learner) -> None:
@@ -172,9 +172,9 @@ def test_the_consistency_loss_works_for_any_number_of_layers(make_learner, layer
     torch.manual_seed(3)
     rollout = model.play(model.env, 0, teacher_forcing=True)
     torch.cat([step.inconsistency for step in rollout.steps]).mean().backward()
-    for name, each in model.policy.network.cross_layers.named_parameters():
-        if each.grad is not None:
-            assert (each.grad.abs().max() > 1e-9) == (not name.endswith("key.bias")), name
+    for name, parameter in model.policy.network.cross_layers.named_parameters():
+        if parameter.grad is not None:
+            assert (parameter.grad.abs().max() > 1e-9) == (not name.endswith("key.bias")), name
     moved = model.policy.network.words.weight.grad.abs().amax(1) > 1e-9
     observations = model.env.reset()
     tokens = observations["instruction"][observations["instruction_mask"] > 0]
@@ -258,8 +258,8 @@ def test_it_learns_and_changes_no_global_generator(make_learner) -> None:
     model.learn(40)
     assert torch.equal(state, torch.random.get_rng_state())
     last = model.play(model.env, 1000, teacher_forcing=True)
-    errors = [float(torch.cat([step.imitation_loss for step in each.steps]).mean().detach()) for each in (first, last)]
-    assert errors[1] < 0.5 * errors[0]
+    before, after = (torch.cat([step.imitation_loss for step in played.steps]).mean() for played in (first, last))
+    assert after < 0.5 * before
 
 
 def test_wrong_losses_leave_the_weights(make_learner) -> None:

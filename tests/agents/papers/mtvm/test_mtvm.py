@@ -64,8 +64,8 @@ def observations(batch: int, seed: int = 0) -> dict[str, Tensor]:
     }
 
 
-def rows(each: dict[str, Tensor], which: Any) -> dict[str, Tensor]:
-    return {key: value[which] for key, value in each.items()}
+def rows(batch: dict[str, Tensor], which: Any) -> dict[str, Tensor]:
+    return {key: value[which] for key, value in batch.items()}
 
 
 def decision(net: MTVM, seen: dict[str, Tensor], state: dict[str, Tensor]) -> DecisionOutput:
@@ -113,9 +113,9 @@ def test_dropout() -> None:
 def test_keys_and_values_of_a_text_can_be_computed_once() -> None:
     net, seen = network(two_way=False), observations(3)
     state = started(net, seen)
-    known, views = net.text_keys_values(state["encoded_text"]), net.encode_views(seen, state)
-    plain, prepared = (net(state["encoded_text"], state["text_mask"], views, each) for each in ([], known))
-    assert len(known) == 2 and network().text_keys_values(state["encoded_text"]) == []
+    computed, views = net.text_keys_values(state["encoded_text"]), net.encode_views(seen, state)
+    plain, prepared = (net(state["encoded_text"], state["text_mask"], views, parts) for parts in ([], computed))
+    assert len(computed) == 2 and network().text_keys_values(state["encoded_text"]) == []
     torch.testing.assert_close(prepared.value, plain.value)
     torch.testing.assert_close(prepared.logits, plain.logits)
 
@@ -161,7 +161,7 @@ def test_published_numbers_of_parameters() -> None:
     with torch.device("meta"):
         small = MTVM(mtvm_config("small"), 300, 256)
         tiny = MTVM(mtvm_config("tiny"), 300, 64)
-    assert [round(sum(p.numel() for p in each.parameters()) / 1e6, 1) for each in (small, tiny)] == [6.5, 0.2]
+    assert [round(sum(p.numel() for p in made.parameters()) / 1e6, 1) for made in (small, tiny)] == [6.5, 0.2]
 
 
 def test_rows_do_not_depend_on_their_batch() -> None:
@@ -212,9 +212,9 @@ def test_bank_is_a_list(starts: list[list[bool]], size: int | None) -> None:
             lists[i] = [] if now[i] else [*lists[i], [float(t), float(i)]]
             if size is not None:
                 lists[i] = lists[i][len(lists[i]) - size :] if len(lists[i]) > size else lists[i]
-        assert state["count"].tolist() == [len(each) for each in lists]
+        assert state["count"].tolist() == [len(row) for row in lists]
         longest = max(map(len, lists))
-        assert state["tokens"].tolist() == [each + [[0.0, 0.0]] * (longest - len(each)) for each in lists]
+        assert state["tokens"].tolist() == [row + [[0.0, 0.0]] * (longest - len(row)) for row in lists]
 
 
 def test_token_of_an_action_by_hand() -> None:
@@ -300,21 +300,21 @@ def test_inconsistency_is_kl_in_both_directions(seed: int, axis: Any) -> None:
     y, other = (torch.randn(3, 4, 5, generator=generator, requires_grad=True) for _ in range(2))
     lengths = torch.tensor([4, 1, 2])
     valid = torch.arange(4) < lengths[:, None]
-    found = inconsistency(y, other, valid, axis)
+    distances = inconsistency(y, other, valid, axis)
     for i, length in enumerate(lengths.tolist()):
         dim = 0 if axis == "token" else 1
-        p, q = (each[i, :length].log_softmax(dim) for each in (y, other))
+        p, q = (tensor[i, :length].log_softmax(dim) for tensor in (y, other))
         kl = torch.nn.functional.kl_div
         both = kl(q, p.detach(), reduction="none", log_target=True) + kl(
             p, q.detach(), reduction="none", log_target=True
         )
         both = both.mean()
-        torch.testing.assert_close(found[i], both)
-    assert bool((found >= -1e-7).all()) and inconsistency(y, y, valid, axis).abs().max() < 1e-7
-    found.sum().backward()
-    for each in (y, other):
-        assert each.grad is not None and bool(each.grad.isfinite().all()) and bool((each.grad[0] != 0).any())
-        assert not bool(each.grad[~valid].any())
+        torch.testing.assert_close(distances[i], both)
+    assert bool((distances >= -1e-7).all()) and inconsistency(y, y, valid, axis).abs().max() < 1e-7
+    distances.sum().backward()
+    for tensor in (y, other):
+        assert tensor.grad is not None and bool(tensor.grad.isfinite().all()) and bool((tensor.grad[0] != 0).any())
+        assert not bool(tensor.grad[~valid].any())
 
 
 def test_dropping_words() -> None:

@@ -76,7 +76,7 @@ def test_calibrated_attention_is_not_uniform_at_the_start():
 def test_keys_like_queries_open_the_queried_room_from_the_start():
     """Four of 25 rooms are opened: 16 % by chance."""
     batch = task("ShortStay", size=5).sample_batch(40, np.random.default_rng(0))
-    place, queried = (torch.from_numpy(each.astype(int)) for each in (batch.places, batch.episodes.query_place))
+    place, queried = (torch.from_numpy(places.astype(int)) for places in (batch.places, batch.episodes.query_place))
     for settings, low, high in (
         ({"keys_like_queries": True}, 0.4, 0.9),
         ({}, 0.0, 0.3),
@@ -104,7 +104,7 @@ def test_training_step_is_that_of_a_straightforward_model(name, own_layers):
     """Loss and the gradient of every weight in double precision; with several tasks, each episode has a strategy."""
     batch, strategies = episodes(name, 4, 3), np.arange(4) if name == "MultiTask" else np.zeros(4, int)
     labels = torch.from_numpy(batch.answers)
-    found = []
+    steps = []
     for fast in (True, False):
         own = model(name, own_layers=own_layers).double()
         for buffer in (own.times, own.places.codes):  # kept in single precision
@@ -118,8 +118,8 @@ def test_training_step_is_that_of_a_straightforward_model(name, own_layers):
         if own_layers:
             loss = loss + functional.cross_entropy(of_dancer, torch.from_numpy(batch.answers))
         loss.backward()
-        found.append((loss.item(), {name: each.grad for name, each in own.named_parameters()}))
-    (ours, gradients), (plain, expected) = found
+        steps.append((loss.item(), {name: parameter.grad for name, parameter in own.named_parameters()}))
+    (ours, gradients), (plain, expected) = steps
     assert ours == pytest.approx(plain, rel=1e-12)
     for name, gradient in expected.items():
         if gradient is not None and float(gradient.abs().max()) > 1e-12:  # else a bias that cancels in the softmax

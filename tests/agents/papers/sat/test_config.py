@@ -29,11 +29,11 @@ def test_defaults_are_those_of_the_published_runs() -> None:
 
 
 def test_what_each_memory_encodes_and_keeps() -> None:
-    found = {}
+    uses = {}
     for name in ("t-fifo", "t-fifo+a", "sat-fifo", "sat-fifo-th", "sat-pm", "sat-pm-ph", "dnc-first", "dnc-every"):
         config = BalletModelConfig(memory=name)  # type: ignore[arg-type]
-        found[name] = config.is_dnc, config.uses_place, config.uses_moves, config.strategy_name
-    assert found == {
+        uses[name] = config.is_dnc, config.uses_place, config.uses_moves, config.strategy_name
+    assert uses == {
         "t-fifo": (False, False, False, "fifo"),
         "t-fifo+a": (False, False, True, "fifo"),
         "sat-fifo": (False, True, False, "fifo"),
@@ -143,11 +143,11 @@ def test_settings_of_picture_models() -> None:
     for settings, message in refused:
         with pytest.raises(ValueError, match=message):
             PictureModelConfig(**settings)
-    found = {}
+    uses = {}
     for name in ("t-fifo", "t-fifo+a", "sat-fifo", "sat-pm-ph"):
         config = PictureModelConfig(memory=name)  # type: ignore[arg-type]
-        found[name] = config.uses_place, config.uses_moves, config.is_chunked
-    assert found == {
+        uses[name] = config.uses_place, config.uses_moves, config.is_chunked
+    assert uses == {
         "t-fifo": (False, False, False),
         "t-fifo+a": (False, True, False),
         "sat-fifo": (True, False, False),

@@ -84,7 +84,10 @@ def test_a_replay_that_is_saved_while_episodes_run_goes_on(tmp_path: Path) -> No
 
 
 def save_at_boundaries(folder: Path, saved: set[int], refused: set[int]) -> Hooks:
-    """Save a learner wherever it says that it would resume exactly; the steps at which it did and did not say so."""
+    """Save a learner wherever it says that it would resume exactly.
+
+    `saved` and `refused` get the steps at which it says so and at which it does not.
+    """
 
     def save(own: Hooks) -> None:
         (saved if own.model.at_rollout_boundary else refused).add(own.num_timesteps)

@@ -311,7 +311,10 @@ def test_images_that_are_too_small_for_nature_cnn() -> None:
 
 
 def logged(model: Any, steps: int, at_end: list[dict[str, Any]] | None = None, **settings: Any) -> list[dict[str, Any]]:
-    """Learn; rows that the logger writes, and in `at_end` what it has at the end of each rollout."""
+    """Learn; rows that the logger writes.
+
+    `at_end` gets what the logger has at the end of each rollout.
+    """
     rows: list[dict[str, Any]] = []
     writer = TrackerWriter(lambda numbers, step: rows.append(numbers))
     hooks = Hooks(

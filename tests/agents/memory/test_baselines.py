@@ -90,7 +90,10 @@ def test_trials_go_on_over_rollouts_and_advance(memory: str) -> None:
 
 
 def values_of(model: PartialUpdatePPO, state: State, trial_start: Tensor, emptied: int | None = None) -> Tensor:
-    """Values of the buffer's steps, acted through; the memory of worker 2 is emptied by hand before one of them."""
+    """Values of the buffer's steps, acted through.
+
+    The memory of worker 2 is emptied by hand before step `emptied`.
+    """
     policy, buffer = model.policy, model.rollout_buffer
     values, empty = [], policy.initial_state(N)
     with torch.no_grad():

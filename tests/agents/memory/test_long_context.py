@@ -47,7 +47,10 @@ def _kept(run: Any) -> int:
 
 
 def check_linear(make: Callable[[int], Callable[[], Tensor]], **settings: Any) -> None:
-    """Twice as many steps at most double the largest tensor and what autograd keeps, forward and backward."""
+    """Compare computations over 2048 and 4096 steps, forward and backward.
+
+    Twice as many steps at most double the largest tensor and what autograd keeps.
+    """
     largest, kept = [], []
     for steps in (2048, 4096):
         run, outputs = make(steps), []

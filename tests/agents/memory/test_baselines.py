@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import Tensor
 
 from memenvs.agents import PartialUpdatePPO, make_vec_env
@@ -64,7 +62,7 @@ def test_training_passes_use_the_memory_of_acting(memory: str, monkeypatch: pyte
 
 @pytest.mark.parametrize("memory", CARRIED)
 def test_trials_go_on_over_rollouts_and_advance(memory: str) -> None:
-    """B14: the memory outlives episodes; the next trial has another layout and an empty memory."""
+    """B14, B17: the memory outlives episodes and chunks; the next trial has another layout and an empty memory."""
     model = carried(memory)
     layouts = []
     for chunk in range(6):
@@ -141,56 +139,6 @@ def test_each_worker_forgets_when_its_own_layout_changes(memory: str) -> None:
     check_values(model, 0, CHUNK)
     values = values_of(model, state, torch.zeros_like(buffer.trial_start), emptied=2)
     torch.testing.assert_close(buffer.values, values, atol=1e-5, rtol=1e-5)
-
-
-class Cue(gym.Env):
-    """A cue in the first observation of a trial; each later step pays 1 for its action.
-
-    Episodes of 2 steps, trials of 8.
-    """
-
-    observation_space = spaces.Box(0.0, 1.0, (3,), np.float32)
-    action_space = spaces.Discrete(3)
-    steps = 8
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
-        super().reset(seed=seed)
-        observation = np.zeros(3, np.float32)
-        begins = self.steps >= 8
-        if begins:
-            self.steps, self.cue = 0, int(self.np_random.integers(3))
-            observation[self.cue] = 1.0
-        return observation, {"trial_start": begins}
-
-    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        self.steps += 1
-        paid = float(self.steps > 1 and action == self.cue)
-        return np.zeros(3, np.float32), paid, self.steps % 2 == 0, False, {}
-
-
-@pytest.mark.learning
-@pytest.mark.parametrize("memory", CARRIED)
-def test_the_cue_of_an_earlier_chunk_is_learned_and_used(memory: str) -> None:
-    """B17: observations from episodes and chunks ago are used; with B14 or B15, half of the steps would be guesses."""
-    env = DummyVecEnv([Cue] * 32)
-    kwargs = {
-        "lstm": {"hidden_dim": 16},
-        "trxl": {"layers": 1, "heads": 2, "dim": 16, "mlp_dim": 16, "memory_length": 8},
-    }
-    rate, rollouts = {"lstm": (2e-2, 60), "trxl": (1e-2, 100)}[memory]
-    model = PartialUpdatePPO(
-        "MemoryPolicy", env, n_steps=4, n_updates=1, batch_size=16, learning_rate=rate, reset_each_rollout=False,
-        credit_across_episodes=memory == "lstm", max_grad_norm=0.5, seed=0, device="cpu",
-        policy_kwargs={"memory": memory, "memory_kwargs": kwargs[memory]},
-    )  # fmt: skip
-    model.learn(rollouts * 32 * 4)
-    paid = []
-    for _ in range(10):
-        collect(model)
-        if not model.rollout_buffer.trial_start.any():  # later chunks of trials: the cue was in the chunk before
-            paid.append(float(model.rollout_buffer.rewards.mean()))
-    assert len(paid) == 5
-    assert np.mean(paid) > 0.9  # a third for guesses
 
 
 def test_credit_across_episodes_by_hand() -> None:

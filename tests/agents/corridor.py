@@ -61,8 +61,8 @@ class Corridor(BatchTask):
         return reward, is_last | ended
 
     def observe(self, out: Observation, env_mask: np.ndarray) -> None:
-        shown = np.eye(2, dtype=np.float32)[self.cue] * (self.steps < CUE_STEPS)[:, None]
-        out["cue"][env_mask] = shown[env_mask]
+        cue = np.eye(2, dtype=np.float32)[self.cue] * (self.steps < CUE_STEPS)[:, None]
+        out["cue"][env_mask] = cue[env_mask]
 
     def info(self) -> Mapping[str, Any]:  # type: ignore[override]
         return {"place": self.place, "success": getattr(self, "success", np.zeros(self.num_envs, bool))}

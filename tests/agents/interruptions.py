@@ -99,5 +99,5 @@ def learn_interrupted(model: MemoryAlgorithm, steps: int, point: str, call: int)
         warnings.simplefilter("always")
         if model.num_timesteps < steps or model._is_unfinished:
             model.learn(max(1, steps - model.num_timesteps), reset_num_timesteps=False)
-    dropped = [str(each.message) for each in caught if "which is dropped" in str(each.message)]
+    dropped = [str(warning.message) for warning in caught if "which is dropped" in str(warning.message)]
     return interrupt.point == "over", bool(dropped)

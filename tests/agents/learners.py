@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import torch
 from gymnasium import spaces
+from stable_baselines3.common.callbacks import BaseCallback
 from torch import Tensor
 
 from memenvs.agents import PartialUpdatePPO, make_vec_env
@@ -59,6 +61,36 @@ class Noise(gym.Env):
         assert self.action_space.contains(action), action
         self.steps += 1
         return self.observation_space.sample(), float(np.sum(action)), False, self.steps >= self.horizon, {}
+
+
+class Hooks(BaseCallback):
+    """Calls functions of the callback at points of learning; a `step` that returns False stops.
+
+    Args:
+        **hooks: Functions by point: "training_start", "rollout_start", "step", "rollout_end" or "training_end".
+    """
+
+    def __init__(self, **hooks: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.hooks = hooks
+
+    def _call(self, point: str) -> Any:
+        return self.hooks[point](self) if point in self.hooks else None
+
+    def _on_training_start(self) -> None:
+        self._call("training_start")
+
+    def _on_rollout_start(self) -> None:
+        self._call("rollout_start")
+
+    def _on_step(self) -> bool:
+        return self._call("step") is not False
+
+    def _on_rollout_end(self) -> None:
+        self._call("rollout_end")
+
+    def _on_training_end(self) -> None:
+        self._call("training_end")
 
 
 def darkroom(n: int = N, *, horizon: int = 5, episodes: int = 10, seed: int | None = None) -> Any:

@@ -120,13 +120,13 @@ def second_device() -> Iterator[SecondDevice]:
 
 def move(module: nn.Module) -> nn.Module:
     """Put parameters and buffers on the second device, in place."""
-    for each in module.modules():
-        for name, parameter in each._parameters.items():
+    for part in module.modules():
+        for name, parameter in part._parameters.items():
             if parameter is not None:
-                each._parameters[name] = nn.Parameter(DeviceTensor(parameter.detach()), parameter.requires_grad)
-        for name, buffer in each._buffers.items():
+                part._parameters[name] = nn.Parameter(DeviceTensor(parameter.detach()), parameter.requires_grad)
+        for name, buffer in part._buffers.items():
             if buffer is not None:
-                each._buffers[name] = DeviceTensor(buffer)
+                part._buffers[name] = DeviceTensor(buffer)
     return module
 
 
@@ -149,10 +149,10 @@ def learning_device() -> Iterator[SecondDevice]:
 
 def settle(optimizer: torch.optim.Optimizer, module: nn.Module) -> None:
     """Let an optimizer that was made before its module was moved train the new parameters."""
-    made = [each for group in optimizer.param_groups for each in group["params"]]
-    if not any(isinstance(each, DeviceTensor) for each in made):
+    made = [tensor for group in optimizer.param_groups for tensor in group["params"]]
+    if not any(isinstance(tensor, DeviceTensor) for tensor in made):
         parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
-        assert [each.shape for each in made] == [parameter.shape for parameter in parameters]
+        assert [tensor.shape for tensor in made] == [parameter.shape for parameter in parameters]
         for group in optimizer.param_groups:
             group["params"][:] = [parameters.pop(0) for _ in group["params"]]
     for group in optimizer.param_groups:

@@ -79,8 +79,8 @@ def test_predict_and_demonstrations_carry_no_ignored_action() -> None:
 def test_the_wrapper_shows_no_ignored_action(one_hot: bool) -> None:
     env = PreviousActionWrapper(gym.make("memenvs/Darkroom-v0", **SETTINGS), one_hot=one_hot)
     env.reset(seed=0)
-    shown = [env.step(2)[0]["previous_action"] for _ in range(GAP + 2)]
-    assert [np.any(value) for value in shown] == [False] * GAP + [True] * 2
+    previous = [env.step(2)[0]["previous_action"] for _ in range(GAP + 2)]
+    assert [np.any(value) for value in previous] == [False] * GAP + [True] * 2
 
 
 def test_answers_of_a_passive_task_are_no_notes() -> None:

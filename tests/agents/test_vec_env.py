@@ -39,15 +39,15 @@ def singles(n: int) -> list[gym.Env]:
 
 
 def test_batches_of_nearby_seeds_share_no_seed() -> None:
-    found: set[int] = set()
+    seeds: set[int] = set()
     for seed in range(64):
         for id in ("memenvs/Darkroom-v0", "CartPole-v1"):
             env = make_vec_env(id, 4, seed=seed)
             first = [*env.unwrapped._seeds]  # of Stable-Baselines3: those of the next reset
-            assert None not in first and (id == "CartPole-v1" or not found & {*first}), seed
-            found |= {*first}
+            assert None not in first and (id == "CartPole-v1" or not seeds & {*first}), seed
+            seeds |= {*first}
             env.close()
-    assert len(found) == 64 * 4
+    assert len(seeds) == 64 * 4
 
 
 def test_equals_single_environments_played_in_parallel() -> None:
@@ -85,14 +85,14 @@ def test_equals_single_environments_played_in_parallel() -> None:
 
 def test_observations_are_not_copied_and_stay_valid_for_a_step() -> None:
     env = darkroom(2, seed=0)
-    shown = [env.reset()]
-    copies = [{key: value.copy() for key, value in shown[0].items()}]
+    observations = [env.reset()]
+    copies = [{key: value.copy() for key, value in observations[0].items()}]
     rng = np.random.default_rng(1)
     for _ in range(12):
-        shown.append(env.step(rng.integers(5, size=2))[0])
-        copies.append({key: value.copy() for key, value in shown[-1].items()})
-        assert same(shown[-2], copies[-2])  # the previous one is unchanged
-    assert shown[0]["position"] is shown[2]["position"]
+        observations.append(env.step(rng.integers(5, size=2))[0])
+        copies.append({key: value.copy() for key, value in observations[-1].items()})
+        assert same(observations[-2], copies[-2])  # the previous one is unchanged
+    assert observations[0]["position"] is observations[2]["position"]
 
 
 def test_seed_and_options_hold_for_one_reset() -> None:
@@ -259,10 +259,10 @@ class Doubled:
         return spaces.Dict({**rest, "visual": spaces.Box(0, 20, (2,), np.float32)})
 
     def encode_observations(self, observations: list[dict[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
-        found = [
+        others = [
             {key: value for key, value in observation.items() if key != "position"} for observation in observations
         ]
-        return [each | {"visual": 2 * of["position"]} for each, of in zip(found, observations, strict=True)]
+        return [rest | {"visual": 2 * of["position"]} for rest, of in zip(others, observations, strict=True)]
 
 
 def batch(**kwargs: Any) -> Any:
@@ -282,10 +282,10 @@ def test_places_and_features_come_with_the_observations() -> None:
     assert placed.observation_space["place"] == single.observation_space["place"]  # type: ignore[index]
     assert list(encoded.observation_space.spaces) == ["place", "previous_reward", "visual"]  # type: ignore[attr-defined]
 
-    def compare(shown: Any, place: Any, features: Any) -> None:
-        position = shown["position"]
+    def compare(plain_observation: Any, place: Any, features: Any) -> None:
+        position = plain_observation["position"]
         number = (position[..., 0] * 3 + position[..., 1]).astype(np.int64)
-        assert same(place, {**shown, "place": number if number.ndim else np.int64(number)})
+        assert same(place, {**plain_observation, "place": number if number.ndim else np.int64(number)})
         assert same(features["visual"], 2 * position) and "position" not in features
         assert same(features["place"], place["place"])
 
@@ -332,11 +332,11 @@ def test_places_and_encoders_that_there_are_not() -> None:
 
 def test_the_vocabulary_is_that_of_the_task() -> None:
     env, cart = darkroom(1), make_vec_env("CartPole-v1", 1)
-    for each in (env, cart):
-        assert vocabulary_fingerprint(each) is None
-        check_vocabulary(None, each)
+    for own in (env, cart):
+        assert vocabulary_fingerprint(own) is None
+        check_vocabulary(None, own)
         with pytest.raises(ValueError, match="vocabulary must be the one that was learned with, words, got None"):
-            check_vocabulary("words", each)
+            check_vocabulary("words", own)
     env.env.task.tokenizer = SimpleNamespace(fingerprint="words")
     assert vocabulary_fingerprint(env) == "words"
     check_vocabulary("words", env)
@@ -357,7 +357,7 @@ def test_masks_and_methods_of_some() -> None:
     env.reset()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(env.env), "action_masks", lambda _: np.eye(3, dtype=bool), raising=False)
-        assert [each.tolist() for each in env.env_method("action_masks", indices=[2, 0])] == np.eye(3)[[2, 0]].tolist()
+        assert [mask.tolist() for mask in env.env_method("action_masks", indices=[2, 0])] == np.eye(3)[[2, 0]].tolist()
         patch.setattr(env.env, "added", lambda a, b=0: a + b, raising=False)
         assert env.env_method("added", 2, b=3) == [5] * 3
     np.testing.assert_array_equal(env.oracle_actions(), env.env.oracle_actions())

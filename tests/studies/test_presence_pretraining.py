@@ -94,8 +94,8 @@ def test_crops_are_quarters_that_mostly_show_an_object():
         torch.testing.assert_close(image, images[0, top : top + 64, left : left + 64])
         torch.testing.assert_close(crop, whole[top // 16 : top // 16 + 4, left // 16 : left // 16 + 4])
     # of 100 with an object, 75 are chosen to show it, and 2/5 * 2/5 of the other 25 show it by chance
-    shown = int((in_cells[:100] > 10).any(-1).any(-1).any(-1).sum())
-    assert abs(shown - 79) < 4 * math.sqrt(100 * 0.79 * 0.21)
+    with_object = int((in_cells[:100] > 10).any(-1).any(-1).any(-1).sum())
+    assert abs(with_object - 79) < 4 * math.sqrt(100 * 0.79 * 0.21)
     assert len(set(corners[100:])) == 25
 
 

@@ -53,7 +53,7 @@ def test_the_page_shows_what_the_study_prints(study):
     on_page = [table.markdown().rpartition("\n\n")[2] in page for table in tables]
     assert any(on_page), f"{name}: the page must have a table of the study"
     for table in re.findall(r"made by: memenvs study.*\n(?:(?!\|).*\n)*((?:\|.*\n)+)", page):
-        assert any(table == each.markdown().rpartition("\n\n")[2] for each in tables), table
+        assert any(table == made.markdown().rpartition("\n\n")[2] for made in tables), table
 
 
 def test_pages_are_short(study):

@@ -38,7 +38,7 @@ def main(folder: Path) -> None:
     batch = model.shard(model.sample(8, np.random.default_rng(0)), processes.rank, processes.count)
     loss, _ = model.loss(batch)
     loss.backward()
-    gradients = {name: each.grad for name, each in model.named_parameters() if each.grad is not None}
+    gradients = {name: parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None}
     processes.average(list(gradients.values()))
     save_file(gradients, folder / f"gradient.{processes.rank}.safetensors")
     with RunDirectory(folder / "run", ALLOCATED, processes) as run:

@@ -61,6 +61,9 @@ def test_q_learning_values_a_full_board_as_0(terminates: bool) -> None:
         with torch.no_grad():
             assert not model.q_values(model.policy, rows, last + 1).any()
             taken = model.q_values(model.policy, rows, last).gather(2, model.replay.actions(rows, last)[..., None])
+            steps = torch.arange(3).expand(32, -1)
+            is_free = model.replay.read(rows, steps).observations["candidate_mask"] > 0  # type: ignore[index, call-overload]
+            assert torch.equal(model.q_values(model.policy, rows, steps) > -torch.inf, is_free)
         np.testing.assert_allclose(taken.flatten(), model.replay.actions(rows, last).flatten(), atol=0.15)
 
 

@@ -20,8 +20,8 @@ def test_members() -> None:
     file = io.BytesIO()
     archive.write(file, MEMBERS)
     assert archive.read(file, ("config.json",)) == {"config.json": MEMBERS["config.json"]}
-    known = archive.read(file, ("config.json",), lambda name: name.endswith("json"))
-    assert sorted(known) == ["a.json", "config.json"]
+    texts = archive.read(file, ("config.json",), lambda name: name.endswith("json"))
+    assert sorted(texts) == ["a.json", "config.json"]
     with pytest.raises(ValueError, match=r"must have \['config.json', 'c'\], 'c' is missing"):
         archive.read(file, ("config.json", "c"))
     for content, message in ((b'{"format": 2}', "format must be 1, got 2"), (b"{}", "format must be 1, got None")):
@@ -83,8 +83,8 @@ def test_optimizer() -> None:
     tensors = archive.optimizer_tensors(first)
     assert sorted(tensors) == ["0.exp_avg", "0.exp_avg_sq", "0.step"] and tensors["0.step"] == 3
     archive.load_optimizer(second, trained, tensors)
-    found = archive.optimizer_tensors(second)
-    assert found.keys() == tensors.keys() and all(torch.equal(found[name], tensors[name]) for name in tensors)
+    restored = archive.optimizer_tensors(second)
+    assert restored.keys() == tensors.keys() and all(torch.equal(restored[name], tensors[name]) for name in tensors)
     assert second.param_groups[0]["lr"] == 0.2  # not of the file
     archive.load_optimizer(second, trained, {})
     assert archive.optimizer_tensors(second) == {}

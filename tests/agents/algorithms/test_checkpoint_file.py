@@ -47,11 +47,11 @@ def test_each_process_has_members_of_its_own() -> None:
     replace(one, config=config, states=states, generators=generators, learner=learner_tensors).write(file)
     own = ["state.1.json", "generators.1.safetensors", "state.2.json", "generators.2.safetensors"]
     assert list(members(file)) == [*MEMBERS, LEARNER, *own]
-    found = Checkpoint.read(file)
-    assert [state["num_timesteps"] for state in found.states] == [0, 1, 2]
-    assert [generator["sampling"][0] for generator in found.generators] == [0, 1, 2]
-    assert found.learner["target.weight"].tolist() == [1, 1] and one.learner == {}
-    for tensors, others in ((found.policy, one.policy), (found.optimizer, one.optimizer)):
+    whole = Checkpoint.read(file)
+    assert [state["num_timesteps"] for state in whole.states] == [0, 1, 2]
+    assert [generator["sampling"][0] for generator in whole.generators] == [0, 1, 2]
+    assert whole.learner["target.weight"].tolist() == [1, 1] and one.learner == {}
+    for tensors, others in ((whole.policy, one.policy), (whole.optimizer, one.optimizer)):
         assert tensors.keys() == others.keys() and all(torch.equal(tensors[name], others[name]) for name in tensors)
     for name in own:
         other = io.BytesIO()

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -16,6 +14,7 @@ from torch import Tensor
 from memenvs.agents import PartialUpdatePPO, make_vec_env, register_features_extractor
 from memenvs.agents.algorithms.spaces import MAX_ELEMENTS, space_from_json, space_to_json
 from memenvs.agents.policies.policy_arguments import FEATURES_EXTRACTORS
+from tests.agents.learners import Noise
 
 SPACES = [
     spaces.Discrete(4),
@@ -87,28 +86,16 @@ def test_features_extractors_of_users_are_registered(tmp_path: Path) -> None:
         register_features_extractor(3)  # type: ignore[type-var]
 
 
-class Pictures(gym.Env):
-    """Images with their channels last."""
-
-    observation_space = spaces.Box(0, 255, (36, 36, 3), np.uint8)
-    action_space = spaces.Discrete(2)
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
-        return self.observation_space.low, {}
-
-    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        return self.observation_space.low, 0.0, True, False, {}
-
-
 def test_images_are_transposed_at_load(tmp_path: Path) -> None:
     policy = {
         "memory": "none",
         "features_extractor_class": "NatureCNN",
         "features_extractor_kwargs": {"features_dim": 8},
     }
-    model = PartialUpdatePPO("MemoryPolicy", Pictures(), n_steps=4, policy_kwargs=policy, device="cpu").learn(4)
+    env = Noise(spaces.Box(0, 255, (36, 36, 3), np.uint8), horizon=1)
+    model = PartialUpdatePPO("MemoryPolicy", env, n_steps=4, policy_kwargs=policy, device="cpu").learn(4)
     model.save(tmp_path / "model")
-    loaded = PartialUpdatePPO.load(tmp_path / "model", Pictures(), device="cpu")
+    loaded = PartialUpdatePPO.load(tmp_path / "model", env, device="cpu")
     loaded.learn(4, reset_num_timesteps=False)
-    action, _ = loaded.predict(Pictures.observation_space.low)
+    action, _ = loaded.predict(env.observation_space.low)
     assert action in (0, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.algorithms.supervised import SupervisedLearner
 from memenvs.agents.encoders import make_encoder
 from memenvs.agents.experiments.prediction_experiment import make_run_model
+from memenvs.agents.experiments.train import check_config
+from memenvs.agents.presets import find_preset
 from memenvs.agents.presets.pretrained import load_pretrained
 from tests.agents.algorithms.supervised_processes import SMALL
 from tests.agents.second_device import SECOND, DeviceTensor, learning_device, settle, to_host
@@ -101,6 +104,8 @@ def test_a_gpu_that_is_not_there_is_refused(
         lambda: make_encoder("symbolic", device=device),
         lambda: SupervisedLearner(prediction, SMALL.learner, 1, device=device),
         lambda: load_pretrained("extobjnav-small", device=str(device)),
+        lambda: check_config(replace(SMALL, device=str(device))),
+        lambda: check_config(replace(find_preset("ci-smoke"), device=str(device))),
     ):
         with pytest.raises(
             ValueError, match=f"device must be 'auto' or 'cpu' where PyTorch finds no GPU, got '{device}'"

@@ -46,17 +46,19 @@ def folder(one: PartialUpdatePPO, tmp_path_factory: pytest.TempPathFactory) -> P
     command = ("-m", "tests.agents.algorithms.two_processes", str(folder))
     started = [Python(*command, environ={**ALONE, **shared, "RANK": rank, "LOCAL_RANK": rank}) for rank in ("0", "1")]
     done = [process.wait() for process in started]
-    assert [each.returncode for each in done] == [0, -signal.SIGKILL], "\n".join(each.stderr for each in done)
+    assert [process.returncode for process in done] == [0, -signal.SIGKILL], "\n".join(
+        process.stderr for process in done
+    )
     return folder
 
 
 @pytest.fixture(scope="module")
-def found(folder: Path) -> list[dict[str, Any]]:
+def notes(folder: Path) -> list[dict[str, Any]]:
     """Notes of each process."""
-    return [json.loads((folder / f"found.{rank}.json").read_text()) for rank in (0, 1)]
+    return [json.loads((folder / f"notes.{rank}.json").read_text()) for rank in (0, 1)]
 
 
-def test_gradient_is_that_of_one_process_with_the_same_batch(one, folder, found):
+def test_gradient_is_that_of_one_process_with_the_same_batch(one, folder, notes):
     expected = gradients(one)
     assert torch.linalg.vector_norm(expected) == pytest.approx(0.1, rel=1e-3)  # the clip is active
     for rank in (0, 1):
@@ -65,43 +67,43 @@ def test_gradient_is_that_of_one_process_with_the_same_batch(one, folder, found)
     logged = {key: value for key, value in one.logger.name_to_value.items() if key.startswith("train/")}
     assert logged["train/grad_norm"] > 0.5
     for key in set(logged) - {"train/approx_kl_full"}:  # that one is measured after the step
-        assert found[0]["logged"][key] == found[1]["logged"][key] == pytest.approx(logged[key], rel=1e-4, abs=1e-6), key
+        assert notes[0]["logged"][key] == notes[1]["logged"][key] == pytest.approx(logged[key], rel=1e-4, abs=1e-6), key
 
 
-def test_weights_are_the_same_bit_for_bit(folder, found):
+def test_weights_are_the_same_bit_for_bit(folder, notes):
     first, second = (load_file(folder / f"weights.{rank}.safetensors")["weights"] for rank in (0, 1))
     assert torch.equal(first, second)
-    assert [each["steps"] for each in found] == [192, 192]
+    assert [own["steps"] for own in notes] == [192, 192]
     # the last of 6 updates: the cosine from 1e-2 to 1e-4 after 160 of 192 steps
     expected = 1e-4 + 0.5 * (1e-2 - 1e-4) * (1.0 + np.cos(np.pi * 160 / 192))
-    assert [each["learning_rate"] for each in found] == pytest.approx([expected] * 2)
+    assert [own["learning_rate"] for own in notes] == pytest.approx([expected] * 2)
 
 
-def test_a_loss_that_is_nan_in_one_process_stops_all_before_weights_change(found):
-    assert found[0]["loss"] == found[1]["loss"]
+def test_a_loss_that_is_nan_in_one_process_stops_all_before_weights_change(notes):
+    assert notes[0]["loss"] == notes[1]["loss"]
     assert (
-        "must be finite, got policy_gradient_loss nan, value_loss nan, grad_norm nan in update 7," in found[0]["loss"]
+        "must be finite, got policy_gradient_loss nan, value_loss nan, grad_norm nan in update 7," in notes[0]["loss"]
     )
-    assert [each["kept"] for each in found] == [True, True]
+    assert [own["kept"] for own in notes] == [True, True]
 
 
-def test_a_callback_of_one_process_stops_all(found):
+def test_a_callback_of_one_process_stops_all(notes):
     # the second one stops in its second segment; the first had finished it: 2 x 8 steps in 4 environments
-    assert [each["stopped"] for each in found] == [64, 64]
+    assert [own["stopped"] for own in notes] == [64, 64]
 
 
-def test_logs_are_about_the_episodes_of_all(found):
-    assert found[0]["episodes"] != found[1]["episodes"]
-    expected = np.mean(found[0]["episodes"] + found[1]["episodes"])
-    assert [each["mean"] for each in found] == pytest.approx([expected] * 2)
+def test_logs_are_about_the_episodes_of_all(notes):
+    assert notes[0]["episodes"] != notes[1]["episodes"]
+    expected = np.mean(notes[0]["episodes"] + notes[1]["episodes"])
+    assert [own["mean"] for own in notes] == pytest.approx([expected] * 2)
 
 
-def test_accelerate_is_imported_only_if_it_is_needed(found):
-    assert [each["imported"] for each in found] == [False, False]
+def test_accelerate_is_imported_only_if_it_is_needed(notes):
+    assert [own["imported"] for own in notes] == [False, False]
 
 
-def test_each_process_has_its_part_of_the_environments(folder, found):
-    assert [each["whole"] for each in found] == ["", ""]
+def test_each_process_has_its_part_of_the_environments(folder, notes):
+    assert [own["whole"] for own in notes] == ["", ""]
     with zipfile.ZipFile(folder / "whole" / CHECKPOINT) as archive:
         config = json.loads(archive.read("config.json"))
         states = [json.loads(archive.read(name)) for name in ("state.json", "state.1.json")]
@@ -115,23 +117,23 @@ def test_each_process_has_its_part_of_the_environments(folder, found):
     assert steps == ["64", "128", "192", "256", "320", "384"]  # each update once
 
 
-def test_a_folder_is_for_one_launch_at_a_time(folder, found):
+def test_a_folder_is_for_one_launch_at_a_time(folder, notes):
     message = f"{folder / 'whole'} is in use by another process"
-    assert found[0]["taken"] == f"RuntimeError: {message}"
-    assert found[1]["taken"] == f"RuntimeError: stopped with process 0 (of 0 ... 1): {message}"
+    assert notes[0]["taken"] == f"RuntimeError: {message}"
+    assert notes[1]["taken"] == f"RuntimeError: stopped with process 0 (of 0 ... 1): {message}"
 
 
-def test_nan_in_one_process_stops_all_and_leaves_the_last_good_checkpoint(folder, found):
+def test_nan_in_one_process_stops_all_and_leaves_the_last_good_checkpoint(folder, notes):
     message = "rewards must be finite, got [nan nan] after 280 environment steps and 4 updates"
-    assert found[1]["broken"] == f"ValueError: {message}"
-    assert found[0]["broken"] == f"RuntimeError: stopped with process 1 (of 0 ... 1): {message}"
+    assert notes[1]["broken"] == f"ValueError: {message}"
+    assert notes[0]["broken"] == f"RuntimeError: stopped with process 1 (of 0 ... 1): {message}"
     good = PartialUpdatePPO.load(folder / "broken.0.zip", device="cpu")
     assert good.num_timesteps == 256
     assert all(bool(torch.isfinite(parameter).all()) for parameter in good.policy.parameters())
 
 
-def test_a_run_goes_on_with_the_same_bits(folder, found):
-    assert [each["mended"] for each in found] == ["", ""]
+def test_a_run_goes_on_with_the_same_bits(folder, notes):
+    assert [own["mended"] for own in notes] == ["", ""]
     assert (folder / "broken" / CHECKPOINT).read_bytes() == (folder / "whole" / CHECKPOINT).read_bytes()
 
 
@@ -149,11 +151,11 @@ Path("threads." + os.environ["RANK"]).write_text(" ".join(names))
 """
 
 
-def test_when_one_process_is_killed_the_others_end_and_the_run_goes_on(folder, found, tmp_path):
-    assert found[0]["killed"].startswith(
+def test_when_one_process_is_killed_the_others_end_and_the_run_goes_on(folder, notes, tmp_path):
+    assert notes[0]["killed"].startswith(
         "RuntimeError: process 0 (of 0 ... 1) has lost the others: one of them has ended"
     )
-    assert "--resume goes on from the last checkpoint" in found[0]["killed"]
+    assert "--resume goes on from the last checkpoint" in notes[0]["killed"]
     assert (folder / "killed" / CHECKPOINT).read_bytes() != (folder / "whole" / CHECKPOINT).read_bytes()
     (tmp_path / "script.py").write_text(RUN_AND_LIST_THREADS)
     launcher = ["torch.distributed.run", "--nproc_per_node", "2", "--master_port", free_port(), "script.py"]

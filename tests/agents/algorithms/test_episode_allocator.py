@@ -11,14 +11,13 @@ import pytest
 import torch
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from memenvs.agents import AllocatorConfig, EpisodeDQN, PartialUpdatePPO, PPOConfig
 from memenvs.agents.memory.base import STRATEGY
 from memenvs.retention import STRATEGY_NAMES
 from tests.agents.corridor import corridor
-from tests.agents.learners import Noise, act, act_next, check_values, weights
+from tests.agents.learners import Hooks, Noise, act, act_next, check_values, weights
 
 FIFO, MVFO = (STRATEGY_NAMES.index(name) for name in ("fifo", "mvfo"))
 N, STEPS = 6, 9
@@ -31,8 +30,8 @@ def learner(memory: str = "sat-fifo", *, env: Any = None, seed: int = 0, **setti
     base = {"n_steps": STEPS, "n_updates": 1, "batch_size": 3, "n_epochs": 2, "learning_rate": 1e-2, "device": "cpu"}
     policy = {"memory": memory, "memory_kwargs": sizes, "previous_action_dim": 0}
     env = corridor(N) if env is None else env
-    given = base | {"allocator": allocator} | settings
-    return PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy, seed=seed, **given)
+    learner_settings = base | {"allocator": allocator} | settings
+    return PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy, seed=seed, **learner_settings)
 
 
 def with_large_weights(model: PartialUpdatePPO) -> PartialUpdatePPO:
@@ -44,19 +43,9 @@ def with_large_weights(model: PartialUpdatePPO) -> PartialUpdatePPO:
     return model
 
 
-class SaveAt(BaseCallback):
+def save_at(steps: int, file: io.BytesIO) -> Hooks:
     """Saves the learner before the rollout that begins after some steps."""
-
-    def __init__(self, steps: int, file: io.BytesIO) -> None:
-        super().__init__()
-        self.steps, self.file = steps, file
-
-    def _on_rollout_start(self) -> None:
-        if self.num_timesteps == self.steps:
-            self.model.save(self.file)
-
-    def _on_step(self) -> bool:
-        return True
+    return Hooks(rollout_start=lambda own: own.model.save(file) if own.num_timesteps == steps else None)
 
 
 @pytest.mark.slow
@@ -153,7 +142,7 @@ def test_it_resumes_with_the_same_bits_and_acts_with_the_best_strategy() -> None
     whole.learn(total)
     file = io.BytesIO()
     stopped = learner(env=corridor(N, early=True))
-    stopped.learn(total, callback=SaveAt(2 * N * STEPS, file))
+    stopped.learn(total, callback=save_at(2 * N * STEPS, file))
     again = PartialUpdatePPO.load(file, corridor(N, early=True), device="cpu")
     again.learn(2 * N * STEPS, reset_num_timesteps=False)
     assert torch.equal(weights(again), weights(whole))
@@ -221,7 +210,7 @@ class Limited(Noise):
 
 
 def limited(*copies: tuple[int, bool]) -> DummyVecEnv:
-    return DummyVecEnv([functools.partial(Limited, *each) for each in copies])
+    return DummyVecEnv([functools.partial(Limited, *limits) for limits in copies])
 
 
 def test_what_cannot_work_is_named_before_anything_starts() -> None:

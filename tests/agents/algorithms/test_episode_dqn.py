@@ -8,31 +8,26 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from stable_baselines3.common.callbacks import BaseCallback
 from torch import Tensor
 
 from memenvs.agents import EpisodeDQN, PartialUpdatePPO, make_vec_env
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.policies.acting import PolicyOutput
 from tests.agents.algorithms.q_worlds import Cue, Ring, copies, q_learner
-from tests.agents.learners import MEMORIES, darkroom, weights
-from tests.agents.memory.test_poses import RandomPoses
+from tests.agents.learners import MEMORIES, Hooks, Noise, darkroom, weights
+from tests.agents.memory.test_poses import POSES
 
 
 def test_exploration() -> None:
     """Epsilon is 1 until the buffer is full (4 iterations of 4 x 8 steps), then falls to 0.1."""
     epsilons: dict[int, float] = {}
 
-    class Watch(BaseCallback):
-        def _on_rollout_start(self) -> None:
-            assert isinstance(self.model, EpisodeDQN)
-            epsilons[self.num_timesteps] = self.model.epsilon
-
-        def _on_step(self) -> bool:
-            return True
+    def watch(own: Hooks) -> None:
+        assert isinstance(own.model, EpisodeDQN)
+        epsilons[own.num_timesteps] = own.model.epsilon
 
     model = q_learner(copies(Ring), capacity=16, final_epsilon=0.1, exploration=0.25, updates_per_collect=1)
-    model.learn(4 * 32 + 16 * 32, Watch())
+    model.learn(4 * 32 + 16 * 32, Hooks(rollout_start=watch))
     assert model.filled_at == 4 * 32
     assert model._n_updates == 1 + 16  # the first when it was full
     assert list(epsilons) == [32 * i for i in range(20)]
@@ -121,26 +116,33 @@ def test_the_previous_action_is_the_one_that_was_taken(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("frozen", [False, True])
 def test_the_replay_buffer_stores_all_poses_of_an_episode(frozen: bool) -> None:
     """Also the pose of the last observation; of six episodes the last two replace the first two."""
-    shown: list[list[np.ndarray]] = []
+    played: list[list[np.ndarray]] = []
 
-    class Watched(RandomPoses):
+    class Watched(Noise):
         def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
-            shown.append([])
-            return super().reset(**kwargs)
+            observation, info = super().reset(**kwargs)
+            played.append([observation["pose"]])
+            return observation, info
 
-        def _observe(self) -> dict[str, np.ndarray]:
-            observation = super()._observe()
-            shown[-1].append(observation["pose"])
-            return observation
+        def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+            observation, *rest = super().step(action)
+            played[-1].append(observation["pose"])
+            return observation, *rest
 
     policy = {"memory": "sm-pooling", "memory_kwargs": {"dim": 8, "capacity": 4}, "freeze_features": frozen}
     model = q_learner(
-        copies(Watched, 1), policy, capacity=4, episode_steps=11, batch_size=1, updates_per_collect=1, final_epsilon=0.1
+        copies(Watched, 1, **POSES),
+        policy,
+        capacity=4,
+        episode_steps=11,
+        batch_size=1,
+        updates_per_collect=1,
+        final_epsilon=0.1,
     )
     model.learn(6 * 11)
-    played = [torch.as_tensor(np.stack(poses)) for poses in shown if len(poses) == 12]
+    whole = [torch.as_tensor(np.stack(poses)) for poses in played if len(poses) == 12]
     stored = model.replay.read(torch.arange(4), torch.arange(12).expand(4, -1)).extra_inputs["pose"]
-    assert torch.equal(stored, torch.stack([played[episode] for episode in (4, 5, 2, 3)]))
+    assert torch.equal(stored, torch.stack([whole[episode] for episode in (4, 5, 2, 3)]))
 
 
 def darkroom_learner(memory: str, **policy: Any) -> EpisodeDQN:
@@ -181,7 +183,7 @@ def test_q_values_of_scene_memories_are_those_of_acting(memory: str) -> None:
     for stage in STAGES:
         policy = {"memory": memory, "memory_kwargs": {"dim": 8, "capacity": 4} | heads} | stage
         model = q_learner(
-            copies(RandomPoses), policy, capacity=12, episode_steps=11, batch_size=6, updates_per_collect=3
+            copies(Noise, **POSES), policy, capacity=12, episode_steps=11, batch_size=6, updates_per_collect=3
         )
         shake(model)
         model.learn(4 * 11 * 5)
@@ -234,7 +236,7 @@ def test_single_steps_depend_on_no_other_step(single: bool) -> None:
     noisy = {key: value + torch.randn(value.shape) if key == "hidden" else value for key, value in state.items()}
     no_start = np.zeros(6, bool)
     first, second = (
-        model.predict(observation, each, no_start, deterministic=True)[1]["hidden"] for each in (state, noisy)
+        model.predict(observation, before, no_start, deterministic=True)[1]["hidden"] for before in (state, noisy)
     )
     assert torch.equal(first, second) == single
 
@@ -259,12 +261,8 @@ def test_every_environment_plays_one_whole_episode() -> None:
 
 
 def test_stopping_in_the_middle_keeps_whole_episodes_only() -> None:
-    class Stop(BaseCallback):
-        def _on_step(self) -> bool:
-            return self.num_timesteps % 100 != 0
-
     model = q_learner(copies(Ring), updates_per_collect=1)
-    model.learn(10_000, Stop())
+    model.learn(10_000, Hooks(step=lambda own: own.num_timesteps % 100 != 0))
     assert model.num_timesteps == 100  # in the fourth iteration of 32
     assert model.at_rollout_boundary is False
     assert (model.replay.lengths > 0).sum() == 12
@@ -291,17 +289,13 @@ def test_a_learner_that_is_saved_goes_on_with_the_same_bits(memory: str, tmp_pat
     settings: dict[str, Any] = {"capacity": 12, "batch_size": 6, "updates_per_collect": 3, "final_epsilon": 0.1}
     policy = {"memory": memory, "memory_kwargs": MEMORIES[memory]}
 
-    class Save(BaseCallback):
-        def _on_rollout_start(self) -> None:
-            assert isinstance(self.model, EpisodeDQN)
-            if self.num_timesteps == 180:
-                self.model.save(tmp_path / "model.zip")
-                self.model.save_replay_buffer(tmp_path / "replay")
+    def save(own: Hooks) -> None:
+        assert isinstance(own.model, EpisodeDQN)
+        if own.num_timesteps == 180:
+            own.model.save(tmp_path / "model.zip")
+            own.model.save_replay_buffer(tmp_path / "replay")
 
-        def _on_step(self) -> bool:
-            return True
-
-    whole = q_learner(darkroom(6, horizon=6, episodes=1), policy, **settings).learn(360, Save())
+    whole = q_learner(darkroom(6, horizon=6, episodes=1), policy, **settings).learn(360, Hooks(rollout_start=save))
     resumed = EpisodeDQN.load(tmp_path / "model.zip", darkroom(6, horizon=6, episodes=1), device="cpu")
     assert (resumed.num_timesteps, resumed._n_updates, resumed.filled_at) == (180, 12, 72)
     resumed.load_replay_buffer(tmp_path / "replay")
@@ -361,14 +355,14 @@ def test_the_second_stage_leaves_the_encoder_as_it_is(tmp_path: Path) -> None:
         final_epsilon=0.1,
     )
     second.load_features(tmp_path / "first.zip")
-    given = encoder_of(first)
-    assert len(given) == 3  # a layer, and the embedding of the action before
+    encoder = encoder_of(first)
+    assert len(encoder) == 3  # a layer, and the embedding of the action before
     others = weights(second).clone()  # type: ignore[arg-type]
     second.learn(6 * 6 * 6)
     assert second._n_updates == 25
     for name, value in encoder_of(second).items():
-        assert torch.equal(value, given[name]), name
-        assert torch.equal(second.saved_tensors()[f"target.{name}"], given[name]), name
+        assert torch.equal(value, encoder[name]), name
+        assert torch.equal(second.saved_tensors()[f"target.{name}"], encoder[name]), name
     assert not torch.equal(weights(second), others)  # type: ignore[arg-type]
     assert sorted(second.replay._stores) == ["action", "embedding", "reward"]
     assert second.replay._stores["embedding"].shape == (12, 9, second.policy.features_dim)

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 import torch
-from stable_baselines3.common.callbacks import BaseCallback
 
 from memenvs.agents import EpisodeDQN, PartialUpdatePPO, make_vec_env
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from tests.agents.algorithms.q_worlds import q_learner
 from tests.agents.interruptions import POINTS, learn_interrupted
-from tests.agents.learners import MEMORIES, SEGMENT, STEPS, N, darkroom, learner, weights
+from tests.agents.learners import MEMORIES, SEGMENT, STEPS, Hooks, N, darkroom, learner, weights
 
 DQN = {"capacity": 12, "batch_size": 6, "updates_per_collect": 3, "final_epsilon": 0.1}
 CARRIES = {"n_updates": 1, "n_steps": 8, "reset_each_rollout": False}
@@ -70,15 +69,13 @@ def test_q_learning_keeps_its_episodes_and_its_epsilon() -> None:
 
 
 def test_a_replay_that_is_saved_while_episodes_run_goes_on(tmp_path: Path) -> None:
-    class Save(BaseCallback):
-        def _on_step(self) -> bool:
-            if self.n_calls == 27:  # in the fifth collection
-                assert isinstance(self.model, EpisodeDQN)
-                self.model.save(tmp_path / "model.zip")
-                self.model.save_replay_buffer(tmp_path / "replay")
-            return True
+    def save(own: Hooks) -> None:
+        if own.n_calls == 27:  # in the fifth collection
+            assert isinstance(own.model, EpisodeDQN)
+            own.model.save(tmp_path / "model.zip")
+            own.model.save_replay_buffer(tmp_path / "replay")
 
-    dqn().learn(30 * 4, Save())
+    dqn().learn(30 * 4, Hooks(step=save))
     loaded = EpisodeDQN.load(tmp_path / "model.zip", darkroom(4, horizon=6, episodes=2), device="cpu")
     loaded.load_replay_buffer(tmp_path / "replay")
     assert (loaded.filled_at, loaded.replay.count) == (72, 8)
@@ -86,30 +83,19 @@ def test_a_replay_that_is_saved_while_episodes_run_goes_on(tmp_path: Path) -> No
     assert loaded.replay.is_full and loaded._n_updates == 6 + 3
 
 
-class SaveAtBoundaries(BaseCallback):
-    """Save a learner wherever it says that it would resume exactly."""
+def save_at_boundaries(folder: Path, saved: set[int], refused: set[int]) -> Hooks:
+    """Save a learner wherever it says that it would resume exactly.
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__()
-        self.folder = folder
-        self.saved: set[int] = set()
-        self.refused = 0
+    `saved` and `refused` get the steps at which it says so and at which it does not.
+    """
 
-    def _save(self) -> None:
-        assert isinstance(self.model, MemoryAlgorithm)
-        if self.model.at_rollout_boundary:
-            self.model.save(self.folder / f"{self.num_timesteps}.zip")
-            self.saved.add(self.num_timesteps)
-            if isinstance(self.model, EpisodeDQN):
-                self.model.save_replay_buffer(self.folder / f"{self.num_timesteps}.replay")
-        else:
-            self.refused += 1
+    def save(own: Hooks) -> None:
+        (saved if own.model.at_rollout_boundary else refused).add(own.num_timesteps)
+        if own.model.at_rollout_boundary:
+            own.model.save(folder / f"{own.num_timesteps}.zip")
 
-    def _on_step(self) -> bool:
-        self._save()
-        return True
-
-    _on_training_start = _on_rollout_start = _on_rollout_end = _on_training_end = _save
+    points = ("training_start", "rollout_start", "step", "rollout_end", "training_end")
+    return Hooks(**dict.fromkeys(points, save))
 
 
 CARRYING = {name: MEMORIES[name] for name in ("gru", "trxl")} | {"frmqn": {"dim": 8, "capacity": 4}}
@@ -127,11 +113,12 @@ def test_a_carried_memory_is_saved_between_trials_only(
     memory: str, trial_steps: int, expected: set[int], tmp_path: Path
 ) -> None:
     """Rollouts of 8 steps; trials of 16, 12 and 40."""
-    save = SaveAtBoundaries(tmp_path)
+    saved: set[int] = set()
+    refused: set[int] = set()
+    save = save_at_boundaries(tmp_path, saved, refused)
     policy = {"memory": memory, "memory_kwargs": CARRYING[memory]}
     whole = learner("none", env=trials(trial_steps), policy_kwargs=policy, n_epochs=1, **CARRIES).learn(192, save)
-    assert save.saved == expected
-    assert save.refused > 0
+    assert saved == expected and refused
     for steps in expected - {192}:
         resumed = PartialUpdatePPO.load(tmp_path / f"{steps}.zip", trials(trial_steps), device="cpu")
         resumed.learn(192 - steps, reset_num_timesteps=False)
@@ -141,21 +128,18 @@ def test_a_carried_memory_is_saved_between_trials_only(
 def test_a_trial_without_a_step_is_the_next_one(tmp_path: Path) -> None:
     """A learner that is saved as learning starts, or is resumed, goes on with the trial that it has just begun."""
 
-    class Save(BaseCallback):
-        def _on_training_start(self) -> None:
-            assert self.model.at_rollout_boundary
-            self.model.save(tmp_path / "start")
-            self.begun = [info["trial_id"] for info in self.model.env.unwrapped.reset_infos]
+    begun: list[Any] = []
 
-        def _on_step(self) -> bool:
-            return True
+    def save(own: Hooks) -> None:
+        assert own.model.at_rollout_boundary
+        own.model.save(tmp_path / "start")
+        begun[:] = [info["trial_id"] for info in own.model.env.unwrapped.reset_infos]
 
     model = learner("lstm", env=darkroom(seed=0))
     for _ in range(2):
-        save = Save()
-        model.learn(N * STEPS, callback=save, reset_num_timesteps=False)
+        model.learn(N * STEPS, callback=Hooks(training_start=save), reset_num_timesteps=False)
         resumed = PartialUpdatePPO.load(tmp_path / "start", env=darkroom())
         _, callback = resumed._setup_learn(10**6, reset_num_timesteps=False)
         resumed.collect_rollouts(resumed.env, callback, resumed.rollout_buffer, STEPS)
-        assert [info["trial_id"] for info in resumed.env.unwrapped.reset_infos] == save.begun
+        assert [info["trial_id"] for info in resumed.env.unwrapped.reset_infos] == begun
         model = PartialUpdatePPO.load(tmp_path / "start", env=darkroom())

@@ -111,8 +111,8 @@ def test_logged_episodes() -> None:
     model.ep_success_buffer.extend([True, False, False, False])  # type: ignore[union-attr]
     model._record_episodes()
     logged = model.logger.name_to_value
-    found = [logged[f"rollout/{name}"] for name in ("ep_rew_mean", "ep_len_mean", "success_rate")]
-    assert found == [2.5, 6.0, 0.25]
+    means = [logged[f"rollout/{name}"] for name in ("ep_rew_mean", "ep_len_mean", "success_rate")]
+    assert means == [2.5, 6.0, 0.25]
 
 
 def test_a_checkpoint_is_that_of_these_settings(tmp_path: Path) -> None:

@@ -200,23 +200,23 @@ def test_normalized_advantages() -> None:
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_prefix_grad_changes_gradients_but_not_outputs(memory: str) -> None:
     """A window as long as the prefix changes nothing at all."""
-    found = []
+    results = []
     for prefix_grad, window in (("full", 1), ("detach", 1), ("window", 3), ("window", SEGMENT)):
         model = act(learner(memory), 2, train=True)
         model.config = PPOConfig(**{**vars(model.config), "prefix_grad": prefix_grad, "prefix_window": window})
         disable_clip_and_step(model)
         model.policy.set_training_mode(True)
         distribution, values, _ = model.evaluate(ROWS, SEGMENT, 2 * SEGMENT)
-        found.append((distribution.log_probs, values, step_gradients(model, ROWS, SEGMENT, 2 * SEGMENT)))
-    full_log_probs, full_values, full_gradient = found[0]
-    for log_probs, values, gradient in found[1:3]:
+        results.append((distribution.log_probs, values, step_gradients(model, ROWS, SEGMENT, 2 * SEGMENT)))
+    full_log_probs, full_values, full_gradient = results[0]
+    for log_probs, values, gradient in results[1:3]:
         torch.testing.assert_close(log_probs, full_log_probs, atol=1e-5, rtol=1e-5)
         torch.testing.assert_close(values, full_values, atol=1e-5, rtol=1e-5)
         if memory == "none":
             torch.testing.assert_close(gradient, full_gradient, atol=1e-7, rtol=1e-5)
         else:
             assert float((gradient - full_gradient).norm() / full_gradient.norm()) > 1e-3
-    assert torch.equal(found[3][2], full_gradient)
+    assert torch.equal(results[3][2], full_gradient)
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
@@ -302,7 +302,7 @@ DEVICES = [
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_bfloat16_is_close_to_float32(memory: str, device: str) -> None:
     """Values to 0.05, log probabilities to 0.02, the gradient's norm to 5 %, its direction to a cosine of 0.99."""
-    found = []
+    results = []
     for precision in ("float32", "bfloat16"):
         model = act(learner(memory, precision=precision, device=device), 2, train=False)
         disable_clip_and_step(model)
@@ -310,9 +310,9 @@ def test_bfloat16_is_close_to_float32(memory: str, device: str) -> None:
         distribution, values, actions = model.evaluate(rows, SEGMENT, 2 * SEGMENT)
         log_probs = distribution.log_prob(actions)
         assert values.dtype == log_probs.dtype == torch.float32
-        found.append((values.detach(), log_probs.detach(), step_gradients(model, rows, SEGMENT, 2 * SEGMENT)))
+        results.append((values.detach(), log_probs.detach(), step_gradients(model, rows, SEGMENT, 2 * SEGMENT)))
         assert all(parameter.dtype == torch.float32 for parameter in model.policy.parameters())
-    (values, log_probs, gradient), (narrow_values, narrow_log_probs, narrow_gradient) = found
+    (values, log_probs, gradient), (narrow_values, narrow_log_probs, narrow_gradient) = results
     torch.testing.assert_close(narrow_values, values, atol=0.05, rtol=0)
     torch.testing.assert_close(narrow_log_probs, log_probs, atol=0.02, rtol=0)
     # an LSTM runs in float32 on a CPU

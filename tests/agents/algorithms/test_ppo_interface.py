@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback, EvalCallback
 from stable_baselines3.common.torch_layers import CombinedExtractor, NatureCNN
 from stable_baselines3.common.vec_env import DummyVecEnv
 
@@ -17,10 +16,10 @@ from memenvs.agents.policies.memory_policy import PREVIOUS_ACTION
 from tests.agents.learners import (
     SEGMENT,
     STEPS,
+    Hooks,
     N,
     Noise,
     act,
-    darkroom,
     learner,
     weights,
 )
@@ -88,22 +87,19 @@ def test_spaces_that_are_not_supported() -> None:
             learner("none", env=Noise(VECTOR, space))
 
 
-class StopAt(BaseCallback):
+def stop_at(calls: int) -> Hooks:
     """Stop after some calls."""
 
-    def __init__(self, calls: int) -> None:
-        super().__init__()
-        self.left = calls
+    def is_before(own: Hooks) -> bool:
+        assert len(own.locals["infos"]) == own.training_env.num_envs
+        return own.n_calls <= calls
 
-    def _on_step(self) -> bool:
-        assert len(self.locals["infos"]) == self.training_env.num_envs
-        self.left -= 1
-        return self.left >= 0
+    return Hooks(step=is_before)
 
 
 def test_a_callback_can_stop_and_learning_can_go_on() -> None:
     model = learner("relic")
-    model.learn(10**6, StopAt(SEGMENT + 3))  # in the middle of the second segment
+    model.learn(10**6, stop_at(SEGMENT + 3))  # in the middle of the second segment
     assert model.num_timesteps == N * (SEGMENT + 4)
     assert not model.at_rollout_boundary
     with pytest.warns(UserWarning, match="stopped in the middle of a rollout .* dropped: .* after 48 env") as caught:
@@ -120,21 +116,6 @@ def test_learning_in_pieces_is_learning_at_once() -> None:
     for i in range(2 * STEPS // SEGMENT):
         pieces.learn(N * SEGMENT, reset_num_timesteps=i == 0)
     assert torch.equal(weights(whole), weights(pieces))
-
-
-def test_callbacks_of_stable_baselines(tmp_path: Any) -> None:
-    model = learner("relic", n_epochs=1)
-    callbacks = [
-        EvalCallback(
-            darkroom(2), n_eval_episodes=4, eval_freq=STEPS, best_model_save_path=str(tmp_path / "best"), verbose=0
-        ),
-        CheckpointCallback(STEPS, str(tmp_path / "kept")),
-    ]
-    with pytest.warns(UserWarning, match="cannot see whether a trial starts"):
-        model.learn(2 * N * STEPS, callbacks)
-    assert np.isfinite(callbacks[0].last_mean_reward)  # type: ignore[attr-defined]
-    PartialUpdatePPO.load(tmp_path / "best" / "best_model", device="cpu")
-    PartialUpdatePPO.load(tmp_path / "kept" / f"rl_model_{N * STEPS}_steps.zip", device="cpu")
 
 
 def test_learn_needs_an_environment(tmp_path: Any) -> None:

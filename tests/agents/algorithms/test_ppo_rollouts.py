@@ -13,16 +13,16 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 from stable_baselines3.common.vec_env import DummyVecEnv, VecTransposeImage
 
-from memenvs.agents import PartialUpdatePPO, make_vec_env
+from memenvs.agents import make_vec_env
 from memenvs.agents.algorithms.on_policy import episode_horizon
 from tests.agents.learners import (
-    ROWS,
     SEGMENT,
     STEPS,
     N,
     Noise,
     act,
     act_next,
+    check_rollouts,
     darkroom,
     learner,
     positions,
@@ -41,7 +41,7 @@ def test_every_rollout_starts_a_trial_and_empties_the_memory() -> None:
 def test_rollouts_that_never_see_an_end_cause_one_warning() -> None:
     with pytest.warns(UserWarning, match=f"no episode ended within the first n_steps={STEPS}") as caught:
         learner("lstm", env=darkroom(horizon=STEPS + 1)).learn(3 * N * STEPS)
-    assert [each.filename for each in caught] == [__file__]  # the line that called `learn`
+    assert [warning.filename for warning in caught] == [__file__]  # the line that called `learn`
     learner("lstm", env=darkroom(horizon=STEPS)).learn(2 * N * STEPS)  # a warning would be an error
     learner("lstm", env=darkroom(horizon=STEPS + 1), n_updates=1, reset_each_rollout=False).learn(2 * N * STEPS)
 
@@ -55,24 +55,8 @@ def test_a_trial_that_just_began_is_not_thrown_away() -> None:
 
 
 def test_the_memory_is_carried_on_where_rollouts_are_not_trials() -> None:
-    env = make_vec_env("CartPole-v1", N, seed=0)
-    model = PartialUpdatePPO(
-        "MemoryPolicy",
-        env,
-        n_steps=8,
-        n_updates=1,
-        batch_size=2,
-        seed=0,
-        device="cpu",
-        policy_kwargs={"memory": "lstm", "memory_kwargs": {"hidden_dim": 8}},
-    )
-    _, callback = model._setup_learn(10**6)
-    for _ in range(4):
-        assert model.collect_rollouts(env, callback, model.rollout_buffer, 8)
-        distribution, values, actions = model.evaluate(ROWS, 0, 8)
-        stored = positions(model, 0, 8)
-        torch.testing.assert_close(distribution.log_prob(actions), stored["log_probs"], atol=1e-5, rtol=0)
-        torch.testing.assert_close(values, stored["values"], atol=1e-5, rtol=1e-5)
+    model = learner("lstm", env=make_vec_env("CartPole-v1", N, seed=0), n_steps=8, n_updates=1)
+    check_rollouts(model)
     assert not model.rollout_buffer.trial_start[:, 0].all()
 
 
@@ -87,32 +71,18 @@ def test_an_unbounded_memory_must_be_reset() -> None:
 
 
 def test_trials_are_seen_through_wrappers_of_the_environment() -> None:
-    class Pictures(gym.Env):
+    class Pictures(Noise):
         """Two episodes a trial, images with their channels last."""
 
-        observation_space = spaces.Box(0, 255, (36, 36, 3), np.uint8)
-        action_space = spaces.Discrete(2)
         episode = -1
 
-        def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
-            self.episode, self.steps = self.episode + 1, 0
-            return self.observation_space.low, {"trial_start": self.episode % 2 == 0}
+        def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+            self.episode += 1
+            return super().reset(seed=seed)[0], {"trial_start": self.episode % 2 == 0}
 
-        def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-            self.steps += 1
-            return self.observation_space.low, 0.0, self.steps == 3, False, {}
-
-    env = DummyVecEnv([Pictures])
+    env = DummyVecEnv([lambda: Pictures(spaces.Box(0, 255, (36, 36, 3), np.uint8), horizon=3)])
     small = {"features_extractor_class": "NatureCNN", "features_extractor_kwargs": {"features_dim": 4}}
-    model = PartialUpdatePPO(
-        "MemoryPolicy",
-        env,
-        n_steps=12,
-        n_updates=1,
-        device="cpu",
-        seed=0,
-        policy_kwargs={"memory": "gru", "memory_kwargs": {"hidden_dim": 4}, **small},
-    )
+    model = learner("gru", env=env, n_steps=12, n_updates=1, policy_kwargs=small)
     assert isinstance(model.env, VecTransposeImage)
     model.learn(12)
     assert model._has_trials
@@ -168,7 +138,7 @@ def test_truncated_episodes_are_credited_by_hand(env: Callable[[], Any], ends: l
         expected[i, t] = 0.99 * value
     extra = model.rollout_buffer.rewards - plain.rollout_buffer.rewards
     np.testing.assert_allclose(extra, expected, atol=1e-6)
-    stored, others = (positions(each, 0, SEGMENT)["log_probs"] for each in (model, plain))
+    stored, others = (positions(acted, 0, SEGMENT)["log_probs"] for acted in (model, plain))
     assert torch.equal(stored, others)  # evaluating the last observation does not change the memory
 
 

@@ -188,5 +188,5 @@ def test_a_frozen_network_follows_only_where_it_is_trained() -> None:
     model._polyak_update(1.0)
     for one, other in zip(model.policy.parameters(), model.target.parameters(), strict=True):
         assert torch.equal(one, other)
-    assert not any(each is model.policy.critic.weight for each in model._trained)
+    assert not any(parameter is model.policy.critic.weight for parameter in model._trained)
     assert len(model._trained) == len(list(model.policy.parameters())) - 3  # the critic and the embedding

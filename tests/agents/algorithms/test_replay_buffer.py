@@ -188,7 +188,7 @@ def test_a_file_holds_all_of_it(tmp_path: Path) -> None:
     for name, store in replay._stores.items():
         assert torch.equal(store, other._stores[name]), name
     assert play(replay, [6], [1]).tolist() == play(other, [6], [1]).tolist()
-    first, second = (each.sample(3, 2, np.random.default_rng(1)) for each in (replay, other))
+    first, second = (buffer.sample(3, 2, np.random.default_rng(1)) for buffer in (replay, other))
     assert torch.equal(first.steps, second.steps)
     replay.save(tmp_path / "replay", 7)
     assert [file.name for file in tmp_path.iterdir()] == ["replay"]  # nothing temporary is left

@@ -24,10 +24,15 @@ def content(lengths: list[int], next: int = 0) -> ReplayContent:
 
 
 def test_wrong_numbers_are_named() -> None:
-    good = content([2, 1, 0])
-    good.tensors["lengths"] = good.tensors["lengths"].float()
-    with pytest.raises(ValueError, match=r"^file: 'lengths' must be torch\.int64 with one axis, got torch\.float32"):
-        good.check(Path("file"), 3, 2, {name: good.tensors[name] for name in ("action", "reward")})
+    for lengths, next, message in (
+        (torch.tensor([2.0, 1.0, 0.0]), 0, r"'lengths' must be torch\.int64 with one axis, got torch\.float32"),
+        (torch.tensor([2, -1, 0]), 0, "is of another replay"),
+        (torch.tensor([2, 1, 0]), 3, "is of another replay"),
+    ):
+        forged = content([2, 1, 0], next)
+        forged.tensors["lengths"] = lengths
+        with pytest.raises(ValueError, match=f"^file: {message}"):
+            forged.check(Path("file"), 3, 2, {name: forged.tensors[name] for name in ("action", "reward")})
 
 
 def test_entries_of_a_file(tmp_path: Path) -> None:
@@ -43,6 +48,7 @@ def test_entries_of_a_file(tmp_path: Path) -> None:
     for change, message in (
         ({"next": str(largest + 1)}, "'next' must be the number of a row, got '1000000000000000000'"),
         ({"next": "-1"}, "'next' must be the number of a row, got '-1'"),
+        ({"next": ""}, "'next' must be the number of a row, got ''"),
         ({"next": "\u0662"}, "'next' must be the number of a row"),  # a digit of another script
         ({"stamp": "6"}, "must be the replay of environment step 5, got that of 6"),
         ({"next": "1"}, "does not have the checksum"),

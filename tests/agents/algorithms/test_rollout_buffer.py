@@ -24,7 +24,7 @@ def filled(episodes: list[list[int]] = EPISODES, trials: list[list[int]] = TRIAL
     buffer = TrialRolloutBuffer(N, T, BOX, MOVES, torch.device("cpu"))
     g = torch.Generator().manual_seed(seed)
     for t in range(T):
-        starts = [torch.tensor([t in each[i] for i in range(N)]) for each in (episodes, trials)]
+        starts = [torch.tensor([t in begins[i] for i in range(N)]) for begins in (episodes, trials)]
         observations = torch.stack([torch.arange(N) * 100.0 + t, torch.randn(N, generator=g)], 1)
         previous = torch.where(starts[0], 0, torch.randint(1, 6, (N,), generator=g))
         actions = torch.randint(0, 5, (N,), generator=g)
@@ -45,8 +45,8 @@ def records(buffer: TrialRolloutBuffer, end: int = T) -> Tensor:
 
 def times(buffer: TrialRolloutBuffer, end: int = T) -> list[list[int]]:
     """Time of the step at each position, read from its observation."""
-    found = records(buffer, end)[..., 0] - torch.arange(N)[:, None] * 100
-    return found.long().tolist()
+    steps = records(buffer, end)[..., 0] - torch.arange(N)[:, None] * 100
+    return steps.long().tolist()
 
 
 def slow_advantages(

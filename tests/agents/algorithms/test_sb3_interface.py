@@ -16,8 +16,7 @@ import torch
 from gymnasium import spaces
 from safetensors import SafetensorError
 from stable_baselines3 import PPO
-from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback, EvalCallback
-from stable_baselines3.common.logger import KVWriter
+from stable_baselines3.common.callbacks import CheckpointCallback, EvalCallback
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import FlattenExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv
@@ -30,8 +29,9 @@ from memenvs.agents import (
     make_vec_env,
     register_features_extractor,
 )
+from memenvs.agents.integrations.loggers import TrackerWriter
 from memenvs.agents.policies.policy_arguments import ACTIVATIONS, FEATURES_EXTRACTORS
-from tests.agents.learners import STEPS, N, Noise, darkroom, learner, weights
+from tests.agents.learners import STEPS, Hooks, N, Noise, darkroom, learner, weights
 
 VECTOR = spaces.Box(-1.0, 1.0, (3,), np.float32)
 DICT = spaces.Dict({"vector": VECTOR, "reward": spaces.Box(0.0, 1.0, (1,), np.float32)})
@@ -57,8 +57,8 @@ def test_files_have_the_suffix_of_stable_baselines(tmp_path: Path) -> None:
     for name, written in (("abc", "abc.zip"), ("abc.zip", "abc.zip"), ("a/b.v1", "a/b.v1")):
         model.save(str(tmp_path / name))
         assert (tmp_path / written).is_file()
-        for given in (tmp_path / name, str(tmp_path / written)):
-            assert torch.equal(weights(PartialUpdatePPO.load(given, device="cpu")), weights(model))
+        for path in (tmp_path / name, str(tmp_path / written)):
+            assert torch.equal(weights(PartialUpdatePPO.load(path, device="cpu")), weights(model))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "abc.zip"]
     (tmp_path / "abc.zip").rename(tmp_path / "earlier")  # earlier versions added no suffix
     PartialUpdatePPO.load(tmp_path / "earlier", device="cpu")
@@ -133,9 +133,9 @@ def test_parameters_are_weights_optimizer_and_target(tmp_path: Path) -> None:
     assert list(source.get_parameters()) == ["policy", "policy.optimizer", "target"]
     assert list(learner("gru").get_parameters()) == ["policy", "policy.optimizer"]
     source.save(tmp_path / "source")
-    for given in (source.get_parameters(), tmp_path / "source"):
+    for parameters in (source.get_parameters(), tmp_path / "source"):
         model = replay_learner(seed=5, target_rate=0.01, learning_rate=1e-2)
-        model.set_parameters(given)
+        model.set_parameters(parameters)
         for own, other in zip(model.target.parameters(), source.target.parameters(), strict=True):
             assert torch.equal(own, other)
         assert not torch.equal(weights(model), torch.cat([p.flatten() for p in model.target.parameters()]))
@@ -201,11 +201,13 @@ def test_activations_are_classes_or_names(tmp_path: Path) -> None:
 
 def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
     config = PPOConfig(n_steps=np.int64(8), gamma=np.float32(0.5), full_update=np.bool_(True))  # type: ignore[arg-type]
-    assert [type(each) for each in (config.n_steps, config.gamma, config.full_update)] == [int, float, bool]
-    policy = {"memory": "gru", "memory_kwargs": {"hidden_dim": np.int64(4)}, "net_arch": [np.int32(4)]}
+    assert [type(value) for value in (config.n_steps, config.gamma, config.full_update)] == [int, float, bool]
+    policy = {"memory": "gru", "memory_kwargs": {"hidden_dim": np.int64(4), "layers": np.array(1)}}
+    policy |= {"net_arch": [np.int32(4)], "previous_action_dim": np.int8(2)}
     model = PartialUpdatePPO("MemoryPolicy", noise(VECTOR), config, n_updates=np.int16(2), policy_kwargs=policy)
     model.save(tmp_path / "model")
-    assert PartialUpdatePPO.load(tmp_path / "model").policy.json_kwargs()["net_arch"] == [4]
+    loaded = PartialUpdatePPO.load(tmp_path / "model").policy.json_kwargs()
+    assert (loaded["net_arch"], loaded["memory_kwargs"]) == ([4], {"hidden_dim": 4, "layers": 1})
     refused(TypeError, "n_steps must be a whole number", lambda: PPOConfig(n_steps=np.float64(8.0)))  # type: ignore[arg-type]
 
     @register_features_extractor
@@ -246,24 +248,24 @@ def test_integer_observations() -> None:
 
 def test_observations_that_do_not_fit_are_named() -> None:
     model = learner("gru", env=noise(DICT, N), policy_kwargs={})
-    shown = {key: np.stack([space.sample()] * 2) for key, space in DICT.items()}
-    _, state = model.predict(shown)
+    batch = {key: np.stack([space.sample()] * 2) for key, space in DICT.items()}
+    _, state = model.predict(batch)
 
     def wrong(message: str, observation: Any, *args: Any) -> None:
         refused(ValueError, message, lambda: model.predict(observation, *args))
 
-    wrong(r"must have the keys \['reward', 'vector'\], got \['vector'\]", {"vector": shown["vector"]})
-    wrong(r"must have the keys .*got \['more', 'reward', 'vector'\]", {**shown, "more": shown["reward"]})
-    wrong("must be a dict with", shown["vector"])
-    wrong(r"observation 'vector' must be of shape \(3,\), or .*got \(2, 2\)", {**shown, "vector": np.zeros((2, 2))})
-    wrong("as many rows in each key, got {.*'vector': 1}", {**shown, "vector": shown["vector"][:1]})
-    fewer = {key: value[:1] for key, value in shown.items()}
+    wrong(r"must have the keys \['reward', 'vector'\], got \['vector'\]", {"vector": batch["vector"]})
+    wrong(r"must have the keys .*got \['more', 'reward', 'vector'\]", {**batch, "more": batch["reward"]})
+    wrong("must be a dict with", batch["vector"])
+    wrong(r"observation 'vector' must be of shape \(3,\), or .*got \(2, 2\)", {**batch, "vector": np.zeros((2, 2))})
+    wrong("as many rows in each key, got {.*'vector': 1}", {**batch, "vector": batch["vector"][:1]})
+    fewer = {key: value[:1] for key, value in batch.items()}
     wrong("state must be of as many environments as the observation, 1, got 'hidden' of 2", fewer, state)
-    wrong("episode_start must have a value for each of 2 environments, got 3", shown, state, np.ones(3, bool))
+    wrong("episode_start must have a value for each of 2 environments, got 3", batch, state, np.ones(3, bool))
     with pytest.raises(ValueError, match="trial_start must have a value for each of 2 environments, got 1"):
-        model.predict(shown, state, trial_start=np.ones(1, bool))
+        model.predict(batch, state, trial_start=np.ones(1, bool))
     plain = learner("gru", env=noise(VECTOR, N))
-    refused(ValueError, "observation must be an array", lambda: plain.predict(shown))
+    refused(ValueError, "observation must be an array", lambda: plain.predict(batch))
     refused(ValueError, r"of shape \(3,\), or .*got \(0, 3\)", lambda: plain.predict(np.zeros((0, 3), np.float32)))
     image = learner("none", env=noise(SMALL_IMAGE, N), policy_kwargs={"features_extractor_class": "SmallCNN"})
     for shape in ((25, 25, 3), (3, 25, 25)):  # channels last, as the environment has them, or first
@@ -308,67 +310,38 @@ def test_images_that_are_too_small_for_nature_cnn() -> None:
         make(env, use)
 
 
-class Logged(BaseCallback):
-    """Keep what the logger has at the end of each rollout, and what was written before it."""
+def logged(model: Any, steps: int, at_end: list[dict[str, Any]] | None = None, **settings: Any) -> list[dict[str, Any]]:
+    """Learn; rows that the logger writes.
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.at_end: list[dict[str, Any]] = []
-
-    def _on_step(self) -> bool:
-        return True
-
-    def _on_rollout_end(self) -> None:
-        self.at_end.append(dict(self.logger.name_to_value))
-
-
-class Written(KVWriter):
-    """An output of the logger that keeps every row."""
-
-    def __init__(self) -> None:
-        self.rows: list[dict[str, Any]] = []
-
-    @classmethod
-    def of(cls, model: Any, steps: int, *callbacks: BaseCallback, **settings: Any) -> Written:
-        """Learn, and keep what is logged."""
-        written = cls()
-
-        class Setup(BaseCallback):
-            def _on_training_start(self) -> None:
-                self.logger.output_formats.append(written)
-
-            def _on_step(self) -> bool:
-                return True
-
-        model.learn(steps, [Setup(), *callbacks], **settings)
-        return written
-
-    def write(self, values: dict[str, Any], excluded: Any, step: int = 0) -> None:
-        self.rows.append(dict(values))
-
-    def close(self) -> None:
-        pass
+    `at_end` gets what the logger has at the end of each rollout.
+    """
+    rows: list[dict[str, Any]] = []
+    writer = TrackerWriter(lambda numbers, step: rows.append(numbers))
+    hooks = Hooks(
+        training_start=lambda own: own.logger.output_formats.append(writer),
+        rollout_end=lambda own: None if at_end is None else at_end.append(dict(own.logger.name_to_value)),
+    )
+    model.learn(steps, hooks, **settings)
+    return rows
 
 
 def test_callbacks_find_the_latest_update_in_the_logger() -> None:
-    peer = Logged()
-    PPO("MlpPolicy", noise(VECTOR), n_steps=8, batch_size=8, device="cpu").learn(48, peer)
-    assert [bool(each) for each in peer.at_end] == [False, True, True]  # nothing was learned before the first
+    peer: list[dict[str, Any]] = []
+    logged(PPO("MlpPolicy", noise(VECTOR), n_steps=8, batch_size=8, device="cpu"), 48, peer)
+    assert [bool(values) for values in peer] == [False, True, True]  # nothing was learned before the first
     for model, steps in ((learner("gru"), 2 * N * STEPS), (replay_learner(), 50)):
-        seen = Logged()
-        written = Written.of(model, steps, seen)
-        updates = [{k: v for k, v in row.items() if k.startswith("train/")} for row in written.rows]
+        latest: list[dict[str, Any]] = []
+        rows = logged(model, steps, latest)
+        updates = [{k: v for k, v in row.items() if k.startswith("train/")} for row in rows]
         assert sum(bool(update) for update in updates) >= 3
-        for before, at_end in zip(updates, seen.at_end[1:], strict=False):
+        for before, at_end in zip(updates, latest[1:], strict=False):
             assert {k: v for k, v in at_end.items() if k.startswith("train/")} == before
         if isinstance(model, PartialUpdatePPO):  # a row has the statistics of its own update only
             kinds = ["partial", "partial", "full"] * 2
-            for kind, row in zip(kinds, written.rows, strict=True):
+            for kind, row in zip(kinds, rows, strict=True):
                 assert [name for name in row if "approx_kl" in name] == [f"train/approx_kl_{kind}"]
 
 
 def test_no_log() -> None:
     for model in (learner("gru"), replay_learner()):
-        written = Written.of(model, N * STEPS, log_interval=None)
-        assert model._n_updates > 0
-        assert written.rows == []
+        assert logged(model, N * STEPS, log_interval=None) == [] and model._n_updates > 0

@@ -131,9 +131,9 @@ def test_evaluation_by_hand() -> None:
     with torch.no_grad():
         model.slope.fill_(2.0)
     expected = np.concatenate([points(1, 7, begin, count) for begin, count in ((0, 250), (250, 250), (500, 100))])
-    found = evaluate_model(model, 600, seed=7)
-    np.testing.assert_allclose(found["accuracy"], 2 * expected)
-    np.testing.assert_allclose(found["positive"], expected[expected > 0])
+    scores = evaluate_model(model, 600, seed=7)
+    np.testing.assert_allclose(scores["accuracy"], 2 * expected)
+    np.testing.assert_allclose(scores["positive"], expected[expected > 0])
     assert model.requests == [(count, "test", 0) for count in (250, 250, 100)]
     ideal = evaluate_model(model, 600, seed=7, ideal=True)
     assert list(ideal) == ["accuracy"]
@@ -181,8 +181,11 @@ def test_files_that_do_not_fit() -> None:
         archive.write(file, members | {names[stem]: content for stem, content in contents.items()})
         return file
 
+    without_model = io.BytesIO()
+    archive.write(without_model, {"config.json": b'{"format": 1}', "state.json": b"{}"})
     learner = SupervisedLearner(Line(), CONFIG, 8)
     for file, message in (
+        (without_model, r"must have .*'model\.safetensors' is missing"),
         (changed(state=b"{}"), r"state\.json lacks 'num_timesteps'"),
         (changed(model=b"nothing"), "BytesIO"),
         (changed(optimizer=b"nothing"), "BytesIO"),

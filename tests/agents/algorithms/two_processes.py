@@ -14,8 +14,7 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
-from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.logger import KVWriter, Logger
+from stable_baselines3.common.logger import Logger
 
 from memenvs.agents.algorithms.distributed import Processes, launched_processes
 from memenvs.agents.algorithms.ppo import PartialUpdatePPO
@@ -23,9 +22,10 @@ from memenvs.agents.experiments.callback import RunCallback
 from memenvs.agents.experiments.config import with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.train import train_run
+from memenvs.agents.integrations.loggers import TrackerWriter
 from memenvs.agents.presets import find_preset
 from memenvs.agents.vec_env import TrialVecEnv
-from tests.agents.learners import STEPS, act, darkroom, double, gradients, learner, weights
+from tests.agents.learners import STEPS, Hooks, act, darkroom, double, gradients, learner, weights
 
 #: Three rollouts of 4 x 32 steps, with a checkpoint after each.
 CHANGES: list[tuple[str, Any]] = [
@@ -59,27 +59,6 @@ def one_step(n: int, data: dict[str, torch.Tensor] | None, **more: Any) -> Parti
             own.copy_(data[name])
     double(model).train()
     return model
-
-
-class Written(KVWriter):
-    """A log output that keeps the last log."""
-
-    def write(self, key_values: dict[str, Any], key_excluded: Any, step: int = 0) -> None:
-        self.last = dict(key_values)
-
-    def close(self) -> None:
-        pass
-
-
-class StopAfter(BaseCallback):
-    """Stop at a step."""
-
-    def __init__(self, steps: int) -> None:
-        super().__init__()
-        self._steps = steps
-
-    def _on_step(self) -> bool:
-        return self.n_calls < self._steps
 
 
 def break_rewards_after(steps: int) -> None:
@@ -118,23 +97,23 @@ def train(folder: Path, processes: Processes, *, new: bool = True) -> str:
 def main(folder: Path) -> None:
     """Run all experiments in one launch, as imports take most of the time."""
     torch.set_num_threads(1)
-    found: dict[str, Any] = {"imported": "accelerate" in sys.modules}
+    notes: dict[str, Any] = {"imported": "accelerate" in sys.modules}
     processes = launched_processes("cpu")
     rank = processes.rank
 
     data = {key: value[2 * rank : 2 * rank + 2] for key, value in load_file(folder / "rollout.safetensors").items()}
     model = one_step(2, data, processes=processes)
     save_file({"gradient": gradients(model)}, folder / f"gradient.{rank}.safetensors")
-    found["logged"] = {key: value for key, value in model.logger.name_to_value.items() if key.startswith("train/")}
+    notes["logged"] = {key: value for key, value in model.logger.name_to_value.items() if key.startswith("train/")}
 
     model = learner(env=darkroom(2), processes=processes, final_learning_rate=1e-4)
-    written = Written()
-    model.set_logger(Logger(None, [written]))
+    rows: list[dict[str, float]] = []
+    model.set_logger(Logger(None, [TrackerWriter(lambda numbers, step: rows.append(numbers))]))
     model.learn(2 * 4 * STEPS)
     save_file({"weights": weights(model)}, folder / f"weights.{rank}.safetensors")
-    found["steps"], found["learning_rate"] = model.num_timesteps, model.policy.optimizer.param_groups[0]["lr"]
-    found["episodes"] = [each["r"] for each in model.ep_info_buffer or []]
-    found["mean"] = float(written.last["rollout/ep_rew_mean"])
+    notes["steps"], notes["learning_rate"] = model.num_timesteps, model.policy.optimizer.param_groups[0]["lr"]
+    notes["episodes"] = [info["r"] for info in model.ep_info_buffer or []]
+    notes["mean"] = rows[-1]["rollout/ep_rew_mean"]
 
     before = weights(model)
     act(model)
@@ -143,27 +122,27 @@ def main(folder: Path) -> None:
     try:
         model.train()
     except ValueError as error:
-        found["loss"], found["kept"] = str(error), torch.equal(weights(model), before)
+        notes["loss"], notes["kept"] = str(error), torch.equal(weights(model), before)
 
-    model.learn(10**6, StopAfter(10 if rank == 1 else 1000))
-    found["stopped"] = model.num_timesteps
+    model.learn(10**6, Hooks(step=lambda own: own.n_calls < (10 if rank == 1 else 1000)))
+    notes["stopped"] = model.num_timesteps
 
-    found["whole"] = train(folder / "whole", processes)
+    notes["whole"] = train(folder / "whole", processes)
     with RunDirectory(folder / "whole", None, processes):
-        found["taken"] = train(folder / "whole", processes, new=False)
+        notes["taken"] = train(folder / "whole", processes, new=False)
     intact = TrialVecEnv.step_wait
     if rank == 1:
         break_rewards_after(70)  # in the third rollout
-    found["broken"] = train(folder / "broken", processes)
+    notes["broken"] = train(folder / "broken", processes)
     (folder / f"broken.{rank}.zip").write_bytes((folder / "broken" / "checkpoint.zip").read_bytes())
     TrialVecEnv.step_wait = intact  # type: ignore[method-assign]
-    found["mended"] = train(folder / "broken", processes, new=False)
+    notes["mended"] = train(folder / "broken", processes, new=False)
 
-    (folder / f"found.{rank}.json").write_text(json.dumps(found))
+    (folder / f"notes.{rank}.json").write_text(json.dumps(notes))
     if rank == 1:
         die_after(256)  # in the third rollout
-    found["killed"] = train(folder / "killed", processes)
-    (folder / f"found.{rank}.json").write_text(json.dumps(found))
+    notes["killed"] = train(folder / "killed", processes)
+    (folder / f"notes.{rank}.json").write_text(json.dumps(notes))
 
 
 if __name__ == "__main__":

@@ -16,13 +16,13 @@ from memenvs.agents.algorithms import rollout_buffer
 from memenvs.agents.memory.kernels import frmqn_cpu
 
 learn()
-found = {
-    name: bool(each.signatures)
+compiled = {
+    name: bool(function.signatures)
     for module in (rollout_buffer, frmqn_cpu)
-    for name, each in vars(module).items()
-    if isinstance(each, Dispatcher) and name != "_dot"
+    for name, function in vars(module).items()
+    if isinstance(function, Dispatcher) and name != "_dot"
 }
-print(json.dumps(found))
+print(json.dumps(compiled))
 """
 
 

@@ -32,8 +32,8 @@ def observed(steps: int = 1, **settings: Any) -> tuple[spaces.Dict, list[dict[st
 def test_every_part_counts_and_padding_does_not(settings: dict[str, Any]) -> None:
     space, seen = observed(12, **settings)
     encoder = EpisodicQAEncoder(space, width=8, frame_dim=16)
-    streaming = next(each for each in seen if (each["frame_mask"].sum(1) > 0).any())
-    answering = next(each for each in seen[::-1] if (each["prefix"].flatten(1).sum(1) > 0).any())
+    streaming = next(observation for observation in seen if (observation["frame_mask"].sum(1) > 0).any())
+    answering = next(observation for observation in seen[::-1] if (observation["prefix"].flatten(1).sum(1) > 0).any())
     for observations, keys in (
         (streaming, [key for key in space.spaces if key.startswith("frame_")]),
         (answering, ["query", "prefix", "phase"]),

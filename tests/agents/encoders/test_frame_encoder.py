@@ -24,13 +24,13 @@ def test_table_is_what_the_convolutions_give():
     """All 2565 frames in double precision, values and gradients of every weight."""
     images = torch.from_numpy(frame_table().copy())
     towards = torch.randn(len(images), 128, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    found = []
+    results = []
     for fast in (False, True):
         model = encoder().double()
         vectors = model.table(torch.arange(len(images))) if fast else model(images)
         (vectors * towards).sum().backward()
-        found.append([vectors.detach(), *(parameter.grad for parameter in model.parameters())])
-    for plain, ours in zip(*found, strict=True):
+        results.append([vectors.detach(), *(parameter.grad for parameter in model.parameters())])
+    for plain, ours in zip(*results, strict=True):
         torch.testing.assert_close(ours, plain, rtol=1e-9, atol=1e-9 * float(plain.abs().max()))
 
 

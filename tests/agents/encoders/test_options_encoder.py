@@ -35,16 +35,16 @@ def batch() -> dict[str, torch.Tensor]:
 def test_an_option_by_hand() -> None:
     torch.manual_seed(0)
     encoder, observations = OptionsEncoder(SPACE, **WIDTHS), batch()
-    found = encoder(observations)
-    assert encoder.features_dim == found.shape[1] == 3 * 2 + 2
+    features = encoder(observations)
+    assert encoder.features_dim == features.shape[1] == 3 * 2 + 2
     table = encoder.words.weight
     for row, text in enumerate([(table[2] + 2 * table[5]) / np.sqrt(3), torch.zeros(4)]):
         for option in range(3):
             first = encoder.option.weight @ observations["candidates"][row, option] + encoder.option.bias
             gate = 1 + encoder.gate.weight @ text + encoder.gate.bias
             second = encoder.out.weight @ (first * gate).relu() + encoder.out.bias
-            torch.testing.assert_close(found[row, 2 * option : 2 * option + 2], second.relu())
-    torch.testing.assert_close(found[:, 6:], observations["direction"])
+            torch.testing.assert_close(features[row, 2 * option : 2 * option + 2], second.relu())
+    torch.testing.assert_close(features[:, 6:], observations["direction"])
 
 
 def test_masks_are_left_out_and_the_text_is_not() -> None:

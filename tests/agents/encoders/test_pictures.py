@@ -49,10 +49,10 @@ def test_calibration_makes_pictures_visible_in_every_number() -> None:
     torch.manual_seed(0)
     for encoder, side in ((PatchEncoder(16), 88), (ViewEncoder(16), 84)):
         assert isinstance(encoder, PictureEncoder)
-        shown = pictures(24, side)
-        assert encoder.table(shown).std(0).max() < 0.2  # hardly anything
-        encoder.calibrate(shown)
-        table = encoder.table(shown)
+        views = pictures(24, side)
+        assert encoder.table(views).std(0).max() < 0.2  # hardly anything
+        encoder.calibrate(views)
+        table = encoder.table(views)
         torch.testing.assert_close(table.mean(0), torch.zeros(16), rtol=0, atol=1e-4)
         torch.testing.assert_close(table.square().mean(0), torch.ones(16), rtol=1e-3, atol=0)
 
@@ -76,10 +76,10 @@ def test_a_calibrated_decoder_starts_near_the_mean_view_and_lets_vectors_through
     decoder = ViewDecoder(128, 2, background=True)
     decoder.calibrate(views)
     vectors = torch.randn(200, 128)
-    shown = decoder(vectors)
+    decoded = decoder(vectors)
     mean = (views / 255).mean(0)
-    assert (shown.mean(0) - mean).abs().mean() < 0.02
-    assert 0.01 < (shown - mean).std() < 0.1
+    assert (decoded.mean(0) - mean).abs().mean() < 0.02
+    assert 0.01 < (decoded - mean).std() < 0.1
     hidden = decoder.layers[:-1]
     for layer in range(1, 7):
         if isinstance(decoder.layers[layer], nn.ReLU):
@@ -90,24 +90,24 @@ def test_a_calibrated_decoder_starts_near_the_mean_view_and_lets_vectors_through
 def test_patches_are_those_of_the_transposed_convolutions() -> None:
     torch.manual_seed(0)
     decoder = PatchDecoder(8)
-    shown, plain = (torch.randn(3, 8, generator=torch.Generator().manual_seed(0), requires_grad=True) for _ in range(2))
-    patches, expected = decoder(shown), (decoder.layers(plain).movedim(1, 3) + 1) / 2
+    codes, plain = (torch.randn(3, 8, generator=torch.Generator().manual_seed(0), requires_grad=True) for _ in range(2))
+    patches, expected = decoder(codes), (decoder.layers(plain).movedim(1, 3) + 1) / 2
     torch.testing.assert_close(patches, expected)
-    for each in (patches, expected):
-        each.square().sum().backward()
-    torch.testing.assert_close(shown.grad, plain.grad)
+    for output in (patches, expected):
+        output.square().sum().backward()
+    torch.testing.assert_close(codes.grad, plain.grad)
 
 
 def test_features_of_patches_are_those_of_the_convolutions() -> None:
     torch.manual_seed(0)
     encoder = PatchEncoder(8)
-    shown = pictures(2, 48)[:, :32]  # rows and columns are not exchanged
-    features, expected = encoder.features(shown), encoder.convolutions(as_channels(shown, torch.float32))
+    views = pictures(2, 48)[:, :32]  # rows and columns are not exchanged
+    features, expected = encoder.features(views), encoder.convolutions(as_channels(views, torch.float32))
     assert features.shape == (2, 2, 4, 6)  # a quarter of the width
     torch.testing.assert_close(features, expected)
     weights = list(encoder.convolutions.parameters())
     for ours, plain in zip(
-        *(torch.autograd.grad(each.square().sum(), weights) for each in (features, expected)), strict=True
+        *(torch.autograd.grad(output.square().sum(), weights) for output in (features, expected)), strict=True
     ):
         torch.testing.assert_close(ours, plain, rtol=1e-4, atol=1e-5)
 

@@ -18,7 +18,7 @@ POSE_BOUND = np.array([np.inf, np.inf, np.pi], np.float32)
 
 
 def space(height: int = 48, width: int = 64, keys: tuple[str, ...] = ("rgb", "depth", "semantic")) -> spaces.Dict:
-    known = {
+    parts = {
         "rgb": spaces.Box(0, 255, (3, height, width), np.uint8),
         "depth": spaces.Box(0.0, np.inf, (height, width, 1), np.float32),
         "semantic": spaces.Box(0, 40, (height, width), np.uint8),
@@ -26,7 +26,7 @@ def space(height: int = 48, width: int = 64, keys: tuple[str, ...] = ("rgb", "de
         "scan_class": spaces.Box(0, 40, (width,), np.uint8),
         "pose": spaces.Box(-POSE_BOUND, POSE_BOUND),
     }
-    return spaces.Dict({key: known[key] for key in keys})
+    return spaces.Dict({key: parts[key] for key in keys})
 
 
 def policy(observations: spaces.Space, **kwargs: Any) -> MemoryPolicy:
@@ -110,9 +110,9 @@ def test_modalities_can_be_left_out() -> None:
         made = policy(space(keys=keys))
         assert made.features_dim == 64 + 4 * ("pose" in keys)
         for key in keys:
-            ones = {each: np.ones((1, *made.observation_space[each].shape), np.float32) for each in keys}
+            ones = {values: np.ones((1, *made.observation_space[values].shape), np.float32) for values in keys}
             changed = ones | {key: rng.integers(1, 41, ones[key].shape).astype(np.float32)}
-            before, after = (made.features(made.obs_to_tensor(each)[0]) for each in (ones, changed))
+            before, after = (made.features(made.obs_to_tensor(values)[0]) for values in (ones, changed))
             assert not torch.equal(before, after)
 
 
@@ -126,17 +126,16 @@ def test_spaces_and_settings_are_checked() -> None:
     ):
         with pytest.raises(ValueError, match=rf"{key} must have the shape {allowed}, got "):
             SceneEncoder(spaces.Dict({key: spaces.Box(0.0, 1.0, wrong)}))
-    with pytest.raises(ValueError, match=r"unknown key 'semantics' in observations; did you mean 'semantic'"):
-        SceneEncoder(spaces.Dict({"semantics": spaces.Box(0.0, 1.0, (4, 4))}))
-    with pytest.raises(ValueError, match=r"unknown network 'large'; choose from \['small', 'resnet'\]"):
-        SceneEncoder(space(), network="large")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="dim must be an integer of at least 1, got 0"):
-        SceneEncoder(space(), dim=0)
-    rays = spaces.Dict({"scan": spaces.Box(0.0, 1.0, (8,)), "pose": spaces.Box(-1.0, 1.0, (3,))})
-    with pytest.raises(ValueError, match="network must be 'small' where there is no image"):
-        SceneEncoder(rays, network="resnet")
-    uneven = spaces.Dict({"scan": spaces.Box(0.0, 1.0, (8,)), "scan_class": spaces.Box(0, 40, (9,), np.uint8)})
-    with pytest.raises(ValueError, match=r"scan and scan_class must have equally many rays, got \[8, 9\]"):
-        SceneEncoder(uneven)
-    with pytest.raises(ValueError, match="observations must have"):
-        SceneEncoder(spaces.Dict({}))
+    rays = {"scan": spaces.Box(0.0, 1.0, (8,)), "pose": spaces.Box(-1.0, 1.0, (3,))}
+    uneven = {"scan": spaces.Box(0.0, 1.0, (8,)), "scan_class": spaces.Box(0, 40, (9,), np.uint8)}
+    parts: dict[str, Any]
+    for parts, settings, message in (
+        ({"semantics": spaces.Box(0.0, 1.0, (4, 4))}, {}, "unknown key 'semantics' .*; did you mean 'semantic'"),
+        (space().spaces, {"network": "large"}, r"unknown network 'large'; choose from \['small', 'resnet'\]"),
+        (space().spaces, {"dim": 0}, "dim must be an integer of at least 1, got 0"),
+        (rays, {"network": "resnet"}, "network must be 'small' where there is no image"),
+        (uneven, {}, r"scan and scan_class must have equally many rays, got \[8, 9\]"),
+        ({}, {}, "observations must have"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            SceneEncoder(spaces.Dict(parts), **settings)

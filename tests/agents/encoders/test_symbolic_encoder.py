@@ -83,31 +83,12 @@ def test_labels_agree_with_each_other() -> None:
     assert 0 < data.rays.min() < data.rays.max() <= 1
 
 
-def test_a_training_learns_and_resumes_with_the_same_bits(tmp_path: Path) -> None:
-    data = labelled(64)
-    config = SymbolicPretrainingConfig(epochs=2, batch_size=16)
+def test_a_training_learns(tmp_path: Path) -> None:
+    """Its loop is that of `tests/studies/test_presence_pretraining.py`, which kills it and checks its settings."""
     losses: list[float] = []
-    whole = pretrain_symbolic(data, config, tmp_path / "whole.safetensors", on_step=losses.append)
-    assert losses[-1] < losses[0]
-
-    class Stopped(Exception):
-        pass
-
-    def stop(epoch: int, encoder: SymbolicEncoder) -> None:
-        raise Stopped
-
-    with pytest.raises(Stopped):
-        pretrain_symbolic(data, config, tmp_path / "parts.safetensors", on_epoch=stop)
-    resumed = pretrain_symbolic(data, config, tmp_path / "parts.safetensors")
-    for name, value in whole.state_dict().items():
-        assert torch.equal(resumed.state_dict()[name], value), name
-    with pytest.raises(ValueError, match="is of a training with other settings"):
-        pretrain_symbolic(data, SymbolicPretrainingConfig(epochs=3, batch_size=16), tmp_path / "parts.safetensors")
-    with pytest.raises(ValueError, match="images must be at least batch_size = 65, got 64"):
-        pretrain_symbolic(data, SymbolicPretrainingConfig(batch_size=65), tmp_path / "none.safetensors")
-    for wrong in ({"epochs": 0}, {"batch_size": 0}, {"learning_rate": 0.0}, {"weight_decay": float("nan")}):
-        with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
-            SymbolicPretrainingConfig(**wrong)  # type: ignore[arg-type]
+    config = SymbolicPretrainingConfig(epochs=2, batch_size=16)
+    pretrain_symbolic(labelled(64), config, tmp_path / "whole.safetensors", on_step=losses.append)
+    assert len(losses) == 8 and losses[-1] < losses[0]
 
 
 def test_saved_and_loaded(tmp_path: Path, network: SymbolicEncoder) -> None:
@@ -142,9 +123,6 @@ def test_it_stands_in_for_symbolic_observations() -> None:
     assert seen.dtype == np.float16 and seen.min() >= 0 and seen.max() <= 1
     policy = load_pretrained("extobjnav-small-pictures", device="cpu")
     policy.check_env(env)  # learned from exact observations
-    policy.encoder_fingerprint = "abc"  # learned from those of another encoder
-    with pytest.raises(ValueError, match="encoder must be the one that was learned with"):
-        policy.check_env(env)
 
 
 def test_an_encoder_of_another_frame_size_is_refused() -> None:

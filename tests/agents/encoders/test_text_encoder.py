@@ -35,7 +35,7 @@ def test_hashed_words_by_hand() -> None:
 
 def test_descriptions_differ_as_vectors() -> None:
     encoder = HashedEncoder()
-    texts = [text for each in load_descriptions().texts for text in each]
+    texts = [text for descriptions in load_descriptions().texts for text in descriptions]
     vectors = encoder(texts)
     assert vectors.shape == (80, 1024) == (80, encoder.features_dim)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, rtol=1e-6)

@@ -13,14 +13,13 @@ from gymnasium import spaces
 from safetensors.torch import load, save_file
 from torch import nn
 
-from memenvs.agents import PartialUpdatePPO, PPOConfig, TrialVecEnv, make_vec_env
+from memenvs.agents import PartialUpdatePPO, PPOConfig, make_vec_env
 from memenvs.agents.encoders import DictEncoder, FrozenEncoder, VisualEncoder, load_encoder, make_encoder, save_encoder
 from memenvs.agents.encoders.visual import GRID, STRIPS, WEIGHTS
 from memenvs.houses.worlds import make_house_world
 from studies.ext_objnav_pictures.pretraining.presence_dataset import render_dataset
 from studies.ext_objnav_pictures.pretraining.presence_pretraining import predict_presence
 from tests.agents.pictures import SMALL, noise
-from tests.rollouts import same
 
 
 @pytest.fixture
@@ -138,44 +137,6 @@ def test_spaces(network):
             encoder.encoded_space(wrong)
     with pytest.raises(ValueError, match=r"unknown encoder 'resnet'; choose from \['cnn', 'symbolic'\]"):
         make_encoder("resnet")
-
-
-@pytest.mark.slow
-def test_features_replace_images():
-    plain = make_vec_env("memenvs/ExtObjNav-v0", 3, seed=2, **SMALL)
-    coded = make_vec_env("memenvs/ExtObjNav-v0", 3, seed=2, encoder="cnn", encoder_kwargs={"device": "cpu"}, **SMALL)
-    assert isinstance(coded, TrialVecEnv)
-    assert set(coded.observation_space.spaces) == {"gps", "goal", "visual"}
-    encoder = load_encoder()
-
-    def expect(seen: dict[str, np.ndarray], features: dict[str, np.ndarray]) -> None:
-        seen, features = dict(seen), dict(features)
-        images = torch.as_tensor(seen.pop("rgb")).reshape(-1, 32, 32, 3)
-        own = features.pop("visual")
-        np.testing.assert_allclose(own.reshape(-1, 256), encoder(images).numpy(), atol=5e-3, rtol=5e-3)
-        assert same(seen, features)
-
-    expect(plain.reset(), coded.reset())
-    rng, ended = np.random.default_rng(0), 0
-    for _ in range(10):
-        actions = rng.integers(6, size=3)
-        (seen, reward, done, infos), (features, *others) = plain.step(actions), coded.step(actions)
-        expect(seen, features)
-        for i in np.flatnonzero(done).tolist():
-            ended += 1
-            expect(infos[i].pop("terminal_observation"), others[2][i].pop("terminal_observation"))
-        assert all(same(a, b) for a, b in zip(infos, others[2], strict=True))
-        np.testing.assert_array_equal(reward, others[0])
-        np.testing.assert_array_equal(done, others[1])
-    assert ended > 3
-    assert coded.observation_space.spaces["visual"].contains(features["visual"][0])
-
-
-def test_encoders_need_our_ids_and_images():
-    with pytest.raises(ValueError, match="encoder must be None for 'CartPole-v1'"):
-        make_vec_env("CartPole-v1", 1, encoder="cnn")
-    with pytest.raises(ValueError, match="an encoder needs observations with 'rgb'"):
-        make_vec_env("memenvs/Darkroom-v0", 1, encoder="cnn")
 
 
 def test_rectified_layer():

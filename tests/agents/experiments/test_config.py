@@ -42,8 +42,8 @@ def test_overrides_are_checked_together():
     """The range of one may depend on another, in any order."""
     config = find_preset("coverage-laptop")
     pairs = [("dqn.capacity", 16), ("dqn.batch_size", 4), ("n_envs", 4)]
-    for given in (pairs, pairs[::-1]):
-        changed = with_overrides(config, given).learner
+    for order in (pairs, pairs[::-1]):
+        changed = with_overrides(config, order).learner
         assert (changed.capacity, changed.batch_size) == (16, 4)
     with pytest.raises(ValueError, match=r"batch_size must be at most capacity \(8\), got 16"):
         with_overrides(config, [("dqn.capacity", 8)])

@@ -50,7 +50,7 @@ def test_an_id_and_an_environment_are_the_same_trials(model: PartialUpdatePPO) -
     single = gym.make(GAP, **TEST.settings)
     assert same(batch, evaluate(single, ideal(single.unwrapped.task), "v0", trials=5))  # type: ignore[attr-defined]
     assert batch.test_set is not None and (batch.test_set.trials, batch.test_set.seeds[0]) == (5, TEST.first_seed)
-    first, of_model = (evaluate("Darkroom-Gap-v0", each, trials=3) for each in (model, model.policy))
+    first, of_model = (evaluate("Darkroom-Gap-v0", acting, trials=3) for acting in (model, model.policy))
     assert first.metrics["return"].shape == (3, 10) and same(first, of_model)
 
 
@@ -84,7 +84,7 @@ def test_models_of_stable_baselines3_and_wrappers_around_environments() -> None:
 def test_trials_of_a_run_do_not_depend_on_its_copies_in_training() -> None:
     config = RunConfig(env_kwargs={"size": 4, "max_episode_steps": 8}, eval_steps=16, eval_trials=5)
     few = replace(config, n_envs=2)
-    results = [evaluate_rule(each, "ideal", quiet=True) for each in (config, few)]
+    results = [evaluate_rule(settings, "ideal", quiet=True) for settings in (config, few)]
     assert same(*results) and np.array_equal(results[0].layouts, results[1].layouts)
     data = few.to_json()
     del data["eval_envs"]  # as of runs before it

@@ -46,7 +46,7 @@ def tensorboard_points(folder: Path) -> dict[str, list[tuple[int, float]]]:
     """Tag -> (step, value) of every point that TensorBoard shows of a run."""
     events = EventAccumulator(str(folder / "tensorboard"))
     events.Reload()
-    return {tag: [(each.step, each.value) for each in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
+    return {tag: [(event.step, event.value) for event in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
 
 
 def check_kill(config: RunConfig, whole: Path, folder: Path, name: str, count: int, moment: str) -> None:

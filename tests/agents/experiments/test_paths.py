@@ -44,12 +44,8 @@ def envs(id: str, count: int, seed: int = 5, **kwargs: Any) -> TrialVecEnv:
     return env
 
 
-def test_values_are_those_of_stepping_by_hand() -> None:
-    for metric in ("cells", "distance", "return"):
-        check_by_hand(metric)
-
-
-def check_by_hand(metric: str) -> None:
+@pytest.mark.parametrize("metric", ["cells", "distance", "return"])
+def test_values_are_those_of_stepping_by_hand(metric: str) -> None:
     """Five episodes in three environments: the first of trial 0 in each, then of trial 1 in two."""
     paths = play_paths(Script(), envs("memenvs/Coverage-v0", 3, **COVERAGE), 5, metric)
     played = [(path.seed - stream_seed(5), path.trial) for path in paths]
@@ -159,8 +155,8 @@ def test_agents_of_several_runs_play_the_same_episodes(tmp_path: Path, capsys: p
         "b": replace(config, seed=1, n_envs=1),
         "c": with_overrides(config, [("eval_kwargs.size", 5)]),
     }
-    for name, each in others.items():
-        with RunDirectory(tmp_path / name, each) as run:
+    for name, own in others.items():
+        with RunDirectory(tmp_path / name, own) as run:
             train_run(run, quiet=True)
     a, b, c = (str(tmp_path / name) for name in others)
     out = ["--out", str(tmp_path / "out")]

@@ -33,10 +33,10 @@ def test_each_step_follows_from_the_one_before() -> None:
     env.set_options(trial_options(0, 2))
     steps = []
     observation = env.reset()
-    shown = [observation["position"].copy()]  # the environment reuses its arrays
+    observed = [observation["position"].copy()]  # the environment reuses its arrays
     for step in play_trials(policy, env, observation, deterministic=True):
         steps.append(step)
-        shown.append(step.observation["position"].copy())
+        observed.append(step.observation["position"].copy())
         if len(steps) == 7:
             break
     assert len(policy.calls) == 7  # none after the caller has stopped
@@ -45,7 +45,7 @@ def test_each_step_follows_from_the_one_before() -> None:
     assert [all(start) for start in starts] == [True] + [bool(step.dones.all()) for step in steps[:-1]]
     assert [t for t, step in enumerate(steps) if step.dones.any()] == [4]  # episodes of 5 steps
     assert all("episode" in info for info in steps[4].infos) and steps[3].infos == [{}, {}]
-    np.testing.assert_array_equal(positions, shown[:-1])
+    np.testing.assert_array_equal(positions, observed[:-1])
     assert set(deterministic) == {True}
 
 

@@ -111,10 +111,10 @@ def test_settings_of_no_or_two_learners_are_refused() -> None:
     with pytest.raises(TypeError, match=r"learner must be the settings of one of \['ppo', .*\], got \{\}"):
         RunConfig(learner={})
     data = RunConfig().to_json()
-    for given, found in (({"ppo": None}, []), ({"dqn": asdict(DQNConfig())}, ["ppo", "dqn"])):
+    for change, names in (({"ppo": None}, []), ({"dqn": asdict(DQNConfig())}, ["ppo", "dqn"])):
         with pytest.raises(ValueError, match="must have the settings of one learner of") as error:
-            RunConfig.from_json({**data, **given})
-        assert str(error.value).endswith(f"got {found}")
+            RunConfig.from_json({**data, **change})
+        assert str(error.value).endswith(f"got {names}")
 
 
 def test_a_name_means_one_learner() -> None:

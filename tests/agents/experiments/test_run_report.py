@@ -62,9 +62,9 @@ def test_seeds_are_shown_together_and_baselines_once(tmp_path: Path) -> None:
     relic = [make_run(tmp_path / f"relic-{seed}", replace(SMALL, seed=seed), 10.0 * seed) for seed in range(4)]
     gru = with_overrides(SMALL, [("policy", {"memory": "gru"})])
     other = make_run(tmp_path / "gru-7", replace(gru, seed=7), 5.0)
-    before = {file: file.read_bytes() for each in (*relic, other) for file in each.iterdir()}
+    before = {file: file.read_bytes() for folder in (*relic, other) for file in folder.iterdir()}
     page = report([*relic, other], tmp_path / "out")
-    assert {file: file.read_bytes() for each in (*relic, other) for file in each.iterdir()} == before
+    assert {file: file.read_bytes() for folder in (*relic, other) for file in folder.iterdir()} == before
     assert {file.name for file in (tmp_path / "out").iterdir()} == {"report.html", "learning.png", "in_context.png"}
     header, *rows = table(page)
     assert header[:3] == ["policy", "seeds", "trials"] and header[-2:] == [
@@ -165,9 +165,9 @@ def test_of_a_long_trial_means_are_shown(tmp_path: Path) -> None:
 def test_several_runs_need_a_folder_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = (make_run(tmp_path / f"run-{seed}", replace(SMALL, seed=seed), 1.0) for seed in (0, 1))
     for command in ("report", "paths"):
-        for out, shown in ([], "None"), (["--out", str(second)], str(second)):
+        for out, printed in ([], "None"), (["--out", str(second)], str(second)):
             assert main([command, str(first), str(second), *out]) == 2
-            message = f"--out must be a folder of its own where there are several runs, got {shown}"
+            message = f"--out must be a folder of its own where there are several runs, got {printed}"
             assert message in capsys.readouterr().err
     assert not list(tmp_path.glob("*/*.html"))
     assert main(["report", str(first)]) == 0

@@ -34,7 +34,7 @@ def test_of_two_runs_both_values_are_printed_and_no_interval() -> None:
     assert format_digits(two[:1]) == "0.125"
     mean, margin = mean_and_margin(np.array([[1.0, 2.0], [3.0, 2.0]]))
     assert mean.tolist() == [2.0, 2.0] and margin.tolist() == [0.0, 0.0]
-    assert [each.tolist() for each in seed_interval(np.array([[1.0], [3.0]]))] == [[2.0]] * 3
+    assert [bound.tolist() for bound in seed_interval(np.array([[1.0], [3.0]]))] == [[2.0]] * 3
 
 
 def test_intervals_are_over_layouts_and_not_over_seeds() -> None:
@@ -58,4 +58,4 @@ def test_intervals_over_seeds_are_of_each_column() -> None:
     mean, low, high = seed_interval(values)
     assert mean == pytest.approx(values.mean(0))
     assert high - low == pytest.approx(2 * 1.96 * values.std(0) / np.sqrt(50), rel=0.1)
-    assert [each.tolist() for each in seed_interval(values[:1])] == [values[0].tolist()] * 3
+    assert [bound.tolist() for bound in seed_interval(values[:1])] == [values[0].tolist()] * 3

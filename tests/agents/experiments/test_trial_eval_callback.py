@@ -27,27 +27,27 @@ class CountTrialSteps(VecEnvWrapper):
 
     def __init__(self, venv: VecEnv, model: Any) -> None:
         super().__init__(venv)
-        self.shown = np.zeros(self.num_envs, int)  # observations of the trial that the policy was shown
+        self.observed = np.zeros(self.num_envs, int)  # observations of the trial that the policy was shown
         self.pairs: list[tuple[list[int], list[int]]] = []  # (counted, in the memory) after each step of the memory
         step = model.policy.memory.step
 
         def counted(x: Any, state: Any) -> Any:
             output = step(x, state)
-            self.pairs.append(((self.shown + 1).tolist(), output[1]["length"].tolist()))
+            self.pairs.append(((self.observed + 1).tolist(), output[1]["length"].tolist()))
             return output
 
         model.policy.memory.step = counted
 
     def reset(self) -> Any:
-        self.shown[:] = 0
+        self.observed[:] = 0
         return self.venv.reset()
 
     def step_wait(self) -> Any:
         observation, rewards, dones, infos = self.venv.step_wait()
-        self.shown += 1
+        self.observed += 1
         for i in np.flatnonzero(dones):
             if self.venv.unwrapped.reset_infos[i]["trial_start"]:
-                self.shown[i] = 0
+                self.observed[i] = 0
         return observation, rewards, dones, infos
 
 
@@ -214,7 +214,7 @@ def test_refusals(tmp_path: Path) -> None:
     returns = alone.last_results.metrics["return"]
     assert returns.shape == (3, 1)  # without trials each episode is one
     again, other = callback(cartpole, eval_freq=16), callback(cartpole, eval_freq=16, seed=9)
-    for each in (again, other):
-        each.init_callback(model)
-        each.last_results = each._play()
+    for evaluation in (again, other):
+        evaluation.init_callback(model)
+        evaluation.last_results = evaluation._play()
     assert not np.array_equal(again.last_results.metrics["return"], other.last_results.metrics["return"])

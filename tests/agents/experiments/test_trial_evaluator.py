@@ -100,21 +100,6 @@ def test_curve_by_hand():
         results.curve("nope")
 
 
-def test_a_memory_is_emptied_between_trials_only():
-    """The state that a policy gets back is None exactly at the first step of each wave."""
-    fresh: list[bool] = []
-
-    class Spy(RandomPolicy):
-        def predict(self, observation, state=None, episode_start=None, deterministic=False):
-            fresh.append(state is None)
-            actions, _ = super().predict(observation, state, episode_start, deterministic)
-            return actions, 1
-
-    env = darkroom(2)
-    TrialEvaluator(env, 20, 4).run(Spy(env.action_space, 0))
-    assert fresh == [t == 0 for _ in range(2) for t in range(20)]
-
-
 def house(count: int):
     settings = {"rooms": (2, 2), "num_objects": (3, 4), "obs_mode": "symbolic", "trial_episodes": None}
     return make_vec_env("memenvs/ExtObjNav-v0", count, seed=3, max_episode_steps=30, **settings)
@@ -124,17 +109,17 @@ def house(count: int):
 def test_demonstrations_are_episodes_of_the_oracle(make):
     """In the home, episodes of the two environments end at different steps."""
     env = make(2)
-    shown = TrialEvaluator(env, 40, 2, demonstrations=2).run(RandomPolicy(env.action_space, 0))
+    results = TrialEvaluator(env, 40, 2, demonstrations=2).run(RandomPolicy(env.action_space, 0))
     env = make(2)
     oracle = TrialEvaluator(env, 100, 2).run(OraclePolicy(env))
-    assert set(shown.demonstrated) == set(shown.metrics) == set(oracle.metrics)
+    assert set(results.demonstrated) == set(results.metrics) == set(oracle.metrics)
     for name, values in oracle.metrics.items():
-        np.testing.assert_array_equal(shown.demonstrated[name], values[:, :2], name)
-    assert shown.metrics["return"][:, 0].mean() < oracle.metrics["return"][:, 2].mean()
-    played = np.nansum(shown.metrics["length"], 1)
+        np.testing.assert_array_equal(results.demonstrated[name], values[:, :2], name)
+    assert results.metrics["return"][:, 0].mean() < oracle.metrics["return"][:, 2].mean()
+    played = np.nansum(results.metrics["length"], 1)
     assert (played <= 40).all()
     assert (played > 40 - env.env.max_episode_steps).all()  # the steps of the policy come after the demonstrations
-    assert shown.to_json()["demonstrations"]["return"] == oracle.metrics["return"][:, :2].mean(0).tolist()
+    assert results.to_json()["demonstrations"]["return"] == oracle.metrics["return"][:, :2].mean(0).tolist()
 
 
 @pytest.mark.parametrize("memory", ["none", "lstm", "relic"])

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from stable_baselines3.common.logger import Logger
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from memenvs.agents.integrations.loggers import TrackerWriter
 from tests.agents.learners import learner
@@ -43,18 +42,6 @@ def test_every_number_is_passed_on_with_its_step(tmp_path: Path) -> None:
     logger.close()
 
 
-@pytest.mark.slow
-def test_tensorboard_has_the_same_numbers(tmp_path: Path) -> None:
-    model = learner(tensorboard_log=str(tmp_path))
-    model.learn(200)
-    seen = dict(learn(folder=tmp_path / "other"))
-    (folder,) = [path for path in tmp_path.iterdir() if path.name != "other"]
-    events = EventAccumulator(str(folder))
-    events.Reload()
-    found = {event.step: event.value for event in events.Scalars(METRIC)}
-    assert found == pytest.approx({step: numbers[METRIC] for step, numbers in seen.items() if METRIC in numbers})
-
-
 @pytest.mark.filterwarnings("default")  # of packages that it imports
 def test_mlflow(tmp_path: Path) -> None:
     mlflow = pytest.importorskip("mlflow", reason="needs mlflow, which the tests do not install")
@@ -62,4 +49,4 @@ def test_mlflow(tmp_path: Path) -> None:
     with mlflow.start_run() as run:
         seen = learn(TrackerWriter(mlflow.log_metrics), folder=tmp_path)
     history = mlflow.MlflowClient().get_metric_history(run.info.run_id, METRIC)
-    assert [(each.step, each.value) for each in history] == [(s, n[METRIC]) for s, n in seen if METRIC in n]
+    assert [(point.step, point.value) for point in history] == [(s, n[METRIC]) for s, n in seen if METRIC in n]

@@ -50,7 +50,7 @@ def test_published_sizes() -> None:
 @pytest.mark.slow
 def test_rewards_of_strategies_are_learned() -> None:
     allocator = AdaptiveAllocator(4)
-    learn(allocator, [each[None] for each in np.eye(4, dtype=np.float32)], 1000, 500)
+    learn(allocator, [vector[None] for vector in np.eye(4, dtype=np.float32)], 1000, 500)
     tasks = torch.eye(4)
     torch.testing.assert_close(allocator(tasks), REWARDS, atol=0.1, rtol=0)
     assert allocator.best(tasks).tolist() == [0, 1, 2, 3]
@@ -66,7 +66,7 @@ def test_generalisation_to_held_out_descriptions() -> None:
         learn(allocator, [encoder(texts) for texts in descriptions.select(split, "train")], 400, 200)
         held_out = descriptions.select(split, "held_out")
         best = [allocator.best(torch.from_numpy(encoder(texts))).tolist() for texts in held_out]
-        right = sum(each.count(task) for task, each in enumerate(best))
+        right = sum(chosen.count(task) for task, chosen in enumerate(best))
         assert right >= 15, best
 
 

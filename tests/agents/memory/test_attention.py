@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from memenvs.agents.memory.attention import QUERY_BLOCK, KeyWindow, attend, masked_softmax, rotate, rotation_factors
+from memenvs.agents.memory.attention import QUERY_BLOCK, KeyWindow, attend, masked_softmax
 
 #: Precision and head width.
 CASES = [(torch.float64, 6), (torch.float32, 8), (torch.float32, 32)]
@@ -50,18 +50,22 @@ def test_causal_is_aligned_to_the_lower_right() -> None:
             check(tensors(queries, keys, width, dtype), visible[None, None], True, None)
 
 
+def random_windows(queries: int, keys: int, sinks: int) -> tuple[KeyWindow, Tensor]:
+    """Windows of 2 sequences, and their visible keys, bool (2, T, M)."""
+    generator = torch.Generator().manual_seed(queries)
+    last = torch.arange(keys - queries, keys).expand(2, -1).clamp(min=sinks)
+    reach = torch.randint(0, keys, last.shape, generator=generator) * torch.rand(last.shape, generator=generator)
+    first = (last - reach).long().clamp(min=sinks)
+    key = torch.arange(keys)
+    return KeyWindow(first, last, sinks), (key < sinks) | ((key >= first[..., None]) & (key <= last[..., None]))
+
+
 @pytest.mark.parametrize("sinks", [0, 1, 3])
 def test_windows(sinks: int) -> None:
     for queries, keys in [(1, 5), (9, 14), (150, 150), (530, 540)]:
-        generator = torch.Generator().manual_seed(queries)
-        last = torch.arange(keys - queries, keys).expand(2, -1).clamp(min=sinks)
-        reach = torch.randint(0, keys, last.shape, generator=generator) * torch.rand(last.shape, generator=generator)
-        first = (last - reach).long().clamp(min=sinks)
-        key = torch.arange(keys)
-        visible = (key < sinks) | ((key >= first[..., None]) & (key <= last[..., None]))
+        window, visible = random_windows(queries, keys, sinks)
         for dtype, width in CASES:
-            qkv = tensors(queries, keys, width, dtype)
-            check(qkv, visible[:, None], False, KeyWindow(first, last, sinks))
+            check(tensors(queries, keys, width, dtype), visible[:, None], False, window)
 
 
 def test_a_mask_and_no_mask() -> None:
@@ -86,24 +90,6 @@ def test_masked_softmax_by_hand() -> None:
     torch.testing.assert_close(masked_softmax(scores, mask), expected)
     torch.testing.assert_close(masked_softmax(scores[None, :, None], mask[None, :, None]), expected[None, :, None])
     torch.testing.assert_close(masked_softmax(scores, None), scores.softmax(-1))
-
-
-def test_rotation_is_that_of_complex_numbers() -> None:
-    generator = torch.Generator().manual_seed(0)
-    x = torch.randn(3, 5, 2, 2, 8, generator=generator)
-    angle = torch.rand(3, 5, 4, generator=generator) * 9
-    pairs = torch.complex(*x.chunk(2, -1)) * torch.polar(torch.ones_like(angle), angle)[:, :, None, None]
-    got = rotate(x, *rotation_factors(angle))
-    torch.testing.assert_close(got, torch.cat([pairs.real, pairs.imag], -1), atol=1e-5, rtol=0)
-
-
-def random_windows(queries: int, keys: int, sinks: int) -> tuple[KeyWindow, Tensor]:
-    """Windows of 2 sequences, and their visible keys, bool (2, T, M)."""
-    generator = torch.Generator().manual_seed(queries)
-    last = torch.arange(keys - queries, keys).expand(2, -1).clamp(min=sinks)
-    first = (last - torch.randint(0, 90, last.shape, generator=generator)).clamp(min=sinks)
-    key = torch.arange(keys)
-    return KeyWindow(first, last, sinks), (key < sinks) | ((key >= first[..., None]) & (key <= last[..., None]))
 
 
 NEEDS_GPU = pytest.mark.skipif(

@@ -69,13 +69,13 @@ def test_inputs_of_a_wrong_shape_or_type_are_named() -> None:
     for pose, got in ((None, "None"), (x.pose[..., :2], r"\(2, 5, 2\)"), (x.pose[:, 1:], r"\(2, 4, 3\)")):
         wrong.append(({"pose": pose}, rf"pose must be \(2, 5, 3\), got {got}"))
     for name in ("place", "move"):
-        value = getattr(x, name)
-        for given, got in (
+        numbers = getattr(x, name)
+        for value, got in (
             (None, "None"),
-            (value[:, 1:], r"torch.int64 \(2, 4\)"),
-            (value.int(), r"torch.int32 \(2, 5\)"),
+            (numbers[:, 1:], r"torch.int64 \(2, 4\)"),
+            (numbers.int(), r"torch.int32 \(2, 5\)"),
         ):
-            wrong.append(({name: given}, rf"{name} must be int64 {shape}, got {got}"))
+            wrong.append(({name: value}, rf"{name} must be int64 {shape}, got {got}"))
     for changed, message in wrong:
         with pytest.raises(ValueError, match=message):
             check_inputs(inputs(**changed), D, uses_pose=True, uses_place=True, uses_move=True)

@@ -9,23 +9,20 @@ from __future__ import annotations
 
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import Tensor
 
 from memenvs.agents import PartialUpdatePPO, make_vec_env
 from memenvs.agents.algorithms.rollout_buffer import TrialRolloutBuffer
 from memenvs.agents.memory import State
 from memenvs.agents.policies.memory_policy import PREVIOUS_ACTION
-from tests.agents.learners import N, darkroom, learner
+from tests.agents.learners import ROWS, N, check_values, darkroom, learner
 
 CHUNK, HORIZON, TRIAL = 8, 5, 16  # episodes end at 5, 10, 15 and 16: within chunks
 CARRIED = ["lstm", "trxl"]
-ROWS = torch.arange(N)
 
 
 def carried(memory: str, **settings: Any) -> PartialUpdatePPO:
@@ -49,31 +46,23 @@ def copied(state: State | None) -> State:
     return {key: value.clone() for key, value in state.items() if key != PREVIOUS_ACTION}
 
 
-def assert_acted_as_learned(model: PartialUpdatePPO) -> None:
-    """The training pass computes the values and probabilities of acting."""
-    distribution, values, actions = model.evaluate(ROWS, 0, CHUNK)
-    buffer = model.rollout_buffer
-    torch.testing.assert_close(distribution.log_prob(actions), buffer.log_probs, atol=1e-5, rtol=0)
-    torch.testing.assert_close(values, buffer.values, atol=1e-5, rtol=1e-5)
-
-
 @pytest.mark.parametrize("memory", CARRIED)
 def test_training_passes_use_the_memory_of_acting(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """B15: with a memory of zeros in gradient passes, ratios are wrong before the first optimiser step."""
     model = carried(memory)
     for _ in range(5):
         collect(model)
-        assert_acted_as_learned(model)
+        check_values(model, 0, CHUNK)
         model.train()
     collect(model)  # the second half of a trial
     monkeypatch.setattr(model, "_carried_state", lambda rows: None)
     with pytest.raises(AssertionError):
-        assert_acted_as_learned(model)
+        check_values(model, 0, CHUNK)
 
 
 @pytest.mark.parametrize("memory", CARRIED)
 def test_trials_go_on_over_rollouts_and_advance(memory: str) -> None:
-    """B14: the memory outlives episodes; the next trial has another layout and an empty memory."""
+    """B14, B17: the memory outlives episodes and chunks; the next trial has another layout and an empty memory."""
     model = carried(memory)
     layouts = []
     for chunk in range(6):
@@ -88,7 +77,7 @@ def test_trials_go_on_over_rollouts_and_advance(memory: str) -> None:
         # the same steps, from an empty memory at each start of a trial or episode
         for forgets_at in ("trial", "episode"):
             begins = buffer.trial_start if forgets_at == "trial" else buffer.episode_start
-            values.append(values_of(model, begins))
+            values.append(values_of(model, model.policy.initial_state(N), begins))
         same = torch.isclose(values[0], values[1], atol=1e-5)
         assert bool(same.all()) is first_half  # zero after a change of layout; carried into the second half
         assert not torch.allclose(values[0], values[2], atol=1e-5)  # survives the end of an episode
@@ -98,12 +87,18 @@ def test_trials_go_on_over_rollouts_and_advance(memory: str) -> None:
     assert len({tuple(layout) for layout in layouts}) > 1
 
 
-def values_of(model: PartialUpdatePPO, trial_start: Tensor) -> Tensor:
-    """Values of the buffer's steps, acted through from an empty memory."""
+def values_of(model: PartialUpdatePPO, state: State, trial_start: Tensor, emptied: int | None = None) -> Tensor:
+    """Values of the buffer's steps, acted through.
+
+    The memory of worker 2 is emptied by hand before step `emptied`.
+    """
     policy, buffer = model.policy, model.rollout_buffer
-    state, values = policy.initial_state(N), []
+    values, empty = [], policy.initial_state(N)
     with torch.no_grad():
         for t in range(CHUNK):
+            if t == emptied:
+                for key, value in state.items():
+                    value[2] = empty[key][2]
             assert isinstance(buffer.observations, dict)
             features = policy.features({key: value[:, t] for key, value in buffer.observations.items()})
             _, value, state = policy.step(features, state, buffer.episode_start[:, t], trial_start[:, t])
@@ -141,71 +136,9 @@ def test_each_worker_forgets_when_its_own_layout_changes(memory: str) -> None:
     collect(model)
     buffer = model.rollout_buffer
     assert buffer.trial_start.nonzero().tolist() == [[2, 2]]
-    assert_acted_as_learned(model)
-    policy, values = model.policy, []
-    with torch.no_grad():
-        for t in range(CHUNK):
-            if t == 2:  # an empty memory for worker 2 by hand
-                empty = policy.initial_state(N)
-                for key, value in state.items():
-                    value[2] = empty[key][2]
-            assert isinstance(buffer.observations, dict)
-            features = policy.features({key: value[:, t] for key, value in buffer.observations.items()})
-            never = torch.zeros(N, dtype=torch.bool)
-            _, value, state = policy.step(features, state, buffer.episode_start[:, t], never)
-            state = policy.update_previous_action(state, buffer.actions[:, t].numpy())
-            values.append(value)
-    torch.testing.assert_close(buffer.values, torch.stack(values, 1), atol=1e-5, rtol=1e-5)
-
-
-class Cue(gym.Env):
-    """A cue in the first observation of a trial; each later step pays 1 for its action.
-
-    Episodes of 2 steps, trials of 8.
-    """
-
-    observation_space = spaces.Box(0.0, 1.0, (3,), np.float32)
-    action_space = spaces.Discrete(3)
-    steps = 8
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
-        super().reset(seed=seed)
-        observation = np.zeros(3, np.float32)
-        begins = self.steps >= 8
-        if begins:
-            self.steps, self.cue = 0, int(self.np_random.integers(3))
-            observation[self.cue] = 1.0
-        return observation, {"trial_start": begins}
-
-    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        self.steps += 1
-        paid = float(self.steps > 1 and action == self.cue)
-        return np.zeros(3, np.float32), paid, self.steps % 2 == 0, False, {}
-
-
-@pytest.mark.learning
-@pytest.mark.parametrize("memory", CARRIED)
-def test_the_cue_of_an_earlier_chunk_is_learned_and_used(memory: str) -> None:
-    """B17: observations from episodes and chunks ago are used; with B14 or B15, half of the steps would be guesses."""
-    env = DummyVecEnv([Cue] * 32)
-    kwargs = {
-        "lstm": {"hidden_dim": 16},
-        "trxl": {"layers": 1, "heads": 2, "dim": 16, "mlp_dim": 16, "memory_length": 8},
-    }
-    rate, rollouts = {"lstm": (2e-2, 60), "trxl": (1e-2, 100)}[memory]
-    model = PartialUpdatePPO(
-        "MemoryPolicy", env, n_steps=4, n_updates=1, batch_size=16, learning_rate=rate, reset_each_rollout=False,
-        credit_across_episodes=memory == "lstm", max_grad_norm=0.5, seed=0, device="cpu",
-        policy_kwargs={"memory": memory, "memory_kwargs": kwargs[memory]},
-    )  # fmt: skip
-    model.learn(rollouts * 32 * 4)
-    paid = []
-    for _ in range(10):
-        collect(model)
-        if not model.rollout_buffer.trial_start.any():  # later chunks of trials: the cue was in the chunk before
-            paid.append(float(model.rollout_buffer.rewards.mean()))
-    assert len(paid) == 5
-    assert np.mean(paid) > 0.9  # a third for guesses
+    check_values(model, 0, CHUNK)
+    values = values_of(model, state, torch.zeros_like(buffer.trial_start), emptied=2)
+    torch.testing.assert_close(buffer.values, values, atol=1e-5, rtol=1e-5)
 
 
 def test_credit_across_episodes_by_hand() -> None:

@@ -59,7 +59,7 @@ def test_queues_equal_lists():
         lists: list[list[float]] = [[] for _ in [memory_length, *lengths]]
         left = 0.0
         for first in range(0, 12 * block, block):
-            entering = [float(each) for each in range(first + 1, first + 1 + block)]
+            entering = [float(value) for value in range(first + 1, first + 1 + block)]
             sources = torch.tensor(entering, dtype=torch.float64).view(1, 1, block, 1)
             state, _ = queues.push(state, sources, [], False)
             for level, (queue, length) in enumerate(zip(lists, [memory_length, *lengths], strict=True)):
@@ -71,7 +71,7 @@ def test_queues_equal_lists():
                 if not leaving:
                     break
                 entering = [float(np.mean(part)) for part in np.split(np.array(leaving), len(leaving) // ratios[level])]
-            oldest_first = [each for queue in lists[::-1] for each in queue]
+            oldest_first = [value for queue in lists[::-1] for value in queue]
             vectors, mask = queues.join(state)
             assert vectors[0, 0, mask[0], 0].tolist() == pytest.approx([left] * (left > 0) + oldest_first)
             assert mask.sum() == len(oldest_first) + (left > 0)
@@ -79,7 +79,7 @@ def test_queues_equal_lists():
 
 def attend(h: Tensor, context: Tensor, layer: torch.nn.Module) -> Tensor:
     """One layer over a block, written out head by head; `context` comes before the block."""
-    source = torch.stack([layer.source(each) for each in h])
+    source = torch.stack([layer.source(row) for row in h])
     keys = torch.cat([context, source])
     q, (k, v) = layer.query(source), layer.keys_values(keys).chunk(2, -1)
     out = []
@@ -125,7 +125,7 @@ def test_features_and_loss_equal_loops_over_lists():
                 for z in (new, replaced):
                     k, v = layer.keys_values(z).chunk(2, -1)
                     split = [
-                        each.unflatten(1, (layer.heads, -1)).transpose(0, 1) for each in (layer.query(source), k, v)
+                        part.unflatten(1, (layer.heads, -1)).transpose(0, 1) for part in (layer.query(source), k, v)
                     ]
                     scores = split[0] @ split[1].transpose(1, 2) / split[0].shape[-1] ** 0.5
                     reads.append(scores.softmax(-1) @ split[2])
@@ -181,7 +181,7 @@ def test_merging_levels_equal_lists():
                 rest = [*content[2:], moving]
                 content[:] = [merged, *rest] if level == levels - 1 else rest
                 moving = merged
-            expected = torch.stack([each for content in lists[::-1] for each in content])
+            expected = torch.stack([vector for content in lists[::-1] for vector in content])
             assert torch.equal(mask[0], mask[1]) and torch.allclose(state[0, mask[0]], expected)
     log = MergingLevels(2, 1, 2)
     older, newer = torch.randn(2), torch.randn(2)
@@ -334,7 +334,7 @@ def test_the_loss_is_that_of_full_memories_alone():
     losses = []
     for some in (slice(0, 2), slice(0, 1), slice(1, 2)):
         memory.auxiliary_loss()
-        last = StepInputs(*(each[some, 24:] for each in (x.embedding, x.episode_start, x.trial_start)))
+        last = StepInputs(*(values[some, 24:] for values in (x.embedding, x.episode_start, x.trial_start)))
         memory(last, {name: value[some] for name, value in state.items()})
         losses.append(memory.auxiliary_loss().item())
     assert losses[1] > 0 == losses[2]

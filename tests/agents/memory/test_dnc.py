@@ -194,8 +194,8 @@ def test_a_calibrated_dnc_writes_to_one_cell_and_reads_it_from_the_start(links: 
                 _, state = memory(StepInputs(torch.randn(48, 10, 64), start, start))
         share, cell = state["write_weights"].max(1)
         assert least <= share.mean() <= most
-        found = state["read_weights"].argmax(2) == cell[:, None]
-        assert (found.float().mean() > 0.9) == is_calibrated
+        is_read = state["read_weights"].argmax(2) == cell[:, None]
+        assert (is_read.float().mean() > 0.9) == is_calibrated
 
 
 def test_wrong_settings_are_named() -> None:

@@ -66,7 +66,7 @@ def test_frmqn_by_its_equations(capacity: int) -> None:
     torch.testing.assert_close(features, expected, atol=1e-10, rtol=0)
     weight = torch.linspace(-1.0, 1.0, features.numel(), dtype=torch.float64).view_as(features)
     leaves = [x.embedding, *memory.parameters()]
-    gradients = [torch.autograd.grad((each * weight).sum(), leaves) for each in (features, expected)]
+    gradients = [torch.autograd.grad((output * weight).sum(), leaves) for output in (features, expected)]
     for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other, atol=1e-10, rtol=0)
 
@@ -83,23 +83,19 @@ def test_frmqn_begins_as_an_lstm() -> None:
         network.bias_hh_l0.copy_(cell.bias_hh)
         embedding = x.embedding[:1].float()
         hidden, _ = network(memory.fusion(embedding))
-        found, _ = memory(StepInputs(embedding, x.episode_start[:1], x.trial_start[:1]))
+        features, _ = memory(StepInputs(embedding, x.episode_start[:1], x.trial_start[:1]))
     expected = torch.cat([hidden[..., : DIM // 2], hidden[..., DIM // 2 :].relu()], -1)
-    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+    torch.testing.assert_close(features, expected, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("goes_on", [False, True])
-def test_the_kernel_equals_the_plain_steps(goes_on: bool) -> None:
+@pytest.mark.parametrize("capacity", [1, 4, 100])
+@pytest.mark.parametrize("bptt", [None, 1, 5])
+def test_the_kernel_equals_the_plain_steps(capacity: int, bptt: int | None, goes_on: bool) -> None:
     """Float32 on a CPU takes the kernel; float64 runs step by step in autograd."""
-    for capacity in (1, 4, 100):
-        for bptt in (None, 1, 5):
-            check_kernel(capacity, bptt, goes_on)
-
-
-def check_kernel(capacity: int, bptt: int | None, goes_on: bool) -> None:
     plain, x = make(capacity=capacity, bptt=bptt), inputs()
     kernel = make(capacity=capacity, bptt=bptt).float()
-    found = []
+    results = []
     for memory in (plain, kernel):
         embedding = x.embedding.to(memory.fusion.weight.dtype).requires_grad_()
         state, starts = None, x.trial_start
@@ -109,21 +105,17 @@ def check_kernel(capacity: int, bptt: int | None, goes_on: bool) -> None:
         features, after = memory(StepInputs(embedding, starts, starts), state)
         weight = torch.linspace(-1.0, 1.0, features.numel(), dtype=features.dtype).view_as(features)
         gradients = torch.autograd.grad((features * weight).sum(), [embedding, *memory.parameters()])
-        found.append([features, *gradients, *({} if after is None else after).values()])
-    for one, other in zip(*found, strict=True):
+        results.append([features, *gradients, *({} if after is None else after).values()])
+    for one, other in zip(*results, strict=True):
         torch.testing.assert_close(other.double(), one.double(), atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
     ("name", "kwargs"), [("lstm", {}), ("gru", {"layers": 2}), ("frmqn", {"capacity": 1})], ids=str
 )
-def test_gradients_stop_every_n_steps(name: str, kwargs: dict[str, Any]) -> None:
+@pytest.mark.parametrize("bptt", [1, 4, T])
+def test_gradients_stop_every_n_steps(name: str, kwargs: dict[str, Any], bptt: int) -> None:
     """Features depend on the steps since the last cut; FRMQN reads one step more, which is no recurrence."""
-    for bptt in (1, 4, T):
-        check_bptt(name, kwargs, bptt)
-
-
-def check_bptt(name: str, kwargs: dict[str, Any], bptt: int) -> None:
     memory, x = make(name, bptt=bptt, **kwargs), inputs()
     x.embedding.requires_grad_()
     features, _ = memory(x)

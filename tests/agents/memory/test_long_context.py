@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 from benchmarks._flops import Flops
+from memenvs.agents.memory import StepInputs
 from memenvs.agents.memory.attention import KeyWindow, attend
 from memenvs.agents.memory.relic import RelicConfig, RelicMemory
 
@@ -24,9 +26,7 @@ def test_the_prefix_gives_only_keys_and_values_to_the_last_layer() -> None:
     assert counted.total == products + 4 * dim * last * (steps + 1)
 
 
-def _inputs(steps: int, dim: int) -> Any:
-    from memenvs.agents.memory import StepInputs
-
+def _inputs(steps: int, dim: int) -> StepInputs:
     episode, trial = torch.zeros(1, steps, dtype=torch.bool), torch.zeros(1, steps, dtype=torch.bool)
     episode[:, ::100] = True
     trial[:, 0] = True
@@ -46,11 +46,25 @@ def _kept(run: Any) -> int:
     return sum(tensor.untyped_storage().nbytes() for tensor in saved.values())
 
 
-@pytest.mark.parametrize("kind", ["square", "sink", "suffix", "half", "windows", "trial"])
-def test_attention_keeps_nothing_quadratic(kind: str) -> None:
-    """Twice as many steps at most double the largest tensor and what autograd keeps, forward and backward."""
+def check_linear(make: Callable[[int], Callable[[], Tensor]], **settings: Any) -> None:
+    """Compare computations over 2048 and 4096 steps, forward and backward.
+
+    Twice as many steps at most double the largest tensor and what autograd keeps.
+    """
     largest, kept = [], []
     for steps in (2048, 4096):
+        run, outputs = make(steps), []
+        with Flops(**settings) as counted:
+            kept.append(_kept(lambda: outputs.append(run())))  # noqa: B023
+            outputs[0].sum().backward()
+        largest.append(counted.largest)
+    assert largest[1] <= 2.1 * largest[0]
+    assert kept[1] <= 2.1 * kept[0]
+
+
+@pytest.mark.parametrize("kind", ["square", "sink", "suffix", "half", "windows", "trial"])
+def test_attention_keeps_nothing_quadratic(kind: str) -> None:
+    def make(steps: int) -> Callable[[], Tensor]:
         generator = torch.Generator().manual_seed(0)
         keys = steps + 1
         queries = {"square": keys, "sink": steps, "suffix": 700, "half": steps // 2}.get(kind, steps)
@@ -58,33 +72,27 @@ def test_attention_keeps_nothing_quadratic(kind: str) -> None:
         last = torch.arange(1, keys)[None]
         reach = {"windows": 300, "trial": steps}.get(kind)
         window = None if reach is None else KeyWindow((last - reach).clamp(min=1), last, 1)
-        with Flops() as counted:
-            outputs = []
-            kept.append(
-                _kept(lambda: outputs.append(attend(q, k, v, causal=window is None, mask=window)))  # noqa: B023
-            )
-            outputs[0].sum().backward()
-        largest.append(counted.largest)
-    assert largest[1] <= 2.1 * largest[0]
-    assert kept[1] <= 2.1 * kept[0]
+        return lambda: attend(q, k, v, causal=window is None, mask=window)
+
+    check_linear(make)
 
 
 @pytest.mark.parametrize("inter_episode", [True, False])
 @pytest.mark.parametrize("past", [False, True])
 def test_a_pass_keeps_nothing_quadratic(past: bool, inter_episode: bool) -> None:
     """Through the whole sequence, and through its last steps after a cached past."""
-    largest, kept = [], []
-    for steps in (2048, 4096):
+
+    def make(steps: int) -> Callable[[], Tensor]:
         config = RelicConfig(layers=2, heads=2, dim=64, mlp_dim=64, inter_episode=inter_episode)
         memory, x = RelicMemory(64, config).train(), _inputs(steps, 64)
-        state, begin = None, 0
-        with Flops(skip=True) as counted:
+        begin = steps - 512 if past else 0
+
+        def run() -> Tensor:
+            state = memory.initial_state(1, max_steps=steps) if past else None
             if past:
-                begin = steps - 512
-                _, state = memory.prefill(x.steps(0, begin), memory.initial_state(1, max_steps=steps), last=1)
-            features = []
-            kept.append(_kept(lambda: features.append(memory(x.steps(begin, steps), state, 512)[0])))  # noqa: B023
-            features[0].sum().backward()
-        largest.append(counted.largest)
-    assert largest[1] <= 2.1 * largest[0]
-    assert kept[1] <= 2.1 * kept[0]
+                _, state = memory.prefill(x.steps(0, begin), state, last=1)
+            return memory(x.steps(begin, steps), state, 512)[0]
+
+        return run
+
+    check_linear(make, skip=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 import torch
@@ -18,10 +17,12 @@ from memenvs.agents import PartialUpdatePPO
 from memenvs.agents.memory import Memory, State, StepInputs
 from memenvs.agents.memory.base import check_inputs, n_last_steps
 from memenvs.agents.policies.memory_policy import MemoryPolicy
-from tests.agents.learners import check_rollouts, check_segments
+from tests.agents.learners import Noise, check_rollouts, check_segments
 
-POSE = spaces.Box(-100.0, 100.0, (3,), np.float32)
+POSE = spaces.Box(-3.0, 3.0, (3,), np.float32)
 SEEN = spaces.Dict({"pose": POSE, "range": spaces.Box(0.0, 1.0, (4,), np.float32)})
+#: Settings of `Noise`: random poses and ranges, episodes of 11 steps.
+POSES: dict[str, Any] = {"observation_space": SEEN, "action_space": spaces.Discrete(3), "horizon": 11}
 
 
 @dataclass(frozen=True)
@@ -111,46 +112,33 @@ def test_scene_memories_may_do_without_a_pose() -> None:
 
 
 def test_observations_without_a_pose_are_named() -> None:
-    with pytest.raises(ValueError, match=r"memory 'odometer' needs the key 'pose', \(3,\) of x, y and heading, in obs"):
-        policy(spaces.Dict({"range": SEEN["range"]}))
-    with pytest.raises(ValueError, match="memory 'odometer' needs the key 'pose'"):
-        policy(spaces.Box(0.0, 1.0, (4,), np.float32))
-    with pytest.raises(ValueError, match="memory 'odometer' needs the key 'pose'"):
-        policy(spaces.Dict({"pose": spaces.Box(0.0, 1.0, (2,), np.float32), "range": SEEN["range"]}))
-    with pytest.raises(ValueError, match="observations must have a key besides 'pose'"):
-        policy(spaces.Dict({"pose": POSE}))
+    for space, message in (
+        (
+            spaces.Dict({"range": SEEN["range"]}),
+            r"'odometer' needs the key 'pose', \(3,\) of x, y and heading, in",
+        ),
+        (spaces.Box(0.0, 1.0, (4,), np.float32), "memory 'odometer' needs the key 'pose'"),
+        (spaces.Dict({"pose": spaces.Box(0.0, 1.0, (2,)), "range": SEEN["range"]}), "'odometer' needs the key 'pose'"),
+        (spaces.Dict({"pose": POSE}), "observations must have a key besides 'pose'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            policy(space)
+    made, yes = policy(), torch.ones(2, dtype=torch.bool)
     with pytest.raises(ValueError, match=r"pose must be \(2, 1, 3\), got None"):
-        made = policy()
-        yes = torch.ones(2, dtype=torch.bool)
         made.step(observations(2)["range"], made.initial_state(2), yes, yes)
 
 
-class RandomPoses(gym.Env):
-    """Random poses and ranges; episodes of 11 steps."""
-
-    observation_space = SEEN
-    action_space = spaces.Discrete(3)
-
-    def _observe(self) -> dict[str, np.ndarray]:
-        self.t += 1
-        rng = self.np_random
-        return {"pose": rng.normal(size=3).astype(np.float32), "range": rng.random(4, np.float32)}
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        super().reset(seed=seed)
-        self.t = 0
-        return self._observe(), {}
-
-    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        return self._observe(), float(action == 1), self.t > 11, False, {}
+def ppo(memory: str, more: dict[str, Any] | None = None, **settings: Any) -> PartialUpdatePPO:
+    """A learner of two environments with random poses."""
+    policy = {"memory": memory, **({} if more is None else more)}
+    base = {"n_steps": 12, "n_updates": 2, "batch_size": 2, "n_epochs": 1, "seed": 0, "device": "cpu"}
+    env = DummyVecEnv([lambda: Noise(**POSES)] * 2)
+    return PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy, **(base | settings))
 
 
 @pytest.mark.parametrize("frozen", [False, True])
 def test_learning_uses_the_poses_of_acting(frozen: bool) -> None:
-    model = PartialUpdatePPO(
-        "MemoryPolicy", DummyVecEnv([RandomPoses] * 2), policy_kwargs={"memory": "odometer", "freeze_features": frozen},
-        n_steps=12, n_updates=2, batch_size=2, n_epochs=1, seed=0, device="cpu",
-    )  # fmt: skip
+    model = ppo("odometer", {"freeze_features": frozen})
     _, callback = model._setup_learn(24)
     for _ in range(2):
         assert model.collect_rollouts(model.env, callback, model.rollout_buffer, 12)  # type: ignore[arg-type]
@@ -179,24 +167,14 @@ SETTINGS: dict[str, dict[str, Any]] = {
 @pytest.mark.slow
 def test_scene_memories_learn_with_ppo(memory: str) -> None:
     for prefix_grad in ("full", "detach", "window"):
-        model = PartialUpdatePPO(
-            "MemoryPolicy", DummyVecEnv([RandomPoses] * 2),
-            policy_kwargs={"memory": memory, "memory_kwargs": SETTINGS[memory]},
-            n_steps=24, n_updates=3, batch_size=2, n_epochs=1, seed=0, device="cpu", prefix_grad=prefix_grad,
-            prefix_window=8,
-        )  # fmt: skip
-        check_segments(model)
+        prefix = {"prefix_grad": prefix_grad, "prefix_window": 8}
+        check_segments(ppo(memory, {"memory_kwargs": SETTINGS[memory]}, n_steps=24, n_updates=3, **prefix))
 
 
 @pytest.mark.parametrize("memory", SETTINGS)
 def test_scene_memories_go_on_from_rollout_to_rollout(memory: str) -> None:
-    model = PartialUpdatePPO(
-        "MemoryPolicy", DummyVecEnv([RandomPoses] * 2),
-        policy_kwargs={"memory": memory, "memory_kwargs": SETTINGS[memory]},
-        n_steps=7, n_updates=1, batch_size=2, n_epochs=1, seed=0, device="cpu", learning_rate=1e-9,
-        reset_each_rollout=False,
-    )  # fmt: skip
-    check_rollouts(model)
+    carried = {"n_steps": 7, "n_updates": 1, "learning_rate": 1e-9, "reset_each_rollout": False}
+    check_rollouts(ppo(memory, {"memory_kwargs": SETTINGS[memory]}, **carried))
 
 
 @pytest.mark.parametrize("memory", SETTINGS)
@@ -206,11 +184,7 @@ def test_scene_memories_in_bfloat16(memory: str) -> None:
     centres = {"centres": "window"} if memory == "smt-factorized" else {}
     values = []
     for precision in ("float32", "bfloat16"):
-        model = PartialUpdatePPO(
-            "MemoryPolicy", DummyVecEnv([RandomPoses] * 2),
-            policy_kwargs={"memory": memory, "memory_kwargs": SETTINGS[memory] | centres},
-            n_steps=12, n_updates=2, batch_size=2, n_epochs=1, seed=0, device="cpu", precision=precision,
-        )  # fmt: skip
+        model = ppo(memory, {"memory_kwargs": SETTINGS[memory] | centres}, precision=precision)
         _, callback = model._setup_learn(24)
         assert model.collect_rollouts(model.env, callback, model.rollout_buffer, 12)  # type: ignore[arg-type]
         with torch.no_grad():

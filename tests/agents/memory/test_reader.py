@@ -70,20 +70,20 @@ def layer_plainly(layer: MemoryLayer, query: Tensor, memory: Tensor, chunks: lis
     """
     x = layer.local_norm(query)
     q, k, v = layer.local_query(x), layer.local_key(x), layer.local_value(x)
-    query = query + layer.local_mix(torch.stack([attend_plainly(each, k, v, HEADS) for each in q]))
+    query = query + layer.local_mix(torch.stack([attend_plainly(own, k, v, HEADS) for own in q]))
     x = layer.read_norm(query)
     reads = []
-    for each in x:
+    for own in x:
         relevance = []
         for chunk in chunks:
             summary = memory[chunk].sum(0) / (len(chunk) + 1e-5)
-            relevance.append(layer.relevance_query(each) @ layer.relevance_key(summary) / math.sqrt(D))
+            relevance.append(layer.relevance_query(own) @ layer.relevance_key(summary) / math.sqrt(D))
         chosen = sorted(range(len(chunks)), key=lambda c: -relevance[c].item())[:top_k]
         weights = torch.stack([relevance[c] for c in chosen]).softmax(0)
         total = torch.zeros(D, dtype=query.dtype)
         for weight, c in zip(weights, chosen, strict=True):
             frames = memory[chunks[c]]
-            inner = attend_plainly(layer.query(each), layer.key(frames), layer.value(frames), HEADS)
+            inner = attend_plainly(layer.query(own), layer.key(frames), layer.value(frames), HEADS)
             total = total + weight * layer.mix(inner)
         reads.append(total)
     query = query + torch.stack(reads)
@@ -113,11 +113,11 @@ def assert_same(got: Tensor, expected: Tensor, leaves: list[Tensor]) -> None:
     torch.testing.assert_close(got, expected, atol=1e-9, rtol=1e-9)
     weight = torch.linspace(-1.0, 2.0, got.numel(), dtype=got.dtype).view_as(got)
     one, other = (
-        torch.autograd.grad((each * weight).sum(), leaves, allow_unused=True, retain_graph=True)
-        for each in (got, expected)
+        torch.autograd.grad((gradient * weight).sum(), leaves, allow_unused=True, retain_graph=True)
+        for gradient in (got, expected)
     )
     for ours, theirs, leaf in zip(one, other, leaves, strict=True):
-        ours, theirs = (torch.zeros_like(leaf) if each is None else each for each in (ours, theirs))
+        ours, theirs = (torch.zeros_like(leaf) if gradient is None else gradient for gradient in (ours, theirs))
         torch.testing.assert_close(ours, theirs, atol=1e-9, rtol=1e-9)
 
 
@@ -281,8 +281,8 @@ def test_layers_that_start_by_comparing_see_some_directions_alone() -> None:
     first, layer = made.layers
     assert (first.folded_query(torch.zeros(D, dtype=torch.float64)) != 0).any()  # its bias: not changed
     token, other = (
-        math.sqrt(D) * directions.T @ torch.nn.functional.normalize(each, dim=0)
-        for each in torch.randn(2, 3, dtype=torch.float64)
+        math.sqrt(D) * directions.T @ torch.nn.functional.normalize(vector, dim=0)
+        for vector in torch.randn(2, 3, dtype=torch.float64)
     )
     unseen = torch.randn(D, dtype=torch.float64)
     unseen = unseen - directions.T @ (directions @ unseen)

@@ -11,14 +11,11 @@ from memenvs.agents.memory.recurrent import RecurrentMemory
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_gate_steps_equal_packed_pieces(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    for layers in (1, 2):
-        for probability in (0.05, 0.5, 1.0):
-            with monkeypatch.context() as patch:
-                check_gate_steps(probability, layers, dtype, patch)
-
-
-def check_gate_steps(probability: float, layers: int, dtype: torch.dtype, patch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("probability", [0.05, 0.5, 1.0])
+def test_gate_steps_equal_packed_pieces(
+    probability: float, layers: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
     generator = torch.Generator().manual_seed(0)
     memory = make_memory("lstm", 3, hidden_dim=5, layers=layers).to(dtype)
     starts = torch.rand(4, 31, generator=generator) < probability
@@ -38,6 +35,6 @@ def check_gate_steps(probability: float, layers: int, dtype: torch.dtype, patch:
         return [features, *after.values(), *gradients]
 
     got_all = run()
-    patch.setattr(type(memory), "_run_pieces", RecurrentMemory._run_pieces)
+    monkeypatch.setattr(type(memory), "_run_pieces", RecurrentMemory._run_pieces)
     for got, expected in zip(got_all, run(), strict=True):
         torch.testing.assert_close(got, expected, atol=1e-4 if dtype is torch.float32 else 1e-11, rtol=1e-5)

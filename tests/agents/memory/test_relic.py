@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from memenvs.agents.memory import StepInputs, make_memory
-from memenvs.agents.memory.attention import attend
 from memenvs.agents.memory.relic import RelicConfig, RelicMemory, Sink
 
 B, T, D = 2, 19, 8
@@ -117,14 +116,10 @@ def act(memory: RelicMemory, x: StepInputs, max_steps: int | None = None) -> tup
     return torch.stack(features, 1), state
 
 
-def test_features_and_cache_follow_the_definition() -> None:
-    for sink in SINKS:
-        for inter_episode in (True, False):
-            check_definition(sink, inter_episode)
-
-
+@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize("inter_episode", [True, False])
 @torch.no_grad()
-def check_definition(sink: str, inter_episode: bool) -> None:
+def test_features_and_cache_follow_the_definition(sink: str, inter_episode: bool) -> None:
     memory, x = make(sink=sink, inter_episode=inter_episode), inputs()
     features, cache, _ = by_definition(memory, x)
     torch.testing.assert_close(memory(x, None)[0], features, atol=1e-10, rtol=0)
@@ -145,29 +140,6 @@ def test_a_trial_starts_an_episode_too() -> None:
     x.trial_start[:, 5] = True
     alone = StepInputs(x.embedding, x.episode_start & ~x.trial_start, x.trial_start)
     torch.testing.assert_close(memory(alone)[0], memory(x)[0])
-
-
-def test_sink_identities() -> None:
-    generator = torch.Generator().manual_seed(0)
-    q, k, v = (torch.randn(1, 1, 6, 4, generator=generator, dtype=torch.float64) for _ in range(3))
-    zero = torch.zeros(1, 1, 1, 4, dtype=torch.float64)
-    got = attend(q, torch.cat([zero, k], 2), torch.cat([zero, v], 2), causal=True)
-    weight = (q @ k.transpose(-1, -2) / 2).exp().tril()
-    torch.testing.assert_close(got, weight @ v / (1 + weight.sum(-1, keepdim=True)), atol=1e-12, rtol=0)
-    strong = torch.cat([k.new_tensor([1e3, 0, 0, 0]).view(1, 1, 1, 4), k], 2)
-    q = torch.cat([torch.ones_like(q[..., :1]), q[..., 1:]], dim=-1)
-    torch.testing.assert_close(
-        attend(q, strong, torch.cat([zero, v], 2), causal=True), torch.zeros_like(q), atol=1e-12, rtol=0
-    )
-
-    x, k0v0 = inputs(), make(sink="k0v0")
-    for sink in ("kv", "kv0", "k0v"):
-        memory = make(sink=sink)
-        missing, _ = memory.load_state_dict(k0v0.state_dict(), strict=False)
-        with torch.no_grad():
-            for name in missing:
-                memory.get_parameter(name).zero_()
-        torch.testing.assert_close(memory(x, None)[0], k0v0(x, None)[0], atol=1e-12, rtol=0)
 
 
 def test_too_long_an_episode_is_refused() -> None:
@@ -191,17 +163,14 @@ def test_parameter_counts() -> None:
         assert all(bool((p == 0).all()) for name, p in memory.named_parameters() if "sink" in name)
 
 
-def test_long_passes_keep_less_and_give_the_same_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
-    for last in (None, 3):
-        for inter_episode in (True, False):
-            with monkeypatch.context() as patch:
-                check_long_pass(last, inter_episode, patch)
-
-
-def check_long_pass(last: int | None, inter_episode: bool, patch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("last", [None, 3])
+@pytest.mark.parametrize("inter_episode", [True, False])
+def test_long_passes_keep_less_and_give_the_same_gradients(
+    last: int | None, inter_episode: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     results, kept = [], []
     for long_steps in (T, T - 1):
-        patch.setattr("memenvs.agents.memory.relic.LONG_STEPS", long_steps)
+        monkeypatch.setattr("memenvs.agents.memory.relic.LONG_STEPS", long_steps)
         memory, x = make(sink="kv", depth_dropout=0.3, mlp_dim=64, inter_episode=inter_episode).train(), inputs()
         memory.generator.manual_seed(0)
         saved: dict[int, int] = {}

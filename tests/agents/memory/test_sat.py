@@ -130,7 +130,7 @@ def test_equals_a_loop_over_decisions(name: str, kwargs: dict[str, Any], monkeyp
     leaves = [x.embedding, *memory.parameters()]
     weight = torch.linspace(-1.0, 1.0, got.numel(), dtype=got.dtype).view_as(got)
     one, other = (
-        torch.autograd.grad((each * weight).sum(), leaves, materialize_grads=True) for each in (got, expected)
+        torch.autograd.grad((features * weight).sum(), leaves, materialize_grads=True) for features in (got, expected)
     )
     for ours, theirs in zip(one, other, strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from memenvs.agents.memory import Memory, StepInputs, make_memory, scene_memory
 from memenvs.agents.memory.pooling import PoolingMemory
-from memenvs.agents.memory.scene_memory import SceneMemory, embed_relative_poses
+from memenvs.agents.memory.scene_memory import SceneMemory
 from memenvs.agents.memory.smt import AttentionBlock, SMTMemory
 from memenvs.agents.memory.smt_factorized import FactorizedMemory, farthest_points
 
@@ -156,22 +156,6 @@ def test_gradients_equal_those_of_a_plain_loop() -> None:
             torch.testing.assert_close(one, other, atol=1e-9, rtol=0, msg=f"{name} {key}")
 
 
-def test_relative_poses_by_hand() -> None:
-    """For a robot at (1, 2) that faces +y, (1, 7) is 5 m ahead and (-4, 2) is 5 m to the left."""
-    now = torch.tensor([1.0, 2.0, math.pi / 2])
-    poses = torch.tensor([[1.0, 7.0, math.pi / 2], [-4.0, 2.0, math.pi], [1.0, 2.0, math.pi / 2]])
-    got = embed_relative_poses(poses, now)
-    expected = torch.tensor([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0], [0.0, 0.0, 1.0, 0.0]])
-    torch.testing.assert_close(got, expected, atol=1e-6, rtol=0)
-
-
-def moved(pose: Tensor, dx: float, dy: float, turn: float) -> Tensor:
-    """Poses in a world that was rotated about the origin and then shifted."""
-    x, y, heading = pose.unbind(-1)
-    cos, sin = math.cos(turn), math.sin(turn)
-    return torch.stack([cos * x - sin * y + dx, sin * x + cos * y + dy, heading + turn], -1)
-
-
 def test_poses_can_be_left_out() -> None:
     """Only ages distinguish elements then, as with poses whose weights are zero."""
     x = inputs()
@@ -209,7 +193,7 @@ def test_farthest_points_equal_a_loop_over_exact_distances() -> None:
     points = torch.randn(7, 60, 8, generator=generator) + torch.tensor([0.0, 200.0]).repeat(4)[:7, None, None]
     absent = torch.rand(7, 60, generator=generator) < torch.linspace(0, 0.9, 7)[:, None]
     absent[:, -1] = False
-    given = points.clone(), absent.clone()
+    copies = points.clone(), absent.clone()
     for mask in (None, absent):
         got = farthest_points(points, mask, 30)
         for row, own in enumerate(points.double()):
@@ -219,7 +203,7 @@ def test_farthest_points_equal_a_loop_over_exact_distances() -> None:
                 nearest = (own[:, None] - own[chosen]).norm(dim=-1).amin(1).masked_fill(~existing, -1.0)
                 chosen.append(int(nearest.argmax()))
             assert got[row, : len(chosen)].tolist() == chosen
-    assert torch.equal(points, given[0]) and torch.equal(absent, given[1])
+    assert torch.equal(points, copies[0]) and torch.equal(absent, copies[1])
     same = torch.zeros(1, 5, 2)  # no point is chosen twice
     assert sorted(farthest_points(same, None, 5)[0].tolist()) == [0, 1, 2, 3, 4]
 

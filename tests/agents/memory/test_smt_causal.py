@@ -53,12 +53,8 @@ def plain_block(block: RelativePoseBlock, h: Tensor, pose: Tensor, capacity: int
 
 
 @pytest.mark.parametrize(("dtype", "atol"), [(torch.float64, 1e-9), (torch.float32, 1e-5)], ids=str)
-def test_features_equal_the_equations(dtype: torch.dtype, atol: float) -> None:
-    for capacity in (1, 4, T):
-        check_features(capacity, dtype, atol)
-
-
-def check_features(capacity: int, dtype: torch.dtype, atol: float) -> None:
+@pytest.mark.parametrize("capacity", [1, 4, T])
+def test_features_equal_the_equations(capacity: int, dtype: torch.dtype, atol: float) -> None:
     torch.manual_seed(0)
     memory = make_memory("smt-causal", D, dim=DIM, heads=HEADS, capacity=capacity, rope_base=BASE).to(dtype)
     assert isinstance(memory, CausalMemory)
@@ -93,18 +89,6 @@ def test_initial_points_are_around_the_robot() -> None:
         turns = [k * math.pi / 2 + number for k in range(4)]
         expected = torch.tensor([[math.cos(angle), math.sin(angle)] for angle in turns])
         torch.testing.assert_close(block.centre * 5.0 / distance[:, None], expected)
-
-
-def test_poses_are_as_exact_under_autocast() -> None:
-    torch.manual_seed(0)
-    memory = make_memory("smt-causal", D, dim=DIM, heads=HEADS, capacity=T)
-    start = torch.zeros(1, T, dtype=torch.bool)
-    pose = torch.randn(1, T, 3) * torch.tensor([20.0, 20.0, 2.0])
-    x = StepInputs(torch.randn(1, T, D), start, start, pose)
-    expected, _ = memory(x)
-    with torch.autocast("cpu", torch.bfloat16):
-        found, _ = memory(x)
-    assert torch.equal(found, expected)
 
 
 def test_only_the_age_of_steps_counts() -> None:

@@ -31,7 +31,7 @@ def pairs(values: Tensor) -> Tensor:
     return torch.stack([torch.cat([k * values, -values], -1) for k in range(3)], 1)
 
 
-def shown(state: State, capacity: int) -> list[list[float]]:
+def newest(state: State, capacity: int) -> list[list[float]]:
     view, live = view_log(state, capacity)
     assert view["a"].shape[1] == int(live.max())
     assert torch.equal(view["b"], pairs(view["a"]))
@@ -39,12 +39,8 @@ def shown(state: State, capacity: int) -> list[list[float]]:
 
 
 @pytest.mark.parametrize("capacity", [1, 2, 5, 40])
-def test_the_log_equals_lists(capacity: int) -> None:
-    for reset_probability in (0.0, 0.1, 0.6):
-        check_log(reset_probability, capacity)
-
-
-def check_log(reset_probability: float, capacity: int) -> None:
+@pytest.mark.parametrize("reset_probability", [0.0, 0.1, 0.6])
+def test_the_log_equals_lists(capacity: int, reset_probability: float) -> None:
     generator = torch.Generator().manual_seed(capacity)
     state, lists = empty_log(3, capacity, {"a": (1,), "b": (3, 2)}, torch.zeros(())), Lists(3, capacity)
     old: list[tuple[State, list[list[float]]]] = []
@@ -53,12 +49,12 @@ def check_log(reset_probability: float, capacity: int) -> None:
         resets = torch.rand(3, steps, generator=generator) < reset_probability
         dropped = append(state, {"a": values + 9, "b": pairs(values)}, resets, capacity)
         assert dropped["a"].shape == state["a"].shape  # for a value only; the state before stays as it was
-        old.append((state, shown(state, capacity)))
+        old.append((state, newest(state, capacity)))
         state = append(state, {"a": values, "b": pairs(values)}, resets, capacity)
         lists.append(values, resets)
-        assert shown(state, capacity) == lists.rows
+        assert newest(state, capacity) == lists.rows
         for before, then in old[-3:]:
-            assert shown(before, capacity) == then
+            assert newest(before, capacity) == then
 
 
 def test_rows_of_different_states_make_a_state() -> None:
@@ -75,13 +71,13 @@ def test_rows_of_different_states_make_a_state() -> None:
         states.append(state)
         lists.rows[row] = alone.rows[0]
     together = {key: torch.cat([state[key] for state in states]) for key in states[0]}
-    assert shown(together, capacity) == lists.rows
+    assert newest(together, capacity) == lists.rows
     for steps in (1, 3, 1):
         values = torch.randn(3, steps, 1, generator=generator)
         resets = torch.zeros(3, steps, dtype=torch.bool)
         together = append(together, {"a": values, "b": pairs(values)}, resets, capacity)
         lists.append(values, resets)
-        assert shown(together, capacity) == lists.rows
+        assert newest(together, capacity) == lists.rows
 
 
 def test_steps_are_copied_only_when_the_log_is_full() -> None:

@@ -38,7 +38,7 @@ STARTS: list[tuple[Any, ...]] = [
 
 @pytest.mark.parametrize("memory", ["gru", "none"])
 def test_starts(memory: str) -> None:
-    made, shown = policy(memory), batches(1, 2)[0]
+    made, observation = policy(memory), batches(1, 2)[0]
     passed: list[Any] = []
     act = made.act
     made.act = lambda *args: passed.append(args[2:]) or act(*args)  # type: ignore[method-assign]
@@ -49,7 +49,7 @@ def test_starts(memory: str) -> None:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             made.predict(
-                shown,
+                observation,
                 state,
                 None if episode is None else np.array(episode),
                 True,
@@ -58,7 +58,7 @@ def test_starts(memory: str) -> None:
         got_episodes, got_trials, deterministic = passed[-1]
         assert (got_episodes.tolist(), got_trials.tolist(), deterministic) == (episodes, trials, True), row
         assert bool(caught) is (warns and memory != "none"), row  # without a memory there is nothing to keep
-    made.predict(shown)
+    made.predict(observation)
     assert passed[-1][2] is False
 
 
@@ -121,7 +121,7 @@ def test_environments_that_fit() -> None:
 
 
 def test_types_that_are_computed_with() -> None:
-    for given, used in (
+    for stored, used in (
         (torch.uint16, torch.int32),
         (torch.uint32, torch.int64),
         (torch.uint64, torch.int64),
@@ -129,12 +129,12 @@ def test_types_that_are_computed_with() -> None:
         (torch.int16, torch.int16),
         (torch.float64, torch.float64),
     ):
-        assert tensor_type(given) == used
-    shown = {"count": np.array([2**16 - 1], np.uint16), "number": np.array([2**32 - 1], np.uint32)}
-    tensors = observation_tensors(shown, torch.device("cpu"))
+        assert tensor_type(stored) == used
+    observations = {"count": np.array([2**16 - 1], np.uint16), "number": np.array([2**32 - 1], np.uint32)}
+    tensors = observation_tensors(observations, torch.device("cpu"))
     assert (tensors["count"].dtype, tensors["count"].tolist()) == (torch.int32, [2**16 - 1])
     assert (tensors["number"].dtype, tensors["number"].tolist()) == (torch.int64, [2**32 - 1])
-    assert observation_tensors(shown["count"], torch.device("cpu")).dtype == torch.int32
+    assert observation_tensors(observations["count"], torch.device("cpu")).dtype == torch.int32
 
 
 def test_actions_counted_from_each_start() -> None:

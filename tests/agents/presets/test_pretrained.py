@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from memenvs.agents import PartialUpdatePPO, make_vec_env
-from memenvs.agents.algorithms.checkpoint import drop_training_state
 from memenvs.agents.experiments.config import read_config
 from memenvs.agents.experiments.evaluate import evaluation_env
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
-from memenvs.agents.presets import find_preset
 from memenvs.agents.presets.pretrained import PRETRAINED, load_pretrained, pretrained_config
 from memenvs.cli import main
 
@@ -55,23 +51,5 @@ def test_it_finds_objects_in_homes_that_it_has_never_seen(name: str) -> None:
 
 
 def test_its_actions_are_drawn_from_the_seed() -> None:
-    once, again = (play("extobjnav-small", 64, 4).curve("path_length").mean for _ in range(2))
-    assert (once == again).all()
-    one, other = (load_pretrained("extobjnav-small", seed=seed, device="cpu").generator for seed in (1, 2))
-    assert not torch.equal(one.get_state(), other.get_state())
-
-
-def test_training_cannot_resume_without_its_state(tmp_path: Path) -> None:
-    preset = find_preset("ci-smoke")
-    env = make_vec_env(preset.env, 2, **preset.env_kwargs)
-    config = replace(preset.learner, n_steps=16, batch_size=2)
-    model = PartialUpdatePPO("MemoryPolicy", env, config, policy_kwargs=preset.policy, seed=0, device="cpu")
-    model.save(tmp_path / "whole.zip")
-    drop_training_state(tmp_path / "whole.zip", tmp_path / "small.zip")
-    assert (tmp_path / "small.zip").stat().st_size < (tmp_path / "whole.zip").stat().st_size
-    loaded = PartialUpdatePPO.load(tmp_path / "small.zip", device="cpu")
-    weights = model.policy.state_dict()
-    assert all(torch.equal(weights[name], value) for name, value in loaded.policy.state_dict().items())
-    with pytest.raises(ValueError, match=r"small.zip: holds a policy without .* training cannot resume from it"):
-        PartialUpdatePPO.load(tmp_path / "small.zip", env, device="cpu")
-    env.close()
+    first, again, other = (load_pretrained("extobjnav-small", seed=seed, device="cpu").generator for seed in (1, 1, 2))
+    assert torch.equal(first.get_state(), again.get_state()) and not torch.equal(first.get_state(), other.get_state())

@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
-from memenvs.agents import PartialUpdatePPO, PPOConfig, make_vec_env
+from memenvs.agents import PartialUpdatePPO, make_vec_env
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.policies.memory_policy import MemoryPolicy
-from memenvs.agents.presets import PRESETS, find_preset
+from memenvs.agents.presets import find_preset
 
 #: T, K, sink, layers / heads / width / MLP, environments: ReLIC specification, section 9.7.
 PUBLISHED = {
@@ -30,25 +30,6 @@ def test_published_sizes() -> None:
         assert (config.learner.n_steps, config.learner.n_updates, config.n_envs) == (steps, updates, envs), name
         assert memory["sink"] == sink, name
         assert tuple(memory[key] for key in ("layers", "heads", "dim", "mlp_dim")) == sizes, name
-
-
-def test_rollouts_fit_episodes_and_trials() -> None:
-    for name, preset in PRESETS.items():
-        config = preset.config
-        if not isinstance(config.learner, PPOConfig):
-            continue
-        assert config.learner.n_steps % config.learner.n_updates == 0, name
-        env = make_vec_env(config.env, 1, **config.env_kwargs)
-        horizon = env.env.max_episode_steps
-        env.close()
-        trial = config.env_kwargs.get("trial_steps")
-        assert config.policy["memory_kwargs"].get("max_episode_steps", horizon) >= horizon, name
-        if config.learner.reset_each_rollout is False:  # whole chunks in a trial, whole trials between checkpoints
-            assert trial % config.learner.n_steps == 0, name
-            assert config.learner.n_steps * config.checkpoint_rollouts % trial == 0, name
-            assert config.eval_kwargs["trial_steps"] is None, name
-        if config.env_kwargs.get("trial_episodes") == 1:
-            assert config.eval_kwargs["trial_episodes"] is None, name
 
 
 def test_parameter_counts() -> None:

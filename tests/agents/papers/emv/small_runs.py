@@ -10,8 +10,6 @@ import torch
 
 from memenvs.agents.algorithms.supervised import SupervisedLearner
 from memenvs.agents.experiments.config import RunConfig
-from memenvs.agents.experiments.directory import RunDirectory
-from memenvs.agents.experiments.train import train_run
 from memenvs.agents.papers.emv.config import QuestionConfig
 from memenvs.agents.papers.emv.experiment import make_question_answering
 from memenvs.agents.presets import find_preset
@@ -45,20 +43,3 @@ def words_from(source: Path | None, policy: dict[str, Any]) -> RunConfig:
         policy=policy,
         encoder_from=None if source is None else str(source),
     )
-
-
-def train_small(folder: Path, policy: dict[str, Any]) -> None:
-    """Train a model for two batches, and evaluate it."""
-    config = find_preset("episodic-qa")
-    config = replace(
-        config,
-        total_steps=2,
-        env_kwargs=DATA,
-        eval_kwargs={"split": "test", "lengths": [1, 5], "questions": 2},
-        eval_trials=4,
-        learner=replace(config.learner, batch_size=4, validation_episodes=4),
-        policy={**policy, "memory": "ct-lt", "memory_kwargs": QUEUES},
-    )
-    with RunDirectory.open_or_create(folder, config) as run:
-        train_run(run, quiet=True)
-        config.make_experiment().evaluate(run, quiet=True)

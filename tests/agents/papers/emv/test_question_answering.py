@@ -153,7 +153,7 @@ def test_clauses_are_learned_as_they_are_written(arrays):
         reading = model.read(batch, *model.encode(batch))
         written = model.choose(reading)
         logits, (row, question, clause) = model.model.head.clause_logits(model.model.codes, reading, written)
-    likeliest = torch.stack([each.argmax(-1) for each in logits], -1)
+    likeliest = torch.stack([slot.argmax(-1) for slot in logits], -1)
     is_clause = written[row, question, clause, EMIT] > 0
     assert torch.equal(likeliest[is_clause], written[row, question, clause][is_clause])
     assert (likeliest[~is_clause][:, EMIT] == 0).all()
@@ -182,7 +182,7 @@ def test_answers_depend_on_their_own_history_and_question_alone(arrays, frame_co
     batch, other = (QuestionBatch(arrays, np.array([number]), np.array([[0]])) for number in (longest, longest - 1))
     reader = make("ct-lt").double().eval()
     for answerer, reads in ((model, False), (reader, True)):
-        answers = (first_clauses(answerer, batch, answerer.encode(each)) for each in (batch, other))
+        answers = (first_clauses(answerer, batch, answerer.encode(histories)) for histories in (batch, other))
         assert torch.equal(*answers) != reads
     frames, mask = reader.frames(batch)
     empty = reader.model.encode(frames, torch.zeros_like(mask))
@@ -198,11 +198,11 @@ def test_learning(arrays, lengths, frame_counts):
     for memory, steps in (("ct-lt", 2), ("none", 70)):
         model = make(memory, head_dim=32)
         model.sample = lambda count, rng, split, step=0: batch
-        convolutions = [each.clone() for name, each in model.named_parameters() if "compress." in name]
+        convolutions = [part.clone() for name, part in model.named_parameters() if "compress." in name]
         logs: list[dict[str, float]] = []
         SupervisedLearner(model, config, steps).learn(steps, logs.append)
         assert ("auxiliary_loss" in logs[-1]) == bool(convolutions) == (memory == "ct-lt")
-        after = [each for name, each in model.named_parameters() if "compress." in name]
+        after = [part for name, part in model.named_parameters() if "compress." in name]
         assert all(not torch.equal(*pair) for pair in zip(convolutions, after, strict=True))
     assert logs[-1]["accuracy"] == 1.0
     model.eval()
@@ -211,7 +211,7 @@ def test_learning(arrays, lengths, frame_counts):
     of_kinds = [scores[f"accuracy_{kind}"] for kind in KINDS]
     assert np.array_equal(np.sum(~np.isnan(of_kinds), 0), np.ones(batch.questions.shape))  # each question has one kind
     parts = [model.shard(batch, rank, 2) for rank in range(2)]
-    assert [each.histories.tolist() for each in parts] == batch.histories[:, None].tolist()
+    assert [part.histories.tolist() for part in parts] == batch.histories[:, None].tolist()
 
 
 def test_batches(lengths):
@@ -237,9 +237,7 @@ def test_renaming():
     objects, locations = list(OBJECTS), list(LOCATIONS)
     assert all(sorted(row) == list(range(15)) for row in renaming.objects.tolist())
     assert (renaming.objects[0] != renaming.objects[1]).any() and (renaming.objects[:, 0] == 0).all()
-    for symbols, of_object, of_location in zip(
-        *(getattr(renaming, each.name) for each in fields(renaming)), strict=True
-    ):
+    for symbols, of_object, of_location in zip(*(getattr(renaming, own.name) for own in fields(renaming)), strict=True):
         new = {name: objects[number - 1] for name, number in zip(objects, of_object[1:], strict=True)}
         places = {name: locations[number - 1] for name, number in zip(locations, of_location[1:], strict=True)}
         for name, other in places.items():
@@ -261,8 +259,8 @@ def test_renaming():
     part = model.shard(batch, 1, 2)
     assert (part.renaming.objects == renaming.objects[1::2]).all()
     plain = replace(batch, renaming=None)
-    seen = [model.encode(each)[0] for each in (batch, plain)]
-    questions = [model.read(each, *model.encode(each)).questions for each in (batch, plain)]
+    seen = [model.encode(own)[0] for own in (batch, plain)]
+    questions = [model.read(own, *model.encode(own)).questions for own in (batch, plain)]
     assert not torch.equal(*seen) and not torch.equal(*questions)
 
 
@@ -331,9 +329,9 @@ def test_one_batch_is_learned_by_heart():
 
 def test_places_get_each_name_of_their_role_equally_often():
     renaming = draw_renaming(300, np.random.default_rng(0))
-    roles = [None, *((each.pick, each.place) for each in LOCATIONS.values())]  # 0 is none
+    roles = [None, *((place.pick, place.place) for place in LOCATIONS.values())]  # 0 is none
     for number, role in enumerate(roles):
-        expected = [other for other, each in enumerate(roles) if each == role]
+        expected = [other for other, place in enumerate(roles) if place == role]
         counts = np.bincount(renaming.locations[:, number], minlength=len(roles))
         assert np.flatnonzero(counts).tolist() == expected
         assert counts[expected].min() > 0.6 * 300 / len(expected)

@@ -72,8 +72,8 @@ def test_vectors_of_slots_against_a_slow_reference(arrays, models):
                 shares, table = logits[number][n].softmax(0), retrieval.values[number - 1].weight
                 mean = sum(share * row for share, row in zip(shares, table, strict=True))
                 expected[4 * h + q].append(mean + retrieval.answer_slots[number - 1] + retrieval.clauses[c])
-    assert len({len(each) for each in expected}) > 3
-    assert mask.sum(1).tolist() == [len(each) for each in expected]
+    assert len({len(rows) for rows in expected}) > 3
+    assert mask.sum(1).tolist() == [len(rows) for rows in expected]
     for row, rows in enumerate(expected):
         if rows:
             torch.testing.assert_close(vectors[row, : len(rows)], torch.stack(rows), rtol=1e-4, atol=1e-4)
@@ -95,7 +95,7 @@ def test_slots_are_those_of_the_words(arrays, models):
     one = slots[history, question].expand_as(slots).clone()
     one[..., -1] *= has_time
     encoded = model.encode(batch)
-    as_words, untrained = (each.read(batch, queries, *encoded)[0] for each in (taken, model))
+    as_words, untrained = (reader.read(batch, queries, *encoded)[0] for reader in (taken, model))
     for known_slots, is_taken in ((one, True), (slots, False)):
         context = model.read(batch, queries, *encoded, known_slots)[0]
         assert (context.shape == as_words.shape and torch.equal(context, as_words)) == is_taken
@@ -122,7 +122,7 @@ def test_slots_of_questions_are_learned_from_words(arrays):
     batch = some(arrays, 8)
     tokens = torch.from_numpy(pad([query for query, _ in model._pairs(batch)]))
     slots = model.select(arrays.slots, batch).flatten(0, 1)
-    optimizer = torch.optim.Adam([each for each in model.parameters() if each.requires_grad], 1e-2)
+    optimizer = torch.optim.Adam([parameter for parameter in model.parameters() if parameter.requires_grad], 1e-2)
     retrieval, losses = model.model.retrieval, []
     for _ in range(120):
         words = model.model.t5.encode(tokens)
@@ -146,8 +146,8 @@ def test_answers_without_a_clause(arrays, models):
     vectors, mask = retrieve(model, batch)
     assert vectors.shape == (8, 1, 16) and not mask.any()
     model.loss(batch)[0].backward()
-    gradients = {name: each.grad for name, each in model.model.named_parameters() if each.requires_grad}
-    assert all(each is not None and each.isfinite().all() for each in gradients.values())
+    gradients = {name: parameter.grad for name, parameter in model.model.named_parameters() if parameter.requires_grad}
+    assert all(parameter is not None and parameter.isfinite().all() for parameter in gradients.values())
     assert not gradients["retrieval.clauses"].any() and gradients["t5.model.shared.weight"].any()
 
 

@@ -28,7 +28,7 @@ def test_it_is_small_and_of_its_study():
     model, config = load_answering(ANSWERER), load_study(FILE).config(CELL)
     assert ANSWERER.stat().st_size < 3_000_000
     assert model.settings.memory == "ct-lt" == config.policy["memory"]
-    assert all(each.dtype == torch.float32 for each in model.parameters())
+    assert all(parameter.dtype == torch.float32 for parameter in model.parameters())
     assert model.config.scale == config.env_kwargs["scale"]
 
 
@@ -44,8 +44,8 @@ def test_examples_are_answered_rightly(capsys):
         (Conversation(model, int(life)), [question]),
         (first := Conversation(model, default), first.examples(EXAMPLES)),
     ):
-        for each in questions:
-            assert conversation.ask(each).category == "correct", each
+        for text in questions:
+            assert conversation.ask(text).category == "correct", text
 
 
 @pytest.mark.nightly

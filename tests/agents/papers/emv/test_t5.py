@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-import torch.nn.functional as F
 
 from memenvs.agents.papers.emv.config import T5Sizes
 from memenvs.agents.papers.emv.t5 import ALIASES, T5Writer
@@ -46,22 +45,6 @@ def test_answers_word_by_word_are_those_of_the_whole_and_end() -> None:
     late = written.clone()
     late[:, 4] = 7
     torch.testing.assert_close(model.decode(late, *read)[:, :5], logits[:, :5])
-
-
-def test_learns_to_copy_a_vector_of_the_memory() -> None:
-    """Only the context says which of two words to answer."""
-    model = made()
-    which = torch.arange(8) % 2
-    context = torch.where(which[:, None, None] == 0, 1.0, -1.0).expand(8, 1, 16)
-    valid = torch.ones(8, 1, dtype=torch.bool)
-    answer = torch.stack([10 + which, torch.full((8,), END)], 1)
-    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
-    for _ in range(40):
-        loss = F.cross_entropy(model.decode(answer, context, valid).flatten(0, 1), answer.flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert torch.equal(model.write(context, valid), answer)
 
 
 def test_checkpoints_have_the_names_of_published_files_each_once() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from stable_baselines3.common.callbacks import BaseCallback
 
 from memenvs.agents import make_vec_env
 from memenvs.agents.papers.mtvm import rollouts
@@ -17,6 +16,7 @@ from memenvs.agents.papers.mtvm.learner import ImitationA2C
 from memenvs.agents.papers.mtvm.model import DecisionOutput
 from memenvs.agents.papers.mtvm.rollouts import Rollout, RolloutStep, discounted_returns
 from tests.agents.interruptions import learn_interrupted
+from tests.agents.learners import Hooks
 from tests.agents.papers.mtvm.learners import sharpen, weights
 
 
@@ -33,8 +33,8 @@ def decisions(rows: list[int], rewards: list[float], **values: list[float]) -> R
 def test_returns_by_hand() -> None:
     """Row 0 stops after its second decision; row 1 is truncated after its third, with a bootstrap value of 8."""
     steps = [decisions([0, 1], [1.0, 2.0]), decisions([0, 1], [4.0, 0.0]), decisions([1], [6.0])]
-    found = discounted_returns(steps, torch.tensor([0.0, 8.0]), 0.5)
-    assert found.tolist() == [1 + 0.5 * 4, 2 + 0.5 * (0 + 0.5 * 10), 4.0, 0 + 0.5 * 10, 6 + 0.5 * 8]
+    returns = discounted_returns(steps, torch.tensor([0.0, 8.0]), 0.5)
+    assert returns.tolist() == [1 + 0.5 * 4, 2 + 0.5 * (0 + 0.5 * 10), 4.0, 0 + 0.5 * 10, 6 + 0.5 * 8]
 
 
 def test_losses_by_hand(make_learner) -> None:
@@ -100,40 +100,14 @@ def test_chosen_episodes(make_learner) -> None:
         assert lengths == [decisions[number] for number in numbers]
 
 
-def test_a_row_of_a_batch_is_the_row_alone(make_learner) -> None:
-    """Losses of each episode, in a batch with longer and shorter ones and by itself."""
-    model = sharpen(make_learner(4))
-    rollout = model.play(model.env, 3, teacher_forcing=True)
-    lengths = []
-    for i in range(4):
-        single = sharpen(make_learner(1))
-        single.env.seed(7 + i)
-        alone = single.play(single.env, 3, teacher_forcing=True)
-        lengths.append(len(alone.steps))
-        own = [step for step in rollout.steps if i in step.rows]
-        assert len(own) == len(alone.steps)
-        for step, expected in zip(own, alone.steps, strict=True):
-            for name in ("imitation_loss", "values", "log_probs", "entropy", "rewards"):
-                torch.testing.assert_close(
-                    getattr(step, name)[step.rows == i], getattr(expected, name), atol=1e-9, rtol=1e-7
-                )
-    assert len(set(lengths)) > 1
-
-
-def test_a_truncated_episode_gets_a_bootstrap_value(make_learner) -> None:
-    model = sharpen(make_learner(3, env={"max_episode_steps": 1}))
-    rollout = model.play(model.env, 1, teacher_forcing=False)
-    stopped = rollout.steps[0].rewards.abs() >= 2
-    values = rollout.bootstrap_value
-    assert bool((values[~stopped] != 0).all()) and not bool(values[stopped].any()) and not values.requires_grad
-
-
 def test_the_bootstrap_value_has_the_memory_of_the_episode(make_learner) -> None:
     """The bootstrap value is the value of the second decision in an episode with more time."""
     short, long = (sharpen(make_learner(4, env={"max_episode_steps": limit})) for limit in (1, 5))
     truncated, whole = (model.play(model.env, 1, teacher_forcing=False) for model in (short, long))
     second = whole.steps[1]
-    assert len(second.rows) > 0
+    stopped = truncated.steps[0].rewards.abs() >= 2
+    assert len(second.rows) > 0 and not truncated.bootstrap_value[stopped].any()
+    assert not truncated.bootstrap_value.requires_grad
     torch.testing.assert_close(truncated.bootstrap_value[second.rows], second.values.detach().float())
 
 
@@ -198,9 +172,9 @@ def test_the_consistency_loss_works_for_any_number_of_layers(make_learner, layer
     torch.manual_seed(3)
     rollout = model.play(model.env, 0, teacher_forcing=True)
     torch.cat([step.inconsistency for step in rollout.steps]).mean().backward()
-    for name, each in model.policy.network.cross_layers.named_parameters():
-        if each.grad is not None:
-            assert (each.grad.abs().max() > 1e-9) == (not name.endswith("key.bias")), name
+    for name, parameter in model.policy.network.cross_layers.named_parameters():
+        if parameter.grad is not None:
+            assert (parameter.grad.abs().max() > 1e-9) == (not name.endswith("key.bias")), name
     moved = model.policy.network.words.weight.grad.abs().amax(1) > 1e-9
     observations = model.env.reset()
     tokens = observations["instruction"][observations["instruction_mask"] > 0]
@@ -259,45 +233,20 @@ def test_the_learning_rate_falls_to_the_end_of_the_run(make_learner) -> None:
     assert rates[4:] == pytest.approx([6e-3, 5e-3, 4e-3, 3e-3])
 
 
-class Seen(BaseCallback):
-    """Keep what the logger has at the end of each rollout."""
-
-    def _init_callback(self) -> None:
-        self.at_end: list[dict[str, Any]] = []
-
-    def _on_step(self) -> bool:
-        return True
-
-    def _on_rollout_end(self) -> None:
-        self.at_end.append(dict(self.logger.name_to_value))
-
-
 def test_callbacks_find_each_update_in_the_logger(make_learner) -> None:
-    model, seen = make_learner(2, imitation_updates=3), Seen()
-    model.learn(5, seen, log_interval=2)
-    assert len(seen.at_end) == 5
-    assert all("train/imitation_error" in each and "train/grad_norm" in each for each in seen.at_end)
-    assert ["train/sampled_actor" in each for each in seen.at_end] == [False] * 3 + [True, True]
+    latest: list[dict[str, Any]] = []
+    keep = Hooks(rollout_end=lambda own: latest.append(dict(own.logger.name_to_value)))
+    make_learner(2, imitation_updates=3).learn(5, keep, log_interval=2)
+    assert len(latest) == 5
+    assert all("train/imitation_error" in values and "train/grad_norm" in values for values in latest)
+    assert ["train/sampled_actor" in values for values in latest] == [False] * 3 + [True, True]
 
 
-@pytest.mark.slow
-def test_it_learns_and_changes_no_global_generator(make_learner) -> None:
-    state = torch.random.get_rng_state()
-    model = make_learner(
-        6,
-        learning_rate=3e-3,
-        imitation_weight=1.0,
-        text_consistency=0.1,
-        cross_consistency=0.1,
-        imitation_updates=10**6,
-    )
-    first = model.play(model.env, 1000, teacher_forcing=True)
-    torch.random.set_rng_state(state)
-    model.learn(40)
+def test_learning_changes_no_global_generator(make_learner) -> None:
+    """That it learns is tested in `tests/learning/test_learning_to_follow.py`."""
+    model, state = make_learner(2, imitation_updates=1), torch.random.get_rng_state()
+    model.learn(2)
     assert torch.equal(state, torch.random.get_rng_state())
-    last = model.play(model.env, 1000, teacher_forcing=True)
-    errors = [float(torch.cat([step.imitation_loss for step in each.steps]).mean().detach()) for each in (first, last)]
-    assert errors[1] < 0.5 * errors[0]
 
 
 def test_wrong_losses_leave_the_weights(make_learner) -> None:
@@ -318,34 +267,22 @@ def test_bfloat16_learns_too(make_learner) -> None:
 
 
 def test_wrong_settings(make_learner) -> None:
+    for network, message in (
+        ({"text_positions": 4}, "text_positions of the network must be at least the 8 tokens of an instruction, got 4"),
+        ({"language": False}, r"text_consistency and cross_consistency must be 0 where network\.language is False"),
+        ({"history": "state", "memory_angle": "option"}, "must be left out with history 'state'.*, got 'option'"),
+        ({"bank": 0, "memory_angle": "option"}, "memory_angle must be left out with bank 0"),
+        ({"bank": 0, "history": "observation"}, "history must be left out with bank 0"),
+        ({"bank": 0, "detach_memory": True}, "detach_memory must be False with bank 0 and history 'activation'"),
+        ({"history": "observation", "detach_memory": True}, "must be False with bank None and history 'observation'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make_learner(network=network)
     with pytest.raises(TypeError, match="unknown setting 'clip'"):
         make_learner(clip=1)
     with pytest.raises(ValueError, match="an MTVMPolicy needs observations with instruction"):
         ImitationA2C("MTVMPolicy", make_vec_env("memenvs/Darkroom-v0", 1), device="cpu")
-    with pytest.raises(
-        ValueError, match="text_positions of the network must be at least the 8 tokens of an instruction, got 4"
-    ):
-        make_learner(network={"text_positions": 4})
-    with pytest.raises(
-        ValueError, match=r"text_consistency and cross_consistency must be 0 where network\.language is False"
-    ):
-        make_learner(network={"language": False})
-    with pytest.raises(ValueError, match=r"memory_angle must be left out with history 'state'.*, got 'option'"):
-        make_learner(network={"history": "state", "memory_angle": "option"})
-    for network, message in (
-        ({"bank": 0, "memory_angle": "option"}, "memory_angle must be left out with bank 0"),
-        ({"bank": 0, "history": "observation"}, "history must be left out with bank 0"),
-        ({"bank": 0, "detach_memory": True}, "detach_memory must be False with bank 0 and history 'activation'"),
-        (
-            {"history": "observation", "detach_memory": True},
-            "detach_memory must be False with bank None and history 'observation'",
-        ),
-    ):
-        with pytest.raises(ValueError, match=message):
-            make_learner(network=network)
-    with pytest.raises(
-        ValueError, match=r"weight_decay is a setting of the learner \(0.01\) .*, got 0.5 in policy_kwargs"
-    ):
+    with pytest.raises(ValueError, match=r"is a setting of the learner \(0.01\) .*, got 0.5 in policy_kwargs"):
         ImitationA2C("MTVMPolicy", make_learner().env, policy_kwargs={"weight_decay": 0.5})
 
 

@@ -138,26 +138,17 @@ def test_evaluation_is_greedy_and_by_the_environments_metrics(tmp_path: Path, to
         policy.update_previous_action({}, np.zeros(1, np.int64))
 
 
+def options(folder: Path, **more: Any) -> list[str]:
+    """Options of `train vln-laptop` for two updates in the toy house."""
+    pairs = {"env_kwargs": json.dumps(kwargs(folder)), "eval_kwargs.split": "val_seen", "eval_trials": 3, "n_envs": 2}
+    pairs |= {"policy.size": "tiny", "total_steps": 2, "device": "cpu", "imitation.imitation_updates": 1, **more}
+    return [text for name, value in pairs.items() for text in (f"--{name}", str(value))]
+
+
 @pytest.mark.slow
 def test_train_evaluate_and_report_on_the_command_line(tmp_path: Path, toy_data: Path) -> None:
-    run, weights_file = tmp_path / "run", tmp_path / "none.bin"
-    pairs = {
-        "env_kwargs": "{}",
-        "env_kwargs.world": "mp3d",
-        "env_kwargs.features": "none",
-        "env_kwargs.data_dir": toy_data,
-        "env_kwargs.feature_size": 4,
-        "env_kwargs.max_tokens": 8,
-        "policy.size": "tiny",
-        "n_envs": 2,
-        "total_steps": 2,
-        "eval_kwargs.split": "val_seen",
-        "eval_trials": 3,
-        "device": "cpu",
-        "imitation.imitation_updates": 1,
-    }
-    options = [each for name, value in pairs.items() for each in (f"--{name}", str(value))]
-    assert main(["train", "vln-laptop", "--out", str(run), *options]) == 0
+    run = tmp_path / "run"
+    assert main(["train", "vln-laptop", "--out", str(run), *options(toy_data)]) == 0
     assert {"checkpoint.zip", "evaluation.json", "report.html", "metrics.csv", "tensorboard"} <= {
         file.name for file in run.iterdir()
     }
@@ -171,10 +162,8 @@ def test_train_evaluate_and_report_on_the_command_line(tmp_path: Path, toy_data:
     (line,) = figure.axes[0].lines
     assert figure.axes[0].get_xlabel() == "updates" and list(line.get_xdata()) == [2]
     assert {"train/imitation_error", "train/sampled_critic", "train/grad_norm", "rollout/success_rate"} <= set(logged)
-    assert (
-        main(["train", "vln-laptop", "--out", str(tmp_path / "other"), *options, "--encoder_from", str(weights_file)])
-        == 2
-    )
+    wrong = ["--out", str(tmp_path / "other"), *options(toy_data), "--encoder_from", str(tmp_path / "none.bin")]
+    assert main(["train", "vln-laptop", *wrong]) == 2
     assert not (tmp_path / "other").exists()
 
 
@@ -195,27 +184,15 @@ def test_it_starts_with_the_weights_of_another_learner(make_learner, tmp_path: P
 @pytest.mark.slow
 def test_dialogues_are_learned_too(tmp_path: Path, toy_data: Path) -> None:
     """Dialogues of the toy house, with another supervision."""
-    pairs = {
+    changes = {
         "env": "memenvs/VLN-CVDN-v0",
-        "env_kwargs": "{}",
-        "env_kwargs.world": "mp3d",
-        "env_kwargs.features": "none",
         "env_kwargs.max_tokens": 300,
-        "eval_steps": 40,
-        "env_kwargs.data_dir": toy_data,
-        "env_kwargs.feature_size": 4,
         "env_kwargs.supervision": "oracle",
-        "policy.size": "tiny",
+        "eval_steps": 40,
         "policy.network": '{"text_positions": 300, "vision_positions": 64}',
-        "n_envs": 2,
-        "total_steps": 2,
-        "eval_kwargs.split": "val_seen",
         "eval_trials": 2,
-        "device": "cpu",
-        "imitation.imitation_updates": 1,
     }
-    options = [each for name, value in pairs.items() for each in (f"--{name}", str(value))]
-    assert main(["train", "vln-laptop", "--out", str(tmp_path / "run"), *options]) == 0
+    assert main(["train", "vln-laptop", "--out", str(tmp_path / "run"), *options(toy_data, **changes)]) == 0
     with RunDirectory(tmp_path / "run") as run:
         assert "gp" in evaluate_run(run, eval_steps=20).metrics and run.config.env_kwargs["supervision"] == "oracle"
 

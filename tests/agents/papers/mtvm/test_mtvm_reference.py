@@ -98,7 +98,7 @@ def episode(
     words = torch.as_tensor(seen[0]["instruction"])[torch.as_tensor(seen[0]["instruction_mask"]) > 0]
     every = torch.ones(len(words), dtype=torch.bool)
     text, dropped = encode_text(net, words, every), encode_text(net, words, kept)
-    found: dict[str, list[Tensor]] = {
+    outputs: dict[str, list[Tensor]] = {
         "logits": [],
         "values": [],
         "inconsistency": [],
@@ -109,28 +109,28 @@ def episode(
     for observation, action in zip(seen, actions, strict=True):
         there = np.flatnonzero(observation["candidate_mask"]).tolist()
         options = torch.as_tensor(observation["candidates"]).double()
-        if found["logits"]:  # direction of the camera after the action
+        if outputs["logits"]:  # direction of the camera after the action
             pose = torch.as_tensor(observation["direction"]).double().repeat(32)
             bank.append(torch.cat([moved, pose]))
         if net.config.bank is not None:
             bank = bank[-net.config.bank :] if net.config.bank else []
-        vision = torch.stack([normed(net.see_norm, net.see(each)) for each in [*bank, *options[there]]])
+        vision = torch.stack([normed(net.see_norm, net.see(view)) for view in [*bank, *options[there]]])
         position = list(range(len(bank) + len(there)))
         kind = [1] * len(bank) + [0] * len(there)
         vision = normed(net.view_norm, vision + net.view_positions.weight[position] + net.view_types.weight[kind])
         read, views = cross_attend(net, text, every, vision)
         other_read, other_views = cross_attend(net, dropped, kept, vision)
         activations = (views[len(bank) :] @ net.act.weight.T + net.act.bias).tanh()
-        found["logits"].append(activations @ net.choose.weight[0] + net.choose.bias)
+        outputs["logits"].append(activations @ net.choose.weight[0] + net.choose.bias)
         pooled = (net.pooler.weight @ (read.mean(0) + views.mean(0)) + net.pooler.bias).tanh()
         hidden, _, _, value = net.critic
-        found["values"].append((value.weight @ (hidden.weight @ pooled + hidden.bias).relu() + value.bias)[0])
+        outputs["values"].append((value.weight @ (hidden.weight @ pooled + hidden.bias).relu() + value.bias)[0])
         distance = inconsistency(views, other_views, dim)
         if net.config.two_way:
             distance = distance + inconsistency(read, other_read, dim)
-        found["inconsistency"].append(distance)
+        outputs["inconsistency"].append(distance)
         moved = activations[there.index(action)]
-    return found
+    return outputs
 
 
 @pytest.mark.slow
@@ -170,7 +170,7 @@ def compare(folder: Path | None, network: dict[str, Any]) -> bool:
             actions[i].append(int(oracle[i]))
         observations, _, done, _ = twin.env.step(oracle)
         running &= ~done
-    assert len({len(each) for each in seen}) > 1
+    assert len({len(decisions) for decisions in seen}) > 1
     assert kept.any(1).all() and (kept != masks[:, :longest]).any()
 
     for i in range(count):
@@ -190,6 +190,6 @@ def compare(folder: Path | None, network: dict[str, Any]) -> bool:
     return padded
 
 
-def same(found: Tensor, expected: Tensor) -> None:
+def same(value: Tensor, expected: Tensor) -> None:
     """Equal up to float32, in which losses are computed."""
-    torch.testing.assert_close(found, expected, check_dtype=False, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(value, expected, check_dtype=False, atol=1e-5, rtol=1e-4)

@@ -53,8 +53,8 @@ def weights() -> dict[str, Tensor]:
     for name in norms:
         shapes |= {f"{name}.weight": (DIM,), f"{name}.bias": (DIM,)}
     generator = torch.Generator().manual_seed(3)
-    found = {f"bert.{name}": torch.randn(shape, generator=generator) for name, shape in shapes.items()}
-    return found | {"mlmhead.predictions.bias": torch.zeros(WORDS), "action.linear.weight": torch.zeros(36, DIM)}
+    tensors = {f"bert.{name}": torch.randn(shape, generator=generator) for name, shape in shapes.items()}
+    return tensors | {"mlmhead.predictions.bias": torch.zeros(WORDS), "action.linear.weight": torch.zeros(36, DIM)}
 
 
 def save(folder: Path, tensors: dict[str, Any], name: str = "pytorch_model.bin") -> Path:

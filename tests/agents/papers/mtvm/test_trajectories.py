@@ -16,7 +16,6 @@ from memenvs.agents.experiments.train import train_run
 from memenvs.agents.papers.mtvm.config import ImitationConfig
 from memenvs.agents.papers.mtvm.trajectories import check_trajectories, write_trajectories
 from memenvs.cli import main
-from memenvs.cli import main as score
 from memenvs.vln.results import TASKS, score_file
 from tests.agents.papers.mtvm.learners import SIZES, kwargs
 
@@ -52,17 +51,17 @@ def test_scores_are_those_of_the_evaluation(toy_data: Path, tmp_path: Path, task
         train_run(run, quiet=True)
         actions = evaluation_env(run.config, 1, 1).action_space
         for seed in range(1, 6 if who == "random" else 2):
-            found: dict[str, Any] = {}
+            results: dict[str, Any] = {}
             for use in (evaluate_run, write_trajectories):
                 policy = RandomPolicy(actions, seed) if who == "random" else None  # its draws begin anew
-                found[use.__name__] = use(run, seed=seed, policy=policy, quiet=True)
-            path = found["write_trajectories"]
+                results[use.__name__] = use(run, seed=seed, policy=policy, quiet=True)
+            path = results["write_trajectories"]
             assert path == tmp_path / "run" / "trajectories_val_seen.json"
             entries = json.loads(path.read_text())
             assert [entry[key] for entry in entries] == IDS[task]
             lengths |= {len(entry["trajectory"]) for entry in entries}
             for name, score in score_file(task, path, "val_seen", toy_data).items():
-                assert name in metrics and score == pytest.approx(found["evaluate_run"].metrics[name][:, 0].mean())
+                assert name in metrics and score == pytest.approx(results["evaluate_run"].metrics[name][:, 0].mean())
     assert who == "agent" or {1, 3} <= lengths
 
 
@@ -74,7 +73,7 @@ def test_on_the_command_line(toy_data: Path, tmp_path: Path, capsys: pytest.Capt
     assert main(["trajectories", str(folder), "--split", "train", "--out", str(out)]) == 0
     assert f"written: {out}" in capsys.readouterr().out and "trajectory" in json.loads(out.read_text())[0]
     assert out.read_bytes() == (folder / "trajectories_train.json").read_bytes()
-    assert score(["score", "r2r", str(out), "--split", "train", "--data", str(toy_data)]) == 0
+    assert main(["score", "r2r", str(out), "--split", "train", "--data", str(toy_data)]) == 0
     assert main(["trajectories", str(folder), "--split", "val_unsen"]) == 2
     assert "unknown split 'val_unsen'" in capsys.readouterr().err
 

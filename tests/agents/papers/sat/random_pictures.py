@@ -29,14 +29,14 @@ class RandomPictures(PictureTask):
             self.move_vectors = None
 
     def sample_batch(self, batch: int, rng: np.random.Generator, split: Split = "train") -> QueryBatch:
-        shown = rng.integers(256, size=(batch + SPLITS.index(split), 88, 88, 3)).astype(np.uint8)
+        drawn = rng.integers(256, size=(batch + SPLITS.index(split), 88, 88, 3)).astype(np.uint8)
         cells = rng.integers(100, size=(batch, self.steps))
         cells[:, 1] = cells[:, 0]  # a place that is seen twice
         queries = rng.integers(100, size=(batch, 1 + self.answers))
         queries[:, 1] = cells[:, -1]
         first_row = 100 * np.arange(batch)[:, None]
         parts = {
-            "pictures": lambda numbers: shown[numbers],
+            "pictures": lambda numbers: drawn[numbers],
             "rows": first_row + cells,
             "places": cells,
             "regions": cells % 4,

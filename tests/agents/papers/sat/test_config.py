@@ -29,11 +29,11 @@ def test_defaults_are_those_of_the_published_runs() -> None:
 
 
 def test_what_each_memory_encodes_and_keeps() -> None:
-    found = {}
+    uses = {}
     for name in ("t-fifo", "t-fifo+a", "sat-fifo", "sat-fifo-th", "sat-pm", "sat-pm-ph", "dnc-first", "dnc-every"):
         config = BalletModelConfig(memory=name)  # type: ignore[arg-type]
-        found[name] = config.is_dnc, config.uses_place, config.uses_moves, config.strategy_name
-    assert found == {
+        uses[name] = config.is_dnc, config.uses_place, config.uses_moves, config.strategy_name
+    assert uses == {
         "t-fifo": (False, False, False, "fifo"),
         "t-fifo+a": (False, False, True, "fifo"),
         "sat-fifo": (False, True, False, "fifo"),
@@ -68,6 +68,16 @@ def test_what_does_not_go_together_is_named() -> None:
     refused: list[tuple[dict[str, Any], str]] = [
         *(({name: 0}, f"{name} must be an integer of at least 1, got 0") for name in ("chunk", "top_k", "dim")),
         *(({name: 0}, f"{name} must be an integer of at least 1, got 0") for name in ("layers", "heads", "mlp_dim")),
+        *(({name: -1}, f"{name} must be an integer of at least 0, got -1") for name in ("first", "own_layers")),
+        *(({"capacity": no}, f"capacity must be an integer of at least 1 or None, got {no!r}") for no in (0, "all")),
+        ({"memory": "sat"}, "unknown memory 'sat'; did you mean 'sat-fifo'"),
+        ({"strategy": "lru"}, "unknown strategy 'lru'; choose from"),
+        ({"time_index": "hour"}, "unknown time_index 'hour'"),
+        ({"initialisation": "zero"}, "unknown initialisation 'zero'"),
+        ({"place_code": "sine"}, "unknown place_code 'sine'"),
+        ({"every": 0}, "every must be an integer of at least 1, got 0"),
+        ({"dnc": {"cells": 3}}, "dnc must be left out with memory 'sat-fifo'"),
+        ({"memory": "t-fifo+a", "time_index": "slot"}, "time_index must be .* with memory 't-fifo\\+a', got 'slot'"),
         ({"layers": 2, "own_layers": 2}, r"own_layers must be below layers \(2\), and 0 with a DNC, got 2"),
         ({"memory": "dnc-every", "own_layers": 1}, "and 0 with a DNC, got 1"),
         ({"memory": "dnc-every", "capacity": 3}, "capacity and strategy must be left out .*, got 3 and None"),
@@ -125,15 +135,19 @@ def test_settings_of_picture_models() -> None:
         ({"place_layers": 2, "flat_layers": 1}, "and 0 with others, got 1"),
         ({"memory": "t-fifo+a", "strategy": "lvfo"}, "must be 'fifo' or 'lifo' with memory 't-fifo\\+a'.*got 'lvfo'"),
         ({"dim": 10**9}, "dim must be at most"),
+        ({"convolutions": "components", "initialisation": "release"}, "initialisation must be 'calibrated'"),
+        ({"strategy": "newest"}, "unknown strategy 'newest'"),
+        ({"place_code": "polar"}, "unknown place_code 'polar'"),
+        ({"memory": "t-fifo", "place_code": "sine1d"}, "place_code must be left out"),
     ]
     for settings, message in refused:
         with pytest.raises(ValueError, match=message):
             PictureModelConfig(**settings)
-    found = {}
+    uses = {}
     for name in ("t-fifo", "t-fifo+a", "sat-fifo", "sat-pm-ph"):
         config = PictureModelConfig(memory=name)  # type: ignore[arg-type]
-        found[name] = config.uses_place, config.uses_moves, config.is_chunked
-    assert found == {
+        uses[name] = config.uses_place, config.uses_moves, config.is_chunked
+    assert uses == {
         "t-fifo": (False, False, False),
         "t-fifo+a": (False, True, False),
         "sat-fifo": (True, False, False),

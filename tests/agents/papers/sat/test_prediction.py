@@ -134,9 +134,9 @@ def test_task_vectors_are_numbers_or_descriptions() -> None:
         choices = texts.select(1, part)
         seen = set()
         for vector, task in zip(batch.task_vectors, batch.episodes.tasks, strict=True):
-            found = [text for text in choices[task] if np.array_equal(encoder([text])[0], vector.numpy())]
-            assert len(found) == 1
-            seen.add(found[0])
+            same = [text for text in choices[task] if np.array_equal(encoder([text])[0], vector.numpy())]
+            assert len(same) == 1
+            seen.add(same[0])
         assert len(seen) > (40 if split != "train" else 8) // 4
     assert model.inputs() == {"features_dim": encoder.features_dim, "fingerprint": encoder.fingerprint}
     model.check_inputs({}, "file")
@@ -151,7 +151,7 @@ def test_the_allocator_has_a_rate_of_its_own_and_reports_its_preferences() -> No
     assert [rate for _, rate in groups] == [1.0, 0.25]
     assert model.allocator is not None
     own = [list(model.model.parameters()), list(model.allocator.parameters())]
-    assert [[id(each) for each in group] for group, _ in groups] == [[id(each) for each in group] for group in own]
+    assert [list(map(id, group)) for group, _ in groups] == [list(map(id, group)) for group in own]
     batch = sample(model, 16)
     answers, losses = model.answer(batch)
     is_correct = answers.argmax(1).numpy() == batch.episodes.answers

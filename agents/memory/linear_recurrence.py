@@ -100,8 +100,8 @@ class LRUConfig(ResidualConfig):
 
     Attributes:
         layers, dim, mlp_dim: See `ResidualConfig`.
-        r_min, r_max: Bounds of the absolute values of the eigenvalues at the start; 0 <= r_min < r_max < 1. Near 1 a
-            number fades slowly: half of it is gone after log(.5) / log(r) steps.
+        r_min: Smallest absolute value of an eigenvalue at the start; in [0, r_max).
+        r_max: Largest one; in (r_min, 1). Near 1 a number fades slowly: half is gone after log(.5) / log(r) steps.
     """
 
     r_min: float = 0.9
@@ -119,7 +119,8 @@ class S5Config(ResidualConfig):
 
     Attributes:
         layers, dim, mlp_dim: See `ResidualConfig`.
-        dt_min, dt_max: Bounds of the step size at the start; 0 < dt_min < dt_max. A small one keeps long.
+        dt_min: Smallest step size at the start; > 0. A small one keeps for long.
+        dt_max: Largest one; > 0, above dt_min.
     """
 
     dt_min: float = 0.001

@@ -41,11 +41,15 @@ class GTrXLConfig(TransformerXLConfig):
 
     Attributes:
         layers, heads, dim, mlp_dim, memory_length, dropout: See `TransformerXLConfig`.
-        gate_bias: How strongly a gate keeps its input at the start; above 0, so that a new network is near the
-            identity.
+        gate_bias: How strongly a gate keeps its input at the start; > 0, so that a new network is near the identity.
     """
 
     gate_bias: float = 2.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.gate_bias <= 0:
+            raise ValueError(f"gate_bias must be > 0, got {self.gate_bias}")
 
 
 class Gate(nn.Module):

@@ -6,6 +6,7 @@ import pytest
 
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.task import BatchTask, load_task, make_task, metric_values, setting_names
+from tests.rollouts import same
 
 
 class Corridor(BatchTask):
@@ -328,6 +329,36 @@ def test_bad_settings():
                 TrialVectorEnv(Corridor, **{name: value})
     with pytest.raises(TypeError, match="width"):
         TrialVectorEnv(Corridor, width=3)
+
+
+def test_bad_actions():
+    """A refused action changes nothing."""
+    env, vector, twin = TrialEnv(Corridor), TrialVectorEnv(Corridor, 2), TrialVectorEnv(Corridor, 2)
+    for other, action in ((env, 0), (vector, np.zeros(2, int))):
+        with pytest.raises(RuntimeError, match="step was called before reset"):
+            other.step(action)
+    for other in (env, vector, twin):
+        other.reset(seed=0)
+    for action, error, message in (
+        (2, ValueError, r"actions must be in 0 \.\.\. 1, got \[2\]"),
+        (-1, ValueError, r"actions must be in 0 \.\.\. 1"),
+        (float("nan"), TypeError, "actions must be integers, got float64"),
+        ("up", TypeError, "actions must be integers"),
+        ([0, 0], ValueError, r"action must be one number, got an array of shape \(2,\)"),
+    ):
+        with pytest.raises(error, match=message):
+            env.step(action)
+    for actions, error, message in (
+        (np.zeros(3, int), ValueError, r"actions must have the shape \(2,\), got \(3,\)"),
+        (np.array([0.0, np.nan]), TypeError, "actions must be integers, got float64"),
+        (np.array([1, 2]), ValueError, r"actions must be in 0 \.\.\. 1, got \[2\]"),
+        (None, ValueError, r"actions must have the shape \(2,\), got \(\)"),
+    ):
+        with pytest.raises(error, match=message):
+            vector.step(actions)
+    ahead = np.ones(2, int)
+    assert cells(env, [1]) == [(1, False, False)]
+    assert all(same(one, other) for one, other in zip(vector.step(ahead), twin.step(ahead), strict=True))
 
 
 def test_bad_options():

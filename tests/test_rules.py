@@ -51,13 +51,6 @@ def play(env: TrialVectorEnv, rule: Rule, layouts: range, metric: str) -> np.nda
 
 @pytest.mark.slow
 def test_scores() -> None:
-    for split, count, expected in (("all", 100, 50.49), ("test", 20, 47.9)):
-        env, rule = make("Darkroom-v0", count, split=split)
-        assert play(env, rule, range(count), "return").mean() == pytest.approx(expected)
-    env, rule = make("FourBoxes-v0", 4)
-    assert play(env, rule, range(4), "return").tolist() == [25, 34, 45, 17]  # mean 30.25
-    env, rule = make("FourBoxes-v0", 24, split="test")
-    assert sorted(play(env, rule, range(24), "return").tolist()) == 6 * [17] + 6 * [25] + 6 * [34] + 6 * [45]
     env, rule = make("Roaming-v0", 3, max_episode_steps=60)
     assert play(env, rule, range(3), "distance").mean() > 7.0  # random actions drive 4 m
     env, rule = make("VLN-R2R-v0", 24, legs=1)

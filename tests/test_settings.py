@@ -80,12 +80,6 @@ def test_splits_are_texts():
     assert gym.make("memenvs/Darkroom-v0", split=np.str_("test")).unwrapped.task.num_layouts == 20
 
 
-def test_each_category_once():
-    for categories in ((0, 0), ["013_apple", 10], [0, 3, np.int64(0)]):
-        with pytest.raises(ValueError, match="categories must have each category once"):
-            ExtObjNav(1, categories=categories)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("task", [ExtObjNav, Coverage])
 def test_scene_ids_are_whole(task):

@@ -84,15 +84,6 @@ def test_board_by_hand():
     ]
 
 
-def test_an_episode_begins_without_the_last_reward_of_the_one_before():
-    env = TrialEnv(Darkroom, size=3, max_episode_steps=3, trial_episodes=2)
-    env.reset(seed=0, options={"goal": (1, 0)})
-    for action in (0, 4, 4):
-        observation, *_ = env.step(action)
-        assert observation["previous_reward"].tolist() == [1.0]
-    assert env.reset()[0]["previous_reward"].tolist() == [0.0]
-
-
 def test_goal_stays_over_the_trial_and_changes_with_it():
     env = TrialEnv(Darkroom, trial_episodes=3)
     goals = [tuple(env.reset(seed=4 if k == 0 else None)[1]["goal"]) for k in range(30)]

@@ -1,7 +1,6 @@
 """Robots in homes: moves, distances, images and counted pixels by hand."""
 
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -87,19 +86,6 @@ def test_without_goals_nothing_is_reached_and_foreign_fields_are_refused():
     assert np.isinf(simulator.geodesic_distances()).all()
     with pytest.raises(RuntimeError, match="robot 0 is in no home"):
         Simulator(1, Camera()).set_goals(0, field)
-
-
-def test_a_pickled_simulator_goes_on():
-    simulator = make_simulator()
-    navmap = NavigationMap(two_rooms(3.0))
-    simulator.set_goals(0, navmap.distance_field(navmap.cells(np.array([[4.0, 3.0]]))))
-    again = pickle.loads(pickle.dumps(simulator))
-    for one in (simulator, again):
-        one.forward(np.ones(3, bool), 0.25)
-    assert np.array_equal(simulator.pose, again.pose)
-    assert np.array_equal(simulator.geodesic_distances(), again.geodesic_distances())
-    pixels = [one.count_pixels(np.ones(3, bool), np.ones((3, 1), int)).tolist() for one in (simulator, again)]
-    assert pixels[0] == pixels[1]
 
 
 def test_the_camera_is_ahead_of_the_robot():

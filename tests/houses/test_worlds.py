@@ -171,8 +171,11 @@ def test_the_procedural_splits_are_disjoint():
     assert 2 <= len(make_house_world("procedural", rooms=(2, 3)).home(0).house.rooms) <= 3
 
 
-def test_a_world_of_files_needs_a_folder_and_a_split_that_it_has(monkeypatch):
+@pytest.mark.parametrize("folder", [None, ""])
+def test_a_world_of_files_needs_a_folder_and_a_split_that_it_has(folder, monkeypatch):
     monkeypatch.delenv("MEMENVS_DATA", raising=False)
+    if folder is not None:
+        monkeypatch.setenv("MEMENVS_DATA", folder)
     for split, message in (
         ("test", "unknown split 'test'; choose from"),
         (None, r"needs houses=FILE .* or \$MEMENVS_DATA"),

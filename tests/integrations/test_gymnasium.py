@@ -16,7 +16,6 @@ from gymnasium.wrappers import (
     FlattenObservation,
     FrameStackObservation,
     NormalizeReward,
-    RecordVideo,
     TimeAwareObservation,
     TransformReward,
 )
@@ -116,14 +115,3 @@ def test_the_player_knows_the_keys(spec: EnvironmentSpec, monkeypatch: pytest.Mo
         return  # vectors have no keys
     play(env, fps=1000, seed=3, wait_on_player=True, callback=lambda *step: steps.append(step))
     assert [step[2] for step in steps] == [1] and steps[0][-1]["num_steps"] == 1 and steps[0][-1]["seed"] == 3
-
-
-def test_videos_are_written(tmp_path) -> None:
-    pytest.importorskip("moviepy", reason="needs moviepy; tests/test_other_libraries.py has a stand-in")
-    env = RecordVideo(gym.make("memenvs/Darkroom-v0", render_mode="rgb_array", **SHORT), str(tmp_path / "films"))
-    for _ in range(2):
-        env.reset(seed=0)
-        while not env.step(0)[3]:
-            pass
-    env.close()
-    assert (tmp_path / "films" / "rl-video-episode-0.mp4").stat().st_size > 1000

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from memenvs.core import TrialVectorEnv
-from memenvs.objectnav.env import ExtObjNav
 from memenvs.objectnav.robot import FORWARD, LEFT, RIGHT, STOP
 from memenvs.objectnav.scripted_finder import Finder, PresentFinder, ray_slopes
 from memenvs.objectnav.symbolic import SYMBOLIC_SIZE
@@ -137,22 +136,6 @@ def test_with_a_window_it_turns_on_to_one_side_and_forgets_a_sight() -> None:
     for step in range(20):  # the sight was 0.5 m to the front; a window of 16 has lost it in the end
         rule.actions(observe((0.25 * step, 3.0, math.pi / 2)))
     assert rule._rule._area.max() == 0.0  # type: ignore[attr-defined]
-
-
-def test_what_rules_see_of_images_changes_no_episode() -> None:
-    spec = next(spec for spec in environments() if spec.name == "ExtObjNav-v0")
-    assert spec.task is not None and set(spec.rule_settings) <= set(ExtObjNav.observation_settings)
-    small = {**spec.defaults, "rooms": (2, 2), "max_episode_steps": 8, "trial_steps": 24}
-    rows = []
-    for settings in ({"image_size": (8, 8)}, spec.rule_settings):
-        env = TrialVectorEnv(spec.task, 2, **{**small, **settings})
-        env.reset(seed=3)
-        actions = np.random.default_rng(0).integers(1, 6, (30, 2))
-        steps = [env.step(row) for row in actions]
-        rows.append([(obs["gps"], obs["goal"], reward, info["pose"], info["goal"]) for obs, reward, *_, info in steps])
-    for pictures, symbols in zip(*rows, strict=True):
-        for one, other in zip(pictures, symbols, strict=True):
-            np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize(("name", "value"), [("obs_mode", "rgb"), ("compass", False)])

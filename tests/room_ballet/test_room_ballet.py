@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete
-from PIL import Image
 
-from memenvs.cli import main
 from memenvs.room_ballet.descriptions import STRATEGY_TASKS
 from memenvs.room_ballet.episodes import BalletEpisodes
 from memenvs.room_ballet.frames import empty_room, frame_table
 from memenvs.room_ballet.tasks import BALLET_NAMES, make_ballet
-from memenvs.wrappers import PlaceWrapper
 
 
 def make(name: str, **kwargs: object) -> gym.Env:
@@ -142,16 +137,6 @@ def test_spaces():
         assert symbols.num_places == make_ballet(name, **settings).rooms
 
 
-def test_place_wrapper():
-    env = PlaceWrapper(make("ShortStay", size=5, obs="symbols"))
-    assert env.observation_space["place"].n == 25
-    observation, info = env.reset(seed=2)
-    places = make_ballet("ShortStay", size=5).make_episodes(np.array([info["key"]])).place[0]
-    for place in places[:100]:
-        assert observation["place"] == place
-        observation, *_ = env.step(0)
-
-
 def test_poses_lie_in_the_rooms():
     env = make("Next", obs="symbols")
     _, info = env.reset(seed=0)
@@ -192,37 +177,14 @@ def test_invalid_options():
     assert make("FIFO").reset(seed=0, options={"key": 2**63 - 1})[1]["key"] == 2**63 - 1
 
 
-def test_a_room_without_a_visit_cannot_be_queried():
-    task = make_ballet("Next")
-    key = next(key for key in range(99) if len(set(task.make_episodes(np.array([key])).visit_place[0].tolist())) < 8)
-    unvisited = set(range(9)) - set(task.make_episodes(np.array([key])).visit_place[0].tolist())
-    with pytest.raises(ValueError, match=r"query must be a room that was visited and whose answer was, one of \["):
-        make("Next").reset(seed=0, options={"key": key, "query": min(unvisited)})
-
-
 def test_invalid_settings_of_environments():
-    no_schedule = r"unknown schedule 'walk'; did you mean 'grid_walk'\? Choose from \['histogram', 'grid_walk'\]"
     for name, settings, error, message in (
         ("FIFO", {"obs": "words"}, ValueError, r"unknown obs 'words'; choose from \['pixels', 'symbols'\]"),
-        ("FIFO", {"schedule": "walk"}, ValueError, no_schedule),
         ("FIFO", {"rooms": 6}, TypeError, "FifoBallet got an unexpected keyword argument 'rooms'"),
-        ("MVFO", {"rooms": 13}, ValueError, "rooms must be an integer of 4 to 12, got 13"),
         ("ShortStay", {"size": 2}, ValueError, r"size must be one of \(3, 4, 5\), got 2"),
     ):
         with pytest.raises(error, match=message):
             make(name, **settings)
-
-
-@pytest.mark.slow
-def test_rollout_and_record(capsys, tmp_path):
-    settings = ["--env_kwargs", '{"schedule": "grid_walk"}']
-    assert main(["rollout", "RoomBallet-LVFO-v0", "--policy", "oracle", "--episodes", "3", *settings, "--json"]) == 0
-    metrics = json.loads(capsys.readouterr().out)["metrics"]
-    assert {name: each["mean"] for name, each in metrics.items()} == {"num_steps": 577, "success": 1, "return": 1}
-    video = tmp_path / "dance.gif"
-    assert main(["record", "RoomBallet-Next-v0", "--out", str(video), "--steps", "40"]) == 0
-    with Image.open(video) as image:
-        assert image.n_frames > 16  # frames in which nothing changes are one
 
 
 def test_pictures_before_and_at_the_query():

@@ -89,6 +89,19 @@ def returns_by_goal(env: TrialVectorEnv, rule: Rule, options: list[dict[str, Any
     return played
 
 
+def play_episode(
+    env: TrialVectorEnv, rule: Rule, options: dict[str, Any] | None = None
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Play an episode in which all environments end together; the last actions and infos."""
+    observation, _ = env.reset(seed=0, options=options)
+    rule.start(*np.ones((2, env.num_envs), bool))
+    terminated = np.zeros(env.num_envs, bool)
+    while not terminated.all():
+        actions = rule.actions(observation)
+        observation, _, terminated, _, info = env.step(actions)
+    return actions, info
+
+
 def recorded(env: TrialVectorEnv, rule: Rule, steps: int = 150) -> list[tuple[np.ndarray, Observation, np.ndarray]]:
     """Play a rule: starts of trials and episodes (2, N), observation and actions of each step."""
     observation, _ = env.reset(seed=3)

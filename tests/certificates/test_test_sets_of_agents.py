@@ -105,7 +105,8 @@ def test_a_run_keeps_what_it_observes(tmp_path: Path, capsys: pytest.CaptureFixt
     ]
     assert main(["train", "ci-smoke", *small, *settings]) == 0
     assert main(["evaluate", str(folder), "--test_set", "v0"]) == 0
-    assert "test set v0 replaces settings of the run: phases=(2, 10, 9) by (4, 80, 16), fruit_reward=0.5 by 0.01\n" in capsys.readouterr().err
+    replaced = "phases=(2, 10, 9) by (4, 80, 16), fruit_reward=0.5 by 0.01"
+    assert f"test set v0 replaces settings of the run: {replaced}\n" in capsys.readouterr().err
     assert json.loads((folder / "test_set_v0.json").read_text())["agent"]["observed"] == observed
     assert main(["report", str(folder)]) == 0
     assert "v0, observed with obs=&#x27;one_hot&#x27;, place=True" in (folder / "report.html").read_text()

@@ -14,7 +14,6 @@ from memenvs.faces.observer import LinearPrediction
 from memenvs.faces.places import place_table
 from memenvs.retention import retained
 from memenvs.wrappers import PlaceWrapper
-from tests.reference_retention import ReferenceMemory
 
 EPISODES = 300
 
@@ -289,46 +288,6 @@ def test_a_linear_prediction_is_exact_where_the_truth_is_linear():
             np.testing.assert_allclose(linear.predict(truth[0], cells), truth[1:] / 255, atol=0.012)
         means = np.stack([window(pictures[:30].mean(0) / 255, cell).ravel() for cell in range(100)])
         np.testing.assert_allclose(linear.means, means if knows_map else [means.mean(0)] * 100, atol=1e-5)
-
-
-def test_errors_of_observers_by_hand():
-    """Each episode has its own picture, query and memory; a prediction is one mean patch, or that of the cell."""
-    world = LongStayConfig(steps=(20, 30, 10), num_images=3).make_world()
-    episodes = sample(world, 3, 2)
-    assert len(set(episodes.picture.tolist())) > 1
-    rng = np.random.default_rng(0)
-    means = {False: np.tile(rng.random(768), (100, 1)), True: rng.random((100, 768))}
-    nothing = {(dx, dy): np.zeros((65, 128)) for dx in range(-9, 10) for dy in range(-9, 10)}
-    linear = {key: LinearPrediction(each, np.zeros((768, 128)), nothing) for key, each in means.items()}
-    patches = {key: each.reshape(100, 16, 16, 3) for key, each in means.items()}
-    expected: dict[str, list[float]] = {}
-    for b in range(3):
-        picture = world.pictures.read(int(episodes.picture[b])).astype(np.float32) / 255
-        start, *wanted = episodes.query_cell[b].tolist()
-        kept = {}
-        for name in ("fifo", "mvfo"):
-            memory = ReferenceMemory(name, 24, 16)
-            kept[name] = episodes.cell[b, [memory.write(place) for place in episodes.place[b].tolist()][-1]].tolist()
-        for name, cells in {"mean patch": None, "no memory": [], "no memory, map": [], **kept}.items():
-            unknown = np.ones((88, 88, 1))
-            for cell in [] if cells is None else [start, *cells]:
-                window(unknown, cell)[:] = 0
-            of_map = patches[name not in ("mean patch", "no memory")]
-            errors = [((of_map[cell] - window(picture, cell)) * window(unknown, cell)) ** 2 for cell in wanted]
-            expected.setdefault(name, []).append(np.mean(errors))
-        current, errors = window(picture, start), []
-        for cell, (dx, dy) in zip(wanted, MOVES[episodes.query_action[b]], strict=True):
-            around = np.full((32, 32, 3), np.nan)
-            around[8:24, 8:24] = current
-            shown = around[8 + 8 * dy : 24 + 8 * dy, 8 + 8 * dx : 24 + 8 * dx]
-            is_shared = ~np.isnan(shown)
-            fitting = [each for each in kept["fifo"] if (window(picture, each) == shown)[is_shared].all()]
-            current = window(picture, fitting[0]) if fitting else np.where(is_shared, shown, patches[False][cell])
-            errors.append((current - window(picture, cell)) ** 2)
-        expected.setdefault("fifo, no map", []).append(np.mean(errors))
-    scores = observer_errors(world, episodes, linear, capacity=24)
-    assert scores == pytest.approx({name: np.mean(each) for name, each in expected.items()}, rel=1e-5)
-    assert len(set(scores.values())) == 6
 
 
 def test_moves_of_the_release():

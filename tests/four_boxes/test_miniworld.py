@@ -14,6 +14,7 @@ import pytest
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.four_boxes.env import FourBoxes
 from memenvs.four_boxes.room import BOX_POSITIONS
+from memenvs.two_rooms.env import TwoRooms
 from tests.four_boxes.rooms import CEILINGS, FORWARD, RIGHT, STAY, one_for_each_goal
 
 
@@ -119,12 +120,13 @@ def test_another_miniworld_environment_does_not_change_the_images():
 
 
 @pytest.mark.usefixtures("miniworld")
-def test_pickle_and_render_in_miniworld():
-    env = TrialEnv(FourBoxes, world="miniworld", render_mode="rgb_array")
+@pytest.mark.parametrize("task", [FourBoxes, TwoRooms])
+def test_pickle_and_render_in_miniworld(task):
+    env = TrialEnv(task, world="miniworld", render_mode="rgb_array")
     env.reset(seed=0, options={"goal": "green"})
     env.step(RIGHT)
     twin = pickle.loads(pickle.dumps(env))
-    for action in (FORWARD, FORWARD, RIGHT, FORWARD):
+    for action in (FORWARD, FORWARD, RIGHT, FORWARD, FORWARD):
         left, right = env.step(action), twin.step(action)
         np.testing.assert_array_equal(left[0]["rgb"], right[0]["rgb"])
         np.testing.assert_array_equal(left[4]["pose"], right[4]["pose"])

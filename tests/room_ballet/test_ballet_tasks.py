@@ -116,6 +116,8 @@ def check_steps(name: str, **kwargs: object) -> None:
     steps = np.arange(task.steps)
     assert task.steps == (576 if task.visits == 18 else 1280)
     assert (episodes.visit == steps // task.visit_steps).all()
+    assert (episodes.action[:, steps % task.visit_steps > 0] == 4).all()  # moves are at the first step of a visit
+    assert name != "MVFO" or (episodes.action == 4).all()  # rooms have no neighbours: places are drawn
     pick = np.arange(50)[:, None], episodes.visit
     np.testing.assert_array_equal(episodes.place, episodes.visit_place[pick])
     cell = PERFORMANCE_CELLS[episodes.visit_dance[pick], steps % 32]

@@ -91,6 +91,14 @@ def test_target_in_view_at_the_start_is_found_by_the_first_step():
     assert env.step(LEFT)[1] == 100.0
 
 
+def test_a_class_that_is_not_present_is_not_found():
+    env = make_env()
+    env.reset(seed=0, options={"start": (3.9, 2.0, math.pi / 4)})
+    env.task._present[:] = [[True, False]]  # as if the sofa could be seen from one cell alone
+    _, reward, *_, info = env.step(RIGHT)
+    assert (reward, info["found"].tolist()) == (0.0, [False, False])
+
+
 def test_detection_uses_true_depth():
     """It separates 2.01 m from 1.99 m whatever the noise of the sensor."""
     for x, expected in ((5.5 - 0.164 - 2.01, 0), (5.5 - 0.164 - 1.99, 1)):

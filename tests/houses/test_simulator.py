@@ -1,6 +1,7 @@
 """Robots in homes: moves, distances, images and counted pixels by hand."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -86,6 +87,16 @@ def test_without_goals_nothing_is_reached_and_foreign_fields_are_refused():
     assert np.isinf(simulator.geodesic_distances()).all()
     with pytest.raises(RuntimeError, match="robot 0 is in no home"):
         Simulator(1, Camera()).set_goals(0, field)
+
+
+def test_a_pickled_simulator_reads_distances_of_its_own():
+    simulator, navmap = make_simulator(1), NavigationMap(two_rooms(3.0))
+    field = navmap.distance_field(navmap.cells(np.array([[4.0, 3.0]])))
+    simulator.set_goals(0, field)
+    expected = simulator.geodesic_distances()
+    again = pickle.loads(pickle.dumps(simulator))
+    field[:] = 0.0
+    assert again.geodesic_distances().tolist() == expected.tolist() != simulator.geodesic_distances().tolist()
 
 
 def test_the_camera_is_ahead_of_the_robot():

@@ -43,8 +43,8 @@ def contract_cases() -> Iterator[Any]:
     """
     seldom, often = (each_id(others=mark, loads=pytest.mark.slow) for mark in (pytest.mark.nightly, pytest.mark.slow))
     for check in CHECKS:
-        for each in often if check.__name__ in OF_SETTINGS else seldom:
-            yield pytest.param(*each.values, check, id=f"{each.id}-{check.__name__}", marks=each.marks)
+        for case in often if check.__name__ in OF_SETTINGS else seldom:
+            yield pytest.param(*case.values, check, id=f"{case.id}-{check.__name__}", marks=case.marks)
 
 
 @pytest.fixture(params=each_id(others=pytest.mark.slow, loads=pytest.mark.slow))

@@ -36,14 +36,14 @@ def play(env: TrialVectorEnv, rule: Rule, layouts: range, metric: str) -> np.nda
     """Metric of one episode of the rule in each of these layouts."""
     observation, _ = env.reset(seed=0, options=[{"layout": layout} for layout in layouts])
     rule.start(*np.ones((2, env.num_envs), bool))
-    found, is_over = np.zeros(env.num_envs), np.zeros(env.num_envs, bool)
+    scores, is_over = np.zeros(env.num_envs), np.zeros(env.num_envs, bool)
     while True:
         observation, _, terminated, truncated, info = env.step(rule.actions(observation))
         done = terminated | truncated
-        found = np.where(done & ~is_over, info[metric], found)
+        scores = np.where(done & ~is_over, info[metric], scores)
         is_over |= done
         if is_over.all():
-            return found
+            return scores
         if done.any():
             observation, _ = env.reset(options={"reset_mask": done})
             rule.start(done, done)
@@ -77,7 +77,7 @@ def test_rules_see_the_newest_observations_alone() -> None:
                 if (terminated | truncated).any() or env.task.info().get("sr", np.zeros(2)).any():  # R2R has arrived
                     break
             fresh = make_rule(path, env.task)
-            assert [fresh.actions(each) for each in steps[-rule.window :]][-1].tolist() == chosen.tolist(), spec.name
+            assert [fresh.actions(step) for step in steps[-rule.window :]][-1].tolist() == chosen.tolist(), spec.name
 
 
 def test_an_episode_that_begins_is_seen_without_the_one_before() -> None:

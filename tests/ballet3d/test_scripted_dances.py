@@ -40,8 +40,8 @@ def odds_in(task: Ballet3D, observation: Observation, rule: Rule) -> np.ndarray:
 
 def query_of(task: Ballet3D, dancers: list[int]) -> Observation:
     """Observation of two dancers in the query phase."""
-    shown = task.world.front_views[6 * np.array(dancers) + 1]
-    return {"rgb": np.zeros_like(shown), "query": shown, "phase": np.ones(2, np.int64)}
+    at_rest = task.world.front_views[6 * np.array(dancers) + 1]
+    return {"rgb": np.zeros_like(at_rest), "query": at_rest, "phase": np.ones(2, np.int64)}
 
 
 @pytest.mark.parametrize("shape", [0, 1], ids=["box", "ball"])

@@ -69,14 +69,14 @@ def test_a_run_is_evaluated_on_a_test_set(tmp_path: Path, capsys: pytest.Capture
     assert main(["train", "ci-smoke", *small, *settings]) == 0
     capsys.readouterr()
     assert main(["evaluate", str(folder), "--test_set", "v0"]) == 0
-    text, known = capsys.readouterr().out, find_test_set(GAP)
-    assert f"test set v0: {known.hash}" in text and f"written: {folder / 'test_set_v0'}.json" in text
+    text, trials = capsys.readouterr().out, find_test_set(GAP)
+    assert f"test set v0: {trials.hash}" in text and f"written: {folder / 'test_set_v0'}.json" in text
     data = json.loads((folder / "test_set_v0.json").read_text())
     assert {"agent", "random", "oracle"} <= set(data)
-    assert {each["trials"] for each in data.values()} == {200}
-    assert data["agent"]["test_set"]["hash"] == known.hash
+    assert {scores["trials"] for scores in data.values()} == {200}
+    assert data["agent"]["test_set"]["hash"] == trials.hash
     assert main(["report", str(folder)]) == 0
-    assert known.hash in (folder / "report.html").read_text()
+    assert trials.hash in (folder / "report.html").read_text()
     capsys.readouterr()
     for extra, message in (
         (["--test_set", "v2"], "unknown test_set 'v2' of memenvs/Darkroom-Gap-v0"),

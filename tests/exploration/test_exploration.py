@@ -224,18 +224,6 @@ def test_dead_reckoning_with_and_without_collisions():
         np.testing.assert_allclose(observation["pose"], [x, 0.0, 0.0], atol=1e-6)
 
 
-@pytest.mark.skipif(DATA is None, reason="MEMENVS_DATA is not set")
-@pytest.mark.slow
-def test_procthor_houses():
-    for task in TASKS:
-        env = TrialVectorEnv(task, 3, world="procthor", split="all", max_episode_steps=40, modalities=["semantic"])
-        env.reset(seed=0)
-        for _ in range(40):
-            info = env.step(env.oracle_actions())[4]
-        assert (info["forwards_ok"] > 5).all()
-        env.close()
-
-
 @pytest.mark.parametrize("task", TASKS)
 def test_render_and_map(task):
     world = ToyWorld(boxes=(("sofa", (5.0, 2.0, 0.4), (0.5, 0.9, 0.4)),))
@@ -278,13 +266,6 @@ def test_bad_settings():
     ):
         with pytest.raises(error, match=message):
             TrialEnv(Coverage, **kwargs)
-
-
-def test_bad_starts():
-    env = make_toy()
-    for start in ((7.9, 2.0, 0.0), (1.0, 2.0), ("a", 2.0, 0.0)):
-        with pytest.raises(ValueError, match="option 'start' must"):
-            env.reset(seed=0, options={"start": start})
 
 
 class ShortAndLong(ToyWorld):

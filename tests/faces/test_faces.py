@@ -84,8 +84,8 @@ def test_cells_in_memory_at_the_end():
             seen = [len(set(cell[k].tolist())) for cell, k in zip(episodes.cell, kept, strict=True)]
             assert abs(np.mean(seen) - expected) < margin, (world.steps, name, np.mean(seen))
     episodes = sample(FacesConfig().make_world())
-    known = [np.isin(query, cell).mean() for cell, query in zip(episodes.cell, episodes.query_cell, strict=True)]
-    assert np.mean(known) > 0.998
+    shares = [np.isin(query, cell).mean() for cell, query in zip(episodes.cell, episodes.query_cell, strict=True)]
+    assert np.mean(shares) > 0.998
 
 
 def test_a_batch_is_made_of_batches_of_one():
@@ -97,10 +97,10 @@ def test_a_batch_is_made_of_batches_of_one():
             for name, values in vars(one).items():
                 np.testing.assert_array_equal(values[0], getattr(batch, name)[b], err_msg=name)
         assert (batch.cell.shape, batch.query_cell.shape) == ((5, world.num_steps), (5, 33))
-    known = worlds()[3].make_episodes(np.array([5]))  # results in tables are of these bits
-    assert known.picture[0] == 23_979 and known.cell[0, :6].tolist() == [75, 65, 66, 67, 77, 87]
-    assert known.cell[0, -6:].tolist() == [62, 52, 42, 43, 53, 54]
-    assert known.query_cell[0, :6].tolist() == [23, 33, 32, 31, 41, 51]
+    episode = worlds()[3].make_episodes(np.array([5]))  # results in tables are of these bits
+    assert episode.picture[0] == 23_979 and episode.cell[0, :6].tolist() == [75, 65, 66, 67, 77, 87]
+    assert episode.cell[0, -6:].tolist() == [62, 52, 42, 43, 53, 54]
+    assert episode.query_cell[0, :6].tolist() == [23, 33, 32, 31, 41, 51]
     for keys, message in (([1.0], "got float64"), ([-1], "keys must be integers"), ([[1]], "got int64")):
         with pytest.raises(ValueError, match=message):
             worlds()[0].make_episodes(np.array(keys))

@@ -100,9 +100,9 @@ def test_images_of_both_worlds_agree():
     # Only boxes are coloured. Miniworld's edges are smooth; a box that covers half of a pixel gives 90 of up to 213.
     masks = [view.max(-1).astype(int) - view.min(-1) > 90 for view in (ours, theirs)]
     both, either = masks[0] & masks[1], masks[0] | masks[1]
-    shown = either.any((1, 2))
-    assert shown.sum() > 30
-    assert (both.sum((1, 2))[shown] / either.sum((1, 2))[shown]).min() > 0.9
+    has_boxes = either.any((1, 2))
+    assert has_boxes.sum() > 30
+    assert (both.sum((1, 2))[has_boxes] / either.sum((1, 2))[has_boxes]).min() > 0.9
     lit = [view[both].astype(int) > 60 for view in (ours, theirs)]  # the channels that are lit identify the colour
     assert (lit[0] == lit[1]).all(1).mean() > 0.99
     assert np.abs(ours.astype(int) - theirs).mean() < 8

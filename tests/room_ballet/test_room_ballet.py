@@ -53,15 +53,15 @@ def test_vector_form_and_pixels():
     observation, info = env.reset(seed=4)
     alone = [task.sample_batch(1, np.random.default_rng([4 + i, 0, 1])) for i in range(3)]
     for t in range(task.steps):
-        np.testing.assert_array_equal(observation["rgb"], [frame_table()[each.frame[0, t]] for each in alone])
-        assert info["place"].tolist() == [each.place[0, t] for each in alone]
+        np.testing.assert_array_equal(observation["rgb"], [frame_table()[episodes.frame[0, t]] for episodes in alone])
+        assert info["place"].tolist() == [episodes.place[0, t] for episodes in alone]
         assert not observation["query"].any()
         assert not observation["phase"].any()
         observation, _, _, _, info = env.step(np.zeros(3, int))
     assert (observation["phase"] == 1).all()
     np.testing.assert_array_equal(observation["rgb"], [empty_room()] * 3)
-    np.testing.assert_array_equal(observation["query"], [frame_table()[each.query[0]] for each in alone])
-    right = np.array([each.label[0] for each in alone])
+    np.testing.assert_array_equal(observation["query"], [frame_table()[episodes.query[0]] for episodes in alone])
+    right = np.array([episodes.label[0] for episodes in alone])
     np.testing.assert_array_equal(env.unwrapped.oracle_actions(), right)
     answers = (right + np.array([0, 1, 0])) % 8
     _, rewards, terminated, truncated, info = env.step(answers)
@@ -166,7 +166,7 @@ def test_pictures_before_and_at_the_query():
         np.testing.assert_array_equal(at_query[::8, 360:720:8], frame_table()[query])
         np.testing.assert_array_equal(at_query[::8, :360:8], empty_room())
         rooms = [image[:, 720:].reshape(3, 120, 3, 120, 3) == (60, 170, 90) for image in (before, at_query)]
-        before, green = (each.all(-1).mean((1, 3)) for each in rooms)  # share of green in each room
+        before, green = (pixels.all(-1).mean((1, 3)) for pixels in rooms)  # share of green in each room
         assert not before.any() and np.flatnonzero(green) == info["query_place"] and green.max() > 0.3
         middle = env.unwrapped.task.map_pixels(0, np.array([[2.0, 0.0, 0.0]]))
         assert middle.tolist() == [[300, 300]]

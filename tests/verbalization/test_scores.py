@@ -142,7 +142,7 @@ def test_a_file_of_answers_is_scored(tmp_path, capsys):
     document = answer_all(path)
     ids = [entry["id"] for entry in document["answers"]]
     assert len(set(ids)) == len(ids) == 9 * 2 * 10
-    kinds = Counter(each.gold.kind for each in score_file(path))
+    kinds = Counter(answer.gold.kind for answer in score_file(path))
     assert set(kinds) == set(KINDS) and max(kinds.values()) < 60
     assert main(["score", "emv", str(path), "--json"]) == 0
     summary = json.loads(capsys.readouterr().out.split("\n", 1)[1])
@@ -152,7 +152,7 @@ def test_a_file_of_answers_is_scored(tmp_path, capsys):
     scored = score_file(path)
     assert main(["score", "emv", str(path)]) == 0
     out = capsys.readouterr().out
-    share = sum(each.score.category == CORRECT for each in scored) / len(scored)
+    share = sum(answer.score.category == CORRECT for answer in scored) / len(scored)
     assert 0.4 < share < 0.6 and out.splitlines()[0].split()[-3:] == ["1", "5", "all"]
     (total,) = (line for line in out.splitlines() if line.startswith("all questions"))
     assert total.split()[-1] == f"{100 * share:.1f}"

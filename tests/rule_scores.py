@@ -90,10 +90,10 @@ def returns_by_goal(env: TrialVectorEnv, rule: Rule, options: list[dict[str, Any
 
 
 def play_episode(
-    env: TrialVectorEnv, rule: Rule, options: dict[str, Any] | None = None
+    env: TrialVectorEnv, rule: Rule, options: dict[str, Any] | None = None, *, seed: int = 0
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Play an episode in which all environments end together; the last actions and infos."""
-    observation, _ = env.reset(seed=0, options=options)
+    observation, _ = env.reset(seed=seed, options=options)
     rule.start(*np.ones((2, env.num_envs), bool))
     terminated = np.zeros(env.num_envs, bool)
     while not terminated.all():

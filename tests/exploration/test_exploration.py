@@ -260,9 +260,6 @@ def test_bad_settings():
             ValueError,
             r"pose_source must be 'truth' where modalities leave the pose out, got 'dead_reckoning' with \('rgb',\)",
         ),
-        ({"world": "suncg"}, ValueError, "unknown world 'suncg'"),
-        ({"split": "exam"}, ValueError, "unknown split 'exam'"),
-        ({"rooms": (2, 3)}, ValueError, "rooms must be None in world 'suncg_style'"),
     ):
         with pytest.raises(error, match=message):
             TrialEnv(Coverage, **kwargs)

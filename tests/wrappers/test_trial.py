@@ -209,13 +209,6 @@ def test_our_trials_are_whole_gym_episodes(make):
         _, info = env.reset()
 
 
-def test_our_options_hold_over_the_trial(make):
-    env = TrialWrapper(make("darkroom"))
-    env.reset(seed=4, options={"goal": (0, 1), "layout": 3})
-    total = sum(env.step(action)[1] for action in ([2] + [4] * 6) * 3)
-    assert total == 21  # on the goal from the first step on, in all three episodes
-
-
 def test_bad_settings(make):
     with pytest.raises(ValueError, match=r"trials of .* would never end; pass trial_episodes or trial_steps"):
         TrialWrapper(Countdown())

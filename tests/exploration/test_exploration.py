@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 
 import numpy as np
 import pytest
@@ -23,7 +22,6 @@ from memenvs.random import draw_keys
 from tests.exploration.toy_world import ToyWorld
 
 TASKS = (Roaming, Coverage, Search)
-DATA = os.environ.get("MEMENVS_DATA")
 
 
 def make_toy(task=Roaming, world=None, **kwargs) -> TrialEnv:

@@ -53,7 +53,7 @@ def random_path(ahead: list[list[int]], node: int, column: int, turns: int) -> l
 
 
 def exact_expectation(world: GraphWorld, metric: str) -> tuple[float, float]:
-    """Expected score of the random agent over its first heading; each episode of the world counts once.
+    """Expected score of the random agent over its first heading, each episode counted once.
 
     Returns:
         The mean, which is exact, and the standard deviation of the mean of one pass over the world.

@@ -29,8 +29,9 @@ from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.worlds import make_house_world
 from memenvs.houses.ycb import object_footprint, object_height
 from tests.houses.habitat import fake_habitat_sim
-from tests.houses.habitat.scenes import install_fake, make_house, write_json, write_objects, write_scene, write_stage
+from tests.houses.habitat.scenes import install_fake, make_house, write_objects, write_scene, write_stage
 from tests.side_files import put_side_files
+from tests.vln.toys import write_json
 
 pytest.importorskip("trimesh", reason="needs the extra export")
 SCENES = ("102344022", "102344529", "104862474_172226496")  # of HSSD: train, validation and test

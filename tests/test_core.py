@@ -350,6 +350,7 @@ def test_bad_actions():
             env.step(action)
     for actions, error, message in (
         (np.zeros(3, int), ValueError, r"actions must have the shape \(2,\), got \(3,\)"),
+        (np.zeros((2, 1), int), ValueError, r"actions must have the shape \(2,\), got \(2, 1\)"),
         (np.array([0.0, np.nan]), TypeError, "actions must be integers, got float64"),
         (np.array([1, 2]), ValueError, r"actions must be in 0 \.\.\. 1, got \[2\]"),
         (None, ValueError, r"actions must have the shape \(2,\), got \(\)"),

@@ -139,3 +139,20 @@ def actions_on_a_copy(env: TrialVectorEnv, make: Callable[[BatchTask], Rule], ot
     for starts, seen, actions in recorded(env, make(env.task)):
         rule.start(*starts)
         assert rule.actions(seen).tolist() == actions.tolist()
+
+
+def play_each(env: TrialVectorEnv, rule: Rule, metric: str, options: list[dict] | None = None) -> np.ndarray:
+    """Metric of the first episode of the rule in each environment, float64, (N,)."""
+    observation, _ = env.reset(seed=0, options=options)
+    rule.start(*np.ones((2, env.num_envs), bool))
+    scores, is_over = np.zeros(env.num_envs), np.zeros(env.num_envs, bool)
+    while True:
+        observation, _, terminated, truncated, info = env.step(rule.actions(observation))
+        done = terminated | truncated
+        scores = np.where(done & ~is_over, info[metric], scores)
+        is_over |= done
+        if is_over.all():
+            return scores
+        if done.any():
+            observation, _ = env.reset(options={"reset_mask": done})
+            rule.start(done, done)

@@ -15,6 +15,7 @@ from memenvs.task import BatchTask, Observation
 from memenvs.vln.tokenizers import split_words
 from memenvs.vln.worlds.procedural.texts import read_clauses
 from memenvs.vln.worlds.procedural.world import load_tours
+from tests.rule_scores import play_each
 
 #: Cheap settings of the ids that have rules, by family.
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -32,29 +33,12 @@ def make(name: str, num_envs: int, **settings: Any) -> tuple[TrialVectorEnv, Rul
     return env, make_rule(next(iter(spec.policies.values())), env.task)
 
 
-def play(env: TrialVectorEnv, rule: Rule, layouts: range, metric: str) -> np.ndarray:
-    """Metric of one episode of the rule in each of these layouts."""
-    observation, _ = env.reset(seed=0, options=[{"layout": layout} for layout in layouts])
-    rule.start(*np.ones((2, env.num_envs), bool))
-    scores, is_over = np.zeros(env.num_envs), np.zeros(env.num_envs, bool)
-    while True:
-        observation, _, terminated, truncated, info = env.step(rule.actions(observation))
-        done = terminated | truncated
-        scores = np.where(done & ~is_over, info[metric], scores)
-        is_over |= done
-        if is_over.all():
-            return scores
-        if done.any():
-            observation, _ = env.reset(options={"reset_mask": done})
-            rule.start(done, done)
-
-
 @pytest.mark.slow
 def test_scores() -> None:
     env, rule = make("Roaming-v0", 3, max_episode_steps=60)
-    assert play(env, rule, range(3), "distance").mean() > 7.0  # random actions drive 4 m
+    assert play_each(env, rule, "distance", [{"layout": i} for i in range(3)]).mean() > 7.0  # random actions drive 4 m
     env, rule = make("VLN-R2R-v0", 24, legs=1)
-    assert play(env, rule, range(0, 2343, 98), "success").mean() > 0.7
+    assert play_each(env, rule, "success", [{"layout": i} for i in range(0, 2343, 98)]).mean() > 0.7
 
 
 def test_rules_see_the_newest_observations_alone() -> None:

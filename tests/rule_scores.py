@@ -141,8 +141,12 @@ def actions_on_a_copy(env: TrialVectorEnv, make: Callable[[BatchTask], Rule], ot
         assert rule.actions(seen).tolist() == actions.tolist()
 
 
-def play_each(env: TrialVectorEnv, rule: Rule, metric: str, options: list[dict] | None = None) -> np.ndarray:
-    """Metric of the first episode of the rule in each environment, float64, (N,)."""
+def play_each(env: TrialVectorEnv, rule: Rule, metric: str, layouts: range | None = None) -> np.ndarray:
+    """Metric of one episode of the rule in each environment, float64, (N,).
+
+    Layouts may be given.
+    """
+    options = None if layouts is None else [{"layout": layout} for layout in layouts]
     observation, _ = env.reset(seed=0, options=options)
     rule.start(*np.ones((2, env.num_envs), bool))
     scores, is_over = np.zeros(env.num_envs), np.zeros(env.num_envs, bool)

@@ -89,6 +89,19 @@ def returns_by_goal(env: TrialVectorEnv, rule: Rule, options: list[dict[str, Any
     return played
 
 
+def play_episode(
+    env: TrialVectorEnv, rule: Rule, options: dict[str, Any] | None = None, *, seed: int = 0
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Play an episode in which all environments end together; the last actions and infos."""
+    observation, _ = env.reset(seed=seed, options=options)
+    rule.start(*np.ones((2, env.num_envs), bool))
+    terminated = np.zeros(env.num_envs, bool)
+    while not terminated.all():
+        actions = rule.actions(observation)
+        observation, _, terminated, _, info = env.step(actions)
+    return actions, info
+
+
 def recorded(env: TrialVectorEnv, rule: Rule, steps: int = 150) -> list[tuple[np.ndarray, Observation, np.ndarray]]:
     """Play a rule: starts of trials and episodes (2, N), observation and actions of each step."""
     observation, _ = env.reset(seed=3)
@@ -126,3 +139,24 @@ def actions_on_a_copy(env: TrialVectorEnv, make: Callable[[BatchTask], Rule], ot
     for starts, seen, actions in recorded(env, make(env.task)):
         rule.start(*starts)
         assert rule.actions(seen).tolist() == actions.tolist()
+
+
+def play_each(env: TrialVectorEnv, rule: Rule, metric: str, layouts: range | None = None) -> np.ndarray:
+    """Metric of one episode of the rule in each environment, float64, (N,).
+
+    Layouts may be given.
+    """
+    options = None if layouts is None else [{"layout": layout} for layout in layouts]
+    observation, _ = env.reset(seed=0, options=options)
+    rule.start(*np.ones((2, env.num_envs), bool))
+    scores, is_over = np.zeros(env.num_envs), np.zeros(env.num_envs, bool)
+    while True:
+        observation, _, terminated, truncated, info = env.step(rule.actions(observation))
+        done = terminated | truncated
+        scores = np.where(done & ~is_over, info[metric], scores)
+        is_over |= done
+        if is_over.all():
+            return scores
+        if done.any():
+            observation, _ = env.reset(options={"reset_mask": done})
+            rule.start(done, done)

@@ -99,9 +99,9 @@ def test_vectors_as_actions() -> None:
             env.step(action)
     with pytest.raises(ValueError, match=r"action must have the shape \(2,\), got an array of shape \(\)"):
         single.step(0)
-    for each in (env, single):
+    for made in (env, single):
         with pytest.raises(TypeError, match="action_masks needs Discrete actions, got Box"):
-            each.action_masks()
+            made.action_masks()
     assert single.get_keys_to_action() == {}
     for _ in range(LENGTH):
         oracle = single.oracle_action()
@@ -151,12 +151,6 @@ class WrongMask(Cue):
 class EmptyMask(Cue):
     def action_masks(self):
         return np.zeros((self.num_envs, 2), bool)
-
-
-class SharedState(Cue):
-    def begin_episode(self, i, rng, options):
-        super().begin_episode(i, rng, options)
-        self.cue[:] = self.cue[i]
 
 
 class StepsTheIdle(Cue):
@@ -299,7 +293,6 @@ FAULTS = {
     WrongSpace: r"observation 'cue' of step 0, environment 0, is not in Box.*: float32 \(1,\): \[-?2\.0\]",
     WrongMask: r"action_masks of step 0 must be bool or int8 \(3, 2\), got bool \(2,\)",
     EmptyMask: r"action_masks of step 0 leave no action",
-    SharedState: r"environment \d of a batch differs from a single one with its seed",
     StepsTheIdle: r"a step with active \[True, False, False\] changed an environment that is not active",
     KeepsOldNumbers: r"observe left a number of an earlier step in its buffer: observation of step 1: 'cue' is -?1\.0",
     WritesAllRows: r"observe wrote row \d, which env_mask leaves out: 'cue' is",
@@ -420,7 +413,7 @@ def test_what_is_no_task_is_refused() -> None:
 
 
 def test_words_for_differences() -> None:
-    for found, expected, words in (
+    for value, expected, words in (
         ({"a": 1}, {"a": 1}, None),
         ({"a": np.nan}, {"a": np.nan}, None),
         ({"a": 1}, {"b": 1}, "keys are ['a'] and not ['b']"),
@@ -433,4 +426,4 @@ def test_words_for_differences() -> None:
         ("left", "right", "is <U4 () and not <U5 ()"),
         (True, False, "is True and not False"),
     ):
-        assert difference(found, expected) == words
+        assert difference(value, expected) == words

@@ -6,6 +6,7 @@ import pytest
 
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.task import BatchTask, load_task, make_task, metric_values, setting_names
+from tests.rollouts import same
 
 
 class Corridor(BatchTask):
@@ -106,12 +107,12 @@ def test_time_limit():
 def test_randomness_depends_on_numbers_and_not_on_order():
     env = TrialEnv(Corridor, trial_episodes=2)
     infos = [env.reset(seed=8)[1]] + [env.reset()[1] for _ in range(5)]
-    assert [(each["trial_id"], each["episode_index"]) for each in infos] == [(t, e) for t in range(3) for e in range(2)]
-    for each in infos:
-        trial_rng = np.random.default_rng([8, each["trial_id"], 0])
-        assert each["layout_id"] == trial_rng.integers(3)
-        assert each["draws"][0] == trial_rng.random()
-        assert each["draws"][1] == np.random.default_rng([8, each["trial_id"], 1 + each["episode_index"]]).random()
+    assert [(info["trial_id"], info["episode_index"]) for info in infos] == [(t, e) for t in range(3) for e in range(2)]
+    for info in infos:
+        trial_rng = np.random.default_rng([8, info["trial_id"], 0])
+        assert info["layout_id"] == trial_rng.integers(3)
+        assert info["draws"][0] == trial_rng.random()
+        assert info["draws"][1] == np.random.default_rng([8, info["trial_id"], 1 + info["episode_index"]]).random()
 
 
 def test_layout_by_option_changes_no_other_draw():
@@ -129,7 +130,7 @@ def test_without_a_seed_a_new_one_is_drawn():
 
 def trial_numbers(env, resets):
     infos = [env.reset()[1] for _ in range(resets)]
-    return [(each["trial_id"], each["episode_index"], each["trial_start"]) for each in infos]
+    return [(info["trial_id"], info["episode_index"], info["trial_start"]) for info in infos]
 
 
 def test_trial_ends_after_its_episodes():
@@ -144,7 +145,7 @@ def test_trial_ends_after_its_episodes():
 
 def test_trial_without_limits_never_ends():
     env = TrialEnv(Corridor)
-    assert [each[:2] for each in trial_numbers(env, 30)] == [(0, e) for e in range(30)]
+    assert [numbers[:2] for numbers in trial_numbers(env, 30)] == [(0, e) for e in range(30)]
     env.new_trial()
     assert trial_numbers(env, 1) == [(1, 0, True)]
 
@@ -216,7 +217,7 @@ def test_time_limit_of_gymnasium_counts_episodes_too():
         while not env.step(0)[3]:
             pass
         seen.append(env.reset()[1])
-    assert [(each["trial_id"], each["episode_index"]) for each in seen] == [(0, 1), (1, 0), (1, 1), (2, 0)]
+    assert [(info["trial_id"], info["episode_index"]) for info in seen] == [(0, 1), (1, 0), (1, 1), (2, 0)]
 
 
 def test_task_and_time_limit_may_end_an_episode_together():
@@ -228,7 +229,7 @@ def test_task_and_time_limit_may_end_an_episode_together():
         assert observation["cell"][:, 0].tolist() == now
         assert info["num_steps"].tolist() == ([0, 0] if mode == "SameStep" else [1, 1])
         if mode == "SameStep":
-            assert [each["cell"].tolist() for each in info["final_obs"]] == [[4], [3]]
+            assert [final["cell"].tolist() for final in info["final_obs"]] == [[4], [3]]
         else:
             observation, _, terminated, truncated, info = env.step(np.array([1, 1]))
             assert (info["num_steps"].tolist(), (terminated | truncated).tolist()) == ([0, 0], [False, False])
@@ -328,6 +329,37 @@ def test_bad_settings():
                 TrialVectorEnv(Corridor, **{name: value})
     with pytest.raises(TypeError, match="width"):
         TrialVectorEnv(Corridor, width=3)
+
+
+def test_bad_actions():
+    """A refused action changes nothing."""
+    env, vector, twin = TrialEnv(Corridor), TrialVectorEnv(Corridor, 2), TrialVectorEnv(Corridor, 2)
+    for other, action in ((env, 0), (vector, np.zeros(2, int))):
+        with pytest.raises(RuntimeError, match="step was called before reset"):
+            other.step(action)
+    for other in (env, vector, twin):
+        other.reset(seed=0)
+    for action, error, message in (
+        (2, ValueError, r"actions must be in 0 \.\.\. 1, got \[2\]"),
+        (-1, ValueError, r"actions must be in 0 \.\.\. 1"),
+        (float("nan"), TypeError, "actions must be integers, got float64"),
+        ("up", TypeError, "actions must be integers"),
+        ([0, 0], ValueError, r"action must be one number, got an array of shape \(2,\)"),
+    ):
+        with pytest.raises(error, match=message):
+            env.step(action)
+    for actions, error, message in (
+        (np.zeros(3, int), ValueError, r"actions must have the shape \(2,\), got \(3,\)"),
+        (np.zeros((2, 1), int), ValueError, r"actions must have the shape \(2,\), got \(2, 1\)"),
+        (np.array([0.0, np.nan]), TypeError, "actions must be integers, got float64"),
+        (np.array([1, 2]), ValueError, r"actions must be in 0 \.\.\. 1, got \[2\]"),
+        (None, ValueError, r"actions must have the shape \(2,\), got \(\)"),
+    ):
+        with pytest.raises(error, match=message):
+            vector.step(actions)
+    ahead = np.ones(2, int)
+    assert cells(env, [1]) == [(1, False, False)]
+    assert all(same(one, other) for one, other in zip(vector.step(ahead), twin.step(ahead), strict=True))
 
 
 def test_bad_options():

@@ -22,6 +22,7 @@ from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.memory import make_memory, memories, required_inputs
 from memenvs.agents.memory.recurrent import GRUMemory, RecurrentConfig
 from memenvs.agents.presets import Preset, find_preset
+from memenvs.cli import main
 from memenvs.darkroom.env import Darkroom
 from memenvs.registry import check_registered, environments, find_environment
 from tests.bare_task import Bare
@@ -292,28 +293,15 @@ def test_entry_points_and_broken_ones(tmp_path: Path) -> None:
     )
     rows, preset = map(json.loads, done.stdout.splitlines())
     assert done.returncode == 0, done.stderr
-    row = {
-        "id": "plugged/Small-v0",
-        "family": "plugged",
-        "remembers": "a goal",
-        "needs": "",
-        "policies": [],
-        "answers_picture": False,
-    }
-    assert rows[-1] == row | {"verdict": None}
+    row = {"id": "plugged/Small-v0", "family": "plugged", "remembers": "a goal", "needs": ""}
+    assert rows[-1] == row | {"policies": [], "answers_picture": False, "verdict": None}
     assert preset["env"] == "plugged/Small-v0"
     warned = [line.partition("Warning: ")[2] for line in done.stderr.splitlines() if "Warning: " in line]
     absent = "'absent' of plugged 1.5 is left out: no_such_module:{} raised ModuleNotFoundError: No module named 'no_"
     for group, start in (
         ("memenvs.environments", absent.format("environments")),
-        (
-            "memenvs.environments",
-            "'missing' of plugged 1.5 is left out: plugged_package:no_such_function raised Attr",
-        ),
-        (
-            "memenvs.environments",
-            "'twice' of plugged 1.5 is left out: plugged_package:twice raised ValueError: id",
-        ),
+        ("memenvs.environments", "'missing' of plugged 1.5 is left out: plugged_package:no_such_function raised Attr"),
+        ("memenvs.environments", "'twice' of plugged 1.5 is left out: plugged_package:twice raised ValueError: id"),
         ("memenvs.memories", absent.format("memories")),
         ("memenvs.presets", absent.format("preset")),
     ):
@@ -323,8 +311,6 @@ def test_entry_points_and_broken_ones(tmp_path: Path) -> None:
 
 
 def test_modules_of_the_working_folder(tmp_path: Path, monkeypatch, capsys) -> None:
-    from memenvs.cli import main
-
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path not in ("", str(tmp_path))])
     (tmp_path / "own_tasks_here.py").write_text(
@@ -338,10 +324,8 @@ def test_modules_of_the_working_folder(tmp_path: Path, monkeypatch, capsys) -> N
         capsys.readouterr()
         assert main(["list", "here/Small-v0"]) == 0 and "  size = 3: Cells along each side" in capsys.readouterr().out
         assert main(["list", "here/Bare-v0"]) == 0  # without documentation, settings or limit of a trial
-        assert (
-            "\nA trial: endless;" in (text := capsys.readouterr().out)
-            and "\n  x = Box(0.0, 1.0, (1,), float32)" in text
-        )
+        text = capsys.readouterr().out
+        assert "\nA trial: endless;" in text and "\n  x = Box(0.0, 1.0, (1,), float32)" in text
         assert main(["list", "--import", "no_such_module"]) == main(["presets", "--import", "no_such_module"]) == 2
         err = capsys.readouterr().err
         assert err.count("error: argument --import no_such_module: No module named 'no_such_module'") == 2
@@ -371,8 +355,6 @@ memenvs.register(
 
 
 def test_list_prints_a_command_that_plays_a_rule_of_others(tmp_path: Path, monkeypatch, capsys) -> None:
-    from memenvs.cli import main
-
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "own_signal_here.py").write_text(SIGNAL)
@@ -394,8 +376,6 @@ def test_list_prints_a_command_that_plays_a_rule_of_others(tmp_path: Path, monke
 
 
 def test_ids_of_others_on_the_command_line(tmp_path: Path, capsys) -> None:
-    from memenvs.cli import main
-
     assert main(["rollout", "CartPole-v1", "--episodes", "2", "--json"]) == 0
     first = json.loads(capsys.readouterr().out)
     assert first["id"] == "CartPole-v1" and first["metrics"]["return"]["mean"] >= 8

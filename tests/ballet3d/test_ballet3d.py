@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 
@@ -208,7 +206,7 @@ def test_the_best_answer_without_memory(world):
     assert 0.0024 < error.mean() / 255**2 < 0.0026
 
 
-def test_options_and_pickle():
+def test_options_and_pictures():
     env = TrialEnv(Ballet3D, strategy_task="lvfo", n_south=3, render_mode="rgb_array")
     _, info = env.reset(seed=0)
     assert info["task_id"] == STRATEGIES.index("lvfo")
@@ -217,10 +215,8 @@ def test_options_and_pickle():
     _, other = again.reset(seed=9, options={"key": info["key"], "query": number})
     assert other["dancer"].tolist() == info["dancer"].tolist()
     assert (other["query"], other["label"]) == (number, info["dance"][number])
-    twin = pickle.loads(pickle.dumps(env))
     for _ in range(126):
-        left, right = env.step(NOTHING), twin.step(NOTHING)
-    np.testing.assert_array_equal(left[0]["query"], right[0]["query"])
+        env.step(NOTHING)
     before = env.render()
     env.step(env.oracle_action())
     after = env.render()

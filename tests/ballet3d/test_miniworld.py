@@ -10,12 +10,6 @@ from memenvs.ballet3d.env import Ballet3D
 from memenvs.core import TrialEnv
 
 
-@pytest.fixture
-def miniworld(request):
-    request.getfixturevalue("display")
-    return pytest.importorskip("miniworld", reason="needs miniworld: pip install 'memenvs[miniworld]'")
-
-
 @pytest.mark.usefixtures("miniworld")
 @pytest.mark.slow
 def test_pictures_of_both_worlds_agree():

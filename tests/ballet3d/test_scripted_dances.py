@@ -12,6 +12,7 @@ from memenvs.core import TrialVectorEnv
 from memenvs.rules import Rule, Window
 from memenvs.task import Observation
 from tests.ballet3d.answers import mean_answers
+from tests.rule_scores import play_episode
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +40,8 @@ def odds_in(task: Ballet3D, observation: Observation, rule: Rule) -> np.ndarray:
 
 def query_of(task: Ballet3D, dancers: list[int]) -> Observation:
     """Observation of two dancers in the query phase."""
-    shown = task.world.front_views[6 * np.array(dancers) + 1]
-    return {"rgb": np.zeros_like(shown), "query": shown, "phase": np.ones(2, np.int64)}
+    at_rest = task.world.front_views[6 * np.array(dancers) + 1]
+    return {"rgb": np.zeros_like(at_rest), "query": at_rest, "phase": np.ones(2, np.int64)}
 
 
 @pytest.mark.parametrize("shape", [0, 1], ids=["box", "ball"])
@@ -84,27 +85,17 @@ def test_one_view_shows_the_height_alone(task: Ballet3D) -> None:
     assert rule.steps_back().tolist() == [NUM_STEPS - at[0], 0]
 
 
-def play(env: TrialVectorEnv, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
-    """Answers and returns of an episode."""
-    observation, _ = env.reset(seed=0)
-    rule.start(*np.ones((2, env.num_envs), bool))
-    while True:
-        actions = rule.actions(observation)
-        observation, _, terminated, _, info = env.step(actions)
-        if terminated.all():
-            return actions, info["return"]
-
-
 def test_scores_and_windows() -> None:
     env = TrialVectorEnv(Ballet3D, 8, autoreset_mode="Disabled", trial_episodes=1)
-    blind, blind_scores = play(env, MeanDance(env.task))
+    blind, info = play_episode(env, MeanDance(env.task))
+    blind_scores = info["return"]
     expected = mean_answers(env.task.world, env.task._episodes).reshape(8, -1)
     np.testing.assert_allclose((blind + 1) * 127.5, expected, atol=0.01)
-    np.testing.assert_array_equal(play(env, Window(DanceObserver(env.task), 1))[0], blind)
-    answers, scores = play(env, DanceObserver(env.task))
-    assert (scores > 1e-3 * blind_scores).all() and blind_scores.max() < -1e-4
+    np.testing.assert_array_equal(play_episode(env, Window(DanceObserver(env.task), 1))[0], blind)
+    answers, info = play_episode(env, DanceObserver(env.task))
+    assert (info["return"] > 1e-3 * blind_scores).all() and blind_scores.max() < -1e-4
     for window in (16, 127):
-        again, _ = play(env, Window(DanceObserver(env.task), window))
+        again, _ = play_episode(env, Window(DanceObserver(env.task), window))
         same = [np.array_equal(again[i], answers[i]) for i in range(8)]
         last = env.task._episodes.query_dancer == 6  # the dancer before the left wall, the last one to be seen
         assert all(same) if window == 127 else not any(np.array(same)[~last])

@@ -17,23 +17,22 @@ from memenvs.certificates.engine import certify, check_hash, read_rows
 from memenvs.certificates.episodes import ACTIONS, hash_episodes, ignored_actions
 from memenvs.certificates.playing import OraclePlayer, play_scores
 from memenvs.certificates.test_sets import FIRST_SEED, find_split, find_test_set, playable_test_set
-from memenvs.cli import main
 from memenvs.cli.certify import facts
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.registry import ENVIRONMENTS, EnvironmentSpec, find_environment
 from memenvs.resets import stream_seed
 from memenvs.rules import make_rule
 from tests.certificates.cue import registered
+from tests.test_cli import call, refuse
 
-CERTIFIED = [pytest.param(spec, id=spec.name) for spec in ENVIRONMENTS]
-#: Ids whose episodes are hashed on every change; the others take seconds each.
-CHEAP = ("darkroom", "four_boxes", "visual_match")
-PLAYED = [
-    pytest.param(
-        *case.values, id=case.id, marks=pytest.mark.slow if case.values[0].family in CHEAP else pytest.mark.nightly
-    )
-    for case in CERTIFIED
-]
+#: Families whose episodes are hashed, and whose scores are played, on every change; the others take seconds each.
+HASHED, SCORED = ("darkroom", "four_boxes", "visual_match"), ("darkroom", "visual_match")
+
+
+def certified(often: tuple[str, ...]) -> list[Any]:
+    """A parameter of each id, nightly but for those of some families."""
+    marks = {True: pytest.mark.slow, False: pytest.mark.nightly}
+    return [pytest.param(spec, id=spec.name, marks=marks[spec.family in often]) for spec in ENVIRONMENTS]
 
 
 def test_rules_may_see_other_observations_and_play_no_other_task() -> None:
@@ -160,7 +159,7 @@ def test_a_test_set_is_of_one_id_and_its_settings() -> None:
         find_test_set(other.id).check_env(TrialVectorEnv(spec.task, 1, **settings))
 
 
-@pytest.mark.parametrize("spec", CERTIFIED)
+@pytest.mark.parametrize("spec", ENVIRONMENTS, ids=lambda spec: spec.name)
 def test_shipped_certificates_are_of_their_ids(spec: EnvironmentSpec) -> None:
     made = spec.load_certificate()
     assert made is not None and made.test_set == "v0"
@@ -171,18 +170,18 @@ def test_shipped_certificates_are_of_their_ids(spec: EnvironmentSpec) -> None:
     assert named >= {"random", "oracle", *spec.policies, *(f"ideal, window {k}" for k in (1, 4, 16, 64))}
 
 
-@pytest.mark.parametrize("spec", PLAYED)
+@pytest.mark.parametrize("spec", certified(HASHED))
 def test_an_id_whose_episodes_change_needs_a_new_version(spec: EnvironmentSpec) -> None:
     made = spec.load_certificate()
     assert made is not None
     check_hash(made)
 
 
-@pytest.mark.parametrize("spec", PLAYED)
+@pytest.mark.parametrize("spec", certified(SCORED))
 def test_shipped_scores_are_played_again(spec: EnvironmentSpec) -> None:
     made = spec.load_certificate()
     assert made is not None
-    if spec.family in CHEAP:  # on every change some rows
+    if spec.family in SCORED:  # on every change some rows
         trials = find_test_set(spec.id, trials=made.trials)
         env = TrialVectorEnv(spec.task, 20, autoreset_mode="Disabled", **{**trials.settings, **spec.rule_settings})
         players = {name: make_rule(spec.policies[name], env.task) for name in ("memoryless", "ideal")}
@@ -194,11 +193,6 @@ def test_shipped_scores_are_played_again(spec: EnvironmentSpec) -> None:
     for name, row in rows.items():
         assert row.mean == pytest.approx(made.row(name).mean, rel=1e-9), name
         assert row.stderr == pytest.approx(made.row(name).stderr, rel=1e-6, abs=1e-12), name
-
-
-def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(list(arguments)) == 0
-    return capsys.readouterr().out
 
 
 def test_commands(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -239,29 +233,24 @@ def test_the_page_shows_a_file_of_rows(tmp_path: Path) -> None:
     assert row in made.with_rows([row]).rows
 
 
-def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(list(arguments)) == 2
-    return capsys.readouterr().err
-
-
 def test_refusals(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert "CartPole-v1 cannot be certified: it is no task" in refused(capsys, "certify", "CartPole-v1")
+    assert "CartPole-v1 cannot be certified: it is no task" in refuse(capsys, "certify", "CartPole-v1")
     shipped = str(DATA / "Darkroom-v0.json")
-    text = refused(capsys, "certify", "Darkroom-v0", "--quick", "--out", shipped)
+    text = refuse(capsys, "certify", "Darkroom-v0", "--quick", "--out", shipped)
     assert "argument --out: certificates that are shipped have 200 trials" in text
-    assert "--certificate: goes with --rows" in refused(capsys, "certify", "Darkroom-v0", "--certificate", "x.json")
-    assert "unknown id 'Lightroom-v0'" in refused(capsys, "test-set", "Lightroom-v0")
+    assert "--certificate: goes with --rows" in refuse(capsys, "certify", "Darkroom-v0", "--certificate", "x.json")
+    assert "unknown id 'Lightroom-v0'" in refuse(capsys, "test-set", "Lightroom-v0")
     with registered(policies={}) as spec:
-        text = refused(capsys, "certify", spec.id)
+        text = refuse(capsys, "certify", spec.id)
         assert "toy/Cue-v0 cannot be certified: its scores are not declared, it lacks a rule 'ideal'" in text
         assert '(policies={"ideal": "module:Class"} in `register`, see memenvs.rules.Rule)' in text
     incomplete = {"ideal": "tests.test_rules:WithoutChoose"}
     with registered(policies=incomplete) as spec:
-        text = refused(capsys, "certify", spec.id, "--quick")
+        text = refuse(capsys, "certify", spec.id, "--quick")
         assert text.endswith("argument ID: tests.test_rules:WithoutChoose must define choose (memenvs.rules.Rule)\n")
         assert text.count("\n") == 1
     with registered(task="tests.bare_task:Bare", policies={}) as spec:
-        text = refused(capsys, "certify", spec.id)
+        text = refuse(capsys, "certify", spec.id)
         assert "it lacks an oracle (oracle_actions of its task) and a rule 'ideal'" in text
     with registered() as spec:
         made = replace(certify(spec.id, quick=True), episode_hash="sha256:" + 64 * "0")
@@ -269,10 +258,10 @@ def test_refusals(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         rows = {"id": spec.id, "test_set": "v0", "episode_hash": made.episode_hash, "rows": made.to_json()["rows"][:1]}
         (tmp_path / "rows.json").write_text(json.dumps(rows))
         given = ("--rows", str(tmp_path / "rows.json"), "--certificate", str(tmp_path / "old.json"))
-        text = refused(capsys, "certify", spec.id, *given)
+        text = refuse(capsys, "certify", spec.id, *given)
         assert "the certificate of toy/Cue-v0 is of other episodes" in text and "needs a new version" in text
-        text = refused(capsys, "certify", spec.id, "--quick", "--rows", str(tmp_path / "rows.json"))
+        text = refuse(capsys, "certify", spec.id, "--quick", "--rows", str(tmp_path / "rows.json"))
         assert "episode_hash must be 'sha256:" in text and "that of the certificate" in text
         (tmp_path / "rows.json").write_text(json.dumps({**rows, "id": "toy/Cue-v1"}))
-        text = refused(capsys, "certify", spec.id, "--quick", "--rows", str(tmp_path / "rows.json"))
+        text = refuse(capsys, "certify", spec.id, "--quick", "--rows", str(tmp_path / "rows.json"))
         assert "id must be 'toy/Cue-v0', that of the certificate, got 'toy/Cue-v1'" in text

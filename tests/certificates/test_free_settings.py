@@ -76,28 +76,21 @@ def test_episodes_rewards_and_ends_stay(name: str, tmp_path: Path, monkeypatch: 
         np.testing.assert_equal(play(env, 7), first)
 
 
-@pytest.mark.parametrize("spec", [each for each in ENVIRONMENTS if each.task is not None], ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", [spec for spec in ENVIRONMENTS if spec.task is not None], ids=lambda spec: spec.name)
 def test_every_free_setting_is_tried(spec: EnvironmentSpec) -> None:
     task = load_task(spec.task or "")
     assert task.config_type is None or set(task.observation_settings) <= {
-        each.name for each in fields(task.config_type)
+        field.name for field in fields(task.config_type)
     }
     relatives = [name for name in CHANGES if _declares(find_environment(name)) is _declares(spec)]
-    assert set(task.observation_settings) <= {each for name in relatives for change in CHANGES[name] for each in change}
+    assert set(task.observation_settings) <= {
+        setting for name in relatives for change in CHANGES[name] for setting in change
+    }
 
 
 def _declares(spec: EnvironmentSpec) -> type:
     """The class that declares what the task of an id observes."""
-    return next(each for each in load_task(spec.task or "").__mro__ if "observation_settings" in vars(each))
-
-
-def test_other_settings_are_not_free() -> None:
-    trials = find_test_set("VisualMatch-Led-v0")
-    env = TrialVectorEnv(load_task(find_environment(trials.id).task or ""), 1, **{**trials.settings, "obs": "one_hot"})
-    trials.check_env(env)
-    longer = {**trials.settings, "obs": "one_hot", "phases": (4, 10, 16)}
-    with pytest.raises(ValueError, match=r"has phases=\(4, 80, 16\), got an environment with \(4, 10, 16\)"):
-        trials.check_env(TrialVectorEnv(type(env.task), 1, **longer))
+    return next(base for base in load_task(spec.task or "").__mro__ if "observation_settings" in vars(base))
 
 
 @pytest.mark.parametrize("name", ["Search-v0", "Search-Small-v0"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.exploration.carmine import sense_depth
 from memenvs.exploration.coverage import Coverage
 from memenvs.exploration.drive import COMMANDS, FORWARD, LEFT, RIGHT, WHEEL_RADIUS, noisy_motions
-from memenvs.exploration.env import REWARD_TERMS
 from memenvs.exploration.roaming import Roaming
 from memenvs.exploration.search import Search
 from memenvs.houses.homes_config import draw_start_pose
@@ -24,7 +22,6 @@ from memenvs.random import draw_keys
 from tests.exploration.toy_world import ToyWorld
 
 TASKS = (Roaming, Coverage, Search)
-DATA = os.environ.get("MEMENVS_DATA")
 
 
 def make_toy(task=Roaming, world=None, **kwargs) -> TrialEnv:
@@ -157,49 +154,6 @@ def test_inactive_robots_stay_as_they_are(task):
         assert (out["pose"][1] != out["pose"][0]).any()
 
 
-def finished_episodes(task, policy: str, seed: int, **kwargs) -> list[tuple[dict, float, np.ndarray]]:
-    """Final info, sum of rewards and sums of the four terms of the first episodes."""
-    defaults = {"world": "procedural", "rooms": (3, 5), "obs_mode": "scan", "modalities": ["pose"]}
-    env = TrialVectorEnv(task, 6, trial_episodes=1, autoreset_mode="SameStep", copy=False, **{**defaults, **kwargs})
-    env.reset(seed=seed)
-    rng = np.random.default_rng(seed)
-    totals, terms, is_open, out = np.zeros(6), np.zeros((6, 4)), np.ones(6, bool), []
-    while is_open.any():
-        actions = env.oracle_actions() if policy == "oracle" else rng.integers(3, size=6)
-        _, rewards, terminated, truncated, info = env.step(actions)
-        done = terminated | truncated
-        totals += rewards
-        for i in range(6):
-            final = info["final_info"] if done[i] else info
-            terms[i] += final["reward_terms"][i]
-            if done[i] and is_open[i]:
-                out.append(({key: value[i] for key, value in final.items()}, totals[i], terms[i].copy()))
-        is_open &= ~done
-    env.close()
-    return out
-
-
-@pytest.mark.parametrize("policy", ["random", "oracle"])
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.slow
-def test_identities_of_metrics_and_rewards(task, policy):
-    for info, total, terms in finished_episodes(task, policy, 7, max_episode_steps=150):
-        sums = dict(zip(REWARD_TERMS, terms, strict=True))
-        assert info["distance"] == 0.25 * info["forwards_ok"] == 0.25 * sums["move"]
-        assert (info["cells"], info["collisions"]) == (sums["cell"], sums["collision"])
-        assert info["return"] == total
-        if task is Roaming:
-            assert total == info["forwards_ok"] - info["collisions"]
-        elif task is Coverage:
-            assert total == 5 * info["cells"] - info["collisions"]
-        else:
-            assert total == 100 * info["classes"] + info["cells"] - info["collisions"]
-            assert info["classes"] == info["found"].sum() == sums["target"]
-            assert not (info["found"] & ~info["present"]).any()
-            assert info["ratio"] == info["classes"] / info["present"].sum()
-        assert info["collisions"] <= 51
-
-
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
@@ -226,39 +180,6 @@ def test_one_recording_serves_all_tasks(actions, seed, noise):
             if terminated:
                 break
     assert paths[0] == paths[1] == paths[2]
-
-
-def rollout(task, **kwargs) -> tuple[list, list]:
-    """Poses and observations under fixed actions."""
-    env = TrialEnv(task, world="procedural", max_episode_steps=30, **kwargs)
-    rng = np.random.default_rng(0)
-    observation, info = env.reset(seed=4)
-    poses, observations = [info["pose"]], [observation]
-    for _ in range(29):
-        observation, *_, info = env.step(rng.integers(3))
-        poses.append(info["pose"])
-        observations.append(observation)
-    env.close()
-    return np.array(poses), observations
-
-
-def test_path_does_not_depend_on_observations():
-    expected_poses, expected = rollout(Search, threads=2)
-    for kwargs in (
-        {"modalities": ["pose"]},
-        {"modalities": ["depth", "semantic"]},
-        {"image_size": (24, 32)},
-        {"obs_mode": "scan"},
-        {"pose_source": "dead_reckoning"},
-    ):
-        poses, observations = rollout(Search, **kwargs)
-        assert (poses == expected_poses).all()
-        for name in set(observations[0]) & set(expected[0]) - {"pose"}:
-            left, right = np.array([step[name] for step in observations]), np.array([step[name] for step in expected])
-            if "image_size" not in kwargs:
-                assert (left == right).all()
-            elif name == "semantic":
-                assert (left == right[:, ::2, ::2]).all()
 
 
 def test_noise_follows_from_the_seed_of_the_episode():
@@ -301,18 +222,6 @@ def test_dead_reckoning_with_and_without_collisions():
         np.testing.assert_allclose(observation["pose"], [x, 0.0, 0.0], atol=1e-6)
 
 
-@pytest.mark.skipif(DATA is None, reason="MEMENVS_DATA is not set")
-@pytest.mark.slow
-def test_procthor_houses():
-    for task in TASKS:
-        env = TrialVectorEnv(task, 3, world="procthor", split="all", max_episode_steps=40, modalities=["semantic"])
-        env.reset(seed=0)
-        for _ in range(40):
-            info = env.step(env.oracle_actions())[4]
-        assert (info["forwards_ok"] > 5).all()
-        env.close()
-
-
 @pytest.mark.parametrize("task", TASKS)
 def test_render_and_map(task):
     world = ToyWorld(boxes=(("sofa", (5.0, 2.0, 0.4), (0.5, 0.9, 0.4)),))
@@ -349,19 +258,9 @@ def test_bad_settings():
             ValueError,
             r"pose_source must be 'truth' where modalities leave the pose out, got 'dead_reckoning' with \('rgb',\)",
         ),
-        ({"world": "suncg"}, ValueError, "unknown world 'suncg'"),
-        ({"split": "exam"}, ValueError, "unknown split 'exam'"),
-        ({"rooms": (2, 3)}, ValueError, "rooms must be None in world 'suncg_style'"),
     ):
         with pytest.raises(error, match=message):
             TrialEnv(Coverage, **kwargs)
-
-
-def test_bad_starts():
-    env = make_toy()
-    for start in ((7.9, 2.0, 0.0), (1.0, 2.0), ("a", 2.0, 0.0)):
-        with pytest.raises(ValueError, match="option 'start' must"):
-            env.reset(seed=0, options={"start": start})
 
 
 class ShortAndLong(ToyWorld):

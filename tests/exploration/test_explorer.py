@@ -20,9 +20,9 @@ from memenvs.exploration.own_map import (
 from memenvs.exploration.present_rule import PresentRule
 from memenvs.exploration.window_rule import SixteenScans
 from memenvs.registry import environments
-from memenvs.rules import Rule, RuleError, make_rule
+from memenvs.rules import RuleError, make_rule
 from tests.exploration.toy_world import ToyWorld
-from tests.rule_scores import actions_alone, actions_on_a_copy
+from tests.rule_scores import actions_alone, actions_on_a_copy, play_each
 
 CLASSES = {"roaming": RoamingExplorer, "coverage": CoverageExplorer, "search": SearchExplorer}
 BOXES = (
@@ -39,20 +39,7 @@ def make_env(task: str, num_envs: int = 1, **settings: object) -> TrialVectorEnv
         settings = {"world": ToyWorld(boxes=BOXES), **settings}
     path = f"memenvs.exploration.{task}:{task.capitalize()}"
     settings = {"modalities": ("depth", "semantic", "pose"), "trial_episodes": 1, **settings}
-    return TrialVectorEnv(path, num_envs, **settings)  # type: ignore[arg-type]
-
-
-def play(env: TrialVectorEnv, rule: Rule, seed: int, score: str) -> np.ndarray:
-    """Play an episode in each environment; scores, float64, (N,)."""
-    observation, _ = env.reset(seed=seed)
-    rule.start(np.ones(env.num_envs, bool), np.ones(env.num_envs, bool))
-    scores, is_over = np.zeros(env.num_envs), np.zeros(env.num_envs, bool)
-    while not is_over.all():
-        observation, _, terminated, truncated, info = env.step(rule.actions(observation))
-        ends = (terminated | truncated) & ~is_over
-        scores[ends] = np.asarray(info[score], float)[ends]
-        is_over |= ends
-    return scores
+    return TrialVectorEnv(path, num_envs, autoreset_mode="Disabled", **settings)  # type: ignore[arg-type]
 
 
 def wall_observation(distance: float) -> dict[str, np.ndarray]:
@@ -130,20 +117,20 @@ def test_forgetting_equals_a_new_rule() -> None:
 
 @pytest.mark.parametrize("task", CLASSES)
 def test_environments_are_independent(task: str) -> None:
-    batch, *alone = (make_env(task, count, autoreset_mode="Disabled") for count in (3, 1, 1, 1))
+    batch, *alone = (make_env(task, count) for count in (3, 1, 1, 1))
     actions_alone(batch, CLASSES[task], alone)
 
 
 def test_an_empty_room_is_covered() -> None:
     env = make_env("coverage", 2, max_episode_steps=900)
-    shares = play(env, CoverageExplorer(env.task), 0, "coverage")
+    shares = play_each(env, CoverageExplorer(env.task), "coverage")
     assert (shares > 0.84).all()  # cells begin in the walls: of those along them a narrow strip can be entered
 
 
 def test_rules_see_observations_alone() -> None:
     """Made for another task, which was never reset, a rule chooses the same from recorded observations."""
     for cls in (SearchExplorer, CoverageExplorer, RoamingExplorer, PresentRule, SixteenScans):
-        actions_on_a_copy(make_env("search", 2, autoreset_mode="Disabled"), cls, make_env("search", 2).task)
+        actions_on_a_copy(make_env("search", 2), cls, make_env("search", 2).task)
 
 
 @pytest.mark.parametrize("task", CLASSES)
@@ -160,14 +147,14 @@ def test_missing_observations_are_named(task: str) -> None:
 
 def test_scans_do_as_well() -> None:
     env = make_env("coverage", obs_mode="scan", modalities=("scan", "pose"), max_episode_steps=300)
-    assert play(env, CoverageExplorer(env.task), 0, "coverage")[0] > 0.6
-    assert play(env, PresentRule(env.task), 0, "cells")[0] > 0
+    assert play_each(env, CoverageExplorer(env.task), "coverage")[0] > 0.6
+    assert play_each(env, PresentRule(env.task), "cells")[0] > 0
 
 
 def test_search_goes_to_what_it_has_seen() -> None:
     table = ("dining_table", (7.0, 2.0, 0.4), (0.5, 0.4, 0.4))
     env = make_env("search", 4, world=ToyWorld(boxes=(*BOXES, table)), max_episode_steps=120)
-    assert (play(env, SearchExplorer(env.task), 0, "ratio") == 1).all()
+    assert (play_each(env, SearchExplorer(env.task), "ratio") == 1).all()
 
 
 @pytest.mark.parametrize("spec", [s for s in environments() if s.family == "exploration"], ids=lambda s: s.name)

@@ -30,19 +30,10 @@ def is_detected(pixels: int, depth: float, far: int = 0) -> bool:
     return bool(detected[1, 0])
 
 
-def test_detection_takes_123_pixels_and_not_122():
-    assert is_detected(123, 1.9)
-    assert not is_detected(122, 1.9)
-
-
-def test_detection_takes_less_than_two_metres():
-    assert is_detected(500, float(np.nextafter(np.float32(2), np.float32(0))))
-    assert not is_detected(500, 2.0)
-
-
-def test_detection_counts_near_pixels_alone():
-    assert not is_detected(122, 1.0, far=1000)
-    assert is_detected(123, 1.0, far=500)
+def test_detection_takes_123_pixels_nearer_than_two_metres():
+    assert is_detected(123, 1.9) and not is_detected(122, 1.9)
+    assert is_detected(500, float(np.nextafter(np.float32(2), np.float32(0)))) and not is_detected(500, 2.0)
+    assert is_detected(123, 1.0, far=500) and not is_detected(122, 1.0, far=1000)  # far ones do not count
 
 
 #: Seen from (3, 2) at heading 0: ahead a sofa with its front, 1.8 x 0.8 m, at x = 5.5; behind a table with its front,
@@ -91,6 +82,14 @@ def test_target_in_view_at_the_start_is_found_by_the_first_step():
     assert env.step(LEFT)[1] == 100.0
 
 
+def test_a_class_that_is_not_present_is_not_found():
+    env = make_env()
+    env.reset(seed=0, options={"start": (3.9, 2.0, math.pi / 4)})
+    env.task._present[:] = [[True, False]]  # as if the sofa could be seen from one cell alone
+    _, reward, *_, info = env.step(RIGHT)
+    assert (reward, info["found"].tolist()) == (0.0, [False, False])
+
+
 def test_detection_uses_true_depth():
     """It separates 2.01 m from 1.99 m whatever the noise of the sensor."""
     for x, expected in ((5.5 - 0.164 - 2.01, 0), (5.5 - 0.164 - 1.99, 1)):
@@ -132,7 +131,7 @@ def test_targets_may_be_in_different_homes():
             return ToyWorld(boxes=((("sofa", "bed")[index], (6.0, 2.0, 0.4), (0.5, 0.9, 0.4)),)).make_house(0)
 
     env = make_env(world=TwoHomes(), targets=["bed", "sofa"])
-    found = [env.reset(seed=0, options={"layout": k})[1]["present"].tolist() for k in range(2)]
-    assert found == [[False, True], [True, False]]
+    present = [env.reset(seed=0, options={"layout": k})[1]["present"].tolist() for k in range(2)]
+    assert present == [[False, True], [True, False]]
     with pytest.raises(ValueError, match=r"none of the 2 homes has \['table'\] where .* got \['bed', 'table'\]"):
         make_env(world=TwoHomes(), targets=["bed", "table"])

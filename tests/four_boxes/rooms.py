@@ -13,10 +13,3 @@ def one_for_each_goal(**settings) -> TrialVectorEnv:
     env = TrialVectorEnv(FourBoxes, 4, autoreset_mode="SameStep", **settings)
     env.reset(seed=0, options=[{"layout": goal} for goal in range(4)])
     return env
-
-
-def returns(env: TrialVectorEnv, policy) -> list[float]:
-    for _ in range(50):
-        _, _, _, truncated, info = env.step(policy(env))
-    assert truncated.all()
-    return info["final_info"]["return"].tolist()

@@ -11,7 +11,7 @@ from memenvs.four_boxes.arrangements import SPLITS
 from memenvs.four_boxes.config import FourBoxesConfig
 from memenvs.four_boxes.env import FourBoxes
 from memenvs.four_boxes.room import BOX_POSITIONS, BoxRoom
-from tests.four_boxes.rooms import CEILINGS, FORWARD, LEFT, RIGHT, STAY, one_for_each_goal, returns
+from tests.four_boxes.rooms import CEILINGS, FORWARD, LEFT, RIGHT, STAY, one_for_each_goal
 
 
 def first_rewarded_step(goal: int, slack: float) -> int:
@@ -45,12 +45,6 @@ def first_rewarded_step(goal: int, slack: float) -> int:
 def test_ceilings_by_search():
     for slack in (1e-6, -1e-6):  # however ties at 30 degrees are decided
         assert [50 - first_rewarded_step(goal, slack) + 1 for goal in range(4)] == CEILINGS
-
-
-def test_oracle_reaches_the_ceilings():
-    env = one_for_each_goal()
-    for _ in range(2):
-        assert returns(env, lambda env: env.oracle_actions()) == CEILINGS
 
 
 def test_oracle_arrives_from_anywhere():
@@ -103,15 +97,6 @@ def test_each_colour_stands_in_its_corner():
     for i, number in enumerate((12, 16)):
         alone, _ = TrialEnv(FourBoxes, split="test").reset(seed=0, options={"layout": number})
         np.testing.assert_array_equal(env.reset(options=[{"layout": 12}, {"layout": 16}])[0]["rgb"][i], alone["rgb"])
-
-
-def test_an_episode_begins_without_the_last_reward_of_the_one_before():
-    env = one_for_each_goal()
-    for _ in range(50):
-        observation, reward, *_, info = env.step(env.oracle_actions())
-    assert reward.tolist() == 4 * [1.0]
-    assert [each["previous_reward"].tolist() for each in info["final_obs"]] == 4 * [[1.0]]
-    assert observation["previous_reward"].tolist() == 4 * [[0.0]]
 
 
 def test_episode_by_hand():

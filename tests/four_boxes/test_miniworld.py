@@ -14,6 +14,7 @@ import pytest
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.four_boxes.env import FourBoxes
 from memenvs.four_boxes.room import BOX_POSITIONS
+from memenvs.two_rooms.env import TwoRooms
 from tests.four_boxes.rooms import CEILINGS, FORWARD, RIGHT, STAY, one_for_each_goal
 
 
@@ -99,9 +100,9 @@ def test_images_of_both_worlds_agree():
     # Only boxes are coloured. Miniworld's edges are smooth; a box that covers half of a pixel gives 90 of up to 213.
     masks = [view.max(-1).astype(int) - view.min(-1) > 90 for view in (ours, theirs)]
     both, either = masks[0] & masks[1], masks[0] | masks[1]
-    shown = either.any((1, 2))
-    assert shown.sum() > 30
-    assert (both.sum((1, 2))[shown] / either.sum((1, 2))[shown]).min() > 0.9
+    has_boxes = either.any((1, 2))
+    assert has_boxes.sum() > 30
+    assert (both.sum((1, 2))[has_boxes] / either.sum((1, 2))[has_boxes]).min() > 0.9
     lit = [view[both].astype(int) > 60 for view in (ours, theirs)]  # the channels that are lit identify the colour
     assert (lit[0] == lit[1]).all(1).mean() > 0.99
     assert np.abs(ours.astype(int) - theirs).mean() < 8
@@ -119,12 +120,13 @@ def test_another_miniworld_environment_does_not_change_the_images():
 
 
 @pytest.mark.usefixtures("miniworld")
-def test_pickle_and_render_in_miniworld():
-    env = TrialEnv(FourBoxes, world="miniworld", render_mode="rgb_array")
+@pytest.mark.parametrize("task", [FourBoxes, TwoRooms])
+def test_pickle_and_render_in_miniworld(task):
+    env = TrialEnv(task, world="miniworld", render_mode="rgb_array")
     env.reset(seed=0, options={"goal": "green"})
     env.step(RIGHT)
     twin = pickle.loads(pickle.dumps(env))
-    for action in (FORWARD, FORWARD, RIGHT, FORWARD):
+    for action in (FORWARD, FORWARD, RIGHT, FORWARD, FORWARD):
         left, right = env.step(action), twin.step(action)
         np.testing.assert_array_equal(left[0]["rgb"], right[0]["rgb"])
         np.testing.assert_array_equal(left[4]["pose"], right[4]["pose"])

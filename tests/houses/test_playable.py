@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from memenvs.houses.worlds import ProcthorHouseWorld, make_house_world
 from memenvs.objectnav.env import ExtObjNav
 from tests.houses.procthor.made_houses import full_of_blocks, two_rooms, without_doors, write_houses
 
-DATA = os.environ.get("MEMENVS_DATA")
 SYMBOLIC = {"obs_mode": "symbolic"}
 
 

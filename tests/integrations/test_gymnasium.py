@@ -16,7 +16,6 @@ from gymnasium.wrappers import (
     FlattenObservation,
     FrameStackObservation,
     NormalizeReward,
-    RecordVideo,
     TimeAwareObservation,
     TransformReward,
 )
@@ -59,21 +58,14 @@ def test_wrappers_give_observations_of_their_space(spec: EnvironmentSpec) -> Non
     env.close()
 
 
-@pytest.mark.parametrize("spec", each_id(others=pytest.mark.nightly, loads=pytest.mark.slow))
-def test_every_mode_of_make_vec(spec: EnvironmentSpec) -> None:
-    settings = {**SHORT, **any_action(spec)}
-    default = gym.make_vec(spec.id, 2, **settings)
-    assert type(default.unwrapped) is TrialVectorEnv and default.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
-    played = []
-    for env, cls in (
-        (default, TrialVectorEnv),
-        (gym.make_vec(spec.id, 2, vectorization_mode="vector_entry_point", **settings), TrialVectorEnv),
-        (gym.make_vec(spec.id, 2, vectorization_mode="sync", **settings), SyncVectorEnv),
-    ):
+def test_every_mode_of_make_vec() -> None:
+    default = gym.make_vec("memenvs/Darkroom-v0", 2, **SHORT)
+    assert default.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+    first = default.reset(seed=1)[0]
+    for mode, cls in ((None, TrialVectorEnv), ("vector_entry_point", TrialVectorEnv), ("sync", SyncVectorEnv)):
+        env = gym.make_vec("memenvs/Darkroom-v0", 2, vectorization_mode=mode, **SHORT)
         assert type(env.unwrapped) is cls
-        played.append(env.reset(seed=1)[0])
-        env.close()
-    assert same(played[0], played[1]) and same(played[0], played[2])
+        assert same(env.reset(seed=1)[0], first)
 
 
 def test_processes_and_their_autoreset_modes() -> None:
@@ -98,8 +90,7 @@ def test_processes_and_their_autoreset_modes() -> None:
         env.close()
 
 
-@pytest.mark.parametrize("spec", each_id(others=pytest.mark.nightly, loads=pytest.mark.slow))
-def test_the_player_knows_the_keys(spec: EnvironmentSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_player_knows_the_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     pygame = pytest.importorskip("pygame", reason="needs pygame: pip install 'memenvs[play]'")
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     key = {"key": pygame.K_1}
@@ -111,19 +102,6 @@ def test_the_player_knows_the_keys(spec: EnvironmentSpec, monkeypatch: pytest.Mo
     ]
     monkeypatch.setattr(pygame.event, "get", lambda: quit_after.pop(0))
     steps = []
-    env = gym.make(spec.id, render_mode="rgb_array", **SHORT, **any_action(spec))
-    if not isinstance(env.action_space, gym.spaces.Discrete):
-        return  # vectors have no keys
+    env = gym.make("memenvs/Darkroom-v0", render_mode="rgb_array", **SHORT)
     play(env, fps=1000, seed=3, wait_on_player=True, callback=lambda *step: steps.append(step))
     assert [step[2] for step in steps] == [1] and steps[0][-1]["num_steps"] == 1 and steps[0][-1]["seed"] == 3
-
-
-def test_videos_are_written(tmp_path) -> None:
-    pytest.importorskip("moviepy", reason="needs moviepy; tests/test_other_libraries.py has a stand-in")
-    env = RecordVideo(gym.make("memenvs/Darkroom-v0", render_mode="rgb_array", **SHORT), str(tmp_path / "films"))
-    for _ in range(2):
-        env.reset(seed=0)
-        while not env.step(0)[3]:
-            pass
-    env.close()
-    assert (tmp_path / "films" / "rl-video-episode-0.mp4").stat().st_size > 1000

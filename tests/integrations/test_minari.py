@@ -21,6 +21,7 @@ from memenvs.dataset import make_spec_env
 from memenvs.registry import ENVIRONMENTS, EnvironmentSpec, find_environment
 from memenvs.rules import make_rule
 from memenvs.wrappers import TrialWrapper
+from tests import test_cli
 from tests.ids import each_id
 from tests.rollouts import any_action, same
 
@@ -167,18 +168,11 @@ SOME_OR_NIGHTLY = [
 
 
 def call(capsys, *argv: str) -> dict:
-    """Run `memenvs dataset` with --json; return its document."""
-    assert main(["dataset", *argv, "--json"]) == 0
-    out, _ = capsys.readouterr()
-    return json.loads(out)
+    return test_cli.document(capsys, "dataset", *argv)
 
 
 def refuse(capsys, *argv: str) -> str:
-    """Run `memenvs dataset` with arguments that it refuses; return its one line."""
-    assert main(["dataset", *argv]) == 2
-    out, err = capsys.readouterr()
-    assert out == "" and err.count("\n") == 1
-    return err
+    return test_cli.refuse(capsys, "dataset", *argv)
 
 
 def card_of(root: Path, name: str) -> dict:

@@ -110,24 +110,6 @@ def test_image_follows_the_tilt():
     assert np.array_equal(again["rgb"], first["rgb"])
 
 
-def test_inactive_robots_stay_as_they_are():
-    """Whatever their action is: no move, no tilt, no reward, no end."""
-    env = TrialVectorEnv(ExtObjNav, 2, world=TableWorld(), image_size=(24, 32))
-    env.reset(seed=0, options={"start": (4.75, 2.0, 0.0), "goal": APPLE})
-    task = env.task
-    before = {name: value.copy() for name, value in task.info().items()}
-    pitch = task._sim.pitch.copy()
-    for action in range(6):
-        reward, stopped = task.step(np.array([action, LEFT]), np.array([False, True]))
-        assert (reward[0], stopped.tolist()) == (0.0, [False, False]), action
-        assert reward[1] == pytest.approx(-0.001)
-        assert all(value[0] == before[name][0] for name, value in task.info().items() if value.ndim == 1), action
-        assert (task.info()["pose"][0] == before["pose"][0]).all(), action
-        assert task._sim.pitch[0] == pitch[0], action
-    reward, stopped = task.step(np.array([STOP, STOP]), np.array([True, False]))
-    assert (reward.tolist(), stopped.tolist()) == ([pytest.approx(1.999), 0.0], [True, False])
-
-
 def test_walls_deflect_and_are_counted():
     env = make_table_env()
     env.reset(seed=0, options={"start": (0.5, 2.0, math.radians(135))})
@@ -164,9 +146,8 @@ def play_oracle(env: TrialVectorEnv, episodes: int) -> np.ndarray:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kwargs", [{}, {"turn_deg": 14.3239}])
-def test_the_oracle_succeeds_in_procedural_homes(kwargs):
-    env = TrialVectorEnv(ExtObjNav, 4, obs_mode="symbolic", **kwargs)
+def test_the_oracle_succeeds_with_turns_of_another_angle():
+    env = TrialVectorEnv(ExtObjNav, 4, obs_mode="symbolic", turn_deg=14.3239)
     env.reset(seed=0)
     success, spl, _ = play_oracle(env, 5).mean(0)
     assert success >= 0.95

@@ -36,7 +36,7 @@ class OneRoom(HouseWorld):
     def make_house(self, index: int) -> House:
         # The strip of the first room that is nearer to the second one's centre has about 0.6 square metres.
         corners = [[[0, 0], [6, 0], [6, 4], [0, 4]], [[6.5, 0], [10, 0], [10, 4], [6.5, 4]]][: 1 + index]
-        rooms = tuple(Room("other", np.array(each, float), 0, (90, 90, 90)) for each in corners)
+        rooms = tuple(Room("other", np.array(outline, float), 0, (90, 90, 90)) for outline in corners)
         return House(f"room {index}", Shapes.empty(), rooms, (), (), ("building",))
 
 
@@ -169,7 +169,7 @@ def test_turns():
     around = (np.diff(np.stack(headings)) + 15) % 30 - 15
     assert abs((around > 0).mean() - 0.5) < 0.05  # along the shorter arc, either side
     assert share.min() > 0.7 / 30 and share[0] < 1.6 / 30  # all around
-    assert np.mean([len(set(each)) for each in headings]) > 29.5  # of 30; a random walk sees 19
+    assert np.mean([len(set(row)) for row in headings]) > 29.5  # of 30; a random walk sees 19
     kept = {name: retained(np.stack(places), name, 150, n_places=10) for name in ("fifo", "mvfo")}
     seen = {name: np.mean([len(set(p[k])) for p, k in zip(places, kept[name], strict=True)]) for name in kept}
     assert seen["fifo"] < 4 and seen["mvfo"] > 9.9
@@ -214,25 +214,6 @@ def test_view_recall_by_hand():
     np.testing.assert_allclose(reward, -((target - 0.5) ** 2).mean(), rtol=1e-5)
     assert info["mse"] == -reward == -info["return"]
     assert (env.reset(seed=5, options={"layout": 1})[1]["start"] != start).all()
-
-
-def test_the_view_from_what_is_kept_and_the_oracle():
-    """Of pictures all around the view in a new direction follows; the oracle has no error."""
-    pool = ViewPool(ViewRecallConfig(rooms=(4, 5), image_size=(42, 42)), positions=6, seed=1)
-    targets = pool.pictures[:, 33] / 255
-    errors = []
-    for shift in (-0.05, 0.0, 0.05):  # rad; a pixel is 0.037
-        query = QUERY_HEADINGS[3] + shift
-        views = [stitch(each[:30] / 255, OBSERVED_HEADINGS, query, 90.0)[0] for each in pool.pictures]
-        assert np.isnan(views).mean() < 0.1
-        errors.append(np.nanmean((views - targets) ** 2))
-    assert errors[1] < 0.25 * ((targets - targets.mean(0)) ** 2).mean()
-    assert errors[1] < 0.9 * min(errors[0], errors[2])
-    env = TrialVectorEnv(ViewRecall, 2, **VIEW)
-    env.reset(seed=0)
-    for _ in range(41):
-        _, reward, terminated, _, info = env.step(env.oracle_actions())
-    assert terminated.all() and (reward > -1e-12).all() and (info["mse"] < 1e-12).all()
 
 
 def test_episodes_of_a_pool_are_those_of_the_environment():
@@ -314,7 +295,7 @@ def test_a_stitched_view_is_that_of_the_rays():
     for hfov_deg, turns in ((90.0, (0.2, -0.4, 2.8)), (60.0, (-0.3, 0.5, 3.0))):
         for query in (0.0, 2.0, 6.0):
             headings = query + np.array(turns)
-            pictures = np.stack([picture(each, hfov_deg) for each in headings])
+            pictures = np.stack([picture(heading, hfov_deg) for heading in headings])
             view, _ = stitch(pictures, headings, query, hfov_deg)
             error = np.abs(view - picture(query, hfov_deg))
             assert np.isnan(view).mean() < 0.02 and np.nanmean(error) < 0.0004  # of linear interpolation
@@ -358,8 +339,6 @@ def test_bad_settings():
             ({"hfov_deg": 180}, ValueError, "^hfov_deg must be between 1 and 170 degrees, got 180"),
             ({"hfov_deg": "wide"}, TypeError, "hfov_deg must be a number of degrees, got 'wide'"),
             ({"threads": 0}, ValueError, "threads must be an integer of at least 1 .*, got 0"),
-            ({"world": "mars"}, ValueError, "unknown world 'mars'; choose from"),
-            ({"split": "val"}, ValueError, "unknown split 'val'; did you mean 'validation'"),
         ):
             with pytest.raises(error, match=message):
                 TrialEnv(task, **settings)

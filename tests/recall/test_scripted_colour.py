@@ -14,21 +14,15 @@ from memenvs.recall.scripted_colour import ColourObserver, FixedColour, square_c
 from memenvs.recall.tours import NO_MOVE
 from memenvs.rules import PREVIOUS_ACTION, Rule, Window
 from memenvs.task import BatchTask, Observation
+from tests.rule_scores import play_episode
 
 #: Tours of six steps and more whose first image no memory has to keep.
 SMALL = {"rooms": (4, 5), "image_size": (12, 16), "steps": (6, 6), "capacity": 30, "square_size": 3}
 
 
-def play(env: TrialVectorEnv, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
-    """Success of an episode in each environment, steps since the first image; all in one home."""
-    observation, _ = env.reset(seed=0, options={"layout": 0})
-    rule.start(*np.ones((2, env.num_envs), bool))
-    while True:
-        actions = rule.actions(observation)
-        observation, _, terminated, _, info = env.step(actions)
-        if terminated.all():
-            back = rule.steps_back()
-            return info["success"], np.zeros(env.num_envs) if back is None else back
+def success(env: TrialVectorEnv, rule: Rule) -> np.ndarray:
+    """Success of an episode in each environment, all in one home."""
+    return play_episode(env, rule, {"layout": 0})[1]["success"]
 
 
 def test_squares_by_hand() -> None:
@@ -81,12 +75,11 @@ def test_episodes_by_hand() -> None:
 
 def test_scores_and_windows() -> None:
     env = TrialVectorEnv(ColorRecall, 12, autoreset_mode="Disabled", trial_episodes=1, **SMALL)
-    blind, _ = play(env, FixedColour(env.task))
-    success, back = play(env, ColourObserver(env.task))
-    assert success.all() and (back == 12).all()
+    blind, observer = success(env, FixedColour(env.task)), ColourObserver(env.task)
+    assert success(env, observer).all() and (observer.steps_back() == 12).all()
     for window in (1, 4, 12):
-        np.testing.assert_array_equal(play(env, Window(ColourObserver(env.task), window))[0], blind)
-    assert play(env, Window(ColourObserver(env.task), 13))[0].all()  # as long as the episode
+        np.testing.assert_array_equal(success(env, Window(ColourObserver(env.task), window)), blind)
+    assert success(env, Window(ColourObserver(env.task), 13)).all()  # as long as the episode
     env.close()
 
 
@@ -124,6 +117,6 @@ class RawRelay(Relay):
 def test_ignored_actions_carry_no_colour(settings: dict) -> None:
     """A policy of the present view and its previous action is perfect only while it sees actions that were ignored."""
     env = TrialVectorEnv(ColorRecall, 12, autoreset_mode="Disabled", trial_episodes=1, **settings)
-    assert play(env, RawRelay(env.task))[0].all()
-    np.testing.assert_array_equal(play(env, Relay(env.task))[0], play(env, FixedColour(env.task))[0])
+    assert success(env, RawRelay(env.task)).all()
+    np.testing.assert_array_equal(success(env, Relay(env.task)), success(env, FixedColour(env.task)))
     env.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -12,8 +14,9 @@ from memenvs.recall.observer import MeanView, ViewObserver, mean_view, stitch
 from memenvs.recall.pools import ViewPool
 from memenvs.recall.turns import NO_MOVE, OBSERVED_HEADINGS, QUERY_HEADINGS
 from memenvs.recall.view_recall import ViewRecall
-from memenvs.rules import Rule, Window
+from memenvs.rules import Window
 from memenvs.task import Observation
+from tests.rule_scores import play_episode
 
 SMALL = {"rooms": (4, 5), "image_size": (12, 16), "steps": (20, 20)}
 
@@ -75,37 +78,26 @@ def test_episodes_by_hand() -> None:
     task.close()
 
 
-def play(env: TrialVectorEnv, rule: Rule) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """Answers and mean squared errors of an episode, all in one home, and its keys and starts."""
-    observation, _ = env.reset(seed=0, options={"layout": 0})
-    rule.start(*np.ones((2, env.num_envs), bool))
-    while True:
-        actions = rule.actions(observation)
-        observation, _, terminated, _, info = env.step(actions)
-        if terminated.all():
-            return actions, info["mse"], info
-
-
 def test_windows_answer_from_their_pictures() -> None:
     """Answers are those of the pictures of the last steps, computed from a panorama; one observation is no picture."""
     env = TrialVectorEnv(ViewRecall, 4, autoreset_mode="Disabled", trial_episodes=1, **SMALL)
-    blind, blind_error, _ = play(env, MeanView(env.task))
-    np.testing.assert_array_equal(play(env, Window(ViewObserver(env.task), 1))[0], blind)
+    home: dict[str, Any] = {"layout": 0}
+    blind, blind_info = play_episode(env, MeanView(env.task), home)
+    np.testing.assert_array_equal(play_episode(env, Window(ViewObserver(env.task), 1), home)[0], blind)
     mean = mean_view(env.task.config)
     for window in (4, 41):
-        answers, error, info = play(env, Window(ViewObserver(env.task), window))
+        answers, info = play_episode(env, Window(ViewObserver(env.task), window), home)
         pool = ViewPool(env.task.config, positions=1)
         for i in range(4):
             pictures = pool.pictures[0]
-            home = env.task.home(i)
             poses = np.tile(info["start"][i], (40, 1))
             poses[:, 2] += np.concatenate([OBSERVED_HEADINGS, QUERY_HEADINGS])
-            env.task._cameras.draw_all(home, poses, pictures)
+            env.task._cameras.draw_all(env.task.home(i), poses, pictures)
             last = np.unique(env.task._heading[i, 41 - window :])
             view, _ = stitch(pictures[last], OBSERVED_HEADINGS[last], QUERY_HEADINGS[info["query"][i]], 90.0)
             expected = np.where(np.isnan(view), mean, view)
             np.testing.assert_allclose((answers[i] + 1) * 127.5, expected.ravel(), atol=0.01)
-    assert error.mean() < 0.5 * blind_error.mean()
-    everything, _, _ = play(env, ViewObserver(env.task))
+    assert info["mse"].mean() < 0.5 * blind_info["mse"].mean()
+    everything, _ = play_episode(env, ViewObserver(env.task), home)
     np.testing.assert_array_equal(everything, answers)
     env.close()

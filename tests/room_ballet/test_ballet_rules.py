@@ -19,6 +19,7 @@ from memenvs.room_ballet.posterior import count_dances, dance_posterior, steps_t
 from memenvs.room_ballet.rules import BalletObserver, OneDance
 from memenvs.room_ballet.tasks import BALLET_NAMES, make_ballet
 from memenvs.rules import Rule, Window, Wiped
+from tests.rule_scores import play_episode
 
 RIGHT, LEFT, UP, DOWN = range(4)
 #: Outer rooms of 3 x 3 rooms, clockwise.
@@ -34,15 +35,8 @@ def make(name: str, num_envs: int, **settings: Any) -> TrialVectorEnv:
 
 def answers(env: TrialVectorEnv, rule: Rule, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Answers of the rule in one episode of each environment, and the right ones."""
-    observation, _ = env.reset(seed=seed)
-    rule.start(*np.ones((2, env.num_envs), bool))
-    terminated = np.zeros(env.num_envs, bool)
-    while not terminated.any():
-        chosen = rule.actions(observation)
-        right = env.oracle_actions()
-        observation, _, terminated, _, _ = env.step(chosen)
-    assert terminated.all()
-    return chosen, right
+    chosen, info = play_episode(env, rule, seed=seed)
+    return chosen, info["label"]
 
 
 def frames_of(visits: list[tuple[int, int]]) -> np.ndarray:

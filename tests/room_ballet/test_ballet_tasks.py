@@ -40,9 +40,9 @@ def rows(episodes: BalletEpisodes, index: slice | np.ndarray) -> BalletEpisodes:
 def last_visits(place: np.ndarray) -> np.ndarray:
     """Mark the last visit to each room by a slow loop; bool, (B, V)."""
     out = np.zeros(place.shape, bool)
-    for b, each in enumerate(place.tolist()):
-        for room in set(each):
-            out[b, len(each) - 1 - each[::-1].index(room)] = True
+    for b, rooms in enumerate(place.tolist()):
+        for room in set(rooms):
+            out[b, len(rooms) - 1 - rooms[::-1].index(room)] = True
     return out
 
 
@@ -116,6 +116,8 @@ def check_steps(name: str, **kwargs: object) -> None:
     steps = np.arange(task.steps)
     assert task.steps == (576 if task.visits == 18 else 1280)
     assert (episodes.visit == steps // task.visit_steps).all()
+    assert (episodes.action[:, steps % task.visit_steps > 0] == 4).all()  # moves are at the first step of a visit
+    assert name != "MVFO" or (episodes.action == 4).all()  # rooms have no neighbours: places are drawn
     pick = np.arange(50)[:, None], episodes.visit
     np.testing.assert_array_equal(episodes.place, episodes.visit_place[pick])
     cell = PERFORMANCE_CELLS[episodes.visit_dance[pick], steps % 32]
@@ -140,9 +142,9 @@ def check_steps(name: str, **kwargs: object) -> None:
 
 def test_episodes_and_tasks_do_not_change():
     task, episodes = sample("FIFO", 2)
-    for each, name in ((episodes, "label"), (task, "rooms")):
+    for value, name in ((episodes, "label"), (task, "rooms")):
         with pytest.raises(FrozenInstanceError):
-            setattr(each, name, getattr(each, name))
+            setattr(value, name, getattr(value, name))
     assert len({episodes, task.make_episodes(episodes.key)}) == 2  # arrays have no one truth value
     with pytest.raises(TypeError, match="positional argument"):
         BalletTask("ring")
@@ -222,15 +224,15 @@ def test_dances_are_balanced_as_in_the_release():
 def test_shapes_and_colours_are_those_of_the_release():
     _, episodes = sample("LVFO", 300)
     shapes, colours = np.divmod(episodes.visit_dancer, 19)
-    assert all(len(set(each)) == 18 for each in colours.tolist())
-    assert all(sorted(np.bincount(each, minlength=15).tolist()) == [1] * 12 + [2] * 3 for each in shapes.tolist())
+    assert all(len(set(row)) == 18 for row in colours.tolist())
+    assert all(sorted(np.bincount(row, minlength=15).tolist()) == [1] * 12 + [2] * 3 for row in shapes.tolist())
 
 
 def test_queries_of_the_strategy_tasks():
     for name in STRATEGY_TASKS:
         _, episodes = sample(name.upper(), 4000)
         place, visit = episodes.visit_place, episodes.query_visit
-        count = np.stack([np.bincount(each, minlength=8) for each in place])
+        count = np.stack([np.bincount(rooms, minlength=8) for rooms in place])
         allowed = {
             "fifo": np.broadcast_to(np.arange(18) >= 9, place.shape),
             "lifo": np.broadcast_to(np.arange(18) < 9, place.shape),
@@ -251,7 +253,7 @@ def test_other_numbers_of_rooms():
         task, episodes = sample("MVFO", 2000, rooms=rooms)
         assert (task.rooms, task.capacity) == (rooms, rooms + 1)
         expected = sorted([16 - rooms, 3, 2] + [1] * (rooms - 3))
-        assert all(sorted(np.bincount(each).tolist()) == expected for each in episodes.visit_place[:200])
+        assert all(sorted(np.bincount(places).tolist()) == expected for places in episodes.visit_place[:200])
         assert last_visits(episodes.visit_place)[np.arange(2000), episodes.query_visit].all()
         np.testing.assert_allclose(np.bincount(episodes.visit_dance.ravel()) / (2000 * 18), 1 / 8, atol=0.01)
 
@@ -331,7 +333,7 @@ def test_rooms_on_the_map():
         ("ShortStay", {"size": 5}, 5, [(k % 5, k // 5) for k in range(25)]),
     ):
         task = make_ballet(name, **kwargs)
-        assert (task.side, [tuple(each) for each in task.positions.tolist()]) == (side, positions)
+        assert (task.side, [tuple(cell) for cell in task.positions.tolist()]) == (side, positions)
 
 
 def test_invalid_settings():

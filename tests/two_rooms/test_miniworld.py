@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 
-from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.core import TrialVectorEnv
 from memenvs.two_rooms.env import TwoRooms, draw_boxes
 from memenvs.two_rooms.rooms import ROOMS, BoxRooms
 
@@ -70,28 +68,12 @@ def test_images_of_both_worlds_agree(room, difference):
     ours, theirs = both_views(room, 40)
     masks = [view.max(-1) - view.min(-1) > 90 for view in (ours, theirs)]
     both, either = masks[0] & masks[1], masks[0] | masks[1]
-    shown = either.sum((1, 2)) > 50
-    assert shown.sum() > 30
-    assert (both.sum((1, 2))[shown] / either.sum((1, 2))[shown]).min() > 0.9
+    has_boxes = either.sum((1, 2)) > 50
+    assert has_boxes.sum() > 30
+    assert (both.sum((1, 2))[has_boxes] / either.sum((1, 2))[has_boxes]).min() > 0.9
     assert ((ours[both] > 60) == (theirs[both] > 60)).all(1).mean() > 0.97
     assert np.abs(ours - theirs).mean() < difference
     walls = ~either[..., None].repeat(3, -1)
     assert abs(ours[walls].mean() - theirs[walls].mean()) < 3
-    closest = np.abs(ours[shown][:, None] - theirs[shown][None]).mean((2, 3, 4)).argmin(1)
-    assert (closest == np.arange(shown.sum())).all()  # of all images theirs from the same pose is the nearest
-
-
-@pytest.mark.usefixtures("miniworld")
-def test_pickle_and_render_in_miniworld():
-    env = TrialEnv(TwoRooms, world="miniworld", render_mode="rgb_array")
-    env.reset(seed=0)
-    env.step(2)
-    twin = pickle.loads(pickle.dumps(env))
-    for action in (2, 0, 2, 2, 2):
-        left, right = env.step(action), twin.step(action)
-        np.testing.assert_array_equal(left[0]["rgb"], right[0]["rgb"])
-        np.testing.assert_array_equal(left[4]["pose"], right[4]["pose"])
-    np.testing.assert_array_equal(env.render(), twin.render())
-    assert env.render().shape == (384, 768, 3)
-    env.close()
-    twin.close()
+    closest = np.abs(ours[has_boxes][:, None] - theirs[has_boxes][None]).mean((2, 3, 4)).argmin(1)
+    assert (closest == np.arange(has_boxes.sum())).all()  # of all images theirs from the same pose is the nearest

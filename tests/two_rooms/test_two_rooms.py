@@ -11,47 +11,6 @@ from memenvs.two_rooms.env import TwoRooms, draw_boxes
 from memenvs.two_rooms.rooms import ROOMS, BoxRooms
 
 LEFT, RIGHT, FORWARD = range(3)
-SMALL_IMAGES = {"image_size": (8, 8), "trial_episodes": 1, "autoreset_mode": "SameStep"}
-
-
-def play(env: TrialVectorEnv, policy) -> dict[str, np.ndarray]:
-    """One episode of each environment; its last infos."""
-    env.reset(seed=0)
-    last: dict[str, np.ndarray] = {}
-    is_over = np.zeros(env.num_envs, bool)
-    while not is_over.all():
-        _, _, terminated, truncated, info = env.step(policy(env))
-        done = (terminated | truncated) & ~is_over
-        if done.any():
-            for key in ("success", "return", "num_steps", "choice_id", "goal", "boxes"):
-                value = info["final_info"][key]
-                last.setdefault(key, np.zeros_like(value))[done] = value[done]
-        is_over |= done
-    return last
-
-
-def to_the_left_box(env: TrialVectorEnv) -> np.ndarray:
-    """The oracle's path to the left one of the two boxes, for which no memory is needed."""
-    task = env.task
-    goal, task._goal = task._goal, task._order[:, 0]
-    actions = task.oracle_actions()
-    task._goal = goal
-    return actions
-
-
-@pytest.mark.slow
-def test_oracle_succeeds_and_no_policy_without_memory_in_more_than_half():
-    env = TrialVectorEnv(TwoRooms, 120, **SMALL_IMAGES)
-    known = play(env, lambda env: env.oracle_actions())
-    assert known["success"].all()
-    assert (known["choice_id"] == known["goal"]).all()
-    assert (known["num_steps"] == 5 + 80 + 7).all()
-    assert (known["boxes"] >= 3).all()
-    np.testing.assert_allclose(known["return"], 1 + 0.01 * known["boxes"])
-    blind = play(env, to_the_left_box)
-    assert (blind["choice_id"] >= 0).all()
-    assert abs(blind["success"].mean() - 0.5) < 0.13
-    np.testing.assert_allclose(blind["return"], blind["success"] + 0.01 * blind["boxes"])
 
 
 def test_an_episode_by_hand():

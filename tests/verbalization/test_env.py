@@ -298,15 +298,6 @@ def test_batches_are_drawn_in_equal_shares_of_the_lengths():
     assert task.sample_batch(2, np.random.default_rng(0)).questions.shape == (2, 16)
 
 
-def test_registered_ids():
-    env = gym.make("memenvs/EpisodicQA-Tiny-v0", scale="smoke")
-    assert env.action_space.n == 16
-    env = gym.make("memenvs/EpisodicQA-Long-v0", scale="smoke", lengths=50)
-    obs, info = env.reset(seed=0)
-    assert info["history_length"] == 50 and env.unwrapped.task.dialogs.data.histories.pool.chain == 50
-    assert obs["frame_mask"].all()
-
-
 def test_pictures():
     env = gym.make("memenvs/EpisodicQA-v0", render_mode="rgb_array", **SMALL, lengths=(5,))
     env.reset(seed=4)

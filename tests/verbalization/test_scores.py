@@ -53,21 +53,9 @@ CASES = (
     (MORNING, "I grasped the red cup.", WRONG, 0, 2, 3),
     (MORNING, "I grasped the green cup.", PARTIAL, 1, 1, 3),
     (MORNING, "I moved the green cup.", PARTIAL, 2, 0, 3),
-    (
-        MORNING,
-        "I moved the green cup to the sink and grasped the corn.",
-        TMI_CORRECT, 3, 2, 3,
-    ),
-    (
-        MORNING,
-        "I moved the green cup to the sink and grasped the cocoa.",
-        TMI_WRONG, 3, 2, 3,
-    ),
-    (
-        MORNING,
-        "I moved the green cup to the sink yesterday at 09:12.",
-        TMI_CORRECT, 3, 1, 3,
-    ),
+    (MORNING, "I moved the green cup to the sink and grasped the corn.", TMI_CORRECT, 3, 2, 3),
+    (MORNING, "I moved the green cup to the sink and grasped the cocoa.", TMI_WRONG, 3, 2, 3),
+    (MORNING, "I moved the green cup to the sink yesterday at 09:12.", TMI_CORRECT, 3, 1, 3),
     (MORNING, "I moved the green cup to the sink at noon.", TMI_WRONG, 3, 1, 3),
     (MORNING, "I tried to but failed to move the green cup to the sink.", TMI_WRONG, 3, 1, 3),
     (MORNING, "I did not do anything.", WRONG, 0, 1, 3),
@@ -79,16 +67,8 @@ CASES = (
         "I tried to but failed to move the oil to the small table and moved the corn to the round table.",
         CORRECT, 7, 0, 7,
     ),
-    (
-        AFTERNOON,
-        "I moved the corn to the round table and moved the oil to the small table.",
-        PARTIAL, 6, 0, 7,
-    ),
-    (
-        AFTERNOON,
-        "I moved the oil to the round table and moved the corn to the small table.",
-        PARTIAL, 4, 2, 7,
-    ),
+    (AFTERNOON, "I moved the corn to the round table and moved the oil to the small table.", PARTIAL, 6, 0, 7),
+    (AFTERNOON, "I moved the oil to the round table and moved the corn to the small table.", PARTIAL, 4, 2, 7),
     (AFTERNOON, "I moved the cocoa to the sink, moved the corn to the sink.", PARTIAL, 3, 3, 7),
     (CORN, "I put it on the round table.", CORRECT, 2, 0, 2),
     (CORN, "I put it on the sink.", ONLY_ACTION, 1, 1, 2),
@@ -162,7 +142,7 @@ def test_a_file_of_answers_is_scored(tmp_path, capsys):
     document = answer_all(path)
     ids = [entry["id"] for entry in document["answers"]]
     assert len(set(ids)) == len(ids) == 9 * 2 * 10
-    kinds = Counter(each.gold.kind for each in score_file(path))
+    kinds = Counter(answer.gold.kind for answer in score_file(path))
     assert set(kinds) == set(KINDS) and max(kinds.values()) < 60
     assert main(["score", "emv", str(path), "--json"]) == 0
     summary = json.loads(capsys.readouterr().out.split("\n", 1)[1])
@@ -172,7 +152,7 @@ def test_a_file_of_answers_is_scored(tmp_path, capsys):
     scored = score_file(path)
     assert main(["score", "emv", str(path)]) == 0
     out = capsys.readouterr().out
-    share = sum(each.score.category == CORRECT for each in scored) / len(scored)
+    share = sum(answer.score.category == CORRECT for answer in scored) / len(scored)
     assert 0.4 < share < 0.6 and out.splitlines()[0].split()[-3:] == ["1", "5", "all"]
     (total,) = (line for line in out.splitlines() if line.startswith("all questions"))
     assert total.split()[-1] == f"{100 * share:.1f}"

@@ -18,7 +18,7 @@ from memenvs.vln.r2r import R2R
 from memenvs.vln.scripted_reader import NAMES, Reader, ReaderView
 from memenvs.vln.worlds.procedural.houses import Landmark
 from memenvs.vln.worlds.procedural.texts import AHEAD, BACK, LEFT, RIGHT, SubInstruction
-from tests.test_rules import play
+from tests.rule_scores import play_each
 
 DEN = Landmark(("den",), ("red", "drum"))
 GYM = Landmark(("gym",), ("blue", "vase"))
@@ -126,7 +126,7 @@ def test_three_legs_need_a_memory_and_one_leg_does_not(name):
     layouts = range(0, env.task.num_layouts, env.task.num_layouts // 23)[:24]
     rules: dict[str, Rule] = {"memoryless": Reader(env.task), "ideal": IdealReader(env.task)}
     rules["window"] = Window(IdealReader(env.task), 4)
-    scores = {kind: play(env, rule, layouts, "success").mean() for kind, rule in rules.items()}
+    scores = {kind: play_each(env, rule, "success", layouts).mean() for kind, rule in rules.items()}
     assert scores["memoryless"] < 0.2 < 0.75 < scores["ideal"]
     assert 0.15 < scores["window"] < 0.6
 

@@ -1,4 +1,4 @@
-"""Files of results and their command, and the random agent of R2R, in the toy house."""
+"""Files of results and their command, in the toy house."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ import numpy as np
 import pytest
 
 from memenvs.cli import main
-from memenvs.vln.cvdn import CVDN
-from memenvs.vln.graph import Graph, Graphs
 from memenvs.vln.metrics import METRICS
 from memenvs.vln.r2r import R2R
 from memenvs.vln.results import score_file
-from tests.vln.random_agent import exact_expectation, nodes_ahead, random_paths
-from tests.vln.toys import angle_between, reference_metrics, write_json
+from tests.vln.toys import reference_metrics, write_json
 
 PATHS = {"7_0": "abcd", "7_1": "aeb", "8_0": "eebc"}
 
@@ -116,89 +113,3 @@ def test_the_command_refuses(toy_data, tmp_path, capsys):
         error = capsys.readouterr().err
         assert message in error
         assert error.count("\n") == 1
-
-
-def reference_path(graph: Graph, node: int, column: int, turns: int) -> list[int]:
-    """Path of the baseline's agent, one low-level action after another.
-
-    `steps` counts as in the code of the baseline: first the turns up to 0, then the moves.
-    """
-    path = [node]
-    steps = -turns
-    for _ in range(30):
-        heading = column * np.pi / 6
-        neighbours = [v if u == path[-1] else u for u, v in graph.edges.tolist() if path[-1] in (u, v)]
-        offset = {v: graph.position[v] - graph.position[path[-1]] for v in neighbours}
-        angle = {v: angle_between(np.arctan2(x, y), heading) for v, (x, y, _) in offset.items()}
-        visible = [v for v in offset if angle[v] <= np.radians(40)]
-        if steps >= 5:
-            break
-        if steps >= 0 and visible:
-            elevation = {v: np.arctan2(offset[v][2], np.hypot(*offset[v][:2])) for v in visible}
-            from_centre = {v: np.hypot(angle[v], elevation[v]) for v in visible}
-            path.append(min(visible, key=from_centre.__getitem__))
-            steps += 1
-        else:
-            column = (column + 1) % 12
-            steps += steps < 0
-    return path
-
-
-def test_paths_of_the_random_agent_equal_the_reference():
-    rng = np.random.default_rng(0)
-    pairs = np.array([(u, v) for u in range(8) for v in range(u + 1, 8)])
-    for _ in range(4):
-        graph = Graph("any", tuple("abcdefgh"), rng.normal(0, 3, (8, 3)), pairs[rng.random(len(pairs)) < 0.25])
-        ahead = nodes_ahead(Graphs([graph]))
-        node, column, turns = (np.array(grid) for grid in np.meshgrid(range(8), (0, 5), (0, 1, 4, 11)))
-        paths = random_paths(ahead, node.ravel(), column.ravel(), turns.ravel())
-        for path, *start in zip(paths.tolist(), node.ravel(), column.ravel(), turns.ravel(), strict=True):
-            expected = reference_path(graph, *map(int, start))
-            assert path == expected + expected[-1:] * (6 - len(expected))
-
-
-def test_exact_expectation_of_dialogues(toy_data):
-    """All metrics, goal progress too."""
-    task = CVDN(1, world="mp3d", data_dir=str(toy_data))
-    expectation = exact_expectation(task)
-    graph = task.world.graphs[0]
-    values: dict[str, list[list[float]]] = {name: [[], []] for name in (*METRICS, "gp")}
-    for number in range(2):
-        episode = task.world.episode(number)
-        for k in range(12):
-            path = reference_path(graph, episode.path[0], round(episode.heading / (np.pi / 6)), k)
-            for name, value in reference_metrics(graph, episode, path).items():
-                values[name][number].append(value)
-    assert set(expectation) == {*METRICS, "gp", "success"}
-    for name, expected in values.items():
-        assert expectation[name]["mean"] == pytest.approx(np.mean(expected)), name
-        assert expectation[name]["stderr"] == pytest.approx(np.sqrt(np.var(expected, axis=1).sum()) / 2), name
-    assert expectation["success"] == expectation["sr"]
-    assert "gp" not in exact_expectation(R2R(1, world="mp3d", data_dir=str(toy_data)))
-
-
-def test_exact_expectation_ends_at_the_limit(toy_data):
-    """Episodes end at the limit of the environment, as they do for an agent that acts in it."""
-    unlimited = exact_expectation(R2R(1, world="mp3d", data_dir=str(toy_data)))["tl"]["mean"]
-    for limit in (1, 2):
-        task = R2R(1, world="mp3d", data_dir=str(toy_data), max_episode_steps=limit)
-        graph = task.world.graphs[0]
-        values = []
-        for number in range(3):
-            episode = task.world.episode(number)
-            column = round(episode.heading / (np.pi / 6))
-            paths = [reference_path(graph, episode.path[0], column, k)[: limit + 1] for k in range(12)]
-            values.append([reference_metrics(graph, episode, path)["tl"] for path in paths])
-        assert exact_expectation(task)["tl"]["mean"] == pytest.approx(np.mean(values)), limit
-        assert exact_expectation(task)["tl"]["mean"] < unlimited, limit
-
-
-@pytest.mark.slow
-def test_the_command_plays(toy_data, capsys):
-    base = ["rollout", "VLN-R2R-v0", "--json", "--env_kwargs", json.dumps({"world": "mp3d", "data_dir": str(toy_data)})]
-    assert main([*base, "--policy", "oracle", "--episodes", "5"]) == 0
-    oracle = json.loads(capsys.readouterr().out)["metrics"]
-    assert (oracle["ne"]["mean"], oracle["sr"]["mean"], oracle["spl"]["mean"]) == (0, 1, 1)
-    assert not {"heading", "elevation", "teacher_action", "episode_number"} & set(oracle)
-    assert main([*base, "--policy", "random", "--episodes", "20"]) == 0  # never draws a masked action
-    assert main(["bench", *base[1:], "--num-envs", "3", "--seconds", "0.05"]) == 0

@@ -43,16 +43,6 @@ def test_spec_goes_through_json(make, name):
     again.close()
 
 
-@pytest.mark.parametrize(
-    ("name", "inner_key"), [("cartpole", "observation"), ("miniworld", "rgb"), ("darkroom", "position")]
-)
-def test_observations_become_dictionaries(make, name, inner_key):
-    env = TrialWrapper(PreviousActionWrapper(make(name)), trial_episodes=2)
-    observation, _ = env.reset(seed=0)
-    assert isinstance(env.observation_space, gym.spaces.Dict)
-    assert {inner_key, "previous_action", "episode_start"} <= set(observation)
-
-
 def test_images_are_known_by_their_space():
     for space, key in (
         (gym.spaces.Box(0, 255, (5, 6, 3), np.uint8), "rgb"),

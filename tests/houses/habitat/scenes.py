@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from memenvs.houses.habitat import export, package, simulation, world
 from memenvs.houses.house import BOX, Door, House, Receptacle, Room, ShapeBuilder
 from memenvs.houses.ycb import object_shapes
 from tests.houses.habitat import fake_habitat_sim
+from tests.vln.toys import write_json
 
 #: Offset of semantic ids of classes from ours, so that a test notices where one is taken for the other.
 FIRST_CLASS = 100
@@ -52,11 +52,6 @@ def make_house(name: str, yaw: float = 0.0) -> House:
     return House(
         name, builder.build(), rooms, (door,), (Receptacle(1, (2, 2, 0.8), (0.8, 0.4), yaw),), ("building", "table|1")
     )
-
-
-def write_json(path: Path, document: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document))
 
 
 def write_scene(house: House, folder: Path, *, has_regions: bool = True) -> Path:

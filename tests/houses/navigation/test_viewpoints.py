@@ -8,6 +8,7 @@ import pytest
 from memenvs.houses.house import BOX, CYLINDER, ELLIPSOID, House, Room, ShapeBuilder, Shapes
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.navigation.viewpoints import find_viewpoints, is_target_visible
+from tests.houses.solids import contains
 
 
 def make_house(shapes: Shapes, side: float = 6.0) -> House:
@@ -20,19 +21,9 @@ def see(eyes: np.ndarray, target: np.ndarray, shapes: Shapes) -> np.ndarray:
 
 
 def is_inside(points: np.ndarray, shapes: Shapes) -> np.ndarray:
-    """True for points (..., 3) in any shape: the definition, straight from `Shapes`."""
-    inside = np.zeros(points.shape[:-1], bool)
-    for kind, centre, half, yaw in zip(shapes.kind, shapes.centre, shapes.half, shapes.yaw, strict=True):
-        x, y, z = np.moveaxis(points - centre, -1, 0)
-        x, y = np.cos(yaw) * x + np.sin(yaw) * y, np.cos(yaw) * y - np.sin(yaw) * x
-        u, v, w = np.abs(x / half[0]), np.abs(y / half[1]), np.abs(z / half[2])
-        if kind == BOX:
-            inside |= (u < 1) & (v < 1) & (w < 1)
-        elif kind == CYLINDER:
-            inside |= (u**2 + v**2 < 1) & (w < 1)
-        else:
-            inside |= u**2 + v**2 + w**2 < 1
-    return inside
+    """True for points (..., 3) in any shape."""
+    inside = [contains(shapes, row, points.reshape(-1, 3), 0.0) for row in range(len(shapes))]
+    return np.any(inside, axis=0).reshape(points.shape[:-1])
 
 
 def test_rays_agree_with_dense_sampling():

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import numpy as np
 
-from memenvs.houses.house import House, Shapes
+from memenvs.houses.house import House
 from tests.houses.solids import intersections, reachable_parts
 
 
 def class_of(house: House, row: int) -> str:
     """Name of the class of the instance that a shape belongs to."""
     return house.instances[house.shapes.instance[row]].partition("|")[0]
-
-
-def digest(house: House) -> str:
-    """Hash of all bits of a house."""
-    state = hashlib.sha256(repr((house.name, house.doors, house.receptacles, house.instances, house.height)).encode())
-    for name in Shapes.__dataclass_fields__:
-        state.update(getattr(house.shapes, name).tobytes())
-    for room in house.rooms:
-        state.update(repr((room.type, room.floor_material, room.floor_colour)).encode() + room.polygon.tobytes())
-    return state.hexdigest()
 
 
 def check_connected(house: House) -> None:

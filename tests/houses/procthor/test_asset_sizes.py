@@ -1,7 +1,6 @@
 """Sizes of assets: where they come from, and what is done without them."""
 
 import json
-import os
 import warnings
 from pathlib import Path
 
@@ -18,14 +17,9 @@ from memenvs.json_records import Field
 from memenvs.objectnav.config import ExtObjNavConfig
 from tests.houses.procthor.made_houses import SIZES, make_object, two_rooms, write_houses
 from tests.houses.solids import span
+from tests.vln.toys import write_json
 
 OBJAVERSE = "3bed4d6cf58548a59b8a2a1d2f3c4e5f"  # its letters spell a bed
-DATA = os.environ.get("MEMENVS_DATA")
-
-
-def write_json(path: Path, content: object) -> Path:
-    path.write_bytes(json.dumps(content).encode())
-    return path
 
 
 def test_object_types_by_name() -> None:

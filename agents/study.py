@@ -469,7 +469,14 @@ def read_rows(file: Path) -> Rows:
 
 
 def run_study(
-    file: Path, cells: Sequence[Cell], out: Path, rows_file: Path, *, processes: int = 1, smoke: bool = False
+    file: Path,
+    cells: Sequence[Cell],
+    out: Path,
+    rows_file: Path,
+    *,
+    processes: int = 1,
+    smoke: bool = False,
+    imports: Sequence[str] = (),
 ) -> Iterator[tuple[Cell, dict[str, Any]]]:
     """Train and evaluate the runs that have no row, and append their rows.
 
@@ -482,6 +489,7 @@ def run_study(
         rows_file: File of the rows.
         processes: Runs at the same time.
         smoke: Shorten them to seconds.
+        imports: Modules that register what the study uses; each process imports them.
 
     Yields:
         Each run and its row, as it ends.
@@ -509,7 +517,7 @@ def run_study(
         raise ValueError(conflict)
     quiet = processes > 1
     jobs = {
-        name: Job(partial(_measure, file, cell, out, smoke, quiet), study.config(cell).encoder_from)
+        name: Job(partial(_measure, file, cell, out, smoke, quiet, tuple(imports)), study.config(cell).encoder_from)
         for name, cell in missing.items()
     }
     for name, row in run_jobs(jobs, processes):
@@ -532,8 +540,10 @@ def _cell_of(study: Study, name: str, seed: int) -> Cell:
     return names[name]
 
 
-def _measure(file: Path, cell: Cell, out: Path, smoke: bool, quiet: bool) -> dict[str, Any]:
+def _measure(file: Path, cell: Cell, out: Path, smoke: bool, quiet: bool, imports: tuple[str, ...]) -> dict[str, Any]:
     """Measure a run in another process."""
+    for module in imports:
+        import_module(module)
     return load_study(file).measure(cell, out, smoke=smoke, quiet=quiet)
 
 

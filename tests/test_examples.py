@@ -30,6 +30,7 @@ BENCHMARKS = {
     "long_context.py": ["--updates", "4"],
     "learner_profile.py": ["--only", "lstm"],
     "learner.py": ["--memory", "none", "--env", "batch"],
+    "memories.py": ["--only", "mingru"],
     "pictures.py": [],
     "questions.py": [],
 }

@@ -53,7 +53,10 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
                     shutil.rmtree(folder)
     cells = own.cells(arguments.tasks or (), arguments.methods or (), seeds)
     if not arguments.show:
-        for cell, row in run_study(file, cells, out, rows_file, processes=arguments.jobs, smoke=arguments.smoke):
+        measured = run_study(
+            file, cells, out, rows_file, processes=arguments.jobs, smoke=arguments.smoke, imports=arguments.imports
+        )
+        for cell, row in measured:
             seconds = "" if row.get("cpu_seconds") is None else f", {row['cpu_seconds']:.0f} CPU seconds"
             if not arguments.json:
                 print(f"done: {own.name(cell)}{seconds}", flush=True)
@@ -68,7 +71,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         if arguments.smoke:
             print("\nEverything runs. After so short a training the numbers mean nothing.")
         elif stale := own.stale(rows):
-            print(f"\n{len(stale)} rows are of earlier settings: {', '.join(stale)}.")
+            print(f"\n{len(stale)} rows are of no run or of other settings of this study: {', '.join(stale)}.")
     if arguments.draw is not None:
         for picture in draw_figures(own, rows, arguments.draw):
             if not arguments.json:

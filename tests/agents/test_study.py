@@ -168,6 +168,23 @@ def test_the_command_trains_shows_and_draws(file, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["rows"] == 2
 
 
+@pytest.mark.slow
+def test_a_study_of_a_memory_of_ones_own(file, tmp_path, capsys, monkeypatch):
+    """The module that registers it is imported in the process of each run too."""
+    recurrent = "memenvs.agents.memory.recurrent"
+    (tmp_path / "registers.py").write_text(
+        "from memenvs.agents import register_memory\n"
+        f"register_memory('own', '{recurrent}:GRUMemory', '{recurrent}:RecurrentConfig', 'of a test')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    file.write_text(
+        FILE.replace('"lstm": {"policy.memory": "lstm"}', '"own": {"policy.memory": "own", "policy.memory_kwargs": {}}')
+    )
+    arguments = ["study", str(file), "--out", str(tmp_path / "runs"), "--smoke", "--methods", "own"]
+    assert main([*arguments, "--import", "registers"]) == 0
+    assert "done: room-own-0, " in capsys.readouterr().out
+
+
 def test_what_is_refused(file, tmp_path, capsys):
     for arguments, message in (
         ([str(file), "--show"], "no rows to show in"),

@@ -25,12 +25,12 @@ SMALL = {
     "none": {},
     "window": {"steps": 4, "dim": 6},
     "gru": {"hidden_dim": 6, "layers": 2},
+    "lstm": {"hidden_dim": 6, "layers": 2},
     "mingru": SMALL_RESIDUAL,
     "lru": SMALL_RESIDUAL,
     "s5": SMALL_RESIDUAL,
     "gated-deltanet": {**SMALL_RESIDUAL, "heads": 2},
     "mlstm": {**SMALL_RESIDUAL, "heads": 2},
-    "lstm": {"hidden_dim": 6, "layers": 2},
     "relic": {
         "layers": 3,
         "heads": 2,
@@ -40,8 +40,8 @@ SMALL = {
         "cache_dtype": "float64",
         "max_episode_steps": T,
     },
-    "trxl": {"layers": 3, "heads": 2, "dim": 8, "mlp_dim": 12, "memory_length": 8},
     "memo": {**SMALL_RESIDUAL, "heads": 2, "segment_length": 4, "summary_tokens": 2},
+    "trxl": {"layers": 3, "heads": 2, "dim": 8, "mlp_dim": 12, "memory_length": 8},
     "gtrxl": {"layers": 3, "heads": 2, "dim": 8, "mlp_dim": 12, "memory_length": 8},
     "smt": {"dim": 8, "heads": 2, "capacity": 2 * T, "tau": (1.0, 10.0)},
     "smt-factorized": {"dim": 8, "heads": 2, "capacity": T, "n_centres": 4},
@@ -236,7 +236,7 @@ def test_registry() -> None:
     assert all(MEMORIES.values())
     with pytest.raises(
         ValueError,
-        match=r"unknown memory 'lstn'; did you mean 'lstm'\? Choose from \['none', 'gru', 'lstm', .*, 'ct-log'\]",
+        match=r"unknown memory 'lstn'; did you mean 'lstm'\? Choose from \['none', 'window', .*, 'ct-log'\]",
     ):
         make_memory("lstn", 4)
     choices = r"choose from \['hidden_dim', 'layers', 'bptt'\]"
@@ -255,7 +255,7 @@ def test_each_row_of_the_table_is_a_memory_with_its_config() -> None:
         by_hand = ("move",) if name == "t-fifo+a" else needed.get(name.split("-")[0], ())
         assert required_inputs(name) == memory.required_inputs == by_hand
         capacity = {"capacity": 5} if name.startswith(("sat-fifo", "t-")) else {}
-        unbounded = name in ("relic", "lstm-on") or name.startswith("sat-pm")
+        unbounded = name in ("relic", "memo", "lstm-on") or name.startswith("sat-pm")
         assert memory.bounded == (not capacity and not unbounded), name
         assert not capacity or make(name, **capacity).bounded
         if hasattr(memory.config, "poses"):

@@ -164,6 +164,24 @@ def rotation_factors(angle: Tensor) -> tuple[Tensor, Tensor]:
     return torch.cat([cos, cos], -1), torch.cat([-sin, sin], -1)
 
 
+def index_rotation(index: Tensor, width: int, base: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of the rotary embedding of an index, such as that of the episode.
+
+    Args:
+        index: int64, (...).
+        width: Width of a head.
+        base: Base of the wavelengths, > 1.
+        dtype: Of the result.
+
+    Returns:
+        (..., width) each; see `rotation_factors`.
+    """
+    exact = torch.promote_types(dtype, torch.float32)
+    exponent = torch.arange(0, width, 2, device=index.device, dtype=exact) / width
+    cos, sin = rotation_factors(index[..., None] * base**-exponent)
+    return cos.to(dtype), sin.to(dtype)
+
+
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotate each pair (x[i], x[i + width / 2]) of every head by its angle.
 

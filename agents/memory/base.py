@@ -99,9 +99,11 @@ class Memory(nn.Module, abc.ABC):
             max_steps: Steps of the longest trial, for memories that allocate in advance; None grows as needed.
         """
 
-    @abc.abstractmethod
+    @torch.no_grad()
     def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
-        """Advance every sequence by one step, to act.
+        """Advance every sequence by one step, to act, without gradient.
+
+        Memories that have a shorter way than `forward` with T = 1 override this.
 
         Args:
             x: Inputs of one step, T = 1.
@@ -110,6 +112,8 @@ class Memory(nn.Module, abc.ABC):
         Returns:
             float (B, D) features, and the state for the next call.
         """
+        features, after = self(x, state)
+        return features[:, 0], after
 
     @abc.abstractmethod
     def forward(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import math
 from dataclasses import dataclass
 
@@ -94,6 +95,7 @@ class MatrixRecurrence(Recurrence):
         self.norm = nn.RMSNorm(self.width, eps=1e-6)
         self.output = nn.Linear(config.dim, config.dim, bias=False)
 
+    @abc.abstractmethod
     def gates(self, keep: Tensor, write: Tensor) -> tuple[Tensor, Tensor]:
         """Return the log of the share that a step keeps, and how much it writes.
 
@@ -101,12 +103,12 @@ class MatrixRecurrence(Recurrence):
             keep: float, (B, T, heads).
             write: float, (B, T, heads).
         """
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def vectors(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return query, key and value from their projections, float (B, T, heads, width) each."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def run(self, q: Tensor, k: Tensor, v: Tensor, write: Tensor, decay: Decay, state: State) -> tuple[Tensor, State]:
         """Run n chunks of C steps.
 
@@ -121,7 +123,6 @@ class MatrixRecurrence(Recurrence):
         Returns:
             What the queries read, float (B, heads, n, C, width), and the state after the last step.
         """
-        raise NotImplementedError
 
     def forward(self, x: Tensor, resets: Tensor, state: State) -> tuple[Tensor, State]:
         """See `Recurrence.forward`."""

@@ -170,12 +170,6 @@ class DNCMemory(Memory):
             shapes |= {"precedence": (cells,), "link": (cells, cells)}
         return {name: like.new_zeros(batch_size, *shape) for name, shape in shapes.items()}
 
-    @torch.no_grad()
-    def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
-        """Advance every sequence by one step, without gradient; see `Memory.step`."""
-        features, after = self(x, state)
-        return features[:, 0], after
-
     def forward(self, x: StepInputs, state: State | None = None, last: int | None = None) -> tuple[Tensor, State]:
         """Process T steps in turn, in the precision of the weights; see `Memory.forward`."""
         batch, steps = check_inputs(x, self.input_dim)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -168,9 +169,9 @@ class DiagonalRecurrence(Recurrence):
         self.from_state = nn.Linear(2 * dim, dim, bias=False)  # C, the same
         self.skip = nn.Parameter(torch.ones(dim))
 
+    @abc.abstractmethod
     def eigenvalues(self) -> tuple[Tensor, Tensor]:
         """Return lambda and the scale s of the input, complex (N,) each."""
-        raise NotImplementedError
 
     def initial_state(self, batch_size: int) -> State:
         """Zeros, (B, N, 2): real and imaginary parts."""

@@ -126,12 +126,6 @@ class LSTMVectorsMemory(Memory):
         length = torch.zeros(batch, dtype=torch.int64, device=vectors.device)
         return self.lstm.initial_state(batch) | {"vectors": vectors, "length": length}
 
-    @torch.no_grad()
-    def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
-        """Advance every sequence by one step, without gradient; see `Memory.step`."""
-        features, state = self(x, state)
-        return features[:, 0], state
-
     def forward(self, x: StepInputs, state: State | None = None, last: int | None = None) -> tuple[Tensor, State]:
         """Learn: T steps at once; see `Memory.forward`. A state is returned in any case."""
         batch, steps = check_inputs(x, self.input_dim)

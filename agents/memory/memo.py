@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memenvs.agents.memory.attention import attend, rotation_factors
+from memenvs.agents.memory.attention import attend, index_rotation
 from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, n_last_steps
 from memenvs.agents.memory.clock import StepClock
 from memenvs.agents.memory.transformer import Rotation, TransformerBlock, TransformerConfig
@@ -122,12 +122,6 @@ class MemoMemory(Memory):
             "summaries": empty(segments * config.summary_tokens),
         }
 
-    @torch.no_grad()
-    def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
-        """Act: one step of every sequence, without gradient; see `Memory.step`."""
-        features, state = self(x, state)
-        return features[:, 0], state
-
     def forward(self, x: StepInputs, state: State | None = None, last: int | None = None) -> tuple[Tensor, State]:
         """Learn: T steps at once; see `Memory.forward`. A state is returned in any case.
 
@@ -151,7 +145,9 @@ class MemoMemory(Memory):
         position = step_of_trial % self.config.segment_length
         finished = step_of_trial // self.config.segment_length  # (B, T): segments of the trial before the present one
         h = self.input(x.embedding) + F.embedding(clock.episode_step, self.positions)
-        rotation = self._rotation(clock.episode_index)
+        rotation = index_rotation(
+            clock.episode_index, self.config.head_dim, self.config.rope_base, self.positions.dtype
+        )
         # keys and values of each layer, (B, 2, heads, slots, width)
         segment, summaries = (list(state[name].unbind(1)) for name in ("segment", "summaries"))
         parts = []
@@ -231,14 +227,6 @@ class MemoMemory(Memory):
         """Summary slots that hold a token of the trial, bool (B, M), up to the last one in any sequence."""
         count = self.config.summary_tokens * (finished.clamp(max=1) if self.config.overwrite else finished)
         return torch.arange(int(count.max()), device=finished.device) < count[:, None]
-
-    def _rotation(self, episode: Tensor) -> Rotation:
-        """Rotary embedding of the episode index, int64 (B, T); see `rotation_factors`."""
-        width, weight = self.config.head_dim, self.positions
-        exact = torch.promote_types(weight.dtype, torch.float32)
-        exponent = torch.arange(0, width, 2, device=episode.device, dtype=exact) / width
-        cos, sin = rotation_factors(episode[..., None] * self.config.rope_base**-exponent)
-        return cos.to(weight.dtype), sin.to(weight.dtype)
 
 
 def _at(rotation: Rotation, steps: slice) -> Rotation:

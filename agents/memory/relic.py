@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memenvs.agents.memory.attention import KeyWindow, attend, checkpointed, rotation_factors
+from memenvs.agents.memory.attention import KeyWindow, attend, checkpointed, index_rotation
 from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, n_last_steps
 from memenvs.agents.memory.clock import StepClock
 from memenvs.agents.memory.transformer import Rotation, TransformerBlock, TransformerConfig
@@ -356,11 +356,8 @@ class RelicMemory(Memory):
 
     def _rotation_table(self, count: int) -> Tensor:
         """Cosines and sines of `count` episode indices side by side, float (count, 2 width)."""
-        width, dtype, device = self.config.head_dim, self.positions.dtype, self.positions.device
-        exact = torch.float64 if dtype == torch.float64 else torch.float32
-        exponent = torch.arange(0, width, 2, device=device, dtype=exact) / width
-        episode = torch.arange(count, device=device, dtype=exact)
-        return torch.cat(rotation_factors(episode[:, None] * self.config.rope_base**-exponent), -1).to(dtype)
+        index = torch.arange(count, device=self.positions.device)
+        return torch.cat(index_rotation(index, self.config.head_dim, self.config.rope_base, self.positions.dtype), -1)
 
     def _sinks(self, keep: Tensor | None) -> list[Tensor] | None:
         """Key and value of the sink of each layer, float (B or 1, 2, heads, 1, width); None without sinks.

@@ -80,11 +80,6 @@ class ResidualMemory(Memory):
     def _recurrences(self) -> list[Recurrence]:
         return [layer for layer in self.recurrences if isinstance(layer, Recurrence)]
 
-    def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
-        """Act: one step of every sequence; see `Memory.step`."""
-        features, state = self(x, state)
-        return features[:, 0], state
-
     def forward(self, x: StepInputs, state: State | None = None, last: int | None = None) -> tuple[Tensor, State]:
         """Learn: T steps at once; see `Memory.forward`. A state is returned in any case."""
         batch, steps = check_inputs(x, self.input_dim)

@@ -81,11 +81,6 @@ class WindowMemory(Memory):
             "length": torch.zeros(batch_size, dtype=torch.long, device=weight.device),
         }
 
-    def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
-        """Act: one step of every sequence; see `Memory.step`."""
-        features, state = self(x, state)
-        return features[:, 0], state
-
     def forward(self, x: StepInputs, state: State | None = None, last: int | None = None) -> tuple[Tensor, State]:
         """Learn: T steps at once; see `Memory.forward`. A state is returned in any case."""
         batch, steps = check_inputs(x, self.input_dim)

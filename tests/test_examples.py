@@ -23,19 +23,19 @@ BENCHMARKS = {
     "decisions.py": [],
     "faces.py": [],
     "import_time.py": [],
-    "kernels.py": [],
+    "lstm.py": [],
     "recall.py": [],
     "plain_ppo.py": [],
     "seeing.py": [],
     "long_context.py": ["--updates", "4"],
     "learner_profile.py": ["--only", "lstm"],
-    "learner.py": ["--memory", "none", "--env", "batch"],
+    "learner.py": ["--memory", "none", "--seeds", "0"],
     "memories.py": ["--only", "mingru"],
     "pictures.py": [],
     "questions.py": [],
 }
 #: Take more than four seconds in a smoke test: only nightly.
-SLOWEST = ("kernels.py", "long_context.py", "recall.py")
+SLOWEST = ("long_context.py", "recall.py")
 #: Compare with Miniworld, so they need a display.
 WITH_DISPLAY = {"render.py": [], "env_steps.py": ["--env", "Search-v0"]}
 

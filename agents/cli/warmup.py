@@ -11,7 +11,5 @@ def learn() -> None:
     """Compile what learners need, by a few steps of learning."""
     env = make_vec_env("memenvs/Darkroom-v0", 2, seed=0, max_episode_steps=4)
     sizes: dict[str, Any] = {"n_steps": 8, "n_updates": 2, "batch_size": 2, "n_epochs": 1}
-    # With the advantages of PPO and the memory of FRMQN this runs every compiled function of the agents.
-    policy = {"memory": "frmqn"}
-    PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy, device="cpu", seed=0, **sizes).learn(16)
+    PartialUpdatePPO("MemoryPolicy", env, device="cpu", seed=0, **sizes).learn(16)
     env.close()

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from memenvs.agents.memory.attention import masked_softmax
 from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, n_last_steps, step_ranges
 from memenvs.agents.memory.clock import last_reset
-from memenvs.agents.memory.kernels.frmqn_cpu import FRMQNSequence
 from memenvs.agents.memory.step_log import append, empty_log, view_log
 from memenvs.agents.sizes import check_sizes
 
@@ -82,7 +81,7 @@ class FRMQNMemory(Memory):
 
     Cost:
         A decision with M steps takes about I D + 15 D^2 + 2 M D multiply-adds, with I inputs. Learning goes step by
-        step, since each query needs the read vector before it; on a CPU in float32 a compiled kernel does it.
+        step, since each query needs the read vector before it.
 
     When to use:
         As a baseline between recurrence and attention, and where the query must follow from what was read before.
@@ -161,30 +160,13 @@ class FRMQNMemory(Memory):
         # No step reads itself, so a single step needs the past only.
         keys, values = (past if steps == 1 else torch.cat([past.to(memory.dtype), memory], 1)).chunk(2, -1)
         bank = _Bank(keys, values, past.shape[1], first)
-        if steps > 1 and all(part.is_cpu and part.dtype == torch.float32 for part in (psi, memory)):
-            hidden, reads, cell = self._run_kernel(psi, bank, recurrent, resets)
-        else:
-            hidden, reads, cell = self._run_steps(psi, bank, recurrent, resets)
+        hidden, reads, cell = self._run_steps(psi, bank, recurrent, resets)
         linear, rectified = (self.output(hidden[:, -n_last:]) + reads[:, -n_last:]).chunk(2, -1)
         features = torch.cat([linear, rectified.relu()], -1)
         if log is None:
             return features, None
         log = append(log, {"memory": memory}, resets, config.capacity)
         return features, log | dict(zip(RECURRENT, (hidden[:, -1], cell, reads[:, -1]), strict=True))
-
-    def _run_kernel(
-        self, psi: Tensor, bank: _Bank, recurrent: list[Tensor], resets: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Compute the same as `_run_steps` by the compiled kernel (float32 on a CPU)."""
-        hidden, cell, read = recurrent
-        # steps before which gradients stop
-        detached = frozenset(begin for begin, _ in step_ranges(psi.shape[1], self.config.bptt) if begin > 0)
-        output, cell = FRMQNSequence.apply(
-            psi, bank.keys, bank.values, torch.cat([hidden, read], 1), cell, bank.first, resets, detached,
-            *self.network.parameters(),
-        )  # fmt: skip
-        hidden, reads = output.chunk(2, -1)  # (B, T, D) each
-        return hidden, reads, cell
 
     def _run_steps(
         self, psi: Tensor, bank: _Bank, recurrent: list[Tensor], resets: Tensor

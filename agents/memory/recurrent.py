@@ -191,7 +191,7 @@ class LSTMMemory(RecurrentMemory):
     On a CPU, sequences are not cut at their starts, because only equally long ones run in one compiled kernel. Instead,
     a step is inserted before each start that closes the input and forget gates, i = f = 0. It leaves exactly nothing of
     the past, neither in values nor in gradients. Sequences with fewer starts are padded by steps with i = 0 and f = 1,
-    which keep the state as it is. `benchmarks/kernels.py` measures the gain over a packed batch of pieces.
+    which keep the state as it is. `benchmarks/lstm.py` measures the gain over a packed batch of pieces.
 
     On a CPU it also runs in the precision of its weights under autocast: not every CPU has this kernel in bfloat16.
 

@@ -88,28 +88,6 @@ def test_frmqn_begins_as_an_lstm() -> None:
     torch.testing.assert_close(features, expected, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("goes_on", [False, True])
-@pytest.mark.parametrize("capacity", [1, 4, 100])
-@pytest.mark.parametrize("bptt", [None, 1, 5])
-def test_the_kernel_equals_the_plain_steps(capacity: int, bptt: int | None, goes_on: bool) -> None:
-    """Float32 on a CPU takes the kernel; float64 runs step by step in autograd."""
-    plain, x = make(capacity=capacity, bptt=bptt), inputs()
-    kernel = make(capacity=capacity, bptt=bptt).float()
-    results = []
-    for memory in (plain, kernel):
-        embedding = x.embedding.to(memory.fusion.weight.dtype).requires_grad_()
-        state, starts = None, x.trial_start
-        if goes_on:
-            _, state = memory(StepInputs(embedding.detach(), starts, starts), memory.initial_state(B))
-            starts = starts & (torch.arange(T) > 0)
-        features, after = memory(StepInputs(embedding, starts, starts), state)
-        weight = torch.linspace(-1.0, 1.0, features.numel(), dtype=features.dtype).view_as(features)
-        gradients = torch.autograd.grad((features * weight).sum(), [embedding, *memory.parameters()])
-        results.append([features, *gradients, *({} if after is None else after).values()])
-    for one, other in zip(*results, strict=True):
-        torch.testing.assert_close(other.double(), one.double(), atol=1e-5, rtol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("name", "kwargs"), [("lstm", {}), ("gru", {"layers": 2}), ("frmqn", {"capacity": 1})], ids=str
 )

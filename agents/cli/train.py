@@ -93,8 +93,10 @@ def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
 
 def _count_weights(model: Any) -> dict[str, int]:
     """Weights of the policy or model, and of its memory if it has one."""
+    from memenvs.agents.memory import Memory  # not above: it imports torch
+
     network = model.policy if hasattr(model, "policy") else model.model
-    parts = {"all": network, "memory": getattr(network, "memory", None)}
+    parts = {"all": network, "memory": next((part for part in network.modules() if isinstance(part, Memory)), None)}
     return {
         name: sum(parameter.numel() for parameter in part.parameters())
         for name, part in parts.items()

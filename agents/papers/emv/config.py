@@ -34,8 +34,9 @@ class AnswererConfig:
     Attributes:
         answers: "structured": a head that answers in slots. "text": a T5 that answers in words.
         text: Fields of `TextConfig`; for answers in words alone.
-        memory: Memory that reads the key frames and gives its vectors: "lstm-on", "lstm-o1", "ct" and its relatives;
-            or "none", one vector of zeros, so that only the question is known (text-only).
+        memory: Memory that reads the key frames. "lstm-on", "lstm-o1", "ct" and its relatives give their vectors; any
+            other one that needs no poses, places or moves gives a single vector, its features after the last key frame.
+            "none" is one vector of zeros, so that only the question is known (text-only).
         memory_kwargs: Its settings.
         dim: Width of an embedded key frame; >= 1.
         head_dim: Width of the head of structured answers, which `TextConfig.retrieval` has, too; divisible by

@@ -27,7 +27,7 @@ class HistoryEncoder(nn.Module):
         parts: Parts of a key frame that are given; see `memenvs.verbalization.key_frames.PARTS`.
 
     Raises:
-        ValueError: The memory has no method `vectors`, or a setting of it is not allowed.
+        ValueError: The memory needs poses, places or moves, or a setting of it is not allowed.
     """
 
     def __init__(self, config: AnswererConfig, parts: Sequence[str]) -> None:
@@ -35,9 +35,10 @@ class HistoryEncoder(nn.Module):
         self.config = config
         self.memory: Memory = make_memory(config.memory, config.dim, **config.memory_kwargs)
         self.is_text_only = config.memory == "none"
-        if not self.is_text_only and not hasattr(self.memory, "vectors"):
+        if self.memory.required_inputs:
             raise ValueError(
-                f"memory must be 'none' or one that has the method `vectors`, such as 'ct-lt', got {config.memory!r}"
+                f"memory must be one that reads key frames alone, such as 'ct-lt', got {config.memory!r} with "
+                f"{config.memory_kwargs}, which needs {', '.join(self.memory.required_inputs)}"
             )
         self.codes = Codes()
         if not self.is_text_only:
@@ -67,7 +68,9 @@ class HistoryEncoder(nn.Module):
         start = torch.zeros_like(mask)
         start[:, 1:] = mask[:, 1:] & ~mask[:, :-1]
         start[:, 0] = True
-        _, state = self.memory(StepInputs(self.frames(self.codes, frames, mask), start, start), None, last=1)
+        last, state = self.memory(StepInputs(self.frames(self.codes, frames, mask), start, start), None, last=1)
+        if not hasattr(self.memory, "vectors"):
+            return last, mask[:, -1:]
         vectors, is_filled = self.memory.vectors(state)  # type: ignore[operator]
         return vectors, is_filled & mask[:, -1:]
 

@@ -65,7 +65,8 @@ class MemoryPolicy(ActingPolicy):
         memory: Name of the memory, see `memenvs.agents.memories`.
         size: "small": settings of the memory with fewer than 0.3 million weights, in
             `memenvs.agents.policies.small_sizes.SMALL`. A number: that of its weights, about, for a fair comparison of
-            memories; they are counted for the embedding that it reads. None: its default settings, which may have millions.
+            memories; they are counted for the embedding that it reads. None: its default settings, which may have
+            millions.
         memory_kwargs: Settings of the memory, which overrule `size`; `n_places` defaults to the number of places in the
             observation space.
         previous_action_dim: Width of the embedding of the previous action; 0 for none, and for actions that are not

@@ -81,7 +81,7 @@ class ModelConfig:
             for name, value in (("memory_kwargs", self.memory_kwargs), ("size", self.size)):
                 if value:
                     raise ValueError(
-                        f"{name} must be left out with memory {self.memory!r}, whose settings are dim, layers, heads and "
+                        f"{name} must be left out with memory {self.memory!r}, whose sizes are dim, layers, heads and "
                         f"mlp_dim, got {value!r}"
                     )
             return
@@ -90,13 +90,7 @@ class ModelConfig:
                 f"capacity and strategy must be left out with memory {self.memory!r}, which reads all visits, "
                 f"got {self.capacity} and {self.strategy!r}"
             )
-        extra = required_inputs(self.sequence_memory, **self.memory_settings)
-        if extra:
-            hint = "; memory_kwargs {'poses': False} does without" if extra == ("pose",) else ""
-            raise ValueError(
-                f"memory must be one that reads tokens alone, which encode time and place, got {self.memory!r}, which "
-                f"needs {', '.join(extra)}{hint}"
-            )
+        required_inputs(self.sequence_memory, **self.memory_settings)  # raises if there is no such memory or setting
 
     @property
     def reads_in_turn(self) -> bool:
@@ -237,10 +231,12 @@ class PictureModelConfig(ModelConfig):
             and start by comparing it with those of tokens (`MemoryReader.start_by_comparing`); this is sharp with
             learned codes.
         place_layers: Layers after which a second head predicts the place of each query, 0 (none) to `layers` - 1, in
-            tasks with moves. Not for memories that read one after the other. It is trained together with the answer. The model must find the place of the start, add
-            the moves, and read there; the answer alone teaches none of the three by itself.
+            tasks with moves; 0 for memories that read one after the other. It is trained together with the answer. The
+            model must find the place of the start, add the moves, and read there; the answer alone teaches none of the
+            three by itself.
         flat_layers: First layers that read all tokens at once though the others read chunks; 0 to `place_layers`. For
-            memories that read chunks. The place of the start is known by its picture alone, and the mean of a chunk hides it.
+            memories that read chunks. The place of the start is known by its picture alone, and the mean of a chunk
+            hides it.
     """
 
     place_code: str | None = None
@@ -261,8 +257,8 @@ class PictureModelConfig(ModelConfig):
             )
         if self.flat_layers > (self.place_layers if self.is_chunked else 0):
             raise ValueError(
-                f"flat_layers must be at most place_layers ({self.place_layers}) with a memory that reads chunks, and 0 "
-                f"with others, got {self.flat_layers}"
+                f"flat_layers must be at most place_layers ({self.place_layers}) with a memory that reads chunks, and "
+                f"0 with others, got {self.flat_layers}"
             )
         if self.initialisation != "calibrated" and self.convolutions == "components":
             raise ValueError(

@@ -1,8 +1,9 @@
 """Models that answer a query from a memory of a whole episode: base, and Room Ballet's.
 
 Token memories are those of `memenvs.agents.memory`, of which they share codes, chunks, retention and `MemoryReader`,
-with three differences. The unit that is kept or evicted is a visit, not a step. Tokens are sums of table rows, so no token is
-ever computed. The query is an image of the queried dancer, not the current step. All other memories read the same tokens in turn (`StepReader`).
+with three differences. The unit that is kept or evicted is a visit, not a step. Tokens are sums of table rows, so no
+token is ever computed. The query is an image of the queried dancer, not the current step. All other memories read the
+same tokens in turn (`StepReader`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from memenvs.agents.encoders.frame_encoder import FrameEncoder
-from memenvs.agents.memory import Memory
+from memenvs.agents.memory import Memory, StepInputs
 from memenvs.agents.memory.chunking import Chunks, chunks_by_place, chunks_by_time
 from memenvs.agents.memory.dnc import DNCMemory
 from memenvs.agents.memory.place_codes import PlaceCode, sinusoid, time_indices
@@ -118,29 +119,45 @@ class QueryModel(nn.Module, abc.ABC, Generic[C]):
         Args:
             steps: Tokens and queries of the longest episode.
         """
-        config = self.config
-        task_dim = len(self.task.tasks)
-        task, size = config.task_input, config.size
-        settings = config.memory_settings
+        config, task = self.config, self.task
         reader = StepReader(
-            config.dim, config.sequence_memory, settings, steps, size=size, task=task, task_dim=task_dim
+            config.dim,
+            config.sequence_memory,
+            config.memory_settings,
+            steps,
+            n_places=task.n_places,
+            columns=task.columns,
+            size=config.size,
+            task=config.task_input,
+            task_dim=len(task.tasks),
         )
         if config.initialisation == "calibrated" and isinstance(reader.memory, DNCMemory):
             reader.memory.calibrate()
         return reader
 
-    def steps_in_turn(self, reader: StepReader, batch: QueryBatch, inputs: ReaderInputs) -> Tensor:
-        """Return what a memory reads in turn, float (B, T, its input_dim), the queries at last."""
-        numbers = torch.from_numpy(batch.tasks).to(inputs.query.device)
+    def steps_in_turn(self, reader: StepReader, batch: QueryBatch, inputs: ReaderInputs) -> StepInputs:
+        """Return what a memory reads in turn, the queries at last."""
+        device = inputs.query.device
+        numbers = torch.from_numpy(batch.tasks).to(device)
         task = nn.functional.one_hot(numbers, len(self.task.tasks)).to(inputs.query.dtype)
-        return reader.steps(inputs.tokens, inputs.query, task)
+        places = torch.from_numpy(np.take_along_axis(batch.places, self.steps_read(batch)[0], 1)).to(device)
+        return reader.steps(inputs.tokens, inputs.query, task, places)
+
+    @abc.abstractmethod
+    def steps_read(self, batch: QueryBatch, strategies: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """List the steps in memory that are read; args as in `predict`.
+
+        Returns:
+            Steps in order of time, int64, (B, N), N as long as the longest row needs; and a mask, bool, (B, N), that is
+            False where a row has fewer.
+        """
 
     @torch.no_grad()
     def standardize(self, batch: QueryBatch) -> None:
         """Scale the initial weights of a memory that reads in turn to some episodes; see `Memory.standardize`."""
         if isinstance(self.reader, StepReader) and type(self.reader.memory).standardize is not Memory.standardize:
             steps = self.steps_in_turn(self.reader, batch, self.reader_inputs(batch))
-            self.reader.memory.standardize(steps.flatten(0, 1))
+            self.reader.memory.standardize(steps.embedding.flatten(0, 1))
 
     @property
     def memory(self) -> Memory | None:
@@ -296,12 +313,7 @@ class BalletModel(QueryModel[BalletModelConfig]):
         return ReaderInputs(query, Tokens(tables=tuple(tables), rows=tuple(indices), mask=mask), chunks)
 
     def steps_read(self, batch: QueryBatch, strategies: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """List the steps in memory that are read; args as in `predict`.
-
-        Returns:
-            Steps in order of time, int64, (B, N), N as long as the longest row needs; and a mask, bool, (B, N), that is
-            False where a row has fewer.
-        """
+        """List the steps in memory that are read; see `QueryModel.steps_read`."""
         kept = self.retained_visits(batch, strategies)  # (B, V)
         visits = np.argsort(~kept, axis=1, kind="stable")[:, : int(kept.sum(1).max())]  # kept ones first, in order
         steps = (visits[:, :, None] * self.task.visit_steps + self._steps_of_visit).reshape(len(visits), -1)

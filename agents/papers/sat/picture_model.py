@@ -84,8 +84,8 @@ class PictureModel(QueryModel[PictureModelConfig]):
         copies = not task.classes and task.move_vectors is not None and not config.reads_in_turn
         if has_components and task.pictures == "patches" and not copies:
             raise ValueError(
-                "convolutions must be 'learned' or 'fixed' in a task of patches without moves or with classes, and with "
-                "a memory that reads one after the other, got 'components'"
+                "convolutions must be 'learned' or 'fixed' in a task of patches without moves or with classes, and "
+                "with a memory that reads one after the other, got 'components'"
             )
         self.has_fixed_codes = has_components and task.pictures == "patches"
         if self.has_fixed_codes and dim < LEAST_COMPONENTS_DIM:
@@ -213,9 +213,8 @@ class PictureModel(QueryModel[PictureModelConfig]):
     def reader_inputs(self, batch: QueryBatch, strategies: np.ndarray | None = None) -> ReaderInputs:
         """Make query, tokens and chunks; see `QueryModel.reader_inputs`. Each picture is encoded once."""
         device = self.times.device
-        is_kept = self.retained_steps(batch, strategies)  # (B, T)
-        steps = np.argsort(~is_kept, axis=1, kind="stable")[:, : int(is_kept.sum(1).max())]  # kept ones first, in order
-        in_memory = torch.from_numpy(np.take_along_axis(is_kept, steps, 1)).to(device)
+        steps, is_kept = self.steps_read(batch, strategies)  # (B, N)
+        in_memory = torch.from_numpy(is_kept).to(device)
 
         def at_steps(values: np.ndarray) -> Tensor:
             return torch.from_numpy(np.take_along_axis(values, steps, 1)).to(device)
@@ -237,6 +236,12 @@ class PictureModel(QueryModel[PictureModelConfig]):
             mask = torch.cat([in_memory, in_memory & (moves >= 0)], 1)
         chunks = self.chunks(at_steps(batch.regions), in_memory)
         return ReaderInputs(self.queries(batch, first[0] if first else None), Tokens(values, mask=mask), chunks)
+
+    def steps_read(self, batch: QueryBatch, strategies: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """List the steps in memory; see `QueryModel.steps_read`."""
+        is_kept = self.retained_steps(batch, strategies)  # (B, T)
+        steps = np.argsort(~is_kept, axis=1, kind="stable")[:, : int(is_kept.sum(1).max())]  # kept ones first, in order
+        return steps, np.take_along_axis(is_kept, steps, 1)
 
     def added_moments(self) -> Tensor:
         """Second moments of what tokens add to codes of pictures: time and place; float, (D, D)."""

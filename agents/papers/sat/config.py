@@ -201,7 +201,7 @@ class BalletModelConfig(ModelConfig):
     @property
     def memory_settings(self) -> dict[str, Any]:
         """Settings of the memory; see `ModelConfig.memory_settings`."""
-        return {**self.memory_kwargs, **self.dnc}
+        return {**self.memory_kwargs, **(self.dnc if self.sequence_memory == "dnc" else {})}
 
 
 @dataclass(frozen=True, kw_only=True)

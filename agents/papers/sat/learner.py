@@ -17,7 +17,7 @@ from memenvs.agents.encoders.pictures import PatchDecoder, PatchEncoder, ViewDec
 from memenvs.agents.encoders.text import HashedEncoder
 from memenvs.agents.memory.allocator import AdaptiveAllocator
 from memenvs.agents.papers.sat.config import AllocationConfig
-from memenvs.agents.papers.sat.model import BalletModel, QueryModel
+from memenvs.agents.papers.sat.model import CALIBRATION_EPISODES, BalletModel, QueryModel
 from memenvs.agents.papers.sat.picture_model import PictureModel
 from memenvs.checks import choices_for
 from memenvs.query_task import Episodes, PictureTask, QueryBatch, Split
@@ -25,10 +25,8 @@ from memenvs.retention import strategy_numbers
 
 REWARD_SCALE = 100.0
 """Factor on mean squared errors, so that rewards of the allocator are of the order of 1."""
-CALIBRATION_EPISODES = 16
-"""Episodes whose pictures the encoder is calibrated with."""
 COMPONENT_EPISODES = 160
-"""The same for principal components, of which there are more than pictures of 16 episodes."""
+"""Episodes that principal components are found with; there are more of them than pictures of 16 episodes."""
 CALIBRATION_STRIDE = 8
 """Steps between two of these pictures."""
 
@@ -103,8 +101,8 @@ class SATPrediction(PredictionModel):
         """Draw episodes, and choose their strategies; see `PredictionModel.sample`."""
         batch = self.model.task.sample_batch(count, rng, split)
         if self.allocator is None or self.allocation is None:
-            strategies = strategy_numbers(self.model.config.strategy_name, count)
-            return StrategyBatch(batch, strategies, seed=int(rng.integers(2**31)))
+            seed = int(rng.integers(2**31))
+            return StrategyBatch(batch, strategy_numbers(self.model.config.strategy_name, count), seed=seed)
         vectors = self.train_vectors if split == "train" else self.held_out_vectors
         description = rng.integers(vectors.shape[1], size=count)
         task_vectors = vectors[torch.from_numpy(batch.tasks), torch.from_numpy(description)]  # (B, G)
@@ -277,7 +275,7 @@ def make_prediction(task: PictureTask, settings: Mapping[str, Any]) -> SATPredic
         model = PictureModel(task, **model_settings)
         calibrate(model)
     if model.config.initialisation == "calibrated":
-        model.standardize(task.sample_batch(CALIBRATION_EPISODES, np.random.default_rng(0)))
+        model.standardize()
     if allocation is None:
         return SATPrediction(model)
     if model_settings.get("strategy") is not None:

@@ -32,6 +32,8 @@ from memenvs.room_ballet.episodes import NO_ACTION, NUM_FRAMES
 
 NUM_ACTIONS = NO_ACTION
 """Moves from room to room; they are numbered from 0."""
+CALIBRATION_EPISODES = 16
+"""Episodes that a model is calibrated with."""
 SHARPNESS = 4.0
 """Factor on relevances at a "calibrated" start. Their standard deviation over a memory is then 1.6; without it, 0.4."""
 C = TypeVar("C", bound=ModelConfig)
@@ -153,9 +155,10 @@ class QueryModel(nn.Module, abc.ABC, Generic[C]):
         """
 
     @torch.no_grad()
-    def standardize(self, batch: QueryBatch) -> None:
-        """Scale the initial weights of a memory that reads in turn to some episodes; see `Memory.standardize`."""
+    def standardize(self) -> None:
+        """Scale the initial weights of a memory that reads in turn to a few episodes; see `Memory.standardize`."""
         if isinstance(self.reader, StepReader) and type(self.reader.memory).standardize is not Memory.standardize:
+            batch = self.task.sample_batch(CALIBRATION_EPISODES, np.random.default_rng(0))
             steps = self.steps_in_turn(self.reader, batch, self.reader_inputs(batch))
             self.reader.memory.standardize(steps.embedding.flatten(0, 1))
 

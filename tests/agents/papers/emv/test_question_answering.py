@@ -275,9 +275,9 @@ def test_nothing_is_renamed_without_symbols(modalities, renames):
 def test_wrong_settings_are_named():
     for settings, error, message in (
         (
-            {"memory": "gru", "memory_kwargs": {}},
+            {"memory": "smt", "memory_kwargs": {}},
             ValueError,
-            "memory must be 'none' or one that has the method `vectors`, .*, got 'gru'",
+            r"memory must be one that reads key frames alone, .*, got 'smt' with \{\}, which needs pose",
         ),
         ({"head_heads": 5}, ValueError, r"head_heads must divide head_dim \(16\), got 5"),
         ({"curriculum": [3, 1]}, ValueError, r"curriculum must be ascending numbers of batches, got \[3, 1\]"),

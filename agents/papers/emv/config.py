@@ -38,6 +38,8 @@ class AnswererConfig:
             other one that needs no poses, places or moves gives a single vector, its features after the last key frame.
             "none" is one vector of zeros, so that only the question is known (text-only).
         memory_kwargs: Its settings.
+        size: "small", or the number of its weights, about; see `memenvs.agents.policies.small_sizes`. None: its
+            defaults.
         dim: Width of an embedded key frame; >= 1.
         head_dim: Width of the head of structured answers, which `TextConfig.retrieval` has, too; divisible by
             `head_heads`.
@@ -59,6 +61,7 @@ class AnswererConfig:
     text: dict[str, Any] = field(default_factory=dict)
     memory: str = "ct-lt"
     memory_kwargs: dict[str, Any] = field(default_factory=dict)
+    size: str | int | None = None
     dim: int = 64
     head_dim: int = 96
     head_heads: int = 4

@@ -13,6 +13,7 @@ from memenvs.agents.memory import Memory, StepInputs, make_memory
 from memenvs.agents.papers.emv.config import AnswererConfig
 from memenvs.agents.papers.emv.frames import COUNTED, NAMED, CodedInput, CodedOutput, Codes, DateEncoder, FrameEmbedding
 from memenvs.agents.papers.emv.slots import ANSWER_SLOTS, EMIT, QUESTION_SLOTS
+from memenvs.agents.policies.small_sizes import with_size
 from memenvs.verbalization.language.facts import MAX_CLAUSES
 from memenvs.verbalization.signals import LATENT_WIDTH, SUB_WIDTH
 
@@ -33,7 +34,8 @@ class HistoryEncoder(nn.Module):
     def __init__(self, config: AnswererConfig, parts: Sequence[str]) -> None:
         super().__init__()
         self.config = config
-        self.memory: Memory = make_memory(config.memory, config.dim, **config.memory_kwargs)
+        settings = with_size(config.memory, config.size, config.memory_kwargs, config.dim)
+        self.memory: Memory = make_memory(config.memory, config.dim, **settings)
         self.is_text_only = config.memory == "none"
         if self.memory.required_inputs:
             raise ValueError(

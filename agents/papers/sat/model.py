@@ -108,6 +108,8 @@ class QueryModel(nn.Module, abc.ABC, Generic[C]):
         published = None if config.reads_in_turn else task.capacity
         self.capacity = published if isinstance(config.capacity, str) else config.capacity
         no_visits = np.zeros((1, task.steps // task.visit_steps), np.int64)
+        if config.is_chunked and config.chunk > task.steps:
+            raise ValueError(f"chunk must be at most the {task.steps} steps of an episode, got {config.chunk}")
         retained(no_visits, config.strategy_name, self.capacity, n_places=task.n_regions)  # raises if they do not fit
 
     @property

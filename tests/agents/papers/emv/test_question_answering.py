@@ -272,6 +272,21 @@ def test_nothing_is_renamed_without_symbols(modalities, renames):
     assert (model.sample(2, np.random.default_rng(0)).renaming is not None) == renames
 
 
+def test_a_memory_without_vectors_gives_its_features_after_the_last_key_frame():
+    """The padding before a shorter history counts for nothing, and questions teach the embedding of the first frame."""
+    model = make("gru", memory_kwargs={"hidden_dim": 8})
+    batch = model.sample(4, np.random.default_rng(0))
+    frames, mask = model.frames(batch)
+    vectors, is_filled = model.model.encode(frames, mask)
+    assert vectors.shape == (4, 1, 8) and is_filled.all()
+    for row, count in enumerate(mask.sum(1).tolist()):
+        alone = {part: values[row : row + 1, -count:] for part, values in frames.items()}
+        torch.testing.assert_close(model.model.encode(alone, mask[row : row + 1, -count:])[0][0], vectors[row])
+    loss, log = model.loss(batch)
+    loss.backward()
+    assert model.model.memory.network.weight_ih_l0.grad.any() and log["answer_loss"] > 0
+
+
 def test_wrong_settings_are_named():
     for settings, error, message in (
         (

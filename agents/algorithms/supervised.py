@@ -259,7 +259,12 @@ class SupervisedLearner:
 
 
 def seed_memory(memory: Memory, seed: int) -> None:
-    """Seed what a memory draws in learning, such as dropout, so that a batch decides it; many draw nothing."""
+    """Seed what a memory draws in learning, such as dropout.
+
+    Args:
+        memory: The memory; many draw nothing.
+        seed: A number that is drawn with the batch, which then decides all draws.
+    """
     generator = getattr(memory, "generator", None)
     if generator is not None:
         generator.manual_seed(seed)

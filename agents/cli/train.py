@@ -109,6 +109,11 @@ def _with_own_memory_kwargs(preset: RunConfig, settings: list[tuple[str, Any]]) 
     names = [name.replace("-", "_") for name, _ in settings]
     memory = next((value for name, value in settings if name == "policy.memory"), None)
     is_swapped = memory is not None and memory != preset.policy.get("memory")
+    if is_swapped and "strategy" in preset.policy and "policy.strategy" not in names:
+        from memenvs.agents.papers.sat.config import TOKEN_MEMORIES  # not above: it imports torch
+
+        if memory not in TOKEN_MEMORIES:  # others evict nothing
+            settings = [("policy.strategy", None), *settings]
     if not is_swapped or not preset.policy.get("memory_kwargs") or "policy.memory_kwargs" in names:
         return settings
     return [("policy.memory_kwargs", {}), *settings]

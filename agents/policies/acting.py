@@ -84,9 +84,10 @@ class ActingPolicy(BasePolicy):
 
     @classmethod
     def resolve_kwargs(cls, kwargs: dict[str, Any], saved: Mapping[str, Any]) -> dict[str, Any]:
-        """Replace names in keyword arguments by the settings that they stand for, to compare them with a checkpoint's.
+        """Replace names in keyword arguments by the settings that they stand for.
 
-        A checkpoint stores the settings of, for example, `size="small"`, because the name may change its meaning.
+        So they can be compared with those of a checkpoint, which stores the settings of, for example, `size="small"`,
+        because the name may change its meaning.
 
         Args:
             kwargs: Keyword arguments of the policy.

@@ -1,4 +1,4 @@
-"""Every memory works in every learner: what the last step is worth teaches what to keep of the first one."""
+"""Every memory in every learner: the last step teaches what to keep of the first."""
 
 from __future__ import annotations
 
@@ -36,7 +36,11 @@ T = 8
 
 
 def watch(memory: Memory, method: str = "forward") -> list[Tensor]:
-    """Let gradients pass through the features of the last step alone; return the inputs of what is learned from."""
+    """Let gradients pass through the features of the last step alone.
+
+    Returns:
+        The inputs of what is learned from, of which there are none yet.
+    """
     compute: Callable[..., Any] = getattr(memory, method)
     inputs: list[Tensor] = []
 
@@ -60,7 +64,7 @@ def watch(memory: Memory, method: str = "forward") -> list[Tensor]:
 
 
 def reaches_first_step(inputs: list[Tensor]) -> bool:
-    """Whether any gradient of the last step has come to the first one."""
+    """True if a gradient of the last step has come to the first one."""
     assert inputs
     return any(embedding.grad is not None and bool(embedding.grad[:, 0].any()) for embedding in inputs)
 

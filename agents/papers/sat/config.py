@@ -30,7 +30,7 @@ class ModelConfig:
             "t-fifo+a" adds tokens for the moves between; "sat-fifo" and those below encode the place, too.
             "sat-fifo-th" reads the most relevant chunks of time and "sat-pm-ph" those of places; the others read all
             tokens at once. Any other name in `memenvs.agents.memories` reads the tokens of "sat-fifo" one after the
-            other, then the query (`StepReader`). With the suffix "-first" or "-every" it is also told the task, in a
+            other, then the query (`StepReader`). With the suffix "-first" or "-every" it also reads the task, in a
             step before the tokens or in every step: "dnc-first", "lstm-every".
         memory_kwargs: Settings of a memory that reads one after the other.
         size: "small", or the number of its weights, about; see `memenvs.agents.policies.small_sizes`. None: its
@@ -104,7 +104,7 @@ class ModelConfig:
 
     @property
     def task_input(self) -> TaskInput | None:
-        """Which steps tell the memory the task; None for none."""
+        """Steps in which the memory reads the task; None for none."""
         endings = () if self.memory in memories() else get_args(TaskInput)
         return next((ending for ending in endings if self.memory.endswith(f"-{ending}")), None)
 
@@ -115,7 +115,7 @@ class ModelConfig:
 
     @property
     def spec(self) -> MemorySpec:
-        """Row of the memory with the same tokens; of a spatial one where they are read one after the other."""
+        """Row of the memory with the same tokens; a spatial one if they are read in turn."""
         return memory_spec("sat-fifo" if self.reads_in_turn else self.memory)
 
     @property

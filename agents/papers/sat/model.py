@@ -158,7 +158,7 @@ class QueryModel(nn.Module, abc.ABC, Generic[C]):
 
     @torch.no_grad()
     def standardize(self) -> None:
-        """Scale the initial weights of a memory that reads in turn to a few episodes; see `Memory.standardize`."""
+        """Scale the initial weights of a memory that reads in turn; see `Memory.standardize`."""
         if isinstance(self.reader, StepReader) and type(self.reader.memory).standardize is not Memory.standardize:
             batch = self.task.sample_batch(CALIBRATION_EPISODES, np.random.default_rng(0))
             steps = self.steps_in_turn(self.reader, batch, self.reader_inputs(batch))

@@ -211,7 +211,10 @@ class PictureModel(QueryModel[PictureModelConfig]):
         return Prediction(pictures[:, 1:], pictures[:, 0], places)
 
     def reader_inputs(self, batch: QueryBatch, strategies: np.ndarray | None = None) -> ReaderInputs:
-        """Make query, tokens and chunks; see `QueryModel.reader_inputs`. Each picture is encoded once."""
+        """Make query, tokens and chunks; see `QueryModel.reader_inputs`.
+
+        Each picture is encoded once.
+        """
         device = self.times.device
         steps, is_kept = self.steps_read(batch, strategies)  # (B, N)
         in_memory = torch.from_numpy(is_kept).to(device)

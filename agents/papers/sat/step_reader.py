@@ -29,8 +29,8 @@ class StepReader(nn.Module):
         n_places: Number of places.
         columns: Columns of the grid of places; None where they are in a row.
         size: See `memenvs.agents.policies.small_sizes.with_size`.
-        task: Steps that are told the task. "first": the task vector, mapped to width D, is one more step before the
-            tokens. "every": the vector is appended to each token and query. None: none.
+        task: Steps in which the memory reads the task. "first": the task vector, mapped to width D, is one more step
+            before the tokens. "every": the vector is appended to each token and query. None: none.
         task_dim: Width G of the task vector.
 
     Attributes:

@@ -46,8 +46,8 @@ def test_what_each_memory_encodes_and_keeps() -> None:
         "dnc-every": (True, True, False, "fifo"),
         "lstm": (True, True, False, "fifo"),
     }
-    told = {name: BalletModelConfig(memory=name) for name in ("dnc-first", "lstm-every", "gru")}
-    assert {name: (config.sequence_memory, config.task_input) for name, config in told.items()} == {
+    with_task = {name: BalletModelConfig(memory=name) for name in ("dnc-first", "lstm-every", "gru")}
+    assert {name: (config.sequence_memory, config.task_input) for name, config in with_task.items()} == {
         "dnc-first": ("dnc", "first"),
         "lstm-every": ("lstm", "every"),
         "gru": ("gru", None),

@@ -24,7 +24,7 @@ NO_DROPOUT = {"dim": 8, "heads": 2, "mlp_dim": 8}
 
 
 def draw() -> tuple[Tokens, Tensor, Tensor, Tensor]:
-    """Tokens that are sums of a vector of their own and a row of a table; queries, tasks, places."""
+    """Tokens, each a vector and a row of a table; queries, tasks, places."""
     generator = torch.Generator().manual_seed(5)
     values, table, queries, task = (
         torch.randn(*shape, generator=generator) for shape in ((B, T, D), (7, D), (B, Q, D), (B, G))
@@ -57,12 +57,12 @@ def test_the_task_is_a_first_step_or_part_of_every_step(memory: str) -> None:
     assert tokens.values is not None
     plain = [tokens.values[:, t] + tokens.tables[0][tokens.rows[0][:, t]] for t in range(T)]
     plain += [queries[:, q] for q in range(Q)]
-    for told in (None, "first", "every"):
-        reader = StepReader(D, memory, settings, T + Q, task=told, task_dim=G)  # type: ignore[arg-type]
+    for steps_of_task in (None, "first", "every"):
+        reader = StepReader(D, memory, settings, T + Q, task=steps_of_task, task_dim=G)  # type: ignore[arg-type]
         steps = plain
         if reader.project is not None:
             steps = [reader.project(task), *plain]
-        elif told == "every":
+        elif steps_of_task == "every":
             steps = [torch.cat([step, task], 1) for step in plain]
         features = read(reader)
         assert features.shape == (B, Q, reader.output_dim)

@@ -65,7 +65,7 @@ def watch(memory: Memory, method: str = "forward") -> list[Tensor]:
 
 def reaches_first_step(inputs: list[Tensor]) -> bool:
     """True if a gradient of the last step has come to the first one."""
-    assert inputs
+    assert inputs and all(embedding.shape[1] >= T for embedding in inputs)
     return any(embedding.grad is not None and bool(embedding.grad[:, 0].any()) for embedding in inputs)
 
 

@@ -203,7 +203,7 @@ def check_segments(config: RunConfig, steps: int, name: str) -> None:
     """
     settings = config.policy.get("memory_kwargs") or {}
     for segment in ("chunk", "segment_length", "block_length"):
-        length = settings.get(segment)
+        length: Any = settings.get(segment)
         if is_int(length) and length > steps:
             raise ValueError(
                 f"policy.memory_kwargs.{segment} must be at most {name}, {steps}, after which the memory is emptied, "

@@ -36,7 +36,7 @@ WIDTH, STEPS, TRIAL, ACTORS = 64, 16_384, 200, 64
 
 def make(name: str, weights: int) -> Memory:
     """A memory of about as many weights that can learn from episodes of any length."""
-    settings = with_size(name, weights, {})
+    settings = with_size(name, weights, {}, WIDTH)
     if "max_episode_steps" in {field.name for field in fields(memory_spec(name).config)}:
         settings["max_episode_steps"] = STEPS  # rows of a table of positions, which are not counted as weights
     return make_memory(name, WIDTH, **settings)

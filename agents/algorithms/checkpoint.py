@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -225,14 +226,21 @@ def load_policy(policy: ActingPolicy, path: archive.File) -> None:
     policy.load_state_dict(saved.policy)
 
 
-def check_settings(path: archive.File, algorithm: str, config: Any, policy_kwargs: dict[str, Any], n_envs: int) -> None:
+def check_settings(
+    path: archive.File,
+    algorithm: str,
+    config: Any,
+    policy_kwargs: Callable[[dict[str, Any]], dict[str, Any]],
+    n_envs: int,
+) -> None:
     """Raise a ValueError that names the first setting in which a checkpoint differs.
 
     Args:
         path: The file.
         algorithm: Name of the learner's class.
         config: Config of the learner.
-        policy_kwargs: Settings of the policy, resolved; those left out or None are not compared.
+        policy_kwargs: Function from the settings of the file's policy to those to compare them with; those left out or
+            None are not compared.
         n_envs: Number of environments of all processes together.
     """
     saved = archive.parse_json(path, _read_members(path), "config.json", CONFIG_KEYS)
@@ -242,7 +250,9 @@ def check_settings(path: archive.File, algorithm: str, config: Any, policy_kwarg
         raise ValueError(f"{path}: is of another run: n_envs must be {n_envs}, got {saved['n_envs']}")
     # parsed and written again, so that settings newer than the file have their defaults
     saved["config"] = json.loads(json.dumps(asdict(archive.parse_config(path, saved["config"], type(config)))))
-    settings = json.loads(json.dumps({"config": asdict(config), "policy_kwargs": policy_kwargs}))
+    settings = json.loads(
+        json.dumps({"config": asdict(config), "policy_kwargs": policy_kwargs(saved["policy_kwargs"])})
+    )
     for part in ("config", "policy_kwargs"):
         for key, value in settings[part].items():
             got = saved[part].get(key)

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import asdict
+from functools import partial
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -335,7 +336,8 @@ class SavableAlgorithm(BaseAlgorithm):
         """
         policy_class = cls.policy_aliases[cls.default_policy]
         assert issubclass(policy_class, ActingPolicy)
-        checkpoint.check_settings(path, cls.__name__, config, policy_class.resolve_kwargs(policy_kwargs), n_envs)
+        resolve = partial(policy_class.resolve_kwargs, policy_kwargs)
+        checkpoint.check_settings(path, cls.__name__, config, resolve, n_envs)
 
 
 def _read_space(path: archive.File, config: dict[str, Any], name: str) -> Space:

@@ -20,6 +20,7 @@ from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.algorithms.finite import check_finite, check_finite_weights
 from memenvs.agents.algorithms.supervised_config import SupervisedConfig
 from memenvs.agents.devices import torch_device
+from memenvs.agents.memory import Memory
 from memenvs.query_task import Split
 
 MEMBERS = ("config.json", "state.json", "model.safetensors", "optimizer.safetensors")
@@ -255,6 +256,18 @@ class SupervisedLearner:
         except (SafetensorError, ValueError) as error:
             raise ValueError(f"{path}: {error}") from None
         self.num_timesteps = state["num_timesteps"]
+
+
+def seed_memory(memory: Memory, seed: int) -> None:
+    """Seed what a memory draws in learning, such as dropout.
+
+    Args:
+        memory: The memory; many draw nothing.
+        seed: A number that is drawn with the batch, which then decides all draws.
+    """
+    generator = getattr(memory, "generator", None)
+    if generator is not None:
+        generator.manual_seed(seed)
 
 
 def load_model(model: PredictionModel, path: archive.File, members: dict[str, bytes] | None = None) -> None:

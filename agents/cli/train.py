@@ -93,8 +93,10 @@ def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
 
 def _count_weights(model: Any) -> dict[str, int]:
     """Weights of the policy or model, and of its memory if it has one."""
+    from memenvs.agents.memory import Memory  # not above: it imports torch
+
     network = model.policy if hasattr(model, "policy") else model.model
-    parts = {"all": network, "memory": getattr(network, "memory", None)}
+    parts = {"all": network, "memory": next((part for part in network.modules() if isinstance(part, Memory)), None)}
     return {
         name: sum(parameter.numel() for parameter in part.parameters())
         for name, part in parts.items()
@@ -107,6 +109,11 @@ def _with_own_memory_kwargs(preset: RunConfig, settings: list[tuple[str, Any]]) 
     names = [name.replace("-", "_") for name, _ in settings]
     memory = next((value for name, value in settings if name == "policy.memory"), None)
     is_swapped = memory is not None and memory != preset.policy.get("memory")
+    if is_swapped and "strategy" in preset.policy and "policy.strategy" not in names:
+        from memenvs.agents.papers.sat.config import TOKEN_MEMORIES  # not above: it imports torch
+
+        if memory not in TOKEN_MEMORIES:  # others evict nothing
+            settings = [("policy.strategy", None), *settings]
     if not is_swapped or not preset.policy.get("memory_kwargs") or "policy.memory_kwargs" in names:
         return settings
     return [("policy.memory_kwargs", {}), *settings]

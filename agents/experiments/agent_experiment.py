@@ -30,7 +30,7 @@ from memenvs.agents.experiments.run_report import add_demonstrations, add_maps, 
 from memenvs.agents.experiments.test_sets import add_test_sets
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import episode_horizon, make_vec_env
-from memenvs.checks import choices_for
+from memenvs.checks import choices_for, is_int
 from memenvs.registry import NAMESPACE, environments, full_id
 
 
@@ -191,6 +191,24 @@ class AgentExperiment(Experiment):
                 )
             return
         model.load_features(first_stage_checkpoint(config, self.encoder_source))
+
+
+def check_segments(config: RunConfig, steps: int, name: str) -> None:
+    """Raise a ValueError if the memory is emptied before one of its segments is full.
+
+    Args:
+        config: Settings of the run.
+        steps: Steps after which the memory is emptied.
+        name: Setting that says so.
+    """
+    settings = config.policy.get("memory_kwargs") or {}
+    for segment in ("chunk", "segment_length", "block_length"):
+        length: Any = settings.get(segment)
+        if is_int(length) and length > steps:
+            raise ValueError(
+                f"policy.memory_kwargs.{segment} must be at most {name}, {steps}, after which the memory is emptied, "
+                f"got {length}"
+            )
 
 
 def _make_single_env(config: RunConfig, field: str) -> VecEnv:

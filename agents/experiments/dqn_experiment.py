@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.algorithms.dqn import EpisodeDQN
-from memenvs.agents.experiments.agent_experiment import AgentExperiment
+from memenvs.agents.experiments.agent_experiment import AgentExperiment, check_segments
 from memenvs.agents.experiments.config import RunConfig
 
 
@@ -16,6 +16,7 @@ class DQNExperiment(AgentExperiment):
     def check_settings(self, config: RunConfig, processes: Processes) -> None:
         """Check that steps are left after the replay is full; see `AgentExperiment.check_settings`."""
         dqn = config.learner
+        check_segments(config, dqn.episode_steps, "dqn.episode_steps")
         if config.n_envs > dqn.capacity:
             raise ValueError(f"dqn.capacity must be at least n_envs, {config.n_envs}, got {dqn.capacity}")
         episodes = -(-dqn.capacity // config.n_envs) * config.n_envs

@@ -8,7 +8,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.algorithms.ppo import PartialUpdatePPO
-from memenvs.agents.experiments.agent_experiment import AgentExperiment
+from memenvs.agents.experiments.agent_experiment import AgentExperiment, check_segments
 from memenvs.agents.experiments.config import RunConfig
 
 
@@ -35,4 +35,6 @@ class PPOExperiment(AgentExperiment):
             smallest = replace(smallest, n_steps=2 * smallest.n_updates)
         model = self._make(replace(config, learner=smallest), env, config.device)  # alone: env is a single copy
         assert isinstance(model, PartialUpdatePPO)
+        if not model.policy.memory.bounded:
+            check_segments(config, config.learner.n_steps, "ppo.n_steps")
         return model

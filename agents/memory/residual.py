@@ -86,7 +86,7 @@ class ResidualMemory(Memory):
         n_last = n_last_steps(steps, last)
         if state is None:
             state = self.initial_state(batch)
-        h = self.input(x.embedding)  # (B, T, D)
+        h = self.input(x.embedding).to(self.norm.weight.dtype)  # (B, T, D); float32 also under autocast
         after = []
         for i, recurrence in enumerate(self._recurrences()):
             before = {name: value[:, i] for name, value in state.items()}

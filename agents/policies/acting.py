@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,10 +83,15 @@ class ActingPolicy(BasePolicy):
         return self._kwargs
 
     @classmethod
-    def resolve_kwargs(cls, kwargs: dict[str, Any]) -> dict[str, Any]:
+    def resolve_kwargs(cls, kwargs: dict[str, Any], saved: Mapping[str, Any]) -> dict[str, Any]:
         """Replace names in keyword arguments by the settings that they stand for.
 
-        A checkpoint stores the settings of, for example, `size="small"`, because the name may change its meaning.
+        So they can be compared with those of a checkpoint, which stores the settings of, for example, `size="small"`,
+        because the name may change its meaning.
+
+        Args:
+            kwargs: Keyword arguments of the policy.
+            saved: `json_kwargs` of the checkpoint's.
         """
         return kwargs
 

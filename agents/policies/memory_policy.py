@@ -33,7 +33,7 @@ from memenvs.agents.policies.policy_arguments import (
     has_phase,
     with_default_places,
 )
-from memenvs.agents.policies.small_sizes import with_size
+from memenvs.agents.policies.small_sizes import is_number, with_size
 from memenvs.agents.sizes import check_largest
 from memenvs.agents.vec_env import episode_horizon
 from memenvs.checks import plain
@@ -65,7 +65,8 @@ class MemoryPolicy(ActingPolicy):
         memory: Name of the memory, see `memenvs.agents.memories`.
         size: "small": settings of the memory with fewer than 0.3 million weights, in
             `memenvs.agents.policies.small_sizes.SMALL`. A number: that of its weights, about, for a fair comparison of
-            memories. None: its default settings, which may have millions.
+            memories; they are counted for the embedding that it reads. None: its default settings, which may have
+            millions.
         memory_kwargs: Settings of the memory, which overrule `size`; `n_places` defaults to the number of places in the
             observation space.
         previous_action_dim: Width of the embedding of the previous action; 0 for none, and for actions that are not
@@ -130,8 +131,9 @@ class MemoryPolicy(ActingPolicy):
         )
         self._is_masked = isinstance(observation_space, spaces.Dict) and ACTION_MASK in observation_space.spaces
         self._has_phase = has_phase(observation_space)
-        memory_kwargs = with_size(memory, size, memory_kwargs or {})
-        settings = with_default_places(memory, memory_kwargs, observation_space)
+        memory_kwargs = dict(memory_kwargs or {})
+        # of a size, whose settings follow from the width of the embedding, whether there are poses says what is needed
+        settings = {name: value for name, value in memory_kwargs.items() if size is None or name == "poses"}
         self.extractor_space = extractor_space(observation_space, memory, settings)
         check_images(self.extractor_space, features_extractor_class)
         self.features_extractor = features_extractor_class(self.extractor_space, **self.features_extractor_kwargs)
@@ -152,7 +154,10 @@ class MemoryPolicy(ActingPolicy):
             self.previous_action.requires_grad_(not freeze_previous_action)
         self.single_steps = single_steps
         self.memory_name = memory
-        self.memory = make_memory(memory, self.features_dim + previous_action_dim, **settings)
+        input_dim = self.features_dim + previous_action_dim
+        memory_kwargs = with_size(memory, size, memory_kwargs, input_dim)
+        settings = with_default_places(memory, memory_kwargs, observation_space)
+        self.memory = make_memory(memory, input_dim, **settings)
         if net_arch is None:
             net_arch = {"pi": [64, 64], "vf": [64, 64]} if memory == "none" else []
         self.net_arch = net_arch
@@ -174,15 +179,22 @@ class MemoryPolicy(ActingPolicy):
             "activation": activation,
             "adam_eps": adam_eps,
         }
-        self._kwargs = plain(kwargs)
+        self._kwargs = plain(kwargs | ({"size": size} if is_number(size) else {}))
 
     @classmethod
-    def resolve_kwargs(cls, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Replace a size by the settings of the memory; see `ActingPolicy.resolve_kwargs`."""
-        if kwargs.get("size") is None:
+    def resolve_kwargs(cls, kwargs: dict[str, Any], saved: Mapping[str, Any]) -> dict[str, Any]:
+        """Replace a size by the settings of the memory; see `ActingPolicy.resolve_kwargs`.
+
+        What a number of weights stands for depends on the encoder. So it is compared itself, and those settings of the
+        memory that are given beside it.
+        """
+        memory, size, settings = kwargs.get("memory", "relic"), kwargs.get("size"), kwargs.get("memory_kwargs") or {}
+        if is_number(size):
+            own_size = size if "size" in saved else None  # not in files of early versions
+            return {**kwargs, "size": own_size, "memory_kwargs": {**saved.get("memory_kwargs", {}), **settings}}
+        if size is None:
             return kwargs
-        settings = with_size(kwargs.get("memory", "relic"), kwargs["size"], kwargs.get("memory_kwargs") or {})
-        return {**kwargs, "size": None, "memory_kwargs": settings}
+        return {**kwargs, "size": None, "memory_kwargs": with_size(memory, size, settings, 1)}
 
     def add_allocator(self, allocator: AdaptiveAllocator, learning_rate: float) -> None:
         """Let an allocator choose the memory's eviction strategy.

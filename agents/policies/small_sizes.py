@@ -5,7 +5,7 @@ It imports no torch, as presets do not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from memenvs.checks import is_int
@@ -36,26 +36,24 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
 
 #: Settings that grow with the size of a memory; the others stay those of `SMALL`.
 WIDTHS = ("dim", "hidden_dim", "mlp_dim", "cell_dim")
-#: Width of the embedding for which weights are counted.
-INPUT_DIM = 64
 
 
-def with_size(memory: str, size: str | int | None, settings: Mapping[str, Any]) -> dict[str, Any]:
+def with_size(memory: str, size: str | int | None, settings: Mapping[str, Any], input_dim: int) -> dict[str, Any]:
     """Add the settings of a size to those of a memory.
 
     Args:
         memory: Name of the memory.
         size: "small"; or a number of weights, >= 1, so that memories can be compared: the widths of "small" are scaled
-            until the memory has about as many, for an embedding of 64 numbers. None adds nothing.
+            until the memory has about as many. None adds nothing.
         settings: Settings of the memory, which stay.
+        input_dim: Width of the embedding that the memory reads.
 
     Raises:
         ValueError: Another size, the memory is not of this package, or none of its widths comes near.
     """
     if size is None:
         return dict(settings)
-    is_number = isinstance(size, int) and is_int(size) and size >= 1  # is_int: True is no number
-    if (not is_number and size != "small") or memory not in SMALL:
+    if (not is_number(size) and size != "small") or memory not in SMALL:
         sizes = (
             "'small', a number of weights or None"
             if memory in SMALL
@@ -64,37 +62,57 @@ def with_size(memory: str, size: str | int | None, settings: Mapping[str, Any]) 
         raise ValueError(f"size must be {sizes}, got {size!r}")
     if size == "small" or memory == "none":
         return {**SMALL[memory], **settings}
-    return _scaled(memory, int(size), settings)
+    return _scaled(memory, int(size), settings, input_dim)
 
 
-def _scaled(memory: str, size: int, settings: Mapping[str, Any]) -> dict[str, Any]:
+def is_number(size: Any) -> bool:
+    """True for a size that is a number of weights; True itself is none."""
+    return is_int(size) and size >= 1
+
+
+def _scaled(memory: str, size: int, settings: Mapping[str, Any], input_dim: int) -> dict[str, Any]:
     """Scale the widths of a memory to about `size` weights."""
 
     def scaled(eighths: int) -> dict[str, Any]:
-        eighths *= 2 if memory == "smt-causal" else 1  # has eight heads of even width
         widths = {name: value * eighths // 8 for name, value in SMALL[memory].items() if name in WIDTHS}
         return {**SMALL[memory], **widths, **settings}
 
-    low, high = 1, 1  # eighths of the small widths; the number of weights grows with them
-    while high < 8 * 2**7 and count_weights(memory, scaled(high)) < size:
+    def weights(units: int) -> int:
+        return count_weights(memory, scaled(unit * units), input_dim)
+
+    unit = _unit(lambda eighths: count_weights(memory, scaled(eighths), input_dim))
+    low, high = 1, 1  # in units; the number of weights grows with them
+    while unit * high < 8 * 2**7 and weights(high) < size:
         low, high = high, 2 * high
     while low < high:
         middle = (low + high) // 2
-        low, high = (middle + 1, high) if count_weights(memory, scaled(middle)) < size else (low, middle)
-    candidates = {count_weights(memory, scaled(eighths)): eighths for eighths in (low, max(1, low - 1))}
+        low, high = (middle + 1, high) if weights(middle) < size else (low, middle)
+    candidates = {weights(units): units for units in (low, max(1, low - 1))}
     closest = min(candidates, key=lambda weights: abs(weights - size))
     if not size / 2 <= closest <= 2 * size:
         raise ValueError(
-            f"size must be about {closest} weights for the memory {memory!r} with {dict(settings)}, got {size}"
+            f"size must be about {closest} weights for the memory {memory!r} with {dict(settings)} and an embedding of "
+            f"{input_dim} numbers, got {size}"
         )
-    return scaled(candidates[closest])
+    return scaled(unit * candidates[closest])
 
 
-def count_weights(memory: str, settings: Mapping[str, Any]) -> int:
-    """Weights of a memory for an embedding of `INPUT_DIM` numbers."""
+def _unit(count: Callable[[int], int]) -> int:
+    """Return the least eighths of the small widths that are allowed: the number of heads may have to divide them."""
+    for eighths in range(1, 65):
+        try:
+            count(eighths)
+        except ValueError:
+            continue
+        return eighths
+    return 8  # no width is allowed: the error is that of the small ones
+
+
+def count_weights(memory: str, settings: Mapping[str, Any], input_dim: int) -> int:
+    """Weights of a memory for an embedding of `input_dim` numbers."""
     import torch  # not above: presets import this module
 
     from memenvs.agents.memory import make_memory
 
     with torch.device("meta"):  # no memory, no random numbers
-        return sum(parameter.numel() for parameter in make_memory(memory, INPUT_DIM, **settings).parameters())
+        return sum(parameter.numel() for parameter in make_memory(memory, input_dim, **settings).parameters())

@@ -34,9 +34,12 @@ class AnswererConfig:
     Attributes:
         answers: "structured": a head that answers in slots. "text": a T5 that answers in words.
         text: Fields of `TextConfig`; for answers in words alone.
-        memory: Memory that reads the key frames and gives its vectors: "lstm-on", "lstm-o1", "ct" and its relatives;
-            or "none", one vector of zeros, so that only the question is known (text-only).
+        memory: Memory that reads the key frames. "lstm-on", "lstm-o1", "ct" and its relatives give their vectors; any
+            other one that needs no poses, places or moves gives a single vector, its features after the last key frame.
+            "none" is one vector of zeros, so that only the question is known (text-only).
         memory_kwargs: Its settings.
+        size: "small", or the number of its weights, about; see `memenvs.agents.policies.small_sizes`. None: its
+            defaults.
         dim: Width of an embedded key frame; >= 1.
         head_dim: Width of the head of structured answers, which `TextConfig.retrieval` has, too; divisible by
             `head_heads`.
@@ -58,6 +61,7 @@ class AnswererConfig:
     text: dict[str, Any] = field(default_factory=dict)
     memory: str = "ct-lt"
     memory_kwargs: dict[str, Any] = field(default_factory=dict)
+    size: str | int | None = None
     dim: int = 64
     head_dim: int = 96
     head_heads: int = 4

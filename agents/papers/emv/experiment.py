@@ -24,7 +24,7 @@ from memenvs.verbalization.config import EpisodicQAConfig
 
 ANSWERING_MEMBERS = ("config.json", "model.safetensors")
 """Members of a checkpoint that answering needs; training needs more."""
-MEMORY_SETTINGS = ("memory", "memory_kwargs", "dim")
+MEMORY_SETTINGS = ("memory", "memory_kwargs", "size", "dim")
 """Settings of the model that a run shares with the one whose memory it starts with."""
 HEAD_SETTINGS = ("head_dim", "head_heads", "head_layers")
 """Settings of the head, also shared if it retrieves for answers in words."""

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from memenvs.agents.algorithms.supervised import PredictionModel
+from memenvs.agents.algorithms.supervised import PredictionModel, seed_memory
 from memenvs.agents.papers.emv.config import AnswererConfig, TextConfig
 from memenvs.agents.papers.emv.data import SYMBOLIC, QuestionArrays, Renaming, draw_renaming, load_arrays
 from memenvs.agents.papers.emv.model import HistoryEncoder, Reading, SlotAnswerer
@@ -143,6 +143,7 @@ class AnsweringModel(PredictionModel):
 
     def loss(self, batch: QuestionBatch) -> tuple[Tensor, dict[str, float]]:
         """Compute the losses of answers and memory; see `PredictionModel.loss`."""
+        seed_memory(self.model.memory, batch.seed)
         # of a frozen memory nothing learns from its own loss, which it computes where there are gradients
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.settings.freeze_memory):
             vectors, mask = self.encode(batch)

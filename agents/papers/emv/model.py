@@ -13,6 +13,7 @@ from memenvs.agents.memory import Memory, StepInputs, make_memory
 from memenvs.agents.papers.emv.config import AnswererConfig
 from memenvs.agents.papers.emv.frames import COUNTED, NAMED, CodedInput, CodedOutput, Codes, DateEncoder, FrameEmbedding
 from memenvs.agents.papers.emv.slots import ANSWER_SLOTS, EMIT, QUESTION_SLOTS
+from memenvs.agents.policies.small_sizes import with_size
 from memenvs.verbalization.language.facts import MAX_CLAUSES
 from memenvs.verbalization.signals import LATENT_WIDTH, SUB_WIDTH
 
@@ -27,17 +28,19 @@ class HistoryEncoder(nn.Module):
         parts: Parts of a key frame that are given; see `memenvs.verbalization.key_frames.PARTS`.
 
     Raises:
-        ValueError: The memory has no method `vectors`, or a setting of it is not allowed.
+        ValueError: The memory needs poses, places or moves, or a setting of it is not allowed.
     """
 
     def __init__(self, config: AnswererConfig, parts: Sequence[str]) -> None:
         super().__init__()
         self.config = config
-        self.memory: Memory = make_memory(config.memory, config.dim, **config.memory_kwargs)
+        settings = with_size(config.memory, config.size, config.memory_kwargs, config.dim)
+        self.memory: Memory = make_memory(config.memory, config.dim, **settings)
         self.is_text_only = config.memory == "none"
-        if not self.is_text_only and not hasattr(self.memory, "vectors"):
+        if self.memory.required_inputs:
             raise ValueError(
-                f"memory must be 'none' or one that has the method `vectors`, such as 'ct-lt', got {config.memory!r}"
+                f"memory must be one that reads key frames alone, such as 'ct-lt', got {config.memory!r} with "
+                f"{config.memory_kwargs}, which needs {', '.join(self.memory.required_inputs)}"
             )
         self.codes = Codes()
         if not self.is_text_only:
@@ -67,7 +70,9 @@ class HistoryEncoder(nn.Module):
         start = torch.zeros_like(mask)
         start[:, 1:] = mask[:, 1:] & ~mask[:, :-1]
         start[:, 0] = True
-        _, state = self.memory(StepInputs(self.frames(self.codes, frames, mask), start, start), None, last=1)
+        last, state = self.memory(StepInputs(self.frames(self.codes, frames, mask), start, start), None, last=1)
+        if not hasattr(self.memory, "vectors"):
+            return last, mask[:, -1:]
         vectors, is_filled = self.memory.vectors(state)  # type: ignore[operator]
         return vectors, is_filled & mask[:, -1:]
 

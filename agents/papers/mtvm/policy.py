@@ -77,10 +77,10 @@ class MTVMPolicy(ActingPolicy):
             )
         self.network = MTVM(config, int(instruction.high.max()) + 1, width - ANGLE_SIZE)
         self.optimizer = torch.optim.AdamW(self.parameters(), lr_schedule(1.0), weight_decay=weight_decay, fused=True)
-        self._kwargs = self.resolve_kwargs({"size": size, "network": network})  # the weight decay is the learner's
+        self._kwargs = self.resolve_kwargs({"size": size, "network": network}, {})  # the weight decay is the learner's
 
     @classmethod
-    def resolve_kwargs(cls, kwargs: dict[str, Any]) -> dict[str, Any]:
+    def resolve_kwargs(cls, kwargs: dict[str, Any], saved: Mapping[str, Any]) -> dict[str, Any]:
         """Replace a size by all settings of its network; see `ActingPolicy.resolve_kwargs`."""
         network = asdict(mtvm_config(kwargs.get("size", "small"), **(kwargs.get("network") or {})))
         return {**kwargs, "size": None, "network": network}

@@ -8,14 +8,15 @@ from typing import Any, Literal, get_args
 from memenvs.agents.algorithms.allocator_config import check_epsilons
 from memenvs.agents.algorithms.schedules import linear_schedule
 from memenvs.agents.encoders.frame_encoder import Initialisation
-from memenvs.agents.memory import MemorySpec, memory_spec
+from memenvs.agents.memory import MemorySpec, memories, memory_spec, required_inputs
 from memenvs.agents.memory.place_codes import PlaceCodeKind, TimeIndex
 from memenvs.agents.sizes import check_largest
 from memenvs.checks import check_fields, check_int, choices_for
 from memenvs.retention import STRATEGY_NAMES
 
-MemoryName = Literal["t-fifo", "t-fifo+a", "sat-fifo", "sat-fifo-th", "sat-pm", "sat-pm-ph", "dnc-first", "dnc-every"]
-PictureMemory = Literal["t-fifo", "t-fifo+a", "sat-fifo", "sat-pm-ph"]
+TOKEN_MEMORIES = ("t-fifo", "t-fifo+a", "sat-fifo", "sat-fifo-th", "sat-pm", "sat-pm-ph")
+"""Memories that store tokens, which the query reads all at once."""
+TaskInput = Literal["first", "every"]
 MoveQuery = Literal["displacement", "moves"]
 Convolutions = Literal["learned", "fixed", "components"]
 
@@ -25,17 +26,26 @@ class ModelConfig:
     """Settings that both models have.
 
     Attributes:
-        memory: What a token encodes and how tokens are read.
+        memory: What a token encodes and how tokens are read. "t-fifo" encodes what a step shows and its time;
+            "t-fifo+a" adds tokens for the moves between; "sat-fifo" and those below encode the place, too.
+            "sat-fifo-th" reads the most relevant chunks of time and "sat-pm-ph" those of places; the others read all
+            tokens at once. Any other name in `memenvs.agents.memories` reads the tokens of "sat-fifo" one after the
+            other, then the query (`StepReader`). With the suffix "-first" or "-every" it also reads the task, in a
+            step before the tokens or in every step: "dnc-first", "lstm-every".
+        memory_kwargs: Settings of a memory that reads one after the other.
+        size: "small", or the number of its weights, about; see `memenvs.agents.policies.small_sizes`. None: its
+            defaults. For a memory that reads one after the other.
         strategy: What is kept if the capacity is too small, one of `memenvs.retention.STRATEGY_NAMES`; None for that of
-            the memory.
-        capacity: Visits that are kept (steps, where a visit is one), >= 1. "task" takes the task's published protocol.
-            None keeps all.
+            the memory. Not for memories that read one after the other, which read all.
+        capacity: Visits that are kept (steps, where a visit is one), >= 1. "task" takes the task's published protocol,
+            which is all for memories that read one after the other. None keeps all.
         chunk: Steps in a chunk, >= 1.
         top_k: Chunks that are read, >= 1.
         dim: Width D of tokens.
         layers: Layers of the reader.
         heads: Attention heads of the reader.
         mlp_dim: Hidden width of each layer's MLP.
+        initialisation: "calibrated" or "release"; what it scales depends on the model.
 
     Raises:
         TypeError: A value of another type.
@@ -46,6 +56,8 @@ class ModelConfig:
     """
 
     memory: str = "sat-fifo"
+    memory_kwargs: dict[str, Any] = field(default_factory=dict)
+    size: str | int | None = None
     strategy: str | None = None
     capacity: int | str | None = "task"
     chunk: int = 32
@@ -54,6 +66,7 @@ class ModelConfig:
     layers: int = 4
     heads: int = 2
     mlp_dim: int = 128
+    initialisation: Initialisation = "calibrated"
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -64,16 +77,51 @@ class ModelConfig:
             check_int("capacity", self.capacity, or_none=True)
         if self.strategy is not None and self.strategy not in STRATEGY_NAMES:
             raise ValueError(f"unknown strategy {self.strategy!r}; {choices_for(self.strategy, STRATEGY_NAMES)}")
+        if not self.reads_in_turn:
+            for name, value in (("memory_kwargs", self.memory_kwargs), ("size", self.size)):
+                if value:
+                    raise ValueError(
+                        f"{name} must be left out with memory {self.memory!r}, whose sizes are dim, layers, heads and "
+                        f"mlp_dim, got {value!r}"
+                    )
+            return
+        if self.capacity not in ("task", None) or self.strategy is not None:
+            raise ValueError(
+                f"capacity and strategy must be left out with memory {self.memory!r}, which reads all visits, "
+                f"got {self.capacity} and {self.strategy!r}"
+            )
+        required_inputs(self.sequence_memory, **self.memory_settings)  # raises if there is no such memory or setting
 
     @property
-    def is_dnc(self) -> bool:
-        """True if a DNC processes the tokens one after the other."""
-        return self.memory.startswith("dnc")
+    def reads_in_turn(self) -> bool:
+        """True if the memory reads the tokens one after the other."""
+        return self.memory not in TOKEN_MEMORIES
+
+    @property
+    def sequence_memory(self) -> str:
+        """Name of the memory that reads the tokens one after the other, without a suffix."""
+        return self.memory.removesuffix(f"-{self.task_input}")
+
+    @property
+    def task_input(self) -> TaskInput | None:
+        """Steps in which the memory reads the task; None for none."""
+        endings = () if self.memory in memories() else get_args(TaskInput)
+        return next((ending for ending in endings if self.memory.endswith(f"-{ending}")), None)
+
+    @property
+    def memory_settings(self) -> dict[str, Any]:
+        """Settings of the memory that reads the tokens one after the other, apart from `size`."""
+        return self.memory_kwargs
 
     @property
     def spec(self) -> MemorySpec:
-        """Row of the memory with the same tokens; of a spatial one for a DNC."""
-        return memory_spec("sat-fifo" if self.is_dnc else self.memory)
+        """Row of the memory with the same tokens; a spatial one if they are read in turn."""
+        return memory_spec("sat-fifo" if self.reads_in_turn else self.memory)
+
+    @property
+    def is_chunked(self) -> bool:
+        """True if tokens are read in chunks."""
+        return self.memory in ("sat-fifo-th", "sat-pm-ph")
 
     @property
     def strategy_name(self) -> str:
@@ -97,13 +145,7 @@ class BalletModelConfig(ModelConfig):
     """Settings of `BalletModel`, beside those of `ModelConfig`.
 
     Attributes:
-        memory: What a token encodes and how tokens are read. "t-fifo" encodes frame and time; "t-fifo+a" adds one token
-            for the action after each visit; the others encode frame, time and place. "sat-fifo-th" reads the most
-            relevant chunks of time and "sat-pm-ph" those of places; the others read all tokens at once. "dnc-first" and
-            "dnc-every" process the tokens one after the other (`DNCReader`).
-        strategy: None is "quota" for "sat-pm" and "sat-pm-ph" and "fifo" for the others. Not for DNCs, which read all
-            visits.
-        capacity: "task" is all for a DNC.
+        strategy: None is "quota" for "sat-pm" and "sat-pm-ph" and "fifo" for the others.
         time_index: Number that the time code encodes; see `time_indices`. With "t-fifo+a", actions have times of
             their own between those of frames, so "slot" is not possible.
         place_code: Code of a place; see `PlaceCode`. For memories that know places.
@@ -119,14 +161,12 @@ class BalletModelConfig(ModelConfig):
         own_layers: Layers after which a second head predicts the dance of the queried dancer itself, 0 (none) to
             `layers` - 1. It is trained together with the answer. It helps in tasks that ask about another room's dance:
             the model must find the dancer, then the other room, and the answer alone teaches neither step by itself.
-        dnc: Settings of `DNCConfig`, for the two DNC memories.
+        dnc: As `memory_kwargs`, for a DNC.
     """
 
-    memory: MemoryName = "sat-fifo"
     time_index: TimeIndex = "step"
     place_code: PlaceCodeKind = "sine1d"
     columns: int | None = None
-    initialisation: Initialisation = "calibrated"
     keys_like_queries: bool = False
     first: int = 0
     every: int = 1
@@ -138,18 +178,14 @@ class BalletModelConfig(ModelConfig):
         check_int("every", self.every)
         for name in ("first", "own_layers"):
             check_int(name, getattr(self, name), at_least=0)
-        if self.own_layers and (self.own_layers >= self.layers or self.is_dnc):
+        if self.own_layers and (self.own_layers >= self.layers or self.reads_in_turn):
             raise ValueError(
-                f"own_layers must be below layers ({self.layers}), and 0 with a DNC, got {self.own_layers}"
-            )
-        if self.is_dnc and (self.capacity not in ("task", None) or self.strategy is not None):
-            raise ValueError(
-                f"capacity and strategy must be left out with memory {self.memory!r}, which reads all visits, "
-                f"got {self.capacity} and {self.strategy!r}"
+                f"own_layers must be below layers ({self.layers}), and 0 with a memory that reads one after the other, "
+                f"got {self.own_layers}"
             )
         if self.uses_moves and self.time_index == "slot":
             raise ValueError(f"time_index must be 'step', 'age' or 'mod32' with memory {self.memory!r}, got 'slot'")
-        if self.keys_like_queries and (self.is_dnc or self.initialisation != "calibrated"):
+        if self.keys_like_queries and (self.reads_in_turn or self.initialisation != "calibrated"):
             raise ValueError(
                 f"keys_like_queries must be False with memory {self.memory!r} and initialisation "
                 f"{self.initialisation!r}, got True"
@@ -159,8 +195,13 @@ class BalletModelConfig(ModelConfig):
                 f"place_code and columns must be left out with memory {self.memory!r}, "
                 f"got {self.place_code!r} and {self.columns}"
             )
-        if self.dnc and not self.is_dnc:
+        if self.dnc and self.sequence_memory != "dnc":
             raise ValueError(f"dnc must be left out with memory {self.memory!r}, got {self.dnc}")
+
+    @property
+    def memory_settings(self) -> dict[str, Any]:
+        """Settings of the memory; see `ModelConfig.memory_settings`."""
+        return {**self.memory_kwargs, **(self.dnc if self.sequence_memory == "dnc" else {})}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,9 +209,7 @@ class PictureModelConfig(ModelConfig):
     """Settings of `PictureModel`, beside those of `ModelConfig`.
 
     Attributes:
-        memory: What a token encodes and how tokens are read. "t-fifo" encodes picture and time; "t-fifo+a" adds one
-            token for each move; the others encode picture, time and place. "sat-pm-ph" reads the most relevant chunks
-            of regions; the others read all tokens at once.
+        strategy: None is "quota" for "sat-pm" and "fifo" for the others.
         place_code: Code of a place; see `PlaceCode`. None is "sine2d" where places are a grid and "sine1d" elsewhere.
             For memories that know places.
         move_query: What a query after some moves encodes, in tasks with moves. "moves", as published: the first query
@@ -192,17 +231,16 @@ class PictureModelConfig(ModelConfig):
             and start by comparing it with those of tokens (`MemoryReader.start_by_comparing`); this is sharp with
             learned codes.
         place_layers: Layers after which a second head predicts the place of each query, 0 (none) to `layers` - 1, in
-            tasks with moves. It is trained together with the answer. The model must find the place of the start, add
-            the moves, and read there; the answer alone teaches none of the three by itself.
+            tasks with moves; 0 for memories that read one after the other. It is trained together with the answer. The
+            model must find the place of the start, add the moves, and read there; the answer alone teaches none of the
+            three by itself.
         flat_layers: First layers that read all tokens at once though the others read chunks; 0 to `place_layers`. For
-            "sat-pm-ph". The place of the start is known by its picture alone, and the mean of a chunk hides it.
+            memories that read chunks. The place of the start is known by its picture alone, and the mean of a chunk
+            hides it.
     """
 
-    memory: PictureMemory = "sat-fifo"
-    strategy: str = "fifo"
     place_code: str | None = None
     move_query: MoveQuery = "displacement"
-    initialisation: Initialisation = "calibrated"
     convolutions: Convolutions = "learned"
     place_layers: int = 0
     flat_layers: int = 0
@@ -212,18 +250,21 @@ class PictureModelConfig(ModelConfig):
         super().__post_init__()
         for name in ("place_layers", "flat_layers"):
             check_int(name, getattr(self, name), at_least=0)
-        if self.place_layers >= self.layers:
-            raise ValueError(f"place_layers must be below layers ({self.layers}), got {self.place_layers}")
+        if self.place_layers and (self.place_layers >= self.layers or self.reads_in_turn):
+            raise ValueError(
+                f"place_layers must be below layers ({self.layers}), and 0 with a memory that reads one after the "
+                f"other, got {self.place_layers}"
+            )
         if self.flat_layers > (self.place_layers if self.is_chunked else 0):
             raise ValueError(
-                f"flat_layers must be at most place_layers ({self.place_layers}) with memory 'sat-pm-ph', and 0 with "
-                f"others, got {self.flat_layers}"
+                f"flat_layers must be at most place_layers ({self.place_layers}) with a memory that reads chunks, and "
+                f"0 with others, got {self.flat_layers}"
             )
         if self.initialisation != "calibrated" and self.convolutions == "components":
             raise ValueError(
                 f"initialisation must be 'calibrated' with convolutions 'components', got {self.initialisation!r}"
             )
-        if not self.uses_place and self.strategy not in ("fifo", "lifo"):
+        if not self.uses_place and self.strategy not in (None, "fifo", "lifo"):
             raise ValueError(
                 f"strategy must be 'fifo' or 'lifo' with memory {self.memory!r}, which knows no places, "
                 f"got {self.strategy!r}"
@@ -236,9 +277,9 @@ class PictureModelConfig(ModelConfig):
             )
 
     @property
-    def is_chunked(self) -> bool:
-        """True if the memory is read in chunks of regions."""
-        return self.memory == "sat-pm-ph"
+    def strategy_name(self) -> str:
+        """Name of the retention strategy."""
+        return self.strategy or ("quota" if self.memory == "sat-pm" else "fifo")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from memenvs.agents.algorithms.supervised import PredictionModel
+from memenvs.agents.algorithms.supervised import PredictionModel, seed_memory
 from memenvs.agents.encoders.patch_components import start_with_components
 from memenvs.agents.encoders.pictures import PatchDecoder, PatchEncoder, ViewDecoder
 from memenvs.agents.encoders.text import HashedEncoder
 from memenvs.agents.memory.allocator import AdaptiveAllocator
 from memenvs.agents.papers.sat.config import AllocationConfig
-from memenvs.agents.papers.sat.model import BalletModel, QueryModel
+from memenvs.agents.papers.sat.model import CALIBRATION_EPISODES, BalletModel, QueryModel
 from memenvs.agents.papers.sat.picture_model import PictureModel
 from memenvs.checks import choices_for
 from memenvs.query_task import Episodes, PictureTask, QueryBatch, Split
@@ -25,10 +25,8 @@ from memenvs.retention import strategy_numbers
 
 REWARD_SCALE = 100.0
 """Factor on mean squared errors, so that rewards of the allocator are of the order of 1."""
-CALIBRATION_EPISODES = 16
-"""Episodes whose pictures the encoder is calibrated with."""
 COMPONENT_EPISODES = 160
-"""The same for principal components, of which there are more than pictures of 16 episodes."""
+"""Episodes that principal components are found with; there are more of them than pictures of 16 episodes."""
 CALIBRATION_STRIDE = 8
 """Steps between two of these pictures."""
 
@@ -41,11 +39,15 @@ class StrategyBatch(Episodes):
         episodes: B episodes.
         strategies: int64, (B,); number of each episode's strategy in `memenvs.retention.STRATEGY_NAMES`.
         task_vectors: float32, (B, G); inputs of the allocator; None without one.
+        seed: Seed of what the memory draws in learning, such as dropout.
     """
+
+    shared = ("seed",)
 
     episodes: QueryBatch
     strategies: np.ndarray
     task_vectors: Tensor | None = None
+    seed: int = 0
 
 
 class SATPrediction(PredictionModel):
@@ -99,7 +101,8 @@ class SATPrediction(PredictionModel):
         """Draw episodes, and choose their strategies; see `PredictionModel.sample`."""
         batch = self.model.task.sample_batch(count, rng, split)
         if self.allocator is None or self.allocation is None:
-            return StrategyBatch(batch, strategy_numbers(self.model.config.strategy_name, count))
+            seed = int(rng.integers(2**31))
+            return StrategyBatch(batch, strategy_numbers(self.model.config.strategy_name, count), seed=seed)
         vectors = self.train_vectors if split == "train" else self.held_out_vectors
         description = rng.integers(vectors.shape[1], size=count)
         task_vectors = vectors[torch.from_numpy(batch.tasks), torch.from_numpy(description)]  # (B, G)
@@ -124,15 +127,22 @@ class SATPrediction(PredictionModel):
         """Compute the mean loss of the answers; see `PredictionModel.loss`.
 
         The error of the picture at the start of a query with moves is added, and the cross-entropy of a second head.
-        With an allocator its own loss is added, weighted.
+        With an allocator its own loss is added, weighted, and that of a memory that has one.
         """
         episodes = batch.episodes
+        memory = self.model.memory
+        if memory is not None:
+            seed_memory(memory, batch.seed)
         prediction = self.model.predict(episodes, batch.strategies)
         answers, hints = prediction.answers, prediction.hints
         classes = self.model.task.classes
         with torch.autocast(answers.device.type, enabled=False):  # losses, Q values and rewards in float32
             total = torch.zeros((), device=answers.device)
             log = {}
+            auxiliary_loss = None if memory is None else memory.auxiliary_loss()
+            if auxiliary_loss is not None:
+                total = total + auxiliary_loss
+                log["auxiliary_loss"] = auxiliary_loss.item()
             if prediction.start is not None:
                 truth = torch.from_numpy(episodes.answers[:, 0]).to(answers.device)
                 total = total + _squared_errors(prediction.start, truth).mean()
@@ -157,7 +167,7 @@ class SATPrediction(PredictionModel):
                 q_loss = self.allocator.loss(batch.task_vectors, strategies, rewards)
                 total = total + self.allocation.loss_weight * q_loss
                 log["q_loss"] = q_loss.item()
-            if self.allocator is not None or (hints is not None and classes):
+            if self.allocator is not None or auxiliary_loss is not None or (hints is not None and classes):
                 log["answer_loss"] = losses.mean().item()
         return total, log
 
@@ -264,6 +274,8 @@ def make_prediction(task: PictureTask, settings: Mapping[str, Any]) -> SATPredic
     else:
         model = PictureModel(task, **model_settings)
         calibrate(model)
+    if model.config.initialisation == "calibrated":
+        model.standardize()
     if allocation is None:
         return SATPrediction(model)
     if model_settings.get("strategy") is not None:

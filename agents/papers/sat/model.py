@@ -1,8 +1,9 @@
 """Models that answer a query from a memory of a whole episode: base, and Room Ballet's.
 
-They share codes, chunks, retention and `MemoryReader` with the token memories of `memenvs.agents.memory`, with three
-differences. The unit that is kept or evicted is a visit, not a step. Tokens are sums of table rows, so no token is
-ever computed. The query is an image of the queried dancer, not the current step.
+Token memories are those of `memenvs.agents.memory`, of which they share codes, chunks, retention and `MemoryReader`,
+with three differences. The unit that is kept or evicted is a visit, not a step. Tokens are sums of table rows, so no
+token is ever computed. The query is an image of the queried dancer, not the current step. All other memories read the
+same tokens in turn (`StepReader`).
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ import torch
 from torch import Tensor, nn
 
 from memenvs.agents.encoders.frame_encoder import FrameEncoder
+from memenvs.agents.memory import Memory, StepInputs
 from memenvs.agents.memory.chunking import Chunks, chunks_by_place, chunks_by_time
-from memenvs.agents.memory.dnc import DNCConfig
+from memenvs.agents.memory.dnc import DNCMemory
 from memenvs.agents.memory.place_codes import PlaceCode, sinusoid, time_indices
 from memenvs.agents.memory.reader import MemoryReader
-from memenvs.agents.memory.sat import ChunkedMemory, PlaceChunkedMemory
 from memenvs.agents.memory.tokens import Tokens
 from memenvs.agents.papers.sat.config import BalletModelConfig, ModelConfig
-from memenvs.agents.papers.sat.dnc_reader import DNCReader, TaskInput
+from memenvs.agents.papers.sat.step_reader import StepReader
 from memenvs.checks import choices_for
 from memenvs.query_task import PictureTask, QueryBatch
 from memenvs.retention import STRATEGIES, retained, strategy_numbers
@@ -31,6 +32,8 @@ from memenvs.room_ballet.episodes import NO_ACTION, NUM_FRAMES
 
 NUM_ACTIONS = NO_ACTION
 """Moves from room to room; they are numbered from 0."""
+CALIBRATION_EPISODES = 16
+"""Episodes that a model is calibrated with."""
 SHARPNESS = 4.0
 """Factor on relevances at a "calibrated" start. Their standard deviation over a memory is then 1.6; without it, 0.4."""
 C = TypeVar("C", bound=ModelConfig)
@@ -79,6 +82,7 @@ class QueryModel(nn.Module, abc.ABC, Generic[C]):
         capacity: Visits that are kept; None for all.
         hint: Name of what the second head predicts.
         hint_weight: Weight of its loss beside that of the answers.
+        reader: Reads the tokens for the queries.
 
     Raises:
         ValueError: Capacity, strategy and task do not fit together, such as a quota below one visit for each place.
@@ -88,6 +92,7 @@ class QueryModel(nn.Module, abc.ABC, Generic[C]):
     name: ClassVar[str]
     hint: ClassVar[str]
     config: C
+    reader: MemoryReader | StepReader
 
     def __init__(self, task: PictureTask, config: C | None = None, **settings: Any) -> None:
         super().__init__()
@@ -100,15 +105,69 @@ class QueryModel(nn.Module, abc.ABC, Generic[C]):
         assert config is not None
         self.task = task
         self.config = config
-        published = None if config.is_dnc else task.capacity
+        published = None if config.reads_in_turn else task.capacity
         self.capacity = published if isinstance(config.capacity, str) else config.capacity
         no_visits = np.zeros((1, task.steps // task.visit_steps), np.int64)
+        if config.is_chunked and config.chunk > task.steps:
+            raise ValueError(f"chunk must be at most the {task.steps} steps of an episode, got {config.chunk}")
         retained(no_visits, config.strategy_name, self.capacity, n_places=task.n_regions)  # raises if they do not fit
 
     @property
     def hint_weight(self) -> float:
         """Weight of the loss of the second head beside that of the answers."""
         return 1.0
+
+    def make_step_reader(self, steps: int) -> StepReader:
+        """Make the reader of a memory that reads in turn.
+
+        Args:
+            steps: Tokens and queries of the longest episode.
+        """
+        config, task = self.config, self.task
+        reader = StepReader(
+            config.dim,
+            config.sequence_memory,
+            config.memory_settings,
+            steps,
+            n_places=task.n_places,
+            columns=task.columns,
+            size=config.size,
+            task=config.task_input,
+            task_dim=len(task.tasks),
+        )
+        if config.initialisation == "calibrated" and isinstance(reader.memory, DNCMemory):
+            reader.memory.calibrate()
+        return reader
+
+    def steps_in_turn(self, reader: StepReader, batch: QueryBatch, inputs: ReaderInputs) -> StepInputs:
+        """Return what a memory reads in turn, the queries at last."""
+        device = inputs.query.device
+        numbers = torch.from_numpy(batch.tasks).to(device)
+        task = nn.functional.one_hot(numbers, len(self.task.tasks)).to(inputs.query.dtype)
+        places = torch.from_numpy(np.take_along_axis(batch.places, self.steps_read(batch)[0], 1)).to(device)
+        return reader.steps(inputs.tokens, inputs.query, task, places)
+
+    @abc.abstractmethod
+    def steps_read(self, batch: QueryBatch, strategies: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """List the steps in memory that are read; args as in `predict`.
+
+        Returns:
+            Steps in order of time, int64, (B, N), N as long as the longest row needs; and a mask, bool, (B, N), that is
+            False where a row has fewer.
+        """
+
+    @torch.no_grad()
+    def standardize(self) -> None:
+        """Scale the initial weights of a memory that reads in turn; see `Memory.standardize`."""
+        if isinstance(self.reader, StepReader) and type(self.reader.memory).standardize is not Memory.standardize:
+            batch = self.task.sample_batch(CALIBRATION_EPISODES, np.random.default_rng(0))
+            steps = self.steps_in_turn(self.reader, batch, self.reader_inputs(batch))
+            self.reader.memory.standardize(steps.embedding.flatten(0, 1))
+
+    @property
+    def memory(self) -> Memory | None:
+        """The memory that reads in turn; None for token memories, which have no state."""
+        return self.reader.memory if isinstance(self.reader, StepReader) else None
 
     @abc.abstractmethod
     def predict(self, batch: QueryBatch, strategies: np.ndarray | None = None) -> Prediction:
@@ -118,6 +177,10 @@ class QueryModel(nn.Module, abc.ABC, Generic[C]):
             batch: B episodes of the task.
             strategies: int, (B,); number of the retention strategy of each episode. None takes the config's for all.
         """
+
+    @abc.abstractmethod
+    def reader_inputs(self, batch: QueryBatch, strategies: np.ndarray | None = None) -> ReaderInputs:
+        """Make query, tokens and chunks of each episode; args as in `predict`."""
 
     def forward(self, batch: QueryBatch, strategies: np.ndarray | None = None) -> Tensor:
         """Return the answers of `predict`."""
@@ -131,6 +194,19 @@ class QueryModel(nn.Module, abc.ABC, Generic[C]):
     def retained_steps(self, batch: QueryBatch, strategies: np.ndarray | None = None) -> np.ndarray:
         """Mark the steps that are in memory at the query; bool, (B, T). Args as in `predict`."""
         return np.repeat(self.retained_visits(batch, strategies), self.task.visit_steps, axis=1)
+
+    def chunks(self, regions: Tensor, in_memory: Tensor) -> Chunks | None:
+        """Chunks of the tokens, by region or by time; None where all are read at once.
+
+        Args:
+            regions: int64, (B, N); region of each token.
+            in_memory: bool, (B, N).
+        """
+        if not self.config.is_chunked:
+            return None
+        if self.config.memory == "sat-pm-ph":
+            return chunks_by_place(regions, in_memory, self.config.chunk)
+        return chunks_by_time(in_memory, self.config.chunk)
 
     def _strategy_numbers(self, batch: QueryBatch, strategies: np.ndarray | None) -> np.ndarray:
         """Number of the retention strategy of each episode, int, (B,)."""
@@ -165,7 +241,7 @@ class BalletModel(QueryModel[BalletModelConfig]):
             raise ValueError(f"own_layers must be 0 in tasks that ask about visits, got {config.own_layers}")
         self.encoder = FrameEncoder(config.dim, config.initialisation)
         self.reader = self._make_reader()
-        width = self.reader.output_dim if isinstance(self.reader, DNCReader) else config.dim
+        width = self.reader.output_dim if isinstance(self.reader, StepReader) else config.dim
         self.head = nn.Linear(width, task.classes)
         self.own_head = nn.Linear(config.dim, task.classes) if config.own_layers else None
         self.actions = nn.Parameter(torch.randn(NUM_ACTIONS, config.dim)) if config.uses_moves else None
@@ -178,14 +254,11 @@ class BalletModel(QueryModel[BalletModelConfig]):
         self.register_buffer("times", times, persistent=False)  # (units, D)
         self._steps_of_visit = np.arange(config.first, task.visit_steps, config.every)
 
-    def _make_reader(self) -> MemoryReader | DNCReader:
-        config = self.config
-        if config.is_dnc:
-            task_input: TaskInput = "first" if config.memory == "dnc-first" else "every"
-            dnc = DNCReader(config.dim, len(self.task.tasks), task_input, DNCConfig(**config.dnc))
-            if config.initialisation == "calibrated":
-                dnc.memory.calibrate()
-            return dnc
+    def _make_reader(self) -> MemoryReader | StepReader:
+        config, task = self.config, self.task
+        if config.reads_in_turn:
+            of_visit = len(range(config.first, task.visit_steps, config.every))
+            return self.make_step_reader(task.steps // task.visit_steps * of_visit + 1)
         reader = MemoryReader(config.dim, config.layers, config.heads, config.mlp_dim)
         if config.initialisation == "calibrated":
             reader.sharpen(SHARPNESS, keys_like_queries=config.keys_like_queries)
@@ -196,14 +269,11 @@ class BalletModel(QueryModel[BalletModelConfig]):
 
         With `own_layers` the hints are logits of the queried dancer's own dance.
         """
-        query, tokens, chunks = self.reader_inputs(batch, strategies)
-        if isinstance(self.reader, DNCReader):
-            values = sum(  # the gradient of an index_select is much faster than that of an embedding
-                table.index_select(0, rows.flatten()).unflatten(0, rows.shape)
-                for table, rows in zip(tokens.tables, tokens.rows, strict=True)
-            )  # (B, N, D)
-            task = nn.functional.one_hot(torch.from_numpy(batch.tasks).to(query.device), len(self.task.tasks))
-            return Prediction(self.head(self.reader(values, query[:, 0], task.to(query.dtype))))
+        inputs = self.reader_inputs(batch, strategies)
+        if isinstance(self.reader, StepReader):
+            steps = self.steps_in_turn(self.reader, batch, inputs)
+            return Prediction(self.head(self.reader(steps, queries=1)[:, 0]))
+        query, tokens, chunks = inputs
         top_k = self.config.top_k
         if self.own_head is None:
             return Prediction(self.head(self.reader(query, tokens, chunks, top_k)[:, 0]))
@@ -213,7 +283,7 @@ class BalletModel(QueryModel[BalletModelConfig]):
         return Prediction(self.head(late[:, 0]), hints=self.own_head(early[:, 0]))
 
     def reader_inputs(self, batch: QueryBatch, strategies: np.ndarray | None = None) -> ReaderInputs:
-        """Make query, tokens and chunks of each episode; args as in `predict`.
+        """Make query, tokens and chunks of each episode; see `QueryModel.reader_inputs`.
 
         Each frame that occurs in the batch is encoded once. Tokens refer to frame, time and place by rows of tables.
         """
@@ -233,7 +303,7 @@ class BalletModel(QueryModel[BalletModelConfig]):
         table = self.encoder.table(occurs.nonzero()[:, 0])  # (frames that occur, D)
         query = table[row_of_frame[queries]][:, None]  # (B, 1, D)
         in_memory = torch.from_numpy(is_kept).to(device)
-        chunks = self._chunks(places, in_memory)
+        chunks = self.chunks(places, in_memory)
 
         rows = row_of_frame[frames]
         times = self._time_indices(steps, is_kept, batch, strategies).to(device)
@@ -248,24 +318,11 @@ class BalletModel(QueryModel[BalletModelConfig]):
         return ReaderInputs(query, Tokens(tables=tuple(tables), rows=tuple(indices), mask=mask), chunks)
 
     def steps_read(self, batch: QueryBatch, strategies: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """List the steps in memory that are read; args as in `predict`.
-
-        Returns:
-            Steps in order of time, int64, (B, N), N as long as the longest row needs; and a mask, bool, (B, N), that is
-            False where a row has fewer.
-        """
+        """List the steps in memory that are read; see `QueryModel.steps_read`."""
         kept = self.retained_visits(batch, strategies)  # (B, V)
         visits = np.argsort(~kept, axis=1, kind="stable")[:, : int(kept.sum(1).max())]  # kept ones first, in order
         steps = (visits[:, :, None] * self.task.visit_steps + self._steps_of_visit).reshape(len(visits), -1)
         return steps, np.repeat(np.take_along_axis(kept, visits, 1), len(self._steps_of_visit), axis=1)
-
-    def _chunks(self, places: Tensor, in_memory: Tensor) -> Chunks | None:
-        """Chunks of the tokens, int64 and bool (B, N), by place or by time; None where all are read at once."""
-        if self.config.is_dnc or not issubclass(self.config.spec.memory, ChunkedMemory):
-            return None
-        if issubclass(self.config.spec.memory, PlaceChunkedMemory):
-            return chunks_by_place(places, in_memory, self.config.chunk)
-        return chunks_by_time(in_memory, self.config.chunk)
 
     def _time_indices(
         self, steps: np.ndarray, is_kept: np.ndarray, batch: QueryBatch, strategies: np.ndarray | None

@@ -1,6 +1,6 @@
 """Model that answers with pictures, or with a class, from a memory of pictures.
 
-It shares codes, chunks, retention and `MemoryReader` with `BalletModel`. The unit that is kept or evicted is a step.
+It shares codes, chunks, retention and readers with `BalletModel`. The unit that is kept or evicted is a step.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from memenvs.agents.encoders.pictures import (
     ViewDecoder,
     ViewEncoder,
 )
-from memenvs.agents.memory.chunking import chunks_by_place
 from memenvs.agents.memory.place_codes import PlaceCode, PlaceCodeKind, sinusoid
 from memenvs.agents.memory.reader import MemoryReader
 from memenvs.agents.memory.tokens import Tokens
 from memenvs.agents.papers.sat.config import PictureModelConfig
 from memenvs.agents.papers.sat.model import SHARPNESS, Prediction, QueryModel, ReaderInputs
+from memenvs.agents.papers.sat.step_reader import StepReader
 from memenvs.query_task import PictureTask, QueryBatch
 
 CONVOLVED_AT_ONCE = 256
@@ -81,10 +81,11 @@ class PictureModel(QueryModel[PictureModelConfig]):
             raise ValueError("move_query must be 'moves' in a task whose places are no grid, got 'displacement'")
         dim, calibrated = config.dim, config.initialisation == "calibrated"
         has_components = config.convolutions == "components"
-        if has_components and task.pictures == "patches" and (task.classes or task.move_vectors is None):
+        copies = not task.classes and task.move_vectors is not None and not config.reads_in_turn
+        if has_components and task.pictures == "patches" and not copies:
             raise ValueError(
-                "convolutions must be 'learned' or 'fixed' in a task of patches without moves or with classes, "
-                "got 'components'"
+                "convolutions must be 'learned' or 'fixed' in a task of patches without moves or with classes, and "
+                "with a memory that reads one after the other, got 'components'"
             )
         self.has_fixed_codes = has_components and task.pictures == "patches"
         if self.has_fixed_codes and dim < LEAST_COMPONENTS_DIM:
@@ -103,12 +104,20 @@ class PictureModel(QueryModel[PictureModelConfig]):
             self.encoder.convolutions.requires_grad_(False)
         self._drawn_features: dict[int, tuple[np.ndarray, Tensor]] = {}  # views, and what the convolutions make of them
         self.register_load_state_dict_post_hook(lambda model, _: model._drawn_features.clear())
-        self.reader = MemoryReader(dim, config.layers, config.heads, config.mlp_dim)
+        width = dim
+        if config.reads_in_turn:
+            queries = 1 if task.move_vectors is None else 1 + task.answers
+            self.reader = self.make_step_reader(task.steps + queries)
+            width = self.reader.output_dim
+        else:
+            self.reader = MemoryReader(dim, config.layers, config.heads, config.mlp_dim)
         self.head: nn.Module
         if task.classes:
-            self.head = nn.Linear(dim, task.classes)
+            self.head = nn.Linear(width, task.classes)
+        elif task.pictures == "patches":
+            self.head = PatchDecoder(width)
         else:
-            self.head = PatchDecoder(dim) if task.pictures == "patches" else ViewDecoder(dim, task.answers, calibrated)
+            self.head = ViewDecoder(width, task.answers, calibrated)
         self.place_head = nn.Linear(dim, task.n_places) if config.place_layers else None
         self.moves: nn.Parameter | None = None
         self.displacements: PlaceCode | None = None
@@ -150,6 +159,8 @@ class PictureModel(QueryModel[PictureModelConfig]):
             for part in (codes[:columns], codes[columns:]):
                 part.sub_(part.mean(0))
             codes.div_(self.places.table().square().mean().sqrt())
+        if isinstance(self.reader, StepReader):
+            return
         self.reader.sharpen(SHARPNESS, keys_like_queries=True, within_chunks=True)
         if self.has_fixed_codes:
             reading = slice(self.config.place_layers, None)
@@ -170,7 +181,11 @@ class PictureModel(QueryModel[PictureModelConfig]):
 
         With `place_layers` the hints are logits of places.
         """
-        query, tokens, chunks = self.reader_inputs(batch, strategies)
+        inputs = self.reader_inputs(batch, strategies)
+        if isinstance(self.reader, StepReader):
+            steps = self.steps_in_turn(self.reader, batch, inputs)
+            return self._prediction(batch, self.reader(steps, queries=inputs.query.shape[1]), None)
+        query, tokens, chunks = inputs
         top_k, split = self.config.top_k, self.config.place_layers
         places = None
         if self.place_head is not None:
@@ -186,17 +201,23 @@ class PictureModel(QueryModel[PictureModelConfig]):
         read = self.reader(query, tokens, chunks, top_k, layers=slice(split, None))  # (B, Q, D)
         if self.has_fixed_codes:
             read = read - query  # the decoder knows codes of patches, not queries
+        return self._prediction(batch, read, places)
+
+    def _prediction(self, batch: QueryBatch, read: Tensor, places: Tensor | None) -> Prediction:
+        """Decode what the queries have read, float (B, Q, width)."""
         if batch.query_moves is None:
             return Prediction(self.head(read[:, 0]))
         pictures = self.head(read.flatten(0, 1)).unflatten(0, read.shape[:2])
         return Prediction(pictures[:, 1:], pictures[:, 0], places)
 
     def reader_inputs(self, batch: QueryBatch, strategies: np.ndarray | None = None) -> ReaderInputs:
-        """Make query, tokens and chunks; args as in `predict`. Each picture is encoded once."""
+        """Make query, tokens and chunks; see `QueryModel.reader_inputs`.
+
+        Each picture is encoded once.
+        """
         device = self.times.device
-        is_kept = self.retained_steps(batch, strategies)  # (B, T)
-        steps = np.argsort(~is_kept, axis=1, kind="stable")[:, : int(is_kept.sum(1).max())]  # kept ones first, in order
-        in_memory = torch.from_numpy(np.take_along_axis(is_kept, steps, 1)).to(device)
+        steps, is_kept = self.steps_read(batch, strategies)  # (B, N)
+        in_memory = torch.from_numpy(is_kept).to(device)
 
         def at_steps(values: np.ndarray) -> Tensor:
             return torch.from_numpy(np.take_along_axis(values, steps, 1)).to(device)
@@ -216,10 +237,14 @@ class PictureModel(QueryModel[PictureModelConfig]):
             move_values = self.moves[moves.clamp(min=0)] + self.times[units]
             values = torch.cat([values, move_values.to(values.dtype)], 1)
             mask = torch.cat([in_memory, in_memory & (moves >= 0)], 1)
-        chunks = None
-        if self.config.is_chunked:
-            chunks = chunks_by_place(at_steps(batch.regions), in_memory, self.config.chunk)
+        chunks = self.chunks(at_steps(batch.regions), in_memory)
         return ReaderInputs(self.queries(batch, first[0] if first else None), Tokens(values, mask=mask), chunks)
+
+    def steps_read(self, batch: QueryBatch, strategies: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """List the steps in memory; see `QueryModel.steps_read`."""
+        is_kept = self.retained_steps(batch, strategies)  # (B, T)
+        steps = np.argsort(~is_kept, axis=1, kind="stable")[:, : int(is_kept.sum(1).max())]  # kept ones first, in order
+        return steps, np.take_along_axis(is_kept, steps, 1)
 
     def added_moments(self) -> Tensor:
         """Second moments of what tokens add to codes of pictures: time and place; float, (D, D)."""

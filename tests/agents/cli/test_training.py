@@ -158,6 +158,11 @@ def test_mistakes_are_one_line_and_leave_nothing(
         "--policy.memry lstm": "unknown setting 'memry' of MemoryPolicy; did you mean 'memory'? Choose from ['memory',",
         "--device gpu": "device must be 'auto', 'cpu', 'cuda' or 'cuda:0' and so on, got 'gpu'",
         "--policy.memory_kwargs.layer 2": "unknown setting 'layer'",
+        "--policy.memory_kwargs.heads 3": "dim must be an even multiple of heads (3), got ",
+        "--policy.memory sat-fifo": "the memory 'sat-fifo' needs the key 'place', the number of a place, in obs",
+        '--policy {"memory":"memo","memory_kwargs":{"segment_length":129}}': (
+            "policy.memory_kwargs.segment_length must be at most ppo.n_steps, 128, after which the memory is emptied"
+        ),
         "--policy.memory_kwargs.max_episode_steps 15": "must be at least the 16 steps that an episode may take, got 15",
         "--eval_kwargs.max_episode_steps 200 --eval_steps 1200": (
             "Darkroom-v0 with these eval_kwargs: memory_kwargs['max_episode_steps'] must be at least the 200 steps"
@@ -175,6 +180,9 @@ def test_mistakes_are_one_line_and_leave_nothing(
         "report nowhere": "no run in nowhere",
         "evaluate nowhere": "no run in nowhere",
         "presets nope": "unknown preset 'nope'",
+        "train room-ballet --policy.memory gruu": "unknown memory 'gruu'; did you mean 'gru'",
+        "train room-ballet --policy.memory gru --policy.memory_kwargs.layer 2": "unknown setting 'layer' of the memory",
+        "train room-ballet --policy.memory sat-pm-ph --policy.chunk 577": "chunk must be at most the 576 steps",
     }
     for command, message in {**{f"train ci-smoke {options}": train[options] for options in train}, **others}.items():
         assert main(command.split()) == 2, command

@@ -171,7 +171,10 @@ def test_contract(name: str, check: Callable[[MemoryUnderTest], None], others: b
         check(make_subject(name, **{**SMALL[name], **settings}))
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64], ids=str)
+HALF = pytest.param(torch.float16, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, HALF, torch.float64], ids=str)
 @pytest.mark.parametrize("name", MEMORIES)
 def test_weights_of_another_precision(name: str, dtype: torch.dtype) -> None:
     """Acting and learning work, and features differ from those of float32 by no more than rounding does."""

@@ -7,39 +7,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from memenvs.agents import MEMORIES, PartialUpdatePPO, PPOConfig
+from memenvs.agents.algorithms import archive
 from memenvs.agents.algorithms.checkpoint import Checkpoint
 from memenvs.agents.experiments.config import read_config
 from memenvs.agents.memory import make_memory
-from memenvs.agents.policies.small_sizes import INPUT_DIM, SMALL, count_weights, with_size
+from memenvs.agents.policies.small_sizes import SMALL, count_weights, with_size
 from memenvs.cli import main
 from tests.agents.learners import Noise, learner
 
-#: What any memory needs.
-SPACE = spaces.Dict(
-    {
-        "pose": spaces.Box(-1.0, 1.0, (3,), np.float32),
-        "place": spaces.Discrete(3),
-        "move": spaces.Discrete(4),
-        "view": spaces.Box(-1.0, 1.0, (8,), np.float32),
-    }
-)
-
-
-@pytest.mark.parametrize("memory", MEMORIES)
-def test_a_small_memory_is_small_and_learns(memory: str) -> None:
-    env = DummyVecEnv([lambda: Noise(SPACE) for _ in range(2)])
-    policy = {"memory": memory, "size": "small"}
-    model = PartialUpdatePPO("MemoryPolicy", env, n_steps=8, n_updates=1, seed=0, device="cpu", policy_kwargs=policy)
-    assert sum(parameter.numel() for parameter in model.policy.parameters()) < 300_000
-    before = [parameter.detach().clone() for parameter in model.policy.memory.parameters()]
-    model.learn(16)
-    after = list(model.policy.memory.parameters())
-    assert memory == "none" or any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
+#: Width of an embedding.
+WIDTH = 64
 
 
 def test_a_size_is_stored_as_its_settings_which_single_ones_overrule(tmp_path: Path) -> None:
@@ -58,17 +39,62 @@ def test_a_size_is_stored_as_its_settings_which_single_ones_overrule(tmp_path: P
 @pytest.mark.parametrize("memory", [name for name in MEMORIES if name != "none"])
 def test_memories_of_one_size_have_about_as_many_weights(memory: str) -> None:
     for size in (50_000, 200_000):
-        made = make_memory(memory, INPUT_DIM, **with_size(memory, size, {}))
+        made = make_memory(memory, WIDTH, **with_size(memory, size, {}, WIDTH))
         weights = sum(parameter.numel() for parameter in made.parameters())
         assert 0.7 * size < weights < 1.4 * size
-        assert count_weights(memory, with_size(memory, size, {})) == weights
+        assert count_weights(memory, with_size(memory, size, {}, WIDTH), WIDTH) == weights
 
 
 def test_single_settings_overrule_a_number_of_weights() -> None:
-    settings = with_size("relic", 200_000, {"layers": 4})
-    assert settings["layers"] == 4 and settings["dim"] < with_size("relic", 200_000, {})["dim"]
-    model = learner("none", policy_kwargs={"memory": "gru", "size": 50_000})
-    assert model.policy.memory.config.hidden_dim == with_size("gru", 50_000, {})["hidden_dim"]
+    settings = with_size("relic", 200_000, {"layers": 4}, WIDTH)
+    assert settings["layers"] == 4 and settings["dim"] < with_size("relic", 200_000, {}, WIDTH)["dim"]
+    heads = with_size("relic", 200_000, {"heads": 6}, WIDTH)  # an even multiple of which no small width is
+    assert heads["heads"] == 6 and heads["dim"] % 12 == 0
+    assert 100_000 < count_weights("relic", heads, WIDTH) < 400_000
+    with pytest.raises(ValueError, match=r"unknown setting 'head' of the memory 'relic'; did you mean 'heads'"):
+        with_size("relic", 200_000, {"head": 6}, WIDTH)
+
+
+@pytest.mark.parametrize("memory", ["gru", "relic", "smt-causal", "dnc"])
+def test_weights_are_counted_for_the_embedding_of_the_encoder(memory: str) -> None:
+    counts = {}
+    for width in (2, 600):
+        pose = {"pose": spaces.Box(-1.0, 1.0, (3,), np.float32)} if memory == "smt-causal" else {}
+        space = spaces.Dict({**pose, "view": spaces.Box(-1.0, 1.0, (width,), np.float32)})
+        env = DummyVecEnv([lambda space=space: Noise(space)])
+        policy = {"memory": memory, "size": 150_000, "features_extractor_class": "CombinedExtractor"}
+        model = PartialUpdatePPO(
+            "MemoryPolicy", env, n_steps=4, n_updates=1, seed=0, device="cpu", policy_kwargs=policy
+        )
+        counts[model.policy.memory.input_dim] = sum(weight.numel() for weight in model.policy.memory.parameters())
+    assert list(counts) == [2 + 16, 600 + 16]
+    assert all(0.75 * 150_000 < count < 1.3 * 150_000 for count in counts.values()), counts
+
+
+def test_a_number_of_weights_is_stored_with_the_settings_that_it_stands_for(tmp_path: Path) -> None:
+    file, policy = tmp_path / "model.zip", {"memory": "gru", "size": 50_000, "memory_kwargs": {"layers": 2}}
+    model = learner("none", policy_kwargs=policy, config=PPOConfig())
+    model.save(file)
+    saved = Checkpoint.read(file).config["policy_kwargs"]
+    settings = saved["memory_kwargs"]
+    assert saved["size"] == 50_000
+    assert settings == with_size("gru", 50_000, {"layers": 2}, model.policy.memory.input_dim)
+    assert PartialUpdatePPO.load(file, device="cpu").policy.memory.config == model.policy.memory.config
+
+    def check(**changes: object) -> None:
+        PartialUpdatePPO.check_checkpoint(file, model.config, {**policy, **changes}, model.n_envs)
+
+    check()
+    check(size=None, memory_kwargs=settings)
+    with pytest.raises(ValueError, match="size must be 60000, got 50000"):
+        check(size=60_000)
+    with pytest.raises(ValueError, match=r"memory_kwargs\.layers must be 1, got 2"):
+        check(memory_kwargs={"layers": 1})
+    content = archive.read(file, (), lambda name: True)  # as earlier versions wrote it
+    config = json.loads(content["config.json"])
+    del config["policy_kwargs"]["size"]
+    archive.write(file, {**content, "config.json": json.dumps(config).encode()})
+    check()
 
 
 @pytest.mark.parametrize("size", ["tiny", 0, -5, 1.5, True])
@@ -79,8 +105,10 @@ def test_wrong_sizes_are_named(size: object) -> None:
 
 
 def test_a_size_that_no_width_has_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"size must be about 1776 weights for the memory 'gru' with \{\}, got 10"):
-        with_size("gru", 10, {})  # width 8: 3 * (8 * 64 + 8 * 8 + 2 * 8) weights
+    with pytest.raises(
+        ValueError, match=r"about 1776 weights for .* 'gru' with \{\} and an embedding of 64 .*, got 10"
+    ):
+        with_size("gru", 10, {}, WIDTH)  # width 8: 3 * (8 * 64 + 8 * 8 + 2 * 8) weights
 
 
 def test_the_command_prints_the_weights_of_a_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -272,12 +272,27 @@ def test_nothing_is_renamed_without_symbols(modalities, renames):
     assert (model.sample(2, np.random.default_rng(0)).renaming is not None) == renames
 
 
+def test_a_memory_without_vectors_gives_its_features_after_the_last_key_frame():
+    """The padding before a shorter history counts for nothing, and questions teach the embedding of the first frame."""
+    model = make("gru", memory_kwargs={"hidden_dim": 8})
+    batch = model.sample(4, np.random.default_rng(0))
+    frames, mask = model.frames(batch)
+    vectors, is_filled = model.model.encode(frames, mask)
+    assert vectors.shape == (4, 1, 8) and is_filled.all()
+    for row, count in enumerate(mask.sum(1).tolist()):
+        alone = {part: values[row : row + 1, -count:] for part, values in frames.items()}
+        torch.testing.assert_close(model.model.encode(alone, mask[row : row + 1, -count:])[0][0], vectors[row])
+    loss, log = model.loss(batch)
+    loss.backward()
+    assert model.model.memory.network.weight_ih_l0.grad.any() and log["answer_loss"] > 0
+
+
 def test_wrong_settings_are_named():
     for settings, error, message in (
         (
-            {"memory": "gru", "memory_kwargs": {}},
+            {"memory": "smt", "memory_kwargs": {}},
             ValueError,
-            "memory must be 'none' or one that has the method `vectors`, .*, got 'gru'",
+            r"memory must be one that reads key frames alone, .*, got 'smt' with \{\}, which needs pose",
         ),
         ({"head_heads": 5}, ValueError, r"head_heads must divide head_dim \(16\), got 5"),
         ({"curriculum": [3, 1]}, ValueError, r"curriculum must be ascending numbers of batches, got \[3, 1\]"),

@@ -17,6 +17,7 @@ def test_defaults_are_those_of_the_published_runs() -> None:
     reader = {"chunk": 32, "top_k": 4, "dim": 128, "layers": 4, "heads": 2, "mlp_dim": 128, "own_layers": 0}
     codes = {"time_index": "step", "place_code": "sine1d", "columns": None}
     memory = {"memory": "sat-fifo", "strategy": None, "capacity": "task", "first": 0, "every": 1, "dnc": {}}
+    memory |= {"memory_kwargs": {}, "size": None}
     start = {"initialisation": "calibrated", "keys_like_queries": False}
     assert asdict(BalletModelConfig()) == {**memory, **codes, **start, **reader}
     learner = {"task_input": "task", "split": 0, "rate": 1.0, "only_kept": False}
@@ -30,9 +31,10 @@ def test_defaults_are_those_of_the_published_runs() -> None:
 
 def test_what_each_memory_encodes_and_keeps() -> None:
     uses = {}
-    for name in ("t-fifo", "t-fifo+a", "sat-fifo", "sat-fifo-th", "sat-pm", "sat-pm-ph", "dnc-first", "dnc-every"):
-        config = BalletModelConfig(memory=name)  # type: ignore[arg-type]
-        uses[name] = config.is_dnc, config.uses_place, config.uses_moves, config.strategy_name
+    tokens = ("t-fifo", "t-fifo+a", "sat-fifo", "sat-fifo-th", "sat-pm", "sat-pm-ph")
+    for name in (*tokens, "dnc-first", "dnc-every", "lstm"):
+        config = BalletModelConfig(memory=name)
+        uses[name] = config.reads_in_turn, config.uses_place, config.uses_moves, config.strategy_name
     assert uses == {
         "t-fifo": (False, False, False, "fifo"),
         "t-fifo+a": (False, False, True, "fifo"),
@@ -42,6 +44,13 @@ def test_what_each_memory_encodes_and_keeps() -> None:
         "sat-pm-ph": (False, True, False, "quota"),
         "dnc-first": (True, True, False, "fifo"),
         "dnc-every": (True, True, False, "fifo"),
+        "lstm": (True, True, False, "fifo"),
+    }
+    with_task = {name: BalletModelConfig(memory=name) for name in ("dnc-first", "lstm-every", "gru")}
+    assert {name: (config.sequence_memory, config.task_input) for name, config in with_task.items()} == {
+        "dnc-first": ("dnc", "first"),
+        "lstm-every": ("lstm", "every"),
+        "gru": ("gru", None),
     }
     assert BalletModelConfig(memory="sat-pm", strategy="lifo").strategy_name == "lifo"
 
@@ -78,8 +87,11 @@ def test_what_does_not_go_together_is_named() -> None:
         ({"every": 0}, "every must be an integer of at least 1, got 0"),
         ({"dnc": {"cells": 3}}, "dnc must be left out with memory 'sat-fifo'"),
         ({"memory": "t-fifo+a", "time_index": "slot"}, "time_index must be .* with memory 't-fifo\\+a', got 'slot'"),
-        ({"layers": 2, "own_layers": 2}, r"own_layers must be below layers \(2\), and 0 with a DNC, got 2"),
-        ({"memory": "dnc-every", "own_layers": 1}, "and 0 with a DNC, got 1"),
+        (
+            {"layers": 2, "own_layers": 2},
+            r"own_layers must be below layers \(2\), and 0 with a memory .*, got 2",
+        ),
+        ({"memory": "dnc-every", "own_layers": 1}, "and 0 with a memory that reads one after the other, got 1"),
         ({"memory": "dnc-every", "capacity": 3}, "capacity and strategy must be left out .*, got 3 and None"),
         ({"memory": "dnc-first", "strategy": "fifo"}, "capacity and strategy must be left out .*, got task and 'fifo'"),
         (
@@ -90,6 +102,11 @@ def test_what_does_not_go_together_is_named() -> None:
             {"initialisation": "release", "keys_like_queries": True},
             "must be False with .*'sat-fifo' .*'release', got T",
         ),
+        ({"memory": "lstm-last"}, "unknown memory 'lstm-last'; did you mean"),
+        ({"memory": "lstm", "dnc": {"cells": 3}}, "dnc must be left out with memory 'lstm'"),
+        ({"memory": "lstm", "memory_kwargs": {"cells": 3}}, "unknown setting 'cells' of the memory 'lstm'"),
+        ({"memory_kwargs": {"layers": 3}}, "memory_kwargs must be left out with memory 'sat-fifo', whose sizes are"),
+        ({"size": 50_000}, "size must be left out with memory 'sat-fifo', whose sizes are dim, .*, got 50000"),
         ({"memory": "t-fifo", "columns": 3}, "place_code and columns must be left out .*, got 'sine1d' and 3"),
         ({"memory": "t-fifo+a", "place_code": "sine2d"}, "columns must be left out .*, got 'sine2d' and None"),
     ]
@@ -112,7 +129,8 @@ def test_what_does_not_go_together_is_named() -> None:
 
 def test_settings_of_picture_models() -> None:
     sizes = {"chunk": 8, "top_k": 4, "dim": 128, "layers": 4, "heads": 2, "mlp_dim": 128}
-    memory = {"memory": "sat-fifo", "strategy": "fifo", "capacity": "task", "place_code": None}
+    memory = {"memory": "sat-fifo", "strategy": None, "capacity": "task", "place_code": None}
+    memory |= {"memory_kwargs": {}, "size": None}
     layers = {"initialisation": "calibrated", "convolutions": "learned", "place_layers": 0, "flat_layers": 0}
     assert asdict(PictureModelConfig()) == {**memory, "move_query": "displacement", **layers, **sizes}
     allowed: list[dict[str, Any]] = [
@@ -126,11 +144,14 @@ def test_settings_of_picture_models() -> None:
     for settings in allowed:
         config = PictureModelConfig(**settings)
         assert {name: getattr(config, name) for name in settings} == settings
+    assert PictureModelConfig(memory="sat-pm").strategy_name == "quota"
+    assert PictureModelConfig(memory="sat-pm-ph").strategy_name == "fifo"
     zeros = ("place_layers", "flat_layers")
     refused: list[tuple[dict[str, Any], str]] = [
         *(({name: 0}, f"{name} must be an integer of at least 1( or None)?, got 0") for name in (*sizes, "capacity")),
         *(({name: -1}, f"{name} must be an integer of at least 0, got -1") for name in zeros),
-        ({"layers": 2, "place_layers": 2}, r"place_layers must be below layers \(2\), got 2"),
+        ({"layers": 2, "place_layers": 2}, r"place_layers must be below layers \(2\), and 0 with .*, got 2"),
+        ({"memory": "gru", "place_layers": 1}, "and 0 with a memory that reads one after the other, got 1"),
         ({"memory": "sat-pm-ph", "place_layers": 2, "flat_layers": 3}, r"at most place_layers \(2\) .*, got 3"),
         ({"place_layers": 2, "flat_layers": 1}, "and 0 with others, got 1"),
         ({"memory": "t-fifo+a", "strategy": "lvfo"}, "must be 'fifo' or 'lifo' with memory 't-fifo\\+a'.*got 'lvfo'"),
@@ -145,7 +166,7 @@ def test_settings_of_picture_models() -> None:
             PictureModelConfig(**settings)
     uses = {}
     for name in ("t-fifo", "t-fifo+a", "sat-fifo", "sat-pm-ph"):
-        config = PictureModelConfig(memory=name)  # type: ignore[arg-type]
+        config = PictureModelConfig(memory=name)
         uses[name] = config.uses_place, config.uses_moves, config.is_chunked
     assert uses == {
         "t-fifo": (False, False, False),

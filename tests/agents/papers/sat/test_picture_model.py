@@ -89,8 +89,9 @@ def plain_answer(model: PictureModel, batch: QueryBatch, strategy: str, b: int) 
         groups = [[i] for i in range(len(memory))]
         if in_chunks:
             groups = []
-            for region in sorted(set(regions)):
-                of_region = [i for i, score in enumerate(regions) if score == region]
+            by_place = config.memory == "sat-pm-ph"
+            for region in sorted(set(regions)) if by_place else (None,):
+                of_region = [i for i, score in enumerate(regions) if not by_place or score == region]
                 groups += [of_region[i : i + config.chunk] for i in range(0, len(of_region), config.chunk)]
         means = torch.stack([memory[group].sum(0) / (len(group) + SUMMARY_EPS) for group in groups])
         scores = layer.relevance_query(normed) @ layer.relevance_key(means).T / dim**0.5
@@ -124,6 +125,7 @@ def test_answers_and_gradients_are_those_of_the_equations() -> None:
         {"memory": "t-fifo+a", "move_query": "moves"},
         {"memory": "sat-pm-ph", "capacity": None, "place_layers": 1, "place_code": "learned2d"},
         {"memory": "sat-pm-ph", "place_layers": 2, "flat_layers": 1},
+        {"memory": "sat-fifo-th"},
         {"memory": "sat-fifo", "place_layers": 2, "convolutions": "components", "place_code": "learned2d"},
         {"memory": "sat-pm-ph", "place_layers": 1, "flat_layers": 1, "convolutions": "components"},
         {"memory": "sat-fifo", "convolutions": "components", "move_query": "moves"},

@@ -33,7 +33,7 @@ study STUDY?: name of a folder of studies/, or a file with a `Study`; without it
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """Train what is missing of a study, and print its tables."""
     from memenvs.agents.experiments.config import CONFIG
-    from memenvs.agents.study import ROWS, draw_figures, find_studies, load_study, read_rows
+    from memenvs.agents.study import ROWS, Rows, draw_figures, find_studies, load_study, read_rows
     from memenvs.agents.work import ROW, list_runs, run_study
 
     studies = find_studies()
@@ -61,7 +61,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
                     shutil.rmtree(folder)
     cells = own.cells(arguments.tasks or (), arguments.methods or (), seeds)
     if arguments.dry_run:
-        rows, recorded = read_rows(rows_file), read_rows(file.with_name(ROWS))
+        rows = read_rows(rows_file)
+        recorded = Rows([*read_rows(file.with_name(ROWS)), *rows])
         runs = list_runs(own, cells, rows, out, recorded, arguments.smoke)
         if not arguments.json:
             _print_runs(runs)
@@ -82,10 +83,12 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
             seconds = "" if row.get("cpu_seconds") is None else f", {row['cpu_seconds']:.0f} CPU seconds"
             if not arguments.json:
                 print(f"done: {own.name(cell)}{seconds}", flush=True)
-        if arguments.on == "none" and not arguments.json:
-            print(f"what is missing: memenvs work {out}")
+        if arguments.on == "none":
+            if not arguments.json:
+                print(f"memenvs work {out} does the next run that is missing")
+            return {"study": str(file), "rows": len(list(read_rows(rows_file)))}
     rows = read_rows(rows_file)
-    chosen = type(rows)(row for row in rows if not arguments.tasks or row["task"] in arguments.tasks)
+    chosen = Rows(row for row in rows if not arguments.tasks or row["task"] in arguments.tasks)
     tables = own.tables(chosen)
     if not list(chosen):
         raise UserError(f"no rows to show in {rows_file}")
@@ -123,6 +126,7 @@ def _print_runs(runs: list[dict[str, Any]]) -> None:
     for run in runs:
         hours = "" if run["state"] == "done" or run["core_hours"] is None else f"  {run['core_hours']:.2f} core-hours"
         print(f"{run['name']:{width}}  {run['state']:7}{hours}".rstrip())
-    known = [run["core_hours"] for run in left if run["core_hours"] is not None]
-    unknown = f"; of {len(left) - len(known)} no row tells the cost" if len(known) < len(left) else ""
-    print(f"{len(runs) - len(left)} of {len(runs)} runs are done; the others cost {sum(known):.2f} core-hours{unknown}")
+    hours = [run["core_hours"] for run in left if run["core_hours"] is not None]
+    unknown = f", of {len(left) - len(hours)} no row tells how many" if len(hours) < len(left) else ""
+    cost = f"; the others take {sum(hours):.2f} core-hours{unknown}" if left else ""
+    print(f"{len(runs) - len(left)} of {len(runs)} runs are done{cost}")

@@ -1,4 +1,4 @@
-"""Jobs of a pool: their order, those that fail, and Ctrl-C."""
+"""Engines: what ends their workers, and what they are given."""
 
 from __future__ import annotations
 
@@ -7,70 +7,30 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
-from memenvs.agents.experiments.pool import Job, run_jobs
-from tests.processes import SERVER
+from memenvs.agents.engines import open_engine
+from memenvs.agents.study import read_rows
+from memenvs.agents.work import run_study
+from tests.agents.small_study import (
+    cells_of,
+    comparable,
+    is_in_the_middle,
+    rows_in_one_process,
+    wait_until,
+    workers,
+    write_study,
+)
 
-ROOT = Path(__file__).parents[3]
-
-
-@pytest.fixture(autouse=True)
-def forked(monkeypatch):
-    """Jobs are forked from a server that has imported torch, since each would import it anew."""
-    monkeypatch.setattr("multiprocessing.get_context", lambda method=None: SERVER)
-
-
-def leave(file: Path, source: Path | None = None) -> str:
-    """Write a file; that of the job that it waits for must be there."""
-    assert source is None or source.exists()
-    time.sleep(0.2 if source is None else 0)
-    file.touch()
-    return file.name
-
-
-def fail(text: str) -> None:
-    raise ValueError(text)
-
-
-@pytest.mark.parametrize("processes", [1, 2])
-def test_a_job_waits_for_the_one_it_begins_with(tmp_path, processes):
-    first, second, other = (tmp_path / name for name in ("first", "second", "other"))
-    jobs = {
-        "second": Job(partial(leave, second, first), "first"),
-        "first": Job(partial(leave, first)),
-        "other": Job(partial(leave, other), "gone"),  # a name that is no job has ended before
-    }
-    results = dict(run_jobs(jobs, processes))
-    assert results == {name: name for name in jobs} and list(results).index("first") < list(results).index("second")
-
-
-def test_a_job_that_fails_is_named_and_the_others_go_on(tmp_path):
-    jobs = {
-        "bad": Job(partial(fail, "no luck")),
-        "waits": Job(partial(leave, tmp_path / "waits"), "bad"),
-        "waits too": Job(partial(leave, tmp_path / "waits_too"), "waits"),
-        "good": Job(partial(leave, tmp_path / "good")),
-    }
-    results = []
-    with pytest.raises(RuntimeError) as error:
-        results.extend(run_jobs(jobs, 1))
-    assert str(error.value).splitlines() == [
-        "3 of 4 runs failed",
-        "bad: ValueError: no luck",
-        "waits: begins with the weights of bad",
-        "waits too: begins with the weights of waits",
-    ]
-    assert "no luck" in str(error.value.__cause__) and [file.name for file in tmp_path.iterdir()] == ["good"]
-
-
+ROOT = Path(__file__).parents[2]
 STOPPED = """
 import os, signal, time
+from concurrent.futures import wait
 from pathlib import Path
-from memenvs.agents.experiments.pool import Job, run_jobs
+from memenvs.agents.engines import open_engine
 
 def work():
     Path("began").touch()
@@ -82,7 +42,8 @@ def other():
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin with it ignored
-    list(run_jobs({"first": Job(work), "second": Job(other)}, 1))
+    with open_engine("local", Path()) as start:
+        wait([*start(work, 1), *start(other, 1)])
 """
 
 
@@ -116,3 +77,84 @@ def test_a_stopped_command_stops_its_jobs_and_starts_no_other(tmp_path, how):
             break
         time.sleep(0.05)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["began", "saved", "script.py"]
+
+
+@pytest.mark.parametrize(
+    ("name", "resources", "message"),
+    [
+        ("cloud", None, "an engine must be local, slurm, ray or ray:ADDRESS, got 'cloud'"),
+        ("slurm:here", None, "got 'slurm:here'"),
+        ("local", {"num_gpus": 1}, "resources are of slurm and ray"),
+    ],
+)
+def test_what_is_no_engine_is_refused(tmp_path, name, resources, message):
+    with pytest.raises(ValueError, match=message), open_engine(name, tmp_path, resources=resources):
+        pass
+
+
+@pytest.fixture
+def local_jobs(monkeypatch):
+    """Jobs are those of submitit's local executor, since SLURM's does not begin without a cluster."""
+    submitit = pytest.importorskip("submitit")
+    make = submitit.AutoExecutor
+
+    def make_local(folder: Path, cluster: str, **options):
+        assert cluster == "slurm"
+        return make(folder, cluster="local", **options)
+
+    monkeypatch.setattr(submitit, "AutoExecutor", make_local)
+    return submitit
+
+
+def test_a_parameter_that_submitit_does_not_have_is_named(local_jobs, tmp_path):
+    for wrong in ({"slurm_partitions": "gpu"}, {"timeout_min": "1 h"}):
+        with pytest.raises(ValueError, match=f"^resources: .*{next(iter(wrong))}"):
+            with open_engine("slurm", tmp_path, resources=wrong):
+                pass
+
+
+@pytest.mark.slow
+def test_a_preempted_job_saves_its_run_and_is_queued_again(local_jobs, tmp_path):
+    """submitit's signal comes in the middle of a run, after which the job begins again and resumes it."""
+    file, out = write_study(tmp_path / "own"), tmp_path / "runs"
+
+    def preempt() -> None:
+        wait_until(lambda: is_in_the_middle(out))
+        (number,) = workers(file)
+        os.kill(number, local_jobs.JobEnvironment._usr_sig())
+
+    thread = Thread(target=preempt)
+    thread.start()
+    cells = cells_of(file, 1)
+    rows = [row for _, row in run_study(file, cells, out, tmp_path / "rows.jsonl", on="slurm")]
+    thread.join()
+    assert [row["cpu_seconds"] for row in rows] == [None]  # it was resumed
+    assert comparable(rows) == comparable(read_rows(tmp_path / "rows.jsonl")) == rows_in_one_process(tmp_path, 1)
+    log = "".join(path.read_text() for path in (out / "slurm").glob("*_log.out"))
+    assert "Calling checkpoint method" in log
+
+
+@pytest.mark.nightly
+def test_a_run_whose_ray_worker_is_killed_is_resumed(tmp_path):
+    ray = pytest.importorskip("ray")
+    file, out = write_study(tmp_path / "own"), tmp_path / "runs"
+    cells = cells_of(file, 4, "relic", "next")
+    environ = {"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}}
+    ray.init(num_cpus=2, include_dashboard=False, runtime_env=environ)
+    try:
+
+        def kill() -> None:
+            wait_until(lambda: is_in_the_middle(out))
+            for number in workers(file):
+                os.kill(number, signal.SIGKILL)
+                killed.append(number)
+
+        killed: list[int] = []
+        thread = Thread(target=kill)
+        thread.start()
+        rows = [row for _, row in run_study(file, cells, out, tmp_path / "rows.jsonl", on="ray")]
+        thread.join()
+    finally:
+        ray.shutdown()
+    assert killed and any(row["cpu_seconds"] is None for row in rows)
+    assert comparable(rows) == rows_in_one_process(tmp_path, 4, "relic", "next")

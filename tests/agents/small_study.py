@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from memenvs.agents.study import Cell, load_study
-from memenvs.agents.work import Plan, work
+from memenvs.agents.work import LOCK, ROW, Plan, work
 from memenvs.json_records import format_json
 
+T = TypeVar("T")
 STEPS, ROLLOUT = 2048, 256
 #: Each process that loads it leaves its number in a file.
 STUDY = f'''
@@ -59,27 +61,27 @@ def comparable(rows: Iterable[Mapping[str, Any]]) -> dict[Cell, str]:
     return {(row["task"], row["method"], row["seed"]): format_json(row) for row in kept}
 
 
-def is_in_the_middle(out: Path) -> bool:
+def is_in_the_middle(out: Path, name: str = "*") -> bool:
     """True if a run has a checkpoint and no row."""
-    return any(not (file.parent / "row.json").exists() for file in out.glob("*/checkpoint.zip"))
+    return any(not (file.parent / ROW).exists() for file in out.glob(f"{name}/checkpoint.zip"))
 
 
-def workers(file: Path) -> set[int]:
-    """Running processes that have loaded the study, but this one."""
-    numbers = {int(mark.name.partition("-")[2]) for mark in file.parent.glob("worker-*")} - {os.getpid()}
-    return {number for number in numbers if _is_running(number)}
+def worker_in_the_middle(file: Path, out: Path) -> int | None:
+    """Number of another process whose run has a checkpoint and no row; None if there is none."""
+    for mark in file.parent.glob("worker-*"):
+        number = int(mark.name.partition("-")[2])
+        with suppress(OSError):  # it has ended
+            for link in () if number == os.getpid() else Path(f"/proc/{number}/fd").iterdir():
+                target = link.readlink()
+                if target.name == LOCK and is_in_the_middle(target.parent.parent, target.parent.name):
+                    return number
+    return None
 
 
-def _is_running(number: int) -> bool:
-    try:
-        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 240.0) -> None:
-    """Wait for what another process does."""
+def wait_until(condition: Callable[[], T | None], seconds: float = 240.0) -> T:
+    """Wait for what another process does, and return it."""
     end = time.monotonic() + seconds
-    while not condition():
+    while not (result := condition()):
         assert time.monotonic() < end
         time.sleep(0.01)
+    return result

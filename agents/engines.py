@@ -1,4 +1,4 @@
-"""Where the runs of a study are done: processes of this machine, a SLURM cluster or a Ray cluster.
+"""Engines that do the runs of a study: processes of this machine, SLURM, Ray.
 
 An engine starts workers, each of which calls a function once. It schedules nothing: what a worker does is up to the
 function, see `memenvs.agents.work`.
@@ -24,7 +24,7 @@ from typing import Any
 ENGINES = ("local", "slurm", "ray")
 #: Seconds that a run may take for its checkpoint when the command is stopped.
 STOP_SECONDS = 60.0
-#: Seconds between two looks at the jobs of a cluster.
+#: Seconds between two questions about the jobs of SLURM.
 POLL_SECONDS = 1.0
 Work = Callable[[], Any]
 """What a worker calls, in another process: a function of a module or a `functools.partial` of one."""
@@ -157,7 +157,7 @@ def _follow(jobs: dict[Future[Any], Any]) -> None:
 
 
 class PreemptibleWork:
-    """Work in a job of SLURM that is queued again when the job is preempted or reaches its time limit.
+    """Work in a job of SLURM, which is queued again after a preemption or its time limit.
 
     Before either, submitit gets a signal, on which it calls `checkpoint` and queues the job again. It would end the
     training where it is. So the signal first interrupts the training as Ctrl-C does, which saves its state.
@@ -196,7 +196,7 @@ class PreemptibleWork:
             signal.signal(number, queue_again)
 
     def checkpoint(self) -> Any:
-        """What submitit runs when the job begins again."""
+        """Return what submitit runs when the job begins again."""
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self)

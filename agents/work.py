@@ -1,4 +1,4 @@
-"""The runs of a study: which is next, what a worker does with it, and how its row gets into the study.
+"""Workers of a study: which run is next, and how its row gets into the study.
 
 A worker calls `work` once: it takes the next run that nobody works on, trains or resumes it, evaluates it, and writes
 its row into the folder of the run. `run_study` starts workers on an engine and gathers rows. Workers in other shells,
@@ -46,7 +46,7 @@ class Plan:
         cells: Runs, in the order in which they are taken.
         smoke: Whether they are shortened to seconds.
         imports: Modules that register what the study uses.
-        path: Folder in which these modules are looked for too.
+        path: Folder of these modules, where they are not installed.
         quiet: Whether no progress bar is shown.
     """
 
@@ -103,11 +103,11 @@ def read_row(study: Study, cell: Cell, out: Path, smoke: bool = False) -> dict[s
 
 
 def work(plan: Plan) -> tuple[Cell, dict[str, Any]] | None:
-    """Train or resume the next run that nobody works on, evaluate it, and write its row into its folder.
+    """Train or resume the next run that nobody works on, and evaluate it.
 
-    Runs that were stopped come last, so that one that ends every process cannot keep the others waiting. A run waits
-    for the one whose weights it begins with. One that failed, whose folder has `ERROR`, is left out until the study is
-    started again.
+    Its row is written into its folder. Runs that were stopped come last, so that one that ends every process cannot
+    keep the others waiting. A run waits for the one whose weights it begins with. One that failed, whose folder has
+    `ERROR`, is left out until the study is started again.
 
     Returns:
         The run and its row; None where no run is free.
@@ -319,7 +319,7 @@ def list_runs(
         cells: Runs.
         rows: Rows that are there.
         out: Folder with the folders of runs.
-        recorded: Rows whose CPU seconds tell what runs cost.
+        recorded: Rows with the CPU seconds of runs.
         smoke: Whether they are shortened to seconds.
 
     Returns:

@@ -127,6 +127,6 @@ def _print_runs(runs: list[dict[str, Any]]) -> None:
         hours = "" if run["state"] == "done" or run["core_hours"] is None else f"  {run['core_hours']:.2f} core-hours"
         print(f"{run['name']:{width}}  {run['state']:7}{hours}".rstrip())
     hours = [run["core_hours"] for run in left if run["core_hours"] is not None]
-    unknown = f", of {len(left) - len(hours)} no row tells how many" if len(hours) < len(left) else ""
+    unknown = f", but {len(left) - len(hours)} have no row like them" if len(hours) < len(left) else ""
     cost = f"; the others take {sum(hours):.2f} core-hours{unknown}" if left else ""
     print(f"{len(runs) - len(left)} of {len(runs)} runs are done{cost}")

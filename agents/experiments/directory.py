@@ -57,9 +57,9 @@ class InUseError(RuntimeError):
 
 @contextmanager
 def lock_folder(path: Path, name: str = LOCK) -> Iterator[None]:
-    """Lock a folder against other processes, those of other machines too; it is made if it is missing.
+    """Lock a folder against other processes, those of other machines too.
 
-    The lock is dropped at the end, and when the process ends, however it ends.
+    The folder is made if it is missing. The lock is dropped at the end, and when the process ends, however it ends.
 
     Args:
         path: The folder.

@@ -1,4 +1,4 @@
-"""A study of equal cells of seconds, whose workers can be found and killed in the middle of one."""
+"""A study of runs of seconds, whose workers can be killed in the middle of one."""
 
 from __future__ import annotations
 

@@ -86,14 +86,14 @@ def test_a_stopped_command_stops_its_jobs_and_starts_no_other(tmp_path, how):
         ("local", {"num_gpus": 1}, "resources are of slurm and ray"),
     ],
 )
-def test_what_is_no_engine_is_refused(tmp_path, name, resources, message):
+def test_a_wrong_engine_is_refused(tmp_path, name, resources, message):
     with pytest.raises(ValueError, match=message), open_engine(name, tmp_path, resources=resources):
         pass
 
 
 @pytest.fixture
 def local_jobs(monkeypatch):
-    """Jobs are those of submitit's local executor, since SLURM's does not begin without a cluster."""
+    """Use submitit's local executor, since that of SLURM needs a cluster."""
     submitit = pytest.importorskip("submitit")
     make = submitit.AutoExecutor
 

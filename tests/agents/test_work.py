@@ -74,9 +74,9 @@ def inline(monkeypatch) -> list[int]:
 
 
 def names(plan: Plan, count: int) -> list[str]:
-    """What the next workers do."""
+    """Runs that the next workers do."""
     done = [work(plan) for _ in range(count)]
-    return ["nothing" if each is None else f"{each[0][1]} {each[0][2]}" for each in done]
+    return ["nothing" if result is None else f"{result[0][1]} {result[0][2]}" for result in done]
 
 
 def test_the_next_run_is_one_that_nobody_works_on(plan, measured):
@@ -95,7 +95,7 @@ def test_the_next_run_is_one_that_nobody_works_on(plan, measured):
             pass
 
 
-def test_a_run_that_ends_while_it_is_looked_at_is_not_done_again(plan, measured, monkeypatch):
+def test_a_run_that_ends_just_before_its_lock_is_not_done_again(plan, measured, monkeypatch):
     @contextmanager
     def late(folder, name):
         if measured == []:
@@ -168,7 +168,7 @@ def test_states_and_costs_of_runs(plan, measured):
 def test_the_commands(plan, measured, tmp_path, capsys, monkeypatch):
     study = ["study", str(plan.study), "--out", str(plan.out), "--rows", str(tmp_path / "rows.jsonl"), "--seeds", "0"]
     assert main([*study, "--dry-run"]) == 0 and not plan.out.exists()
-    assert capsys.readouterr().out.endswith("the others take 0.00 core-hours, of 2 no row tells how many\n")
+    assert capsys.readouterr().out.endswith("the others take 0.00 core-hours, but 2 have no row like them\n")
     assert main([*study, "--on", "none"]) == 0
     assert f"memenvs work {plan.out} does the next run" in capsys.readouterr().out
     for printed in ("done: room-relic-0", "done: room-next-0"):

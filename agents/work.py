@@ -189,40 +189,40 @@ def run_study(
             f"{rows_file}: {len(stale)} rows are of other settings than the study has now, such as that of "
             f"{min(stale)}; remove them to train these runs again"
         )
+
+    def append(row: dict[str, Any]) -> None:
+        if row["evaluations"] and (row["task"], row["method"], row["seed"]) not in rows:
+            rows_file.parent.mkdir(parents=True, exist_ok=True)
+            with rows_file.open("ab") as lines:
+                lines.write(format_json(row).encode() + b"\n")
+
+    ended = _ended_runs(study, cells, rows, out, smoke)
+    for row in ended.values():
+        append(row)
+    yield from ended.items()
+    rows = Rows([*rows, *ended.values()])
     missing = missing_runs(study, cells, rows, out)
     for name, cell in missing.items():
         folder = out / name
         differs = difference(read_config(folder), study.runnable(cell, out, smoke)) if _has_begun(folder) else None
         if differs:
             raise ValueError(f"{folder} holds another run: {differs}; choose another folder")
-
-    def take(name: str, row: dict[str, Any]) -> tuple[Cell, dict[str, Any]]:
-        cell = missing.pop(name)
-        if cell not in rows and row["evaluations"]:
-            rows_file.parent.mkdir(parents=True, exist_ok=True)
-            with rows_file.open("ab") as lines:
-                lines.write(format_json(row).encode() + b"\n")
-        return cell, row
-
-    for name, cell in list(missing.items()):
-        row = read_row(study, cell, out, smoke)
-        is_whole = cell not in rows and (cell[2] is None or has_checkpoint(out / name))
-        if row is not None and row["evaluations"] and is_whole:
-            yield take(name, row)
-        else:  # it begins again
-            for old in (ROW, ERROR):
-                (out / name / old).unlink(missing_ok=True)
     if not missing:
         return
+    for name in missing:  # it is to end again
+        for old in (ROW, ERROR):
+            (out / name / old).unlink(missing_ok=True)
     plan = Plan(study=file.resolve(), out=out, cells=list(missing.values()), smoke=smoke, imports=imports)
     plan.write()
-    if on != "none":
-        plan = replace(plan, quiet=on != "local" or (processes or 1) > 1)
-        with open_engine(on, out, processes, resources) as start:
-            # SLURM itself keeps to a number of processes
-            limit = processes if processes and on != "slurm" else len(missing)
-            for name, row in _new_rows(study, missing, plan, start, limit):
-                yield take(name, row)
+    if on == "none":
+        return
+    plan = replace(plan, quiet=on != "local" or (processes or 1) > 1)
+    with open_engine(on, out, processes, resources) as start:
+        # SLURM itself keeps to a number of processes
+        limit = processes if processes and on != "slurm" else len(missing)
+        for name, row in _new_rows(study, missing, plan, start, limit):
+            append(row)
+            yield missing.pop(name), row
 
 
 def _new_rows(
@@ -289,6 +289,12 @@ def missing_runs(study: Study, cells: Sequence[Cell], rows: Rows, out: Path) -> 
     return missing
 
 
+def _ended_runs(study: Study, cells: Sequence[Cell], rows: Rows, out: Path, smoke: bool) -> dict[Cell, dict[str, Any]]:
+    """Runs whose row is in their folder alone, with these rows."""
+    found = {cell: read_row(study, cell, out, smoke) for cell in cells if cell not in rows}
+    return {cell: row for cell, row in found.items() if row is not None and row["evaluations"]}
+
+
 def _has_begun(folder: Path) -> bool:
     """True if a folder holds a run, such as one that was stopped."""
     return (folder / CONFIG).is_file()
@@ -327,7 +333,7 @@ def list_runs(
         and "core_hours": the mean of recorded runs of its method in its task, else of its task; None where there is no
         row.
     """
-    missing = missing_runs(study, cells, rows, out)
+    missing = missing_runs(study, cells, Rows([*rows, *_ended_runs(study, cells, rows, out, smoke).values()]), out)
     listed = {study.name(cell): cell for cell in cells if cell[1] not in study.sources} | missing
     runs = []
     for name, cell in listed.items():

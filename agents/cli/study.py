@@ -123,10 +123,11 @@ def _print_runs(runs: list[dict[str, Any]]) -> None:
     """Print the state of runs, the hours of those that are not done, and their sum."""
     width = max((len(run["name"]) for run in runs), default=0)
     left = [run for run in runs if run["state"] != "done"]
+    recorded = [run for run in left if run["core_hours"] is not None]
     for run in runs:
-        hours = "" if run["state"] == "done" or run["core_hours"] is None else f"  {run['core_hours']:.2f} core-hours"
+        hours = f"  {run['core_hours']:.2f} core-hours" if run in recorded else ""
         print(f"{run['name']:{width}}  {run['state']:7}{hours}".rstrip())
-    hours = [run["core_hours"] for run in left if run["core_hours"] is not None]
-    unknown = f", but {len(left) - len(hours)} have no row like them" if len(hours) < len(left) else ""
-    cost = f"; the others take {sum(hours):.2f} core-hours{unknown}" if left else ""
-    print(f"{len(runs) - len(left)} of {len(runs)} runs are done{cost}")
+    print(f"{len(runs) - len(left)} of {len(runs)} runs are done", end="")
+    if recorded:
+        print(f"; {len(recorded)} others take {sum(run['core_hours'] for run in recorded):.2f} core-hours", end="")
+    print(f"; of {len(left) - len(recorded)} no row has the cost" if len(recorded) < len(left) else "")

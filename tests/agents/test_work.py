@@ -168,7 +168,7 @@ def test_states_and_costs_of_runs(plan, measured):
 def test_the_commands(plan, measured, tmp_path, capsys, monkeypatch):
     study = ["study", str(plan.study), "--out", str(plan.out), "--rows", str(tmp_path / "rows.jsonl"), "--seeds", "0"]
     assert main([*study, "--dry-run"]) == 0 and not plan.out.exists()
-    assert capsys.readouterr().out.endswith("the others take 0.00 core-hours, but 2 have no row like them\n")
+    assert capsys.readouterr().out.endswith("0 of 2 runs are done; of 2 no row has the cost\n")
     assert main([*study, "--on", "none"]) == 0
     assert f"memenvs work {plan.out} does the next run" in capsys.readouterr().out
     for printed in ("done: room-relic-0", "done: room-next-0"):

@@ -25,6 +25,7 @@ from tests.agents.small_study import (
 )
 
 ROOT = Path(__file__).parents[2]
+finds_workers = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="finds workers in /proc, as on Linux")
 STOPPED = """
 import os, signal, time
 from concurrent.futures import wait
@@ -112,6 +113,7 @@ def test_a_parameter_that_submitit_does_not_have_is_named(local_jobs, tmp_path):
             pass
 
 
+@finds_workers
 @pytest.mark.slow
 def test_a_preempted_job_saves_its_run_and_is_queued_again(local_jobs, tmp_path):
     """submitit's signal comes in the middle of a run, after which the job begins again and resumes it."""
@@ -132,6 +134,7 @@ def test_a_preempted_job_saves_its_run_and_is_queued_again(local_jobs, tmp_path)
     assert "Calling checkpoint method" in logs and "memenvs: stopped" in logs
 
 
+@finds_workers
 @pytest.mark.nightly
 def test_a_run_whose_ray_worker_is_killed_is_resumed(tmp_path):
     ray = pytest.importorskip("ray")

@@ -18,12 +18,21 @@ from memenvs.cli import main
 from tests.agents.small_study import (
     cells_of,
     comparable,
-    is_in_the_middle,
     rows_in_one_process,
     wait_until,
+    worker_in_the_middle,
     write_study,
 )
 from tests.processes import Python
+
+#: A shell that does `while memenvs work FOLDER; do :; done`.
+SHELL = """
+import sys
+from memenvs.cli import main
+
+while main(["work", sys.argv[1]]) == 0:
+    pass
+"""
 
 
 @pytest.fixture
@@ -228,23 +237,19 @@ def test_a_folder_without_locks_is_refused(plan, measured, inline, tmp_path, mon
     ],
 )
 def test_rows_of_workers_that_are_killed_are_those_of_one_process(tmp_path, seeds, methods, kills):
-    """Two shells do `memenvs work` again and again; both are killed now and then, anywhere in a run."""
+    """Two shells do `memenvs work` again and again, and are killed in the middle of runs."""
     file, out, rng = write_study(tmp_path / "own"), tmp_path / "runs", np.random.default_rng(0)
     cells = cells_of(file, seeds, *methods)
     Plan(study=file, out=out, cells=cells).write()
-    command = ("-m", "memenvs", "work", str(out))
-    shells = [Python(*command), Python(*command)]
-    for i in range(kills):
-        if i % 2 == 0:
-            wait_until(lambda: is_in_the_middle(out))
-        shells[i % 2].wait(rng.uniform(0.0, 0.3))
-        shells[i % 2] = Python(*command)
-    for shell in shells:
-        shell.wait()
-    statuses = [0]
-    while statuses[-1] == 0:
-        statuses.append(Python(*command).wait().returncode)
-    assert statuses[-1] == 1 and not list(out.glob(f"*/{ERROR}"))
+    shells = [Python("-c", SHELL, str(out)) for _ in range(2)]
+    for _ in range(kills):
+        number = wait_until(lambda: worker_in_the_middle(file, out))
+        time.sleep(rng.uniform(0.0, 0.1))
+        (killed,) = (shell for shell in shells if shell.number == number)
+        killed.kill()
+        assert killed.wait().returncode == -signal.SIGKILL
+        shells[shells.index(killed)] = Python("-c", SHELL, str(out))
+    assert [shell.wait(1200.0).returncode for shell in shells] == [1, 1] and not list(out.glob(f"*/{ERROR}"))
     rows = [row for row_file in out.glob(f"*/{ROW}") for row in read_rows(row_file)]
     assert len(rows) == len(cells) and sum(row["cpu_seconds"] is None for row in rows) >= kills // 2
     assert comparable(rows) == rows_in_one_process(tmp_path, seeds, *methods)

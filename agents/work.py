@@ -129,7 +129,7 @@ def work(plan: Plan) -> tuple[Cell, dict[str, Any]] | None:
     for name in sorted(cells, key=lambda name: _has_begun(plan.out / name)):
         cell, folder = cells[name], plan.out / name
         source = study.config(cell).encoder_from
-        if (source in cells and not has_ended(source)) or (folder / ERROR).is_file():
+        if source in cells and not has_ended(source):
             continue
         with suppress(InUseError), lock_folder(folder, LOCK):
             if (folder / ERROR).is_file() or has_ended(name):

@@ -159,6 +159,9 @@ def test_states_and_costs_of_runs(plan, measured):
         (out / f"room-{name}").mkdir(parents=True)
         (out / f"room-{name}" / file).write_text("{}")
     names(Plan(study=plan.study, out=out, cells=[("room", "relic", 2)]), 1)
+    other = {**json.loads((out / "room-relic-2" / ROW).read_text()), "method": "next", "settings": "0"}
+    (out / "room-next-2").mkdir()
+    (out / "room-next-2" / ROW).write_text(json.dumps(other))
     recorded = [("relic", 5, 7200.0), ("relic", 6, 3600.0), ("other", 5, 1800.0), ("relic", 7, None)]
     rows = Rows({"task": "room", "method": m, "seed": s, "cpu_seconds": cost} for m, s, cost in recorded)
     in_rows = Rows([{"task": "room", "method": "next", "seed": 0, "cpu_seconds": None}])
@@ -169,12 +172,12 @@ def test_states_and_costs_of_runs(plan, measured):
         ("relic-2", "done"),
         ("next-0", "done"),
         ("next-1", "stopped"),
-        ("next-2", "to do"),
+        ("next-2", "to do"),  # its row is of other settings
     }
     hours = {run["name"]: run["core_hours"] for run in runs}
     assert hours["room-relic-0"] == pytest.approx(1.5) and hours["room-next-2"] == pytest.approx(3.5 / 3)
     assert list_runs(study, plan.cells, in_rows, out, Rows([]))[0]["core_hours"] is None
-    assert not (out / "room-next-2").exists()
+    assert [path.name for path in (out / "room-relic-0").iterdir()] == [ROW]  # nothing is begun
 
 
 def test_the_commands(plan, measured, tmp_path, capsys, monkeypatch):

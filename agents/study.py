@@ -1,7 +1,8 @@
 """Studies: many runs that are compared, as data.
 
 A study is a file `study.py` with a `STUDY`. Beside it is `rows.jsonl`, with a line of JSON for each finished run. The
-command `study` trains the runs that have no row yet, evaluates them, appends their rows, and prints the tables.
+command `study` trains the runs that have no row yet, evaluates them, appends their rows, and prints the tables;
+`memenvs.agents.work` does that.
 
 Fields of a row:
     task, method, seed: Which run it is; the seed of a scripted policy is null.
@@ -20,7 +21,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType, NoneType
@@ -29,13 +29,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from memenvs.agents.experiments.config import RunConfig, has_checkpoint, with_overrides
-from memenvs.agents.experiments.directory import VERSIONS, RunDirectory, find_conflict, versions
-from memenvs.agents.experiments.pool import Job, run_jobs
+from memenvs.agents.experiments.config import RunConfig, with_overrides
+from memenvs.agents.experiments.directory import VERSIONS, RunDirectory, versions
 from memenvs.agents.experiments.train import train_run
 from memenvs.checks import choices_for
 from memenvs.files import list_files, write_file
-from memenvs.json_records import format_json, nan_for_null, parse_json
+from memenvs.json_records import nan_for_null, parse_json
 from memenvs.registry import find_environment
 
 if TYPE_CHECKING:
@@ -358,6 +357,19 @@ class Study:
         task, method, seed = cell
         return self.run_name.format(task=task, method=method, seed=seed).replace(" ", "-")
 
+    def source(self, cell: Cell) -> Cell | None:
+        """The run whose weights another one begins with; None where it begins with new weights.
+
+        Raises:
+            ValueError: The study has no run of the name that `encoder_from` gives.
+        """
+        name, seed = self.config(cell).encoder_from, cell[2]
+        if name is None or seed is None:
+            return None
+        names = {self.name(other): other for other in self.cells((), (), [seed])}
+        _check("run", name, names)
+        return names[name]
+
     def measure(self, cell: Cell, out: Path, *, smoke: bool = False, quiet: bool = True) -> dict[str, Any]:
         """Train or resume a run and evaluate it, or play a scripted policy.
 
@@ -466,85 +478,6 @@ def read_rows(file: Path) -> Rows:
             raise ValueError(f"{file}, line {number}: a row must have task, method, seed, settings and evaluations")
         rows.append({**row, "evaluations": nan_for_null(row["evaluations"])})
     return Rows(rows)
-
-
-def run_study(
-    file: Path,
-    cells: Sequence[Cell],
-    out: Path,
-    rows_file: Path,
-    *,
-    processes: int = 1,
-    smoke: bool = False,
-    imports: Sequence[str] = (),
-) -> Iterator[tuple[Cell, dict[str, Any]]]:
-    """Train and evaluate the runs that have no row, and append their rows.
-
-    A run whose weights another one begins with is trained again if its checkpoint is gone.
-
-    Args:
-        file: File of the study.
-        cells: Runs.
-        out: Folder with the folders of runs; those that were stopped are resumed.
-        rows_file: File of the rows.
-        processes: Runs at the same time.
-        smoke: Shorten them to seconds.
-        imports: Modules that register what the study uses; each process imports them.
-
-    Yields:
-        Each run and its row, as it ends.
-
-    Raises:
-        ValueError: A run with a row has other settings now, or a folder holds another run.
-        RuntimeError: Runs failed; the message names them with the reason.
-    """
-    study, rows = load_study(file), read_rows(rows_file)
-    stale = set(study.stale(rows)) & {study.name(cell) for cell in cells} if not smoke else set()
-    if stale:
-        raise ValueError(
-            f"{rows_file}: {len(stale)} rows are of other settings than the study has now, such as that of "
-            f"{min(stale)}; remove them to train these runs again"
-        )
-    missing = {study.name(cell): cell for cell in cells if cell not in rows and cell[1] not in study.sources}
-    for cell in list(missing.values()):  # the runs that they begin with, which may have a row and no checkpoint
-        while (source := study.config(cell).encoder_from) is not None and cell[2] is not None:
-            cell = _cell_of(study, source, cell[2])
-            if cell in rows and has_checkpoint(out / source):
-                break
-            missing.setdefault(source, cell)
-    conflict = find_conflict({out / name: study.runnable(cell, out, smoke) for name, cell in missing.items()})
-    if conflict:
-        raise ValueError(conflict)
-    quiet = processes > 1
-    jobs = {
-        name: Job(partial(_measure, file, cell, out, smoke, quiet, tuple(imports)), study.config(cell).encoder_from)
-        for name, cell in missing.items()
-    }
-    for name, row in run_jobs(jobs, processes):
-        cell = missing[name]
-        if cell not in rows and row["evaluations"]:
-            rows_file.parent.mkdir(parents=True, exist_ok=True)
-            with rows_file.open("ab") as lines:
-                lines.write(format_json(row).encode() + b"\n")
-        yield cell, row
-
-
-def _cell_of(study: Study, name: str, seed: int) -> Cell:
-    """The run of a name.
-
-    Raises:
-        ValueError: The study has none.
-    """
-    names = {study.name(cell): cell for cell in study.cells((), (), [seed])}
-    _check("run", name, names)
-    return names[name]
-
-
-def _measure(file: Path, cell: Cell, out: Path, smoke: bool, quiet: bool, imports: tuple[str, ...]) -> dict[str, Any]:
-    """Measure a run in another process."""
-    for module in imports:
-        import_module(module)
-    return load_study(file).measure(cell, out, smoke=smoke, quiet=quiet)
 
 
 def draw_figures(study: Study, rows: Rows, folder: Path) -> list[Path]:

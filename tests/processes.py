@@ -70,6 +70,11 @@ class Python:
         self._process = SERVER.Process(target=_run, args=(arguments, folder or Path.cwd(), variables, self._files))
         self._process.start()
 
+    @property
+    def number(self) -> int | None:
+        """Number of the process."""
+        return self._process.pid
+
     def wait(self, timeout: float = 300.0) -> Done:
         """Wait for the end, and kill the process if `timeout` seconds pass."""
         self._process.join(timeout)

@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ask": ("memenvs.agents.cli.ask", "type questions about a household robot's life; a trained model answers"),
     "answer": ("memenvs.agents.cli.answer", "fill a model's answers into a file of `memenvs verbalization questions`"),
     "study": ("memenvs.agents.cli.study", "train the runs of a study that have no row yet, and print its tables"),
+    "work": ("memenvs.agents.cli.work", "do the next run of a study that nobody works on, in any number of shells"),
     "push": ("memenvs.agents.cli.push", "write the agent of a run, with a model card, into a folder or onto the Hub"),
     "pull": ("memenvs.agents.cli.pull", "make a run folder of a published agent, for evaluate, record and report"),
 }

@@ -8,7 +8,9 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from importlib import metadata
 from itertools import chain
@@ -49,6 +51,48 @@ VALIDATION = "validation/return"
 """Metric that runs with validation log; the best checkpoint has the largest value."""
 
 
+class InUseError(RuntimeError):
+    """Another process is working in a folder."""
+
+
+@contextmanager
+def lock_folder(path: Path, name: str = LOCK) -> Iterator[None]:
+    """Lock a folder against other processes, those of other machines too.
+
+    The folder is made if it is missing. The lock is dropped at the end, and when the process ends, however it ends.
+
+    Args:
+        path: The folder.
+        name: Name of the file that is locked; a folder may have several such locks.
+
+    Raises:
+        InUseError: Another process has the lock.
+        OSError: The file system of the folder has no locks, or refuses to write.
+    """
+    path.mkdir(parents=True, exist_ok=True)
+    file = path / name
+    was_there = file.exists()
+    lock = filelock.FileLock(file, timeout=0, thread_local=False)
+    try:
+        with warnings.catch_warnings():
+            # of a lock that would outlive a killed process, which versions of the package take without locks (Lustre)
+            warnings.filterwarnings("error", "flock not supported")
+            lock.acquire()
+    except filelock.Timeout:
+        raise InUseError(f"{path} is in use by another process") from None
+    except (OSError, NotImplementedError, UserWarning) as error:  # earlier versions of the package raise the second
+        if not was_there:
+            file.unlink(missing_ok=True)
+        raise OSError(
+            f"{path} cannot be locked against other processes ({error}); choose a folder that can be written, on a "
+            "file system that has locks, such as that of a local disk, or NFS or Lustre mounted with locks"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 class RunDirectory:
     """The folder of a run, locked by one process at a time, or by the processes of one launch.
 
@@ -76,7 +120,7 @@ class RunDirectory:
         FileNotFoundError: No run to open.
         ValueError: Its config cannot be read, or the folder cannot be written.
         OSError: The file system of the folder has no locks, or refuses to write.
-        RuntimeError: Another process is working in it.
+        InUseError: Another process is working in it.
     """
 
     def __init__(self, path: str | Path, config: RunConfig | None = None, processes: Processes | None = None) -> None:
@@ -84,7 +128,7 @@ class RunDirectory:
         self.processes = processes or Processes()
         self.stop_signal: int | None = None
         self.can_stop = True
-        self._lock: filelock.BaseFileLock | None = None
+        self._lock = ExitStack()
         with self.processes.fail_together():
             if self.processes.is_first:
                 self._open(config)
@@ -103,29 +147,11 @@ class RunDirectory:
             check_new(self.path)
         else:
             read_config(self.path)  # before there is a lock file, which a folder without a run should not get
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = self._acquire_lock()
+        self._lock.enter_context(lock_folder(self.path))
         remove_leftovers(self.path)
         if config is not None:
             write_file(self.path / VERSIONS, json.dumps(versions(), indent=1).encode())
             write_file(file, json.dumps(config.to_json(), indent=1).encode())  # last: with it the folder holds a run
-
-    def _acquire_lock(self) -> filelock.BaseFileLock:
-        file = self.path / LOCK
-        was_there = file.exists()
-        lock = filelock.FileLock(file, timeout=0, thread_local=False)
-        try:
-            lock.acquire()
-        except filelock.Timeout:
-            raise RuntimeError(f"{self.path} is in use by another process") from None
-        except (OSError, NotImplementedError) as error:  # earlier versions of the package raise the second
-            if not was_there:
-                file.unlink(missing_ok=True)
-            raise OSError(
-                f"{self.path} cannot be locked against other processes ({error}); choose a folder that can be written, "
-                "on a file system that has locks, such as that of a local disk"
-            ) from None
-        return lock
 
     @classmethod
     def open_or_create(cls, path: str | Path, config: RunConfig) -> RunDirectory:
@@ -133,7 +159,7 @@ class RunDirectory:
 
         Raises:
             ValueError: The folder holds a run of other settings; the message names the first that differs.
-            RuntimeError: Another process is working in it.
+            InUseError: Another process is working in it.
         """
         if not (Path(path) / CONFIG).exists():
             return cls(path, config)
@@ -162,8 +188,7 @@ class RunDirectory:
 
     def close(self) -> None:
         """Release the folder for other processes."""
-        if self._lock is not None:
-            self._lock.release()
+        self._lock.close()
 
     def __enter__(self) -> RunDirectory:
         return self

@@ -109,7 +109,10 @@ EXAMPLES = {
         "memenvs study needs_memory --show                   # the tables of a study, from its rows",
         "memenvs study needs_memory --tasks darkroom-gap-20 --methods lstm relic --jobs 2",
         "memenvs study my_study/study.py --smoke",
+        "memenvs study my_study/study.py --dry-run",
+        "memenvs study my_study/study.py --on slurm --jobs 20   # docs/guides/clusters.md",
     ],
+    "work": ["memenvs work runs/my_study"],
     "push": [
         "memenvs push runs/darkroom-0 agent                      # a folder on this machine",
         "memenvs push runs/darkroom-0 hf:ORGANISATION/darkroom   # the Hugging Face Hub",

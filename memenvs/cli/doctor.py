@@ -332,6 +332,8 @@ _EXTRA_SERVES = {
     "hdf5": "image features in HDF5",
     "minari": "memenvs dataset",
     "minigrid": "world 'minigrid'",
+    "ray": "memenvs study --on ray",
+    "slurm": "memenvs study --on slurm",
     "text": "answers in words",
     "video": "videos as .mp4",
 }

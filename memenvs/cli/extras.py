@@ -20,6 +20,8 @@ EXTRAS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "hdf5": (("h5py", "h5py"),),
     "minari": (("minari", "minari"),),
     "minigrid": (("minigrid", "minigrid"),),
+    "ray": (("ray", "ray"),),
+    "slurm": (("submitit", "submitit"),),
     "text": (("transformers", "transformers"),),
     "video": (("imageio", "imageio"), ("imageio_ffmpeg", "imageio-ffmpeg")),
 }

@@ -21,10 +21,10 @@ from memenvs.agents.study import (
     load_study,
     play_trials,
     read_rows,
-    run_study,
     settings_hash,
     shorten,
 )
+from memenvs.agents.work import run_study
 from memenvs.cli import main
 from tests.processes import SERVER
 
@@ -146,10 +146,14 @@ def test_a_study_trains_what_is_missing_once(file, tmp_path, capsys):
         again = play_trials(Played("room", "first", run.config, run), "return")
     assert again["agent"]["metrics"] == rows.results("room", "first")[0]["agent"]["metrics"]
     assert list(run_study(file, cells, out, rows_file)) == []  # nothing is done twice
-    # without its row the second run is evaluated again, and the first needs its checkpoint for that alone
+    # without its row there, the second run still has it in its folder
     lines = rows_file.read_text().splitlines(keepends=True)
     rows_file.write_text("".join(line for line in lines if "second one" not in line))
     (out / "room-first-0" / "checkpoint.zip").unlink()
+    assert [cell for cell, _ in run_study(file, cells, out, rows_file)] == [("room", "second one", 0)]
+    # without both it is evaluated again, and the first needs its checkpoint for that alone
+    rows_file.write_text("".join(line for line in lines if "second one" not in line))
+    (out / "room-second-one-0" / "row.json").unlink()
     assert len(list(run_study(file, cells, out, rows_file))) == 2
     assert sorted(rows_file.read_text().splitlines())[0] == sorted(line.strip() for line in lines)[0]
     assert len(rows_file.read_text().splitlines()) == 3
@@ -226,9 +230,14 @@ def test_a_run_is_shortened():
 
 
 def test_a_smoke_run_removes_only_what_smoke_runs_wrote(file, tmp_path, monkeypatch):
-    monkeypatch.setattr("memenvs.agents.study.run_study", lambda *arguments, **options: iter(()))
+    monkeypatch.setattr("memenvs.agents.work.run_study", lambda *arguments, **options: iter(()))
     smoke = tmp_path / "smoke"
-    for name, content in (("room-first-0", "config.json"), ("room-lstm-0", "thesis.tex"), ("photos", "config.json")):
+    for name, content in (
+        ("room-first-0", "config.json"),
+        ("room-oracle-None", "row.json"),
+        ("room-lstm-0", "thesis.tex"),
+        ("photos", "config.json"),
+    ):
         (smoke / name).mkdir(parents=True)
         (smoke / name / content).touch()
     assert main(["study", str(file), "--smoke", "--out", str(tmp_path)]) == 2  # no rows to show

@@ -11,7 +11,8 @@ import pytest
 
 from memenvs.agents.experiments.trial_evaluator import TrialResults
 from memenvs.agents.memory import Memory, make_memory
-from memenvs.agents.study import Played, Study, find_studies, load_study, run_study
+from memenvs.agents.study import Played, Study, find_studies, load_study
+from memenvs.agents.work import run_study
 from memenvs.cli import main
 
 

@@ -1,0 +1,277 @@
+"""An entry of the board: who, with which memory, and what it scored. It is data; nothing in it is executed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from memenvs.array_files import read_npz
+from memenvs.certificates.test_sets import find_test_set
+from memenvs.files import atomic_folder
+from memenvs.json_records import Field, each_record, format_json, read_json
+
+Kind = Literal["plain", "pretrained", "privileged"]
+#: Settings of what is observed -> kinds of an entry with them.
+OBSERVED_KINDS: Mapping[str, tuple[Kind, ...]] = {"place": ("privileged",), "encoder": ("pretrained", "privileged")}
+#: Number of this form of entry; it grows when older programs can no longer read it.
+FORMAT = 1
+ENTRY, ROWS, ACTIONS = FILES = ("entry.json", "rows.jsonl", "actions.npz")
+#: Largest file of an entry, bytes.
+MAX_BYTES = 5_000_000
+#: Folder of a board with entries whose episodes are no longer those of their id.
+OLD = "old"
+#: Field of entry.json -> what it may be. None of these characters means anything in a table of Markdown.
+TEXTS: Mapping[str, str] = {
+    "id": r"[\w.-]{1,60}/[\w.-]{1,60}",
+    "test_set": r"[\w.-]{1,20}",
+    "hash": r"sha256:[0-9a-f]{64}",
+    "memory": r"[\w .,()+-]{1,60}",
+    "settings": r"[0-9a-f]{16}",
+    "version": r"[\w.+-]{1,40}",
+    "processor": r"[\w .,()@+/-]{1,80}",
+    "author": r"[\w .,'&-]{1,80}",
+    "link": r"https://[\w./:~?=&%#+-]{1,200}",
+}
+_SETTING = re.compile(r"[\w ,.='\[\]{}:-]{3,120}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
+_MOST = 2**53
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The trials of a test set, as one trained agent played them.
+
+    Attributes:
+        seed: Seed of its training.
+        scores: Score of each episode of each trial, without one that the end of the trial cuts.
+        steps: Steps of each trial.
+        actions: Actions of each trial, (T,) or (T, A); None without them.
+    """
+
+    seed: int
+    scores: tuple[tuple[float, ...], ...]
+    steps: tuple[int, ...]
+    actions: tuple[np.ndarray, ...] | None
+
+    def trial_scores(self) -> np.ndarray:
+        """Score of each trial, float64, (trials,): as in certificates, of several episodes those after the first."""
+        first = int(max(map(len, self.scores)) > 1)
+        return np.array([np.mean(trial[first:]) for trial in self.scores])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Entry:
+    """Scores of one memory on one test set.
+
+    Attributes:
+        name: Name of its folder.
+        id: Full id.
+        test_set: Name of the test set.
+        hash: Hash of the test set.
+        episode_hash: Hash of the id's episodes, by its certificate; None where it had none.
+        memory: The memory, or another name of the agent.
+        kind: "plain": it learned from this id's training alone, and observes what the id shows. "pretrained": a part
+            learned elsewhere. "privileged": it observes more.
+        observed: Settings of what it observes that are not those of the test set.
+        settings: Hash of the settings of its training, without the seed (`hash_settings`).
+        version: Version of memenvs.
+        processor: Processor on which it acted.
+        author: Who trained it.
+        link: Address of its code, or of a description.
+        runs: Its runs, of different seeds.
+    """
+
+    name: str
+    id: str
+    test_set: str
+    hash: str
+    episode_hash: str | None
+    memory: str
+    kind: Kind
+    observed: Mapping[str, Any]
+    settings: str
+    version: str
+    processor: str
+    author: str
+    link: str
+    runs: tuple[Run, ...]
+
+    @property
+    def folder(self) -> Path:
+        """Its folder below that of the board."""
+        return Path(f"{self.id.rpartition('/')[2]}_{self.test_set}") / self.name
+
+    @property
+    def has_actions(self) -> bool:
+        """True if it can be replayed."""
+        return all(run.actions is not None for run in self.runs)
+
+    @property
+    def mean(self) -> float:
+        """Mean score over trials and runs."""
+        return float(np.mean([run.trial_scores() for run in self.runs]))
+
+    @property
+    def stderr(self) -> float:
+        """Standard error of the mean over trials, or over runs if that is larger."""
+        scores = np.array([run.trial_scores() for run in self.runs])  # (runs, trials)
+        means = [scores.mean(axis) for axis in range(min(2, len(scores)))]
+        return float(max(values.std(ddof=1) / np.sqrt(len(values)) for values in means))
+
+
+def hash_settings(settings: Mapping[str, Any]) -> str:
+    """Hash of the settings of a training, which are JSON data: 16 hexadecimal digits."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def write_entry(board: Path, entry: Entry) -> Path:
+    """Write an entry into a board, and return its folder.
+
+    Raises:
+        FileExistsError: The board has an entry of this name on this test set.
+        ValueError: The entry is not allowed; see `read_entry` and `check_entry`.
+    """
+    target = board / entry.folder
+    if target.exists():
+        raise FileExistsError(f"{target} is there already; choose another name")
+    record = {"format": FORMAT, **{name: getattr(entry, name) for name in TEXTS}, "class": entry.kind}
+    record |= {"episode_hash": entry.episode_hash, "observed": dict(entry.observed)}
+    rows = [
+        {"seed": run.seed, "trial": k, "steps": run.steps[k], "scores": scores}
+        for run in entry.runs
+        for k, scores in enumerate(run.scores)
+    ]
+    actions = {f"seed_{run.seed}": np.concatenate(run.actions) for run in entry.runs if run.actions is not None}
+    with atomic_folder(target) as folder:
+        folder.mkdir()
+        (folder / ENTRY).write_text(format_json(record, indent=1) + "\n")
+        (folder / ROWS).write_text("".join(f"{format_json(row)}\n" for row in rows))
+        if actions:
+            np.savez_compressed(folder / ACTIONS, **{name: _smallest(array) for name, array in actions.items()})
+        check_entry(read_entry(folder, entry.name), target)
+    return target
+
+
+def _smallest(actions: np.ndarray) -> np.ndarray:
+    """Store numbers of actions in few bytes."""
+    if actions.dtype.kind == "f":
+        return actions.astype(np.float32)
+    return actions.astype(np.min_scalar_type(-1 - int(actions.max())))  # signed
+
+
+def read_entry(folder: Path, name: str = "") -> Entry:
+    """Read an entry.
+
+    Args:
+        folder: Its folder.
+        name: Its name; that of the folder if it is left out.
+
+    Raises:
+        FileNotFoundError: A file is missing.
+        ValueError: A file is too large, a link, broken, or not of an entry; the message names it.
+    """
+    for path in (folder, *folder.glob("*")):
+        if path.is_symlink():
+            raise ValueError(f"{path}: must be in the entry itself, got a link to {path.readlink()}")
+        if path != folder and path.name not in FILES:
+            raise ValueError(f"{path}: an entry has the files {', '.join(FILES)} alone")
+        if path.is_file() and path.stat().st_size > MAX_BYTES:
+            raise ValueError(f"{path}: must have at most {MAX_BYTES:,} bytes, got {path.stat().st_size:,}")
+    record = read_json(folder / ENTRY)
+    record["format"].integer(FORMAT + 1, FORMAT)
+    texts = {key: _text(record[key], form) for key, form in TEXTS.items()}
+    kind, observed, episode_hash = record["class"], record["observed"], record.get("episode_hash")
+    if kind.value not in get_args(Kind):
+        raise kind.error(" or ".join(map(repr, get_args(Kind))))
+    for key, value in observed.value.items() if isinstance(observed.value, dict) else [("", None)]:
+        if not _SETTING.fullmatch(f"{key}={value}"):
+            raise observed.error("a JSON object of settings")
+    if unknown := set(record.value) - {*TEXTS, "format", "class", "observed", "episode_hash"}:
+        raise ValueError(f"{record.source}: unknown field {min(unknown)!r}")
+    name = name or folder.resolve().name
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{folder}: the name of an entry has letters, digits and ._-, at most 60, got {name!r}")
+    return Entry(
+        name=name,
+        kind=kind.value,
+        observed=observed.value,
+        episode_hash=None if episode_hash is None else _text(episode_hash, TEXTS["hash"]),
+        runs=_read_runs(folder),
+        **texts,
+    )
+
+
+def _text(field: Field, form: str) -> str:
+    if not re.fullmatch(form, field.text()):
+        raise field.error(f"a text of the form {form}")
+    return field.text()
+
+
+def _read_runs(folder: Path) -> tuple[Run, ...]:
+    """Read rows and actions."""
+    rows: dict[int, list[tuple[int, tuple[float, ...]]]] = {}
+    for parse in each_record(folder / ROWS):
+        row = parse()
+        trials = rows.setdefault(row["seed"].integer(_MOST), [])
+        row["trial"].integer(len(trials) + 1, len(trials))  # in order
+        trials.append((row["steps"].integer(_MOST, 1), tuple(score.number() for score in row["scores"].items(1))))
+    if not rows:
+        raise ValueError(f"{folder / ROWS}: has no row")
+    actions = read_npz(folder / ACTIONS) if (folder / ACTIONS).exists() else {}
+    if actions and set(actions) != {f"seed_{seed}" for seed in rows}:
+        raise ValueError(f"{folder / ACTIONS}: must have seed_{', seed_'.join(map(str, rows))}, got {sorted(actions)}")
+    runs = []
+    for seed, trials in rows.items():
+        steps, scores = zip(*trials, strict=True)
+        taken = actions.get(f"seed_{seed}")
+        if taken is not None and (taken.ndim == 0 or len(taken) != sum(steps)):
+            raise ValueError(
+                f"{folder / ACTIONS}: seed_{seed} must have {sum(steps)} actions, the steps of the rows, "
+                f"got the shape {taken.shape}"
+            )
+        split = None if taken is None else tuple(np.split(taken, np.cumsum(steps)[:-1]))
+        runs.append(Run(seed, scores, steps, split))
+    return tuple(runs)
+
+
+def check_entry(entry: Entry, folder: Path) -> None:
+    """Check that an entry is of today's episodes, whole, and in its place. Nothing is played.
+
+    Args:
+        entry: The entry.
+        folder: Its folder, in that of its test set.
+
+    Raises:
+        FileExistsError: There is another entry of this name, but for upper and lower case.
+        ValueError: It is of other episodes, does not have all trials, or is not where it belongs.
+    """
+    trials = find_test_set(entry.id, entry.test_set)
+    today = {"hash": trials.hash} | ({"episode_hash": trials.episode_hash} if entry.episode_hash else {})
+    for name, expected in today.items():
+        if getattr(entry, name) != expected:
+            raise ValueError(
+                f"{folder}: {name} must be {expected}, that of {entry.id} now, got {getattr(entry, name)}; results of "
+                f"other episodes stay in the folder {OLD!r} of the board"
+            )
+    if folder.parts[-2:] != entry.folder.parts:
+        raise ValueError(f"{folder}: must be {entry.folder} in a board, by its test set and name")
+    for path in folder.parent.glob("*"):
+        if path.name != folder.name and path.name.lower() == folder.name.lower():
+            raise FileExistsError(f"{folder}: there is an entry {path.name!r} already; choose another name")
+    for setting, kinds in OBSERVED_KINDS.items():
+        if entry.observed.get(setting) and entry.kind not in kinds:
+            raise ValueError(f"{folder}: class must be {' or '.join(kinds)} with {setting}, got {entry.kind!r}")
+    for run in entry.runs:
+        if len(run.scores) != trials.trials:
+            raise ValueError(f"{folder}: seed {run.seed} must have {trials.trials} trials, got {len(run.scores)}")
+        for k, scores in enumerate(run.scores):
+            if len(scores) != trials.episodes if trials.episodes else len(scores) < 2:
+                count = trials.episodes or "at least 2"
+                raise ValueError(f"{folder}: trial {k} of seed {run.seed} must have {count} scores, got {len(scores)}")

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 
+import memenvs
 from memenvs.array_files import read_npz
 from memenvs.certificates.test_sets import find_test_set
+from memenvs.checks import choices_for
 from memenvs.files import atomic_folder
-from memenvs.json_records import Field, each_record, format_json, read_json
+from memenvs.json_records import each_record, format_json, read_json
 
 Kind = Literal["plain", "pretrained", "privileged"]
 #: Settings of what is observed -> kinds of an entry with them.
@@ -27,8 +30,9 @@ ENTRY, ROWS, ACTIONS = FILES = ("entry.json", "rows.jsonl", "actions.npz")
 MAX_BYTES = 5_000_000
 #: Folder of a board with entries whose episodes are no longer those of their id.
 OLD = "old"
-#: Field of entry.json -> what it may be. None of these characters means anything in a table of Markdown.
+#: Field -> its form. None of these characters means anything in a table of Markdown.
 TEXTS: Mapping[str, str] = {
+    "name": r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}",
     "id": r"[\w.-]{1,60}/[\w.-]{1,60}",
     "test_set": r"[\w.-]{1,20}",
     "hash": r"sha256:[0-9a-f]{64}",
@@ -39,8 +43,7 @@ TEXTS: Mapping[str, str] = {
     "author": r"[\w .,'&-]{1,80}",
     "link": r"https://[\w./:~?=&%#+-]{1,200}",
 }
-_SETTING = re.compile(r"[\w ,.='\[\]{}:-]{3,120}")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
+_SETTING = re.compile(r"\w{1,40}=[\w ,.='()\[\]{}:-]{1,100}")
 _MOST = 2**53
 
 
@@ -86,6 +89,9 @@ class Entry:
         author: Who trained it.
         link: Address of its code, or of a description.
         runs: Its runs, of different seeds.
+
+    Raises:
+        ValueError: A text has another form than in `TEXTS`, or the kind does not fit what it observes.
     """
 
     name: str
@@ -102,6 +108,19 @@ class Entry:
     author: str
     link: str
     runs: tuple[Run, ...]
+
+    def __post_init__(self) -> None:
+        for name, form in TEXTS.items():
+            if not re.fullmatch(form, getattr(self, name)):
+                raise ValueError(f"{name} must be of the form {form}, got {getattr(self, name)!r}")
+        if self.kind not in get_args(Kind):
+            raise ValueError(f"class must be {' or '.join(get_args(Kind))}, got {self.kind!r}")
+        for setting, value in self.observed.items():
+            if not _SETTING.fullmatch(f"{setting}={value}"):
+                raise ValueError(f"observed must be settings of an environment, got {setting}={value!r}")
+            kinds = OBSERVED_KINDS.get(setting)
+            if kinds is not None and value and self.kind not in kinds:
+                raise ValueError(f"class must be {' or '.join(kinds)} where {setting} is observed, got {self.kind!r}")
 
     @property
     def folder(self) -> Path:
@@ -126,6 +145,62 @@ class Entry:
         return float(max(values.std(ddof=1) / np.sqrt(len(values)) for values in means))
 
 
+def make_entry(
+    name: str,
+    id: str,
+    runs: Iterable[Run],
+    *,
+    memory: str,
+    settings: str,
+    author: str,
+    link: str,
+    kind: Kind = "plain",
+    observed: Mapping[str, Any] | None = None,
+    test_set: str = "v0",
+    processor: str | None = None,
+) -> Entry:
+    """Make an entry of runs on a test set of today.
+
+    Args:
+        name: Name of its folder.
+        id: The id; the namespace may be left out.
+        runs: Its runs, of different seeds (`memenvs.board.replay.replay`).
+        memory: As in `Entry`, and so are the others.
+        settings: As `hash_settings` returns it.
+        author: Who trained it.
+        link: Address of its code, or of a description.
+        kind: One of `Kind`.
+        observed: Settings of what it observes that are not those of the test set.
+        test_set: Name of the test set.
+        processor: Processor on which it acted; None for this one.
+    """
+    trials = find_test_set(id, test_set)
+    return Entry(
+        name=name,
+        id=trials.id,
+        test_set=trials.name,
+        hash=trials.hash,
+        episode_hash=trials.episode_hash,
+        memory=memory,
+        kind=kind,
+        observed=observed or {},
+        settings=settings,
+        version=memenvs.__version__,
+        processor=processor or _processor(),
+        author=author,
+        link=link,
+        runs=tuple(runs),
+    )
+
+
+def _processor() -> str:
+    """Name of the processor of this machine."""
+    info = Path("/proc/cpuinfo")  # of Linux, where `platform` does not know the name
+    names = re.findall(r"model name\s*: (.*)", info.read_text()) if info.is_file() else []
+    name = names[0] if names else platform.processor() or platform.machine() or "unknown"
+    return re.sub(r"[^\w .,()@+/-]", "", name)[:80]
+
+
 def hash_settings(settings: Mapping[str, Any]) -> str:
     """Hash of the settings of a training, which are JSON data: 16 hexadecimal digits."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
@@ -138,10 +213,9 @@ def write_entry(board: Path, entry: Entry) -> Path:
         FileExistsError: The board has an entry of this name on this test set.
         ValueError: The entry is not allowed; see `read_entry` and `check_entry`.
     """
-    target = board / entry.folder
-    if target.exists():
-        raise FileExistsError(f"{target} is there already; choose another name")
-    record = {"format": FORMAT, **{name: getattr(entry, name) for name in TEXTS}, "class": entry.kind}
+    target = check_new(board, entry)
+    texts = {name: getattr(entry, name) for name in TEXTS if name != "name"}
+    record = {"format": FORMAT, **texts, "class": entry.kind}
     record |= {"episode_hash": entry.episode_hash, "observed": dict(entry.observed)}
     rows = [
         {"seed": run.seed, "trial": k, "steps": run.steps[k], "scores": scores}
@@ -156,6 +230,19 @@ def write_entry(board: Path, entry: Entry) -> Path:
         if actions:
             np.savez_compressed(folder / ACTIONS, **{name: _smallest(array) for name, array in actions.items()})
         check_entry(read_entry(folder, entry.name), target)
+    return target
+
+
+def check_new(board: Path, entry: Entry) -> Path:
+    """Return the folder of a new entry.
+
+    Raises:
+        FileExistsError: The board has an entry of this name on this test set, but for upper and lower case.
+    """
+    target = board / entry.folder
+    for path in target.parent.glob("*"):
+        if path.name.lower() == entry.name.lower():
+            raise FileExistsError(f"{target}: there is an entry {path.name!r} already; choose another name")
     return target
 
 
@@ -186,32 +273,25 @@ def read_entry(folder: Path, name: str = "") -> Entry:
             raise ValueError(f"{path}: must have at most {MAX_BYTES:,} bytes, got {path.stat().st_size:,}")
     record = read_json(folder / ENTRY)
     record["format"].integer(FORMAT + 1, FORMAT)
-    texts = {key: _text(record[key], form) for key, form in TEXTS.items()}
-    kind, observed, episode_hash = record["class"], record["observed"], record.get("episode_hash")
-    if kind.value not in get_args(Kind):
-        raise kind.error(" or ".join(map(repr, get_args(Kind))))
-    for key, value in observed.value.items() if isinstance(observed.value, dict) else [("", None)]:
-        if not _SETTING.fullmatch(f"{key}={value}"):
-            raise observed.error("a JSON object of settings")
-    if unknown := set(record.value) - {*TEXTS, "format", "class", "observed", "episode_hash"}:
-        raise ValueError(f"{record.source}: unknown field {min(unknown)!r}")
-    name = name or folder.resolve().name
-    if not _NAME.fullmatch(name):
-        raise ValueError(f"{folder}: the name of an entry has letters, digits and ._-, at most 60, got {name!r}")
-    return Entry(
-        name=name,
-        kind=kind.value,
-        observed=observed.value,
-        episode_hash=None if episode_hash is None else _text(episode_hash, TEXTS["hash"]),
-        runs=_read_runs(folder),
-        **texts,
-    )
-
-
-def _text(field: Field, form: str) -> str:
-    if not re.fullmatch(form, field.text()):
-        raise field.error(f"a text of the form {form}")
-    return field.text()
+    fields = [*TEXTS, "class", "observed", "format", "episode_hash"]
+    for field in record.value:
+        if field not in fields or field == "name":
+            raise ValueError(f"{record.source}: unknown field {field!r}; {choices_for(field, fields[1:])}")
+    if not isinstance(record["observed"].value, dict):
+        raise record["observed"].error("a JSON object")
+    episode_hash = record.get("episode_hash")
+    runs = _read_runs(folder)
+    try:
+        return Entry(
+            name=name or folder.resolve().name,
+            kind=record["class"].value,
+            observed=record["observed"].value,
+            episode_hash=None if episode_hash is None else episode_hash.text(),
+            runs=runs,
+            **{field: record[field].text() for field in TEXTS if field != "name"},
+        )
+    except ValueError as error:
+        raise ValueError(f"{folder}: {error}") from None
 
 
 def _read_runs(folder: Path) -> tuple[Run, ...]:
@@ -265,9 +345,6 @@ def check_entry(entry: Entry, folder: Path) -> None:
     for path in folder.parent.glob("*"):
         if path.name != folder.name and path.name.lower() == folder.name.lower():
             raise FileExistsError(f"{folder}: there is an entry {path.name!r} already; choose another name")
-    for setting, kinds in OBSERVED_KINDS.items():
-        if entry.observed.get(setting) and entry.kind not in kinds:
-            raise ValueError(f"{folder}: class must be {' or '.join(kinds)} with {setting}, got {entry.kind!r}")
     for run in entry.runs:
         if len(run.scores) != trials.trials:
             raise ValueError(f"{folder}: seed {run.seed} must have {trials.trials} trials, got {len(run.scores)}")

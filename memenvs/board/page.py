@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from memenvs.board.entry import OLD, Entry, read_entry
+from memenvs.board.entry import OLD, Entry, check_entry, read_entry
 from memenvs.certificates.test_sets import find_test_set
 from memenvs.files import list_files
 from memenvs.registry import find_environment
@@ -52,10 +52,13 @@ def make_page(board: Path) -> str:
 
     Raises:
         FileNotFoundError: There is no such folder, or a file of an entry is missing.
-        ValueError: An entry cannot be read.
+        ValueError: An entry cannot be read, or is refused by `check_entry`.
     """
     sections = []
-    for folder, entries in _by_folder(entry_folders(board)).items():
+    folders = entry_folders(board)
+    for path in folders:
+        check_entry(read_entry(path), path)
+    for folder, entries in _by_folder(folders).items():
         first = entries[0]
         trials, certificate = find_test_set(first.id, first.test_set), find_environment(first.id).load_certificate()
         text = f"{trials.trials} trials, hash `{trials.hash[:15]}`."
@@ -87,12 +90,14 @@ def mark(entry: Entry, others: Iterable[Entry]) -> str:
     """
     if not entry.has_actions:
         return "reported"
-    for other in others:
-        is_again = other.author != entry.author and (other.settings, other.kind) == (entry.settings, entry.kind)
-        if is_again and other.has_actions:
-            if abs(other.mean - entry.mean) <= CLOSE * math.hypot(entry.stderr, other.stderr):
-                return "reproduced"
-    return "replayed"
+    again = any(
+        other.has_actions
+        and other.author != entry.author
+        and (other.settings, other.kind) == (entry.settings, entry.kind)
+        and abs(other.mean - entry.mean) <= CLOSE * math.hypot(entry.stderr, other.stderr)
+        for other in others
+    )
+    return "reproduced" if again else "replayed"
 
 
 def _by_folder(paths: Sequence[Path]) -> dict[str, list[Entry]]:

@@ -11,7 +11,7 @@ import numpy as np
 from memenvs.actions import check_actions
 from memenvs.board.entry import Entry, Run
 from memenvs.certificates.playing import play_scores, played_steps
-from memenvs.certificates.test_sets import TrialSet, find_test_set
+from memenvs.certificates.test_sets import find_test_set
 from memenvs.core import TrialVectorEnv
 from memenvs.progress import Progress, no_progress
 from memenvs.registry import find_environment

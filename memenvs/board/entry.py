@@ -264,12 +264,14 @@ def read_entry(folder: Path, name: str = "") -> Entry:
         FileNotFoundError: A file is missing.
         ValueError: A file is too large, a link, broken, or not of an entry; the message names it.
     """
-    for path in (folder, *folder.glob("*")):
+    inside = list(folder.glob("*"))
+    for path in (folder.parent, folder, *inside):
         if path.is_symlink():
-            raise ValueError(f"{path}: must be in the entry itself, got a link to {path.readlink()}")
-        if path != folder and path.name not in FILES:
+            raise ValueError(f"{path}: must be in the board itself, got a link to {path.readlink()}")
+    for path in inside:
+        if path.name not in FILES or not path.is_file():
             raise ValueError(f"{path}: an entry has the files {', '.join(FILES)} alone")
-        if path.is_file() and path.stat().st_size > MAX_BYTES:
+        if path.stat().st_size > MAX_BYTES:
             raise ValueError(f"{path}: must have at most {MAX_BYTES:,} bytes, got {path.stat().st_size:,}")
     record = read_json(folder / ENTRY)
     record["format"].integer(FORMAT + 1, FORMAT)

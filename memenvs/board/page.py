@@ -58,7 +58,7 @@ def make_page(board: Path) -> str:
     folders = entry_folders(board)
     for path in folders:
         check_entry(read_entry(path), path)
-    for folder, entries in _by_folder(folders).items():
+    for entries in _by_folder(folders).values():
         first = entries[0]
         trials, certificate = find_test_set(first.id, first.test_set), find_environment(first.id).load_certificate()
         text = f"{trials.trials} trials, hash `{trials.hash[:15]}`."
@@ -66,7 +66,7 @@ def make_page(board: Path) -> str:
             best, ideal = certificate.best_memoryless, certificate.row("ideal")
             text += f" The score is `{certificate.score_key}`: {best.mean:.4g} without a memory ({best.name}), "
             text += f"{ideal.mean:.4g} with an ideal one."
-        sections += [f"## {folder}", text]
+        sections += [f"## {find_environment(first.id).name}, test set {trials.name}", text]
         for title, group in (
             ("", [entry for entry in entries if entry.kind != "privileged"]),
             ("Privileged:", [entry for entry in entries if entry.kind == "privileged"]),

@@ -151,8 +151,11 @@ def replay(
         raise ValueError(f"actions must be of {trials.trials} trials, got {len(actions)}")
     env = trials.make_env(spec.rule_settings)  # the same episodes, and often cheaper to observe
     try:
-        for trial in actions:
-            check_actions(env.task.action_space, trial, len(trial))
+        for k, trial in enumerate(actions):
+            try:
+                check_actions(env.task.action_space, trial, len(trial))
+            except (ValueError, TypeError) as error:
+                raise type(error)(f"trial {k}: {error}") from None
         player = ReplayPlayer(env, actions)
         played = play_scores(env, player, trials.seeds, spec.score_key, progress)
     finally:

@@ -1,4 +1,4 @@
-"""Put an agent of another library on the board; two minutes of one core to train and one to play.
+"""Put an agent of another library on the board; about two minutes of one core.
 
 An agent is a function from N observations and its state to N actions and the next state. Two are here, both in
 Darkroom-Gap: RecurrentPPO of sb3-contrib, and PPO with a transformer in one file (`ppo_memory.py`). Each plays the test
@@ -29,7 +29,7 @@ ID = "memenvs/Darkroom-Gap-v0"
 
 
 def recurrent_ppo(seed: int, steps: int) -> tuple[Agent, dict]:
-    """An LSTM whose episodes are whole trials; returns the agent and the settings of its training."""
+    """An LSTM whose episodes are whole trials, and the settings of its training."""
     settings = {"n_steps": 128, "batch_size": 256, "n_epochs": 4, "learning_rate": 1e-3, "ent_coef": 0.01}
     env = make_vec_env(lambda: TrialWrapper(gym.make(ID)), 16, seed=seed)
     model = RecurrentPPO("MultiInputLstmPolicy", env, seed=seed, **settings).learn(steps)
@@ -43,7 +43,7 @@ def recurrent_ppo(seed: int, steps: int) -> tuple[Agent, dict]:
 
 
 def transformer_ppo(seed: int, steps: int) -> tuple[Agent, dict]:
-    """A transformer that attends to all steps of the trial; returns the agent and the settings of its training."""
+    """A transformer that attends to all steps of the trial, and its settings."""
     args = ppo_memory.Args(gap=20, episode_steps=40, total_timesteps=steps)
     settings = {key: value for key, value in vars(args).items() if key != "seed"}
     args.seed = seed

@@ -13,7 +13,7 @@ from memenvs.progress import progress_bar
 
 
 def entry_of_runs(arguments: argparse.Namespace, board: Path) -> Entry:
-    """Let the agents of runs play a test set, and make their entry, which must be new to the board."""
+    """Let the agents of runs play a test set, and make an entry that is new to the board."""
     configs = [read_config(folder) for folder in arguments.runs]
     first = configs[0]
     for folder, config in zip(arguments.runs, configs, strict=True):

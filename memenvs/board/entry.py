@@ -1,4 +1,4 @@
-"""An entry of the board: who, with which memory, and what it scored. It is data; nothing in it is executed."""
+"""An entry of the board: data of which nothing is executed."""
 
 from __future__ import annotations
 
@@ -64,7 +64,10 @@ class Run:
     actions: tuple[np.ndarray, ...] | None
 
     def trial_scores(self) -> np.ndarray:
-        """Score of each trial, float64, (trials,): as in certificates, of several episodes those after the first."""
+        """Score of each trial, float64, (trials,).
+
+        As in certificates: of several episodes the mean of those after the first.
+        """
         first = int(max(map(len, self.scores)) > 1)
         return np.array([np.mean(trial[first:]) for trial in self.scores])
 

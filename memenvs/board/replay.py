@@ -24,7 +24,7 @@ Agent = Callable[[Observation, Any, np.ndarray, np.ndarray], tuple[np.ndarray, A
 TOLERANCE = 1e-9
 
 
-class AgentPlayer:
+class FunctionPlayer:
     """Plays an agent that is a function.
 
     Args:
@@ -113,7 +113,7 @@ def record_actions(
     actions: list[list[np.ndarray]] = [[] for _ in trials.seeds]
     env = trials.make_env(observed or {})
     try:
-        for step in played_steps(env, AgentPlayer(agent), trials.seeds):
+        for step in played_steps(env, FunctionPlayer(agent), trials.seeds):
             for i in np.flatnonzero(step.trial >= 0).tolist():
                 actions[step.trial[i]].append(step.actions[i])
     finally:

@@ -231,7 +231,7 @@ def play_scores(
     Raises:
         ValueError: `info` has no such key, or a trial has no episode that counts.
     """
-    first = first_scored(env.trial_episodes)
+    first = 0 if env.trial_episodes == 1 else 1
     episodes: list[list[float]] = [[] for _ in seeds]
     back: list[int] = []
     total, deepest = np.zeros(env.num_envs), np.full(env.num_envs, -1)
@@ -259,11 +259,6 @@ def play_scores(
         np.array(back, np.float64),
         tuple(map(tuple, episodes)),
     )
-
-
-def first_scored(trial_episodes: int | None) -> int:
-    """Index of the first episode of a trial that counts; `trial_episodes` are those of a trial, None for no limit."""
-    return 0 if trial_episodes == 1 else 1
 
 
 def _cut_by_trial(env: TrialVectorEnv, step: TrialStep) -> np.ndarray:

@@ -36,7 +36,9 @@ def forgets(observation: Any, state: Any, trial_start: np.ndarray, episode_start
 
 def made(name: str, agent: Any = remembers, seeds: tuple[int, ...] = (0,), **about: Any) -> Entry:
     """Entry of an agent that plays the test set once for each seed."""
-    return make_entry(name, CUE, [replay(CUE, record_actions(CUE, agent), seed=seed) for seed in seeds], **ABOUT | about)
+    return make_entry(
+        name, CUE, [replay(CUE, record_actions(CUE, agent), seed=seed) for seed in seeds], **ABOUT | about
+    )
 
 
 @contextmanager

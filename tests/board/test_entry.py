@@ -1,4 +1,4 @@
-"""Folders of entries: written, read, and refused where they are wrong. Nothing in them is executed."""
+"""Folders of entries: written, read, and refused where they are wrong."""
 
 from __future__ import annotations
 
@@ -126,8 +126,14 @@ def test_nothing_is_unpickled(tmp_path: Path) -> None:
 
 
 WRONG_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "hash": (lambda f: edit(f, hash=f"sha256:{'0' * 64}"), r"hash must be sha256:.*that of toy/Cue-v0 now, got sha256:00"),
-    "episode hash": (lambda f: edit(f, episode_hash=f"sha256:{'0' * 64}"), r"episode_hash must be .*'old' of the board"),
+    "hash": (
+        lambda f: edit(f, hash=f"sha256:{'0' * 64}"),
+        r"hash must be sha256:.*that of toy/Cue-v0 now, got sha256:00",
+    ),
+    "episode hash": (
+        lambda f: edit(f, episode_hash=f"sha256:{'0' * 64}"),
+        r"episode_hash must be .*'old' of the board",
+    ),
     "format": (lambda f: edit(f, format=2), r"entry\.json: format must be a whole number from 1 to 1, got 2"),
     "missing": (lambda f: edit(f, author=None), r"entry\.json: author is missing"),
     "unknown": (lambda f: edit(f, authors="x"), r"entry\.json: unknown field 'authors'"),
@@ -146,11 +152,23 @@ WRONG_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
     "no entry.json": (lambda f: (f / ENTRY).unlink(), r"no such file: .*entry\.json"),
     "no rows": (lambda f: (f / ROWS).write_text(""), r"rows\.jsonl.*row"),
     "a row less": (lambda f: edit_rows(f, lambda rows: rows.pop()), "seed_0 must have 1791 actions"),
-    "a row twice": (lambda f: edit_rows(f, lambda rows: rows.insert(5, rows[4])), r"trial must be a whole number from 5"),
-    "a row of letters": (lambda f: edit_rows(f, lambda rows: rows[3].update(scores=["a"])), r"scores\[0\] must be a fin"),
-    "no scores": (lambda f: edit_rows(f, lambda rows: rows[3].update(scores=[])), "scores must be a list of at least 1"),
+    "a row twice": (
+        lambda f: edit_rows(f, lambda rows: rows.insert(5, rows[4])),
+        r"trial must be a whole number from 5",
+    ),
+    "a row of letters": (
+        lambda f: edit_rows(f, lambda rows: rows[3].update(scores=["a"])),
+        r"scores\[0\] must be a fin",
+    ),
+    "no scores": (
+        lambda f: edit_rows(f, lambda rows: rows[3].update(scores=[])),
+        "scores must be a list of at least 1",
+    ),
     "an episode less": (lambda f: edit_rows(f, lambda rows: rows[3]["scores"].pop()), "trial 3 of seed 0 must have 3"),
-    "another score": (lambda f: edit_rows(f, lambda rows: rows[3].update(scores=[1, 1, 0.99])), "trial 3 of seed 0 must"),
+    "another score": (
+        lambda f: edit_rows(f, lambda rows: rows[3].update(scores=[1, 1, 0.99])),
+        "trial 3 of seed 0 must",
+    ),
     "too few actions": (lambda f: edit_actions(f, lambda a: a[:-1]), "seed_0 must have 1800 actions"),
     "too many actions": (lambda f: edit_actions(f, lambda a: np.append(a, a[:9])), "seed_0 must have 1800 actions"),
     "one action": (lambda f: edit_actions(f, lambda a: a[0]), "seed_0 must have 1800 actions"),
@@ -160,7 +178,10 @@ WRONG_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
     "two axes": (lambda f: edit_actions(f, lambda a: a[:, None]), r"trial 0: actions must have the shape \(9,\)"),
     "another seed": (lambda f: edit_actions(f, lambda a: a, "seed_1"), r"must have seed_0, got \['seed_1'\]"),
     "a path": (lambda f: edit_actions(f, lambda a: a, "../../seed_0"), r"must have seed_0, got \['\.\./\.\./seed_0'\]"),
-    "large": (lambda f: (f / ROWS).write_bytes(b" " * (MAX_BYTES + 1)), r"rows\.jsonl: must have at most 5,000,000 bytes"),
+    "large": (
+        lambda f: (f / ROWS).write_bytes(b" " * (MAX_BYTES + 1)),
+        r"rows\.jsonl: must have at most 5,000,000 bytes",
+    ),
     "other files": (lambda f: (f / "run.py").write_text("1"), r"run\.py: an entry has the files entry\.json, rows"),
     "folders": (lambda f: (f / "more").mkdir(), "more: an entry has the files"),
 }
@@ -180,7 +201,10 @@ def test_a_wrong_entry_is_refused(tmp_path: Path, name: str) -> None:
 def test_episodes_that_have_changed_make_an_entry_old(tmp_path: Path) -> None:
     with cue_board(tmp_path, "bit") as board:
         folder = board / "Cue-v0_v0" / "bit"
-    with cue_board(tmp_path, defaults={"trial_episodes": 3, "delay": 4}), pytest.raises(ValueError, match="hash must be"):
+    with (
+        cue_board(tmp_path, defaults={"trial_episodes": 3, "delay": 4}),
+        pytest.raises(ValueError, match="hash must be"),
+    ):
         check(folder)
 
 

@@ -27,7 +27,7 @@ def lines_of(page: str, part: str = "") -> list[list[str]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", entry_folders(BOARD), ids=lambda folder: f"{folder.parent.name}-{folder.name}")
 def test_entries_of_the_board_are_replayed(folder: Path) -> None:
-    """What `memenvs board check` does, for each pull request."""
+    """As `memenvs board check` does; for each pull request."""
     entry = read_entry(folder)
     check_entry(entry, folder)
     if entry.has_actions:

@@ -130,7 +130,9 @@ def test_actions_of_another_agent_are_refused() -> None:
         check_replay(entry)
         run, forgot = entry.runs[0], replay(CUE, record_actions(CUE, forgets))
         object.__setattr__(entry, "runs", (Run(0, run.scores, run.steps, forgot.actions),))
-        with pytest.raises(ValueError, match=r"trial \d+ of seed 0 must have the scores \[.*0\.0.*\], got \[1\.0, 1\.0"):
+        with pytest.raises(
+            ValueError, match=r"trial \d+ of seed 0 must have the scores \[.*0\.0.*\], got \[1\.0, 1\.0"
+        ):
             check_replay(entry)
 
 

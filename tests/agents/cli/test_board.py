@@ -42,7 +42,7 @@ TRAIN += ["--policy.features_extractor_kwargs", "{}", "--json"]
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Folder with runs of two seeds and one with another learning rate, while their id is registered."""
+    """Folder with runs of two seeds, and one of another learning rate."""
     folder = tmp_path_factory.mktemp("runs")
     with registered(defaults={"trial_episodes": 3, "delay": 2}):
         for name, options in {"0": [], "1": ["--seed", "1"], "fast": ["--ppo.learning_rate", "0.01"]}.items():

@@ -52,7 +52,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def test_an_entry_of_two_runs(runs: Path, tmp_path: Path) -> None:
     """Its scores are those of an evaluation that knows nothing of the board."""
-    folders = [str(runs / name) for name in "01"]
+    folders = [str(runs / name) for name in "10"]
     assert main(["board", "add", *folders, "--name", "gru", *ABOUT, "--board", str(tmp_path)]) == 0
     folder = tmp_path / "Cue-v0_v0" / "gru"
     entry = read_entry(folder)
@@ -60,7 +60,7 @@ def test_an_entry_of_two_runs(runs: Path, tmp_path: Path) -> None:
     check_replay(entry)
     assert (entry.memory, entry.author, entry.kind, entry.observed) == ("gru", "Ada", "plain", {})
     assert entry.settings == settings_hash(read_config(runs / "0"))  # of seed 0
-    for name, own in zip("01", entry.runs, strict=True):
+    for name, own in zip("10", entry.runs, strict=True):
         with RunDirectory(runs / name) as run:
             played = evaluate_run(run, seed=1, test_set="v0", quiet=True)
         assert own.seed == int(name) and np.array_equal(own.scores, played.metrics["success"])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from memenvs.agents.experiments.config import read_config
-from memenvs.board.entry import Entry, check_new, make_entry
+from memenvs.board.entry import Entry, check_entry, make_entry
 from memenvs.board.replay import replay
 from memenvs.progress import progress_bar
 
@@ -41,10 +41,8 @@ def entry_of_runs(arguments: argparse.Namespace, board: Path) -> Entry:
         author=arguments.author,
         link=arguments.link,
         kind=getattr(arguments, "class"),
-        test_set=arguments.test_set,
-        processor=arguments.processor,
     )
-    check_new(board, entry)  # before minutes of playing
+    check_entry(entry, board / entry.folder, is_new=True)  # before minutes of playing
     options = {"test_set": entry.test_set, "keep_actions": True, "quiet": arguments.json, "env": entry.id}
     for folder, config in zip(arguments.runs, configs, strict=True):
         with RunDirectory(folder) as run:

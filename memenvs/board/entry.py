@@ -7,7 +7,7 @@ import json
 import platform
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -30,7 +30,7 @@ ENTRY, ROWS, ACTIONS = FILES = ("entry.json", "rows.jsonl", "actions.npz")
 MAX_BYTES = 5_000_000
 #: Folder of a board with entries whose episodes are no longer those of their id.
 OLD = "old"
-#: Field -> its form. None of these characters means anything in a table of Markdown.
+#: Field -> its form. Nothing of this form changes a table of Markdown.
 TEXTS: Mapping[str, str] = {
     "name": r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}",
     "id": r"[\w.-]{1,60}/[\w.-]{1,60}",
@@ -38,13 +38,26 @@ TEXTS: Mapping[str, str] = {
     "hash": r"sha256:[0-9a-f]{64}",
     "memory": r"[\w .,()+-]{1,60}",
     "settings": r"[0-9a-f]{16}",
-    "version": r"[\w.+-]{1,40}",
-    "processor": r"[\w .,()@+/-]{1,80}",
     "author": r"[\w .,'&-]{1,80}",
     "link": r"https://[\w./:~?=&%#+-]{1,200}",
+    "version": r"[\w.+-]{1,40}",
+    "processor": r"[\w .,()@+/-]{1,80}",
 }
-_SETTING = re.compile(r"\w{1,40}=[\w ,.='()\[\]{}:-]{1,100}")
+_SETTING = re.compile(r"\w{1,40}=[\w ,.='{}\[\]:-]{1,100}")
 _MOST = 2**53
+
+
+def hash_settings(settings: Mapping[str, Any]) -> str:
+    """Hash of the settings of a training, which are JSON data: 16 hexadecimal digits."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _processor() -> str:
+    """Name of the processor of this machine."""
+    info = Path("/proc/cpuinfo")  # of Linux, where `platform` does not know the name
+    names = re.findall(r"model name\s*: (.*)", info.read_text()) if info.is_file() else []
+    name = names[0] if names else platform.processor() or platform.machine() or "unknown"
+    return re.sub(r"[^\w .,()@+/-]", "", name)[:80]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,15 +96,15 @@ class Entry:
         hash: Hash of the test set.
         episode_hash: Hash of the id's episodes, by its certificate; None where it had none.
         memory: The memory, or another name of the agent.
-        kind: "plain": it learned from this id's training alone, and observes what the id shows. "pretrained": a part
-            learned elsewhere. "privileged": it observes more.
-        observed: Settings of what it observes that are not those of the test set.
         settings: Hash of the settings of its training, without the seed (`hash_settings`).
-        version: Version of memenvs.
-        processor: Processor on which it acted.
         author: Who trained it.
         link: Address of its code, or of a description.
         runs: Its runs, of different seeds.
+        kind: "plain": it learned in this id's training alone, and observes what the id shows. "pretrained": a part of
+            it learned elsewhere. "privileged": it observes more.
+        observed: Settings of what it observes that are not those of the test set.
+        version: Version of memenvs.
+        processor: Processor on which it acted.
 
     Raises:
         ValueError: A text has another form than in `TEXTS`, or the kind does not fit what it observes.
@@ -103,14 +116,14 @@ class Entry:
     hash: str
     episode_hash: str | None
     memory: str
-    kind: Kind
-    observed: Mapping[str, Any]
     settings: str
-    version: str
-    processor: str
     author: str
     link: str
     runs: tuple[Run, ...]
+    kind: Kind = "plain"
+    observed: Mapping[str, Any] = field(default_factory=dict)
+    version: str = memenvs.__version__
+    processor: str = field(default_factory=_processor)
 
     def __post_init__(self) -> None:
         for name, form in TEXTS.items():
@@ -148,65 +161,19 @@ class Entry:
         return float(max(values.std(ddof=1) / np.sqrt(len(values)) for values in means))
 
 
-def make_entry(
-    name: str,
-    id: str,
-    runs: Iterable[Run],
-    *,
-    memory: str,
-    settings: str,
-    author: str,
-    link: str,
-    kind: Kind = "plain",
-    observed: Mapping[str, Any] | None = None,
-    test_set: str = "v0",
-    processor: str | None = None,
-) -> Entry:
+def make_entry(name: str, id: str, runs: Iterable[Run], *, test_set: str = "v0", **fields: Any) -> Entry:
     """Make an entry of runs on a test set of today.
 
     Args:
         name: Name of its folder.
         id: The id; the namespace may be left out.
-        runs: Its runs, of different seeds (`memenvs.board.replay.replay`).
-        memory: As in `Entry`, and so are the others.
-        settings: As `hash_settings` returns it.
-        author: Who trained it.
-        link: Address of its code, or of a description.
-        kind: One of `Kind`.
-        observed: Settings of what it observes that are not those of the test set.
+        runs: Its runs (`memenvs.board.replay.replay`).
         test_set: Name of the test set.
-        processor: Processor on which it acted; None for this one.
+        **fields: Others of `Entry`: memory, settings, author, link, and those that have a default.
     """
     trials = find_test_set(id, test_set)
-    return Entry(
-        name=name,
-        id=trials.id,
-        test_set=trials.name,
-        hash=trials.hash,
-        episode_hash=trials.episode_hash,
-        memory=memory,
-        kind=kind,
-        observed=observed or {},
-        settings=settings,
-        version=memenvs.__version__,
-        processor=processor or _processor(),
-        author=author,
-        link=link,
-        runs=tuple(runs),
-    )
-
-
-def _processor() -> str:
-    """Name of the processor of this machine."""
-    info = Path("/proc/cpuinfo")  # of Linux, where `platform` does not know the name
-    names = re.findall(r"model name\s*: (.*)", info.read_text()) if info.is_file() else []
-    name = names[0] if names else platform.processor() or platform.machine() or "unknown"
-    return re.sub(r"[^\w .,()@+/-]", "", name)[:80]
-
-
-def hash_settings(settings: Mapping[str, Any]) -> str:
-    """Hash of the settings of a training, which are JSON data: 16 hexadecimal digits."""
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
+    hashes = {"hash": trials.hash, "episode_hash": trials.episode_hash}
+    return Entry(name=name, id=trials.id, test_set=trials.name, runs=tuple(runs), **hashes, **fields)
 
 
 def write_entry(board: Path, entry: Entry) -> Path:
@@ -214,12 +181,12 @@ def write_entry(board: Path, entry: Entry) -> Path:
 
     Raises:
         FileExistsError: The board has an entry of this name on this test set.
-        ValueError: The entry is not allowed; see `read_entry` and `check_entry`.
+        ValueError: The entry is refused by `check_entry`, or a file is too large.
     """
-    target = check_new(board, entry)
-    texts = {name: getattr(entry, name) for name in TEXTS if name != "name"}
-    record = {"format": FORMAT, **texts, "class": entry.kind}
-    record |= {"episode_hash": entry.episode_hash, "observed": dict(entry.observed)}
+    target = board / entry.folder
+    check_entry(entry, target, is_new=True)
+    record = {"format": FORMAT, **{name: getattr(entry, name) for name in TEXTS if name != "name"}}
+    record |= {"episode_hash": entry.episode_hash, "class": entry.kind, "observed": dict(entry.observed)}
     rows = [
         {"seed": run.seed, "trial": k, "steps": run.steps[k], "scores": scores}
         for run in entry.runs
@@ -232,41 +199,19 @@ def write_entry(board: Path, entry: Entry) -> Path:
         (folder / ROWS).write_text("".join(f"{format_json(row)}\n" for row in rows))
         if actions:
             np.savez_compressed(folder / ACTIONS, **{name: _smallest(array) for name, array in actions.items()})
-        check_entry(read_entry(folder, entry.name), target)
-    return target
-
-
-def check_new(board: Path, entry: Entry) -> Path:
-    """Return the folder of a new entry.
-
-    Raises:
-        FileExistsError: The board has an entry of this name on this test set, but for upper and lower case.
-    """
-    target = board / entry.folder
-    for path in target.parent.glob("*"):
-        if path.name.lower() == entry.name.lower():
-            raise FileExistsError(f"{target}: there is an entry {path.name!r} already; choose another name")
+        _check_files(folder)
     return target
 
 
 def _smallest(actions: np.ndarray) -> np.ndarray:
-    """Store numbers of actions in few bytes."""
+    """Store actions in few bytes: int8 or int16, or float32."""
     if actions.dtype.kind == "f":
         return actions.astype(np.float32)
-    return actions.astype(np.min_scalar_type(-1 - int(actions.max())))  # signed
+    return actions.astype(np.min_scalar_type(-1 - int(actions.max())))
 
 
-def read_entry(folder: Path, name: str = "") -> Entry:
-    """Read an entry.
-
-    Args:
-        folder: Its folder.
-        name: Its name; that of the folder if it is left out.
-
-    Raises:
-        FileNotFoundError: A file is missing.
-        ValueError: A file is too large, a link, broken, or not of an entry; the message names it.
-    """
+def _check_files(folder: Path) -> None:
+    """Raise a ValueError where a file is a link, none of an entry, or too large."""
     inside = list(folder.glob("*"))
     for path in (folder.parent, folder, *inside):
         if path.is_symlink():
@@ -276,24 +221,34 @@ def read_entry(folder: Path, name: str = "") -> Entry:
             raise ValueError(f"{path}: an entry has the files {', '.join(FILES)} alone")
         if path.stat().st_size > MAX_BYTES:
             raise ValueError(f"{path}: must have at most {MAX_BYTES:,} bytes, got {path.stat().st_size:,}")
+
+
+def read_entry(folder: Path) -> Entry:
+    """Read an entry.
+
+    Raises:
+        FileNotFoundError: A file is missing.
+        ValueError: A file is too large, a link, broken, or not of an entry; the message names it.
+    """
+    _check_files(folder)
     record = read_json(folder / ENTRY)
     record["format"].integer(FORMAT + 1, FORMAT)
-    fields = [*TEXTS, "class", "observed", "format", "episode_hash"]
-    for field in record.value:
-        if field not in fields or field == "name":
-            raise ValueError(f"{record.source}: unknown field {field!r}; {choices_for(field, fields[1:])}")
+    texts = [name for name in TEXTS if name != "name"]
+    names = [*texts, "format", "class", "observed", "episode_hash"]
+    for name in record.value:
+        if name not in names:
+            raise ValueError(f"{record.source}: unknown field {name!r}; {choices_for(name, names)}")
     if not isinstance(record["observed"].value, dict):
         raise record["observed"].error("a JSON object")
-    episode_hash = record.get("episode_hash")
-    runs = _read_runs(folder)
+    episode_hash, runs = record.get("episode_hash"), _read_runs(folder)
     try:
         return Entry(
-            name=name or folder.resolve().name,
+            name=folder.resolve().name,
+            episode_hash=None if episode_hash is None else episode_hash.text(),
             kind=record["class"].value,
             observed=record["observed"].value,
-            episode_hash=None if episode_hash is None else episode_hash.text(),
             runs=runs,
-            **{field: record[field].text() for field in TEXTS if field != "name"},
+            **{name: record[name].text() for name in texts},
         )
     except ValueError as error:
         raise ValueError(f"{folder}: {error}") from None
@@ -326,12 +281,13 @@ def _read_runs(folder: Path) -> tuple[Run, ...]:
     return tuple(runs)
 
 
-def check_entry(entry: Entry, folder: Path) -> None:
+def check_entry(entry: Entry, folder: Path, *, is_new: bool = False) -> None:
     """Check that an entry is of today's episodes, whole, and in its place. Nothing is played.
 
     Args:
         entry: The entry.
         folder: Its folder, in that of its test set.
+        is_new: The folder must not be there yet.
 
     Raises:
         FileExistsError: There is another entry of this name, but for upper and lower case.
@@ -348,7 +304,7 @@ def check_entry(entry: Entry, folder: Path) -> None:
     if folder.parts[-2:] != entry.folder.parts:
         raise ValueError(f"{folder}: must be {entry.folder} in a board, by its test set and name")
     for path in folder.parent.glob("*"):
-        if path.name != folder.name and path.name.lower() == folder.name.lower():
+        if path.name.lower() == folder.name.lower() and (is_new or path.name != folder.name):
             raise FileExistsError(f"{folder}: there is an entry {path.name!r} already; choose another name")
     for run in entry.runs:
         if len(run.scores) != trials.trials:

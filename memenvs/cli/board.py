@@ -27,11 +27,9 @@ runs RUN+: folder of the run; several runs may differ in their seed alone
 --author NAME!: who trained it
 --link ADDRESS!: https address of its code, or of a description
 --id ID: play the test set of this id (default: that of the run)
---test-set NAME=v0: name of the test set
 --memory NAME: name of the memory (default: that of the run)
 --class plain|pretrained|privileged=plain: pretrained where a part of the agent learned elsewhere, privileged where it
     observes more than the id shows
---processor NAME: processor on which it acts (default: this one)
 --seed K=1: seed of the actions that it draws
 """,
     ),

@@ -142,6 +142,7 @@ WRONG_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
     "place": (lambda f: edit(f, observed={"place": True}), "class must be privileged where place is observed"),
     "encoder": (lambda f: edit(f, observed={"encoder": "a"}), "class must be pretrained or privileged where encoder"),
     "observed": (lambda f: edit(f, observed=["place"]), "observed must be a JSON object"),
+    "a link": (lambda f: edit(f, observed={"x": "[a](javascript:b)"}), "observed must be settings of an environment"),
     "markdown": (lambda f: edit(f, memory="a | b"), r"memory must be of the form .* got 'a \| b'"),
     "lines": (lambda f: edit(f, author="a\n# b"), "author must be of the form"),
     "script": (lambda f: edit(f, link="javascript:alert(1)"), "link must be of the form https://"),

@@ -81,7 +81,6 @@ def test_wrong_runs_and_names_are_refused_before_anything_is_played(
         ([zero, "--name", "x", "--author", "|"], "author must be of the form"),
         ([zero, "--name", "x", "--link", "http://x"], "link must be of the form https://"),
         ([zero, "--name", "x", "--id", "Cue-v9"], "Cue-v9"),
-        ([zero, "--name", "x", "--test-set", "v9"], "unknown test_set 'v9'"),
         ([zero, str(runs / "fast"), "--name", "x"], "runs must differ in their seed alone, those of"),
         ([zero, str(tmp_path / "copy"), "--name", "x"], "runs must differ in their seeds, got [0, 0]"),
         ([str(tmp_path / "no"), "--name", "x"], "no"),

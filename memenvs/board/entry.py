@@ -172,8 +172,15 @@ def make_entry(name: str, id: str, runs: Iterable[Run], *, test_set: str = "v0",
         **fields: Others of `Entry`: memory, settings, author, link, and those that have a default.
     """
     trials = find_test_set(id, test_set)
-    hashes = {"hash": trials.hash, "episode_hash": trials.episode_hash}
-    return Entry(name=name, id=trials.id, test_set=trials.name, runs=tuple(runs), **hashes, **fields)
+    return Entry(
+        name=name,
+        id=trials.id,
+        test_set=trials.name,
+        hash=trials.hash,
+        episode_hash=trials.episode_hash,
+        runs=tuple(runs),
+        **fields,
+    )
 
 
 def write_entry(board: Path, entry: Entry) -> Path:
@@ -192,13 +199,15 @@ def write_entry(board: Path, entry: Entry) -> Path:
         for run in entry.runs
         for k, scores in enumerate(run.scores)
     ]
-    actions = {f"seed_{run.seed}": np.concatenate(run.actions) for run in entry.runs if run.actions is not None}
+    actions: dict[str, Any] = {
+        f"seed_{run.seed}": _smallest(np.concatenate(run.actions)) for run in entry.runs if run.actions is not None
+    }
     with atomic_folder(target) as folder:
         folder.mkdir()
         (folder / ENTRY).write_text(format_json(record, indent=1) + "\n")
         (folder / ROWS).write_text("".join(f"{format_json(row)}\n" for row in rows))
         if actions:
-            np.savez_compressed(folder / ACTIONS, **{name: _smallest(array) for name, array in actions.items()})
+            np.savez_compressed(folder / ACTIONS, **actions)
         _check_files(folder)
     return target
 

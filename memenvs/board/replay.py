@@ -71,10 +71,10 @@ class ReplayPlayer:
             ValueError: The actions of a trial are over, but the trial is not.
         """
         space = self._env.single_action_space
-        if isinstance(space, gym.spaces.Discrete):
-            actions = self._env.action_masks().argmax(1)  # where no trial is left
-        else:
+        if isinstance(space, gym.spaces.Box):
             actions = np.repeat(space.low[None], self._env.num_envs, 0)
+        else:
+            actions = self._env.action_masks().argmax(1)  # possible ones, for where no trial is left
         for i, k in enumerate(self._trial.tolist()):
             if k < len(self._trials):
                 if self.steps[k] == len(self._trials[k]):

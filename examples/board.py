@@ -1,4 +1,4 @@
-"""Put an agent of another library on the board; about two minutes of one core.
+"""Put an agent of another library on the board; one to four minutes of one core.
 
 An agent is a function from N observations and its state to N actions and the next state. Two are here, both in
 Darkroom-Gap: RecurrentPPO of sb3-contrib, and PPO with a transformer in one file (`ppo_memory.py`). Each plays the test

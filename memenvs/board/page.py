@@ -25,7 +25,8 @@ function of id, seed, trial and index, so anyone can play an entry again without
 - *reproduced*: replayed, and so is an entry of another author with the same settings, within two standard errors.
 
 A replay shows that these actions reach these scores in these trials. It cannot show who chose the actions: an agent
-with this memory, another one, or a program that knew the truth.
+with this memory, another one, or a program that knew the truth. How long an agent trained is behind its link: budgets
+differ.
 
 ± is a standard error over trials, or over runs if that is larger. *Share* is 0 for the best policy without a memory and
 1 for the ideal one, by the [certificate](../docs/certificates.md). In trials of several episodes those after the first

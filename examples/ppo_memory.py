@@ -45,6 +45,8 @@ class Args:
     episode_steps: int = 25
     size: int = 5
     """Cells along each side of the room."""
+    gap: int = 0
+    """Of the steps of an episode, blank ones at its start; `Darkroom-Gap-v0` has 20 of 40."""
     gamma: float = 0.99
     gae_lambda: float = 0.95
     num_minibatches: int = 4
@@ -146,7 +148,7 @@ def may_attend(episode: torch.Tensor, memory: str) -> torch.Tensor:
 
 def make_env(args: Args, num_envs: int, **settings: object) -> gym.vector.VectorEnv:
     """Environments that start the next episode in the step that ends one."""
-    room = {"size": args.size, "max_episode_steps": args.episode_steps}
+    room = {"size": args.size, "max_episode_steps": args.episode_steps, "gap": args.gap}
     reset = {"vectorization_mode": "vector_entry_point", "autoreset_mode": AutoresetMode.SAME_STEP}
     return gym.make_vec("memenvs/Darkroom-v0", num_envs, **reset, **room, **settings)
 

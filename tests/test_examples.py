@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from memenvs.board.entry import read_entry
+from memenvs.board.replay import check_replay
 from tests.processes import run_python
 
 pytestmark = pytest.mark.programs
 
 ROOT = Path(__file__).parents[1]
 #: With tests of their own below.
-KNOWN = ("ppo_memory.py", "demo.py", "sb3.py")
+KNOWN = ("board.py", "ppo_memory.py", "demo.py", "sb3.py")
 BENCHMARKS = {
     "all.py": ["--only", "import_time"],
     "answers.py": [],
@@ -86,6 +88,15 @@ def test_examples_are_few_and_short():
 def test_example(tmp_path, path):
     assert run(path, tmp_path, "--out", "out")
     assert [file.name for file in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("agent", ["recurrent-ppo", "ppo-memory"])
+def test_entries_of_agents_of_other_libraries(tmp_path, agent):
+    about = [agent, "--author", "Ada", "--link", "https://example.org/agent", "--board", "out"]
+    printed = run(ROOT / "examples" / "board.py", tmp_path, *about)
+    folder = tmp_path / "out" / "Darkroom-Gap-v0_v0" / agent
+    assert re.search(rf"^out/Darkroom-Gap-v0_v0/{agent}: \d\.\d\d", printed, re.MULTILINE)
+    check_replay(read_entry(folder))
 
 
 def test_plain_stable_baselines3(tmp_path):

@@ -123,6 +123,7 @@ def make_evaluator(
     demonstrations: int = 0,
     seed: int = 1,
     test_set: str | None = None,
+    keep_actions: bool = False,
 ) -> TrialEvaluator:
     """Make the evaluator of a run; see `TrialEvaluator`.
 
@@ -133,6 +134,7 @@ def make_evaluator(
         demonstrations: Episodes of the oracle at the start of each trial.
         seed: Seed of the evaluation.
         test_set: Name of a test set, to play in place of the run's evaluation trials.
+        keep_actions: Keep all actions of a test set.
 
     Raises:
         ValueError: A setting is not possible in this environment, or it is not that of the test set.
@@ -140,7 +142,7 @@ def make_evaluator(
     deterministic = config.kind.deterministic
     if test_set is not None:
         trials = find_test_set(config.env, test_set)
-        return TrialEvaluator(env, deterministic=deterministic, maps=maps, test_set=trials)
+        return TrialEvaluator(env, deterministic=deterministic, maps=maps, test_set=trials, keep_actions=keep_actions)
     layouts = None
     if config.eval_all_layouts:
         count = count_layouts(env)
@@ -194,6 +196,7 @@ def evaluate_run(
     seed: int = 1,
     demonstrations: int = 0,
     test_set: str | None = None,
+    keep_actions: bool = False,
     quiet: bool = False,
     **changes: Any,
 ) -> TrialResults:
@@ -207,6 +210,7 @@ def evaluate_run(
         demonstrations: Episodes of the oracle at the start of each trial, before the `eval_steps`; see
             `TrialEvaluator`.
         test_set: Name of a test set of the id, to play in place of the evaluation trials; without demonstrations.
+        keep_actions: Keep all actions of a test set.
         quiet: Show no progress bar.
         **changes: Fields of the config to change, such as `eval_steps` or `eval_kwargs`.
 
@@ -220,6 +224,7 @@ def evaluate_run(
     config = replace(run.config, **changes)
     player = trained_policy(run, seed) if policy is None else policy
     options: dict[str, Any] = {"maps": maps, "demonstrations": demonstrations, "test_set": test_set}
+    options["keep_actions"] = keep_actions
     return _play(config, lambda _: player, "the agent", seed=seed, quiet=quiet, **options)
 
 

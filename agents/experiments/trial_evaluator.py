@@ -63,6 +63,7 @@ class TrialResults:
         homes: (trials,); name of the home of each trial, which several layouts may share; None without homes.
         test_set: Test set of the trials; None for others.
         observed: Settings of what is observed that differ from those of the test set, name -> value.
+        actions: Actions of each trial, (T,) or (T, A); empty if they are not kept.
     """
 
     metrics: dict[str, np.ndarray]
@@ -72,6 +73,7 @@ class TrialResults:
     homes: np.ndarray | None = None
     test_set: TrialSet | None = None
     observed: Mapping[str, Any] = field(default_factory=dict)
+    actions: Sequence[np.ndarray] = ()
 
     def trial_means(self, metric: str) -> np.ndarray:
         """Mean of a metric over the finished episodes of each trial with one, float64, (trials,)."""
@@ -193,6 +195,7 @@ class TrialEvaluator:
         test_set: Name of a test set of the id (`memenvs test-set ID`), such as "v0", or the set: its trials are played,
             to their ends. The settings of the environments must be those of the test set, but for those that only
             change what is observed (`TrialSet.free_settings`).
+        keep_actions: Keep all actions.
 
     Raises:
         ValueError: A number is too small, the environment has no oracle to demonstrate, or it cannot play the test set.
@@ -216,6 +219,7 @@ class TrialEvaluator:
         demonstrations: int = 0,
         seed: int = 0,
         test_set: str | TrialSet | None = None,
+        keep_actions: bool = False,
     ) -> None:
         self.test_set = None if test_set is None else _check_test_set(env, test_set)
         if self.test_set is not None:
@@ -245,6 +249,7 @@ class TrialEvaluator:
         self.maps = maps
         self.demonstrations = demonstrations
         self.seed = seed
+        self.keep_actions = keep_actions
 
     def run(self, policy: Policy, progress: Callable[[float], None] | None = None) -> TrialResults:
         """Play all trials.
@@ -266,6 +271,7 @@ class TrialEvaluator:
         layouts: list[int] = []
         homes: list[str | None] = []
         maps: dict[str, np.ndarray] = {}
+        actions: list[np.ndarray] = []
         for first in range(0, self.n_trials, self.env.num_envs):
             count = min(self.env.num_envs, self.n_trials - first)
             if self.test_set is not None:
@@ -275,12 +281,13 @@ class TrialEvaluator:
                 self.env.set_options(trial_options(first, self.env.num_envs, self.layouts))
             else:
                 self.env.seed(stream_seed(self.seed) + first)
-            records, batch_layouts, batch_homes, maps = self._play_batch(policy, first, has_trials, progress)
+            records, batch_layouts, batch_homes, maps, taken = self._play_batch(policy, first, has_trials, progress)
             if progress is not None:
                 progress((first + count) / self.n_trials)
             episodes += records[:count]
             layouts += batch_layouts[:count]
             homes += batch_homes[:count]
+            actions += taken[:count]
         demonstrations = self.demonstrations
         shortest = min(len(trial) for trial in episodes)
         if shortest < demonstrations:
@@ -295,6 +302,7 @@ class TrialEvaluator:
             None if None in homes else np.array(homes, str),
             self.test_set,
             {} if self.test_set is None else _observed(self.env, self.test_set),
+            actions,
         )
 
     def _has_trials(self) -> bool:
@@ -306,8 +314,8 @@ class TrialEvaluator:
 
     def _play_batch(
         self, policy: Policy, first: int, has_trials: bool, progress: Callable[[float], None] | None
-    ) -> tuple[list[list[dict[str, float]]], list[int], list[str | None], dict[str, np.ndarray]]:
-        """Play one trial in every environment; return metrics by episode, layouts, homes and maps."""
+    ) -> tuple[list[list[dict[str, float]]], list[int], list[str | None], dict[str, np.ndarray], list[np.ndarray]]:
+        """Play one trial in every environment; return metrics by episode, layouts, homes, maps and kept actions."""
         env = self.env
         count = env.num_envs
         observation = env.reset()
@@ -320,10 +328,13 @@ class TrialEvaluator:
         steps_left = np.full(count, self.n_steps)  # steps in which the policy still acts
         draws = self.maps and "pose" in env.unwrapped.reset_infos[0]
         paths: list[list[np.ndarray]] = [[self._pose()]] if draws else []
+        taken: list[list[np.ndarray]] = [[] for _ in range(count)]
         player = DemonstratedPolicy(policy, env)
         player.demonstrated[:] = self.demonstrations > 0
         for step in play_trials(player, env, observation, deterministic=self.deterministic):
             steps_left -= ~player.demonstrated  # 1 less where the policy itself has acted
+            for i in np.flatnonzero(running).tolist() if self.keep_actions else ():
+                taken[i].append(step.actions[i])
             for i in np.flatnonzero(step.dones).tolist():
                 if running[i] and steps_left[i] >= 0:  # an episode that ends with the last step still counts
                     records[i].append(_episode_metrics(step.infos[i], option_names))
@@ -340,7 +351,8 @@ class TrialEvaluator:
                 break
             player.demonstrated = running & (np.array([len(trial) for trial in records]) < self.demonstrations)
         # neither the paths of demonstrations nor that of an unfinished episode
-        return records, layouts, homes, self._draw(paths[self.demonstrations : len(records[0])])
+        drawn = self._draw(paths[self.demonstrations : len(records[0])])
+        return records, layouts, homes, drawn, [np.array(trial) for trial in taken] if self.keep_actions else []
 
     def _pose(self) -> np.ndarray:
         """Return the true pose in the first environment; float, (3,)."""

@@ -59,25 +59,37 @@ def page_name(name: str) -> str:
 
 
 def _command(name: str, parser: argparse.ArgumentParser) -> str:
-    arguments = [action for action in parser._actions if action.dest != "help"]
-    required = [action for action in arguments if not action.option_strings]
-    options = [action for action in arguments if action.option_strings]
+    actions = next((part.choices for part in parser._actions if isinstance(part, argparse._SubParsersAction)), {})
     return page(
         f"memenvs {name}",
         parser.description or "",
-        section("Usage", code(_usage(f"memenvs {name}", required, options), "text")),
-        section(
-            "Arguments",
-            table(
-                ("argument", "meaning"), [(f"`{_value(action)}`", _code_options(_help(action))) for action in required]
-            ),
-        )
-        if required
-        else "",
-        section("Options", table(("option", "default", "meaning"), [_option(action, parser) for action in options])),
-        _code_options(parser.epilog or ""),
+        *_sections(name, parser, level=2),
+        *(
+            section(
+                f"memenvs {name} {action}",
+                "\n\n".join(filter(None, [own.description, *_sections(f"{name} {action}", own, 3)])),
+            )
+            for action, own in actions.items()
+        ),
         section("Examples", code("\n".join(EXAMPLES[name]), "bash") if name in EXAMPLES else ""),
     )
+
+
+def _sections(name: str, parser: argparse.ArgumentParser, level: int) -> list[str]:
+    """Usage, arguments and options of a command, or of an action of one."""
+    arguments = [action for action in parser._actions if argparse.SUPPRESS not in (action.dest, action.help)]
+    arguments = [action for action in arguments if action.dest != "help"]
+    required = [action for action in arguments if not action.option_strings]
+    options = [action for action in arguments if action.option_strings]
+    meanings = [(f"`{_value(action)}`", _code_options(_help(action))) for action in required]
+    return [
+        section("Usage", code(_usage(f"memenvs {name}", required, options), "text"), level),
+        section("Arguments", table(("argument", "meaning"), meanings), level) if required else "",
+        section(
+            "Options", table(("option", "default", "meaning"), [_option(action, parser) for action in options]), level
+        ),
+        _code_options(parser.epilog or ""),
+    ]
 
 
 def _usage(command: str, required: list[argparse.Action], options: list[argparse.Action]) -> str:
@@ -98,11 +110,13 @@ def _value(argument: argparse.Action) -> str:
     if argument.choices is not None and argument.metavar is None:
         name = "{" + ",".join(map(str, argument.choices)) + "}"
     assert isinstance(name, str)
-    return f"{name} [{name} ...]" if argument.nargs == "+" else name
+    return {"+": f"{name} [{name} ...]", "*": f"[{name} ...]"}.get(str(argument.nargs), name)
 
 
 def _help(argument: argparse.Action) -> str:
-    """Return the help of an argument as argparse prints it."""
+    """Return the help of an argument as argparse prints it; of actions what each does."""
+    if isinstance(argument, argparse._SubParsersAction):
+        return "; ".join(f"`{action.dest}`: {action.help}" for action in argument._choices_actions)
     return (argument.help or "") % {"default": argument.default}
 
 

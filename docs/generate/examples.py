@@ -55,6 +55,11 @@ EXAMPLES = {
         "memenvs test-set Darkroom-Gap-v0",
         "memenvs test-set Darkroom-Gap-v0 --json",
     ],
+    "board": [
+        "memenvs board add runs/demo-gap-0 --name demo-gap --author 'Ada Lovelace' --link https://example.org/demo",
+        "memenvs board check board/Darkroom-Gap-v0_v0/demo-gap",
+        "memenvs board page",
+    ],
     "score": [
         "# R2R: ne sr osr spl tl ndtw sdtw cls; CVDN: gp",
         "memenvs score r2r trajectories.json --split val_unseen",

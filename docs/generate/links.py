@@ -16,6 +16,7 @@ PROJECT_PAGES = {
     "ARCHITECTURE.md": "project/architecture.md",
     "CHANGELOG.md": "project/changelog.md",
     "CONTRIBUTING.md": "project/contributing.md",
+    "board/README.md": "project/board.md",
     "studies/README.md": "studies/index.md",
     **{f"studies/{file.parent.name}/page.md": f"studies/{file.parent.name}.md" for file in _STUDIES},
 }

@@ -1,4 +1,4 @@
-"""Pages for files of the root: architecture, contributing, changelog."""
+"""Pages for files of the project: architecture, contributing, changelog, board."""
 
 from __future__ import annotations
 

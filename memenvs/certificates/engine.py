@@ -23,8 +23,6 @@ from memenvs.task import defines, load_task
 
 #: Trials of a quick certificate.
 QUICK_TRIALS = 40
-#: Environments that play side by side.
-NUM_ENVS = 20
 #: Windows of the ideal rule, and steps between two wipes of its memory.
 WINDOWS, WIPES = (1, 4, 16, 64), (1, 4, 16, 64, 256)
 IDEAL = "ideal"
@@ -64,7 +62,7 @@ def certify(id: str, *, quick: bool = False, progress: Progress = no_progress) -
     trials = find_test_set(spec.id, trials=QUICK_TRIALS if quick else NUM_TRIALS)
     hashing, playing = (_between(progress, *ends) for ends in ((0.0, 0.05), (0.05, 1.0)))
     episode_hash = hash_episodes(spec, progress=hashing)
-    env = _rule_env(spec, trials)
+    env = trials.make_env(spec.rule_settings)
     try:
         ignored_steps, channel = _ignored(spec, trials)
         bits = make_rule(spec.policies[IDEAL], env.task).bits
@@ -157,23 +155,6 @@ def read_rows(path: Path, certificate: Certificate) -> tuple[PolicyRow, ...]:
         if record[name].text() != expected:
             raise record[name].error(f"{expected!r}, that of the certificate")
     return rows_from_json(record["rows"])
-
-
-def _rule_env(spec: EnvironmentSpec, trials: TrialSet) -> TrialVectorEnv:
-    """Make the environments in which rules play the trials of a test set.
-
-    Raises:
-        ValueError: A setting of `rule_settings` changes more than what is observed.
-    """
-    assert spec.task is not None
-    settings = {**trials.settings, **spec.rule_settings}
-    env = TrialVectorEnv(spec.task, min(NUM_ENVS, trials.trials), autoreset_mode="Disabled", **settings)
-    try:
-        trials.check_env(env)
-    except ValueError:
-        env.close()
-        raise
-    return env
 
 
 def _entries(spec: EnvironmentSpec, env: TrialVectorEnv) -> list[_Entry]:

@@ -195,10 +195,12 @@ class TrialScores:
     Attributes:
         scores: float64, (trials,); mean over the scored episodes of each trial.
         steps_back: float64; the largest `steps_back` of each scored episode; empty if the policy does not say it.
+        episodes: Score of each episode of each trial, without one that the end of the trial cuts.
     """
 
     scores: np.ndarray
     steps_back: np.ndarray
+    episodes: tuple[tuple[float, ...], ...]
 
     @property
     def mean(self) -> float:
@@ -229,8 +231,8 @@ def play_scores(
     Raises:
         ValueError: `info` has no such key, or a trial has no episode that counts.
     """
-    first_scored = 0 if env.trial_episodes == 1 else 1
-    scores: list[list[float]] = [[] for _ in seeds]
+    first = 0 if env.trial_episodes == 1 else 1
+    episodes: list[list[float]] = [[] for _ in seeds]
     back: list[int] = []
     total, deepest = np.zeros(env.num_envs), np.full(env.num_envs, -1)
     for step in played_steps(env, player, seeds):
@@ -239,20 +241,24 @@ def play_scores(
         if needed is not None:
             acts = step.seen[PHASE] != 0 if PHASE in step.seen else True
             deepest = np.maximum(np.where(step.first, 0, deepest), np.where(acts, needed, 0))
-        done = (step.terminated | step.truncated) & (step.trial >= 0) & (step.episode >= first_scored)
+        done = (step.terminated | step.truncated) & (step.trial >= 0)
         if score_key != "return" and score_key not in step.info:
             raise ValueError(f"score_key must be a key of info, got {score_key!r}")
         values = step.info.get(score_key, total)
         for i in np.flatnonzero(done & ~_cut_by_trial(env, step)).tolist():
-            scores[step.trial[i]].append(float(values[i]))
-            if needed is not None:
+            episodes[step.trial[i]].append(float(values[i]))
+            if needed is not None and step.episode[i] >= first:
                 back.append(int(deepest[i]))
         if done.any():
-            progress(sum(map(bool, scores)) / len(seeds))
-    empty = [k for k, trial_scores in enumerate(scores) if not trial_scores]
+            progress(sum(len(trial) > first for trial in episodes) / len(seeds))
+    empty = [k for k, trial in enumerate(episodes) if len(trial) <= first]
     if empty:
         raise ValueError(f"trials must have an episode after the first, got none in trial {empty[0]}")
-    return TrialScores(np.array([np.mean(trial_scores) for trial_scores in scores]), np.array(back, np.float64))
+    return TrialScores(
+        np.array([np.mean(trial[first:]) for trial in episodes]),
+        np.array(back, np.float64),
+        tuple(map(tuple, episodes)),
+    )
 
 
 def _cut_by_trial(env: TrialVectorEnv, step: TrialStep) -> np.ndarray:

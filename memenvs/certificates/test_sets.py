@@ -18,6 +18,8 @@ from memenvs.task import load_task, setting_names
 TEST_SETS = ("v0",)
 #: Trials of a test set.
 NUM_TRIALS = 200
+#: Environments of `TrialSet.make_env`, which play side by side.
+NUM_ENVS = 20
 #: Seed of the first trial. `memenvs.resets.stream_seed`, which seeds training, never returns one from here on.
 FIRST_SEED = 2**31 - 2**20 + 2**10
 #: Splits to test in, the first that a task has.
@@ -74,6 +76,27 @@ class TrialSet:
         """Settings that an environment may change: speed, and what is observed alone."""
         task = find_environment(self.id).task
         return ("threads",) if task is None else ("threads", *load_task(task).observation_settings)
+
+    def make_env(self, observed: Mapping[str, Any]) -> TrialVectorEnv:
+        """Make environments that play these trials, with `autoreset_mode` "Disabled".
+
+        Args:
+            observed: Settings of what is observed that replace those of the test set.
+
+        Raises:
+            ValueError: One of them changes more than that.
+        """
+        task = find_environment(self.id).task
+        assert task is not None
+        env = TrialVectorEnv(
+            task, min(NUM_ENVS, self.trials), autoreset_mode="Disabled", **{**self.settings, **observed}
+        )
+        try:
+            self.check_env(env)
+        except ValueError:
+            env.close()
+            raise
+        return env
 
     def check_env(self, env: TrialVectorEnv) -> None:
         """Check that an environment plays these trials.

@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "score": ("memenvs.cli.score", "score a file of trajectories of R2R or NDH, or of answers about a robot's life"),
     "certify": ("memenvs.cli.certify", "how much of an environment needs a memory: scores without one and with one"),
     "test-set": ("memenvs.cli.test_sets", "the trials that everyone plays: seeds, settings and their hash"),
+    "board": ("memenvs.cli.board", "add an entry to the board, replay its entries, or write its page"),
     "warmup": ("memenvs.cli.warmup", "compile what everything needs ahead of its first use; a minute or two, once"),
     "doctor": ("memenvs.cli.doctor", "what works on this machine, and why the rest does not"),
     "verbalization": ("memenvs.verbalization.cli", "questions about a robot's life: write a file of them"),

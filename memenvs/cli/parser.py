@@ -148,8 +148,8 @@ class Parser(argparse.ArgumentParser):
             text: A line an argument, longer ones indented from the second line on; after a blank line the epilog.
                 `NAME TYPE: help` is a positional argument, `--name TYPE: help` an option and `--name: help` a flag. A
                 type is one of `TYPES`, choices such as `a|b`, or any other word for a text. After it stand `?` for one
-                that may be left out, `+` for one or more values, `*` for an option that may be given several times, `!`
-                for one that is needed, or `=` and the default.
+                that may be left out, `+` for one or more values, `*` for any number of values or an option that may be
+                given several times, `!` for one that is needed, or `=` and the default.
         """
         lines, _, epilog = text.strip().partition("\n\n")
         self.epilog = epilog or self.epilog
@@ -167,7 +167,7 @@ class Parser(argparse.ArgumentParser):
             if kind == "JSON":
                 example = f'such as \'{{"split": "test"}}\'; or one by one, --{ENV_KWARGS}.split test'
                 options |= {"dest": SETTINGS, "default": argparse.SUPPRESS, "help": f"{help}, {example}"}
-            if mark in ("?", "+"):
+            if mark in ("?", "+") or (mark == "*" and not names.startswith("-")):
                 options["nargs"] = mark
             elif mark == "*":
                 options |= {"action": "append", "default": []}

@@ -12,9 +12,11 @@ import torch
 from memenvs.agents.experiments.play import OraclePolicy, RandomPolicy
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
 from memenvs.agents.memory import StepInputs
-from memenvs.agents.vec_env import make_vec_env
+from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
+from memenvs.core import TrialVectorEnv
 from memenvs.darkroom.config import goal_cells
 from memenvs.resets import stream_seed
+from tests.agents.corridor import Corridor
 from tests.agents.learners import darkroom as small_darkroom
 from tests.agents.learners import learner
 
@@ -234,3 +236,16 @@ def test_trials_weigh_alike() -> None:
     none = np.nan
     returns = np.array([[1.0, 1.0, 1.0, 1.0], [0.0, 0.5, none, none], [none] * 4])
     assert TrialResults({"return": returns}, np.arange(3), {}).trial_means("return").tolist() == [1.0, 0.25]
+
+
+def test_actions_are_kept_until_the_trial_is_over() -> None:
+    """The random policy ends episodes early, so trials differ in length."""
+    env = TrialVecEnv(TrialVectorEnv(Corridor, 3, autoreset_mode="SameStep", trial_episodes=2, early=True))
+    evaluator = TrialEvaluator(env, 100, 3, keep_actions=True)
+    results = evaluator.run(RandomPolicy(env.action_space, 3))
+    again = RandomPolicy(env.action_space, 3)
+    drawn = np.stack([again.predict(None, None, np.zeros(3, bool))[0] for _ in range(18)])
+    lengths = results.metrics["length"].sum(1).astype(int)
+    assert len(set(lengths)) > 1 and not TrialEvaluator(env, 100, 3).run(again).actions
+    for k, actions in enumerate(results.actions):
+        assert actions.tolist() == drawn[: lengths[k], k].tolist()

@@ -1,0 +1,92 @@
+"""`memenvs board add`: a run's agent plays the test set, and its actions are replayed."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memenvs.agents.experiments.config import read_config
+from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.evaluate import evaluate_run
+from memenvs.agents.study import settings_hash
+from memenvs.board.entry import check_entry, read_entry
+from memenvs.board.replay import check_replay
+from memenvs.cli import main
+from tests.certificates.cue import registered
+
+ABOUT = ["--author", "Ada", "--link", "https://example.org/gru"]
+TRAIN = ["--env", "toy/Cue-v0", "--env_kwargs", "{}", "--eval_kwargs", "{}", "--eval_all_layouts", "false"]
+TRAIN += [
+    "--total_steps",
+    "36",
+    "--n_envs",
+    "4",
+    "--ppo.n_steps",
+    "9",
+    "--ppo.n_updates",
+    "1",
+    "--ppo.batch_size",
+    "4",
+    "--no-evaluate",
+    "--policy.memory",
+    "gru",
+    "--policy.memory_kwargs",
+    "{}",
+]
+TRAIN += ["--policy.features_extractor_kwargs", "{}", "--json"]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Folder with runs of two seeds, and one of another learning rate."""
+    folder = tmp_path_factory.mktemp("runs")
+    with registered(defaults={"trial_episodes": 3, "delay": 2}):
+        for name, options in {"0": [], "1": ["--seed", "1"], "fast": ["--ppo.learning_rate", "0.01"]}.items():
+            assert main(["train", "ci-smoke", *TRAIN, *options, "--out", str(folder / name)]) == 0
+        yield folder
+
+
+def test_an_entry_of_two_runs(runs: Path, tmp_path: Path) -> None:
+    """Its scores are those of an evaluation that knows nothing of the board."""
+    folders = [str(runs / name) for name in "10"]
+    assert main(["board", "add", *folders, "--name", "gru", *ABOUT, "--board", str(tmp_path)]) == 0
+    folder = tmp_path / "Cue-v0_v0" / "gru"
+    entry = read_entry(folder)
+    check_entry(entry, folder)
+    check_replay(entry)
+    assert (entry.memory, entry.author, entry.kind, entry.observed) == ("gru", "Ada", "plain", {})
+    assert entry.settings == settings_hash(read_config(runs / "0"))  # of seed 0
+    for name, own in zip("10", entry.runs, strict=True):
+        with RunDirectory(runs / name) as run:
+            played = evaluate_run(run, seed=1, test_set="v0", quiet=True)
+        assert own.seed == int(name) and np.array_equal(own.scores, played.metrics["success"])
+        assert played.actions == [] and {len(trial) for trial in own.actions or ()} == {9}
+    assert 0.2 < entry.mean < 0.8 and entry.runs[0].scores != entry.runs[1].scores
+
+
+def test_wrong_runs_and_names_are_refused_before_anything_is_played(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memenvs.agents.experiments.evaluate.evaluate_run", None)
+    (tmp_path / "Cue-v0_v0" / "Taken").mkdir(parents=True)
+    shutil.copytree(runs / "0", tmp_path / "copy")
+    zero = str(runs / "0")
+    for arguments, message in (
+        ([zero, "--name", "taken"], "there is an entry 'Taken' already; choose another name"),
+        ([zero, "--name", "../x"], "name must be of the form"),
+        ([zero, "--name", "x", "--author", "|"], "author must be of the form"),
+        ([zero, "--name", "x", "--link", "http://x"], "link must be of the form https://"),
+        ([zero, "--name", "x", "--id", "Cue-v9"], "Cue-v9"),
+        ([zero, str(runs / "fast"), "--name", "x"], "runs must differ in their seed alone, those of"),
+        ([zero, str(tmp_path / "copy"), "--name", "x"], "runs must differ in their seeds, got [0, 0]"),
+        ([str(tmp_path / "no"), "--name", "x"], "no"),
+    ):
+        about = [] if "--author" in arguments else ABOUT[:2]
+        about += [] if "--link" in arguments else ABOUT[2:]
+        assert main(["board", "add", *arguments, *about, "--board", str(tmp_path)]) == 2
+        assert message in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "Cue-v0_v0").iterdir()] == ["Taken"]

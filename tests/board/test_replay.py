@@ -1,0 +1,146 @@
+"""Actions of agents, recorded and played again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from memenvs.board.entry import Run
+from memenvs.board.replay import Agent, check_replay, record_actions, replay
+from memenvs.certificates.test_sets import find_test_set
+from memenvs.core import TrialEnv
+from memenvs.registry import find_environment
+from memenvs.rules import make_rule
+from tests.board.cue_entries import CUE, forgets, made, remembers
+from tests.certificates.cue import registered
+
+GAP = "memenvs/Darkroom-Gap-v0"
+
+
+def rule_agent(id: str, name: str) -> Agent:
+    """A scripted rule of an id as an agent that is a function."""
+    rule = make_rule(find_environment(id).policies[name], find_test_set(id).make_env({}).task)
+
+    def agent(observation: Any, state: Any, trial_start: np.ndarray, episode_start: np.ndarray) -> Any:
+        rule.start(trial_start, episode_start)
+        return rule.actions(observation), (state or 0) + 1
+
+    return agent
+
+
+@pytest.fixture(scope="module")
+def ideal() -> Run:
+    return replay(GAP, record_actions(GAP, rule_agent(GAP, "ideal")), seed=7)
+
+
+def test_the_score_is_that_of_the_certificate(ideal: Run) -> None:
+    """Both play the ideal rule, the certificate without a record of actions."""
+    row = find_environment(GAP).load_certificate().row("ideal")  # type: ignore[union-attr]
+    scores = ideal.trial_scores()
+    assert scores.mean() == pytest.approx(row.mean, rel=1e-12)
+    assert scores.std(ddof=1) / np.sqrt(200) == pytest.approx(row.stderr, rel=1e-9)
+
+
+def test_a_single_environment_gives_the_scores_for_the_actions(ideal: Run) -> None:
+    trials = find_test_set(GAP)
+    assert ideal.seed == 7 and ideal.actions is not None and len(ideal.actions) == len(ideal.scores) == 200
+    for k in (0, 19, 20, 199):
+        env = gym.make(GAP, **trials.settings)
+        env.reset(seed=trials.first_seed + k, options={"trial": 0})
+        returns = [0.0]
+        for action in ideal.actions[k]:
+            _, reward, terminated, truncated, _ = env.step(action)
+            returns[-1] += float(reward)
+            if (terminated or truncated) and not env.unwrapped.trial_over:  # type: ignore[attr-defined]
+                env.reset()
+                returns.append(0.0)
+        assert env.unwrapped.trial_over and returns == list(ideal.scores[k])  # type: ignore[attr-defined]
+
+
+def test_an_agent_learns_where_trials_and_episodes_start() -> None:
+    seen = []
+
+    def agent(observation: Any, state: Any, trial_start: np.ndarray, episode_start: np.ndarray) -> Any:
+        seen.append((state, trial_start[0], episode_start[0], int(observation["cue"][0]) > 0))
+        return np.zeros(len(trial_start), np.int64), len(seen)
+
+    with registered(defaults={"trial_episodes": 3, "delay": 2}):
+        actions = record_actions(CUE, agent)
+    assert [len(trial) for trial in actions] == [9] * 200
+    assert [state for state, *_ in seen] == [None, *range(1, 90)]  # 20 environments play ten trials of nine steps each
+    assert [trial for _, trial, *_ in seen] == 10 * [k == 0 for k in range(9)]
+    assert [(episode, shows) for _, _, episode, shows in seen] == 30 * [(True, True), (False, False), (False, False)]
+
+
+def test_scores_by_hand() -> None:
+    """The memory answers right in each episode. Who always answers 1 is right where the bit is 1."""
+    with registered(defaults={"trial_episodes": 3, "delay": 2}) as spec:
+        right, ones = (replay(CUE, record_actions(CUE, agent)) for agent in (remembers, forgets))
+        assert set(right.scores) == {(1.0, 1.0, 1.0)} and right.trial_scores().tolist() == [1.0] * 200
+        trials = find_test_set(CUE)
+        for k in range(3):
+            env = TrialEnv(spec.task, **trials.settings)
+            bits = []
+            for _ in range(3):
+                first, _ = env.reset(seed=trials.first_seed + k if not bits else None)
+                bits.append(int(first["cue"]) - 1)
+                for _ in range(3):
+                    env.step(0)
+            assert ones.scores[k] == tuple(map(float, bits))
+            assert ones.trial_scores()[k] == (bits[1] + bits[2]) / 2  # those after the first
+        assert 0.4 < ones.trial_scores().mean() < 0.6
+
+
+def test_observations_may_change_but_no_more() -> None:
+    with registered(), pytest.raises(ValueError, match=r"has delay=20, got an environment with 3"):
+        record_actions(CUE, remembers, observed={"delay": 3})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda trials: trials[:-1], "actions must be of 200 trials, got 199"),
+        (lambda trials: [*trials[:7], trials[7][:-1], *trials[8:]], "trial 7 goes on after its 8 actions"),
+        (lambda trials: [*trials[:7], np.append(trials[7], 0), *trials[8:]], "trial 7 is over after 9 steps, it has"),
+        (lambda trials: [*trials[:7], trials[7] + 2, *trials[8:]], r"actions must be in 0 \.\.\. 1, got \[2"),
+        (lambda trials: [trial - 2 for trial in trials], r"actions must be in 0 \.\.\. 1, got \[-"),
+        (lambda trials: [trial[:, None] for trial in trials], r"actions must have the shape \(9,\), got \(9, 1\)"),
+    ],
+)
+def test_wrong_actions(change: Any, message: str) -> None:
+    with registered(defaults={"trial_episodes": 3, "delay": 2}):
+        actions = record_actions(CUE, remembers)
+        with pytest.raises(ValueError, match=message):
+            replay(CUE, change(actions))
+
+
+def test_numbers_that_are_no_actions() -> None:
+    with registered(defaults={"trial_episodes": 3, "delay": 2}):
+        floats = [trial.astype(float) for trial in record_actions(CUE, remembers)]
+        with pytest.raises(TypeError, match="actions must be integers, got float64"):
+            replay(CUE, floats)
+
+
+def test_actions_of_another_agent_are_refused() -> None:
+    with registered(defaults={"trial_episodes": 3, "delay": 2}):
+        entry = made("good")
+        check_replay(entry)
+        run, forgot = entry.runs[0], replay(CUE, record_actions(CUE, forgets))
+        object.__setattr__(entry, "runs", (Run(0, run.scores, run.steps, forgot.actions),))
+        with pytest.raises(
+            ValueError, match=r"trial \d+ of seed 0 must have the scores \[.*0\.0.*\], got \[1\.0, 1\.0"
+        ):
+            check_replay(entry)
+
+
+@pytest.mark.slow
+def test_vectors_as_actions() -> None:
+    """Of an id whose actions are pictures."""
+    id = "memenvs/FFHQWorld-v0"
+    run = replay(id, record_actions(id, rule_agent(id, "ideal")))
+    assert run.actions is not None and run.actions[0].ndim == 2 and run.actions[0].dtype == np.float32
+    row = find_environment(id).load_certificate().row("ideal")  # type: ignore[union-attr]
+    assert run.trial_scores().mean() == pytest.approx(row.mean, rel=1e-9)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from memenvs.rules import PREVIOUS_ACTION
-from memenvs.task import BatchTask, Observation
+from memenvs.task import PHASE, BatchTask, Observation
 from memenvs.vln.env import GraphNavigation
 from memenvs.vln.scripted_reader import (
     AT_START,
@@ -94,13 +94,17 @@ class IdealReader(TextReader):
     def see(self, observation: Observation) -> None:
         """Take in the views, and the moves that led to them; see `Rule`."""
         moves = observation[PREVIOUS_ACTION] - 1
+        led = observation[PHASE] == 0 if PHASE in observation else np.zeros(len(moves), bool)
         for i, view in enumerate(self.views(observation)):
+            if led[i]:  # to the start, where it begins anew
+                self._views[i] = view
+                continue
             evidence = self._weigh(view)
             self._beliefs[i] = self._believe(i, evidence, int(moves[i]))
             self._views[i] = view
             is_shown = self._is_start[i] or evidence.fresh.max() >= _CERTAIN
             self._steps_back[i] = 0 if is_shown else self._steps_back[i] + 1
-        self._is_start[:] = False
+        self._is_start = led
 
     def choose(self, observation: Observation) -> np.ndarray:
         """Choose the next actions; see `Rule`."""

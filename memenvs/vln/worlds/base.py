@@ -152,6 +152,10 @@ class GraphWorld(ABC):
         """Episode with this number; may be made on demand, and is always the same."""
 
     @abstractmethod
+    def paths(self, house: int) -> list[Sequence[int]]:
+        """Numbers of the episodes of each path in one of `graphs`; those of a path differ in their text only."""
+
+    @abstractmethod
     def viewpoint_content(self, house: int) -> ViewpointContent:
         """Visible content of the viewpoints of one of `graphs`."""
 

@@ -97,6 +97,13 @@ class ProceduralGraphWorld(GraphWorld):
                 return (self._seeds.index(seed) * len(self._slots) + self._slots.index(slot)) * self._texts + text
         raise ValueError(f"no episode {id!r} in this split; ids have the form {self.episode(0).id!r}")
 
+    def paths(self, house: int) -> list[Sequence[int]]:
+        """Paths in the order of their slots."""
+        first = house * len(self._slots) * self._texts
+        return [
+            range(first + slot * self._texts, first + (slot + 1) * self._texts) for slot in range(len(self._slots))
+        ]
+
     def viewpoint_content(self, house: int) -> ViewpointContent:
         """Rooms and items; they are visible within a room and from its doors."""
         content = self.houses[house]

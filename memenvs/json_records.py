@@ -71,7 +71,7 @@ class Field:
         inner = self.value.get(key)
         return None if inner is None else Field(inner, self.source, self._join(key))
 
-    def keys(self) -> list[str]:
+    def names(self) -> list[str]:
         """Return the keys of an object, in their order.
 
         Raises:

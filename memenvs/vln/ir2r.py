@@ -9,7 +9,7 @@ import numpy as np
 
 from memenvs.data import find_vln_folder
 from memenvs.task import PHASE, Observation, Options
-from memenvs.vln.config import IR2RConfig
+from memenvs.vln.config import STEPS_PER_LEG, IR2RConfig
 from memenvs.vln.r2r import R2R
 from memenvs.vln.tours import Tour, draw_tour, read_tours
 
@@ -25,8 +25,8 @@ class IR2R(R2R):
         phase: int; 0 while the robot is led, else 1.
 
     Termination:
-        Stop terminates, and so do 15 decisions per leg: the steps to the start, which differ, do not count. The trial
-        ends with its tour, or with `trial_episodes`; None plays whole tours.
+        Stop terminates, and so do 15 decisions per leg: the steps to the start, which differ, do not count. But
+        `max_episode_steps` counts them. The trial ends with its tour, or with `trial_episodes`; None plays whole tours.
 
     Layout:
         Number of the house, or of the published tour.
@@ -59,8 +59,9 @@ class IR2R(R2R):
         if config.tours == "published":
             self._published = read_tours(find_vln_folder(config.data_dir), config.split, world)
         self.num_layouts = len(self._published) or len(world.graphs)
-        # The way to a start has at most as many steps; the task ends an episode before this limit.
-        self.max_episode_steps += max(len(graph) for graph in world.graphs)
+        self._most_decisions = STEPS_PER_LEG * config.num_legs
+        if config.max_episode_steps is None:  # a way to a start has fewer steps than the house has viewpoints
+            self.max_episode_steps = self._most_decisions + max(len(graph) for graph in world.graphs)
         self._tours: list[Tour] = [()] * num_envs
         self._index = np.zeros(num_envs, np.int64)  # of the episode in its tour
         self._ways: list[list[int]] = [[] for _ in range(num_envs)]  # nodes that the robot is yet led to, last first
@@ -103,7 +104,7 @@ class IR2R(R2R):
         rewards, terminated = super().step(actions, acts)
         for i in np.flatnonzero(led).tolist():
             self._lead(i)
-        return rewards, terminated | (acts & (self._moves >= self.config.step_limit))
+        return rewards, terminated | (acts & (self._moves >= self._most_decisions))
 
     def observe(self, out: Observation, env_mask: np.ndarray) -> None:
         """Write what R2R observes, without a text where the robot is led, and the phase."""
@@ -124,9 +125,9 @@ class IR2R(R2R):
             return own
         chosen, house = self.world.episode(number), self.world.episode(own).house
         if chosen.house != house:
-            scans = self.world.graphs[house].name, self.world.graphs[chosen.house].name
+            own_scan, scan = self.world.graphs[house].name, self.world.graphs[chosen.house].name
             raise ValueError(
-                f"options must choose an episode in {scans[0]}, the house of the tour, got {chosen.id!r} in {scans[1]}; "
+                f"options must choose an episode in {own_scan}, the house of the tour, got {chosen.id!r} in {scan}; "
                 f"the option 'layout' chooses the {'tour' if self._published else 'house'}"
             )
         return number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -34,16 +35,23 @@ def draw_tour(world: GraphWorld, house: int, rng: np.random.Generator) -> Tour:
     Returns:
         Numbers of the episodes, in their order.
     """
-    numbers = [texts[int(rng.integers(len(texts)))] for texts in world.paths(house)]
-    paths = [world.episode(texts[0]).path for texts in world.paths(house)]
-    start, goal = np.array([(path[0], path[-1]) for path in paths]).T
-    away = world.graphs[house].distance[goal[:, None], start]  # (paths, paths); from a goal to a start, m
+    paths = world.paths(house)
+    numbers = [texts[int(rng.integers(len(texts)))] for texts in paths]
+    away = _ways(world, house).copy()
     tour = [int(rng.integers(len(paths)))]
     away[:, tour[0]] = np.inf
     while np.isfinite(away[tour[-1]]).any():
         tour.append(int(away[tour[-1]].argmin()))
         away[:, tour[-1]] = np.inf
     return tuple(numbers[k] for k in tour)
+
+
+@lru_cache(maxsize=256)
+def _ways(world: GraphWorld, house: int) -> np.ndarray:
+    """Lengths of the ways from the goal of each path of a house to the start of each, m; (paths, paths)."""
+    paths = [world.episode(texts[0]).path for texts in world.paths(house)]
+    start, goal = np.array([(path[0], path[-1]) for path in paths]).T
+    return world.graphs[house].distance[goal[:, None], start]
 
 
 def read_tours(folder: Path, split: str, world: GraphWorld) -> tuple[Tour, ...]:
@@ -67,7 +75,7 @@ def read_tours(folder: Path, split: str, world: GraphWorld) -> tuple[Tour, ...]:
     houses = {graph.name: house for house, graph in enumerate(world.graphs)}
     taken: set[int] = set()
     tours: list[Tour] = []
-    for scan in scans.keys():
+    for scan in scans.names():
         if scan not in houses:
             raise scans[scan].error(f"of a scan with instructions in split {split!r}")
         for entries in scans[scan].items(1):

@@ -84,16 +84,16 @@ def read_regions(folder: Path) -> dict[str, dict[str, tuple[str, ...]]]:
         )
         return {}
     content: dict[str, dict[str, tuple[str, ...]]] = {}
-    for scan in scans.keys():
+    for scan in scans.names():
         regions = scans[scan]["region_panos"]
         objects = scans[scan]["object_regions"]
-        inside: dict[str, list[str]] = {region: [f"region {scan} {region}"] for region in regions.keys()}
-        for name in objects.keys():
+        inside: dict[str, list[str]] = {region: [f"region {scan} {region}"] for region in regions.names()}
+        for name in objects.names():
             for region in objects[name].items():
                 inside.setdefault(str(region.value), []).append(name)
         content[scan] = {
             viewpoint.text(): tuple(inside[region])
-            for region in regions.keys()
+            for region in regions.names()
             for viewpoint in regions[region].items()
         }
     return content

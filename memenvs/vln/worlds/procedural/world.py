@@ -100,9 +100,7 @@ class ProceduralGraphWorld(GraphWorld):
     def paths(self, house: int) -> list[Sequence[int]]:
         """Paths in the order of their slots."""
         first = house * len(self._slots) * self._texts
-        return [
-            range(first + slot * self._texts, first + (slot + 1) * self._texts) for slot in range(len(self._slots))
-        ]
+        return [range(first + slot * self._texts, first + (slot + 1) * self._texts) for slot in range(len(self._slots))]
 
     def viewpoint_content(self, house: int) -> ViewpointContent:
         """Rooms and items; they are visible within a room and from its doors."""

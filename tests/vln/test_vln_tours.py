@@ -225,7 +225,7 @@ def test_refused_files_of_tours(touring):
             {"train": {"toy": [["7_0", "9_0"]]}},
             r"train.toy\[0\]\[1\] must be the id of an instruction in split 'train'",
         ),
-        ({"train": {"toy": [["7_0"], [8]]}}, r"train.toy\[1\]\[0\] must be a string, got 8"),
+        ({"train": {"toy": [["7_0"], [8]]}}, r"train.toy\[1\]\[0\] must be the id of an instruction in split .train., got 8"),
         ({"train": {"toy": [["7_0"], ["7_0"]]}}, r"train.toy\[1\]\[0\] must be an instruction that is in no tour yet"),
     )
     for document, message in cases:

@@ -78,7 +78,6 @@ class TextReader(Rule):
         self._tokens = task.tokenizer.tokens
         self._legs = config.num_legs
         self._size = task.observation_space["candidates"].shape[1] - ANGLE_SIZE  # type: ignore[index]
-        self._codes = name_codes(NAMES, self._size)
         self._read = lru_cache(maxsize=4096)(self._read_tokens)
         self._view = lru_cache(maxsize=16384)(self._view_of_bytes)
 
@@ -104,7 +103,7 @@ class TextReader(Rule):
         return ReaderView(
             np.flatnonzero(np.frombuffer(mask, np.int8)),
             np.arctan2(features[:, self._size], features[:, self._size + 1]),
-            name_weights(features[:, : self._size], self._codes),
+            _weights_of(features[:, : self._size].tobytes(), self._size),
             *self._read(instruction),
         )
 
@@ -151,6 +150,12 @@ class Reader(TextReader):
             if beliefs.max() > best:
                 best, chosen = float(beliefs.max()), int(view.candidates[beliefs.argmax()])
         return chosen
+
+
+@lru_cache(maxsize=65536)
+def _weights_of(features: bytes, size: int) -> np.ndarray:
+    """`name_weights` of features of this size; a viewpoint is seen again with other texts and by other rules."""
+    return name_weights(np.frombuffer(features, np.float32).reshape(-1, size), name_codes(NAMES, size))
 
 
 def name_weights(features: np.ndarray, codes: np.ndarray) -> np.ndarray:

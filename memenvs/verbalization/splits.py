@@ -123,7 +123,7 @@ def load_data(
 def life_data(
     config: HouseholdConfig, episodes: int, seed: int, scale: ScaleName = "laptop", data_seed: int = 0
 ) -> Data:
-    """Generate one history that is in no split, as `Data` with this history alone.
+    """Generate one history that is in no split, without distractor days, as `Data` with this history alone.
 
     Args:
         config: Settings of the household.
@@ -139,7 +139,7 @@ def life_data(
     check_int("seed", seed, 0)
     dictionary, scaling = _from_training(config, scale, data_seed)
     length = max(_HOUSE, episodes)
-    own = replace(config, chain_length=length, empty_history=0.0, failure_histories=None)
+    own = replace(config, chain_length=length, empty_history=0.0, failure_histories=None, distractors=0)
     key = (data_seed, 1 + len(SPLITS), seed)
     pool = generate_pool(own, length, key)
     histories = HistorySampler(own, pool, (episodes,), 1, key)

@@ -120,7 +120,7 @@ class VLNConfig(ABC):
 class R2RConfig(VLNConfig):
     """Settings of VLN-R2R.
 
-    The published limit is 15 decisions; tours have 15 per leg.
+    The published limit is 15 decisions; routes of several legs have 15 per leg.
 
     Attributes:
         laps: 0, or 2 to 6 in world "procedural", in place of `legs`: to a place and back as many times, then one more

@@ -2,7 +2,7 @@
 
 Environments extend N paths step by step; `score` extends all paths of a file together. Both use `PathMetrics`.
 
-An episode has one or more legs, visited in order. R2R and CVDN have one leg, from the start to the goal. A tour has
+An episode has one or more legs, visited in order. R2R and CVDN have one leg, from the start to the goal. A route has
 several; each ends at a node, and the end of the last one is the goal.
 """
 
@@ -235,7 +235,7 @@ class PathMetrics:
 
     @property
     def target(self) -> np.ndarray:
-        """int64, (N,); end of the current leg: the goal, unless the episode is a tour."""
+        """int64, (N,); end of the current leg: the goal, unless the episode is a route of several legs."""
         return self._leg_ends[self._all_paths, self.leg]
 
     @property

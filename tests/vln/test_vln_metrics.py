@@ -81,7 +81,7 @@ def test_three_metres_are_a_failure():
         assert (metrics["sr"][0], metrics["osr"][0]) == (success, success)
 
 
-def test_remaining_length_and_target_on_a_tour():
+def test_remaining_length_and_target_on_a_route():
     """From d to a, on to c and to e; in a batch with an episode of one leg, from b to e."""
     graphs = Graphs([TOY])
     metrics = PathMetrics(graphs, 2)

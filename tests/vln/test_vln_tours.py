@@ -23,7 +23,7 @@ from memenvs.vln.results import score_file
 from memenvs.vln.tours import FILE, draw_tour
 from memenvs.vln.worlds.base import VLNEpisode
 from memenvs.vln.worlds.mp3d import load_r2r
-from memenvs.vln.worlds.procedural.world import load_tours
+from memenvs.vln.worlds.procedural.world import load_routes
 from tests.vln.test_vln_environments import STOP, candidates, follow
 from tests.vln.test_vln_files import needs_data
 from tests.vln.test_vln_metrics import TOY, episode, nodes, paths_on_graphs
@@ -124,7 +124,7 @@ def test_options_choose_an_episode_of_the_house(make):
 
 def test_a_drawn_tour_goes_to_the_nearest_start():
     """Each path of the house once, with texts of all three kinds; other seeds give other tours."""
-    world = load_tours("val_unseen", 1)
+    world = load_routes("val_unseen", 1)
     tours = [draw_tour(world, 2, np.random.default_rng(seed)) for seed in (0, 0, 1)]
     assert tours[0] == tours[1] != tours[2]
     for tour in tours:
@@ -225,7 +225,10 @@ def test_refused_files_of_tours(touring):
             {"train": {"toy": [["7_0", "9_0"]]}},
             r"train.toy\[0\]\[1\] must be the id of an instruction in split 'train'",
         ),
-        ({"train": {"toy": [["7_0"], [8]]}}, r"train.toy\[1\]\[0\] must be the id of an instruction in split .train., got 8"),
+        (
+            {"train": {"toy": [["7_0"], [8]]}},
+            r"train.toy\[1\]\[0\] must be the id of an instruction in split .train., got 8",
+        ),
         ({"train": {"toy": [["7_0"], ["7_0"]]}}, r"train.toy\[1\]\[0\] must be an instruction that is in no tour yet"),
     )
     for document, message in cases:

@@ -12,6 +12,7 @@ from memenvs.task import PHASE, Observation, Options
 from memenvs.vln.config import STEPS_PER_LEG, IR2RConfig
 from memenvs.vln.r2r import R2R
 from memenvs.vln.tours import Tour, draw_tour, read_tours
+from memenvs.vln.viewer import draw_text
 
 
 class IR2R(R2R):
@@ -116,6 +117,12 @@ class IR2R(R2R):
     def info(self) -> dict[str, np.ndarray]:
         """Return the truth; see the class."""
         return super().info() | {"layout_id": self._layout_number}
+
+    def render(self, i: int) -> np.ndarray:
+        """Draw the map and the text as in R2R; where the robot is led, its position and no text."""
+        if not self._is_led[i]:
+            return super().render(i)
+        return np.concatenate([self.draw_map(i, self.graphs.position[self._path_metrics.node[[i]]]), draw_text("")])
 
     def _choose_episode(self, i: int, options: Options) -> int:
         """Return the number of the tour's episode, or of the one that options choose in its house."""

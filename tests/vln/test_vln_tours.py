@@ -83,6 +83,19 @@ def test_the_camera_of_a_led_robot(make):
     assert headings == pytest.approx([0.0, math.pi, math.pi])
 
 
+def test_a_led_robot_is_drawn_where_it_is(make):
+    env = make(render_mode="rgb_array")
+    env.reset(options={"layout": 0})
+    env.step(STOP)
+    env.reset()
+    pictures = []
+    for _ in range(4):
+        pictures.append(env.render())
+        env.step(STOP)
+    assert all(not np.array_equal(one[:512], other[:512]) for one, other in pairwise(pictures))
+    assert [np.array_equal(picture[512:], pictures[0][512:]) for picture in pictures] == [True, True, True, False]
+
+
 def test_an_episode_does_not_depend_on_where_the_last_one_ended(make):
     """Alone, after a stop at once, and after 15 decisions, which end an episode."""
     starts = []

@@ -113,11 +113,12 @@ def load_data(
         check_int("histories", histories)
         share = histories / size.histories
         size = SplitSize(ceil(share * size.episodes), ceil(share * size.houses), histories, size.questions)
-    pool = _pool(config, split, size, data_seed)
-    dictionary, scaling = _from_training(config, scale, data_seed)
+    household = replace(config, distractors=0)  # whose episodes are the same, and were perhaps made before
+    pool = _pool(household, split, size, data_seed)
+    dictionary, scaling = _from_training(household, scale, data_seed)
     key = (data_seed, 1 + SPLITS.index(split))
     sampler = HistorySampler(config, pool, lengths, size.histories * len(lengths), key)
-    return Data(sampler, _encoded(config, split, size, scale, data_seed), dictionary, scaling)
+    return Data(sampler, _encoded(household, split, size, scale, data_seed), dictionary, scaling)
 
 
 def life_data(

@@ -48,8 +48,8 @@ def score_file(
         data_dir: Folder of graphs, annotations and tours; None for `$MEMENVS_DATA/vln`.
 
     Returns:
-        R2R: "ne" and "tl" in m, "sr", "osr", "spl", "ndtw", "sdtw", "cls" as fractions. IR2R: "t_ndtw" too, the mean
-        over tours, weighted by their episodes. NDH: "gp" in m.
+        R2R: "ne" and "tl" in m, "sr", "osr", "spl", "ndtw", "sdtw", "cls" as fractions. IR2R: the same of the
+        instructions that are in a tour, and "t_ndtw", the mean over tours, weighted by their episodes. NDH: "gp" in m.
 
     Raises:
         FileNotFoundError: The file or the data are not there.
@@ -76,10 +76,11 @@ def score_paths(
 ) -> dict[str, float]:
     """Score a file with the world and the tours of `load_world`; see `score_file`."""
     key, metrics = TASKS[_task_name(task)]
-    paths = read_paths(Path(path), world, key)
-    episodes = [world.episode(number) for number in range(world.num_episodes)]
+    numbers = sorted(number for tour in tours for number in tour) if tours else range(world.num_episodes)
+    paths = read_paths(Path(path), world, key, numbers)
+    episodes = {number: world.episode(number) for number in numbers}
     graphs = Graphs(world.graphs)
-    scores = score(graphs, episodes, paths)
+    scores = score(graphs, list(episodes.values()), list(paths.values()))
     if tours:
         of_tours = [tour_ndtw(graphs, [episodes[k] for k in tour], [paths[k] for k in tour]) for tour in tours]
         scores["t_ndtw"] = np.average(of_tours, weights=[len(tour) for tour in tours])
@@ -93,8 +94,17 @@ def _task_name(task: str) -> str:
     return task
 
 
-def read_paths(path: Path, world: GraphWorld, key: str) -> list[list[int]]:
-    """Read the path of each episode of a world, as nodes of its house.
+def read_paths(path: Path, world: GraphWorld, key: str, numbers: Sequence[int]) -> dict[int, list[int]]:
+    """Read the paths of a file.
+
+    Args:
+        path: The file.
+        world: The world of its episodes.
+        key: Key of an entry's id.
+        numbers: Episodes that have to be there; others of the world do not count.
+
+    Returns:
+        Number of the episode -> nodes of its house, in the order of `numbers`.
 
     Raises:
         FileNotFoundError: The file is not there.
@@ -113,13 +123,13 @@ def read_paths(path: Path, world: GraphWorld, key: str) -> list[list[int]]:
             raise ValueError(f"{entry.source}: {entry.path}: {key} {id.value!r} is there twice")
         episode = world.episode(number)
         paths[number] = _read_path(entry, f"{key} {id.value!r}", episode, world.graphs[episode.house])
-    missing = [number for number in range(world.num_episodes) if number not in paths]
+    missing = [number for number in numbers if number not in paths]
     if missing:
         raise ValueError(
-            f"{path}: {len(missing)} of {world.num_episodes} trajectories are missing, the first is that of "
+            f"{path}: {len(missing)} of {len(numbers)} trajectories are missing, the first is that of "
             f"{key} {world.episode(missing[0]).id!r}"
         )
-    return [paths[number] for number in range(world.num_episodes)]
+    return {number: paths[number] for number in numbers}
 
 
 def _read_path(entry: Field, name: str, episode: VLNEpisode, graph: Graph) -> list[int]:

@@ -228,6 +228,18 @@ def test_a_file_is_scored_by_hand(touring, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out) == score_file("ir2r", file, "train", touring)
 
 
+def test_instructions_of_no_tour_do_not_count(touring, tmp_path):
+    """Of 7_0 alone; 7_1 may be left out, and 8_0 is bad."""
+    write_json(touring / FILE, {"train": {"toy": [["7_0"]]}})
+    for paths in ({"7_0": "abc"}, {"8_0": "e", "7_0": "abc"}):
+        file = write_json(tmp_path / "paths.json", entries(paths))
+        scores = score_file("ir2r", file, "train", touring)
+        assert scores["ne"] == 0.5
+        assert scores["t_ndtw"] == scores["ndtw"] == pytest.approx(math.exp(-0.5 / 12.0))
+    with pytest.raises(ValueError, match=r"1 of 1 trajectories are missing, the first is that of instr_id '7_0'"):
+        score_file("ir2r", write_json(tmp_path / "paths.json", entries({"8_0": "e"})), "train", touring)
+
+
 def test_refused_files_of_tours(touring):
     cases: tuple[tuple[Any, str], ...] = (
         ({"test": {}}, "train is missing"),

@@ -83,7 +83,7 @@ def score_paths(
     scores = score(graphs, list(episodes.values()), list(paths.values()))
     if tours:
         of_tours = [tour_ndtw(graphs, [episodes[k] for k in tour], [paths[k] for k in tour]) for tour in tours]
-        scores["t_ndtw"] = np.average(of_tours, weights=[len(tour) for tour in tours])
+        scores["t_ndtw"] = np.array([np.average(of_tours, weights=[len(tour) for tour in tours])])
     return {name: float(np.mean(scores[name])) for name in metrics}
 
 

@@ -86,7 +86,7 @@ def read_tours(folder: Path, split: str, world: GraphWorld) -> tuple[Tour, ...]:
                     raise entry.error("an instruction that is in no tour yet")
                 taken.add(tour[-1])
                 if len(tour) > 1:
-                    _check_way(entry, *tour[-2:], world)
+                    _check_way(entry, tour[-2], tour[-1], world)
             tours.append(tuple(tour))
     if not tours:
         raise scans.error("tours of at least one scan")

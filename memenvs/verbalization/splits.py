@@ -124,7 +124,9 @@ def load_data(
 def life_data(
     config: HouseholdConfig, episodes: int, seed: int, scale: ScaleName = "laptop", data_seed: int = 0
 ) -> Data:
-    """Generate one history that is in no split, without distractor days, as `Data` with this history alone.
+    """Generate one history that is in no split, as `Data` with this history alone.
+
+    It has no distractor days.
 
     Args:
         config: Settings of the household.

@@ -19,8 +19,8 @@ class IR2R(R2R):
     """Follow one instruction after another in the same house, on a tour.
 
     Between two episodes the robot is led, as in the paper: it is put at the goal of the episode before, whether it was
-    reached or not, and walks the shortest way to the next start. The agent sees the way. There is no text yet, `phase`
-    is 0, and actions are ignored. So it can know the house better with each episode.
+    reached or not, and led the shortest way to the next start. The agent sees the way. There is no text yet, `phase` is
+    0, and actions are ignored. So it can know the house better with each episode.
 
     Observation:
         phase: int; 0 while the robot is led, else 1.
@@ -41,10 +41,9 @@ class IR2R(R2R):
         - All variants of `VLN-R2R-v0`.
 
     Source:
-        Krantz et al., "Iterative Vision-and-Language Navigation", CVPR 2023 (arXiv:2210.03087). There the robot walks
+        Krantz et al., "Iterative Vision-and-Language Navigation", CVPR 2023 (arXiv:2210.03087). There the robot is led
         to the goal too; here it is put there, so that an episode does not depend on the actions in the one before.
-        Drawn tours have each path of a house once, with one of its texts, as the published ones; the next path is the
-        nearest.
+        Drawn tours have each path of a house once, with one of its texts; the next path is the nearest.
 
     See Also:
         `memenvs.vln.r2r.R2R`, and `memenvs.vln.env.GraphNavigation`: observation, action, reward and info.

@@ -235,7 +235,7 @@ class PathMetrics:
 
     @property
     def target(self) -> np.ndarray:
-        """int64, (N,); end of the current leg: the goal, unless the episode is a route of several legs."""
+        """int64, (N,); end of the current leg: the goal, unless the episode has several."""
         return self._leg_ends[self._all_paths, self.leg]
 
     @property

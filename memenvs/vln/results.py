@@ -63,7 +63,7 @@ def score_file(
 def load_world(
     task: str, split: str, data_dir: str | os.PathLike[str] | None = None
 ) -> tuple[GraphWorld, tuple[Tour, ...]]:
-    """Load the world to score against, and the tours of IR2R; arguments and errors as in `score_file`."""
+    """Load the world to score against, and the tours of IR2R; arguments as in `score_file`."""
     task, folder = _task_name(task), find_vln_folder(data_dir)
     if task == "ndh":
         return load_cvdn(folder, split, "mixed", "all"), ()

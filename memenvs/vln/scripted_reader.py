@@ -98,7 +98,7 @@ class TextReader(Rule):
 
 
 class _Sight:
-    """What readers see and read; all of a certificate share it, because they come by the same places.
+    """Views and texts of readers; all of a certificate share them, as they come by the same places.
 
     Args:
         tokens: Vocabulary.

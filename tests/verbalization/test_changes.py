@@ -1,4 +1,4 @@
-"""What changes, and days elsewhere: overwritten answers and distractor days."""
+"""Overwritten answers and distractor days."""
 
 import re
 from dataclasses import replace

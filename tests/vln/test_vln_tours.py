@@ -1,16 +1,15 @@
-"""IR2R: tours of the toy house by hand, drawn tours, t-nDTW against its definition, and wrong files."""
+"""IR2R: tours by hand and drawn ones, t-nDTW against its definition, and wrong files."""
 
 from __future__ import annotations
 
 import json
 import math
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from hypothesis import given, settings
 
 import memenvs  # noqa: F401  (registers)
 from memenvs.cli import main
@@ -26,9 +25,8 @@ from memenvs.vln.worlds.mp3d import load_r2r
 from memenvs.vln.worlds.procedural.world import load_routes
 from tests.vln.test_vln_environments import STOP, candidates, follow
 from tests.vln.test_vln_files import needs_data
-from tests.vln.test_vln_metrics import TOY, episode, nodes, paths_on_graphs
 from tests.vln.test_vln_results import entries
-from tests.vln.toys import dijkstra, write_data, write_json
+from tests.vln.toys import dijkstra, published_tour_ndtw, write_data, write_json
 
 #: The paths of 7 are a-b-c-d, that of 8 is e-b.
 TOURS = [["7_1", "8_0"], ["7_0"]]
@@ -44,8 +42,8 @@ def touring(tmp_path):
 @pytest.fixture
 def make(touring):
     def _make(**kwargs: Any) -> gym.Env:
-        given = {"world": "mp3d", "features": "none", "data_dir": str(touring), "tours": "published", **kwargs}
-        return gym.make("memenvs/VLN-IR2R-v0", **given)
+        settings = {"world": "mp3d", "features": "none", "data_dir": str(touring), "tours": "published", **kwargs}
+        return gym.make("memenvs/VLN-IR2R-v0", **settings)
 
     return _make
 
@@ -75,7 +73,7 @@ def test_a_tour_by_hand(make):
 
 
 def test_the_camera_of_a_led_robot(make):
-    """At d it looks as after its path, to the north; at c as after a step back, to the south."""
+    """At d it points north, as after its path; at c it points south, as after a step back."""
     env = make()
     env.reset(options={"layout": 0})
     env.step(STOP)
@@ -168,52 +166,6 @@ def test_what_cannot_be_reached_is_not_in_a_drawn_tour():
     assert {tuple(sorted(tour)) for tour in tours} == {(0, 1), (2, 3)}
 
 
-def published_tour_ndtw(graph: Graph, episodes: list[VLNEpisode], paths: list[list[int]]) -> float:
-    """t-nDTW by its definition, in one table for the whole tour.
-
-    Points of alignment are the last node of an episode and the first of the next. In the column of such a node of the
-    annotated path only the row of the same node of the agent's path is open.
-    """
-    distance = [dijkstra(graph, node) for node in range(len(graph))]
-    agent = [(k, node) for k, path in enumerate(paths) for node, _ in groupby(path)]
-    truth = [(k, node) for k, one in enumerate(episodes) for node in one.path]
-    ends = [[i for i in range(1, len(rows)) if rows[i][0] != rows[i - 1][0]] for rows in (agent, truth)]
-    is_open = np.ones((len(agent), len(truth)), bool)
-    for i, j in zip(*ends, strict=True):
-        for row, column in ((i - 1, j - 1), (i, j)):
-            is_open[:, column] = False
-            is_open[row, column] = True
-    table = np.full((len(agent) + 1, len(truth) + 1), np.inf)
-    table[0, 0] = 0.0
-    for i, j in zip(*np.nonzero(is_open), strict=True):
-        best = min(table[i, j], table[i, j + 1], table[i + 1, j])
-        table[i + 1, j + 1] = distance[agent[i][1]][truth[j][1]] + best
-    return math.exp(-table[-1, -1] / (3.0 * len(truth)))
-
-
-def test_tour_ndtw_by_hand():
-    """Of a-b-c-d-c against a-b-c-d the last c is 0.5 m from d. Within a tour the node before may not be aligned with
-    the end d, so its best partner is c, another 0.5 m."""
-    toy, paths = Graphs([TOY]), [list(nodes("abcdc")), list(nodes("eb"))]
-    before = [episode("abcd"), episode("eb")]
-    assert tour_ndtw(toy, before, paths) == pytest.approx(math.exp(-1.0 / 18.0))
-    assert tour_ndtw(toy, before[::-1], paths[::-1]) == pytest.approx(math.exp(-0.5 / 18.0))
-    assert tour_ndtw(toy, before[:1], paths[:1]) == pytest.approx(math.exp(-0.5 / 12.0))  # nDTW itself
-    wandering = [list(nodes("abcd")), list(nodes("eabeb")), list(nodes("abcd"))]
-    assert tour_ndtw(toy, [*before, before[0]], wandering) == 0.0  # e-b has no node between its ends for a, b and e
-
-
-@settings(max_examples=60, deadline=None)
-@given(paths_on_graphs())
-def test_tour_ndtw_equals_its_definition(case):
-    graph, episodes, paths = case
-    episodes = [one for one in episodes if len(one.path) > 1]
-    paths = [path for path, one in zip(paths, case[1], strict=True) if len(one.path) > 1]
-    if episodes:
-        expected = published_tour_ndtw(graph, episodes, paths)
-        assert tour_ndtw(Graphs([graph]), episodes, paths) == pytest.approx(expected, abs=1e-12)
-
-
 def test_a_file_is_scored_by_hand(touring, tmp_path, capsys):
     """The first tour as above, with two episodes; the second, with one, is perfect."""
     file = write_json(tmp_path / "paths.json", entries({"7_0": "abcd", "7_1": "abcdc", "8_0": "eb"}))
@@ -266,12 +218,12 @@ def test_refused_files_of_tours(touring):
 
 
 def test_wrong_settings():
-    for settings_, message in (
+    for settings, message in (
         ({"tours": "drawn"}, r"unknown tours 'drawn'; choose from \['seeded', 'published'\]"),
         ({"tours": "published"}, r"tours must be 'seeded' in world 'procedural': the published ones are of world 'mp3"),
     ):
         with pytest.raises(ValueError, match=message):
-            IR2R(1, **settings_)
+            IR2R(1, **settings)
 
 
 @pytest.mark.slow

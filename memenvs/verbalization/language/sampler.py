@@ -75,7 +75,7 @@ class QuestionAnswer:
 
     @property
     def recency(self) -> Recency | None:
-        """How recently its answer was overwritten; None if it was not."""
+        """Recency of the change that overwrote its answer; None if it is still true."""
         if self.last_change is None:
             return None
         return next(name for name, (low, high) in RECENCIES.items() if low <= self.last_change <= high)

@@ -153,7 +153,7 @@ class GraphWorld(ABC):
 
     @abstractmethod
     def paths(self, house: int) -> list[Sequence[int]]:
-        """Numbers of the episodes of each path in one of `graphs`; those of a path differ in their text only."""
+        """Numbers of the episodes of each path in one of `graphs`; they differ in their text only."""
 
     @abstractmethod
     def viewpoint_content(self, house: int) -> ViewpointContent:

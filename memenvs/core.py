@@ -348,6 +348,7 @@ class TrialVectorEnv(VectorEnv):
         rng = trials.begin_episode(i, options.get("episode_index"), is_first=begins_trial)
         self._needs_reset[i] = False
         self.task.begin_episode(i, rng, {**persistent, "episode_index": int(trials.episode[i])})
+        trials.is_due[i] = self.task.ends_trial(i)
         if self.led:
             self._motion_rngs[i] = trials.motion_rng(i)
 

@@ -71,6 +71,16 @@ class Field:
         inner = self.value.get(key)
         return None if inner is None else Field(inner, self.source, self._join(key))
 
+    def names(self) -> list[str]:
+        """Return the keys of an object, in their order.
+
+        Raises:
+            ValueError: This is not a JSON object.
+        """
+        if not isinstance(self.value, dict):
+            raise self.error("a JSON object")
+        return list(self.value)
+
     def items(self, at_least: int = 0, at_most: int | None = None) -> list[Field]:
         """Return the values of a list.
 

@@ -211,6 +211,13 @@ class BatchTask(ABC):
         """Return which actions are possible, bool or int8, (N, A); None if all are, as in a `Box`."""
         return None
 
+    def ends_trial(self, i: int) -> bool:
+        """Return True if the present episode of environment `i` is the last one of its trial.
+
+        The settings `trial_episodes` and `trial_steps` may end the trial earlier.
+        """
+        return False
+
     def waits(self) -> np.ndarray | None:
         """Mark where the agent waits, and could be led without a loss, bool, (N,).
 

@@ -14,7 +14,7 @@ from memenvs.rules import Rule, RuleError, make_rule
 from memenvs.task import BatchTask, Observation
 from memenvs.vln.tokenizers import split_words
 from memenvs.vln.worlds.procedural.texts import read_clauses
-from memenvs.vln.worlds.procedural.world import load_tours
+from memenvs.vln.worlds.procedural.world import load_routes
 from tests.rule_scores import play_each
 
 #: Cheap settings of the ids that have rules, by family.
@@ -76,7 +76,7 @@ def test_an_episode_that_begins_is_seen_without_the_one_before() -> None:
 
 def test_clauses_are_read_as_they_were_written() -> None:
     for legs in (1, 3):
-        world = load_tours("val_unseen", legs)
+        world = load_routes("val_unseen", legs)
         for number in range(0, world.num_episodes, 97):
             assert read_clauses(split_words(world.episode(number).text)) == world.clauses(number), number
 

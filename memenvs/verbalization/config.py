@@ -8,6 +8,8 @@ from typing import Any, Literal
 from memenvs.checks import as_names, check_fields, check_int, is_int, plain_fields
 from memenvs.verbalization.household_config import HouseholdConfig, Preset, check_names, household
 from memenvs.verbalization.language.presets import LanguageConfig, Paraphrases, language
+from memenvs.verbalization.language.questions import OVERWRITABLE_KINDS
+from memenvs.verbalization.language.sampler import RECENCIES, Recency
 from memenvs.verbalization.language.wordings import KINDS, Kind
 from memenvs.verbalization.splits import TRAIN_LENGTHS, ScaleName, Split
 from memenvs.verbalization.symbols import LOCATIONS, OBJECTS
@@ -45,6 +47,11 @@ class EpisodicQAConfig:
         scale: Size of the splits: "paper", "study", "laptop" or "smoke".
         questions: Number of different questions about each history from which those of an episode are drawn.
         paraphrases: Wordings of questions: "all", "seen" (without the held-out fifth) or "held_out" (that alone).
+        overwritten: Only questions whose answer has been overwritten since, the last time this recently: of "newest"
+            (in the newest episode), "recent" (one to three before it) and "old" (earlier). Such questions are of kind
+            "location" (where an object was put) or "object" (what was brought to a location). (): any questions.
+        distractors: Distractor days, 0 to 100: days of two episodes in another house each, between a history and the
+            questions, which are about the history.
         pairs: (object, location) pairs of goals: "all", or "seen" (without those of the split "unseen_pairs").
         modalities: Parts of a key frame that are observed, of `MODALITIES`.
         reward: "f1": F1 of the facts of an answer. "correct": 1 if all its facts are right and there is no other.
@@ -68,6 +75,8 @@ class EpisodicQAConfig:
     scale: ScaleName = "laptop"
     questions: int = 16
     paraphrases: Paraphrases = "all"
+    overwritten: tuple[Recency, ...] = ()
+    distractors: int = 0
     pairs: Literal["all", "seen"] = "all"
     modalities: tuple[str, ...] = ("date", "symbols", "statuses", "signals")
     reward: Literal["f1", "correct"] = "f1"
@@ -79,7 +88,7 @@ class EpisodicQAConfig:
 
     def __post_init__(self) -> None:
         plain_fields(self)
-        for name in ("kinds", "modalities", "objects", "locations"):
+        for name in ("kinds", "overwritten", "modalities", "objects", "locations"):
             object.__setattr__(self, name, as_names(name, getattr(self, name)))
         lengths = (self.lengths,) if is_int(self.lengths) else self.lengths
         object.__setattr__(self, "lengths", tuple(lengths) if isinstance(lengths, list) else lengths)
@@ -96,6 +105,13 @@ class EpisodicQAConfig:
             check_int("histories", self.histories, 1, 1_000_000)
         check_names("kinds", self.kinds, KINDS)
         check_names("modalities", self.modalities, MODALITIES)
+        if self.overwritten:
+            check_names("overwritten", self.overwritten, RECENCIES)
+            if not set(self.kinds) & set(OVERWRITABLE_KINDS):
+                raise ValueError(
+                    f"overwritten must be () without kinds {list(OVERWRITABLE_KINDS)}, the only ones whose answers are "
+                    f"overwritten, got {self.overwritten} and kinds {self.kinds}"
+                )
         self.household()  # checks the rest
         self.language()
 
@@ -113,6 +129,7 @@ class EpisodicQAConfig:
             locations=self.locations,
             key_frames=self.key_frames,
             pairs=self.pairs,
+            distractors=self.distractors,
             chain_length=max(_CHAIN, *self.lengths),
             **changes,
         )
@@ -121,7 +138,8 @@ class EpisodicQAConfig:
         """Return the settings of the questions."""
         changes: dict[str, Any] = {} if self.is_whole else {"false_presupposition": 0.0, "balanced": False}
         even = self.sampling == "even"
-        return language(self.preset, kinds=self.kinds, paraphrases=self.paraphrases, even=even, **changes)
+        kinds = tuple(kind for kind in self.kinds if kind in OVERWRITABLE_KINDS) if self.overwritten else self.kinds
+        return language(self.preset, kinds=kinds, paraphrases=self.paraphrases, even=even, **changes)
 
     @property
     def is_whole(self) -> bool:

@@ -93,6 +93,27 @@ def draw_starts(durations: Sequence[int], rng: np.random.Generator) -> list[int]
     return starts
 
 
+def draw_days_after(end: int, durations: Sequence[int], per_day: int, rng: np.random.Generator) -> list[int]:
+    """Draw when episodes start that follow a history, on one day after the other.
+
+    Args:
+        end: When the last episode ended, seconds since 2020-01-01 00:00:00.
+        durations: Seconds that each of the episodes takes.
+        per_day: Episodes of a day.
+        rng: Source of randomness.
+
+    Returns:
+        As `draw_starts`.
+    """
+    starts: list[int] = []
+    while len(starts) < len(durations):
+        day = end // DAY + 1
+        for second in sorted(rng.integers(FIRST_HOUR * HOUR, LAST_HOUR * HOUR, per_day).tolist()):
+            starts.append(max(day * DAY + second, end + 1))
+            end = starts[-1] + durations[len(starts) - 1]
+    return starts
+
+
 def draw_question_time(end: int, rng: np.random.Generator) -> int:
     """Draw the time of a question, seconds since 2020-01-01 00:00:00.
 

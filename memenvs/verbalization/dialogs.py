@@ -10,6 +10,7 @@ import numpy as np
 
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.episodes import History
+from memenvs.verbalization.household_config import DISTRACTOR_EPISODES
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.sampler import QASampler, QuestionAnswer
 from memenvs.verbalization.language.tokenizer import ANSWER_TOKENS, QUERY_TOKENS, TOKENIZER, query_text
@@ -20,8 +21,8 @@ from memenvs.verbalization.splits import Data, load_data
 _KEPT_QUESTIONS, _KEPT_HISTORIES = 65_536, 8192
 #: Logs that are kept, for several questions about a history one after the other.
 _KEPT_LOGS = 16
-#: Question numbers that are tried where a question has no answer in the actions.
-_TRIES = 8
+#: Question numbers that are tried where a question has no answer in the actions, or has to be overwritten.
+_TRIES, _OVERWRITTEN_TRIES = 8, 64
 _INTERLEAVED_STREAM = 102
 
 
@@ -90,7 +91,8 @@ class Dialogs:
         frames = self.data.frames
         self.tables = {part: _with_blank(frames.array(part)) for part in config.parts if part != "dt"}
         self.blank = len(frames.time)
-        longest = int(np.diff(frames.first).max()) * max(config.lengths)
+        most = max(config.lengths) + config.distractors * DISTRACTOR_EPISODES
+        longest = int(np.diff(frames.first).max()) * most
         self.max_chunks = -(-longest // config.frames_per_step) + config.questions_per_history
         self.chunks = lru_cache(_KEPT_HISTORIES)(self._cut_into_chunks)
         self._log = lru_cache(_KEPT_LOGS)(self._make_log)
@@ -111,7 +113,10 @@ class Dialogs:
         for step in range(len(self)):
             if self._question((number + step) % len(self), 0, None) is not None:
                 return (number + step) % len(self)
-        raise ValueError(f"kinds: no history of the split {self.config.split!r} has a question of {self.config.kinds}")
+        raise ValueError(
+            f"kinds: no history of the split {self.config.split!r} has a question of {self.config.kinds}"
+            + f" whose answer was overwritten as in {self.config.overwritten}" * bool(self.config.overwritten)
+        )
 
     @cached_property
     def by_length(self) -> dict[int, np.ndarray]:
@@ -134,6 +139,7 @@ class Dialogs:
             starts=history.starts[:episodes],
             question_time=time,
             key=(*history.key, _INTERLEAVED_STREAM, episodes),
+            distractors=max(0, episodes - len(history.own)),
         )
 
     def question(self, number: int, question: int, after: int | None = None) -> EncodedQuestion:
@@ -158,8 +164,10 @@ class Dialogs:
     def _draw_question(self, number: int, question: int, after: int | None) -> EncodedQuestion | None:
         """Draw a question; None if no try gives one whose answer has actions."""
         log = self._log(number, after)
-        for attempt in range(_TRIES):
+        for attempt in range(_OVERWRITTEN_TRIES if self.config.overwritten else _TRIES):
             qa = self._sampler.draw(log, question + attempt * self.config.questions)
+            if self.config.overwritten and qa.recency not in self.config.overwritten:
+                continue
             tuples = clauses_to_tuples(qa.question, qa.answer.clauses, qa.now)
             facts = self.fact_actions.spell(tuples) if qa.kind in self.config.kinds else None
             words = TOKENIZER.encode(qa.answer.text)

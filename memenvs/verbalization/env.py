@@ -31,8 +31,8 @@ from memenvs.verbalization.language.tuples import (
 
 #: Phases: key frames come, a question comes, and the further steps of its answer.
 STREAM, QUESTION, ANSWER = 0, 1, 2
-#: Numbers in `info`: the fields of a `Score`, then two of the question.
-NUMBERS = (*Score._fields, "distance", "history_length")
+#: Numbers in `info`: the fields of a `Score`, then three of the question.
+NUMBERS = (*Score._fields, "distance", "last_change", "history_length")
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class DialogState:
         gold: int16, (N, 8, 10); its gold answer as tuples.
         gold_answer: object, (N,); its gold answer in words.
         query_text: object, (N,); its words.
-        numbers: int64, (N, 6); see `NUMBERS`.
+        numbers: int64, (N, 7); see `NUMBERS`.
     """
 
     history: np.ndarray
@@ -132,7 +132,8 @@ class DialogState:
         self.frames[i, : len(chunks.rows)], self.dates[i, : len(chunks.rows)] = chunks.rows, chunks.dates
         self.chunk[i] = self.answered[i] = 0
         self.f1[i], self.all_correct[i] = 0.0, True
-        self.numbers[i] = (0, 0, 0, 0, 0, episodes)
+        self.numbers[i] = 0
+        self.numbers[i, NUMBERS.index("history_length")] = episodes
         self.put_question(i)
 
     def put_question(self, i: int) -> None:
@@ -144,6 +145,7 @@ class DialogState:
         self.kind[i], self.query_text[i] = encoded.qa.kind, encoded.qa.question.text
         self.gold_answer[i] = encoded.qa.answer.text
         self.numbers[i, NUMBERS.index("distance")] = encoded.qa.distance or 0
+        self.numbers[i, NUMBERS.index("last_change")] = encoded.qa.last_change or 0
         self.tuples.clear(i)
         self.tokens[i] = 0
         self.spelled[i] = 0
@@ -198,7 +200,9 @@ class EpisodicQA(BatchTask):
         category: Category of the last answer, 1 to 7; 2 is correct, 0 before the first answer.
         correct, incorrect, expected: Number of its facts that were right, that were wrong, and that were expected.
         distance: Reference distance of the question: 1 if it means the newest episode; 0 if it means none.
-        history_length: Number of episodes.
+        last_change: The same of the newest episode that has overwritten the answer, without counting distractor days; 0
+            if none has.
+        history_length: Number of episodes, with those of distractor days.
         gold: int16, (8, 10); facts of the gold answer.
         gold_answer: Gold answer in words.
         query_text: The question in words.
@@ -217,6 +221,9 @@ class EpisodicQA(BatchTask):
     Variants:
         EpisodicQA-v0 has five episodes, and EpisodicQA-Long-v0 has 20, 50 or 100 with 4 key frames a step.
         EpisodicQA-Tiny-v0 has 3 objects, 4 locations, one or two episodes and questions about locations and objects.
+        `overwritten=("newest", "recent", "old")` puts only questions whose answer has changed since, such as where the
+        cup was put on Monday, if it was put elsewhere later; with one of the names, those whose last change was so long
+        ago. `distractors=5` adds five days in other houses before the questions, which are about the days before.
         `lengths`, `kinds`, `preset`, `split` and `scale` make others: the thesis tests on `lengths=10, split="test"`,
         and its own data has `preset="faithful"`. All three have `sampling="even"`: no history is empty, and questions
         mean each episode about equally often. Supervised presets have `sampling="published"` and one to five episodes.

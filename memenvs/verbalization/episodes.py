@@ -6,7 +6,7 @@ All times are whole seconds: within an episode since its start, in a history sin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -138,12 +138,14 @@ class History:
         starts: Seconds since 2020-01-01 00:00:00 at which each starts; one episode ends before the next starts.
         question_time: Seconds since 2020-01-01 00:00:00 of the questions; after the last episode.
         key: Numbers that name the history, and seed what is drawn for it.
+        distractors: Number of the last episodes that are of distractor days, in other houses.
     """
 
     episodes: tuple[Episode, ...]
     starts: tuple[int, ...]
     question_time: int
     key: tuple[int, ...] = field(default=())
+    distractors: int = 0
 
     def __len__(self) -> int:
         return len(self.episodes)
@@ -152,6 +154,12 @@ class History:
     def ends(self) -> tuple[int, ...]:
         """Seconds since 2020-01-01 00:00:00 at which each episode ends."""
         return tuple(start + episode.duration for start, episode in zip(self.starts, self.episodes, strict=True))
+
+    @property
+    def own(self) -> History:
+        """The history without its distractor days; the time of the questions stays."""
+        count = len(self) - self.distractors
+        return replace(self, episodes=self.episodes[:count], starts=self.starts[:count], distractors=0)
 
     @property
     def num_frames(self) -> int:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from memenvs.checks import check_int
-from memenvs.verbalization.dates import BASE_DATE, as_seconds, draw_question_time, draw_starts
+from memenvs.verbalization.dates import BASE_DATE, as_seconds, draw_days_after, draw_question_time, draw_starts
 from memenvs.verbalization.episodes import Episode, Frames, History
-from memenvs.verbalization.household_config import GOAL_KINDS, HouseholdConfig
+from memenvs.verbalization.household_config import DISTRACTOR_EPISODES, GOAL_KINDS, HouseholdConfig
 from memenvs.verbalization.plans import (
     Execution,
     HouseholdState,
@@ -30,6 +30,7 @@ _TRIES = 100
 #: About this many episodes are recorded at once.
 _BLOCK = 500
 _LATENT_STREAM = 7
+_DISTRACTOR_STREAM = 103
 #: Streams of random numbers below a key.
 _ORDER, _DATES = 1, 2
 #: Histories of up to this many episodes are drawn with a failure in the share `failure_histories`.
@@ -138,7 +139,8 @@ class HistorySampler:
 
     History number i has length `lengths[i % len(lengths)]`, so that all lengths have equal shares. It follows from the
     pool, `key` and i alone. Episodes are drawn without replacement until too few are left, then from all again. If the
-    pool has houses of several episodes, a history is a run of successive episodes in one of them.
+    pool has houses of several episodes, a history is a run of successive episodes in one of them. Then come distractor
+    days, if the settings have some.
 
     Args:
         config: Settings of the household.
@@ -159,6 +161,9 @@ class HistorySampler:
             raise ValueError("lengths must have at least one length, got none")
         for length in lengths:
             check_int("length of a history", length, 1, pool.chain if pool.chain > 1 else len(pool))
+        others = len(pool) // pool.chain - 1 if pool.chain > 1 else (len(pool) - max(lengths)) // DISTRACTOR_EPISODES
+        if config.distractors and others < 1:
+            raise ValueError(f"distractors must be 0 in a pool without other houses, got {config.distractors}")
         self.config, self.pool, self.lengths, self.count = config, pool, tuple(lengths), count
         self.key = tuple(key)
         self._failed = np.array([episode.actions[-1].status == "failure" for episode in pool.episodes])
@@ -183,7 +188,34 @@ class HistorySampler:
             return History((), (), draw_question_time(as_seconds(BASE_DATE), rng), key)
         episodes = tuple(self.pool.episodes[k] for k in self._run(length, index).tolist())
         starts = draw_starts([episode.duration for episode in episodes], rng)
-        return History(episodes, tuple(starts), draw_question_time(starts[-1] + episodes[-1].duration, rng), key)
+        time = draw_question_time(starts[-1] + episodes[-1].duration, rng)
+        history = History(episodes, tuple(starts), time, key)
+        return self._with_distractors(history) if self.config.distractors else history
+
+    def _with_distractors(self, history: History) -> History:
+        """Append distractor days, and draw the time of the questions anew; all else stays."""
+        rng = np.random.default_rng([*history.key, _DISTRACTOR_STREAM])
+        numbers = [number for _ in range(self.config.distractors) for number in self._day_elsewhere(history, rng)]
+        days = [self.pool.episodes[number] for number in numbers]
+        starts = draw_days_after(history.ends[-1], [episode.duration for episode in days], DISTRACTOR_EPISODES, rng)
+        return replace(
+            history,
+            episodes=(*history.episodes, *days),
+            starts=(*history.starts, *starts),
+            question_time=draw_question_time(starts[-1] + days[-1].duration, rng),
+            distractors=len(days),
+        )
+
+    def _day_elsewhere(self, history: History, rng: np.random.Generator) -> list[int]:
+        """Draw successive episodes in another house; of scenes of their own any that the history does not have."""
+        chain = self.pool.chain
+        if chain == 1:
+            others = np.setdiff1d(np.arange(len(self.pool)), [episode.number for episode in history.own.episodes])
+            return rng.choice(others, DISTRACTOR_EPISODES, replace=False).tolist()
+        house = int(rng.integers(len(self.pool) // chain - 1))
+        house += house >= history.episodes[0].number // chain
+        first = house * chain + int(rng.integers(chain - DISTRACTOR_EPISODES + 1))
+        return list(range(first, first + DISTRACTOR_EPISODES))
 
     def _run(self, length: int, index: int) -> np.ndarray:
         """Numbers of the episodes of a history, int64, (length,)."""

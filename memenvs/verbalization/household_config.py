@@ -12,6 +12,8 @@ from memenvs.verbalization.symbols import LOCATIONS, OBJECTS, PICK_LOCATIONS, PL
 Preset = Literal["faithful", "debiased"]
 #: Seed of what is drawn once: how long each object takes, and the offsets of joints.
 HOUSE_SEED = 154
+#: Most distractor days, and the episodes of each.
+MAX_DISTRACTORS, DISTRACTOR_EPISODES = 100, 2
 #: Kinds of goals: number of objects that are moved, hands that grasp at the end.
 GOAL_KINDS = {
     "grasp": (0, 1),
@@ -44,6 +46,8 @@ class HouseholdConfig:
         abort_share: Probability that a failed episode ends as "abort" and not as "failure".
         incomplete: Probability that an episode stops after any of its actions.
         empty_history: Probability that a history has no episode.
+        distractors: Distractor days of a history, 0 to 100: days of two episodes in another house each, between its
+            own days and the questions. Questions are about its own days.
         failure_histories: Share of the histories of one and two episodes that are drawn with a failure; None: as they
             come.
         duration_noise: Standard deviation of the logarithm of an action's duration.
@@ -76,6 +80,7 @@ class HouseholdConfig:
     abort_share: float = 0.15
     incomplete: float = 0.0
     empty_history: float = 0.0
+    distractors: int = 0
     failure_histories: float | None = None
     duration_noise: float = 0.03
     episode_speed: tuple[float, float] = (1.0, 1.0)
@@ -116,6 +121,12 @@ class HouseholdConfig:
             raise ValueError(f"place_weights must be {len(PLACE_LOCATIONS)} numbers > 0, got {self.place_weights!r}")
         for name in ("chain_length", "window_seconds"):
             check_int(name, getattr(self, name))
+        check_int("distractors", self.distractors, 0, MAX_DISTRACTORS)
+        if self.distractors and self.continuous and self.chain_length < DISTRACTOR_EPISODES:
+            raise ValueError(
+                f"distractors must be 0 in houses of {self.chain_length} episodes (chain_length), as a day has "
+                f"{DISTRACTOR_EPISODES}, got {self.distractors}"
+            )
 
     @property
     def pick_locations(self) -> tuple[str, ...]:

@@ -113,17 +113,20 @@ def load_data(
         check_int("histories", histories)
         share = histories / size.histories
         size = SplitSize(ceil(share * size.episodes), ceil(share * size.houses), histories, size.questions)
-    pool = _pool(config, split, size, data_seed)
-    dictionary, scaling = _from_training(config, scale, data_seed)
+    household = replace(config, distractors=0)  # whose episodes are the same, and were perhaps made before
+    pool = _pool(household, split, size, data_seed)
+    dictionary, scaling = _from_training(household, scale, data_seed)
     key = (data_seed, 1 + SPLITS.index(split))
     sampler = HistorySampler(config, pool, lengths, size.histories * len(lengths), key)
-    return Data(sampler, _encoded(config, split, size, scale, data_seed), dictionary, scaling)
+    return Data(sampler, _encoded(household, split, size, scale, data_seed), dictionary, scaling)
 
 
 def life_data(
     config: HouseholdConfig, episodes: int, seed: int, scale: ScaleName = "laptop", data_seed: int = 0
 ) -> Data:
     """Generate one history that is in no split, as `Data` with this history alone.
+
+    It has no distractor days.
 
     Args:
         config: Settings of the household.
@@ -139,7 +142,7 @@ def life_data(
     check_int("seed", seed, 0)
     dictionary, scaling = _from_training(config, scale, data_seed)
     length = max(_HOUSE, episodes)
-    own = replace(config, chain_length=length, empty_history=0.0, failure_histories=None)
+    own = replace(config, chain_length=length, empty_history=0.0, failure_histories=None, distractors=0)
     key = (data_seed, 1 + len(SPLITS), seed)
     pool = generate_pool(own, length, key)
     histories = HistorySampler(own, pool, (episodes,), 1, key)

@@ -22,13 +22,14 @@ def run_score(arguments: argparse.Namespace) -> dict[str, float]:
         raise UserError(f"argument --split: unknown split {arguments.split!r}; {choices_for(arguments.split, splits)}")
     data = arguments.data or "$MEMENVS_DATA/vln"
     with as_user_error(f"--split {arguments.split}, --data {data}", ValueError, OSError):
-        world = load_world(task, arguments.split, arguments.data)
+        world, tours = load_world(task, arguments.split, arguments.data)
     with as_user_error("FILE", ValueError, OSError):
-        metrics = score_paths(task, arguments.file, world)
+        metrics = score_paths(task, arguments.file, world, tours)
     if not arguments.json:
         print(f"{task} {arguments.split}")
+        width = max(4, *map(len, metrics))
         for name, value in metrics.items():
-            print(f"{name:4}  {value:.4f}{' m' * (name in LENGTHS)}")
+            print(f"{name:{width}}  {value:.4f}{' m' * (name in LENGTHS)}")
     return metrics
 
 
@@ -38,6 +39,7 @@ SCORERS = {
         run=run_score,
         needs_split=True,
     ),
+    "ir2r": Scorer(help="the same; the tours are tours_iVLN.json among the data", run=run_score, needs_split=True),
     "ndh": Scorer(help="the same with inst_idx in place of instr_id", run=run_score, needs_split=True),
     "cvdn": Scorer(help="the same as ndh", run=run_score, needs_split=True),
 }

@@ -1,4 +1,4 @@
-"""Settings of the two tasks."""
+"""Settings of the tasks."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from memenvs.vln.worlds.procedural.world import MAX_LEGS
 WORLDS = ("procedural", "mp3d")
 INVALID = ("error", "stop")
 TOO_LONG = ("cut", "error")
+TOURS = ("seeded", "published")
 #: Largest size of a feature and number of tokens of a text: more would only fill the memory.
 MAX_FEATURES = 16384
 MAX_TOKENS = 65536
@@ -27,7 +28,7 @@ _PROCEDURAL_LEGS = 3  # fewer need next to no memory
 
 @dataclass(frozen=True, kw_only=True)
 class VLNConfig(ABC):
-    """Settings of both tasks.
+    """Settings of all tasks.
 
     Attributes:
         world: "procedural" (houses and episodes from seeds, nothing to download) or "mp3d" (Matterport3D, from your
@@ -119,7 +120,7 @@ class VLNConfig(ABC):
 class R2RConfig(VLNConfig):
     """Settings of VLN-R2R.
 
-    The published limit is 15 decisions; tours have 15 per leg.
+    The published limit is 15 decisions; routes of several legs have 15 per leg.
 
     Attributes:
         laps: 0, or 2 to 6 in world "procedural", in place of `legs`: to a place and back as many times, then one more
@@ -151,6 +152,26 @@ class R2RConfig(VLNConfig):
     def step_limit(self) -> int:
         """Decisions in an episode; by default 15 per leg."""
         return STEPS_PER_LEG * self.num_legs if self.max_episode_steps is None else self.max_episode_steps
+
+
+@dataclass(frozen=True, kw_only=True)
+class IR2RConfig(R2RConfig):
+    """Settings of VLN-IR2R: those of VLN-R2R, and its tours.
+
+    Attributes:
+        tours: "seeded" (drawn anew for each trial) or "published" (from your file; world "mp3d" alone has them).
+    """
+
+    tours: str = "seeded"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_choice("tours", self.tours, TOURS)
+        if self.tours == "published" and self.world != "mp3d":
+            raise ValueError(
+                f"tours must be 'seeded' in world {self.world!r}: the published ones are of world 'mp3d', "
+                f"got {self.tours!r}"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

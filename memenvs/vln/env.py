@@ -145,8 +145,7 @@ class GraphNavigation(BatchTask):
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Put the agent at the start of the episode's path."""
-        number = self._requested_number(options)
-        number = int(self._layout_number[i]) if number is None else number
+        number = self._choose_episode(i, options)
         prepared = self._prepare(number)
         episode = prepared.episode
         self._path_metrics.begin(i, prepared.reference)
@@ -329,6 +328,11 @@ class GraphNavigation(BatchTask):
             )
         return self._prepared[number]
 
+    def _choose_episode(self, i: int, options: Options) -> int:
+        """Return the number of the episode that begins: the one that options choose, else that of the trial."""
+        number = self._requested_number(options)
+        return int(self._layout_number[i]) if number is None else number
+
     def _requested_number(self, options: Options) -> int | None:
         """Find the number of the episode that options choose; None if they choose none.
 
@@ -336,9 +340,9 @@ class GraphNavigation(BatchTask):
             ValueError: An option has a wrong value, or two options choose different episodes.
         """
         number, id = options.get("episode_number"), options.get("instr_id")
-        if number is not None and (not is_int(number) or not 0 <= number < self.num_layouts):
+        if number is not None and (not is_int(number) or not 0 <= number < self.world.num_episodes):
             raise ValueError(
-                f"option 'episode_number' must be an integer in 0 ... {self.num_layouts - 1}, got {number!r}"
+                f"option 'episode_number' must be an integer in 0 ... {self.world.num_episodes - 1}, got {number!r}"
             )
         if id is not None and not isinstance(id, str):
             raise ValueError(f"option 'instr_id' must be a string, got {id!r}")

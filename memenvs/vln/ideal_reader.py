@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from memenvs.rules import PREVIOUS_ACTION
-from memenvs.task import BatchTask, Observation
+from memenvs.task import PHASE, BatchTask, Observation
 from memenvs.vln.env import GraphNavigation
 from memenvs.vln.scripted_reader import (
     AT_START,
@@ -78,7 +78,6 @@ class IdealReader(TextReader):
         self._views: list[ReaderView | None] = [None] * task.num_envs  # None: nothing is remembered
         self._is_start = np.zeros(task.num_envs, bool)
         self._steps_back = np.zeros(task.num_envs, np.int64)
-        self._weigh = lru_cache(maxsize=16384)(weigh)
 
     def forget(self, env_mask: np.ndarray) -> None:
         """Forget everything; see `Rule`."""
@@ -94,13 +93,17 @@ class IdealReader(TextReader):
     def see(self, observation: Observation) -> None:
         """Take in the views, and the moves that led to them; see `Rule`."""
         moves = observation[PREVIOUS_ACTION] - 1
+        led = observation[PHASE] == 0 if PHASE in observation else np.zeros(len(moves), bool)
         for i, view in enumerate(self.views(observation)):
-            evidence = self._weigh(view)
+            if led[i]:  # to the start, where it begins anew
+                self._views[i] = view
+                continue
+            evidence = weigh(view)
             self._beliefs[i] = self._believe(i, evidence, int(moves[i]))
             self._views[i] = view
             is_shown = self._is_start[i] or evidence.fresh.max() >= _CERTAIN
             self._steps_back[i] = 0 if is_shown else self._steps_back[i] + 1
-        self._is_start[:] = False
+        self._is_start = led
 
     def choose(self, observation: Observation) -> np.ndarray:
         """Choose the next actions; see `Rule`."""
@@ -119,7 +122,7 @@ class IdealReader(TextReader):
         assert view is not None, "`see` comes first"
         if not view.clauses:
             return self.seek(view)
-        moves = self._weigh(view).moves[:-1]
+        moves = weigh(view).moves[:-1]
         scores = belief[:-1] @ (moves / moves.sum(1, keepdims=True))
         return self.stop if belief[-1] > scores.max() else int(view.candidates[scores.argmax()])
 
@@ -131,7 +134,7 @@ class IdealReader(TextReader):
         if before is None or move not in before.candidates:
             return evidence.fresh
         taken = int(np.flatnonzero(before.candidates == move)[0])
-        fits = self._beliefs[i] * self._weigh(before).moves[:, taken]
+        fits = self._beliefs[i] * weigh(before).moves[:, taken]
         begun, going = fits[:-1:2], fits[1::2]
         belief = np.zeros_like(fits)
         belief[1::2] = np.where(evidence.is_one_move, 0.0, begun * evidence.first + going * (1.0 - 0.9 * evidence.last))
@@ -141,6 +144,7 @@ class IdealReader(TextReader):
         return (1.0 - _ASTRAY) * belief / total + _ASTRAY * evidence.fresh if total > 0.0 else evidence.fresh
 
 
+@lru_cache(maxsize=32768)
 def weigh(view: ReaderView) -> Evidence:
     """Weigh what a view says about each state of its text."""
     clauses, weights = view.clauses, view.weights

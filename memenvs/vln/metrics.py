@@ -2,12 +2,13 @@
 
 Environments extend N paths step by step; `score` extends all paths of a file together. Both use `PathMetrics`.
 
-An episode has one or more legs, visited in order. R2R and CVDN have one leg, from the start to the goal. A tour has
+An episode has one or more legs, visited in order. R2R and CVDN have one leg, from the start to the goal. A route has
 several; each ends at a node, and the end of the last one is the goal.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -76,7 +77,11 @@ class TimeWarping:
         Returns:
             float64, (N,); 1 for the reference itself.
         """
-        return np.exp(-self._row[np.arange(len(lengths)), lengths] / (RADIUS * lengths))
+        return np.exp(-self.cost(lengths) / (RADIUS * lengths))
+
+    def cost(self, lengths: np.ndarray) -> np.ndarray:
+        """Compute DTW, the cost of the best alignment, float64, (N,), m; see `ndtw`."""
+        return self._row[np.arange(len(lengths)), lengths]
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +235,7 @@ class PathMetrics:
 
     @property
     def target(self) -> np.ndarray:
-        """int64, (N,); end of the current leg: the goal, unless the episode is a tour."""
+        """int64, (N,); end of the current leg: the goal, unless the episode has several."""
         return self._leg_ends[self._all_paths, self.leg]
 
     @property
@@ -347,6 +352,43 @@ def score(graphs: Graphs, episodes: Sequence[VLNEpisode], paths: Sequence[Sequen
     for t in range(1, nodes.shape[1]):
         metrics.move(nodes[:, t], t < lengths)
     return metrics.metrics() | {"gp": metrics.progress}
+
+
+def tour_ndtw(graphs: Graphs, episodes: Sequence[VLNEpisode], paths: Sequence[Sequence[int]]) -> float:
+    """Compute t-nDTW, nDTW of a whole tour.
+
+    The paths are put end to end, and the annotated ones too. The end of each path has to be aligned with the end of its
+    annotated path alone, and the start of the next with that start alone. So the alignment falls into one for each
+    episode, in which only the start of the first path and the end of the last one are free. The ways between episodes
+    do not count.
+
+    Args:
+        graphs: The houses.
+        episodes: Those of the tour, in its order.
+        paths: One for each; see `score`.
+
+    Returns:
+        0 to 1; 0 if an annotated path is too short for such an alignment.
+
+    Source:
+        Krantz et al. 2023, and the release of IR2R (`compute_tour_ndtw`).
+    """
+    cost, count = 0.0, 0
+    for k, (episode, path) in enumerate(zip(episodes, paths, strict=True)):
+        nodes = np.array([node for j, node in enumerate(path) if j == 0 or node != path[j - 1]])
+        first = graphs.offset[episode.house]
+        away = graphs.distance(first + nodes[:, None], first + np.array(episode.path))  # (T, M), m
+        if k > 0:
+            away[1:, 0] = np.inf
+        if k < len(paths) - 1:
+            away[:-1, -1] = np.inf
+        alignment = TimeWarping(1, away.shape[1])
+        alignment.begin(0, np.cumsum(away[0]))
+        for row in away[1:]:
+            alignment.extend(row[None], np.zeros(1, np.int64))
+        count += away.shape[1]
+        cost += float(alignment.cost(np.array([away.shape[1]]))[0])
+    return math.exp(-cost / (RADIUS * count))
 
 
 def _widen(table: np.ndarray, width: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from memenvs.vln.env import GraphNavigation
 from memenvs.vln.worlds.base import GraphWorld
 from memenvs.vln.worlds.mp3d import load_r2r
 from memenvs.vln.worlds.procedural.rounds import load_rounds
-from memenvs.vln.worlds.procedural.world import load_tours
+from memenvs.vln.worlds.procedural.world import load_routes
 
 
 class R2R(GraphNavigation):
@@ -56,4 +56,4 @@ class R2R(GraphNavigation):
         config = self.config
         if config.world == "mp3d":
             return load_r2r(find_vln_folder(config.data_dir), config.split)
-        return load_rounds(config.split, config.laps) if config.laps else load_tours(config.split, config.num_legs)
+        return load_rounds(config.split, config.laps) if config.laps else load_routes(config.split, config.num_legs)

@@ -1,13 +1,14 @@
 """Check and score result files in the public format of R2R and NDH.
 
 A file is a JSON list of {"instr_id": ID, "trajectory": [[viewpoint, heading, elevation], ...]}; NDH has "inst_idx" in
-place of "instr_id".
+place of "instr_id". IR2R has the format of R2R: its tours are in a file of their own.
 """
 
 from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,14 +17,19 @@ from memenvs.checks import choices_for
 from memenvs.data import find_vln_folder
 from memenvs.json_records import Field, read_json
 from memenvs.vln.graph import Graph, Graphs
-from memenvs.vln.metrics import METRICS, score
+from memenvs.vln.metrics import METRICS, score, tour_ndtw
+from memenvs.vln.tours import Tour, read_tours
 from memenvs.vln.worlds.base import GraphWorld, VLNEpisode
 from memenvs.vln.worlds.mp3d import CVDN_SPLITS, R2R_SPLITS, load_cvdn, load_r2r
 
 #: By task, the key of an entry's id and the reported metrics.
-TASKS = {"r2r": ("instr_id", METRICS), "ndh": ("inst_idx", ("gp",))}
+TASKS = {
+    "r2r": ("instr_id", METRICS),
+    "ir2r": ("instr_id", (*METRICS, "t_ndtw")),
+    "ndh": ("inst_idx", ("gp",)),
+}
 #: By task, the splits that can be scored.
-SPLITS = {"r2r": R2R_SPLITS, "ndh": CVDN_SPLITS}
+SPLITS = {"r2r": R2R_SPLITS, "ir2r": R2R_SPLITS[:3], "ndh": CVDN_SPLITS}
 #: Aliases of tasks.
 ALIASES = {"cvdn": "ndh"}
 #: Metrics in metres; the others are fractions.
@@ -36,13 +42,14 @@ def score_file(
     """Mean metrics over the instructions of a split.
 
     Args:
-        task: "r2r" or "ndh"; "cvdn" is another name of "ndh".
+        task: "r2r", "ir2r" or "ndh"; "cvdn" is another name of "ndh".
         path: The file of results, .json, gzipped or not.
         split: "val_seen", "val_unseen", ...
-        data_dir: Folder of graphs and annotations; None for `$MEMENVS_DATA/vln`.
+        data_dir: Folder of graphs, annotations and tours; None for `$MEMENVS_DATA/vln`.
 
     Returns:
-        R2R: "ne" and "tl" in m, "sr", "osr", "spl", "ndtw", "sdtw", "cls" as fractions. NDH: "gp" in m.
+        R2R: "ne" and "tl" in m, "sr", "osr", "spl", "ndtw", "sdtw", "cls" as fractions. IR2R: the same of the
+        instructions that are in a tour, and "t_ndtw", the mean over tours, weighted by their episodes. NDH: "gp" in m.
 
     Raises:
         FileNotFoundError: The file or the data are not there.
@@ -50,21 +57,33 @@ def score_file(
             elsewhere than its instruction, or goes from a viewpoint to one that is no neighbour. The message names the
             entry.
     """
-    return score_paths(task, path, load_world(task, split, data_dir))
+    return score_paths(task, path, *load_world(task, split, data_dir))
 
 
-def load_world(task: str, split: str, data_dir: str | os.PathLike[str] | None = None) -> GraphWorld:
-    """Load the world to score against; arguments and errors as in `score_file`."""
-    folder = find_vln_folder(data_dir)
-    return load_r2r(folder, split) if _task_name(task) == "r2r" else load_cvdn(folder, split, "mixed", "all")
+def load_world(
+    task: str, split: str, data_dir: str | os.PathLike[str] | None = None
+) -> tuple[GraphWorld, tuple[Tour, ...]]:
+    """Load the world to score against, and the tours of IR2R; arguments as in `score_file`."""
+    task, folder = _task_name(task), find_vln_folder(data_dir)
+    if task == "ndh":
+        return load_cvdn(folder, split, "mixed", "all"), ()
+    world = load_r2r(folder, split)
+    return world, read_tours(folder, split, world) if task == "ir2r" else ()
 
 
-def score_paths(task: str, path: str | os.PathLike[str], world: GraphWorld) -> dict[str, float]:
-    """Score a file with a world of `load_world`; see `score_file`."""
+def score_paths(
+    task: str, path: str | os.PathLike[str], world: GraphWorld, tours: Sequence[Tour] = ()
+) -> dict[str, float]:
+    """Score a file with the world and the tours of `load_world`; see `score_file`."""
     key, metrics = TASKS[_task_name(task)]
-    paths = read_paths(Path(path), world, key)
-    episodes = [world.episode(number) for number in range(world.num_episodes)]
-    scores = score(Graphs(world.graphs), episodes, paths)
+    numbers = sorted(number for tour in tours for number in tour) if tours else range(world.num_episodes)
+    paths = read_paths(Path(path), world, key, numbers)
+    episodes = {number: world.episode(number) for number in numbers}
+    graphs = Graphs(world.graphs)
+    scores = score(graphs, list(episodes.values()), list(paths.values()))
+    if tours:
+        of_tours = [tour_ndtw(graphs, [episodes[k] for k in tour], [paths[k] for k in tour]) for tour in tours]
+        scores["t_ndtw"] = np.array([np.average(of_tours, weights=[len(tour) for tour in tours])])
     return {name: float(np.mean(scores[name])) for name in metrics}
 
 
@@ -75,8 +94,17 @@ def _task_name(task: str) -> str:
     return task
 
 
-def read_paths(path: Path, world: GraphWorld, key: str) -> list[list[int]]:
-    """Read the path of each episode of a world, as nodes of its house.
+def read_paths(path: Path, world: GraphWorld, key: str, numbers: Sequence[int]) -> dict[int, list[int]]:
+    """Read the paths of a file.
+
+    Args:
+        path: The file.
+        world: The world of its episodes.
+        key: Key of an entry's id.
+        numbers: Episodes that have to be there; others of the world do not count.
+
+    Returns:
+        Number of the episode -> nodes of its house, in the order of `numbers`.
 
     Raises:
         FileNotFoundError: The file is not there.
@@ -95,13 +123,13 @@ def read_paths(path: Path, world: GraphWorld, key: str) -> list[list[int]]:
             raise ValueError(f"{entry.source}: {entry.path}: {key} {id.value!r} is there twice")
         episode = world.episode(number)
         paths[number] = _read_path(entry, f"{key} {id.value!r}", episode, world.graphs[episode.house])
-    missing = [number for number in range(world.num_episodes) if number not in paths]
+    missing = [number for number in numbers if number not in paths]
     if missing:
         raise ValueError(
-            f"{path}: {len(missing)} of {world.num_episodes} trajectories are missing, the first is that of "
+            f"{path}: {len(missing)} of {len(numbers)} trajectories are missing, the first is that of "
             f"{key} {world.episode(missing[0]).id!r}"
         )
-    return [paths[number] for number in range(world.num_episodes)]
+    return {number: paths[number] for number in numbers}
 
 
 def _read_path(entry: Field, name: str, episode: VLNEpisode, graph: Graph) -> list[int]:

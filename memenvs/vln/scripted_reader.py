@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -75,12 +76,9 @@ class TextReader(Rule):
             if getattr(config, name) != value:
                 raise RuleError(f"{name} must be {value!r} for this rule, got {getattr(config, name)!r}")
         self.stop = task.stop
-        self._tokens = task.tokenizer.tokens
-        self._legs = config.num_legs
         self._size = task.observation_space["candidates"].shape[1] - ANGLE_SIZE  # type: ignore[index]
-        self._codes = name_codes(NAMES, self._size)
-        self._read = lru_cache(maxsize=4096)(self._read_tokens)
-        self._view = lru_cache(maxsize=16384)(self._view_of_bytes)
+        sight = _sight(task.tokenizer.tokens, config.num_legs, self._size)
+        self._read, self._view = sight.read, sight.view
 
     def views(self, observation: Observation) -> list[ReaderView]:
         """Views that the environments observe; equal observations give the same object."""
@@ -98,15 +96,36 @@ class TextReader(Rule):
         seen = view.weights[:, view.target]
         return int(view.candidates[np.argmax((seen > _THERE[1]) * 10.0 * seen - np.abs(view.angle))])
 
+
+class _Sight:
+    """Views and texts of readers; all of a certificate share them, as they come by the same places.
+
+    Args:
+        tokens: Vocabulary.
+        legs: Legs of a path.
+        size: Numbers of a feature.
+    """
+
+    def __init__(self, tokens: Sequence[str], legs: int, size: int) -> None:
+        self._tokens, self._legs, self._size = tokens, legs, size
+        self._codes = name_codes(NAMES, size)
+        self.read = lru_cache(maxsize=4096)(self._read_tokens)
+        self.view = lru_cache(maxsize=32768)(self._view_of_bytes)
+        self._weights = lru_cache(maxsize=32768)(self._weights_of_bytes)
+
     def _view_of_bytes(self, mask: bytes, rows: bytes, instruction: bytes) -> ReaderView:
         """See the view of a mask of candidates, their features with sine and cosine of their directions, and a text."""
         features = np.frombuffer(rows, np.float32).reshape(-1, self._size + 2)
         return ReaderView(
             np.flatnonzero(np.frombuffer(mask, np.int8)),
             np.arctan2(features[:, self._size], features[:, self._size + 1]),
-            name_weights(features[:, : self._size], self._codes),
-            *self._read(instruction),
+            self._weights(features[:, : self._size].tobytes()),
+            *self.read(instruction),
         )
+
+    def _weights_of_bytes(self, features: bytes) -> np.ndarray:
+        """Find the weights of names in features, whatever the text and the direction of the camera."""
+        return name_weights(np.frombuffer(features, np.float32).reshape(-1, self._size), self._codes)
 
     def _read_tokens(self, instruction: bytes) -> tuple[tuple[SubInstruction, ...], int | None]:
         """Read a text: its clauses, of a dialogue those of the last answers, and the number of the target's name."""
@@ -116,6 +135,11 @@ class TextReader(Rule):
         if answers:  # those before are about what lies behind
             words = words[answers[-self._legs :][0] :]
         return read_clauses(words), None if target is None else _INDEX[target]
+
+
+@lru_cache(maxsize=4)
+def _sight(tokens: tuple[str, ...], legs: int, size: int) -> _Sight:
+    return _Sight(tokens, legs, size)
 
 
 class Reader(TextReader):

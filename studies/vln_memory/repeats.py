@@ -11,10 +11,10 @@ from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluation_env
 from memenvs.agents.experiments.trial_evaluator import TrialResults
 from memenvs.agents.papers.mtvm.learner import ImitationA2C
-from memenvs.vln.worlds.procedural.world import Tours, load_tours
+from memenvs.vln.worlds.procedural.world import Routes, load_routes
 
 LEGS = 3
-"""Legs of the tours, whose last leg repeats actions of those before it."""
+"""Legs of the routes, whose last leg repeats actions of those before it."""
 FEW = 3
 """Largest number of repeated actions that counts as "few"; more are "many"."""
 KINDS = ("few", "many")
@@ -22,17 +22,17 @@ METRICS = ("turn", "sr", "sdtw", "ndtw")
 
 
 def score_by_repeats(run: RunDirectory, results: TrialResults) -> dict[str, dict[str, float]]:
-    """Mean scores in tours with few and with many repeated actions.
+    """Mean scores in routes with few and with many repeated actions.
 
     Args:
-        run: Run of tours of three legs.
+        run: Run of routes of three legs.
         results: Its evaluation, one trial an episode.
 
     Returns:
         Kind -> metric -> mean. "turn" is the share of episodes in which the decision after the repeated actions is the
         teacher's, when the agent is led there by the teacher, so that no other mistake counts.
     """
-    world = load_tours(run.config.eval_kwargs["split"], LEGS)
+    world = load_routes(run.config.eval_kwargs["split"], LEGS)
     episodes = results.layouts.tolist()
     is_few = np.array([world.repeated_moves(episode)[0] <= FEW for episode in episodes])
     scores = {metric: results.metrics[metric][:, 0] for metric in METRICS if metric != "turn"}
@@ -41,12 +41,12 @@ def score_by_repeats(run: RunDirectory, results: TrialResults) -> dict[str, dict
     return {kind: {metric: float(scores[metric][rows].mean()) for metric in METRICS} for kind, rows in chosen.items()}
 
 
-def agrees_after_repeats(run: RunDirectory, world: Tours, episodes: Sequence[int]) -> np.ndarray:
+def agrees_after_repeats(run: RunDirectory, world: Routes, episodes: Sequence[int]) -> np.ndarray:
     """Compare the decision after the repeated actions with that of the teacher, who leads to it.
 
     Args:
-        run: Run of tours.
-        world: Tours of its evaluation.
+        run: Run of routes.
+        world: Routes of its evaluation.
         episodes: Numbers of E episodes.
 
     Returns:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from memenvs.agents.study import find_studies, load_study
-from memenvs.vln.worlds.procedural.world import load_tours
+from memenvs.vln.worlds.procedural.world import load_routes
 
 
 @pytest.mark.slow
@@ -30,7 +30,7 @@ def test_only_the_decision_after_the_repeated_actions_counts(monkeypatch: pytest
     study = load_study(find_studies()["vln_memory"])
     repeats = sys.modules[study.smoke.__module__.replace(".study", ".repeats")]
     monkeypatch.setattr(repeats.ImitationA2C, "load", lambda *_: Model())
-    world = load_tours("val_unseen", 3)
+    world = load_routes("val_unseen", 3)
     run = SimpleNamespace(config=replace(study.config(("3", "all", 0)), n_envs=2), checkpoint_path=lambda: None)
     right = repeats.agrees_after_repeats(run, world, range(world.num_episodes))
     assert 0.05 < right.mean() < 0.5

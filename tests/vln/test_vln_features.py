@@ -21,7 +21,7 @@ from memenvs.vln.features.synthetic import SyntheticFeatures, compute_view_featu
 from memenvs.vln.graph import Graph, Graphs
 from memenvs.vln.worlds.base import ViewpointContent
 from memenvs.vln.worlds.mp3d import load_r2r
-from memenvs.vln.worlds.procedural.world import load_tours
+from memenvs.vln.worlds.procedural.world import load_routes
 from tests.vln.toys import write_data, write_json
 
 WIDTH = 5
@@ -341,8 +341,8 @@ import hashlib
 import numpy as np
 from memenvs.vln.features.synthetic import SyntheticFeatures
 from memenvs.vln.graph import Graphs
-from memenvs.vln.worlds.procedural.world import load_tours
-world = load_tours("val_unseen", 1)
+from memenvs.vln.worlds.procedural.world import load_routes
+world = load_routes("val_unseen", 1)
 features = SyntheticFeatures(world, Graphs(world.graphs), 16)
 found = features.view_features(np.arange(0, 900, 50)[:, None], np.arange(36))
 print(hashlib.sha256(found.tobytes()).hexdigest())
@@ -353,7 +353,7 @@ print(hashlib.sha256(found.tobytes()).hexdigest())
 def test_features_are_computed_once_and_are_the_same_in_another_process():
     command = [sys.executable, "-c", PRINT_HASH]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    world = load_tours("val_unseen", 1)
+    world = load_routes("val_unseen", 1)
     features = SyntheticFeatures(world, Graphs(world.graphs), 16)
     computed = features.view_features(np.arange(0, 900, 50)[:, None], np.arange(36))
     assert printed == hashlib.sha256(computed.tobytes()).hexdigest()

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memenvs.vln.graph import Graph, Graphs
-from memenvs.vln.metrics import PathMetrics, ReferencePath, score
+from memenvs.vln.metrics import PathMetrics, ReferencePath, score, tour_ndtw
 from memenvs.vln.rewards import step_rewards
 from memenvs.vln.worlds.base import VLNEpisode
-from tests.vln.toys import EDGES, POSITIONS, reference_metrics
+from tests.vln.toys import EDGES, POSITIONS, published_tour_ndtw, reference_metrics
 
 NAMES = "abcde"
 TOY = Graph(
@@ -81,7 +81,7 @@ def test_three_metres_are_a_failure():
         assert (metrics["sr"][0], metrics["osr"][0]) == (success, success)
 
 
-def test_remaining_length_and_target_on_a_tour():
+def test_remaining_length_and_target_on_a_route():
     """From d to a, on to c and to e; in a batch with an episode of one leg, from b to e."""
     graphs = Graphs([TOY])
     metrics = PathMetrics(graphs, 2)
@@ -137,6 +137,11 @@ def test_metrics_equal_the_reference(case):
     for i, (one, path) in enumerate(zip(episodes, paths, strict=True)):
         for name, value in reference_metrics(graph, one, path).items():
             assert metrics[name][i] == pytest.approx(value, abs=1e-9), name
+    tour = [pair for pair in zip(episodes, paths, strict=True) if len(pair[0].path) > 1]
+    if tour:
+        own, walked = (list(part) for part in zip(*tour, strict=True))
+        expected = published_tour_ndtw(graph, own, walked)
+        assert tour_ndtw(Graphs([graph]), own, walked) == pytest.approx(expected, abs=1e-12)
 
 
 @settings(max_examples=40, deadline=None)
@@ -150,6 +155,18 @@ def test_other_paths_of_a_batch_change_no_bit(case):
     assert (together["spl"] <= together["sr"]).all()
     assert (together["sdtw"] <= together["ndtw"]).all()
     assert (together["osr"] >= (together["ne"] < 3)).all()
+
+
+def test_tour_ndtw_by_hand():
+    """Of a-b-c-d-c against a-b-c-d the last c is 0.5 m from d. Within a tour the node before may not be aligned with
+    the end d, so its best partner is c, another 0.5 m."""
+    toy, paths = Graphs([TOY]), [list(nodes("abcdc")), list(nodes("eb"))]
+    before = [episode("abcd"), episode("eb")]
+    assert tour_ndtw(toy, before, paths) == pytest.approx(math.exp(-1.0 / 18.0))
+    assert tour_ndtw(toy, before[::-1], paths[::-1]) == pytest.approx(math.exp(-0.5 / 18.0))
+    assert tour_ndtw(toy, before[:1], paths[:1]) == pytest.approx(math.exp(-0.5 / 12.0))  # nDTW itself
+    wandering = [list(nodes("abcd")), list(nodes("eabeb")), list(nodes("abcd"))]
+    assert tour_ndtw(toy, [*before, before[0]], wandering) == 0.0  # e-b has no node between its ends for a, b and e
 
 
 def test_a_goal_that_cannot_be_reached():

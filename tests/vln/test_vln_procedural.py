@@ -1,4 +1,4 @@
-"""Procedural world: houses, instructions, tours, and dialogues like those of CVDN."""
+"""Procedural world: houses, instructions, routes, and dialogues like those of CVDN."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from memenvs.vln.worlds.procedural.texts import (
     follow,
     write_instruction,
 )
-from memenvs.vln.worlds.procedural.world import HOUSES, Tours, load_tours
+from memenvs.vln.worlds.procedural.world import HOUSES, Routes, load_routes
 from tests.vln.toys import dijkstra, shortest_path
 
 _TURN_WORDS = {
@@ -66,7 +66,7 @@ def parse(text: str) -> list[SubInstruction]:
 
 def test_a_follower_that_counts_clauses_reaches_the_goal():
     for legs in (1, 2, 3):
-        world = load_tours("val_unseen", legs)
+        world = load_routes("val_unseen", legs)
         for number in range(0, world.num_episodes, 19):
             episode = world.episode(number)
             clauses = parse(episode.text)
@@ -75,7 +75,7 @@ def test_a_follower_that_counts_clauses_reaches_the_goal():
             assert tuple(path) == episode.path, episode.id
 
 
-def ambiguous_share(world: Tours, moves: int, stride: int = 9) -> float:
+def ambiguous_share(world: Routes, moves: int, stride: int = 9) -> float:
     """Share of paths with two decisions of equal node, view and last moves but unequal actions."""
     ambiguous = []
     for number in range(0, world.num_episodes, stride):
@@ -93,7 +93,7 @@ def ambiguous_share(world: Tours, moves: int, stride: int = 9) -> float:
 
 def test_repeated_moves_of_tours():
     """Four or more moves are repeated exactly where the last three do not determine the action."""
-    world = load_tours("val_unseen", 3)
+    world = load_routes("val_unseen", 3)
     numbers = range(0, world.num_episodes, 9)
     counts = [world.repeated_moves(number)[0] for number in numbers]
     assert min(counts) == 1
@@ -105,7 +105,7 @@ def test_repeated_moves_of_tours():
         following = path[decision + 1 : decision + 2]
         earlier = [k + count + 1 for k in range(decision - count) if path[k : k + count + 1] == repeated]
         assert any(path[k : k + 1] != following for k in earlier)
-    assert load_tours("val_unseen", 1).repeated_moves(5) == (0, 0)
+    assert load_routes("val_unseen", 1).repeated_moves(5) == (0, 0)
 
 
 def test_houses_are_like_the_real_ones():
@@ -158,8 +158,8 @@ def test_legs_obey_the_rule_of_r2r():
 
 
 def _check_legs(legs: int) -> None:
-    """Check the paths and the words of tours with this number of legs."""
-    world = load_tours("val_unseen", legs)
+    """Check the paths and the words of routes with this number of legs."""
+    world = load_routes("val_unseen", legs)
     texts = []
     for number in range(0, world.num_episodes, 11):
         episode = world.episode(number)
@@ -187,7 +187,7 @@ def _check_legs(legs: int) -> None:
 
 
 def test_splits_differ_in_houses_or_paths():
-    train, seen, unseen = (load_tours(split, 1) for split in ("train", "val_seen", "val_unseen"))
+    train, seen, unseen = (load_routes(split, 1) for split in ("train", "val_seen", "val_unseen"))
     assert [world.num_episodes for world in (train, seen, unseen)] == [61 * 75 * 3, 61 * 6 * 3, 11 * 71 * 3]
     assert train.graphs == seen.graphs
     ends = [
@@ -201,16 +201,16 @@ def test_splits_differ_in_houses_or_paths():
 
 
 def test_ids():
-    tours, dialogues = load_tours("val_seen", 1), load_dialogues("val_unseen", "mixed", "all")
-    for world in (tours, dialogues):
+    routes, dialogues = load_routes("val_seen", 1), load_dialogues("val_unseen", "mixed", "all")
+    for world in (routes, dialogues):
         for number in (0, 100, world.num_episodes - 1):
             assert world.episode_number(world.episode(number).id) == number
-    assert tours.episode(0).id == "0-75_0"
+    assert routes.episode(0).id == "0-75_0"
     for world, wrong in (
-        (tours, "0-74_0"),
-        (tours, "0-75"),
-        (tours, "61-75_0"),
-        (tours, "0-75_3"),
+        (routes, "0-74_0"),
+        (routes, "0-75"),
+        (routes, "61-75_0"),
+        (routes, "0-75_3"),
         (dialogues, "1000-1_0"),
         (dialogues, "x"),
     ):
@@ -262,7 +262,7 @@ def test_supervisions_share_their_dialogues():
 
 def test_wrong_settings():
     with pytest.raises(ValueError, match="unknown split 'test'; choose from "):
-        load_tours("test", 1)
+        load_routes("test", 1)
     for settings, message in (
         ({"legs": 4}, r"legs must be an integer in 1 \.\.\. 3 in world 'procedural', or None, got 4"),
         ({"legs": 2, "world": "mp3d"}, r"legs must be an integer in 1 \.\.\. 1 in world 'mp3d', or None, got 2"),

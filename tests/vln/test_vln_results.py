@@ -81,7 +81,9 @@ def test_the_command_scores(toy_data, tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "r2r train"
     assert [line.endswith(" m") for line in lines[1:]] == [name in ("ne", "tl") for name in METRICS]
-    with pytest.raises(ValueError, match=r"unknown task 'rxr'; did you mean 'r2r'\? Choose from \['r2r', 'ndh'\]"):
+    with pytest.raises(
+        ValueError, match=r"unknown task 'rxr'; did you mean 'r2r'\? Choose from \['r2r', 'ir2r', 'ndh'\]"
+    ):
         score_file("rxr", file, "train", toy_data)
 
 

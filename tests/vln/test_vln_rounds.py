@@ -14,7 +14,7 @@ from memenvs.vln.r2r import R2R
 from memenvs.vln.tokenizers import split_words
 from memenvs.vln.worlds.procedural.rounds import Rounds, load_rounds
 from memenvs.vln.worlds.procedural.texts import all_words, follow, read_clauses
-from memenvs.vln.worlds.procedural.world import load_tours
+from memenvs.vln.worlds.procedural.world import load_routes
 
 NUMBERS = range(0, 2343, 97)
 
@@ -49,8 +49,8 @@ def test_texts_say_how_many_laps_there_are():
         assert clauses == world.clauses(number)
         house = world.houses[episode.house]
         assert tuple(follow(house, episode.path[0], round(episode.heading / VIEW_STEP), clauses)) == episode.path
-    assert set(all_words()) < words  # the tokens of tours are as they were
-    assert load_tours("val_unseen", 3).words == all_words()
+    assert set(all_words()) < words  # the tokens of routes are as they were
+    assert load_routes("val_unseen", 3).words == all_words()
 
 
 def test_a_window_of_16_sees_the_same_after_each_lap_from_the_second_on():

@@ -15,9 +15,11 @@ import heapq
 import json
 import math
 from functools import cache
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from memenvs.vln.graph import Graph
 from memenvs.vln.worlds.base import VLNEpisode
@@ -178,3 +180,26 @@ def reference_metrics(graph: Graph, episode: VLNEpisode, path: list[int]) -> dic
         "cls": coverage * (expected / total if total else 1.0),
         "gp": min(d[episode.path[0]][e] for e in region) - min(d[path[-1]][e] for e in region),
     }
+
+
+def published_tour_ndtw(graph: Graph, episodes: list[VLNEpisode], paths: list[list[int]]) -> float:
+    """t-nDTW by its definition, in one table for the whole tour.
+
+    Points of alignment are the last node of an episode and the first of the next. In the column of such a node of the
+    annotated path only the row of the same node of the agent's path is open.
+    """
+    distance = [dijkstra(graph, node) for node in range(len(graph))]
+    agent = [(k, node) for k, path in enumerate(paths) for node, _ in groupby(path)]
+    truth = [(k, node) for k, one in enumerate(episodes) for node in one.path]
+    ends = [[i for i in range(1, len(rows)) if rows[i][0] != rows[i - 1][0]] for rows in (agent, truth)]
+    is_open = np.ones((len(agent), len(truth)), bool)
+    for i, j in zip(*ends, strict=True):
+        for row, column in ((i - 1, j - 1), (i, j)):
+            is_open[:, column] = False
+            is_open[row, column] = True
+    table = np.full((len(agent) + 1, len(truth) + 1), np.inf)
+    table[0, 0] = 0.0
+    for i, j in zip(*np.nonzero(is_open), strict=True):
+        best = min(table[i, j], table[i, j + 1], table[i + 1, j])
+        table[i + 1, j + 1] = distance[agent[i][1]][truth[j][1]] + best
+    return math.exp(-table[-1, -1] / (3.0 * len(truth)))

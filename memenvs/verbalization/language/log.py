@@ -103,6 +103,11 @@ class Log:
     def __len__(self) -> int:
         return len(self.starts)
 
+    @cached_property
+    def own(self) -> Log:
+        """The log without distractor days; itself if there are none."""
+        return Log(self.history.own) if self.history.distractors else self
+
     @property
     def oldest(self) -> int:
         """Second at which the first episode starts; that of the question if there is none."""

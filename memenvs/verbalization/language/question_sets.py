@@ -20,7 +20,7 @@ from memenvs.json_records import MAX_SHOWN, Field, format_json, read_json
 from memenvs.verbalization.household_config import household
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.presets import PARAPHRASES, PRESETS, Paraphrases, language
-from memenvs.verbalization.language.sampler import QASampler, QuestionAnswer
+from memenvs.verbalization.language.sampler import RECENCIES, QASampler, QuestionAnswer
 from memenvs.verbalization.language.score import CATEGORIES, CORRECT, Score, pool, score_answer
 from memenvs.verbalization.language.tokenizer import query_text
 from memenvs.verbalization.language.wordings import GRAMMAR_VERSION, KINDS
@@ -213,8 +213,9 @@ def summarise(answers: Sequence[ScoredAnswer]) -> dict[str, Any]:
 
     Returns:
         "correct": row -> length of the history, or "all" -> share of right answers. Rows are the kinds of questions,
-        "all questions", and "mean over kinds" without the clock, which needs no memory. "facts": precision, recall and
-        F1 over all facts, None without a fact. "categories": category -> number of answers.
+        "all questions", "mean over kinds" without the clock, which needs no memory, and "overwritten, newest" and so
+        on: answers that have been overwritten since, by `RECENCIES`. "facts": precision, recall and F1 over all facts,
+        None without a fact. "categories": category -> number of answers.
     """
     lengths: list[int | None] = [*sorted({answer.length for answer in answers}), None]
     rows: dict[str, dict[str, float]] = {}
@@ -234,6 +235,10 @@ def summarise(answers: Sequence[ScoredAnswer]) -> dict[str, Any]:
         right = [answer.score.category == CORRECT for answer in of_length]
         if right:
             rows.setdefault("all questions", {})[column] = sum(right) / len(right)
+        for recency in RECENCIES:
+            right = [answer.score.category == CORRECT for answer in of_length if answer.gold.recency == recency]
+            if right:
+                rows.setdefault(f"overwritten, {recency}", {})[column] = sum(right) / len(right)
     counts = Counter(CATEGORIES[answer.score.category - 1] for answer in answers)
     facts = pool(answer.score for answer in answers)
     return {"correct": rows, "facts": facts._asdict(), "categories": {name: counts[name] for name in CATEGORIES}}

@@ -28,6 +28,9 @@ from memenvs.verbalization.language.times import (
 from memenvs.verbalization.language.wordings import FAMILIES, Kind
 from memenvs.verbalization.symbols import Goal
 
+#: Families of questions about what can change, and the kinds that have them.
+OVERWRITABLE = ("location.object", "object.moved")
+OVERWRITABLE_KINDS: tuple[Kind, ...] = ("location", "object")
 #: The robot has "just" arrived for this long, seconds.
 JUST_ARRIVED = 60
 QuestionVerb = ClauseVerb | Literal["see", "touch"]
@@ -205,6 +208,28 @@ _CANDIDATES: dict[str, Callable[[Log, Question], list[Referent]]] = {
     "how_often.visit": lambda log, question: _event_referents(log.select("go", location=question.location)),
     "how_often.moved": lambda log, question: _event_referents(log.select("putdown", location=question.location)),
 }
+
+
+def last_change(log: Log, question: Question, target: Referent) -> int | None:
+    """Find the newest episode that has overwritten what a question is about.
+
+    Only where an object was put and what was brought to a location can be overwritten: if the newest candidate of the
+    question without its time has another answer than the target.
+
+    Args:
+        log: The history.
+        question: The question.
+        target: What it means.
+
+    Returns:
+        Index of the episode; None if the answer is still true, or of another kind.
+    """
+    if question.family not in OVERWRITABLE:
+        return None
+    newest = candidates(log, question)[-1]
+    say = Speaker(plain_time)
+    is_same = set(answer_clauses(log, question, [newest], say)) == set(answer_clauses(log, question, [target], say))
+    return None if is_same else newest.episode
 
 
 def unique(values: Sequence[Clause]) -> tuple[Clause, ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from memenvs.verbalization.language.questions import (
     Speaker,
     answer_clauses,
     candidates,
+    last_change,
     meant,
     plain_time,
     random_time,
@@ -33,6 +36,9 @@ from memenvs.verbalization.symbols import OBJECTS, PLACE_LOCATIONS
 
 #: Kinds whose questions presuppose something.
 PRESUPPOSING: tuple[Kind, ...] = ("action", "past_time", "location", "object", "duration")
+Recency = Literal["newest", "recent", "old"]
+#: Fewest and most of `QuestionAnswer.last_change` by how recently an answer was overwritten.
+RECENCIES: dict[Recency, tuple[int, float]] = {"newest": (1, 1), "recent": (2, 4), "old": (5, math.inf)}
 _TRIES = 12
 #: Kinds whose balance would be lost if what was rejected were drawn again; another kind is drawn instead.
 _ONCE: tuple[Kind, ...] = ("problems", "location")
@@ -50,6 +56,8 @@ class QuestionAnswer:
         reference: Second that its time names; None for kinds without a referent, and for false presuppositions.
         distance: Number of episodes from the newest one that it means to the end of the history, which has 1; None
             where `reference` is None.
+        last_change: The same of the newest episode that has overwritten the answer, without counting distractor days;
+            None if none has.
     """
 
     question: Question
@@ -58,17 +66,26 @@ class QuestionAnswer:
     episodes: tuple[int, ...]
     reference: int | None
     distance: int | None
+    last_change: int | None = None
 
     @property
     def kind(self) -> Kind:
         """Kind of the question."""
         return self.question.kind
 
+    @property
+    def recency(self) -> Recency | None:
+        """Recency of the change that overwrote its answer; None if it is still true."""
+        if self.last_change is None:
+            return None
+        return next(name for name, (low, high) in RECENCIES.items() if low <= self.last_change <= high)
+
 
 class QASampler:
     """Draws questions about histories.
 
-    Question number i about a history follows from the history, the settings and i alone.
+    Question number i about a history follows from the history, the settings and i alone. It is about the own days of
+    the history, wherever these allow one: distractor days change no answer.
 
     Args:
         config: Settings of the questions.
@@ -85,8 +102,8 @@ class QASampler:
             number: Number of the question, from 0.
             kind: Kind of the question; another one is drawn if the history allows none. None draws it.
         """
-        log = history if isinstance(history, Log) else Log(history)
-        rng = log.generator(number)
+        whole = history if isinstance(history, Log) else Log(history)
+        log, rng = whole.own, whole.generator(number)
         draw = Draw(log, self.config, rng)
         # What must not depend on how many tries it takes: the false presupposition and the kind.
         false = draw.coin(self.config.false_presupposition)
@@ -95,17 +112,18 @@ class QASampler:
             kind = _choose(weights, rng) if weights else self.config.kinds[0]
         first = kind
         while weights:
-            drawn = self._try_kind(draw, kind, false and kind in PRESUPPOSING)
+            drawn = self._try_kind(draw, whole, kind, false and kind in PRESUPPOSING)
             if drawn is not None:
                 return drawn
             del weights[kind]
             kind = _choose(weights, rng) if weights else first
         # A history in which nothing of these kinds happened still allows a question.
-        drawn = self._answer(draw, any_question(draw, first))
+        draw = draw._replace(log=whole)
+        drawn = self._answer(draw, whole, any_question(draw, first))
         assert drawn is not None, "these answers have one clause, or few"
         return drawn
 
-    def _try_kind(self, draw: Draw, kind: Kind, false: bool) -> QuestionAnswer | None:
+    def _try_kind(self, draw: Draw, whole: Log, kind: Kind, false: bool) -> QuestionAnswer | None:
         once = self.config.balanced and kind in _ONCE and self.config.kinds != (kind,)
         for _ in range(1 if once else _TRIES):
             draft = DRAW[kind](draw)
@@ -113,13 +131,16 @@ class QASampler:
                 draft = deny(draw, draft)
             if draft is None:
                 continue
-            drawn = self._answer(draw, draft)
+            drawn = self._answer(draw, whole, draft)
             if drawn is not None:
                 return drawn
         return None
 
-    def _answer(self, draw: Draw, draft: Draft) -> QuestionAnswer | None:
+    def _answer(self, draw: Draw, whole: Log, draft: Draft) -> QuestionAnswer | None:
+        """Answer a draft; None if the answer is too long, or differs on distractor days."""
         question, log = draft.question, draw.log
+        if whole is not log and referents(whole, question) != referents(log, question):
+            return None
         target = draft.target
         meant = draft.meant if self.config.unique or target is None else [target]
         speaker = Speaker(random_time(draw.rng), self.config.hands)
@@ -127,13 +148,15 @@ class QASampler:
         if not fit_tuples(clauses, log.now):
             return None
         answer = make_answer(question.kind, question.family, clauses, int(draw.rng.integers(4)))
+        changed = None if target is None else last_change(log, question, target)
         return QuestionAnswer(
             question=question,
             answer=answer,
             now=log.now,
             episodes=tuple(dict.fromkeys(referent.episode for referent in meant)),
             reference=None if target is None else draft.moment or target.time,
-            distance=None if target is None else len(log) - target.episode,
+            distance=None if target is None else len(whole) - target.episode,
+            last_change=None if changed is None else len(log) - changed,
         )
 
 

@@ -26,7 +26,7 @@ class VLNEpisode:
         text: The instruction.
         path: Annotated path from the start to the goal, at least one node. Consecutive nodes are neighbours.
         heading: Heading at the start, rad, clockwise from +y; rounded to the nearest 30 degrees.
-        leg_ends: Nodes to visit in this order; the last one is the goal. One in R2R and CVDN, more in tours.
+        leg_ends: Nodes to visit in this order; the last one is the goal. One in R2R and CVDN, more in routes.
         region: Nodes that count as the target of a dialogue (CVDN); empty otherwise.
     """
 
@@ -150,6 +150,10 @@ class GraphWorld(ABC):
     @abstractmethod
     def episode(self, number: int) -> VLNEpisode:
         """Episode with this number; may be made on demand, and is always the same."""
+
+    @abstractmethod
+    def paths(self, house: int) -> list[Sequence[int]]:
+        """Numbers of the episodes of each path in one of `graphs`; they differ in their text only."""
 
     @abstractmethod
     def viewpoint_content(self, house: int) -> ViewpointContent:

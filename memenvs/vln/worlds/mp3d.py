@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -83,25 +84,19 @@ def read_regions(folder: Path) -> dict[str, dict[str, tuple[str, ...]]]:
         )
         return {}
     content: dict[str, dict[str, tuple[str, ...]]] = {}
-    for scan in _keys(scans):
+    for scan in scans.names():
         regions = scans[scan]["region_panos"]
         objects = scans[scan]["object_regions"]
-        inside: dict[str, list[str]] = {region: [f"region {scan} {region}"] for region in _keys(regions)}
-        for name in _keys(objects):
+        inside: dict[str, list[str]] = {region: [f"region {scan} {region}"] for region in regions.names()}
+        for name in objects.names():
             for region in objects[name].items():
                 inside.setdefault(str(region.value), []).append(name)
         content[scan] = {
             viewpoint.text(): tuple(inside[region])
-            for region in _keys(regions)
+            for region in regions.names()
             for viewpoint in regions[region].items()
         }
     return content
-
-
-def _keys(field: Field) -> list[str]:
-    if not isinstance(field.value, dict):
-        raise field.error("a JSON object")
-    return list(field.value)
 
 
 class Mp3dGraphWorld(GraphWorld):
@@ -143,6 +138,11 @@ class Mp3dGraphWorld(GraphWorld):
         if id not in self._number:
             raise ValueError(f"no episode {id!r} in this split; ids have the form {self._episodes[0].id!r}")
         return self._number[id]
+
+    def paths(self, house: int) -> list[Sequence[int]]:
+        """Paths in the order of the file; their texts follow one another."""
+        groups = groupby(range(len(self._episodes)), lambda k: (self._episodes[k].house, self._episodes[k].path))
+        return [tuple(numbers) for (in_house, _), numbers in groups if in_house == house]
 
     def viewpoint_content(self, house: int) -> ViewpointContent:
         """Regions, objects and geometry; without `regions.json` geometry alone."""

@@ -19,15 +19,15 @@ from memenvs.vln.worlds.procedural.texts import (
     write_answer,
     write_question,
 )
-from memenvs.vln.worlds.procedural.world import Path, Tours, join_legs
+from memenvs.vln.worlds.procedural.world import Path, Routes, join_legs
 
 
-class Errands(Tours):
-    """Tours that a dialogue describes, before the agent sets out.
+class Errands(Routes):
+    """Routes that a dialogue describes, before the agent sets out.
 
     It has one question and one answer for each leg.
 
-    An id is `HOUSE-PATH`, such as "1003-12". The paths obey the rules of `Tours`: places are passed more than once, so
+    An id is `HOUSE-PATH`, such as "1003-12". The paths obey the rules of `Routes`: places are passed more than once, so
     that neither the view nor the last answer says which answer comes next. The target is an item at the goal; the
     viewpoints of its room are the goal region.
 

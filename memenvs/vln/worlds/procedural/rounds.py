@@ -22,7 +22,7 @@ from memenvs.vln.worlds.procedural.world import (
     MAX_LEG_TOKENS,
     MIN_LEG_EDGES,
     Path,
-    Tours,
+    Routes,
     join_legs,
     possible_legs,
 )
@@ -32,7 +32,7 @@ LAPS = (2, 6)
 _MAX_TOKENS = 3 * MAX_LEG_TOKENS + 16  # of a lap, the last leg and how many laps there are
 
 
-class Rounds(Tours):
+class Rounds(Routes):
     """The way to a place and back again, several times, then one more leg.
 
     At the start of each lap, and of the last leg, the agent has come the same way, sees the same and has the camera in
@@ -73,7 +73,7 @@ class Rounds(Tours):
         )
 
     def _draw_path(self, index: int, slot: int) -> tuple[tuple[Path, ...], int, tuple[SubInstruction, ...]]:
-        """Draw the path of a slot; see `Tours`. The camera faces as after a lap."""
+        """Draw the path of a slot; see `Routes`. The camera faces as after a lap."""
         house, seed = self.houses[index], self._seeds[index]
         ends = possible_legs(seed)
         rng = np.random.default_rng([seed, self.legs, slot, 0])

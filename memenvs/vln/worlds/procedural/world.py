@@ -26,7 +26,7 @@ HOUSES = {"train": range(61), "val_seen": range(61), "val_unseen": range(1000, 1
 PATHS = {"train": range(75), "val_seen": range(75, 81), "val_unseen": range(71)}
 #: Texts of each path.
 TEXTS = 3
-#: Largest number of legs of a tour.
+#: Largest number of legs of a route.
 MAX_LEGS = 3
 # R2R's rule for a path: fewest and most edges, and smallest length.
 MIN_LEG_EDGES, MAX_LEG_EDGES = 4, 6
@@ -34,7 +34,7 @@ _SHORTEST = 5.0  # m
 MAX_LEG_TOKENS = 112  # the longest texts of a leg have about 100
 #: Numbers of moves that a third leg repeats before it differs: many in even slots, few in odd slots.
 _REPEATED = (range(4, MAX_LEG_EDGES + 1), range(1, 4))
-#: Number of tours to try that begin with the same first leg.
+#: Number of routes to try that begin with the same first leg.
 _TRIES = 8
 
 Path = tuple[int, ...]
@@ -97,6 +97,11 @@ class ProceduralGraphWorld(GraphWorld):
                 return (self._seeds.index(seed) * len(self._slots) + self._slots.index(slot)) * self._texts + text
         raise ValueError(f"no episode {id!r} in this split; ids have the form {self.episode(0).id!r}")
 
+    def paths(self, house: int) -> list[Sequence[int]]:
+        """Paths in the order of their slots."""
+        first = house * len(self._slots) * self._texts
+        return [range(first + slot * self._texts, first + (slot + 1) * self._texts) for slot in range(len(self._slots))]
+
     def viewpoint_content(self, house: int) -> ViewpointContent:
         """Rooms and items; they are visible within a room and from its doors."""
         content = self.houses[house]
@@ -108,14 +113,14 @@ class ProceduralGraphWorld(GraphWorld):
         """Make the episode of a house, a slot and a text."""
 
 
-class Tours(ProceduralGraphWorld):
+class Routes(ProceduralGraphWorld):
     """R2R in procedural houses: one, two or three shortest paths end to end.
 
     An id is `HOUSE-PATH_TEXT`, such as "1003-12_2".
 
     Args:
         split: As `ProceduralGraphWorld`.
-        legs: Number of shortest paths in a tour, 1 to 3; each has 4 to 6 edges and at least 5 m. With two legs the
+        legs: Number of shortest paths in a route, 1 to 3; each has 4 to 6 edges and at least 5 m. With two legs the
             second crosses the first, so that the right action at a node depends on the time, or on the previous node.
             With three legs the third repeats earlier moves and then differs, so that the current view does not
             determine the right action. It repeats one to three moves in half of the paths, where the last three moves
@@ -132,7 +137,7 @@ class Tours(ProceduralGraphWorld):
         self._cached_path = lru_cache(maxsize=4096)(self._draw_path)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return load_tours, (self.split, self.legs)  # a copy is made anew from the same arguments
+        return load_routes, (self.split, self.legs)  # a copy is made anew from the same arguments
 
     def clauses(self, number: int) -> tuple[SubInstruction, ...]:
         """Clauses of the text of an episode."""
@@ -176,7 +181,7 @@ class Tours(ProceduralGraphWorld):
         # Each slot has its own share of the possible first legs, so no two paths of a house have the same one.
         for start, goal in ends[slot :: self._num_slots].tolist():
             column = int(rng.integers(COLUMNS))
-            for legs in islice(self._tours(house, ends, house.path(start, goal), slot, rng), _TRIES):
+            for legs in islice(self._routes(house, ends, house.path(start, goal), slot, rng), _TRIES):
                 clauses = self._compile(house, legs, column)
                 if clauses is not None:
                     return legs, column, clauses
@@ -186,10 +191,10 @@ class Tours(ProceduralGraphWorld):
         """Divide the legs into clauses; see `compile_clauses`."""
         return compile_clauses(house, join_legs(legs), column)
 
-    def _tours(
+    def _routes(
         self, house: ProceduralHouse, ends: np.ndarray, first: Path, slot: int, rng: np.random.Generator
     ) -> Iterator[tuple[Path, ...]]:
-        """Generate tours whose first leg is `first`, as tuples of legs; see `Tours` for the rules.
+        """Generate routes whose first leg is `first`, as tuples of legs; see `Routes` for the rules.
 
         Args:
             house: The house.
@@ -255,6 +260,6 @@ def possible_legs(seed: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=8)
-def load_tours(split: str, legs: int) -> Tours:
-    """Make the tours of a split, or return those of an earlier call; see `Tours`."""
-    return Tours(split, legs)
+def load_routes(split: str, legs: int) -> Routes:
+    """Make the routes of a split, or return those of an earlier call; see `Routes`."""
+    return Routes(split, legs)

@@ -41,7 +41,7 @@ def config(folder: Path, task: str, **changes: Any) -> RunConfig:
     return RunConfig(**(base | changes))
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", IDS)
 @pytest.mark.parametrize("who", ["agent", "random"])
 def test_scores_are_those_of_the_evaluation(toy_data: Path, tmp_path: Path, task: str, who: str) -> None:
     """Some episodes end by STOP at the first node, some by the time limit."""

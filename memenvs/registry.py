@@ -221,6 +221,17 @@ ENVIRONMENTS = (
         defaults={"trial_episodes": 10, "gap": 20, "size": 5, "max_episode_steps": 40},
         policies=DARKROOM_RULES,
     ),
+    EnvironmentSpec(
+        name="Darkroom-Moves-v0",
+        task="memenvs.darkroom.env:Darkroom",
+        family="darkroom",
+        remembers="the cell that gave reward last, over a blank gap, and that it may be another one by now",
+        score_key="return",
+        oracle_at_least=16.0,
+        random_below=3.0,
+        defaults={"trial_episodes": 10, "gap": 20, "size": 5, "max_episode_steps": 40, "moves": 0.3},
+        policies=DARKROOM_RULES,
+    ),
     *(
         EnvironmentSpec(
             name=f"VLN-{name}-v0",

@@ -103,7 +103,7 @@ class Darkroom(BatchTask):
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Put the agent at the start."""
-        default = self._goals[self._goal_number[i].at(options["episode_index"])]
+        default = self._goals[self._goal_number[i].at(options.get("episode_index", 0))]
         self._goal[i] = self._cell("goal", options.get("goal"), default)
         start = self._cell("start", options.get("start"), np.zeros(2, np.int64))
         self._start[i] = start

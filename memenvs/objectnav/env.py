@@ -381,6 +381,15 @@ class ExtObjNav(BatchTask):
         self._sim.close()
         self._background.close()
 
+    def home_of(self, layout: int) -> int:
+        """Number of the home of a layout; see `BatchTask`."""
+        return layout % len(self._homes)
+
+    @property
+    def num_homes(self) -> int:
+        """Number of homes that have a layout."""
+        return min(self.num_layouts, len(self._homes))
+
     @property
     def num_places(self) -> int | None:
         """Largest number of rooms in a home of this world; None if the world does not bound it."""

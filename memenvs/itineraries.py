@@ -65,7 +65,11 @@ def check_episode(episode: int | None, itinerary: str) -> None:
 
 
 def check_homes(itinerary: str, homes: int) -> None:
-    """Check that there is a home, or a layout where none is shared, for each letter of an itinerary.
+    """Check that there is a home for each letter of an itinerary.
+
+    Args:
+        itinerary: The letters.
+        homes: Number of homes, or of layouts where none is shared.
 
     Raises:
         ValueError: There are too few.

@@ -1,4 +1,4 @@
-"""What moves between the episodes of a trial: a goal, or the objects of a home."""
+"""Moves between the episodes of a trial: a goal, or the objects of a home."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ def check_moves(moves: Any) -> None:
 
 
 def moving_goal(goal: int, count: int, moves: float, rng: np.random.Generator) -> Moves[int]:
-    """Make the goals of the episodes of a trial: each is the last one, or one of the others, all as likely.
+    """Make the goals of the episodes of a trial: the last one, or one of the others.
 
     Args:
         goal: Number of the goal in the first episode.
         count: Number of goals; a single one stays.
-        moves: Probability of a change between two episodes, 0 to 1.
+        moves: Probability of a change between two episodes, 0 to 1; all others are as likely.
         rng: Generator of the trial.
     """
     return Moves(goal, partial(_move_goal, count=count, moves=moves) if moves else None, rng)

@@ -1,4 +1,4 @@
-"""The settings `itinerary` and `leg_flag`: trials that lead through several layouts, and back."""
+"""Itineraries: trials that lead through several layouts, and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The setting `moves`: goals that change between the episodes of a trial, and rules that search where they are gone."""
+"""Goals that move in a trial, and rules that search on where they are gone."""
 
 from __future__ import annotations
 

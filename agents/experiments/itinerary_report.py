@@ -12,7 +12,7 @@ from memenvs.agents.experiments.config import ITINERARY_FILES
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.itinerary import MEANINGS
 from memenvs.agents.experiments.metric_labels import metric_label
-from memenvs.agents.experiments.report import IntervalCurve, Report, figure_png, interval_figure
+from memenvs.agents.experiments.report import BASELINES, IntervalCurve, Report, figure_png, interval_figure
 from memenvs.agents.experiments.run_report import (
     NORMAL_95,
     Evaluation,
@@ -50,7 +50,7 @@ def _add_itinerary(report: Report, evaluations: Mapping[str, Sequence[Evaluation
     report.heading(f"In other homes and back: {itinerary}")
     report.text(
         "Each letter is an episode in the home of that letter. The memory is carried from home to home; the second "
-        "line of an agent is that of the same trials with a memory that is emptied at each change."
+        "line of an agent, emptied, is that of the same trials with a memory that is emptied at each change."
     )
     report.picture(
         f"itinerary_{itinerary}",
@@ -78,7 +78,7 @@ def itinerary_figure(evaluations: Mapping[str, Sequence[Evaluation]], score: str
         curves[name] = score_curve(seeds, score, 1)
         parts = [data["itinerary"]["metrics"][score] for data in seeds]
         fresh: list[Any] = [{"metrics": {score: part["fresh"]}} for part in parts if "fresh" in part]
-        if fresh:
+        if fresh and name not in BASELINES:
             curves[f"{name}, emptied"] = score_curve(fresh, score, 1)
     figure = interval_figure(curves, "episode of the trial", metric_label(score))
     (axes,) = figure.axes
@@ -86,7 +86,7 @@ def itinerary_figure(evaluations: Mapping[str, Sequence[Evaluation]], score: str
         if episodes[0]:
             axes.axvline(episodes[0] + 0.5, color="#999999", linewidth=1.0)
         centre = (episodes[0] + episodes[-1]) / 2 + 1
-        axes.text(centre, 0.02, letter, transform=axes.get_xaxis_transform(), fontsize=15, ha="center")
+        axes.text(centre, 0.98, letter, transform=axes.get_xaxis_transform(), fontsize=15, ha="center", va="top")
     return figure
 
 

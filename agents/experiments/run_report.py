@@ -94,7 +94,9 @@ def _grouped(runs: Runs) -> dict[str, list[RunDirectory]]:
 
 
 def evaluations_of(runs: Runs, file: str = "evaluation.json") -> dict[str, list[Evaluation]]:
-    """Name of a group or baseline -> evaluation of each seed; baselines once, from the first run that has them.
+    """Read the evaluations of the seeds of each group, and of each baseline.
+
+    Those of a baseline are read once, from the first run that has them.
 
     Args:
         runs: Folders.
@@ -175,7 +177,13 @@ def _num_episodes(seeds: Sequence[Evaluation], score: str) -> int:
 
 
 def score_curve(seeds: Sequence[Evaluation], score: str, width: int) -> IntervalCurve:
-    """A metric by episode, in means of `width` episodes, with its interval over seeds or, of one seed, over trials."""
+    """Compute a metric by episode, with its interval over seeds or, of one seed, over trials.
+
+    Args:
+        seeds: `TrialResults.to_json` of each seed.
+        score: Name of the metric.
+        width: Episodes of which each point is the mean.
+    """
     count = _num_episodes(seeds, score)
     starts = np.arange(0, count, width)
     if not count:

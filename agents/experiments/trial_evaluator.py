@@ -164,13 +164,13 @@ class TrialResults:
         return "\n".join([title, *lines, *notes])
 
     def itinerary_scores(self, metric: str) -> dict[str, tuple[float, float]]:
-        """Mean and standard error over trials of what is lost by changes of the layout; empty without an itinerary.
+        """Compute what is lost by changes of the layout; empty without an itinerary.
 
         Args:
             metric: A key of `metrics`.
 
         Returns:
-            Name -> mean and standard error; see `memenvs.agents.experiments.itinerary.itinerary_scores`.
+            Name -> mean and standard error over trials; see `memenvs.agents.experiments.itinerary.itinerary_scores`.
         """
         if self.itinerary is None:
             return {}
@@ -178,7 +178,7 @@ class TrialResults:
         return {name: (_mean(values), _stderr(values)) for name, values in scores.items()}
 
     def to_json(self) -> dict[str, Any]:
-        """Convert to JSON data: each metric's complete curve, means of demonstrations, and scores of an itinerary."""
+        """Convert to JSON data: curves, means of demonstrations, scores of an itinerary."""
         curves = {name: self.curve(name) for name in sorted(self.metrics)}
         return self._itinerary_json() | {
             "trials": len(self.layouts),

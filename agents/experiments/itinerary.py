@@ -1,4 +1,4 @@
-"""What a memory loses and keeps in trials that lead to other homes and back (`itinerary`)."""
+"""Losses of a memory in trials that lead to other homes and back (`itinerary`)."""
 
 from __future__ import annotations
 

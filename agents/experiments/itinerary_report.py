@@ -66,7 +66,7 @@ def _add_itinerary(report: Report, evaluations: Mapping[str, Sequence[Evaluation
 
 
 def itinerary_figure(evaluations: Mapping[str, Sequence[Evaluation]], score: str, itinerary: str) -> Figure:
-    """Draw a metric by episode, with the memory of the trial and with one that is emptied at each change.
+    """Draw a metric by episode, of a carried memory and of one that is emptied at each change.
 
     Args:
         evaluations: Policy name -> `TrialResults.to_json` of each seed.

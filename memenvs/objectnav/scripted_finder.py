@@ -140,7 +140,8 @@ class PresentFinder(Rule):
 class Finder(MapRule):
     """Go back to where an object of the goal category was seen.
 
-    Without any, it goes to floor that was not in view yet.
+    Without any, it goes to floor that was not in view yet. With `moves` it then goes to floor that was not in view in
+    this episode.
 
     Over the episodes of a trial it keeps a map of obstacles and of the floor in view, and for each category the pose
     from which it was seen largest. It stops where enough pixels of the goal are in view. The
@@ -167,6 +168,8 @@ class Finder(MapRule):
         self._nearest = np.zeros(task.num_envs, np.int64)  # sight to which the robot goes
         self._turned = np.zeros(task.num_envs, np.int64)  # steps since it is back and does not see the goal
         self._still = np.zeros(task.num_envs, np.int64)  # steps in the same place
+        self._has_moves = config.moves > 0
+        self._stale = np.zeros(task.num_envs, np.int64)  # stamps up to these are of earlier episodes
 
     def forget(self, env_mask: np.ndarray) -> None:
         """Begin a new map, without sights; see `Rule`."""
@@ -174,8 +177,10 @@ class Finder(MapRule):
         self._area[env_mask] = 0.0
 
     def begin_episode(self, env_mask: np.ndarray) -> None:
-        """Take note that the robot is elsewhere; positions of earlier episodes hold."""
+        """Take note that the robot is elsewhere; positions of earlier episodes hold, but for objects that move."""
         self._poses[env_mask] = np.nan
+        if self._has_moves:
+            self._stale[env_mask] = self._clock[env_mask]
 
     def see(self, observation: Observation) -> None:
         """Draw what is observed on the map, and keep from where objects were seen; see `Rule`."""
@@ -219,7 +224,10 @@ class Finder(MapRule):
         arrival = np.where(is_large, _ARRIVAL, _ARRIVAL_SMALL)
         moves, self._needed = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
         targets, reach = sights[:, None, :2], arrival - 0.05
-        own_map.choose_goals(self._maps, self._born, self._poses, targets, reach, self._turn, moves, self._needed)
+        stale = np.maximum(self._stale, self._born)
+        own_map.choose_goals(
+            self._maps, self._born, self._poses, targets, reach, self._turn, stale, moves, self._needed
+        )
         moves = np.maximum(moves, drive.FORWARD)  # also where it is shut in on its map
         self._needed = np.where(np.isfinite(sights[:, 0]), self._sight_at[rows, goal, self._nearest], self._needed)
         turn = wrap_angle(sights[:, 2] - self._poses[:, 2])

@@ -88,11 +88,11 @@ def test_a_way_leads_around_a_wall() -> None:
     targets = np.array([[2.0, 0.0]])
     pose = np.zeros(3)
     stamp_robot(maps, 0, pose, False, 1)
-    action, length = action_to_goal(maps, 0, 0, pose, maps.done[0], targets, 0.3, TURN)
+    action, length = action_to_goal(maps, 0, 0, pose, maps.done[0], targets, 0.3, TURN, 0)
     assert action == 2  # right
     # to (0.8, -1.3) and back to within 0.3 m of (2, 0): between the straight line and a generous bound
     assert 2.2 < length * 0.1 < 6.5
-    straight_on, _ = action_to_goal(maps, 0, 1, pose, maps.done[0], targets, 0.3, TURN)  # with the wall forgotten
+    straight_on, _ = action_to_goal(maps, 0, 1, pose, maps.done[0], targets, 0.3, TURN, 1)  # with the wall forgotten
     assert straight_on == 0
 
 

@@ -1,4 +1,4 @@
-"""Evaluation of trials that lead to other homes and back: scores by hand, a memory that is emptied, the report."""
+"""Evaluation of trials that lead to other homes and back."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_scores_by_hand() -> None:
     home, other = (0.2 + 0.6 - 0.1 - 0.3) / 2, 0.8 - 0.9
     np.testing.assert_allclose(scores["retention"][0], (home + other) / 2)
     assert itinerary_scores(carried, fresh, "AAAAAAA") == {}
-    assert itinerary_scores(carried, fresh, "AAAAAAB").keys() == {"interference"}  # one episode has no halves
+    assert itinerary_scores(carried, fresh, "AAAAAAB").keys() == {"interference"}  # one episode has no second part
 
 
 def explorer(env: Any) -> RulePolicy:
@@ -95,8 +95,8 @@ def test_the_command_and_the_report(capsys: pytest.CaptureFixture[str], tmp_path
     page = (folder / "report.html").read_text()
     assert "In other homes and back: AABBA" in page and (folder / "itinerary_AABBA.png").is_file()
     row = next(line for line in page.split("<tr>") if "<td>agent</td><td>1</td>" in line)
-    shown = f"{data['agent']['itinerary']['metrics']['return']['interference']['mean']:.3g}"
-    assert f"<td>{shown}" in row
+    expected = f"{data['agent']['itinerary']['metrics']['return']['interference']['mean']:.3g}"
+    assert f"<td>{expected}" in row
     for arguments, message in (
         (("--itinerary", "aab"), "itinerary must be None or capital letters"),
         (("--itinerary", "AB", "--steps", "9"), "--itinerary has trials of its own"),

@@ -68,7 +68,7 @@ class TrialVectorEnv(VectorEnv):
         itinerary: Letters for the episodes of a trial, such as "AAABBBAAA": each stands for a layout, A for that of the
             trial and the others for layouts in other homes, which are drawn with it. The trial ends after the last
             letter, whatever `trial_episodes` and `trial_steps` are. None for trials in one layout.
-        leg_flag: True shows by the observation `leg_start` that an episode begins in another layout than the last one.
+        leg_flag: True names the layout of each visit at its start, by the observation `leg_start`.
         autoreset_mode: Reaction to the end of an episode. "NextStep" (Gymnasium's default): the next step resets and
             ignores its action. "SameStep": the same step resets; the end is in `infos["final_obs"]` and
             `infos["final_info"]`. "Disabled": call `reset(options={"reset_mask": ...})`.
@@ -94,8 +94,7 @@ class TrialVectorEnv(VectorEnv):
     Observation:
         phase: With `gap` or `led`, beside the observations of the task: `Discrete(2)`; 0 where the next action is
             ignored, else 1. Tasks in which the agent first watches have this key too.
-        leg_start: With `leg_flag`: `Discrete(2)`; 1 in the first observation of an episode in another layout than the
-            last one, else 0.
+        leg_start: With `leg_flag`: `Discrete`; in the first observation of a visit 1 for A, 2 for B and so on, else 0.
 
     Info:
         seed: Seed of the environment.
@@ -174,8 +173,8 @@ class TrialVectorEnv(VectorEnv):
         self._writes_phase = (self.gap > 0 or self.led) and PHASE not in space.spaces
         if self._writes_phase:
             space = gym.spaces.Dict({**space.spaces, PHASE: gym.spaces.Discrete(2)})
-        if leg_flag:
-            space = gym.spaces.Dict({**space.spaces, LEG_START: gym.spaces.Discrete(2)})
+        if itinerary is not None and leg_flag:
+            space = gym.spaces.Dict({**space.spaces, LEG_START: gym.spaces.Discrete(2 + letter_number(max(itinerary)))})
         self._space = self.single_observation_space = space
         self.single_action_space = self.task.action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -186,7 +185,7 @@ class TrialVectorEnv(VectorEnv):
         self._buffer_index = 0
         self._trials = Trials(num_envs)
         self._letters = np.array([letter_number(letter) for letter in itinerary or "A"], np.int64)  # of each episode
-        self._changes = np.diff(self._letters, prepend=self._letters[0]) != 0  # True where an episode begins a leg
+        self._begins_leg = np.diff(self._letters, prepend=-1) != 0  # of each episode
         self._letter = np.full(num_envs, -1)  # the one whose layout the task has; -1 for none
         self._needs_reset = np.ones(num_envs, bool)  # True until the first reset, and after the end of an episode
         # Options of the latest explicit reset that apply to the autoresets after it.
@@ -420,8 +419,8 @@ class TrialVectorEnv(VectorEnv):
             ignores = in_gap | self._is_led() if self.led else in_gap
             out[PHASE][env_mask] = ~ignores[env_mask]
         if self.leg_flag:
-            begins = self._changes[self._trials.episode] & (self._trials.episode_steps == 0)
-            out[LEG_START][env_mask] = begins[env_mask]
+            begins = self._begins_leg[self._trials.episode] & (self._trials.episode_steps == 0)
+            out[LEG_START][env_mask] = np.where(begins, 1 + self._letters[self._trials.episode], 0)[env_mask]
 
     def _final_observations(self, done: np.ndarray) -> np.ndarray:
         """Object array, (N,); the last observation of every episode that ended, None elsewhere."""
@@ -439,7 +438,7 @@ class TrialVectorEnv(VectorEnv):
         if "success" in task_info:
             values["is_success"] = task_info["success"]  # the key of Stable-Baselines3
         if self.itinerary is not None:
-            values["leg"] = self._changes.cumsum()[self._trials.episode]
+            values["leg"] = self._begins_leg.cumsum()[self._trials.episode] - 1
             values["letter"] = np.array([*self.itinerary], object)[self._trials.episode]
         info: dict[str, Any] = {}
         for key, value in values.items():

@@ -29,7 +29,7 @@ ONE_RESET_OPTIONS = ("new_trial", "trial", "episode_index")
 TRIAL_OPTIONS = (*ONE_RESET_OPTIONS, "layout")
 #: Observation that is 0 where the next action is ignored: while the agent watches, in a gap, or where it is led.
 PHASE = "phase"
-#: Observation that is 1 where an episode begins in another layout than the last one.
+#: Observation that names the layout where a visit of an itinerary begins: 1 for A, 2 for B and so on; else 0.
 LEG_START = "leg_start"
 #: Arguments of `TrialEnv` and `TrialVectorEnv` that never reach a task.
 ENVIRONMENT_ARGUMENTS = (

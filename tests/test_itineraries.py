@@ -96,16 +96,17 @@ def test_options_and_new_trials() -> None:
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
-def test_the_flag_is_set_in_the_first_observation_of_another_layout(mode: str) -> None:
+def test_the_flag_names_the_layout_in_the_first_observation_of_a_visit(mode: str) -> None:
     settings = {"itinerary": "AABBA", "autoreset_mode": mode, "max_episode_steps": 5, "gap": 2}
     env = TrialVectorEnv(Darkroom, 2, leg_flag=True, **settings)
     plain = TrialVectorEnv(Darkroom, 2, **settings)
-    assert env.single_observation_space["leg_start"] == gym.spaces.Discrete(2)
+    assert env.single_observation_space["leg_start"] == gym.spaces.Discrete(3)
     assert "leg_start" not in plain.single_observation_space.spaces
     observation, info = env.reset(seed=1)
     other, _ = plain.reset(seed=1)
     for _ in range(60):
-        expected = (info["num_steps"] == 0) & np.isin(info["episode_index"], (2, 4))
+        named = np.array([1, 0, 2, 0, 1])[info["episode_index"]]
+        expected = np.where(info["num_steps"] == 0, named, 0)
         np.testing.assert_array_equal(observation.pop("leg_start"), expected)
         for key, value in observation.items():  # nothing else differs
             np.testing.assert_array_equal(value, other[key])

@@ -191,6 +191,15 @@ class ExtObjNav(BatchTask):
           all.
         - `obs_mode="symbolic"`: 52 numbers in place of images, for policies without an image encoder.
         - `rooms=(2, 3)`: smaller homes.
+        - `moves=0.3`: before each episode but the first an object moves to other furniture with probability .3. It is
+          drawn by the generator of the trial, and nothing shows it. `ExtObjNav-Moves-v0` has it in the small homes of
+          `ExtObjNav-Small-v0`. There, in a first 20 trials, the rule `ideal`, which searches the home again where an
+          object is gone, succeeds in 68 % of the episodes after the first, the last 16 steps in 52 %, the present view
+          in 30 %.
+        - `itinerary="AAAAAABBBBBBAAA"`: six episodes in one home, six in another one and three in the first again.
+          `ExtObjNav-Itinerary-v0` has it in small homes, with `leg_flag=True`. In a first 20 trials `ideal` with a
+          memory for each home succeeds in 78 %, with one for both in 66 %, the last 16 steps in 60 %, the present view
+          in 31 %, the oracle in all.
 
     Source:
         Elawady et al., "ReLIC: A Recipe for 64k Steps of In-Context Reinforcement Learning for Embodied AI", 2024

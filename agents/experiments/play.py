@@ -246,12 +246,13 @@ def play_trials(
     state = None
     episode_start = np.ones(env.num_envs, bool)
     takes_start = takes_trial_start(policy)
-    legs = None
+    legs = np.zeros(env.num_envs, np.int64)  # number of the visit of each environment
     while True:
-        start_input = {"trial_start": _trial_starts(env, episode_start)} if takes_start else {}
-        if fresh_visits and takes_start:
-            left, legs = legs, np.array([info["leg"] for info in env.unwrapped.reset_infos])
-            start_input["trial_start"] |= left is not None and legs != left
+        trial_start = _trial_starts(env, episode_start)
+        if fresh_visits and trial_start is not None:
+            left, legs = legs, np.array([info.get("leg", 0) for info in env.unwrapped.reset_infos])
+            trial_start |= legs != left
+        start_input = {"trial_start": trial_start} if takes_start else {}
         actions, state = policy.predict(observation, state, episode_start, deterministic, **start_input)
         observation, rewards, episode_start, infos = env.step(actions)
         yield PlayedStep(actions, rewards, episode_start, infos, observation, state)

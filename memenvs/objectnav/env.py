@@ -258,8 +258,8 @@ class ExtObjNav(BatchTask):
         goal = int(loaded.goals[rng.integers(len(loaded.goals))])
         self.state.trial_goal[i] = goal if self.config.fixed_goal_per_trial else -1
         self.state.trial_start[i] = draw_start_pose(loaded.navmap, rng)
-        settings = {"world": self._homes.world, "moves": self.config.moves, "counter": self._counter}
-        self._layouts_of_trial[i] = Moves(loaded, partial(move_objects, **settings) if self.config.moves else None, rng)
+        advance = partial(move_objects, world=self._homes.world, moves=self.config.moves, counter=self._counter)
+        self._layouts_of_trial[i] = Moves(loaded, advance if self.config.moves else None, rng)
 
     def _enter(self, i: int, layout: Layout) -> None:
         """Give robot `i` a home with its objects."""

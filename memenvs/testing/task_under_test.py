@@ -81,9 +81,10 @@ class TaskUnderTest:
 
     def _with(self, more: Mapping[str, Any]) -> dict[str, Any]:
         """The settings with more of them; trials that are made shorter still lead to a second home."""
-        episodes = more.get("trial_episodes")
-        is_cut = episodes is not None and self.settings.get("itinerary") is not None
-        return {**self.settings, **more, **({"itinerary": "A" * (episodes - 1) + "B"} if is_cut else {})}
+        settings = {**self.settings, **more}
+        if "trial_episodes" in more and settings.get("itinerary") is not None:
+            settings["itinerary"] = "A" * (more["trial_episodes"] - 1) + "B"
+        return settings
 
 
 def draws(steps: int, num_envs: int, seed: int = 0) -> np.ndarray:
